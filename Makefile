@@ -1,0 +1,52 @@
+# Each target sets up what it needs; on a fresh machine python3.11+, git and make are enough.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help setup demo test test-all check bench docs lock clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+# uv takes the lock itself; pip takes the same versions from requirements.txt, which
+# is exported from the lock with hashes.
+$(VENV)/.installed: pyproject.toml requirements.txt
+	@if command -v uv >/dev/null 2>&1; then \
+	    uv sync --quiet --locked; \
+	else \
+	    $(PYTHON) -m venv $(VENV) && \
+	    $(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r requirements.txt && \
+	    $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .; \
+	fi
+	@touch $@
+
+setup: $(VENV)/.installed  ## make .venv with the locked dependencies
+
+demo: setup  ## the whole way on a scratch store: backfill the samples, report, brief, recall
+	$(BIN)/cortex demo
+
+test: setup  ## the quick tests, under two minutes
+	$(BIN)/python -m pytest -q -n auto -m "not slow"
+
+test-all: setup  ## every test
+	$(BIN)/python -m pytest -q -n auto
+
+check: setup  ## lint, types, import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup  ## the table of numbers, against a baseline in the same run
+	$(BIN)/python -m benchmarks.run
+
+docs: setup  ## print the generated pages anew
+	$(BIN)/python -m docs.generate
+
+lock:  ## resolve anew and export for pip
+	uv lock
+	uv export --quiet --locked --all-groups --no-emit-project --no-annotate --no-header -o requirements.txt
+
+clean:  ## remove what make made
+	rm -rf $(VENV) build dist .cortex-demo

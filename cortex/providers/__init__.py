@@ -1,0 +1,1 @@
+"""Providers of embeddings, each behind the same small protocol."""

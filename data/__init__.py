@@ -1,0 +1,1 @@
+"""Policy tables and samples, as package data."""

@@ -1,0 +1,1 @@
+"""Imperative shell: which stages run, in which order, under which engine."""

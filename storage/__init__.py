@@ -1,0 +1,1 @@
+"""Bytes at rest: staging, lake, tables, published files."""

@@ -1,0 +1,1 @@
+"""Functional core: tables in, tables out."""

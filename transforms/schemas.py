@@ -1,0 +1,294 @@
+"""Every table of Cortex, declared once: columns with meaning and unit, key, closed enumerations."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from cortex.errors import UnknownValue
+
+UTC_US = pa.timestamp("us", tz="UTC")
+
+MEMORY_TYPES = ("architecture", "decision", "pattern", "gotcha", "progress", "context", "code_description", "code")
+CATEGORIES = ("project", "global")
+STATUSES = ("active", "superseded", "archived", "pruned")
+SOURCE_TYPES = ("conversation", "explicit", "code_index", "import", "consolidation")
+TRUSTS = ("external", "tool", "assistant", "user")  # lowest first: the position is the order
+EVENT_TYPES = (
+    "DECISION_MADE",
+    "APPROACH_REJECTED",
+    "PLAN_CREATED",
+    "PREFERENCE_NOTED",
+    "ERROR_RESOLVED",
+    "PLAN_STEP_COMPLETED",
+    "KNOWLEDGE_ACQUIRED",
+    "TASK_COMPLETED",
+    "FILE_MODIFIED",
+    "FILE_EXPLORED",
+    "COMMAND_RUN",
+)
+EDGE_TYPES = ("relates_to", "derived_from", "contradicts", "exemplifies", "refines", "supersedes", "source_of")
+TURN_KINDS = (
+    "prompt",       # words a person typed, queued prompts included
+    "command",      # arguments of a slash command, typed by a person
+    "shell",        # a command that a person ran with !
+    "text",         # what the assistant said
+    "thinking",     # what the assistant thought
+    "tool_call",    # a call that the assistant asked for
+    "tool_result",  # what came back, or why the call never ran
+    "rejection",    # words a person gave when refusing a tool call
+    "choice",       # a person's answer to a question that the assistant asked
+    "plan",         # a plan that a person approved or handed over
+    "summary",      # the client's summary at a compaction
+    "recap",        # the client's recap while the person was away
+    "program",      # a prompt written by a program or by another agent, not by a person
+)
+TOOL_STATUSES = ("ok", "error", "rejected", "cancelled")
+JOURNAL_KINDS = (
+    "remember",
+    "edit",
+    "pin",
+    "unpin",
+    "forget",
+    "supersede",
+    "merge",
+    "archive",
+    "restore",
+    "recall",
+    "import",
+    "project",
+)
+
+
+def checked(what: str, value: str, allowed: tuple[str, ...]) -> str:
+    """
+    Return `value` if it is one of `allowed`.
+
+    Raises UnknownValue, which names the allowed values (spec 2).
+
+    >>> checked("memory type", "gotcha", MEMORY_TYPES)
+    'gotcha'
+    """
+    if value not in allowed:
+        raise UnknownValue(what, value, allowed)
+    return value
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: its name, version, key columns and Arrow schema (meaning in each field's metadata)."""
+
+    name: str
+    version: int
+    key: tuple[str, ...]
+    arrow: pa.Schema
+
+    def empty(self) -> pa.Table:
+        """Return the table with its columns and no rows."""
+        return self.arrow.empty_table()
+
+    def of(self, rows: list[dict[str, object]]) -> pa.Table:
+        """Return `rows` as an Arrow table of this schema; a missing key becomes null."""
+        return pa.Table.from_pylist(rows, schema=self.arrow)
+
+    def meaning(self, column_name: str) -> str:
+        """Return what a column means, with its unit."""
+        metadata = self.arrow.field(column_name).metadata or {}
+        return str(metadata.get(b"meaning", b"").decode())
+
+
+def column(name: str, kind: pa.DataType, meaning: str, *, unit: str = "", null: bool = False) -> pa.Field:
+    """Return an Arrow field that carries its meaning and unit; `null` says whether it may be empty."""
+    told = f"{meaning} [{unit}]" if unit else meaning
+    return pa.field(name, kind, nullable=null, metadata={"meaning": told})
+
+
+LINES = pa.list_(pa.field("item", pa.int32(), nullable=False))
+STRINGS = pa.list_(pa.field("item", pa.string(), nullable=False))
+
+TURNS = Table(
+    name="turns",
+    version=1,
+    key=("turn_id",),
+    arrow=pa.schema(
+        [
+            column("turn_id", pa.string(), "sha256 of project, kind and the client's own identity of the block"),
+            column("project_id", pa.string(), "project the session began in"),
+            column("session_id", pa.string(), "session; a subagent's turns carry their parent's session"),
+            column("agent_id", pa.string(), "subagent that spoke, if any", null=True),
+            column("file", pa.string(), "path of the transcript as it was staged"),
+            column("line", pa.int32(), "first line of the turn in that file, from 1"),
+            column("block", pa.int16(), "position of the turn within its line, from 0"),
+            column("kind", pa.string(), "one of TURN_KINDS"),
+            column("said_at", UTC_US, "when it was said", null=True),
+            column("text", pa.string(), "what was said, redacted; for a tool call its salient argument"),
+            column("message_id", pa.string(), "the API's id of the answer this block belongs to", null=True),
+            column("parent_uuid", pa.string(), "record this one follows; prompts with one parent are a rewind", null=True),
+            column("tool_name", pa.string(), "tool of a call or result", null=True),
+            column("tool_use_id", pa.string(), "pairs a call with its result", null=True),
+            column("tool_input", pa.string(), "input of a call as JSON, redacted, long values cut", null=True),
+            column("tool_status", pa.string(), "one of TOOL_STATUSES; results only", null=True),
+            column("trust", pa.string(), "one of TRUSTS: who said it"),
+            column("cwd", pa.string(), "working directory", null=True),
+            column("git_branch", pa.string(), "branch at that moment", null=True),
+            column("client_version", pa.string(), "version of the assistant's client", null=True),
+            column("redactions", pa.int32(), "secrets replaced in text and tool_input", unit="count"),
+            column("reader_version", pa.int16(), "version of the reader that made the row"),
+        ]
+    ),
+)
+
+EVENTS = Table(
+    name="events",
+    version=1,
+    key=("event_id",),
+    arrow=pa.schema(
+        [
+            column("event_id", pa.string(), "sha256 of event type, layer, turn and text"),
+            column("project_id", pa.string(), "project of the session"),
+            column("session_id", pa.string(), "session it was seen in"),
+            column("event_type", pa.string(), "one of EVENT_TYPES"),
+            column("memory_type", pa.string(), "memory type it folds into; null: into none", null=True),
+            column("category", pa.string(), "one of CATEGORIES"),
+            column("text", pa.string(), "the fact, standing by itself"),
+            column("reason", pa.string(), "why, where the session says so", null=True),
+            column("rejected", pa.string(), "the alternative that was turned down", null=True),
+            column("subject", pa.string(), "groups events of one thing: a plan, an error, a file", null=True),
+            column("step_status", pa.string(), "pending, in_progress or completed; plan steps only", null=True),
+            column("files", STRINGS, "files named, as the session named them"),
+            column("confidence", pa.float64(), "how sure the layer is", unit="fraction, 0 to 1"),
+            column("salience", pa.float64(), "how much it matters when new", unit="fraction, 0 to 1"),
+            column("trust", pa.string(), "one of TRUSTS: lowest of its sources"),
+            column("layer", pa.string(), "what saw it: layer1:Edit, layer2:en, layer3:tag, llm:<model>@<prompt>"),
+            column("turn_id", pa.string(), "turn it rests on"),
+            column("file", pa.string(), "path of that turn's transcript as it was staged"),
+            column("lines", LINES, "transcript lines it rests on, from 1, best first"),
+            column("said_at", UTC_US, "when it was said", null=True),
+            column("git_branch", pa.string(), "branch at that moment", null=True),
+            column("git_commit", pa.string(), "commit named by the session", null=True),
+            column("extractor_version", pa.int16(), "version of the extractor that made the row"),
+        ]
+    ),
+)
+
+JOURNAL = Table(
+    name="journal",
+    version=1,
+    key=("entry_id",),
+    arrow=pa.schema(
+        [
+            column("entry_id", pa.string(), "sha256 of all other columns"),
+            column("recorded_at", UTC_US, "when Cortex was told"),
+            column("kind", pa.string(), "one of JOURNAL_KINDS"),
+            column("project_id", pa.string(), "scope it speaks of: a project id or 'global'"),
+            column("memory_id", pa.string(), "memory it speaks of", null=True),
+            column("actor", pa.string(), "user, or the stage that wrote it"),
+            column("payload", pa.string(), "the rest, as JSON with sorted keys"),
+        ]
+    ),
+)
+
+VECTORS = Table(
+    name="vectors",
+    version=1,
+    key=("model", "content_hash"),
+    arrow=pa.schema(
+        [
+            column("model", pa.string(), "embedding model"),
+            column("content_hash", pa.string(), "sha256 of the embedded text, first 32 hex digits"),
+            column("vector", pa.list_(pa.float32()), "unit-length embedding"),
+        ]
+    ),
+)
+
+EVIDENCE = pa.struct(
+    [
+        pa.field("turn_id", pa.string(), nullable=False),
+        pa.field("session_id", pa.string(), nullable=False),
+        pa.field("file", pa.string(), nullable=False),
+        pa.field("lines", LINES, nullable=False),
+        pa.field("layer", pa.string(), nullable=False),
+        pa.field("said_at", UTC_US),
+        pa.field("git_branch", pa.string()),
+    ]
+)
+
+MEMORIES = Table(
+    name="memories",
+    version=1,
+    key=("memory_id",),
+    arrow=pa.schema(
+        [
+            column("memory_id", pa.string(), "sha256 of scope, memory type and the normalised fact"),
+            column("project_id", pa.string(), "scope: a project id or 'global'"),
+            column("category", pa.string(), "one of CATEGORIES"),
+            column("memory_type", pa.string(), "one of MEMORY_TYPES"),
+            column("text", pa.string(), "the fact by itself: who, what, why, what was rejected"),
+            column("reason", pa.string(), "why, where known", null=True),
+            column("rejected", pa.string(), "what was turned down, where known", null=True),
+            column("files", STRINGS, "files named"),
+            column("tags", STRINGS, "technologies and topics named"),
+            column("status", pa.string(), "one of STATUSES"),
+            column("source_type", pa.string(), "one of SOURCE_TYPES"),
+            column("trust", pa.string(), "one of TRUSTS: the best-trusted of its independent sources"),
+            column("is_pinned", pa.bool_(), "kept from decay and merging by a person"),
+            column("priority", pa.int16(), "weight in ranking", unit="1 to 10"),
+            column("initial_confidence", pa.float64(), "confidence when last reinforced", unit="fraction, 0 to 1"),
+            column("confidence", pa.float64(), "confidence now, after decay", unit="fraction, 0 to 1"),
+            column("salience", pa.float64(), "highest salience of its events", unit="fraction, 0 to 1"),
+            column("access_count", pa.int32(), "times recalled", unit="count"),
+            column("last_accessed_at", UTC_US, "last recall", null=True),
+            column("created_at", UTC_US, "first said; the start of its valid time"),
+            column("updated_at", UTC_US, "last said or edited"),
+            column("recorded_at", UTC_US, "last change known to Cortex", null=True),
+            column("archived_at", UTC_US, "when it left the active ones", null=True),
+            column("superseded_by", pa.string(), "memory that replaced it, said by a person", null=True),
+            column("merged_into", pa.string(), "memory that took it up in a consolidation", null=True),
+            column("centrality", pa.float64(), "in-degree by the largest in-degree of the scope", unit="fraction, 0 to 1"),
+            column("rank", pa.float64(), "weight for the brief, spec 10.1", unit="fraction, 0 to 1"),
+            column("session_count", pa.int32(), "sessions that said it", unit="count"),
+            column("evidence", pa.list_(pa.field("item", EVIDENCE, nullable=False)), "where it was said, newest first"),
+            column("content_hash", pa.string(), "hash of the embedded text; finds its vector"),
+        ]
+    ),
+)
+
+EDGES = Table(
+    name="edges",
+    version=1,
+    key=("edge_id",),
+    arrow=pa.schema(
+        [
+            column("edge_id", pa.string(), "sha256 of source, target and type"),
+            column("project_id", pa.string(), "scope of both ends"),
+            column("source_id", pa.string(), "memory the edge starts at"),
+            column("target_id", pa.string(), "memory the edge ends at"),
+            column("edge_type", pa.string(), "one of EDGE_TYPES"),
+            column("strength", pa.float64(), "calibrated similarity", unit="fraction, 0 to 1"),
+            column("rule", pa.string(), "what made it: similarity, a named rule, or a person"),
+        ]
+    ),
+)
+
+PASSAGES = Table(
+    name="passages",
+    version=1,
+    key=("passage_id",),
+    arrow=pa.schema(
+        [
+            column("passage_id", pa.string(), "sha256 of turn and part"),
+            column("project_id", pa.string(), "project of the session"),
+            column("session_id", pa.string(), "session it was said in"),
+            column("turn_id", pa.string(), "turn it is a part of"),
+            column("seq", pa.int32(), "position among the passages of its transcript, from 0"),
+            column("kind", pa.string(), "kind of the turn"),
+            column("text", pa.string(), "part of a turn's prose, at most some 900 characters"),
+            column("said_at", UTC_US, "when it was said", null=True),
+            column("file", pa.string(), "path of the transcript as it was staged"),
+            column("line", pa.int32(), "line of the turn, from 1"),
+            column("trust", pa.string(), "one of TRUSTS"),
+            column("content_hash", pa.string(), "hash of the embedded text; finds its vector"),
+        ]
+    ),
+)
+
+ALL_TABLES = (TURNS, EVENTS, JOURNAL, VECTORS, MEMORIES, EDGES, PASSAGES)

@@ -1,0 +1,1 @@
+"""SQL of the functional core, one query a file."""
