@@ -1,0 +1,220 @@
+"""The extract stage: waiting transcripts become turns and events, committed together with their cursors."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+import polars as pl
+import pyarrow as pa
+
+from cortex.flows.context import Run
+from cortex.flows.reading import HEAD_BYTES, head_of, pieces, start_from, working_directory
+from cortex.flows.report import SetAsideLine, StageReport
+from cortex.storage.lake import Change, each_key_once
+from cortex.storage.manifest import Cursor
+from cortex.storage.staging import Claim
+from cortex.transforms.extract import EXTRACTOR_VERSION, extract_events
+from cortex.transforms.identity import content_id
+from cortex.transforms.schemas import EVENTS, TURNS
+from cortex.transforms.transcript import Source, read_transcript
+
+# Transcript bytes taken up before a commit: some 40 sessions of median size. Rows of one batch and the
+# sessions they touch stay in memory together.
+BATCH_BYTES = 32 * 1024 * 1024
+
+
+@dataclass
+class _Batch:
+    """What one batch of transcripts gave, not yet committed."""
+
+    turns: list[pa.Table] = field(default_factory=list)
+    cursors: dict[str, Cursor] = field(default_factory=dict)
+    done: list[Claim] = field(default_factory=list)
+    size: int = 0
+
+
+def extract(run: Run) -> None:
+    """Take in every waiting transcript; then bring sessions read by an older extractor up to date."""
+    with run.report.stage("extract") as row:
+        run.store.journal.take_in()
+        claims = run.store.staging.claim()
+        for number, batch in enumerate(_batches(run, claims), start=1):
+            _commit(run, batch, row)
+            run.store.staging.release(batch.done)
+            row.note = f"{number} batches"
+        run.store.journal.take_in()  # projects met on the way
+        for project_id in run.store.lake.manifest.partitions("turns"):
+            _renew(run, project_id, row)
+
+
+def _batches(run: Run, claims: list[Claim]) -> Iterator[_Batch]:
+    batch = _Batch()
+    for done, claim in enumerate(claims, start=1):
+        try:
+            _read(run, claim, batch)
+        except OSError as error:
+            _set_aside(run, claim, f"cannot be read: {(error.strerror or 'input error').lower()}")
+        if batch.size >= BATCH_BYTES:
+            yield batch
+            batch = _Batch()
+        run.progress("extract", done, len(claims))
+    yield batch
+
+
+def _read(run: Run, claim: Claim, batch: _Batch) -> None:
+    """Read one transcript from its cursor into the batch, or set it aside with its reason."""
+    path = claim.readable()
+    if path is None:
+        return _set_aside(run, claim, "transcript is gone")
+    if not path.is_file():
+        return _set_aside(run, claim, "not a file")
+    size = path.stat().st_size
+    if not size:
+        return _set_aside(run, claim, "empty file")
+    name = str(claim.transcript)
+    cursor = run.store.lake.manifest.cursors.get(name)
+    start, first_line = start_from(path, cursor)
+    if cursor and start == size:
+        batch.done.append(claim)
+        return None
+    cwd = working_directory(path) or claim.cwd or str(claim.transcript.parent)
+    if _is_excluded(cwd, run.settings.excluded_projects):
+        batch.done.append(claim)
+        return None
+    project_id = cursor.project_id if cursor else run.store.projects.project_of(cwd, run.now)
+    read = _read_pieces(claim, path, start, first_line, project_id)
+    if start == 0 and not read.is_transcript:
+        return _set_aside(run, claim, "not a transcript: no line could be read")
+    run.report.set_aside += read.set_aside
+    run.report.transcripts += 1
+    run.report.transcript_bytes += read.read_to - start
+    batch.turns.extend(read.turns)
+    batch.size += read.read_to - start
+    if read.read_to > start:
+        head_bytes = min(HEAD_BYTES, read.read_to)
+        batch.cursors[name] = Cursor(
+            read_bytes=read.read_to,
+            read_lines=first_line - 1 + read.lines,
+            head=head_of(path, head_bytes),
+            head_bytes=head_bytes,
+            project_id=project_id,
+            session_id=claim.session_id,
+        )
+    batch.done.append(claim)
+    return None
+
+
+@dataclass
+class _Read:
+    """What one transcript gave from its cursor on."""
+
+    read_to: int
+    turns: list[pa.Table] = field(default_factory=list)
+    set_aside: list[SetAsideLine] = field(default_factory=list)
+    lines: int = 0
+    is_transcript: bool = False  # some line was an object of JSON
+
+
+def _read_pieces(claim: Claim, path: Path, start: int, first_line: int, project_id: str) -> _Read:
+    """Read a transcript piece by piece; unusable lines are named with their reason."""
+    name = str(claim.transcript)
+    source = Source(name, project_id, claim.session_id, claim.agent_id or _agent_of(name))
+    read = _Read(start)
+    for piece in pieces(path, start, first_line):
+        if piece.overlong:
+            read.set_aside.append(SetAsideLine(name, piece.first_line, "line too long"))
+            read.read_to, read.lines = piece.start, read.lines + 1
+            continue
+        reading = read_transcript(piece.data, source=source, first_line=piece.first_line)
+        read.set_aside += [SetAsideLine(name, a.line, a.reason) for a in reading.set_aside]
+        if reading.consumed_bytes < len(piece.data):
+            half = piece.first_line + reading.consumed_lines
+            read.set_aside.append(SetAsideLine(name, half, "last line is not finished: read again once it is"))
+        read.is_transcript |= reading.turns.num_rows > 0 or len(reading.set_aside) < reading.consumed_lines
+        read.turns.append(reading.turns)
+        read.read_to = piece.start + reading.consumed_bytes
+        read.lines += reading.consumed_lines
+    return read
+
+
+def _commit(run: Run, batch: _Batch, row: StageReport) -> None:
+    """Commit a batch: its new turns, the events of every session they touch, the cursors."""
+    if not batch.cursors:
+        return
+    turns = each_key_once(TURNS, pa.concat_tables([TURNS.empty(), *batch.turns]))
+    row.rows_in += turns.num_rows
+    with run.store.lake.change() as change:
+        for project_id in sorted(set(turns["project_id"].to_pylist())):
+            mine = turns.filter(pa.compute.equal(turns["project_id"], project_id))
+            row.rows_out += _add_project(run, change, project_id, mine)
+            change.made(f"extract:{project_id}", _extractor(run))
+        for name, cursor in batch.cursors.items():
+            change.move_cursor(name, cursor)
+
+
+def _add_project(run: Run, change: Change, project_id: str, turns: pa.Table) -> int:
+    """Add a project's new turns and the events of their sessions to the change; return rows added."""
+    lake = run.store.lake
+    known = lake.read(TURNS, project_id, columns=["turn_id", "file", "line", "block"])
+    fresh = unknown_turns(turns, known)
+    if not fresh.num_rows:
+        return 0
+    change.append(TURNS, project_id, fresh)
+    sessions = set(fresh["session_id"].to_pylist())
+    earlier = lake.read(TURNS, project_id, sessions=sessions)
+    whole = each_key_once(TURNS, pa.concat_tables([earlier, fresh]))
+    events = extract_events(whole, run.policy)
+    change.append(EVENTS, project_id, events, tuple(sorted(sessions)))
+    run.report.new_rows["turns"] = run.report.new_rows.get("turns", 0) + fresh.num_rows
+    run.report.new_rows["events"] = run.report.new_rows.get("events", 0) + events.num_rows
+    return int(fresh.num_rows + events.num_rows)
+
+
+def unknown_turns(turns: pa.Table, known: pa.Table) -> pa.Table:
+    """
+    Return the rows of `turns` that are not in `known`, or stand at an earlier place than there.
+
+    The earlier place wins whenever rows are read, so the lake says the same whichever copy of a
+    resumed or forked session came first.
+    """
+    place = ["file", "line", "block"]
+    new, old = pl.from_arrow(turns), pl.from_arrow(known)
+    assert isinstance(new, pl.DataFrame) and isinstance(old, pl.DataFrame)
+    first = old.sort(place).unique(subset="turn_id", keep="first").select("turn_id", known=pl.struct(place))
+    joined = new.join(first, on="turn_id", how="left", maintain_order="left")
+    earlier = pl.struct(place).struct.field("file") < pl.col("known").struct.field("file")
+    same_file = pl.col("file") == pl.col("known").struct.field("file")
+    earlier |= same_file & (pl.col("line") < pl.col("known").struct.field("line"))
+    kept = joined.filter(pl.col("known").is_null() | earlier).drop("known")
+    return kept.to_arrow().cast(TURNS.arrow)
+
+
+def _renew(run: Run, project_id: str, row: StageReport) -> None:
+    """Extract a project's sessions anew when the extractor or the policy changed since."""
+    if run.has_made("extract", project_id, _extractor(run)):
+        return
+    turns = each_key_once(TURNS, run.store.lake.read(TURNS, project_id))
+    events = extract_events(turns, run.policy)
+    sessions = tuple(sorted(set(turns["session_id"].to_pylist())))
+    with run.store.lake.change() as change:
+        change.replace(EVENTS, project_id, events, sessions)
+        change.made(f"extract:{project_id}", _extractor(run))
+    row.rows_out += events.num_rows
+
+
+def _extractor(run: Run) -> str:
+    return content_id(str(EXTRACTOR_VERSION), run.policy.fingerprint)
+
+
+def _set_aside(run: Run, claim: Claim, reason: str) -> None:
+    run.store.staging.set_aside(claim, reason)
+    run.report.set_aside.append(SetAsideLine(str(claim.transcript), None, reason))
+
+
+def _is_excluded(cwd: str, excluded: tuple[str, ...]) -> bool:
+    return any(cwd == path.rstrip("/") or cwd.startswith(path.rstrip("/") + "/") for path in excluded)
+
+
+def _agent_of(name: str) -> str | None:
+    stem = PurePosixPath(name).stem
+    return stem.removeprefix("agent-") if stem.startswith("agent-") else None

@@ -1,0 +1,108 @@
+"""The run report: what each stage took in and gave out, what was set aside, how long it took."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from cortex.storage.files import write_atomically, writing_to
+
+REPORTS_KEPT = 100  # a report is some 2 KB; older ones are removed so that the folder does not grow
+
+
+@dataclass
+class StageReport:
+    """One stage of one run."""
+
+    stage: str
+    rows_in: int = 0
+    rows_out: int = 0
+    seconds: float = 0.0
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class SetAsideLine:
+    """A line or file that could not be used: where and why, never what it said."""
+
+    file: str
+    line: int | None
+    reason: str
+
+
+@dataclass
+class RunReport:
+    """A whole run, as printed on the terminal and kept as JSON."""
+
+    flow: str
+    engine: str
+    started_at: datetime
+    stages: list[StageReport] = field(default_factory=list)
+    set_aside: list[SetAsideLine] = field(default_factory=list)
+    transcripts: int = 0
+    transcript_bytes: int = 0
+    seconds: float = 0.0
+    rows: dict[str, int] = field(default_factory=dict)
+    new_rows: dict[str, int] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[StageReport]:
+        """Time one stage; a stage entered twice adds up."""
+        row = next((s for s in self.stages if s.stage == name), None)
+        if row is None:
+            row = StageReport(name)
+            self.stages.append(row)
+        begun = time.perf_counter()
+        try:
+            yield row
+        finally:
+            row.seconds += time.perf_counter() - begun
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the report as a JSON object."""
+        return {
+            "flow": self.flow,
+            "engine": self.engine,
+            "started_at": self.started_at.isoformat(),
+            "seconds": round(self.seconds, 3),
+            "transcripts": self.transcripts,
+            "transcript_bytes": self.transcript_bytes,
+            "stages": [
+                {
+                    "stage": s.stage,
+                    "rows_in": s.rows_in,
+                    "rows_out": s.rows_out,
+                    "seconds": round(s.seconds, 3),
+                    "note": s.note,
+                }
+                for s in self.stages
+            ],
+            "rows": self.rows,
+            "new_rows": self.new_rows,
+            "set_aside": [vars(line) for line in self.set_aside],
+        }
+
+
+def keep_report(runs: Path, report: RunReport) -> Path:
+    """Write the report to `<runs>/reports/<time>-<flow>.json` and drop the oldest beyond REPORTS_KEPT."""
+    folder = runs / "reports"
+    with writing_to(runs.parent):
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{report.started_at:%Y%m%dT%H%M%S%f}Z-{report.flow}.json"
+        write_atomically(path, json.dumps(report.as_dict(), ensure_ascii=False, indent=1).encode())
+        for old in sorted(folder.glob("*.json"))[:-REPORTS_KEPT]:
+            old.unlink(missing_ok=True)
+    return path
+
+
+def last_report(runs: Path) -> dict[str, object] | None:
+    """Return the newest report, or None."""
+    found = sorted((runs / "reports").glob("*.json"))
+    if not found:
+        return None
+    report = json.loads(found[-1].read_bytes())
+    assert isinstance(report, dict)
+    return report

@@ -1,0 +1,211 @@
+"""The stages behind extract: embed, link, decay, consolidate, render; each reads, transforms, commits."""
+
+import pyarrow as pa
+
+from cortex.flows.context import Run
+from cortex.flows.extract import extract
+from cortex.flows.report import StageReport
+from cortex.storage.journal import GLOBAL_SCOPE
+from cortex.storage.lake import each_key_once
+from cortex.storage.tables import INDEX_TEXT, VECTOR
+from cortex.transforms.consolidate import propose, wanted
+from cortex.transforms.identity import content_id
+from cortex.transforms.lifecycle import age
+from cortex.transforms.link import link as links_between
+from cortex.transforms.render import render_brief
+from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, TURNS, VECTORS
+from cortex.transforms.search import embedded_text, index_text, passages_of
+
+# Vectors committed together: at some 140 texts a second, a kill loses at most 15 s of work.
+EMBEDDED_AT_ONCE = 2_048
+
+
+def embed(run: Run) -> None:
+    """Give every memory and every passage of prose a vector, once per text; index the passages."""
+    with run.report.stage("embed") as row:
+        for scope in run.scopes():
+            made_from = content_id(run.inputs(scope), run.model)
+            if run.has_made("embed", scope, made_from):
+                continue
+            passages = _passages(run, scope)
+            _embed_missing(run, _texts(run.memories(scope)) | _texts(_newest(run, passages)), row)
+            rows = _searchable(passages, run.vectors())
+            row.rows_out += run.store.tables.replace(scope, "passages", rows)
+            run.made("embed", scope, made_from)
+        row.note = run.model or "no model: keyword search only"
+
+
+def link(run: Run) -> None:
+    """Compare the memories of each scope with their neighbours and keep the edges."""
+    with run.report.stage("link") as row:
+        for scope in run.scopes():
+            made_from = content_id(run.inputs(scope), run.model)
+            if run.has_made("link", scope, made_from):
+                continue
+            memories = run.memories(scope)
+            edges = links_between(memories, run.vectors(), run.policy, run.model)
+            row.rows_in += memories.num_rows
+            row.rows_out += run.store.tables.replace(scope, "edges", edges)
+            run.made("link", scope, made_from)
+
+
+def decay(run: Run) -> None:
+    """Age the memories of each scope to today, rank them, and keep them."""
+    with run.report.stage("decay") as row:
+        for scope in run.scopes():
+            made_from = content_id(run.inputs(scope), run.model, run.day.isoformat())
+            if run.has_made("decay", scope, made_from):
+                continue
+            edges = run.store.tables.open(scope, "edges").read()
+            memories = age(run.memories(scope), edges, run.policy, run.day)
+            row.rows_in += memories.num_rows
+            row.rows_out += run.store.tables.replace(scope, "memories", _searchable(memories, run.vectors()))
+            run.made("decay", scope, made_from)
+
+
+def consolidate(run: Run) -> None:
+    """Merge what says the same, where enough has come together since the last time (spec 9.1)."""
+    _consolidate(run, forced=False)
+
+
+def consolidate_all(run: Run) -> None:
+    """Merge what says the same in every scope."""
+    _consolidate(run, forced=True)
+
+
+def _consolidate(run: Run, forced: bool) -> None:
+    merged = 0
+    with run.report.stage("consolidate") as row:
+        for scope in run.scopes():
+            made_from = content_id(run.inputs(scope), run.model)
+            if run.has_made("consolidate", scope, made_from):
+                continue
+            memories = run.store.tables.open(scope, "memories").read()
+            if not forced and not wanted(memories, _extractions_since(run, scope), run.policy):
+                continue
+            merges = propose(memories, run.vectors(), run.policy, run.model, run.now)
+            row.rows_in += memories.num_rows
+            row.rows_out += merges.num_rows
+            merged += merges.num_rows
+            if merges.num_rows:
+                run.store.journal.commit(merges)
+            _note_consolidated(run, scope)
+        row.note = f"{merged} merges"
+    if merged:
+        for stage in (embed, link, decay):
+            stage(run)
+
+
+def render(run: Run) -> None:
+    """Publish each project's brief, the hooks' project map and the DuckDB file."""
+    with run.report.stage("render") as row:
+        published, scopes = run.store.published, run.scopes()
+        state = {scope: content_id(run.inputs(scope), run.model, run.day.isoformat()) for scope in scopes}
+        for scope in scopes:
+            made_from = content_id(state[scope], state[GLOBAL_SCOPE], str(run.settings.brief_tokens))
+            if scope == GLOBAL_SCOPE or run.has_made("render", scope, made_from):
+                continue
+            row.rows_out += published.publish_brief(scope, brief_of(run, scope))
+            run.made("render", scope, made_from)
+        published.publish_projects(run.store.projects.paths())
+        everything = content_id(*state.values(), *run.store.lake.manifest.files)
+        if not run.has_made("publish", "all", everything):
+            published.publish_database(run.store.lake, _all(run, "memories"), _all(run, "edges"))
+            run.made("publish", "all", everything)
+
+
+def tidy(run: Run) -> None:
+    """Join small lake files, so that a thousand runs leave no thousand files."""
+    for table, partition in run.store.lake.crowded():
+        run.store.lake.compact(table, partition)
+
+
+def brief_of(run: Run, project_id: str) -> str:
+    """Return the brief of a project as its tables say it now."""
+    tables = run.store.tables
+    rows = [tables.open(scope, "memories").read() for scope in (project_id, GLOBAL_SCOPE)]
+    return render_brief(
+        pa.concat_tables(rows),
+        tables.open(project_id, "edges").read(),
+        run.policy,
+        project_name=run.store.projects.name_of(project_id),
+        budget_tokens=run.settings.brief_tokens,
+    )
+
+
+def _all(run: Run, name: str) -> pa.Table:
+    empty = (MEMORIES if name == "memories" else EDGES).empty()
+    return pa.concat_tables([empty, *(run.store.tables.open(s, name).read().cast(empty.schema) for s in run.scopes())])
+
+
+def _passages(run: Run, scope: str) -> pa.Table:
+    """Return the PASSAGES of a project's prose; those that a forgotten memory rested on are left out."""
+    if scope == GLOBAL_SCOPE:
+        return passages_of(TURNS.empty(), run.policy)
+    turns = each_key_once(TURNS, run.store.lake.read(TURNS, scope))
+    passages = passages_of(turns, run.policy)
+    forgotten = run.store.journal.forgotten_turns(scope)
+    if not forgotten:
+        return passages
+    return passages.filter(pa.compute.invert(pa.compute.is_in(passages["turn_id"], pa.array(forgotten))))
+
+
+def _newest(run: Run, passages: pa.Table) -> pa.Table:
+    limit = int(run.policy.threshold("embedded_passages_per_project"))
+    return passages.sort_by([("said_at", "descending"), ("passage_id", "ascending")]).slice(0, limit)
+
+
+def _texts(rows: pa.Table) -> dict[str, str]:
+    """Return content hash → text to embed; rows of nothing but code have none."""
+    texts = {row["content_hash"]: embedded_text(row) for row in rows.to_pylist()}
+    return {name: text for name, text in texts.items() if text}
+
+
+def _embed_missing(run: Run, texts: dict[str, str], row: StageReport) -> None:
+    if run.embedder is None:
+        return
+    known = set(run.vectors()["content_hash"].to_pylist())
+    missing = sorted(name for name in texts if name not in known)
+    row.rows_in += len(missing)
+    for start in range(0, len(missing), EMBEDDED_AT_ONCE):
+        names = missing[start : start + EMBEDDED_AT_ONCE]
+        vectors = run.embedder.embed([texts[name] for name in names])
+        rows = [{"model": run.model, "content_hash": n, "vector": v} for n, v in zip(names, vectors, strict=True)]
+        with run.store.lake.change() as change:
+            change.append(VECTORS, run.model, VECTORS.of(rows))
+        run.progress("embed", start + len(names), len(missing))
+
+
+def _searchable(rows: pa.Table, vectors: pa.Table) -> pa.Table:
+    """Return `rows` with what search needs: `index_text`, and `vector` where the model gave vectors."""
+    texts = pa.array([index_text(row) for row in rows.to_pylist()], pa.string())
+    rows = rows.append_column(INDEX_TEXT, texts)
+    if not vectors.num_rows:
+        return rows
+    position = {name: at for at, name in enumerate(vectors["content_hash"].to_pylist())}
+    taken = pa.array([position.get(name) for name in rows["content_hash"].to_pylist()], pa.int64())
+    dimensions = len(vectors["vector"][0])
+    kind = pa.list_(pa.float32(), dimensions)
+    return rows.append_column(VECTOR, vectors["vector"].combine_chunks().cast(kind).take(taken))
+
+
+def _extractions_since(run: Run, scope: str) -> int:
+    return _sessions(run, scope) - int(run.store.lake.manifest.stages.get(f"consolidated_sessions:{scope}", "0"))
+
+
+def _note_consolidated(run: Run, scope: str) -> None:
+    run.store.lake.note(
+        {
+            f"consolidate:{scope}": content_id(run.inputs(scope), run.model),
+            f"consolidated_sessions:{scope}": str(_sessions(run, scope)),
+        }
+    )
+
+
+def _sessions(run: Run, scope: str) -> int:
+    partition = None if scope == GLOBAL_SCOPE else scope
+    return len(set(run.store.lake.read(EVENTS, partition, columns=["session_id"])["session_id"].to_pylist()))
+
+
+INGEST = (extract, embed, link, decay, consolidate, render)
+NIGHTLY = (extract, embed, link, decay, consolidate_all, render)

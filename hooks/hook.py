@@ -1,0 +1,136 @@
+"""Entry of every hook: `python3 -I -S hook.py EVENT`, the client's JSON on stdin; it always exits 0."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING or __package__:
+    from cortex.hooks import ticket
+else:
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # -I leaves the script's folder out
+    import ticket
+
+# A payload carries the assistant's last message; the longest seen had 100 KB.
+MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
+
+# The log is for finding out why nothing was captured: a thousand lines and their predecessors are plenty.
+MAX_LOG_BYTES = 128 * 1024
+MAX_LOG_LINE = 300
+
+TICKET_EVENTS = ("stop", "subagent-stop", "pre-compact", "session-end")
+
+
+def main() -> None:
+    """Do what the event asks for; write any problem to Cortex's own log and to nowhere else."""
+    os.umask(0o077)  # what is captured is for its owner's eyes only
+    event = sys.argv[1] if len(sys.argv) > 1 else ""
+    home = os.path.abspath(os.environ.get("CORTEX_HOME") or os.path.expanduser("~/.cortex"))
+    try:
+        if event == "session-start":
+            session_start(home, read_payload())
+        elif event in TICKET_EVENTS:
+            write_ticket(home, event, read_payload())
+        else:
+            raise ValueError("no such event")
+    except BaseException as problem:
+        log(home, event, problem)
+
+
+def session_start(home: str, payload: dict[str, object]) -> None:
+    """Print the project's brief, then look for transcripts that nobody reported."""
+    if TYPE_CHECKING or __package__:
+        from cortex.hooks import brief, sweep
+    else:  # only here: the other events need neither
+        import brief
+        import sweep
+    try:
+        if payload.get("source") in brief.SOURCES:
+            cwd = os.path.expanduser(text_of(payload, "cwd"))
+            # After a compaction the session may stand in another folder than the one it began in.
+            began_in = os.environ.get("CLAUDE_PROJECT_DIR") or cwd
+            output = brief.session_start_output(home, [cwd, os.path.realpath(cwd), began_in])
+            if output:
+                # Unbuffered: a flush that fails at exit would turn the exit code into 120.
+                ticket.write_all(1, output)
+    except (OSError, ValueError) as problem:
+        log(home, "session-start", problem)
+    sweep.sweep(os.path.join(home, "staging"), transcript_of(payload, "transcript_path"), time.time_ns())
+
+
+def write_ticket(home: str, event: str, payload: dict[str, object]) -> None:
+    """Write the ticket of one event; the client's own compaction run is no subagent and gets none."""
+    name, agent_id = "transcript_path", None
+    if event == "subagent-stop":
+        if payload.get("agent_type", "unknown") in ("", None):
+            return
+        name, agent_id = "agent_transcript_path", text_of(payload, "agent_id")
+    ticket.drop(
+        os.path.join(home, "staging"),
+        event,
+        transcript_of(payload, name),
+        session_id=text_of(payload, "session_id"),
+        agent_id=agent_id,
+        cwd=text_of(payload, "cwd") if payload.get("cwd") else None,
+    )
+
+
+def read_payload() -> dict[str, object]:
+    """Return the JSON object on stdin, read to its end."""
+    chunks, left = [], MAX_PAYLOAD_BYTES + 1
+    while left > 0:
+        chunk = os.read(0, min(left, 1024 * 1024))
+        if not chunk:
+            break
+        chunks.append(chunk)
+        left -= len(chunk)
+    if left <= 0:
+        raise ValueError(f"payload over {MAX_PAYLOAD_BYTES} bytes")
+    payload = json.loads(b"".join(chunks))
+    if not isinstance(payload, dict):
+        raise ValueError("payload is no object")
+    return payload
+
+
+def text_of(payload: dict[str, object], name: str) -> str:
+    """Return a field that must be a text with something in it."""
+    value = payload.get(name)
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"'{name}' is missing")
+    return value
+
+
+def transcript_of(payload: dict[str, object], name: str) -> str:
+    """Return the absolute path of the transcript that a field names."""
+    path = os.path.expanduser(text_of(payload, name))
+    if not os.path.isabs(path):
+        raise ValueError(f"'{name}' is not absolute")
+    return os.path.normpath(path)
+
+
+def log(home: str, event: str, problem: BaseException) -> None:
+    """Append one line to `runs/hooks.log`: what went wrong; no transcript text, nothing of the environment."""
+    # Messages of other exceptions might quote what they met.
+    told = f": {problem}" if isinstance(problem, (OSError, ValueError)) else ""
+    line = f"{ticket.stamp(time.time_ns())} {event} {type(problem).__name__}{told}"
+    line = " ".join(line.split())[:MAX_LOG_LINE]
+    path = os.path.join(home, "runs", "hooks.log")
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        if os.path.exists(path) and os.path.getsize(path) > MAX_LOG_BYTES:
+            os.replace(path, path + ".1")
+        with open(path, "a", encoding="utf-8", errors="replace") as file:
+            file.write(line + "\n")
+    except OSError:
+        pass  # nowhere to say it
+
+
+if __name__ == "__main__":
+    try:
+        if not os.environ.get("CORTEX_INTERNAL"):
+            main()
+    finally:
+        os._exit(0)  # past any error, and 1 ms faster than winding Python down

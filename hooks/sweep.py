@@ -1,0 +1,114 @@
+"""The sweep at a session's start: tickets for transcripts that grew unseen, and tickets no longer needed.
+
+A session that was interrupted or killed leaves no event. Per folder of transcripts one small
+file in `staging/seen/` says up to when it was swept; what was modified since gets a ticket,
+unless one as new waits already. One ticket too many costs nothing: a run's cursor finds no
+new line. What grew before the first sweep is old material, which only a backfill takes in.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING or __package__:
+    from cortex.hooks import ticket
+else:
+    import ticket
+
+# Bounds of one sweep; what is left over is taken by the next, oldest first. The start of a
+# session waits for the sweep, so it gets less than half of the 100 ms that a start may cost.
+MAX_TICKETS = 50
+MAX_SECONDS = 0.04
+MAX_REMOVED = 500
+
+# Clocks of file systems lag behind time.time() by up to 2 s (FAT); less than that never counts as seen.
+CLOCK_LAG_NS = 2_000_000_000
+
+
+def sweep(staging: str, transcript: str, now_ns: int) -> int:
+    """Ticket what grew in the folder of `transcript` since the last sweep; return the number of tickets."""
+    give_up_at = time.monotonic() + MAX_SECONDS
+    folder = os.path.dirname(transcript)
+    mark = os.path.join(staging, ticket.SEEN, f"{ticket.path_hash(folder):016x}")
+    since_ns = _read_mark(mark)
+    seen_ns, count = now_ns - CLOCK_LAG_NS, 0
+    if since_ns is not None:
+        waiting = thin(os.path.join(staging, ticket.NEW))
+        for modified_ns, path, inode in sorted(_grown(folder, since_ns)):
+            if waiting.get(ticket.key_of(path, inode), "") >= ticket.stamp(modified_ns):
+                continue
+            if count == MAX_TICKETS or time.monotonic() > give_up_at:
+                seen_ns = modified_ns
+                break
+            try:
+                ticket.drop(staging, "sweep", path, durable=False)
+            except FileNotFoundError:
+                continue  # deleted since it was listed
+            count += 1
+    ticket.write_whole(staging, mark, b"%d" % seen_ns, durable=False)
+    return count
+
+
+def thin(new: str) -> dict[str, str]:
+    """
+    Remove tickets in folder `new` that a later ticket of the same transcript makes needless.
+
+    Returns the time of the newest ticket by transcript key. Without an engine that reads them,
+    tickets would otherwise pile up with every turn.
+    """
+    newest: dict[str, str] = {}
+    removed = 0
+    for name in sorted(_names(new), reverse=True):
+        at = ticket.time_in_name(name)
+        is_newest = newest.setdefault(ticket.key_in_name(name), at) == at
+        if not is_newest and removed < MAX_REMOVED:
+            removed += 1
+            _remove(os.path.join(new, name))
+    return newest
+
+
+def _remove(path: str) -> None:
+    try:  # noqa: SIM105: importing contextlib costs 1 ms
+        os.unlink(path)
+    except FileNotFoundError:
+        pass  # a run claimed it just now
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(folder) if name.endswith(".json")]
+    except FileNotFoundError:
+        return []
+
+
+def _read_mark(mark: str) -> int | None:
+    try:
+        with open(mark, "rb") as file:
+            return int(file.read(32))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _grown(folder: str, since_ns: int) -> list[tuple[int, str, int]]:
+    # (modified, path, inode) of the folder's transcripts, and of the subagents of those.
+    found = []
+    for modified_ns, path, inode in _transcripts(folder, since_ns):
+        found.append((modified_ns, path, inode))
+        found += _transcripts(os.path.join(os.path.splitext(path)[0], "subagents"), since_ns)
+    return found
+
+
+def _transcripts(folder: str, since_ns: int) -> list[tuple[int, str, int]]:
+    try:
+        entries = list(os.scandir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    found = []
+    for entry in entries:
+        if entry.name.endswith(".jsonl") and entry.is_file():
+            told = entry.stat()
+            if told.st_mtime_ns >= since_ns:
+                found.append((told.st_mtime_ns, entry.path, told.st_ino))
+    return found

@@ -1,0 +1,215 @@
+"""The ticket: a small file in staging that says which transcript has grown, and the hard link that keeps it.
+
+A ticket is written first, the link second. Killed in between, the ticket still names the
+original; and a link that no ticket names is always one whose transcript was read already.
+Standard library only, Python 3.9: this file also runs inside the assistant.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+VERSION = 1
+
+# Folders of staging.
+NEW, CLAIMED, TRANSCRIPTS, SET_ASIDE, TEMP, SEEN = "new", "claimed", "transcripts", "set_aside", "tmp", "seen"
+
+# Where linking is impossible a hook copies at most this much of what is new, and the next
+# event goes on from there: 8 MiB take about 10 ms, a whole long session could take seconds.
+COPY_LIMIT_BYTES = 8 * 1024 * 1024
+COPY_CHUNK_BYTES = 1024 * 1024
+
+# Longest ticket that is believed; a real one has some 500 bytes.
+MAX_TICKET_BYTES = 64 * 1024
+
+
+def path_hash(path: str) -> int:
+    """Return the 64-bit FNV-1a hash of a path: stable, and without the 3 ms that importing hashlib costs."""
+    number = 0xCBF29CE484222325
+    for byte in os.fsencode(path):
+        number = (number ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return number
+
+
+def key_of(transcript: str, inode: int) -> str:
+    """Return the name a transcript is kept under: the same while the file grows, another once it is replaced."""
+    return f"{path_hash(transcript):016x}_{inode:x}"
+
+
+def key_in_name(name: str) -> str:
+    """Return the transcript's key in a ticket's file name."""
+    return name[: -len(".json")].rpartition("-")[2]
+
+
+def time_in_name(name: str) -> str:
+    """Return the time in a ticket's file name; such times sort as text."""
+    return name.partition("-")[0]
+
+
+def stamp(at_ns: int) -> str:
+    """
+    Return a UTC instant, in nanoseconds since 1970, as it stands in file names.
+
+    >>> stamp(1_790_000_000_123_456_789)
+    '20260921T141320123456Z'
+    """
+    seconds, rest_ns = divmod(at_ns, 1_000_000_000)
+    return time.strftime("%Y%m%dT%H%M%S", time.gmtime(seconds)) + f"{rest_ns // 1000:06d}Z"
+
+
+def link_path(staging: str, key: str) -> str:
+    """Return where the transcript with this key is kept."""
+    return os.path.join(staging, TRANSCRIPTS, key + ".jsonl")
+
+
+def owner_in_path(transcript: str) -> tuple[str, str | None]:
+    """
+    Return the (session id, agent id) that a transcript's path tells; a main session has no agent id.
+
+    >>> owner_in_path("/p/4f0c.jsonl")
+    ('4f0c', None)
+    >>> owner_in_path("/p/4f0c/subagents/agent-a1.jsonl")
+    ('4f0c', 'a1')
+    """
+    stem = os.path.splitext(os.path.basename(transcript))[0]
+    if not stem.startswith("agent-"):
+        return stem, None
+    before, found, _ = transcript.rpartition("/subagents/")
+    return (os.path.basename(before) if found else ""), stem[len("agent-") :]
+
+
+def drop(
+    staging: str,
+    event: str,
+    transcript: str,
+    *,
+    session_id: str | None = None,
+    agent_id: str | None = None,
+    cwd: str | None = None,
+    durable: bool = True,
+    copy_limit_bytes: int | None = COPY_LIMIT_BYTES,
+) -> str:
+    """
+    Write a ticket for `transcript`, an absolute path, and keep the transcript; return the ticket's path.
+
+    `durable` waits for the disk. Raises FileNotFoundError where there is no such transcript,
+    OSError where staging cannot be written; the ticket stands even when keeping failed.
+    """
+    found = os.stat(transcript)
+    key = key_of(transcript, found.st_ino)
+    told_session, told_agent = owner_in_path(transcript)
+    session_id = session_id or told_session
+    at = stamp(time.time_ns())
+    fields = {
+        "version": VERSION,
+        "event": event,
+        "session_id": session_id,
+        "agent_id": agent_id or told_agent,
+        "transcript_path": transcript,
+        "key": key,
+        "cwd": cwd,
+        "at": at,
+        "size": found.st_size,
+    }
+    path = os.path.join(staging, NEW, f"{at}-{event}-{_plain(session_id)}-{key}.json")
+    write_whole(staging, path, json.dumps(fields).encode(), durable=durable)
+    keep(staging, transcript, key, copy_limit_bytes=copy_limit_bytes)
+    return path
+
+
+def parse(raw: bytes) -> dict[str, object]:
+    """Return the fields of a ticket; raises ValueError with the reason where it is not one."""
+    if len(raw) > MAX_TICKET_BYTES:
+        raise ValueError("larger than a ticket can be")
+    try:
+        fields = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise ValueError("not JSON") from None
+    if not isinstance(fields, dict) or fields.get("version") != VERSION:
+        raise ValueError(f"not a ticket of version {VERSION}")
+    for name in ("transcript_path", "key"):
+        if not isinstance(fields.get(name), str):
+            raise ValueError(f"'{name}' is missing")
+    for name in ("session_id", "agent_id", "cwd"):
+        if not isinstance(fields.get(name), (str, type(None))):
+            raise ValueError(f"'{name}' is no text")
+    if not os.path.isabs(fields["transcript_path"]) or "\0" in fields["transcript_path"]:
+        raise ValueError("'transcript_path' is not an absolute path")
+    if not fields["key"].replace("_", "").isalnum():
+        raise ValueError("'key' is not a key")
+    return fields
+
+
+def write_whole(staging: str, target: str, content: bytes, *, durable: bool) -> None:
+    """Write `content` to `target` so that it is there whole or not at all, also after a kill."""
+    # The writer's process id stands in the name, so that a later run can tell a dead writer's file.
+    temp = os.path.join(staging, TEMP, f"{os.path.basename(target)}.{os.getpid()}.tmp")
+    try:
+        descriptor = _open_temp(temp)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(temp), mode=0o700, exist_ok=True)
+        descriptor = _open_temp(temp)
+    try:
+        try:
+            write_all(descriptor, content)
+            if durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        try:
+            os.rename(temp, target)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+            os.rename(temp, target)
+    except BaseException:
+        os.unlink(temp)
+        raise
+
+
+def write_all(descriptor: int, content: bytes) -> None:
+    """Write all of `content`; one write may take only a part of it."""
+    while content:
+        content = content[os.write(descriptor, content) :]
+
+
+def keep(staging: str, transcript: str, key: str, *, copy_limit_bytes: int | None) -> None:
+    """Keep a transcript in staging by hard link, or by copying what is new where linking is impossible."""
+    target = link_path(staging, key)
+    source = os.path.realpath(transcript)  # a link to a symbolic link would keep nothing
+    try:
+        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+        os.link(source, target)
+    except FileExistsError:
+        if os.stat(target).st_ino != os.stat(source).st_ino:
+            _copy_rest(source, target, copy_limit_bytes)
+    except OSError:
+        _copy_rest(source, target, copy_limit_bytes)
+
+
+def _copy_rest(source: str, target: str, limit_bytes: int | None) -> None:
+    # Transcripts only grow, so a shorter copy is a true beginning; and two hooks at once write
+    # the same bytes to the same places.
+    with open(source, "rb") as reader:
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            at = os.fstat(descriptor).st_size
+            end = os.fstat(reader.fileno()).st_size
+            if limit_bytes is not None:
+                end = min(end, at + limit_bytes)
+            reader.seek(at)
+            while at < end and (chunk := reader.read(min(COPY_CHUNK_BYTES, end - at))):
+                at += os.pwrite(descriptor, chunk, at)
+                reader.seek(at)
+        finally:
+            os.close(descriptor)
+
+
+def _open_temp(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+
+
+def _plain(session_id: str) -> str:
+    # File names hold only what every file system takes; a session id is a UUID of 36 characters.
+    return "".join(c if c.isascii() and c.isalnum() else "_" for c in session_id)[:64] or "_"

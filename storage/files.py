@@ -1,0 +1,74 @@
+"""Writing files so that a kill leaves the old file or the new one, never half of one."""
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from cortex.errors import StoreNotWritable
+
+# Ends the name of every file that is being written; a run removes what a killed run left.
+PART_SUFFIX = ".part"
+
+_NOT_WRITABLE = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.EEXIST}
+
+
+@contextlib.contextmanager
+def writing_to(home: Path) -> Iterator[None]:
+    """Turn the system's refusals to write below `home` into StoreNotWritable with a next step."""
+    try:
+        yield
+    except OSError as error:
+        refusal = refusal_of(error, home)
+        if refusal is None:
+            raise
+        raise refusal from error
+
+
+def refusal_of(error: OSError, home: Path) -> StoreNotWritable | None:
+    """Return the clear error for a refused write, or None when `error` is about something else."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreNotWritable(
+            f"no space is left on the disk of {home}; nothing was lost, what was finished stays.",
+            "Free some space and run the same command again.",
+        )
+    if error.errno in _NOT_WRITABLE:
+        return StoreNotWritable(
+            f"the store at {home} cannot be written ({os.strerror(error.errno or 0).lower()}).",
+            "Make it writable or set CORTEX_HOME to a folder that is.",
+        )
+    return None
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write `content` to `path` by temp file, fsync, rename; readers see the old or the new file."""
+    part = path.with_name(f".{path.name}.{os.getpid()}{PART_SUFFIX}")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the renames in `folder` survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_parts(root: Path) -> int:
+    """Remove what killed writers left below `root`; return how many files. Only under the lease."""
+    removed = 0
+    for part in root.rglob(f"*{PART_SUFFIX}"):
+        part.unlink(missing_ok=True)
+        removed += 1
+    return removed

@@ -1,0 +1,113 @@
+"""The journal: what cannot be derived again; entries wait as single files until a run takes them in."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+
+from cortex.storage.files import write_atomically, writing_to
+from cortex.storage.lake import Lake, each_key_once
+from cortex.transforms.identity import content_id
+from cortex.transforms.schemas import JOURNAL, JOURNAL_KINDS, checked
+
+GLOBAL_SCOPE = "global"
+
+
+def entry(
+    kind: str,
+    project_id: str,
+    payload: dict[str, object],
+    *,
+    recorded_at: datetime,
+    memory_id: str | None = None,
+    actor: str = "user",
+) -> dict[str, object]:
+    """Return one JOURNAL row; its id is made from all the rest. Raises UnknownValue on another kind."""
+    checked("journal kind", kind, JOURNAL_KINDS)
+    told = json.dumps(payload, ensure_ascii=False, sort_keys=True)
+    identity = (recorded_at.isoformat(), kind, project_id, memory_id or "", actor, told)
+    return {
+        "entry_id": content_id(*identity),
+        "recorded_at": recorded_at,
+        "kind": kind,
+        "project_id": project_id,
+        "memory_id": memory_id,
+        "actor": actor,
+        "payload": told,
+    }
+
+
+class Journal:
+    """Waiting entries in `staging/journal/`, one file each, and committed ones in the lake."""
+
+    def __init__(self, home: Path, lake: Lake) -> None:
+        self._home = home
+        self._waiting = home / "staging" / "journal"
+        self._lake = lake
+
+    def write(self, row: dict[str, object]) -> None:
+        """Add an entry without the lease: one durable file. Raises StoreNotWritable."""
+        at = row["recorded_at"]
+        assert isinstance(at, datetime)
+        text = json.dumps({**row, "recorded_at": at.isoformat()}, ensure_ascii=False)
+        with writing_to(self._home):
+            self._waiting.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._waiting / f"{row['entry_id']}.json", text.encode())
+
+    def waiting(self) -> list[dict[str, object]]:
+        """Return the entries that no run has taken in yet, by name."""
+        rows = []
+        for path in sorted(self._waiting.glob("*.json")):
+            try:
+                row = json.loads(path.read_bytes())
+            except FileNotFoundError:  # a run took it in meanwhile
+                continue
+            row["recorded_at"] = datetime.fromisoformat(row["recorded_at"])
+            rows.append(row)
+        return rows
+
+    def read(self, project_id: str | None = None) -> pa.Table:
+        """Return all entries (of one scope), waiting ones too, each once, in the order they were recorded."""
+        waiting = [row for row in self.waiting() if project_id in (None, row["project_id"])]
+        rows = pa.concat_tables([self._lake.read(JOURNAL, project_id), JOURNAL.of(waiting)])
+        return each_key_once(JOURNAL, rows).sort_by([("recorded_at", "ascending"), ("entry_id", "ascending")])
+
+    def take_in(self) -> int:
+        """Commit the waiting entries to the lake, then remove their files; return how many. Under the lease."""
+        waiting = self.waiting()
+        if not waiting:
+            return 0
+        known = set(self._lake.read(JOURNAL, columns=["entry_id"])["entry_id"].to_pylist())
+        fresh = [row for row in waiting if row["entry_id"] not in known]
+        if fresh:
+            self.commit(JOURNAL.of(fresh))
+        for row in waiting:
+            (self._waiting / f"{row['entry_id']}.json").unlink(missing_ok=True)
+        return len(fresh)
+
+    def commit(self, rows: pa.Table) -> None:
+        """Append entries that a stage made, scope by scope, in one commit."""
+        with self._lake.change() as change:
+            for scope in sorted(set(rows["project_id"].to_pylist())):
+                mine = rows.filter(pa.compute.equal(rows["project_id"], scope))
+                change.append(JOURNAL, scope, mine.cast(JOURNAL.arrow))
+
+    def scopes(self) -> list[str]:
+        """Return the scopes that have an entry about a memory, sorted."""
+        rows = self.read()
+        return sorted({p for p, kind in _pairs(rows, "project_id", "kind") if kind != "project"})
+
+    def entry_ids(self, scope: str) -> list[str]:
+        """Return the ids of a scope's entries about memories, sorted."""
+        return sorted(i for i, kind in _pairs(self.read(scope), "entry_id", "kind") if kind != "project")
+
+    def forgotten_turns(self, scope: str) -> list[str]:
+        """Return the turns that the scope's forgotten memories rested on, sorted."""
+        rows = self.read(scope)
+        told = [json.loads(payload) for payload, kind in _pairs(rows, "payload", "kind") if kind == "forget"]
+        return sorted({turn for payload in told for turn in payload.get("turn_ids", [])})
+
+
+def _pairs(rows: pa.Table, first: str, second: str) -> list[tuple[str, str]]:
+    return list(zip(rows[first].to_pylist(), rows[second].to_pylist(), strict=True))

@@ -1,0 +1,34 @@
+"""The lease: one run writes at a time; the operating system frees it when its holder dies."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from cortex.errors import StoreBusy
+from cortex.storage.files import writing_to
+
+
+@contextlib.contextmanager
+def lease(runs: Path) -> Iterator[None]:
+    """
+    Hold the store's lease while the block runs.
+
+    An OS file lock on `<runs>/lease.lock`: a killed holder loses it at once, the file itself stays and
+    means nothing. Raises StoreBusy without waiting when another run holds it.
+    """
+    from filelock import FileLock, Timeout
+
+    with writing_to(runs.parent):
+        runs.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(runs / "lease.lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise StoreBusy(
+                "another run is writing to this store.",
+                "Wait for it to end (`cortex status` shows the last one), then try again.",
+            ) from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,107 @@
+"""The manifest: which lake files count, how far each transcript was read, what each stage last made."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cortex.errors import SchemaMismatch
+from cortex.storage.files import write_atomically
+
+MANIFEST_VERSION = 1
+
+
+@dataclass(frozen=True)
+class LakeFile:
+    """One live Parquet file of the lake; `sessions` lists those it holds whole, shadowing older files."""
+
+    path: str  # relative to lake/, with forward slashes
+    table: str
+    partition: str
+    rows: int
+    generation: int
+    sessions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """How far a transcript was read: whole lines only; `head` tells whether it is still the same file."""
+
+    read_bytes: int
+    read_lines: int
+    head: str
+    head_bytes: int
+    project_id: str
+    session_id: str | None
+
+
+@dataclass
+class Manifest:
+    """What the store holds; replaced as a whole, last in every commit."""
+
+    generation: int = 0
+    files: dict[str, LakeFile] = field(default_factory=dict)
+    cursors: dict[str, Cursor] = field(default_factory=dict)
+    stages: dict[str, str] = field(default_factory=dict)
+
+    def live(self, table: str, partition: str | None = None) -> list[LakeFile]:
+        """Return the live files of a table (of one partition), oldest first."""
+        found = [f for f in self.files.values() if f.table == table and partition in (None, f.partition)]
+        return sorted(found, key=lambda f: (f.generation, f.path))
+
+    def partitions(self, table: str) -> list[str]:
+        """Return the partitions of a table that have a live file, sorted."""
+        return sorted({f.partition for f in self.files.values() if f.table == table})
+
+    def copy(self) -> "Manifest":
+        """Return a copy to change before it is committed."""
+        return Manifest(self.generation, dict(self.files), dict(self.cursors), dict(self.stages))
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Return the manifest at `path`, an empty one where there is none. Raises SchemaMismatch."""
+    try:
+        raw = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return Manifest()
+    except ValueError as error:
+        raise SchemaMismatch(
+            f"{path} is not readable as JSON.", "Restore it from a backup of the store; it is written atomically."
+        ) from error
+    if raw.get("version") != MANIFEST_VERSION:
+        raise SchemaMismatch(
+            f"the store has manifest version {raw.get('version')}, this Cortex reads {MANIFEST_VERSION}.",
+            "Install the version of Cortex that wrote it.",
+        )
+    return Manifest(
+        generation=raw["generation"],
+        files={path: LakeFile(path=path, **_with_tuple(entry)) for path, entry in raw["files"].items()},
+        cursors={file: Cursor(**entry) for file, entry in raw["cursors"].items()},
+        stages=raw["stages"],
+    )
+
+
+def write_manifest(path: Path, manifest: Manifest) -> None:
+    """Replace the manifest at `path`; this is the moment at which a commit happens."""
+    raw = {
+        "version": MANIFEST_VERSION,
+        "generation": manifest.generation,
+        "files": {
+            name: {
+                "table": f.table,
+                "partition": f.partition,
+                "rows": f.rows,
+                "generation": f.generation,
+                "sessions": list(f.sessions),
+            }
+            for name, f in sorted(manifest.files.items())
+        },
+        "cursors": {name: vars(cursor) for name, cursor in sorted(manifest.cursors.items())},
+        "stages": dict(sorted(manifest.stages.items())),
+    }
+    write_atomically(path, json.dumps(raw, ensure_ascii=False, indent=1).encode())
+
+
+def _with_tuple(entry: dict[str, object]) -> dict[str, object]:
+    sessions = entry["sessions"]
+    assert isinstance(sessions, list)
+    return {**entry, "sessions": tuple(sessions)}

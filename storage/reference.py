@@ -1,0 +1,34 @@
+"""Reads the policy tables: those that come with the package, and the user's own rows on top."""
+
+from importlib import resources
+from pathlib import Path
+
+from cortex.errors import NotFound
+from cortex.transforms.policy import Policy, load_policy
+
+
+def read_policy(home: Path | None) -> Policy:
+    """
+    Return the policy of the package, with rows of `<home>/policy/*.csv` replacing those of the same key.
+
+    Raises what `load_policy` raises, and NotFound for a file that is no UTF-8 text.
+    """
+    packaged = resources.files("cortex.data").joinpath("reference")
+    texts = {
+        entry.name.removesuffix(".csv"): entry.read_text(encoding="utf-8")
+        for entry in packaged.iterdir()
+        if entry.name.endswith(".csv")
+    }
+    folder = home / "policy" if home is not None else None
+    if folder is None or not folder.is_dir():
+        return load_policy(texts)
+    return load_policy(texts, {path.stem: _text(path) for path in sorted(folder.glob("*.csv"))})
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotFound(
+            f"{path} cannot be read as text ({error}).", "Save it as UTF-8 or remove it."
+        ) from error

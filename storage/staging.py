@@ -1,0 +1,306 @@
+"""Staging: tickets and kept transcripts that wait for a run, claimed by rename, dropped once committed.
+
+    new/          tickets that wait; hooks only ever add here
+    claimed/      tickets of the present run, or of one that was killed
+    transcripts/  hard links (or copies) of the transcripts that tickets name, by key
+    set_aside/    tickets that could not be used, each with its reason beside it
+    tmp/          tickets being written
+    seen/         up to when each folder of transcripts was swept
+
+Only one run at a time claims (it holds the lease); any number of hooks add meanwhile.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from cortex.errors import NotFound, StoreNotWritable, UsageError
+from cortex.hooks import ticket
+
+# A hook is killed by the client after 5 s; what it left half written is dead long before this.
+TEMP_DEAD_AFTER_SECONDS = 60
+
+# A hook makes its link some milliseconds after its ticket. A link without a ticket that is this
+# old was made for a ticket that a run had read and dropped in between.
+LINK_DEAD_AFTER_SECONDS = 3600
+
+# Files beside transcripts that have their ending and another format: the client's list of prompts.
+NOT_TRANSCRIPTS = frozenset({"history.jsonl"})
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One transcript that waits, with all its tickets; `transcript` is its absolute path as staged."""
+
+    tickets: tuple[Path, ...]
+    transcript: Path
+    staged: Path | None  # the kept link or copy
+    session_id: str | None
+    agent_id: str | None
+    cwd: str | None
+
+    def readable(self) -> Path | None:
+        """Return the file to read: the original if it is still there, else the kept one, else None."""
+        if self.transcript.is_file():
+            return self.transcript
+        return self.staged if self.staged is not None and self.staged.is_file() else None
+
+
+@dataclass(frozen=True)
+class _Ticket:
+    path: Path
+    fields: dict[str, object]
+
+    def text(self, name: str) -> str | None:
+        value = self.fields.get(name)
+        return value if isinstance(value, str) and value else None
+
+
+class Staging:
+    """The staging folder of one store, `<home>/staging`; always a local folder."""
+
+    def __init__(self, home: Path) -> None:
+        self.root = home / "staging"
+
+    def stage(
+        self,
+        transcript: Path,
+        *,
+        session_id: str | None = None,
+        cwd: str | None = None,
+        event: str = "backfill",
+    ) -> bool:
+        """
+        Write a ticket for `transcript` and keep it whole; return False where the file is gone.
+
+        Staging the same file again is harmless: a claim gathers all its tickets. Raises
+        StoreNotWritable.
+        """
+        path = os.path.abspath(transcript)
+        if not os.path.isfile(path):
+            return False
+        with self._writing():
+            # Not waiting for the disk: after a power cut the same command stages it again.
+            ticket.drop(
+                str(self.root),
+                event,
+                path,
+                session_id=session_id,
+                cwd=cwd,
+                durable=False,
+                copy_limit_bytes=None,
+            )
+        return True
+
+    def claim(self) -> list[Claim]:
+        """
+        Take every waiting ticket, and those that a killed run had taken; return one claim a transcript.
+
+        Claims are in the order in which their transcripts were first reported. Tickets that
+        cannot be read are set aside with the reason. Raises StoreNotWritable.
+        """
+        claimed = self.root / ticket.CLAIMED
+        with self._writing():
+            claimed.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for path in self._listed(ticket.NEW):
+                with suppress(FileNotFoundError):  # a hook removes tickets that a later one makes needless
+                    path.rename(claimed / path.name)
+            readable, malformed = _read_tickets(self._listed(ticket.CLAIMED))
+            for path, reason in malformed:
+                self._set_aside([path], file=str(path), reason=f"malformed ticket: {reason}")
+        return self._gathered(readable)
+
+    def list_waiting(self) -> list[Claim]:
+        """Return what the next claim would return, and touch nothing."""
+        readable, _ = _read_tickets([*self._listed(ticket.NEW), *self._listed(ticket.CLAIMED)])
+        return self._gathered(readable)
+
+    def release(self, claims: Iterable[Claim]) -> None:
+        """
+        Drop the tickets of `claims`, whose result is committed, and the kept transcripts nobody waits for.
+
+        Tickets go first: killed in between, a link is left, which the next sweep removes.
+        """
+        released = list(claims)
+        with self._writing():
+            kept = {ticket.key_in_name(path.name) for claim in released for path in claim.tickets}
+            for claim in released:
+                for path in claim.tickets:
+                    path.unlink(missing_ok=True)
+            gone = kept - self._keys(ticket.NEW, ticket.CLAIMED, ticket.SET_ASIDE)
+            for key in gone:
+                self._link(key).unlink(missing_ok=True)
+            self._keep_again(gone)
+
+    def set_aside(self, claim: Claim, reason: str) -> None:
+        """
+        Move the tickets of `claim` to `set_aside/`, with the file and the reason beside the last of them.
+
+        The kept transcript stays, so that nothing is lost. What was set aside before for the
+        same transcript is replaced. `reason` must quote no text of the transcript.
+        """
+        with self._writing():
+            self._set_aside(claim.tickets, file=str(claim.transcript), reason=reason)
+
+    def leftovers(self) -> list[Path]:
+        """Return temporary files whose writer is dead, and kept transcripts that no ticket names."""
+        now = time.time()
+        dead = [path for path in self._listed(ticket.TEMP, ending=".tmp") if _writer_is_dead(path, now)]
+        links = self._listed(ticket.TRANSCRIPTS, ending=".jsonl")  # before the tickets: those come first
+        named = self._keys(ticket.NEW, ticket.CLAIMED, ticket.SET_ASIDE)
+        return dead + [path for path in links if path.stem not in named and _link_is_dead(path, now)]
+
+    def sweep_temp(self) -> int:
+        """Remove the leftovers; return how many there were."""
+        found = self.leftovers()
+        with self._writing():
+            for path in found:
+                path.unlink(missing_ok=True)
+        return len(found)
+
+    def _set_aside(self, tickets: Iterable[Path], *, file: str, reason: str) -> None:
+        folder = self.root / ticket.SET_ASIDE
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        paths = sorted(tickets, key=lambda path: path.name)
+        keys = {ticket.key_in_name(path.name) for path in paths}
+        for old in self._listed(ticket.SET_ASIDE):
+            if ticket.key_in_name(old.name) in keys:
+                _reason_path(old).unlink(missing_ok=True)
+                old.unlink(missing_ok=True)
+        if paths:
+            told = {"file": file, "reason": reason, "at": ticket.stamp(time.time_ns())}
+            content = json.dumps(told, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace")
+            target = _reason_path(folder / paths[-1].name)
+            ticket.write_whole(str(self.root), str(target), content, durable=True)
+        for path in paths:
+            with suppress(FileNotFoundError):
+                path.rename(folder / path.name)
+
+    def _gathered(self, tickets: Iterable[_Ticket]) -> list[Claim]:
+        by_transcript: dict[str, list[_Ticket]] = {}
+        for one in sorted(tickets, key=lambda one: one.path.name):
+            by_transcript.setdefault(str(one.fields["transcript_path"]), []).append(one)
+        return [self._claim_of(transcript, group) for transcript, group in by_transcript.items()]
+
+    def _claim_of(self, transcript: str, tickets: list[_Ticket]) -> Claim:
+        def last(name: str) -> str | None:
+            return next((told for one in reversed(tickets) if (told := one.text(name))), None)
+
+        links = [self._link(str(one.fields["key"])) for one in reversed(tickets)]
+        return Claim(
+            tickets=tuple(one.path for one in tickets),
+            transcript=Path(transcript),
+            staged=next((link for link in links if link.is_file()), None),
+            session_id=last("session_id"),
+            agent_id=last("agent_id"),
+            cwd=last("cwd"),
+        )
+
+    def _keep_again(self, keys: set[str]) -> None:
+        # A hook may have written a ticket and found the old link still there, just before it was removed.
+        late = [path for path in self._listed(ticket.NEW) if ticket.key_in_name(path.name) in keys]
+        for one in _read_tickets(late)[0]:
+            transcript, key = str(one.fields["transcript_path"]), str(one.fields["key"])
+            with suppress(FileNotFoundError):
+                ticket.keep(str(self.root), transcript, key, copy_limit_bytes=ticket.COPY_LIMIT_BYTES)
+
+    def _keys(self, *folders: str) -> set[str]:
+        return {ticket.key_in_name(path.name) for folder in folders for path in self._listed(folder)}
+
+    def _link(self, key: str) -> Path:
+        return Path(ticket.link_path(str(self.root), key))
+
+    def _listed(self, folder: str, *, ending: str = ".json") -> list[Path]:
+        try:
+            names = sorted(os.listdir(self.root / folder))
+        except FileNotFoundError:
+            return []
+        except OSError as problem:
+            raise StoreNotWritable(
+                f"staging folder {self.root / folder} cannot be read: {problem.strerror}.",
+                "Make it readable, or set CORTEX_HOME to another folder.",
+            ) from problem
+        return [self.root / folder / name for name in names if name.endswith(ending)]
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            raise StoreNotWritable(
+                f"staging folder {self.root} cannot be written: {problem.strerror or problem}.",
+                "Free some space or make it writable, then run the same command again; nothing is lost.",
+            ) from problem
+
+
+def find_transcripts(path: Path) -> list[Path]:
+    """
+    Return the transcripts at `path`: the file itself, or every *.jsonl below the folder, sorted.
+
+    Subagents' transcripts are included, the client's list of prompts (history.jsonl) is not.
+    A file that is named is taken whatever its ending. Raises NotFound and UsageError.
+    """
+    if path.is_file():
+        return [path]
+    if not path.exists():
+        raise NotFound(f"there is no file or folder '{path}'.", "Check the spelling of the path.")
+    if not path.is_dir():
+        raise UsageError(
+            f"'{path}' is neither a file nor a folder.", "Name a transcript or a folder of them."
+        )
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise UsageError(f"folder '{path}' may not be read.", "Give yourself the right to read it.")
+    return sorted(
+        Path(folder, name)
+        for folder, _, names in os.walk(path)
+        for name in names
+        if name.endswith(".jsonl") and name not in NOT_TRANSCRIPTS
+    )
+
+
+def _read_tickets(paths: Iterable[Path]) -> tuple[list[_Ticket], list[tuple[Path, str]]]:
+    readable: list[_Ticket] = []
+    malformed: list[tuple[Path, str]] = []
+    for path in paths:
+        try:
+            with path.open("rb") as file:
+                fields = ticket.parse(file.read(ticket.MAX_TICKET_BYTES + 1))
+        except FileNotFoundError:
+            continue  # claimed or removed since it was listed
+        except OSError as problem:
+            malformed.append((path, problem.strerror or "unreadable"))
+        except ValueError as problem:
+            malformed.append((path, str(problem)))
+        else:
+            readable.append(_Ticket(path, fields))
+    return readable, malformed
+
+
+def _reason_path(path: Path) -> Path:
+    # Another ending than a ticket's, so that no listing of tickets takes it for one.
+    return path.with_suffix(".reason")
+
+
+def _writer_is_dead(path: Path, now: float) -> bool:
+    writer = path.name.split(".")[-2]
+    try:
+        if now - path.stat().st_mtime > TEMP_DEAD_AFTER_SECONDS or not writer.isdecimal():
+            return True
+        os.kill(int(writer), 0)
+    except ProcessLookupError:
+        return True
+    except (FileNotFoundError, PermissionError, OverflowError):
+        return False
+    return False
+
+
+def _link_is_dead(path: Path, now: float) -> bool:
+    # ctime, not mtime: making a link and writing to the transcript both move it.
+    try:
+        return now - path.stat().st_ctime > LINK_DEAD_AFTER_SECONDS
+    except FileNotFoundError:
+        return False

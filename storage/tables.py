@@ -1,0 +1,189 @@
+"""The tables: LanceDB datasets of one scope each, disposable projections of the lake."""
+
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.storage.files import writing_to
+from cortex.transforms.schemas import EDGES, MEMORIES, PASSAGES, Table
+
+SEARCHED = {table.name: table for table in (MEMORIES, PASSAGES)}
+PROJECTED = {**SEARCHED, EDGES.name: EDGES}
+
+# What a dataset has besides its schema's columns. `row_hash` tells whether a row changed.
+INDEX_TEXT, VECTOR, ROW_HASH = "index_text", "vector", "row_hash"
+
+
+class Dataset:
+    """One LanceDB dataset, opened for reading; a missing one reads as empty."""
+
+    def __init__(self, table: Table, handle: Any | None) -> None:
+        self._table = table
+        self._handle = handle
+
+    @property
+    def version(self) -> int:
+        """Return the dataset's version; it rises only when rows change. 0: there is none."""
+        return int(self._handle.version) if self._handle is not None else 0
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return int(self._handle.count_rows()) if self._handle is not None else 0
+
+    def read(self, columns: list[str] | None = None, where: str | None = None) -> pa.Table:
+        """Return rows (those matching the SQL condition `where`), ordered by key; default: the schema's columns."""
+        wanted = list(columns or self._table.arrow.names)
+        if self._handle is None:
+            return self._table.empty().select([name for name in wanted if name in self._table.arrow.names])
+        scan = self._handle.search().select(wanted)
+        if where:
+            scan = scan.where(where)
+        found = scan.limit(max(self.count(), 1)).to_arrow().select(wanted)
+        return found.sort_by([(name, "ascending") for name in self._table.key if name in wanted])
+
+    def search_words(self, query: str, limit: int) -> pa.Table:
+        """Return the `limit` best rows by BM25 with their `score`, best first; none for an empty query."""
+        if self._handle is None or not query.strip():
+            return self._empty_with("score")
+        from lancedb.query import MatchQuery
+
+        found = self._handle.search(MatchQuery(query, INDEX_TEXT), query_type="fts").limit(limit).to_arrow()
+        return found.rename_columns(["score" if name == "_score" else name for name in found.schema.names])
+
+    def search_vector(self, vector: Any, limit: int) -> pa.Table:
+        """Return the `limit` nearest rows with their cosine `similarity`, nearest first."""
+        if self._handle is None or VECTOR not in self._handle.schema.names:
+            return self._empty_with("similarity")
+        nearest = (
+            self._handle.search(vector, vector_column_name=VECTOR)
+            .distance_type("cosine")
+            .where(f"{VECTOR} is not null", prefilter=True)
+            .limit(limit)
+            .to_arrow()
+        )
+        similarity = pc.subtract(1.0, nearest["_distance"])
+        return nearest.drop_columns(["_distance"]).append_column("similarity", similarity)
+
+    def _empty_with(self, name: str) -> pa.Table:
+        return self._table.empty().append_column(name, pa.array([], pa.float32()))
+
+
+class Tables:
+    """The datasets memories, edges and passages of every scope, below `<home>/tables/<scope>/`."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self.root = home / "tables"
+
+    def scopes(self) -> list[str]:
+        """Return the scopes that have tables, sorted."""
+        return sorted(path.name for path in self.root.iterdir() if path.is_dir()) if self.root.is_dir() else []
+
+    def open(self, scope: str, name: str) -> Dataset:
+        """Return a dataset for reading."""
+        table = PROJECTED[name]
+        handle = _connect(self.root / scope).open_table(name) if self._exists(scope, name) else None
+        return Dataset(table, handle)
+
+    def replace(self, scope: str, name: str, rows: pa.Table) -> int:
+        """
+        Make `rows` the dataset's content and return how many rows were written or removed.
+
+        `rows` has the schema's columns, for searched tables also `index_text` and (where there is a model)
+        `vector`. Rows equal to the stored ones are not written; without any difference there is no new
+        version. Compacts, prunes old versions and brings the text index up to date in the same call.
+        """
+        table = PROJECTED[name]
+        rows = _with_row_hash(rows, table)
+        with writing_to(self._home):
+            if not self._exists(scope, name):
+                return self._create(scope, name, rows)
+            handle = _connect(self.root / scope).open_table(name)
+            if handle.schema.names != rows.schema.names or handle.schema.types != rows.schema.types:
+                return self._create(scope, name, rows)
+            changed = _write_difference(handle, table, rows)
+            if changed:
+                _tidy(handle)
+            return changed
+
+    def drop(self, scope: str) -> None:
+        """Remove a scope's tables."""
+        import shutil
+
+        with writing_to(self._home):
+            shutil.rmtree(self.root / scope, ignore_errors=True)
+
+    def _create(self, scope: str, name: str, rows: pa.Table) -> int:
+        if not rows.num_rows and not self._exists(scope, name):
+            return 0
+        (self.root / scope).mkdir(parents=True, exist_ok=True)
+        handle = _connect(self.root / scope).create_table(name, rows, mode="overwrite")
+        if name in SEARCHED:
+            _index_words(handle)
+        _tidy(handle)
+        return int(rows.num_rows)
+
+    def _exists(self, scope: str, name: str) -> bool:
+        return (self.root / scope / f"{name}.lance").is_dir()
+
+
+def _connect(folder: Path) -> Any:
+    # Lance logs to stderr by default; a stray line there would spoil a hook's or a pipe's output.
+    os.environ.setdefault("LANCE_LOG", "error")
+    import lancedb
+
+    return lancedb.connect(str(folder))
+
+
+def _with_row_hash(rows: pa.Table, table: Table) -> pa.Table:
+    """Return `rows` with a hash over all other columns; of the vector only whether it is there."""
+    hashed = rows
+    if VECTOR in rows.schema.names:
+        hashed = rows.drop_columns([VECTOR]).append_column("has_vector", pc.is_valid(rows[VECTOR]))
+    return rows.append_column(pa.field(ROW_HASH, pa.uint64()), _row_hashes(hashed))
+
+
+def _row_hashes(rows: pa.Table) -> pa.ChunkedArray:
+    import duckdb
+
+    with duckdb.connect(":memory:", config={"threads": 1}) as database:
+        database.register("given", rows)
+        found = database.sql("select hash(given) as row_hash from given").to_arrow_table()
+    return found["row_hash"]
+
+
+def _write_difference(handle: Any, table: Table, rows: pa.Table) -> int:
+    (key,) = table.key
+    stored = handle.search().select([key, ROW_HASH]).limit(max(handle.count_rows(), 1)).to_arrow()
+    before = dict(zip(stored[key].to_pylist(), stored[ROW_HASH].to_pylist(), strict=True))
+    names, hashes = rows[key].to_pylist(), rows[ROW_HASH].to_pylist()
+    changed = [before.get(name) != value for name, value in zip(names, hashes, strict=True)]
+    gone = sorted(set(before) - set(names))
+    if any(changed):
+        handle.merge_insert(key).when_matched_update_all().when_not_matched_insert_all().execute(
+            rows.filter(pa.array(changed))
+        )
+    for start in range(0, len(gone), 1_000):  # a longer list makes one filter expression too deep
+        listed = ", ".join(f"'{name}'" for name in gone[start : start + 1_000])
+        handle.delete(f"{key} in ({listed})")
+    return sum(changed) + len(gone)
+
+
+def _index_words(handle: Any) -> None:
+    handle.create_fts_index(
+        INDEX_TEXT,
+        replace=True,
+        with_position=False,
+        stem=True,
+        remove_stop_words=False,  # question words are dropped from the query instead, which measures better
+        ascii_folding=True,
+    )
+
+
+def _tidy(handle: Any) -> None:
+    # Only the holder of the lease writes, so files no version names are a killed run's leftovers.
+    handle.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)

@@ -1,0 +1,58 @@
+"""Runs the queries of transforms/sql on a sealed in-memory DuckDB: no files, no extensions, one thread, UTC."""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+
+import duckdb
+import pyarrow as pa
+
+from cortex.errors import CortexError
+
+# One thread: float sums differ between runs on several. No replacement scans: a misspelt table must not find a
+# Python variable of that name.
+SEALED: dict[str, str | bool | int | float | list[str]] = {
+    "threads": 1,
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+    "python_scan_all_frames": False,
+}
+
+
+def query(name: str, params: Mapping[str, object], **tables: pa.Table) -> pa.Table:
+    """
+    Return the result of `transforms/sql/<name>.sql` over `tables`, with `params` for its `$names`.
+
+    Each call has its own database, which sees nothing but these tables. Only parameters that the query names
+    may be given. Instants must be timezone-aware.
+
+    Raises CortexError, naming the file, if the query fails.
+    """
+    connection = _sealed_connection()
+    try:
+        for table_name, table in tables.items():
+            connection.register(table_name, table)
+        return connection.sql(sql_text(name), params=dict(params)).to_arrow_table()
+    except duckdb.Error as error:
+        raise CortexError(
+            f"transforms/sql/{name}.sql failed: {error}.",
+            "Run `cortex doctor`, then report it with this message.",
+        ) from error
+    finally:
+        connection.close()
+
+
+@cache
+def sql_text(name: str) -> str:
+    """Return the text of a query that comes with the package; it is code, read once."""
+    return resources.files("cortex.transforms.sql").joinpath(f"{name}.sql").read_text(encoding="utf-8")
+
+
+def _sealed_connection() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:", config=SEALED)
+    # The machine's time zone would leak into every date otherwise.
+    connection.execute("set TimeZone = 'UTC'")
+    connection.execute("set lock_configuration = true")
+    return connection

@@ -1,0 +1,211 @@
+"""Prose as units: Markdown into passages that stand alone, each with its heading, without code or quotes."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# A memory shows at most 6,000 characters in 20 entries, 300 each; a passage packs sentences up to that.
+PASSAGE_CHARS = 300
+LONGEST_CHARS = 400
+SHORTEST_CHARS = 24
+
+FENCE = re.compile(r"^\s*(```|~~~)")
+HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.+?)\s*#*$")
+BOLD_LINE = re.compile(r"^\s*(?:[^\w\s*]+\s*)?\*\*([^*]{2,80}?)\*\*:?\s*$")
+ITEM = re.compile(r"^(\s*)(?:[-*•+]|\d{1,2}[.)]|☐|☒|✅|✓|❌|⚠️)\s+(.+)$")
+TABLE_RULE = re.compile(r"^\s*\|?[\s:|-]+\|?\s*$")
+LINK = re.compile(r"!?\[([^\]]*)\]\((?:[^()]|\([^()]*\))*\)")
+EMPHASIS = re.compile(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])")
+SPACE = re.compile(r"\s+")
+SYMBOL = re.compile(r"[\U0001F300-\U0001FAFF\u2600-\u26FF\u2705-\u2728\u274C\u2753-\u2757\uFE0F\u200D]+\s*")
+# A full stop ends a sentence only before a space and a capital, digit, quote or backtick.
+SENTENCE_END = re.compile(r"(?<=[.!?。])[\"'”’)`]*\s+(?=[\"'“‘(`*]*[A-Z0-9가-힣`/_.-])|(?<=다\.)\s+|(?<=[.!?]\*\*)\s+")
+# "Let me look at the tests:" announces the next step, "Here is the breakdown:" the list that carries it.
+ANNOUNCES = re.compile(
+    r"^(?:(?:ok(?:ay)?|good|great|perfect|excellent|now|so|hmm|alright|first|next|then|and|but|also|actually)[,.!:]?\s+)*"
+    r"(?:let me|let's|let us|i'll|i will|i'm going to|here(?:'s| is| are)|checking|going to|running|writing)\b"
+    r"|^(?:now )?i (?:need to|should|want to|have to|can)\b[^.]{0,60}\b(?:check|look|see|read|find|verify|run|understand)\b"
+    r"|^[^.]{0,60}:$",
+    re.IGNORECASE,
+)
+ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|al)\.|\b[A-Z]\.|^\d+\.)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A part of a turn: its text as said, the heading it stands under, what kind of block it was."""
+
+    text: str
+    heading: str
+    block: str  # paragraph, item, table
+    position: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """One Markdown block: a paragraph, or a list item with its own sub-items."""
+
+    kind: str
+    text: str
+    heading: str
+    group: int
+
+
+def plain(text: str) -> str:
+    """
+    Return `text` on one line without Markdown emphasis, links' targets and pictograms.
+
+    >>> plain("**Use** [the docs](https://x.y)  now ✅")
+    'Use the docs now'
+    """
+    bare = SYMBOL.sub("", EMPHASIS.sub("", LINK.sub(r"\1", text)))
+    return SPACE.sub(" ", bare).strip()
+
+
+def sentences(text: str) -> list[str]:
+    """
+    Return the sentences of one paragraph.
+
+    >>> sentences("It works, e.g. here. Done in main.py.")
+    ['It works, e.g. here.', 'Done in main.py.']
+    """
+    found: list[str] = []
+    start = 0
+    for end in SENTENCE_END.finditer(text):
+        if ABBREVIATION.search(text[start : end.start()]):
+            continue
+        found.append(text[start : end.start()].strip() or text[start : end.end()].strip())
+        start = end.end()
+    return [sentence for sentence in [*found, text[start:].strip()] if sentence]
+
+
+def blocks(text: str) -> list[Block]:
+    """Return the prose blocks of a Markdown text; fenced code, quotes and rules are left out."""
+    return _BlockReader().read(text)
+
+
+class _BlockReader:
+    """Reads Markdown line by line, keeping the heading and the lead-in that a list belongs to."""
+
+    def __init__(self) -> None:
+        self.found: list[Block] = []
+        self.paragraph: list[str] = []
+        self.heading = ""
+        self.lead = ""
+        self.group = 0
+        self.item_indent = -1
+        self.has_header = False
+
+    def read(self, text: str) -> list[Block]:
+        """Return all blocks of `text`, in order."""
+        fence = ""
+        for line in text.split("\n"):
+            mark = FENCE.match(line)
+            if mark:
+                fence = "" if fence == mark[1] else fence or mark[1]
+                self._close()
+            elif not fence:
+                self._line(line)
+        self._close()
+        return self.found
+
+    def _line(self, line: str) -> None:
+        bare = line.strip()
+        if not bare or bare.startswith(">") or bare in {"---", "***", "___"}:
+            self._close()
+            if not bare:
+                self.has_header = False
+            return
+        heading = HEADING.match(line) or BOLD_LINE.match(line)
+        if heading:
+            self._close()
+            self.heading, self.lead, self.item_indent = plain(heading[1]).rstrip(":"), "", -1
+            self.group += 1
+            return
+        if bare.startswith("|"):
+            self._row(bare)
+            return
+        item = ITEM.match(line)
+        if item:
+            self._item(len(item[1].expandtabs(4)), item[2])
+        elif self.item_indent >= 0 and line[:1] in " \t" and self.found:
+            self._extend(bare)
+        else:
+            self.paragraph.append(bare)
+
+    def _item(self, indent: int, text: str) -> None:
+        self._close()
+        if 0 <= self.item_indent < indent and self.found and self.found[-1].kind == "item":
+            self._extend(text, joint="; " if not self.found[-1].text.endswith(":") else " ")
+            return
+        self.item_indent = indent
+        self.found.append(Block("item", text, self.lead or self.heading, self.group))
+
+    def _extend(self, text: str, joint: str = " ") -> None:
+        last = self.found[-1]
+        self.found[-1] = Block(last.kind, last.text + joint + text, last.heading, last.group)
+
+    def _row(self, bare: str) -> None:
+        self._close()
+        if TABLE_RULE.match(bare):
+            return
+        cells = [cell.strip() for cell in bare.strip("|").split("|")]
+        if self.has_header:
+            said = [cell for cell in cells if cell and cell not in "-–—✓✗"]
+            self.found.append(Block("table", ": ".join([said[0], "; ".join(said[1:])]) if len(said) > 1 else "".join(said), self.heading, self.group))
+        self.has_header = True
+
+    def _close(self) -> None:
+        """End the open paragraph; one that ends in a colon names the list that follows."""
+        if not self.paragraph:
+            return
+        text = " ".join(self.paragraph)
+        self.paragraph = []
+        self.item_indent = -1
+        self.group += 1
+        self.lead = ""
+        if text.rstrip("*").endswith(":") and len(text) < 160:
+            self.lead = plain(text).rstrip(":")
+        self.found.append(Block("paragraph", text, self.heading, self.group))
+
+
+def passages(text: str) -> list[Passage]:
+    """Return the passages of a text in order: sentences and short list items packed to some 300 characters."""
+    packed: list[Passage] = []
+    for position, (kind, heading, part) in enumerate(_packed(blocks(text))):
+        packed.append(Passage(part, heading, kind, position))
+    return packed
+
+
+def _pieces(block: Block) -> list[str]:
+    """Return what may not be cut further: the sentences of a paragraph, or a short item whole."""
+    text = plain(block.text)
+    if block.kind != "paragraph" and len(text) <= LONGEST_CHARS:
+        return [text]
+    parts = sentences(text)
+    return [part for part in parts if not ANNOUNCES.search(part)] if block.kind == "paragraph" else parts
+
+
+def _packed(found: list[Block]) -> Iterator[tuple[str, str, str]]:
+    """Yield (kind, heading, text), neighbours of one group joined while they fit."""
+    open_key: tuple[str, str, int] | None = None
+    parts: list[str] = []
+    for block in found:
+        key = (block.kind, block.heading, block.group if block.kind == "item" else 0)
+        joint = " " if block.kind == "paragraph" else "; "
+        for piece in _pieces(block):
+            size = sum(len(part) + len(joint) for part in parts) + len(piece)
+            if parts and (key != open_key or size > PASSAGE_CHARS):
+                yield _joined(open_key or key, parts)
+                parts = []
+            open_key = key
+            parts.append(piece)
+    if parts and open_key:
+        yield _joined(open_key, parts)
+
+
+def _joined(key: tuple[str, str, int], parts: list[str]) -> tuple[str, str, str]:
+    kind, heading, _group = key
+    if kind == "paragraph":
+        return kind, heading, " ".join(parts)
+    return kind, heading, "; ".join(part.rstrip(";. ") if len(parts) > 1 else part for part in parts)

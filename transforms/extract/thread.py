@@ -1,0 +1,100 @@
+"""The course of one session: its turns in order, and where in that course each prose turn stands."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+Turn = dict[str, object]
+
+PERSON = frozenset({"prompt", "command", "rejection", "choice"})
+COMPLAINT = re.compile(
+    r"^(?:oh )?no\b|\b(?:doesn'?t|didn'?t|not|isn'?t) (?:work|load|show|appear|right|correct|fix)|\bstill (?:doesn|not|fail|the|see|get|broken)"
+    r"|\b(?:we lost|is broken|broke\b|is wrong|wrong\b|gone\b|disappeared|are you sure|same (?:error|issue|problem)|fails?\b|failed\b|error:|blocked because)|안 ?돼|안 ?되|오류|에러",
+    re.IGNORECASE,
+)
+ACCEPTANCE = re.compile(
+    r"^(?:yes|yep|yeah|ok(?:ay)?|sure|sounds good|go ahead|do (?:it|that)|agreed|perfect|great|please do|let'?s|good|네|응|좋)\b", re.IGNORECASE
+)
+EDITS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a prose turn stands: who speaks, what it answers, and named marks of its neighbourhood."""
+
+    speaker: str  # user, assistant
+    answers: Turn | None
+    marks: frozenset[str] = field(default=frozenset())
+
+
+def text_of(turn: Turn) -> str:
+    """Return the text of a turn."""
+    return str(turn["text"] or "")
+
+
+def places(turns: Sequence[Turn]) -> list[Place | None]:
+    """Return the place of each turn, in the order given; None for turns that are no prose."""
+    following = _following_prompts(turns)
+    found: list[Place | None] = []
+    last_prompt: Turn | None = None
+    last_text: Turn | None = None
+    since_prompt = 0
+    prompts_seen = 0
+    last_text_index = max((i for i, turn in enumerate(turns) if turn["kind"] == "text"), default=-1)
+    for index, turn in enumerate(turns):
+        kind = turn["kind"]
+        if kind in PERSON or kind == "plan":
+            marks = {f"kind_{kind}"} if kind != "prompt" else set()
+            if not prompts_seen:
+                marks.add("opening")
+            found.append(Place("user", last_text, frozenset(marks)))
+            last_prompt, since_prompt = turn, 0
+            prompts_seen += 1
+        elif kind == "text":
+            marks = _text_marks(turns, index, following[index], since_prompt, last_prompt)
+            if index == last_text_index:
+                marks.add("session_end")
+            found.append(Place("assistant", last_prompt, frozenset(marks)))
+            last_text, since_prompt = turn, since_prompt + 1
+        else:
+            found.append(None)
+    return found
+
+
+def _following_prompts(turns: Sequence[Turn]) -> list[Turn | None]:
+    """Return for each turn the next words of a person, if any."""
+    found: list[Turn | None] = [None] * len(turns)
+    upcoming: Turn | None = None
+    for index in range(len(turns) - 1, -1, -1):
+        found[index] = upcoming
+        if turns[index]["kind"] in PERSON:
+            upcoming = turns[index]
+    return found
+
+
+def _text_marks(
+    turns: Sequence[Turn], index: int, following: Turn | None, since_prompt: int, last_prompt: Turn | None
+) -> set[str]:
+    marks: set[str] = set()
+    after = next((turn for turn in turns[index + 1 :] if turn["kind"] in PERSON or turn["kind"] in ("text", "tool_call")), None)
+    before = next((turn for turn in reversed(turns[:index]) if turn["kind"] != "thinking"), None)
+    if after is None or after["kind"] in PERSON:
+        marks.add("final")
+        if following is not None and COMPLAINT.search(text_of(following)[:300]):
+            marks.add("refuted")
+        if following is not None and ACCEPTANCE.search(text_of(following)):
+            marks.add("accepted")
+    elif after["kind"] == "tool_call":
+        marks.add("before_edit" if after["tool_name"] in EDITS else "before_call")
+    if before is not None and before["kind"] == "tool_result" and before["tool_status"] == "error":
+        marks.add("after_error")
+    if since_prompt == 0:
+        marks.add("reply")
+        if last_prompt is not None and COMPLAINT.search(text_of(last_prompt)[:300]):
+            marks.add("reply_to_complaint")
+    length = len(text_of(turns[index]))
+    if length > 600:
+        marks.add("long_turn")
+    if length > 2500:
+        marks.add("very_long_turn")
+    return marks

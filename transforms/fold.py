@@ -1,0 +1,253 @@
+"""The fold: events and journal become memories; the same fact seen again reinforces one memory (spec 5.5)."""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from cortex.transforms.identity import content_id
+from cortex.transforms.plans import plan_text
+from cortex.transforms.policy import Policy
+from cortex.transforms.search import embedded_text
+from cortex.transforms.schemas import MEMORIES, MEMORY_TYPES, TRUSTS, checked
+
+Row = dict[str, Any]
+
+# Stands for a time nobody noted, so that sorting and ageing stay defined: very old.
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DEFAULT_PRIORITY = 5  # the middle of 1 to 10
+
+
+def memory_id(scope: str, memory_type: str, fact: str) -> str:
+    """
+    Return the id of a memory: of the fact's words in their order, whatever the case and punctuation.
+
+    >>> memory_id("p", "decision", "Use SQLite.") == memory_id("p", "decision", "use `sqlite`")
+    True
+    """
+    return content_id("memory", scope, memory_type, normalised(fact))
+
+
+def normalised(fact: str) -> str:
+    """
+    Return the words of a fact, lower case, one space between, without punctuation around them.
+
+    >>> normalised("Use  **pnpm**, not npm!")
+    'use pnpm not npm'
+    """
+    words = re.findall(r"[\w][\w./:#@+-]*", unicodedata.normalize("NFKC", fact).casefold())
+    return " ".join(word.rstrip("./:-") for word in words)
+
+
+def fold(events: pa.Table, journal: pa.Table, policy: Policy) -> pa.Table:
+    """
+    Return the MEMORIES of one scope that `events` and `journal` make, one row a fact, ordered by memory_id.
+
+    Takes EVENTS and JOURNAL rows of one scope in any order. Events below the threshold
+    `shown_min_confidence` make no memory. Confidence here is the undecayed one; `cortex.transforms.lifecycle.age`
+    sets what depends on the clock (confidence, status by age, centrality, rank).
+    """
+    memories = dict(_from_events(events, policy))
+    entries = sorted(journal.to_pylist(), key=lambda e: (e["recorded_at"], e["entry_id"]))
+    for entry in entries:
+        _apply(entry, memories)
+    rows = [_finished(memory) for _, memory in sorted(memories.items())]
+    return MEMORIES.of(rows)
+
+
+@dataclass
+class _Fact:
+    """What the events of one fact add up to."""
+
+    events: list[Row] = field(default_factory=list)
+
+
+def _from_events(events: pa.Table, policy: Policy) -> Iterable[tuple[str, Row]]:
+    floor = policy.threshold("shown_min_confidence")
+    facts: dict[str, _Fact] = {}
+    shown = events.filter(pa.compute.is_valid(events["memory_type"]))
+    for event in shown.to_pylist():
+        if event["confidence"] >= floor:
+            facts.setdefault(_identity_of(event), _Fact()).events.append(event)
+    for identity, fact in facts.items():
+        yield identity, _memory_of(identity, fact.events)
+
+
+def _identity_of(event: Row) -> str:
+    scope = _scope_of(event)
+    if event["memory_type"] == "progress" and event["subject"]:
+        return content_id("memory", scope, "progress", "subject", event["subject"])
+    return memory_id(scope, event["memory_type"], event["text"])
+
+
+def _scope_of(event: Row) -> str:
+    return "global" if event["category"] == "global" else str(event["project_id"])
+
+
+def _memory_of(identity: str, events: list[Row]) -> Row:
+    """Return the undecayed memory of one fact from its events, newest evidence first."""
+    newest_first = sorted(events, key=_recency, reverse=True)
+    first, last = newest_first[-1], newest_first[0]
+    best = max(newest_first, key=lambda e: (e["confidence"], TRUSTS.index(e["trust"])))
+    text = plan_text(events) if last["memory_type"] == "progress" and last["subject"] else best["text"]
+    return {
+        "memory_id": identity,
+        "project_id": _scope_of(last),
+        "category": last["category"],
+        "memory_type": last["memory_type"],
+        "text": text,
+        "reason": next((e["reason"] for e in newest_first if e["reason"]), None),
+        "rejected": next((e["rejected"] for e in newest_first if e["rejected"]), None),
+        "files": sorted({path for e in events for path in e["files"]}),
+        "tags": [],
+        "status": "active",
+        "source_type": "conversation",
+        "trust": max((e["trust"] for e in events), key=TRUSTS.index),
+        "is_pinned": False,
+        "initial_confidence": best["confidence"],
+        "salience": max(e["salience"] for e in events),
+        "created_at": first["said_at"],
+        "updated_at": last["said_at"],
+        "evidence": _evidence_of(newest_first),
+    }
+
+
+def _recency(event: Row) -> tuple[datetime, str, int, str]:
+    return (event["said_at"] or EPOCH, event["file"], event["lines"][0] if event["lines"] else 0, event["event_id"])
+
+
+def _evidence_of(newest_first: list[Row]) -> list[Row]:
+    seen: dict[str, Row] = {}
+    for event in newest_first:
+        seen.setdefault(
+            event["turn_id"],
+            {name: event[name] for name in ("turn_id", "session_id", "file", "lines", "layer", "said_at", "git_branch")},
+        )
+    return list(seen.values())
+
+
+def _apply(entry: Row, memories: dict[str, Row]) -> None:
+    """Change `memories` by one journal entry; an entry about an unknown memory changes nothing."""
+    told = json.loads(entry["payload"])
+    match entry["kind"]:
+        case "remember" | "import":
+            _remember(entry, told, memories)
+        case "merge":
+            _merge(entry, told, memories)
+        case "recall":
+            for name in told["memory_ids"]:
+                _recall(memories.get(name), entry["recorded_at"])
+        case "project":
+            pass
+        case kind if entry["memory_id"] in memories:
+            _change(kind, entry, told, memories)
+
+
+def _change(kind: str, entry: Row, told: Row, memories: dict[str, Row]) -> None:
+    memory = memories[entry["memory_id"]]
+    at = entry["recorded_at"]
+    match kind:
+        case "forget":
+            del memories[entry["memory_id"]]
+            return
+        case "edit":
+            memory.update(text=told["text"], updated_at=at, trust="user", initial_confidence=1.0)
+        case "pin" | "unpin":
+            memory["is_pinned"] = kind == "pin"
+        case "supersede":
+            memory.update(status="superseded", superseded_by=told["by"], archived_at=at)
+        case "archive":
+            memory.update(status="archived", archived_at=at)
+        case "restore":
+            memory.update(status="active", archived_at=None, merged_into=None, last_accessed_at=at)
+    memory["recorded_at"] = at
+
+
+def _remember(entry: Row, told: Row, memories: dict[str, Row]) -> None:
+    checked("memory type", told["memory_type"], MEMORY_TYPES)
+    at = entry["recorded_at"]
+    evidence = memories.get(entry["memory_id"], {}).get("evidence", [])
+    memories[entry["memory_id"]] = {
+        "memory_id": entry["memory_id"],
+        "project_id": entry["project_id"],
+        "category": told["category"],
+        "memory_type": told["memory_type"],
+        "text": told["text"],
+        "files": told.get("files", []),
+        "tags": told.get("tags", []),
+        "status": "active",
+        "source_type": "explicit" if entry["kind"] == "remember" else "import",
+        "trust": "user" if entry["kind"] == "remember" else "external",
+        "is_pinned": told.get("pinned", False),
+        "priority": told.get("priority", DEFAULT_PRIORITY),
+        "initial_confidence": 1.0,
+        "salience": 1.0,
+        "created_at": at,
+        "updated_at": at,
+        "recorded_at": at,
+        "evidence": evidence,
+    }
+
+
+def _merge(entry: Row, told: Row, memories: dict[str, Row]) -> None:
+    """Add the merged memory; archive its members. Lowest trust of the sources, all their evidence."""
+    members = [memories[name] for name in told["members"] if name in memories]
+    if not members:
+        return
+    evidence = sorted(
+        {e["turn_id"]: e for m in members for e in m["evidence"]}.values(),
+        key=lambda e: (e["said_at"] or EPOCH, e["turn_id"]),
+        reverse=True,
+    )
+    newest = max(members, key=lambda m: (m["updated_at"] or EPOCH, m["memory_id"]))
+    memories[entry["memory_id"]] = {
+        **newest,
+        "memory_id": entry["memory_id"],
+        "text": told["text"],
+        "reason": next((m["reason"] for m in members if m.get("reason")), None),
+        "rejected": next((m["rejected"] for m in members if m.get("rejected")), None),
+        "files": sorted({path for m in members for path in m["files"]}),
+        "tags": sorted({tag for m in members for tag in m["tags"]}),
+        "source_type": "consolidation",
+        "trust": min((m["trust"] for m in members), key=TRUSTS.index),
+        "initial_confidence": max(m["initial_confidence"] for m in members),
+        "salience": max(m["salience"] for m in members),
+        "created_at": min((m["created_at"] for m in members if m["created_at"]), default=None),
+        "recorded_at": entry["recorded_at"],
+        "evidence": evidence,
+    }
+    for member in members:
+        member.update(
+            status="archived",
+            merged_into=entry["memory_id"],
+            archived_at=entry["recorded_at"],
+            recorded_at=entry["recorded_at"],
+        )
+
+
+def _recall(memory: Row | None, at: datetime) -> None:
+    if memory is not None:
+        memory["access_count"] = memory.get("access_count", 0) + 1
+        memory["last_accessed_at"] = at
+
+
+def _finished(memory: Row) -> Row:
+    """Fill in what every row has."""
+    created = memory["created_at"] or EPOCH
+    return {
+        "priority": DEFAULT_PRIORITY,
+        "access_count": 0,
+        "confidence": memory["initial_confidence"],
+        "centrality": 0.0,
+        "rank": 0.0,
+        "session_count": len({e["session_id"] for e in memory["evidence"]}),
+        **memory,
+        "created_at": created,
+        "updated_at": memory["updated_at"] or created,
+        "content_hash": content_id(embedded_text(memory)),
+    }

@@ -1,0 +1,83 @@
+"""Foreign text on a line of its own: what a memory says cannot leave the line that it is printed on."""
+
+import re
+import unicodedata
+
+_SPACE = re.compile(r"\s+")
+# The start of a tag, comment or instruction; `a < b` stays.
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_COMMENT_END = re.compile(r"--!?>")
+_FENCE = re.compile(r"`{2,}|~{3,}|\"{3,}")
+# A quoted tag would be extracted again, as a new memory.
+_SELF_REPORT = re.compile(r"\[(?=\s*memory\s*:)", re.IGNORECASE)
+_IMAGE = re.compile(r"!(?=\[)")
+# Heading, quote, list, table and rule marks count at the start of a line, also inside a list item.
+_LEAD = re.compile(r"^(?:(?:[#>*+=|~_-]+|\d{1,9}[.)])(?:\s+|$))+")
+# Full stop, question or exclamation mark, then a space and what a sentence begins with; not after "e.g.".
+_SENTENCE_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<=[.!?])[\"'”’)`]*\s+(?=[\"'“‘(`]*[^\Wa-z_])")
+_WORD = re.compile(r"\w+")
+_CUT_AT = re.compile(r"[;,:]?\s+\S*$")
+
+
+def on_one_line(text: str) -> str:
+    """
+    Return `text` as one line of plain prose: no line break, tag, comment, fence, heading or invisible character.
+
+    Applied twice it changes nothing more.
+
+    >>> on_one_line("# Now\\n<!-- CORTEX:END -->\\n```sh\\nrm x\\n```")
+    "Now ‹!-- CORTEX:END -> 'sh rm x '"
+    """
+    seen = "".join(_visible(character) for character in text)
+    line = _SPACE.sub(" ", seen).strip()
+    line = _COMMENT_END.sub("->", _TAG.sub("‹", line))
+    line = _SELF_REPORT.sub("(", _IMAGE.sub("", _FENCE.sub("'", line)))
+    line = _closed(_LEAD.sub("", line))
+    return line.strip()
+
+
+def first_sentences(line: str, *, count: int, chars: int) -> str:
+    """
+    Return the first sentences of `line`: at most `count`, and as many as stay within `chars` characters.
+
+    A first sentence longer than that is cut between words and ends in an ellipsis.
+
+    >>> first_sentences("Keep UTC. Stations differ. So do clocks.", count=2, chars=80)
+    'Keep UTC. Stations differ.'
+    >>> first_sentences("Stations report in local time until the firmware of 2025", count=1, chars=30)
+    'Stations report in local time…'
+    """
+    ends = [found.start() for found in _SENTENCE_END.finditer(line)] + [len(line)]
+    fitting = [end for end in ends[:count] if end <= chars]
+    if fitting:
+        kept = line[: fitting[-1]]
+        closing = re.match(r"[\"'”’)`]*", line[fitting[-1] :])
+        return _closed(kept + (closing.group() if closing else ""))
+    return _closed(_CUT_AT.sub("", line[:chars]).rstrip(" ;,:") + "…")
+
+
+def same_words(one: str, other: str) -> float:
+    """
+    Return the share of words that two texts have in common, of all words in either: 0 to 1.
+
+    >>> same_words("keep raw payloads", "Keep the raw payloads")
+    0.75
+    """
+    mine, theirs = set(_WORD.findall(one.casefold())), set(_WORD.findall(other.casefold()))
+    return len(mine & theirs) / len(mine | theirs) if mine and theirs else 0.0
+
+
+def _visible(character: str) -> str:
+    """Return the character, a space for any control or separator, nothing for invisible formatting."""
+    kind = unicodedata.category(character)
+    if kind in ("Cf", "Cs", "Co", "Cn"):
+        return ""
+    return " " if kind in ("Cc", "Zl", "Zp") else character
+
+
+def _closed(line: str) -> str:
+    """Return `line` with its last backtick dropped where that one opens code that nothing closes."""
+    if line.count("`") % 2 == 0:
+        return line
+    head, _, tail = line.rpartition("`")
+    return head + tail

@@ -1,0 +1,233 @@
+"""
+The policy tables: half-lives, saliences, thresholds and word lists, read from CSV text and checked.
+
+A column's name says its type in every table, so that a table added later needs no declaration here:
+`memory_type`, `event_type` and the other enumerations are closed sets, `is_...` is true or false, the
+names in `NUMBER_COLUMNS` are numbers, and everything else is text.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from cortex.errors import NotFound, SchemaMismatch, UnknownValue
+from cortex.transforms.identity import content_id
+from cortex.transforms.schemas import CATEGORIES, EDGE_TYPES, EVENT_TYPES, MEMORY_TYPES, TRUSTS, checked
+
+# Columns that are closed sets, and what one value of them is called in an error.
+ENUMERATIONS = {
+    "memory_type": ("memory type", MEMORY_TYPES),
+    "event_type": ("event type", EVENT_TYPES),
+    "edge_type": ("edge type", EDGE_TYPES),
+    "category": ("category", CATEGORIES),
+    "trust": ("trust", TRUSTS),
+}
+NUMBER_COLUMNS = frozenset(
+    {"half_life_days", "brief_lines", "salience", "confidence", "weight", "value", "zero_at", "one_at"}
+)
+
+# Tables that code looks things up in: their key and the columns that must be there.
+KEYS = {
+    "memory_types": ("memory_type",),
+    "event_types": ("event_type",),
+    "edge_types": ("edge_type",),
+    "thresholds": ("name",),
+    "calibration": ("model",),
+}
+COLUMNS = {
+    "memory_types": ("memory_type", "half_life_days", "brief_lines", "brief_section", "is_embedded"),
+    "event_types": ("event_type", "salience", "is_immortal", "memory_type"),
+    "edge_types": ("edge_type", "is_symmetric", "is_person_only"),
+    "thresholds": ("name", "value", "unit", "why"),
+    "calibration": ("model", "zero_at", "one_at"),
+}
+# Tables whose rows are exactly the members of an enumeration.
+COMPLETE = {"memory_types": MEMORY_TYPES, "event_types": EVENT_TYPES, "edge_types": EDGE_TYPES}
+
+Cell = str | float | bool | None
+Row = dict[str, Cell]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Every policy table, typed lookups into the known ones, and a fingerprint of them all."""
+
+    tables: Mapping[str, pa.Table]
+    fingerprint: str
+    rows: Mapping[str, Mapping[tuple[Cell, ...], Row]]
+
+    def threshold(self, name: str) -> float:
+        """Return the threshold `name`; its unit and reason stand in thresholds.csv. Raises UnknownValue."""
+        return self._number("thresholds", "threshold", name, "value")
+
+    def half_life_days(self, memory_type: str) -> float | None:
+        """Return the days in which confidence halves, or None for a type that does not decay."""
+        days = self._row("memory_types", "memory type", memory_type)["half_life_days"]
+        return None if days is None else float(days)
+
+    def brief_lines(self, memory_type: str) -> int:
+        """Return how many lines of a brief the type may take."""
+        return int(self._number("memory_types", "memory type", memory_type, "brief_lines"))
+
+    def brief_section(self, memory_type: str) -> str:
+        """Return the heading a memory of the type stands under in a brief; empty for none."""
+        return str(self._row("memory_types", "memory type", memory_type)["brief_section"] or "")
+
+    def is_embedded(self, memory_type: str) -> bool:
+        """Return whether memories of the type get a vector; raw code never does."""
+        return bool(self._row("memory_types", "memory type", memory_type)["is_embedded"])
+
+    def salience(self, event_type: str) -> float:
+        """Return how much an event of the type matters when new, 0 to 1."""
+        return self._number("event_types", "event type", event_type, "salience")
+
+    def is_immortal(self, event_type: str) -> bool:
+        """Return whether events of the type keep their salience forever."""
+        return bool(self._row("event_types", "event type", event_type)["is_immortal"])
+
+    def memory_type(self, event_type: str) -> str | None:
+        """Return the memory type that events of the type fold into by default, or None."""
+        found = self._row("event_types", "event type", event_type)["memory_type"]
+        return None if found is None else str(found)
+
+    def is_symmetric(self, edge_type: str) -> bool:
+        """Return whether an edge of the type holds both ways."""
+        return bool(self._row("edge_types", "edge type", edge_type)["is_symmetric"])
+
+    def calibration(self, model: str) -> tuple[float, float]:
+        """Return the raw cosines of `model` that count as similarity 0 and 1. Raises UnknownValue."""
+        row = self._row("calibration", "calibrated model", model)
+        return float(row["zero_at"] or 0.0), float(row["one_at"] or 0.0)
+
+    def _row(self, stem: str, what: str, key: str) -> Row:
+        rows = self.rows[stem]
+        if (key,) not in rows:
+            raise UnknownValue(what, key, [str(known[0]) for known in rows])
+        return rows[(key,)]
+
+    def _number(self, stem: str, what: str, key: str, column: str) -> float:
+        return float(self._row(stem, what, key)[column] or 0.0)
+
+
+def load_policy(texts: Mapping[str, str], overrides: Mapping[str, str] | None = None) -> Policy:
+    """
+    Return the policy of the CSV texts, by file stem; rows of `overrides` replace rows of the same key.
+
+    An override must name a table that exists, with the same columns, and a row of a closed table (types,
+    thresholds) that exists: a misspelt name is an error, never a row that nothing reads.
+
+    Raises UnknownValue for a value outside its closed set or a malformed number, SchemaMismatch for missing or
+    unexpected columns or a key given twice, NotFound for a missing table; each names file and row.
+    """
+    missing = sorted(set(KEYS) - set(texts))
+    if missing:
+        raise NotFound(f"policy table {missing[0]}.csv is missing.", "Install cortex-lake again.")
+    parsed = {stem: _parse(stem, texts[stem]) for stem in sorted(texts)}
+    for stem, text in sorted((overrides or {}).items()):
+        if stem not in parsed:
+            raise UnknownValue("policy table", stem, sorted(parsed))
+        parsed[stem] = _overridden(stem, parsed[stem], _parse(stem, text))
+    for stem, members in COMPLETE.items():
+        for member in members:
+            if (member,) not in parsed[stem].rows:
+                raise NotFound(
+                    f"{stem}.csv has no row for '{member}'.", "Add it: every type needs its policy."
+                )
+    tables = {stem: found.arrow() for stem, found in parsed.items()}
+    fingerprint = content_id(
+        *(part for stem in sorted(tables) for part in (stem, repr(tables[stem].to_pylist())))
+    )
+    return Policy(tables, fingerprint, {stem: found.rows for stem, found in parsed.items()})
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    columns: tuple[str, ...]
+    rows: dict[tuple[Cell, ...], Row]
+
+    def arrow(self) -> pa.Table:
+        schema = pa.schema([pa.field(name, _arrow_type(name)) for name in self.columns])
+        return pa.Table.from_pylist(list(self.rows.values()), schema=schema)
+
+
+def _parse(stem: str, text: str) -> _Parsed:
+    lines = csv.reader(io.StringIO(text))
+    columns = tuple(name.strip() for name in next(lines, []))
+    required = COLUMNS.get(stem, ())
+    if not columns or set(required) - set(columns):
+        raise SchemaMismatch(
+            f"{stem}.csv has the columns {list(columns)}, needs {list(required)}.", "Mend its first line."
+        )
+    key = KEYS.get(stem) or _leading_words(columns)
+    rows: dict[tuple[Cell, ...], Row] = {}
+    for number, cells in enumerate(lines, start=2):
+        if not any(cell.strip() for cell in cells):
+            continue
+        row = _row(f"{stem}.csv row {number}", columns, cells)
+        found = tuple(row[name] for name in key)
+        if found in rows:
+            raise SchemaMismatch(
+                f"{stem}.csv row {number} repeats the key {list(found)}.", "Keep one of the rows."
+            )
+        rows[found] = row
+    return _Parsed(columns, rows)
+
+
+def _leading_words(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the key of an undeclared table: its columns before the first number, flag or remark."""
+    for position, name in enumerate(columns):
+        if name in NUMBER_COLUMNS or name.startswith("is_") or name in ("why", "note"):
+            return columns[:position] or columns[:1]
+    return columns
+
+
+def _row(where: str, columns: tuple[str, ...], cells: list[str]) -> Row:
+    if len(cells) != len(columns):
+        raise SchemaMismatch(
+            f"{where} has {len(cells)} cells, needs {len(columns)}.",
+            'Put text that holds commas in "quotes".',
+        )
+    return {name: _cell(where, name, cell) for name, cell in zip(columns, cells, strict=True)}
+
+
+def _cell(where: str, name: str, text: str) -> Cell:
+    value = text.strip()
+    if name in ENUMERATIONS:
+        what, allowed = ENUMERATIONS[name]
+        return checked(f"{what} ({where})", value, allowed) if value else None
+    if name.startswith("is_"):
+        return checked(f"truth value ({where}, column {name})", value, ("true", "false")) == "true"
+    if name not in NUMBER_COLUMNS:
+        return text
+    if not value:
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise UnknownValue(f"number ({where}, column {name})", value, ["a decimal number such as 0.5"])
+    return number
+
+
+def _overridden(stem: str, base: _Parsed, user: _Parsed) -> _Parsed:
+    if set(user.columns) != set(base.columns):
+        raise SchemaMismatch(
+            f"your {stem}.csv has the columns {list(user.columns)}, needs {list(base.columns)}.",
+            "Copy the first line from the file that comes with Cortex.",
+        )
+    if stem in COMPLETE or stem == "thresholds":
+        for key in user.rows:
+            if key not in base.rows:
+                raise UnknownValue(f"name in {stem}.csv", str(key[0]), [str(known[0]) for known in base.rows])
+    return _Parsed(base.columns, {**base.rows, **user.rows})
+
+
+def _arrow_type(name: str) -> pa.DataType:
+    if name in NUMBER_COLUMNS:
+        return pa.float64()
+    return pa.bool_() if name.startswith("is_") else pa.string()

@@ -1,0 +1,172 @@
+"""The wording of a turn: private passages and client tags out, secrets replaced, long text cut."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import orjson
+
+from cortex.transforms.redact import redact
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of a transcript is kept. A change here makes other rows: raise READER_VERSION with it."""
+
+    # The longest line seen in 556 MB is 2.1 MB (images); thirty times that is no transcript any more.
+    line_bytes: int = 64 * 2**20
+    # About 3,000 words. Longer prose is nearly always something pasted; the request stands at its start.
+    text_chars: int = 20_000
+    # The verdict of a command stands in its first and last lines (median line 1.1 kB, 90 % under 5.8 kB).
+    result_head_chars: int = 2_000
+    result_tail_chars: int = 1_000
+    input_value_chars: int = 1_000
+    # Edit and Write repeat the file; its path and how the change begins say what was done.
+    edit_value_chars: int = 300
+
+
+# A secret must be whole when the redactor sees it: text is cut this far beyond the limit before, and at the
+# limit after redaction. The longest common one, a 4096-bit RSA key in PEM, has 3,272 characters.
+MARGIN_CHARS = 4_096
+
+# Tools whose input is the person's plan or task list: every word may be wanted.
+WHOLE_TOOLS = frozenset(
+    ("TodoWrite", "TaskCreate", "TaskUpdate", "ExitPlanMode", "exit_plan_mode", "AskUserQuestion")
+)
+EDIT_TOOLS = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit"))
+
+# The argument that says most about a call, best first.
+SALIENT_KEYS = (
+    "file_path", "notebook_path", "command", "pattern", "plan", "url", "query", "skill", "subject",
+    "description", "prompt", "message", "path", "task_id", "taskId",
+)  # fmt: skip
+
+_PRIVATE = re.compile(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
+_CLIENT_TAGS = re.compile(
+    r"<(system-reminder|ide_[a-z_]+|session-start-hook|user-prompt-submit-hook)>.*?</\1>", re.DOTALL
+)
+
+
+def without_private(text: str) -> str:
+    """
+    Return `text` without `<private>…</private>` passages; one left open reaches to the end (spec 4.6).
+
+    >>> without_private("use A <private>and B</private>here")
+    'use A here'
+    """
+    if "<private>" not in text and "<private>" not in text.lower():
+        return text
+    return _PRIVATE.sub("", text)
+
+
+def without_client_tags(text: str) -> str:
+    """Return `text` without what the client wove into it: reminders, hook output, the editor's context."""
+    return _CLIENT_TAGS.sub("", text) if "<" in text else text
+
+
+def redacted_head(text: str, limit_chars: int) -> tuple[str, int]:
+    """Return the first `limit_chars` characters of `text`, redacted and marked where cut, and the redactions."""
+    if len(text) <= limit_chars:
+        return redact(text)
+    head, count = redact(text[: limit_chars + MARGIN_CHARS])
+    return f"{head[:limit_chars]}… [{len(text) - limit_chars} characters cut]", count
+
+
+def redacted_ends(text: str, limits: Limits) -> tuple[str, int]:
+    """Return head and tail of a tool's output, redacted, with a mark between them, and the redactions."""
+    head_chars, tail_chars = limits.result_head_chars, limits.result_tail_chars
+    cut_chars = len(text) - head_chars - tail_chars
+    if cut_chars <= 2 * MARGIN_CHARS:
+        whole, count = redact(text)
+        if len(whole) <= head_chars + tail_chars:
+            return whole, count
+        cut_chars = len(whole) - head_chars - tail_chars
+        return f"{whole[:head_chars]}… [{cut_chars} characters cut] …{whole[-tail_chars:]}", count
+    head, head_count = redact(text[: head_chars + MARGIN_CHARS])
+    tail, tail_count = redact(text[-tail_chars - MARGIN_CHARS :])
+    kept = f"{head[:head_chars]}… [{cut_chars} characters cut] …{tail[-tail_chars:]}"
+    return kept, head_count + tail_count
+
+
+def redacted_input(tool_name: str, tool_input: Mapping[str, object], limits: Limits) -> tuple[str, str, int]:
+    """Return a call's input as JSON, its salient argument as text, and the number of redactions in both."""
+    limit_chars = _value_limit(tool_name, limits)
+    shrunk = _without_private_values(tool_input, limit_chars + MARGIN_CHARS)
+    # One call for all values; taking them one by one is needed only where something was found.
+    _, count = redact("\n".join(f"{key}: {value}" for key, value in _strings(shrunk, "")))
+    clean = _redacted_values(shrunk, "") if count else shrunk
+    kept = _cut_values(clean, limit_chars)
+    as_json = orjson.dumps(kept, default=str).decode()
+    if len(as_json) > limits.text_chars and tool_name not in WHOLE_TOOLS:
+        kept = _outline(kept)
+        as_json = orjson.dumps(kept, default=str).decode()
+    return as_json, _salient(kept), count
+
+
+def _value_limit(tool_name: str, limits: Limits) -> int:
+    if tool_name in WHOLE_TOOLS:
+        return limits.text_chars
+    return limits.edit_value_chars if tool_name in EDIT_TOOLS else limits.input_value_chars
+
+
+def _without_private_values(value: object, limit_chars: int) -> object:
+    if isinstance(value, str):
+        return without_private(value)[:limit_chars]
+    if isinstance(value, Mapping):
+        return {str(key): _without_private_values(item, limit_chars) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_private_values(item, limit_chars) for item in value]
+    return value
+
+
+def _strings(value: object, key: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _strings(item, name)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item, key)
+
+
+def _redacted_values(value: object, key: str) -> object:
+    """Redact every string as "key: value", since `password: x` is a secret and `x` alone is not."""
+    if isinstance(value, str):
+        label = f"{key}: "
+        text, _ = redact(label + value)
+        return text.removeprefix(label)
+    if isinstance(value, Mapping):
+        return {redact(name)[0]: _redacted_values(item, name) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_redacted_values(item, key) for item in value]
+    return value
+
+
+def _cut_values(value: object, limit_chars: int) -> object:
+    if isinstance(value, str) and len(value) > limit_chars:
+        return f"{value[:limit_chars]}… [{len(value) - limit_chars} characters cut]"
+    if isinstance(value, Mapping):
+        return {name: _cut_values(item, limit_chars) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_cut_values(item, limit_chars) for item in value]
+    return value
+
+
+def _outline(value: object) -> object:
+    """Return only the outermost scalars of an input that stays large though each value is cut."""
+    if not isinstance(value, Mapping):
+        return {}
+    return {name: item if not isinstance(item, Mapping | list) else "[…]" for name, item in value.items()}
+
+
+def _salient(value: object) -> str:
+    if not isinstance(value, Mapping):
+        return ""
+    for key in SALIENT_KEYS:
+        found = value.get(key)
+        if isinstance(found, str) and found.strip():
+            return found
+    wanted = ("question", "content", "subject")
+    told = [text for key, text in _strings(value, "") if key in wanted]
+    return "\n".join(told) or next((text for _, text in _strings(value, "") if text.strip()), "")
