@@ -1,4 +1,4 @@
-"""How fast redaction goes, in MB/s, over the words of transcripts in a folder, or over invented ones without it."""
+"""How fast redaction goes, in MB/s, over the transcripts in a folder, or over invented text."""
 
 import sys
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def strings(value: object) -> Iterator[str]:
 
 
 def texts_of(folder: Path) -> list[str]:
-    """Return every string in the transcripts below `folder`, ids and time stamps too; broken lines are left out."""
+    """Return every string in the transcripts below `folder`, ids too; broken lines are left out."""
     texts: list[str] = []
     for file in sorted(folder.rglob("*.jsonl")):
         for line in file.read_bytes().splitlines():

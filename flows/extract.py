@@ -13,7 +13,8 @@ from cortex.flows.report import SetAsideLine, StageReport
 from cortex.storage.lake import Change, each_key_once
 from cortex.storage.manifest import Cursor
 from cortex.storage.staging import Claim
-from cortex.transforms.extract import EXTRACTOR_VERSION, extract_events
+from cortex.transforms.extract import extract_events
+from cortex.transforms.extract.rows import EXTRACTOR_VERSION
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import EVENTS, TURNS
 from cortex.transforms.transcript import Source, read_transcript

@@ -112,7 +112,7 @@ def transcript_of(payload: dict[str, object], name: str) -> str:
 
 
 def log(home: str, event: str, problem: BaseException) -> None:
-    """Append one line to `runs/hooks.log`: what went wrong; no transcript text, nothing of the environment."""
+    """Append one line to `runs/hooks.log`: what went wrong, no word of a transcript or the environment."""
     # Messages of other exceptions might quote what they met.
     told = f": {problem}" if isinstance(problem, (OSError, ValueError)) else ""
     line = f"{ticket.stamp(time.time_ns())} {event} {type(problem).__name__}{told}"

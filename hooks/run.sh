@@ -5,7 +5,7 @@
 [ -z "$CORTEX_INTERNAL" ] || exit 0    # a session that Cortex itself started is not captured
 
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
-memo_dir=${CLAUDE_PLUGIN_DATA:-${CORTEX_HOME:-$HOME/.cortex}}
+memo_dir=${CLAUDE_PLUGIN_DATA:-${CORTEX_HOME:-${HOME:-/dev/null}/.cortex}}
 memo=$memo_dir/python
 
 # Print the real path of the first Python that works. A pyenv shim costs 170 ms a start, the interpreter
@@ -33,6 +33,7 @@ if [ ! -f "$python" ] || [ ! -x "$python" ]; then
         rm -f "$memo.$$" 2>/dev/null
 fi
 
-# Should the start itself fail (a file for another processor), forget it and look again next time.
-trap 'rm -f "$memo" 2>/dev/null; exit 0' EXIT
-exec "$python" -I -S "$here/hook.py" "$1" 2>/dev/null
+# Not by `exec`: where the start itself fails (a file for another processor, a broken install), bash would
+# end with 126, and the fork that avoids it costs half a millisecond. hook.py itself always exits 0.
+"$python" -I -S "$here/hook.py" "$1" 2>/dev/null || rm -f "$memo" 2>/dev/null
+exit 0

@@ -2,7 +2,7 @@
 
 A session that was interrupted or killed leaves no event. Per folder of transcripts one small
 file in `staging/seen/` says up to when it was swept; what was modified since gets a ticket,
-unless one as new waits already. One ticket too many costs nothing: a run's cursor finds no
+unless one waits that knows its present size. One ticket too many costs nothing: a run's cursor finds no
 new line. What grew before the first sweep is old material, which only a backfill takes in.
 """
 
@@ -37,7 +37,7 @@ def sweep(staging: str, transcript: str, now_ns: int) -> int:
     if since_ns is not None:
         waiting = thin(os.path.join(staging, ticket.NEW))
         for modified_ns, path, inode in sorted(_grown(folder, since_ns)):
-            if waiting.get(ticket.key_of(path, inode), "") >= ticket.stamp(modified_ns):
+            if _knows_size(waiting.get(ticket.key_of(path, inode)), path):
                 continue
             if count == MAX_TICKETS or time.monotonic() > give_up_at:
                 seen_ns = modified_ns
@@ -55,22 +55,32 @@ def thin(new: str) -> dict[str, str]:
     """
     Remove tickets in folder `new` that a later ticket of the same transcript makes needless.
 
-    Returns the time of the newest ticket by transcript key. Without an engine that reads them,
+    Returns the path of the newest ticket by transcript key. Without an engine that reads them,
     tickets would otherwise pile up with every turn.
     """
     newest: dict[str, str] = {}
     removed = 0
     for name in sorted(_names(new), reverse=True):
-        at = ticket.time_in_name(name)
-        is_newest = newest.setdefault(ticket.key_in_name(name), at) == at
+        path = os.path.join(new, name)
+        is_newest = newest.setdefault(ticket.key_in_name(name), path) == path
         if not is_newest and removed < MAX_REMOVED:
             removed += 1
-            _remove(os.path.join(new, name))
+            _remove(path)
     return newest
 
 
+def _knows_size(ticket_path: str | None, transcript: str) -> bool:
+    # By size, not by time: the clock of a file system may lag behind that of the ticket.
+    try:
+        with open(ticket_path or "", "rb") as file:
+            return ticket.parse(file.read(ticket.MAX_TICKET_BYTES)).get("size") == os.path.getsize(transcript)
+    except (OSError, ValueError):
+        return False
+
+
 def _remove(path: str) -> None:
-    try:  # noqa: SIM105: importing contextlib costs 1 ms
+    # Importing contextlib would cost 1 ms.
+    try:  # noqa: SIM105
         os.unlink(path)
     except FileNotFoundError:
         pass  # a run claimed it just now

@@ -34,18 +34,13 @@ def path_hash(path: str) -> int:
 
 
 def key_of(transcript: str, inode: int) -> str:
-    """Return the name a transcript is kept under: the same while the file grows, another once it is replaced."""
+    """Return the name a transcript is kept under: the same while it grows, another once it is replaced."""
     return f"{path_hash(transcript):016x}_{inode:x}"
 
 
 def key_in_name(name: str) -> str:
     """Return the transcript's key in a ticket's file name."""
     return name[: -len(".json")].rpartition("-")[2]
-
-
-def time_in_name(name: str) -> str:
-    """Return the time in a ticket's file name; such times sort as text."""
-    return name.partition("-")[0]
 
 
 def stamp(at_ns: int) -> str:
@@ -108,7 +103,6 @@ def drop(
         "session_id": session_id,
         "agent_id": agent_id or told_agent,
         "transcript_path": transcript,
-        "key": key,
         "cwd": cwd,
         "at": at,
         "size": found.st_size,
@@ -129,16 +123,12 @@ def parse(raw: bytes) -> dict[str, object]:
         raise ValueError("not JSON") from None
     if not isinstance(fields, dict) or fields.get("version") != VERSION:
         raise ValueError(f"not a ticket of version {VERSION}")
-    for name in ("transcript_path", "key"):
-        if not isinstance(fields.get(name), str):
-            raise ValueError(f"'{name}' is missing")
     for name in ("session_id", "agent_id", "cwd"):
         if not isinstance(fields.get(name), (str, type(None))):
             raise ValueError(f"'{name}' is no text")
-    if not os.path.isabs(fields["transcript_path"]) or "\0" in fields["transcript_path"]:
+    path = fields.get("transcript_path")
+    if not isinstance(path, str) or not os.path.isabs(path) or "\0" in path:
         raise ValueError("'transcript_path' is not an absolute path")
-    if not fields["key"].replace("_", "").isalnum():
-        raise ValueError("'key' is not a key")
     return fields
 
 

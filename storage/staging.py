@@ -75,13 +75,13 @@ class Staging:
         event: str = "backfill",
     ) -> bool:
         """
-        Write a ticket for `transcript` and keep it whole; return False where the file is gone.
+        Write a ticket for `transcript` and keep it; return False where the file is gone or may not be read.
 
         Staging the same file again is harmless: a claim gathers all its tickets. Raises
         StoreNotWritable.
         """
-        path = os.path.abspath(transcript)
-        if not os.path.isfile(path):
+        path = os.path.normpath(transcript.absolute())
+        if not transcript.is_file() or not os.access(path, os.R_OK):
             return False
         with self._writing():
             # Not waiting for the disk: after a power cut the same command stages it again.
@@ -123,15 +123,16 @@ class Staging:
         """
         Drop the tickets of `claims`, whose result is committed, and the kept transcripts nobody waits for.
 
-        Tickets go first: killed in between, a link is left, which the next sweep removes.
+        Also drops what was set aside for the same transcripts before. Tickets go first: killed
+        in between, a link is left, which the next sweep removes. Raises StoreNotWritable.
         """
-        released = list(claims)
+        tickets = [path for claim in claims for path in claim.tickets]
+        keys = {ticket.key_in_name(path.name) for path in tickets}
         with self._writing():
-            kept = {ticket.key_in_name(path.name) for claim in released for path in claim.tickets}
-            for claim in released:
-                for path in claim.tickets:
-                    path.unlink(missing_ok=True)
-            gone = kept - self._keys(ticket.NEW, ticket.CLAIMED, ticket.SET_ASIDE)
+            for path in tickets:
+                path.unlink(missing_ok=True)
+            self._forget_set_aside(keys)
+            gone = keys - self._keys(ticket.NEW, ticket.CLAIMED)
             for key in gone:
                 self._link(key).unlink(missing_ok=True)
             self._keep_again(gone)
@@ -167,10 +168,7 @@ class Staging:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         paths = sorted(tickets, key=lambda path: path.name)
         keys = {ticket.key_in_name(path.name) for path in paths}
-        for old in self._listed(ticket.SET_ASIDE):
-            if ticket.key_in_name(old.name) in keys:
-                _reason_path(old).unlink(missing_ok=True)
-                old.unlink(missing_ok=True)
+        self._forget_set_aside(keys)
         if paths:
             told = {"file": file, "reason": reason, "at": ticket.stamp(time.time_ns())}
             content = json.dumps(told, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace")
@@ -179,6 +177,12 @@ class Staging:
         for path in paths:
             with suppress(FileNotFoundError):
                 path.rename(folder / path.name)
+
+    def _forget_set_aside(self, keys: set[str]) -> None:
+        for path in self._listed(ticket.SET_ASIDE):
+            if ticket.key_in_name(path.name) in keys:
+                _reason_path(path).unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
 
     def _gathered(self, tickets: Iterable[_Ticket]) -> list[Claim]:
         by_transcript: dict[str, list[_Ticket]] = {}
@@ -190,7 +194,7 @@ class Staging:
         def last(name: str) -> str | None:
             return next((told for one in reversed(tickets) if (told := one.text(name))), None)
 
-        links = [self._link(str(one.fields["key"])) for one in reversed(tickets)]
+        links = [self._link(ticket.key_in_name(one.path.name)) for one in reversed(tickets)]
         return Claim(
             tickets=tuple(one.path for one in tickets),
             transcript=Path(transcript),
@@ -204,9 +208,9 @@ class Staging:
         # A hook may have written a ticket and found the old link still there, just before it was removed.
         late = [path for path in self._listed(ticket.NEW) if ticket.key_in_name(path.name) in keys]
         for one in _read_tickets(late)[0]:
-            transcript, key = str(one.fields["transcript_path"]), str(one.fields["key"])
+            key = ticket.key_in_name(one.path.name)
             with suppress(FileNotFoundError):
-                ticket.keep(str(self.root), transcript, key, copy_limit_bytes=ticket.COPY_LIMIT_BYTES)
+                ticket.keep(str(self.root), str(one.fields["transcript_path"]), key, copy_limit_bytes=None)
 
     def _keys(self, *folders: str) -> set[str]:
         return {ticket.key_in_name(path.name) for folder in folders for path in self._listed(folder)}
@@ -216,7 +220,7 @@ class Staging:
 
     def _listed(self, folder: str, *, ending: str = ".json") -> list[Path]:
         try:
-            names = sorted(os.listdir(self.root / folder))
+            return sorted(path for path in (self.root / folder).iterdir() if path.name.endswith(ending))
         except FileNotFoundError:
             return []
         except OSError as problem:
@@ -224,7 +228,6 @@ class Staging:
                 f"staging folder {self.root / folder} cannot be read: {problem.strerror}.",
                 "Make it readable, or set CORTEX_HOME to another folder.",
             ) from problem
-        return [self.root / folder / name for name in names if name.endswith(ending)]
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

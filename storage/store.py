@@ -44,6 +44,7 @@ class Store:
         """Remove what a killed run left half written; return how many files. Only under the lease."""
         with writing_to(self.home):
             removed = self.lake.sweep() if self.lake.root.is_dir() else 0
+            removed += self.staging.sweep_temp()
             return removed + sum(remove_parts(folder) for folder in (self.runs, self.published.root) if folder.is_dir())
 
 

@@ -14,6 +14,9 @@ from cortex.transforms.schemas import EDGES, MEMORIES, PASSAGES, Table
 SEARCHED = {table.name: table for table in (MEMORIES, PASSAGES)}
 PROJECTED = {**SEARCHED, EDGES.name: EDGES}
 
+# A reader that opened a version keeps it this long; no query takes a tenth of it.
+VERSIONS_KEPT = timedelta(seconds=60)
+
 # What a dataset has besides its schema's columns. `row_hash` tells whether a row changed.
 INDEX_TEXT, VECTOR, ROW_HASH = "index_text", "vector", "row_hash"
 
@@ -121,7 +124,7 @@ class Tables:
         if not rows.num_rows and not self._exists(scope, name):
             return 0
         (self.root / scope).mkdir(parents=True, exist_ok=True)
-        handle = _connect(self.root / scope).create_table(name, rows, mode="overwrite")
+        handle = _connect(self.root / scope).create_table(name, rows, mode="overwrite", on_bad_vectors="null")
         if name in SEARCHED:
             _index_words(handle)
         _tidy(handle)
@@ -132,8 +135,9 @@ class Tables:
 
 
 def _connect(folder: Path) -> Any:
-    # Lance logs to stderr by default; a stray line there would spoil a hook's or a pipe's output.
-    os.environ.setdefault("LANCE_LOG", "error")
+    # It warns on stderr by default, also that a new dataset is new; a stray line there spoils a pipe.
+    # LANCE_LOG, which its documentation names, has no effect in 0.40 (tried).
+    os.environ.setdefault("LANCEDB_LOG", "error")
     import lancedb
 
     return lancedb.connect(str(folder))
@@ -164,9 +168,8 @@ def _write_difference(handle: Any, table: Table, rows: pa.Table) -> int:
     changed = [before.get(name) != value for name, value in zip(names, hashes, strict=True)]
     gone = sorted(set(before) - set(names))
     if any(changed):
-        handle.merge_insert(key).when_matched_update_all().when_not_matched_insert_all().execute(
-            rows.filter(pa.array(changed))
-        )
+        merge = handle.merge_insert(key).when_matched_update_all().when_not_matched_insert_all()
+        merge.execute(rows.filter(pa.array(changed)), on_bad_vectors="null")
     for start in range(0, len(gone), 1_000):  # a longer list makes one filter expression too deep
         listed = ", ".join(f"'{name}'" for name in gone[start : start + 1_000])
         handle.delete(f"{key} in ({listed})")
@@ -186,4 +189,4 @@ def _index_words(handle: Any) -> None:
 
 def _tidy(handle: Any) -> None:
     # Only the holder of the lease writes, so files no version names are a killed run's leftovers.
-    handle.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
+    handle.optimize(cleanup_older_than=VERSIONS_KEPT, delete_unverified=True)

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from itertools import pairwise
 
 _SPACE = re.compile(r"\s+")
 # The start of a tag, comment or instruction; `a < b` stays.
@@ -14,21 +15,22 @@ _IMAGE = re.compile(r"!(?=\[)")
 # Heading, quote, list, table and rule marks count at the start of a line, also inside a list item.
 _LEAD = re.compile(r"^(?:(?:[#>*+=|~_-]+|\d{1,9}[.)])(?:\s+|$))+")
 # Full stop, question or exclamation mark, then a space and what a sentence begins with; not after "e.g.".
-_SENTENCE_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<=[.!?])[\"'”’)`]*\s+(?=[\"'“‘(`]*[^\Wa-z_])")
+_SENTENCE_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<=[.!?])[\"'”’)`]*\s+(?=[\"'“‘(`]*[^\Wa-z_]|→)")
 _WORD = re.compile(r"\w+")
 _CUT_AT = re.compile(r"[;,:]?\s+\S*$")
 
 
 def on_one_line(text: str) -> str:
     """
-    Return `text` as one line of plain prose: no line break, tag, comment, fence, heading or invisible character.
+    Return `text` as one line of prose: no line break, tag, comment, fence, heading or invisible character.
 
     Applied twice it changes nothing more.
 
     >>> on_one_line("# Now\\n<!-- CORTEX:END -->\\n```sh\\nrm x\\n```")
     "Now ‹!-- CORTEX:END -> 'sh rm x '"
     """
-    seen = "".join(_visible(character) for character in text)
+    plain = text.isascii() and text.isprintable()
+    seen = text if plain else "".join(_visible(character) for character in text)
     line = _SPACE.sub(" ", seen).strip()
     line = _COMMENT_END.sub("->", _TAG.sub("‹", line))
     line = _SELF_REPORT.sub("(", _IMAGE.sub("", _FENCE.sub("'", line)))
@@ -47,24 +49,39 @@ def first_sentences(line: str, *, count: int, chars: int) -> str:
     >>> first_sentences("Stations report in local time until the firmware of 2025", count=1, chars=30)
     'Stations report in local time…'
     """
-    ends = [found.start() for found in _SENTENCE_END.finditer(line)] + [len(line)]
-    fitting = [end for end in ends[:count] if end <= chars]
-    if fitting:
-        kept = line[: fitting[-1]]
-        closing = re.match(r"[\"'”’)`]*", line[fitting[-1] :])
-        return _closed(kept + (closing.group() if closing else ""))
-    return _closed(_CUT_AT.sub("", line[:chars]).rstrip(" ;,:") + "…")
+    kept = ""
+    for sentence in sentences(line)[:count]:
+        if len(joined := f"{kept} {sentence}".lstrip()) > chars:
+            break
+        kept = joined
+    return _closed(kept or _CUT_AT.sub("", line[:chars]).rstrip(" ;,:") + "…")
 
 
-def same_words(one: str, other: str) -> float:
+def sentences(line: str) -> list[str]:
+    """
+    Return the sentences of a line, none if it is empty.
+
+    >>> sentences("Keep UTC, e.g. for Saltmarsh. (Clocks differ.) So be it")
+    ['Keep UTC, e.g. for Saltmarsh.', '(Clocks differ.)', 'So be it']
+    """
+    starts = [0, *(found.end() for found in _SENTENCE_END.finditer(line)), len(line)]
+    return [line[here:then].strip() for here, then in pairwise(starts) if line[here:then].strip()]
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of `text`, in lower case."""
+    return frozenset(_WORD.findall(text.casefold()))
+
+
+def shared_words(one: frozenset[str], other: frozenset[str]) -> float:
     """
     Return the share of words that two texts have in common, of all words in either: 0 to 1.
 
-    >>> same_words("keep raw payloads", "Keep the raw payloads")
+    >>> shared_words(words("keep raw payloads"), words("Keep the raw payloads"))
     0.75
     """
-    mine, theirs = set(_WORD.findall(one.casefold())), set(_WORD.findall(other.casefold()))
-    return len(mine & theirs) / len(mine | theirs) if mine and theirs else 0.0
+    common = len(one & other)
+    return common / (len(one) + len(other) - common) if common else 0.0
 
 
 def _visible(character: str) -> str:

@@ -1,6 +1,7 @@
 """What time and use do to memories and events: decay, archiving, centrality, rank and tiers, in bulk SQL."""
 
 from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -50,7 +51,7 @@ def age(memories: pa.Table, edges: pa.Table, policy: Policy, now: datetime) -> p
     """
     Return `memories` with confidence, status, archived_at, centrality and rank as they are at `now`.
 
-    Takes MEMORIES as the fold made them (the journal's archived, superseded and pruned ones marked) and EDGES;
+    Takes MEMORIES as the fold made them (those the journal archived, superseded or pruned marked) and EDGES;
     returns MEMORIES ordered by memory_id. Ageing what was aged at the same `now` changes nothing. The result
     follows the instant: a caller that wants a second run of the day to change nothing passes the start of the
     UTC day. `now` must be timezone-aware. Memories that decay archives get the instant it happened as
@@ -134,7 +135,7 @@ def _ordered(memories: pa.Table) -> pa.Table:
     return memories.sort_by("memory_id")
 
 
-def _replaced(memories: pa.Table, made: dict[str, pa.ChunkedArray]) -> pa.Table:
+def _replaced(memories: pa.Table, made: dict[str, "pa.ChunkedArray[Any]"]) -> pa.Table:
     for name, values in made.items():
         position = memories.schema.get_field_index(name)
         field = memories.schema.field(name)

@@ -120,8 +120,8 @@ def load_policy(texts: Mapping[str, str], overrides: Mapping[str, str] | None = 
     An override must name a table that exists, with the same columns, and a row of a closed table (types,
     thresholds) that exists: a misspelt name is an error, never a row that nothing reads.
 
-    Raises UnknownValue for a value outside its closed set or a malformed number, SchemaMismatch for missing or
-    unexpected columns or a key given twice, NotFound for a missing table; each names file and row.
+    Raises UnknownValue for a value outside its closed set or a malformed number, SchemaMismatch for missing
+    or unexpected columns or a key given twice, NotFound for a missing table; each names file and row.
     """
     missing = sorted(set(KEYS) - set(texts))
     if missing:

@@ -1,19 +1,15 @@
-"""What search reads and how it weighs: index text, query words, passages, the fusion of both lists, folding."""
+"""What search reads: index text, query words, passages of turns, the text that is embedded."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import PASSAGES
-
-Scores = NDArray[np.float64]
 
 # Prose: what people and the assistant said to each other. Thinking is missing from most transcripts and
 # repeats the text; tool calls and results are mostly code; summaries, recaps and programs repeat others.
@@ -26,12 +22,20 @@ _WORD = re.compile(r"[A-Za-z0-9]+(?:[_.-]+[A-Za-z0-9]+)*")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3]+")
 _QUERY_WORD = re.compile(r"[^\W_]+(?:['’._-][^\W_]+)*")
 _FENCE = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)[^\n]*$\n?|^(?:```|~~~).*\Z", re.MULTILINE | re.DOTALL)
-_BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"\n"), re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])"), re.compile(r"\s+"))
+# The hash that ends a project's id means nothing to a model and would be cut into several word pieces.
+_ID_END = re.compile(r"-[0-9a-f]{8}$")
+# Where a part may end, best first: paragraph, line, sentence, word.
+_BREAKS = (
+    re.compile(r"\n\s*\n"),
+    re.compile(r"\n"),
+    re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])"),
+    re.compile(r"\s+"),
+)
 
 
 def search_text(text: str) -> str:
     """
-    Return what the lexical index holds of `text`: its words, with identifiers and unspaced scripts taken apart.
+    Return what the lexical index holds of `text`: its words, identifiers and unspaced scripts taken apart.
 
     The index itself splits at signs, lower-cases and stems. Added here are what it cannot see: the parts of
     camelCase, the whole of snake_case, dotted and hyphenated names as one word, and pairs of characters for
@@ -87,12 +91,13 @@ def embedded_text(row: dict[str, object]) -> str:
     if not text:
         return ""
     if "memory_type" in row:
-        return f"[{row['memory_type']}] [{row['project_id']}] {text}"
+        project = _ID_END.sub("", str(row["project_id"]))
+        return f"[{row['memory_type']}] [{project}] {text}"
     return f"{_heading(str(row['kind']), row.get('said_at'))}: {text}"
 
 
 def index_text(row: dict[str, object]) -> str:
-    """Return what the lexical index holds of a PASSAGES or MEMORIES row: code included, heading as embedded."""
+    """Return what the lexical index holds of a PASSAGES or MEMORIES row, code included."""
     if "memory_type" in row:
         files = row.get("files") or []
         tags = row.get("tags") or []
@@ -175,5 +180,5 @@ def _packed(pieces: Iterable[str], limit_chars: int, between: str) -> list[str]:
 
 
 def setting(policy: Policy, name: str) -> float:
-    """Return a number of ranking.csv; its unit and reason stand there. Raises KeyError for an unknown name."""
+    """Return a number of ranking.csv; its unit and reason stand there. Raises KeyError."""
     return float(policy.rows["ranking"][(name,)]["value"] or 0.0)

@@ -16,7 +16,12 @@ OUTCOMES = Table(
     arrow=pa.schema(
         [
             column("call_turn_id", pa.string(), "turn of the call"),
-            column("result_turn_id", pa.string(), "turn of its result; null while it runs or where cut", null=True),
+            column(
+                "result_turn_id",
+                pa.string(),
+                "turn of its result; null while it runs or where cut",
+                null=True,
+            ),
             column("project_id", pa.string(), "project of the session"),
             column("session_id", pa.string(), "session of the call"),
             column("agent_id", pa.string(), "subagent that called, if any", null=True),

@@ -3,10 +3,10 @@
 import re
 from math import ceil
 
-# Letters that a token is assumed to cover. On 1,569 lines of developer prose this rule, with the others below,
-# never fell under three byte-pair vocabularies (cl100k, o200k, and the last one that Anthropic published; lowest
-# ratio 1.13) and fell under BERT's pieces once, by one. Over 15 lines together it was 1.50 times Anthropic's count
-# or more, which leaves room for the vocabularies since 2026, said to make up to 1.35 times as many tokens.
+# Letters that a token is assumed to cover. On 1,569 lines of developer prose this rule, with those below,
+# never fell under three byte-pair vocabularies (cl100k, o200k, the last one that Anthropic published; lowest
+# ratio 1.13), and fell under BERT's pieces once, by one. Over 15 lines together it was 1.50 times Anthropic's
+# count or more: room for its vocabulary of 2026, which is said to make up to 1.35 times as many tokens.
 LETTERS_PER_TOKEN = 3
 # Words in capitals are rare in what vocabularies were trained on (`OPTOUT` makes three tokens).
 CAPITALS_PER_TOKEN = 2
@@ -19,10 +19,10 @@ def upper_bound(text: str) -> int:
     """
     Return a number of tokens, zero or more, that prose, paths and code names do not exceed.
 
-    A run of letters makes a token per three letters, per two in capitals, per one where it has no vowel; a digit,
-    a sign and a line end make one each; a space joins the next word, further spaces count; beyond ASCII every byte
-    counts. (That every byte counts is all that can be proven of byte-level tokenisers, and four times too much.)
-    Texts joined at a line end cost what they cost apart.
+    A run of letters makes a token per three letters, per two in capitals, per one where it has no vowel; a
+    digit, a sign and a line end make one each; a space joins the next word, further spaces count; beyond
+    ASCII every byte counts. (Bytes are all that can be proven of byte-level tokenisers, and four times too
+    much.) Texts joined at a line end cost what they cost apart.
 
     >>> upper_bound("Readings are stored in UTC.")
     10

@@ -10,8 +10,9 @@ import orjson
 import pyarrow as pa
 
 from cortex.transforms.identity import content_id
-from cortex.transforms.records import Record, Said, is_sidechain, said_in
+from cortex.transforms.records import Record, Said, is_sidechain
 from cortex.transforms.schemas import TURNS
+from cortex.transforms.speakers import said_in
 from cortex.transforms.turn_text import Limits, redacted_ends, redacted_head, redacted_input
 
 # Raise it when the same line gives other rows than before: stored rows are then read anew.
@@ -137,9 +138,9 @@ def _rows_of_line(
     if stop - start > limits.line_bytes:
         return [], "line too long"
     line = data[start:stop].strip()
-    if not line or not _may_speak(line):
+    if not line or not may_speak(line):
         return [], None
-    records, reason = _objects(line)
+    records, reason = objects_in(line)
     rows: list[Row] = []
     for record in records:
         said = said_in(record, in_agent_file=source.agent_id is not None)
@@ -151,13 +152,13 @@ def _rows_of_line(
     return rows, reason
 
 
-def _may_speak(line: bytes) -> bool:
+def may_speak(line: bytes) -> bool:
     """Return whether a line may hold a turn, or is damaged so that it must be looked at."""
     is_whole = line.startswith(b"{") and line.endswith(b"}")
     return not is_whole or any(word in line for word in _SPEAKING)
 
 
-def _objects(line: bytes) -> tuple[list[Record], str | None]:
+def objects_in(line: bytes) -> tuple[list[Record], str | None]:
     """Return the JSON objects of a line, glued ones too, and why the rest could not be read."""
     try:
         record = orjson.loads(line)
@@ -175,6 +176,7 @@ def _glued_objects(line: bytes) -> tuple[list[Record], str | None]:
         text = line.decode("utf-8")
     except UnicodeDecodeError:
         return [], "not UTF-8"
+    text = text.removeprefix("\ufeff")
     records: list[Record] = []
     position = 0
     while position < len(text):
@@ -273,7 +275,9 @@ class _Context:
 
 def _turns(rows: list[Row]) -> pa.Table:
     columns = zip(*rows, strict=True) if rows else [()] * len(TURNS.arrow)
-    arrays = [pa.array(list(column), type=field.type) for column, field in zip(columns, TURNS.arrow, strict=True)]
+    arrays = [
+        pa.array(list(column), type=field.type) for column, field in zip(columns, TURNS.arrow, strict=True)
+    ]
     return pa.Table.from_arrays(arrays, schema=TURNS.arrow)
 
 

@@ -65,7 +65,7 @@ def without_client_tags(text: str) -> str:
 
 
 def redacted_head(text: str, limit_chars: int) -> tuple[str, int]:
-    """Return the first `limit_chars` characters of `text`, redacted and marked where cut, and the redactions."""
+    """Return the first `limit_chars` characters, redacted, with a mark where cut, and the redactions."""
     if len(text) <= limit_chars:
         return redact(text)
     head, count = redact(text[: limit_chars + MARGIN_CHARS])
@@ -91,11 +91,11 @@ def redacted_ends(text: str, limits: Limits) -> tuple[str, int]:
 def redacted_input(tool_name: str, tool_input: Mapping[str, object], limits: Limits) -> tuple[str, str, int]:
     """Return a call's input as JSON, its salient argument as text, and the number of redactions in both."""
     limit_chars = _value_limit(tool_name, limits)
-    shrunk = _without_private_values(tool_input, limit_chars + MARGIN_CHARS)
+    public = _without_private_values(tool_input)
     # One call for all values; taking them one by one is needed only where something was found.
-    _, count = redact("\n".join(f"{key}: {value}" for key, value in _strings(shrunk, "")))
-    clean = _redacted_values(shrunk, "") if count else shrunk
-    kept = _cut_values(clean, limit_chars)
+    seen_chars = limit_chars + MARGIN_CHARS
+    _, count = redact("\n".join(f"{key}: {value[:seen_chars]}" for key, value in _strings(public, "")))
+    kept = _kept_value(public, "", limit_chars, has_secret=count > 0)
     as_json = orjson.dumps(kept, default=str).decode()
     if len(as_json) > limits.text_chars and tool_name not in WHOLE_TOOLS:
         kept = _outline(kept)
@@ -109,13 +109,13 @@ def _value_limit(tool_name: str, limits: Limits) -> int:
     return limits.edit_value_chars if tool_name in EDIT_TOOLS else limits.input_value_chars
 
 
-def _without_private_values(value: object, limit_chars: int) -> object:
+def _without_private_values(value: object) -> object:
     if isinstance(value, str):
-        return without_private(value)[:limit_chars]
+        return without_private(value)
     if isinstance(value, Mapping):
-        return {str(key): _without_private_values(item, limit_chars) for key, item in value.items()}
+        return {str(key): _without_private_values(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_without_private_values(item, limit_chars) for item in value]
+        return [_without_private_values(item) for item in value]
     return value
 
 
@@ -130,27 +130,29 @@ def _strings(value: object, key: str) -> Iterator[tuple[str, str]]:
             yield from _strings(item, key)
 
 
-def _redacted_values(value: object, key: str) -> object:
-    """Redact every string as "key: value", since `password: x` is a secret and `x` alone is not."""
+def _kept_value(value: object, key: str, limit_chars: int, *, has_secret: bool) -> object:
+    """Cut every string and, where the input has a secret, redact it as "key: value" before."""
     if isinstance(value, str):
+        return _kept_string(value, key, limit_chars, has_secret=has_secret)
+    if isinstance(value, Mapping):
+        names = {name: redact(name)[0] if has_secret else name for name in value}
+        return {
+            names[name]: _kept_value(item, name, limit_chars, has_secret=has_secret)
+            for name, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_kept_value(item, key, limit_chars, has_secret=has_secret) for item in value]
+    return value
+
+
+def _kept_string(value: str, key: str, limit_chars: int, *, has_secret: bool) -> str:
+    head = value
+    if has_secret:  # `password: x` is a secret where `x` alone is not
         label = f"{key}: "
-        text, _ = redact(label + value)
-        return text.removeprefix(label)
-    if isinstance(value, Mapping):
-        return {redact(name)[0]: _redacted_values(item, name) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_redacted_values(item, key) for item in value]
-    return value
-
-
-def _cut_values(value: object, limit_chars: int) -> object:
-    if isinstance(value, str) and len(value) > limit_chars:
-        return f"{value[:limit_chars]}… [{len(value) - limit_chars} characters cut]"
-    if isinstance(value, Mapping):
-        return {name: _cut_values(item, limit_chars) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_cut_values(item, limit_chars) for item in value]
-    return value
+        head = redact(label + value[: limit_chars + MARGIN_CHARS])[0].removeprefix(label)
+    if len(value) <= limit_chars:
+        return head
+    return f"{head[:limit_chars]}… [{len(value) - limit_chars} characters cut]"
 
 
 def _outline(value: object) -> object:

@@ -1,42 +1,80 @@
-"""How one memory reads in a brief: the fact in a sentence or two, then who said it, when, where and how sure."""
+"""How one memory reads in a brief: the fact in a sentence or two, then its source and how sure it is."""
 
 import re
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from cortex.transforms.framing import first_sentences, on_one_line
+import pyarrow as pa
+
+from cortex.transforms.framing import first_sentences, on_one_line, sentences
+from cortex.transforms.policy import Policy
 
 Row = dict[str, Any]  # one row of MEMORIES
 
+_LEANS = re.compile(r"(?:this|that|it|they|these|those|then|so|which|hence)\b", re.IGNORECASE)
 _PLAN_PART = re.compile(r"(?:^|\s)(Plan|Done|Now|Next):\s+")
-LIVING_PLAN = r"^Plan:\s.*\s(Now|Next):\s"  # understood by re and by Arrow's RE2 alike
+_EARLIER = re.compile(r"(\d+) earlier")  # as a plan's text sums up the steps done before the last few
+LIVING_PLAN = r"(?s)^Plan:\s.*\s(Now|Next):\s"  # understood by re and by Arrow's RE2 alike
 
 
-def fact_forms(row: Row, fact_chars: int) -> tuple[str, ...]:
+def fact_forms(row: Row, policy: Policy) -> tuple[str, ...]:
     """
     Return the fact as a list item, from full to short.
 
-    Full: at most two sentences and `fact_chars` characters, then the reason and what was rejected where the
-    sentences do not say them. Short: the first sentence.
+    Full: the most telling sentence and at most one beside it, within `brief_fact_chars`, then the reason and
+    what was rejected where the memory's text does not say them. Short: the most telling sentence.
     """
+    chars = int(policy.threshold("brief_fact_chars"))
     text, tail = on_one_line(row["text"]), provenance(row)
-    fact = first_sentences(text, count=2, chars=fact_chars)
+    fact, short = gist(text, policy.tables["telling_words"], chars)
     for label, told in (("Why", row["reason"]), ("Rejected", row["rejected"])):
-        line = first_sentences(on_one_line(told or ""), count=1, chars=fact_chars // 2)
+        line = first_sentences(on_one_line(told or ""), count=1, chars=chars // 2)
         if told and line.rstrip(".…").casefold() not in text.casefold():
             fact = f"{fact.rstrip('.')}. {label}: {line}"
-    full = f"- {fact} {tail}"
-    short = f"- {first_sentences(text, count=1, chars=fact_chars)} {tail}"
-    return (full, short) if len(short) < len(full) else (full,)
+    return (f"- {fact} {tail}", f"- {short} {tail}") if len(short) < len(fact) else (f"- {fact} {tail}",)
 
 
-def plan_forms(row: Row, fact_chars: int) -> tuple[str, ...]:
+def gist(text: str, telling_words: pa.Table, chars: int) -> tuple[str, str]:
+    """
+    Return the most telling sentence of `text` with one beside it that fits into `chars`, and that sentence alone.
+
+    Takes TELLING_WORDS, the (pattern, weight) of what makes a sentence telling. What goes along is the sentence
+    before, if this one leans on it ("This is why ..."), else the one after, unless it tells of the hour only.
+    """
+    told = sentences(text)
+    if not told:
+        return "", ""
+    patterns = _patterns(
+        tuple(telling_words["pattern"].to_pylist()), tuple(telling_words["weight"].to_pylist())
+    )
+    scores = [sum(weight for pattern, weight in patterns if pattern.search(sentence)) for sentence in told]
+    best = max(range(len(told)), key=lambda place: (scores[place], -place))
+    alone = first_sentences(told[best], count=1, chars=chars)
+    leans = best > 0 and (_LEANS.match(told[best]) or told[best - 1].endswith("?"))
+    follows = best + 1 < len(told) and scores[best + 1] >= 0 and not told[best + 1].startswith("→")
+    pair = told[best - 1 : best + 1] if leans else told[best : best + 2] if follows else []
+    together = " ".join(pair)
+    return (together if together and len(together) <= chars else alone), alone
+
+
+@cache
+def _patterns(
+    texts: tuple[str, ...], weights: tuple[float, ...]
+) -> tuple[tuple[re.Pattern[str], float], ...]:
+    return tuple(
+        (re.compile(text, re.IGNORECASE), weight) for text, weight in zip(texts, weights, strict=True)
+    )
+
+
+def plan_forms(row: Row, policy: Policy) -> tuple[str, ...]:
     """
     Return a living plan as a list item, from full to short.
 
-    Full: the title, then a line each for the last step done, the step at hand and the next two. Short: the title
-    and the step at hand.
+    Full: the title, then a line each for the last step done, the step at hand and the next two.
+    Short: the title and the step at hand.
     """
+    fact_chars = int(policy.threshold("brief_fact_chars"))
     told = dict(_plan_parts(on_one_line(row["text"])))
     title = first_sentences(told.get("Plan", "").rstrip(". "), count=1, chars=fact_chars)
     head = f"- {title} {provenance(row)}"
@@ -51,8 +89,8 @@ def provenance(row: Row) -> str:
     """
     Return where a memory comes from: `(user, 2026-09-14, 3f2a91c0 +2, sure .92)`.
 
-    "user" if the user said it, "all projects" if it holds everywhere, the day it was last said, the first eight
-    digits of that session and how many more said it, the confidence now.
+    "user" if the user said it, "all projects" if it holds everywhere, the day it was last said, the first
+    eight digits of that session and how many more said it, the confidence now.
     """
     seen = [
         (found["said_at"], found["session_id"]) for found in row["evidence"] if found["said_at"] is not None
@@ -89,9 +127,11 @@ def _plan_parts(text: str) -> list[tuple[str, str]]:
 def _steps(label: str, told: str, chars: int) -> str:
     """Return one line for the steps of a plan that are done (the last), at hand, or next (two at most)."""
     steps = [step.strip(" .") for step in told.split(";") if step.strip(" .")]
+    earlier = _EARLIER.fullmatch(steps[0]) if steps else None
+    count = len(steps) + (int(earlier[1]) - 1 if earlier else 0)
     shown = steps[-1:] if label == "Done" else steps[:2]
     line = "; ".join(first_sentences(step, count=1, chars=chars) for step in shown)
-    if label == "Done" and len(steps) > 1:
-        return f"  - done: {len(steps)} steps, last: {line}"
+    if label == "Done" and count > 1:
+        return f"  - done: {count} steps, last: {line}"
     more = f"; then {len(steps) - 2} more" if len(steps) > 2 else ""
     return f"  - {label.lower()}: {line}{more}"

@@ -39,9 +39,9 @@ def choose(voyage_key: str | None = None) -> Embedder:
     """
     # Imported here: the two libraries take 130 and 620 ms, and `cortex --help` needs neither.
     if voyage_key:
-        from cortex.providers import voyage
+        from cortex.providers.voyage import connect
 
-        return voyage.connect(voyage_key)
-    from cortex.providers import local
+        return connect(voyage_key)
+    from cortex.providers.local import load
 
-    return local.load()
+    return load()

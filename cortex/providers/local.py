@@ -68,7 +68,8 @@ class LocalEmbedder:
         (hidden,) = self._session.run(None, inputs)
         summed = np.einsum("tpd,tp->td", hidden, mask.astype(np.float32))
         lengths = np.linalg.norm(summed, axis=1, keepdims=True)
-        return (summed / np.maximum(lengths, 1e-12)).astype(np.float32)
+        unit: NDArray[np.float32] = (summed / np.maximum(lengths, 1e-12)).astype(np.float32)
+        return unit
 
 
 def load() -> LocalEmbedder:

@@ -27,6 +27,13 @@ class Reading:
     memory_types: dict[str, str]
     language: str
 
+    def verdict(self, *, is_person: bool) -> tuple[str, str]:
+        """Return the event type and memory type that the markers speak for most; the table's order breaks ties."""
+        if not self.strengths:
+            return ("DECISION_MADE", "decision") if is_person else ("KNOWLEDGE_ACQUIRED", "context")
+        best = max(self.strengths, key=lambda name: self.strengths[name])
+        return best, self.memory_types[best]
+
 
 class Markers:
     """All markers of a policy; those for one speaker are tried in the table's order."""
@@ -57,7 +64,9 @@ class Markers:
             if not marker.pattern.search(text):
                 continue
             doubts[marker.event_type] = doubts.get(marker.event_type, 1.0) * (1.0 - marker.weight)
-            kinds[marker.event_type] = max(kinds.get(marker.event_type, (0.0, "")), (marker.weight, marker.memory_type))
+            kinds[marker.event_type] = max(
+                kinds.get(marker.event_type, (0.0, "")), (marker.weight, marker.memory_type)
+            )
             best = max(best, (marker.weight, marker.language))
         return Reading(
             {name: 1.0 - doubt for name, doubt in doubts.items()},

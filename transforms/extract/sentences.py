@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-# A memory shows at most 6,000 characters in 20 entries, 300 each; a passage packs sentences up to that.
-PASSAGE_CHARS = 300
+# 20 memories of at most 6,000 characters are 300 each; packing a little more costs nothing, as many are shorter.
+PASSAGE_CHARS = 340
 LONGEST_CHARS = 400
 SHORTEST_CHARS = 24
 
@@ -19,12 +19,17 @@ EMPHASIS = re.compile(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])")
 SPACE = re.compile(r"\s+")
 SYMBOL = re.compile(r"[\U0001F300-\U0001FAFF\u2600-\u26FF\u2705-\u2728\u274C\u2753-\u2757\uFE0F\u200D]+\s*")
 # A full stop ends a sentence only before a space and a capital, digit, quote or backtick.
-SENTENCE_END = re.compile(r"(?<=[.!?。])[\"'”’)`]*\s+(?=[\"'“‘(`*]*[A-Z0-9가-힣`/_.-])|(?<=다\.)\s+|(?<=[.!?]\*\*)\s+")
-# "Let me look at the tests:" announces the next step, "Here is the breakdown:" the list that carries it.
+SENTENCE_END = re.compile(
+    r"(?<=[.!?。])[\"'”’)`]*\s+(?=[\"'“‘(`*]*[A-Z0-9가-힣`/_.-])|(?<=다\.)\s+|(?<=[.!?]\*\*)\s+"
+)
+# "Let me look at the tests:" announces the next step, "Here is the breakdown:" the list that carries it,
+# "Now I need to update x" work in hand. None of them is a fact an hour later.
 ANNOUNCES = re.compile(
-    r"^(?:(?:ok(?:ay)?|good|great|perfect|excellent|now|so|hmm|alright|first|next|then|and|but|also|actually)[,.!:]?\s+)*"
-    r"(?:let me|let's|let us|i'll|i will|i'm going to|here(?:'s| is| are)|checking|going to|running|writing)\b"
-    r"|^(?:now )?i (?:need to|should|want to|have to|can)\b[^.]{0,60}\b(?:check|look|see|read|find|verify|run|understand)\b"
+    r"^(?:(?:ok(?:ay)?|good|great|perfect|excellent|now|so|hmm|wait|alright|first|next|then|and|but|also|actually)[,.!:—-]*\s+)*"
+    r"(?:let me|let's|let us|i'll|i will|i'm going to|i need to|here(?:'s| is| are)|checking|going to|running|writing|waiting for)\b"
+    r"|^now (?:the|i|we|let|add|update|fix|replace|run|create|check|implement|write|remove|verify|test|commit|for|that)\b[^.]{0,90}[.:]?$"
+    r"|^i (?:should|want to|have to|can)\b[^.]{0,60}\b(?:check|look|see|read|find|verify|run|understand)\b"
+    r"|^(?:sources?|references?):"
     r"|^[^.]{0,60}:$",
     re.IGNORECASE,
 )
@@ -60,6 +65,18 @@ def plain(text: str) -> str:
     """
     bare = SYMBOL.sub("", EMPHASIS.sub("", LINK.sub(r"\1", text)))
     return SPACE.sub(" ", bare).strip()
+
+
+def shortened(text: str, limit: int) -> str:
+    """
+    Return `text` cut at a word to at most `limit` characters.
+
+    >>> shortened("one two three", 9)
+    'one two…'
+    """
+    if len(text) <= limit:
+        return text
+    return text[: limit - 1].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
 
 
 def sentences(text: str) -> list[str]:
@@ -152,7 +169,14 @@ class _BlockReader:
         cells = [cell.strip() for cell in bare.strip("|").split("|")]
         if self.has_header:
             said = [cell for cell in cells if cell and cell not in "-–—✓✗"]
-            self.found.append(Block("table", ": ".join([said[0], "; ".join(said[1:])]) if len(said) > 1 else "".join(said), self.heading, self.group))
+            self.found.append(
+                Block(
+                    "table",
+                    ": ".join([said[0], "; ".join(said[1:])]) if len(said) > 1 else "".join(said),
+                    self.heading,
+                    self.group,
+                )
+            )
         self.has_header = True
 
     def _close(self) -> None:

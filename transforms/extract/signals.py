@@ -17,17 +17,17 @@ NUMBER = re.compile(r"\b\d+(?:\.\d+)?\s?(?:%|ms|s|MB|kB|KB|GB|x|tests?|files?|er
 WORD = re.compile(r"[A-Za-z가-힣][\w가-힣-]{3,}")
 
 PATTERNS = {
-    "narrates": r"^(?:(?:ok(?:ay)?|good|great|perfect|now|so|hmm|alright|first|next|excellent)[,.!]?\s+)*(?:let me|let's|i'll|i will|i need to|i'm going to|i should|i want to|now (?:i|let|the|we|update|add|fix|check|run|rewrite)|i can see|looking at|i see|checking|going to|running|writing)\b",
+    "narrates": r"^(?:(?:ok(?:ay)?|good|great|perfect|now|so|hmm|alright|first|next|excellent)[,.!]?\s+)*(?:let me|let's|i'll|i will|i need to|i'm going to|i should|i want to|now (?:i|let|the|we|update|add|fix|check|run|rewrite)|i can see|looking at|i see|checking|going to|running|writing|(?:quick|one|before i)\b|[a-z]+ing (?:the|a|it|this|now|for|that|both|all)\b)",
     "praises": r"^(?:perfect|excellent|great|good|awesome|nice|wonderful|done|all (?:good|done|green))\b[!.,]?",
     "agrees": r"^(?:you'?re (?:absolutely )?right|good (?:point|catch|question|call|idea|instinct)|exactly|yes\b|right\b|ah\b|agreed|makes sense|fair)",
     "asks": r"\?\s*$",
     "offers": r"\b(?:would you like|want me to|should i|shall i|do you want|let me know|happy to|i can (?:also )?|which (?:one|approach|option)|your call|if you(?:'d| would) (?:like|prefer))\b",
-    "hedges": r"\b(?:might|maybe|perhaps|probably|possibly|likely|seems?|appears?|i think|i suspect|not sure|could be|may be|for now|suspect)\b",
+    "hedges": r"\b(?:might|maybe|perhaps|probably|possibly|likely|seems?|appears?|i think|i suspect|not sure|could be|may be|for now|suspect|culprits?|hypothesis|theory|try(?:ing)?)\b",
     "gives_reason": r"\b(?:because|since|so that|due to|the reason|which means|that way|to avoid|in order to|so (?:the|it|we|you|that|a|no)|otherwise|ensures?|this (?:means|way|avoids|keeps|ensures))\b|때문|위해",
     "contrasts": r"\b(?:instead|rather than|not|no longer|but|only|however|without|unless)\b",
     "speaks_of_done": r"^(?:[A-Z]\w+ )?(?:added|removed|fixed|created|updated|changed|replaced|moved|renamed|extracted|simplified|implemented|switched|made|refactored|set|dropped|restored|i'?ve|i (?:have|also)|we(?:'ve| have| now)|it now|now)\b",
     "counts_tests": r"\b\d+ (?:\w+ )?tests?\b|\btests? (?:all )?pass|\ball tests\b|\blint(?:ing)?\b.{0,20}\b(?:clean|pass)",
-    "is_transient": r"\b(?:let me|i'll|i will)\b.{0,60}$|:$",
+    "is_transient": r"\b(?:let me|i'll|i will|i need to)\b.{0,60}$|:$|^(?:wait|hmm|expected|still|almost)\b|\b(?:haven't|have not)\b[^.]* yet\b|\bis (?:now )?showing\b|\bwaiting for\b|\bdiagnostics?\b",
     "compares": r"\b(?:option|approach|alternative)s? ?[A-E1-5]?\b",
 }
 HEADINGS = {
@@ -37,6 +37,10 @@ HEADINGS = {
     "under_plan": r"\b(?:plan|next|steps?|phase|todo|remaining|follow|open)\b|단계|계획|다음",
     "under_tests": r"\b(?:tests?|testing|verification|verified|files?|usage|example|how to)\b|테스트|검증",
 }
+# A list under "Likely culprits" is a guess although no item says so.
+WITH_HEADING = frozenset(("hedges", "compares"))
+# "Perfect, all tests pass" before "still broken": the claim fell, what was learned on the way did not.
+CLAIMS = frozenset(("praises", "speaks_of_done", "counts_tests", "under_outcome"))
 COMPILED = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in PATTERNS.items()}
 HEADING_PATTERNS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in HEADINGS.items()}
 
@@ -96,13 +100,21 @@ def signals(passage: Passage, place: Place, corpus: Corpus, strengths: dict[str,
     text = passage.text
     words = content_words(text)
     found = {f"marker_{name.lower()}": strength for name, strength in strengths.items()}
+    found["marker_best"] = max(strengths.values(), default=0.0)
     found |= _shape(text, words, passage)
     found["topicality"] = corpus.topicality(words)
     if place.speaker == "user":
         found |= {name: 1.0 for name, pattern in USER_PATTERNS.items() if pattern.search(text)}
         found["is_user"] = 1.0
     else:
-        found |= {name: 1.0 for name, pattern in COMPILED.items() if pattern.search(text)}
+        told = f"{passage.heading}: {text}"
+        found |= {
+            name: 1.0
+            for name, pattern in COMPILED.items()
+            if pattern.search(told if name in WITH_HEADING else text)
+        }
+        if "refuted" in place.marks and found.keys() & CLAIMS:
+            found["claims_refuted"] = 1.0
         found |= {name: 1.0 for name, pattern in HEADING_PATTERNS.items() if pattern.search(passage.heading)}
         found["echo"] = corpus.echo(words)
     found |= {f"at_{name}": 1.0 for name in place.marks}

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-Turn = dict[str, object]
+from cortex.transforms.extract.candidate import Turn, text_of
 
 PERSON = frozenset({"prompt", "command", "rejection", "choice"})
 COMPLAINT = re.compile(
@@ -13,7 +13,8 @@ COMPLAINT = re.compile(
     re.IGNORECASE,
 )
 ACCEPTANCE = re.compile(
-    r"^(?:yes|yep|yeah|ok(?:ay)?|sure|sounds good|go ahead|do (?:it|that)|agreed|perfect|great|please do|let'?s|good|네|응|좋)\b", re.IGNORECASE
+    r"^(?:yes|yep|yeah|ok(?:ay)?|sure|sounds good|go ahead|do (?:it|that)|agreed|perfect|great|please do|let'?s|good|네|응|좋)\b",
+    re.IGNORECASE,
 )
 EDITS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 
@@ -25,11 +26,6 @@ class Place:
     speaker: str  # user, assistant
     answers: Turn | None
     marks: frozenset[str] = field(default=frozenset())
-
-
-def text_of(turn: Turn) -> str:
-    """Return the text of a turn."""
-    return str(turn["text"] or "")
 
 
 def places(turns: Sequence[Turn]) -> list[Place | None]:
@@ -76,7 +72,14 @@ def _text_marks(
     turns: Sequence[Turn], index: int, following: Turn | None, since_prompt: int, last_prompt: Turn | None
 ) -> set[str]:
     marks: set[str] = set()
-    after = next((turn for turn in turns[index + 1 :] if turn["kind"] in PERSON or turn["kind"] in ("text", "tool_call")), None)
+    after = next(
+        (
+            turn
+            for turn in turns[index + 1 :]
+            if turn["kind"] in PERSON or turn["kind"] in ("text", "tool_call")
+        ),
+        None,
+    )
     before = next((turn for turn in reversed(turns[:index]) if turn["kind"] != "thinking"), None)
     if after is None or after["kind"] in PERSON:
         marks.add("final")

@@ -55,7 +55,7 @@ due as (
         *,
         -- Merged originals are kept for good: a consolidation can be undone (spec 9.1).
         case
-            when is_pinned or merged_into is not null then null
+            when is_pinned or merged_into is not null or leaves_at is null then null
             else greatest(leaves_at, coalesce(last_accessed_at, leaves_at))
                 + to_microseconds(($prune_after_days * 86400000000)::bigint)
         end as vanishes_at

@@ -1,0 +1,182 @@
+"""The command line: words in, one plain function a command, errors as exit codes and next steps."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cortex import __version__
+from cortex.errors import CortexError
+
+ENGINE = click.option(
+    "--engine", type=click.Choice(["prefect", "plain"]), default="prefect", show_default=True,
+    help="Run the stages under Prefect, or one after another without it.",
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+PROJECT = click.option("--project", metavar="NAME", help="A project's name, id or path; default: this folder's.")
+
+
+class _Group(click.Group):
+    """A group that prints Cortex's errors as one line with its code and leaves with their exit code."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command line; every CortexError becomes its exit code."""
+        try:
+            return super().main(*args, **kwargs)
+        except CortexError as error:
+            if "--json" in sys.argv:
+                click.echo(json.dumps(error.as_dict(), ensure_ascii=False))
+            click.echo(f"cortex: {error} [{error.code}]", err=True)
+            sys.exit(error.exit_code)
+        except BrokenPipeError:
+            # The reader (head, less) has seen enough.
+            sys.stderr.close()
+            sys.exit(0)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="cortex")
+def main() -> None:
+    """Memory for AI coding assistants: what was decided, rejected and learned, kept beyond the session.
+
+    Everything stays on this machine, in CORTEX_HOME (default: ~/.cortex).
+    """
+
+
+@main.command()
+@ENGINE
+def demo(engine: str) -> None:
+    """Show the whole way on sample sessions: backfill, run report, brief, a recall. Touches no real data."""
+    from cortex.commands import runs
+
+    runs.demo(engine)
+
+
+@main.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--dry-run", is_flag=True, help="Only say what would be read.")
+@ENGINE
+@JSON
+def backfill(paths: tuple[Path, ...], dry_run: bool, engine: str, as_json: bool) -> None:
+    """Read old transcripts below PATHS (default: the assistant's own projects folder)."""
+    from cortex.commands import runs
+
+    runs.backfill(paths, dry_run=dry_run, engine=engine, as_json=as_json)
+
+
+@main.command()
+@ENGINE
+@JSON
+def run(engine: str, as_json: bool) -> None:
+    """Take in what the hooks have staged."""
+    from cortex.commands import runs
+
+    runs.run_flow("ingest", engine=engine, as_json=as_json)
+
+
+@main.command()
+@ENGINE
+@JSON
+def nightly(engine: str, as_json: bool) -> None:
+    """Take in what is staged, age all memories, merge what says the same, publish anew."""
+    from cortex.commands import runs
+
+    runs.run_flow("nightly", engine=engine, as_json=as_json)
+
+
+@main.command()
+@click.argument("question", nargs=-1, required=True)
+@PROJECT
+@click.option("--all-projects", is_flag=True, help="Search every project.")
+@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Results at most.")
+@JSON
+def recall(question: tuple[str, ...], project: str | None, all_projects: bool, limit: int, as_json: bool) -> None:
+    """Search memories and what was said; each answer with its source, age and confidence."""
+    from cortex.commands import memories
+
+    memories.recall(
+        " ".join(question), project=project, all_projects=all_projects, limit=limit, as_json=as_json
+    )
+
+
+@main.command()
+@click.argument("text", nargs=-1, required=True)
+@click.option("--type", "memory_type", default="context", show_default=True, help="Memory type.")
+@click.option("--priority", type=click.IntRange(1, 10), default=5, show_default=True, help="Weight in ranking.")
+@click.option("--global", "is_global", is_flag=True, help="Holds for every project.")
+@click.option("--pin", is_flag=True, help="Never fade, never merge.")
+@PROJECT
+@JSON
+def remember(
+    text: tuple[str, ...],
+    memory_type: str,
+    priority: int,
+    is_global: bool,
+    pin: bool,
+    project: str | None,
+    as_json: bool,
+) -> None:
+    """Keep a fact in your own words."""
+    from cortex.commands import memories
+
+    memories.remember(
+        " ".join(text),
+        memory_type=memory_type,
+        priority=priority,
+        is_global=is_global,
+        pin=pin,
+        project=project,
+        as_json=as_json,
+    )
+
+
+@main.command()
+@click.argument("target", nargs=-1, required=True)
+@PROJECT
+@click.option("--yes", is_flag=True, help="Forget the best match of a question without asking.")
+@JSON
+def forget(target: tuple[str, ...], project: str | None, yes: bool, as_json: bool) -> None:
+    """Forget a memory by its id (or its first 6 characters at least), or the one that best answers a question."""
+    from cortex.commands import memories
+
+    memories.forget(" ".join(target), project=project, yes=yes, as_json=as_json)
+
+
+@main.command()
+@PROJECT
+@JSON
+def brief(project: str | None, as_json: bool) -> None:
+    """Print the brief that the assistant is handed at the start of a session."""
+    from cortex.commands import views
+
+    views.brief(project, as_json=as_json)
+
+
+@main.command()
+@JSON
+def status(as_json: bool) -> None:
+    """Say what the store holds, what waits, and how the last run went."""
+    from cortex.commands import views
+
+    views.status(as_json=as_json)
+
+
+@main.command()
+@click.argument("query")
+@JSON
+def sql(query: str, as_json: bool) -> None:
+    """Ask DuckDB over turns, events, memories, edges and journal (read-only)."""
+    from cortex.commands import views
+
+    views.sql(query, as_json=as_json)
+
+
+@main.command()
+@JSON
+def doctor(as_json: bool) -> None:
+    """Check that everything Cortex needs is there, each with a next step."""
+    from cortex.commands import views
+
+    views.doctor(as_json=as_json)

@@ -1,0 +1,1 @@
+"""What each command does: one plain function a command, printing at the end."""

@@ -1,0 +1,218 @@
+"""The commands about single memories: recall, remember, forget."""
+
+import sys
+from pathlib import Path
+
+from cortex.commands.terminal import age_of, hint, now, print_json, say
+from cortex.errors import NotFound, StoreBusy, UsageError
+from cortex.flows.runs import embedder_of, opened
+from cortex.flows.stages import decay, embed, link, render
+from cortex.recall import Found
+from cortex.recall import recall as search
+from cortex.settings import load_settings
+from cortex.storage.journal import GLOBAL_SCOPE, entry
+from cortex.storage.reference import read_policy
+from cortex.storage.store import Store
+from cortex.transforms.fold import memory_id
+from cortex.transforms.redact import redact
+from cortex.transforms.schemas import MEMORY_TYPES, checked
+
+# Shorter beginnings of an id are too easily a word of a question.
+SHORTEST_ID = 6
+
+
+def open_store() -> Store:
+    """Return the store at CORTEX_HOME."""
+    return Store(load_settings().home)
+
+
+def scopes_for(store: Store, project: str | None, *, all_projects: bool = False) -> list[str]:
+    """
+    Return the scopes a question is asked of: the named or present project and the global memories.
+
+    Raises UnknownProject for a name the store has never seen. An unnamed, unseen folder gives the global
+    scope alone.
+    """
+    if all_projects and project:
+        raise UsageError("--project and --all-projects exclude each other.", "Give one of them.")
+    if all_projects:
+        return sorted({*store.tables.scopes(), GLOBAL_SCOPE})
+    if project is not None:
+        return [*store.projects.named(project), GLOBAL_SCOPE]
+    here = store.projects.known(str(Path.cwd()))
+    return [here, GLOBAL_SCOPE] if here else [GLOBAL_SCOPE]
+
+
+def recall(question: str, *, project: str | None, all_projects: bool, limit: int, as_json: bool) -> None:
+    """Search and print; what was found is journaled, which reinforces it at the next run."""
+    found = _found(question, project=project, all_projects=all_projects, limit=limit)
+    store = open_store()
+    names = {p.project_id: p.name for p in store.projects.all()}
+    if as_json:
+        return print_json({"results": [_as_dict(f, rank, names) for rank, f in enumerate(found, start=1)]})
+    if not found:
+        where = "any project" if all_projects else f"project '{project}'" if project else "this folder's project"
+        hint(f"Nothing found in {where}." + ("" if all_projects else " Search everywhere with --all-projects."))
+        return None
+    for rank, one in enumerate(found, start=1):
+        _print_found(rank, one, names)
+    return None
+
+
+def remember(
+    text: str, *, memory_type: str, priority: int, is_global: bool, pin: bool, project: str | None, as_json: bool
+) -> None:
+    """Journal a fact; it is searchable at once where no other run is writing, else after that run."""
+    checked("memory type", memory_type, MEMORY_TYPES)
+    fact, _ = redact(" ".join(text.split()))
+    if not fact:
+        raise UsageError("there is nothing to remember.", 'Write: cortex remember "the fact"')
+    store = open_store()
+    scope = GLOBAL_SCOPE if is_global else _own_scope(store, project)
+    name = memory_id(scope, memory_type, fact)
+    payload: dict[str, object] = {
+        "text": fact,
+        "memory_type": memory_type,
+        "category": "global" if is_global else "project",
+        "priority": priority,
+        "pinned": pin,
+        "tags": [],
+        "files": [],
+    }
+    store.journal.write(entry("remember", scope, payload, recorded_at=now(), memory_id=name))
+    applied = _apply_now()
+    if as_json:
+        return print_json({"id": name, "project": store.projects.name_of(scope), "searchable": applied})
+    say(f"Remembered as {name[:12]} ({memory_type}, {store.projects.name_of(scope)}).")
+    return None
+
+
+def forget(target: str, *, project: str | None, yes: bool, as_json: bool) -> None:
+    """Forget one memory: by its id, or the best answer to a question after asking."""
+    store = open_store()
+    chosen = _by_id(store, target) or _by_question(target, project, yes)
+    name, scope, text, turns = chosen
+    payload: dict[str, object] = {"turn_ids": turns}
+    store.journal.write(entry("forget", scope, payload, recorded_at=now(), memory_id=name))
+    applied = _apply_now()
+    if as_json:
+        return print_json({"id": name, "forgotten": True, "applied": applied})
+    say(f"Forgotten: {name[:12]} {_shortened(text, 80)}")
+    return None
+
+
+def _found(question: str, *, project: str | None, all_projects: bool, limit: int) -> list[Found]:
+    settings = load_settings()
+    store = Store(settings.home)
+    if store.is_empty and not store.journal.waiting():
+        raise NotFound(f"the store at {settings.home} is empty.", "Fill it: cortex backfill")
+    scopes = scopes_for(store, project, all_projects=all_projects)
+    at = now()
+    policy = read_policy(settings.home)
+    found = search(
+        store.tables, question, scopes=scopes, policy=policy, embedder=embedder_of(settings), limit=limit, now=at
+    )
+    recalled: dict[str, list[str]] = {}
+    for one in found:
+        if one.kind == "memory":
+            recalled.setdefault(one.project_id, []).append(one.id)
+    for scope, names in recalled.items():
+        store.journal.write(entry("recall", scope, {"memory_ids": sorted(names)}, recorded_at=at, actor="recall"))
+    return found
+
+
+def _by_id(store: Store, target: str) -> tuple[str, str, str, list[str]] | None:
+    """Return (id, scope, text, turns) of the memory whose id begins with `target`, or None."""
+    word = target.strip().lower()
+    if len(word) < SHORTEST_ID or not all(c in "0123456789abcdef" for c in word):
+        return None
+    rows = [
+        row
+        for scope in store.tables.scopes()
+        for row in store.tables.open(scope, "memories").read().to_pylist()
+        if row["memory_id"].startswith(word)
+    ]
+    if not rows:
+        raise NotFound(f"no memory has an id that begins with '{word}'.", "Find it: cortex recall QUESTION")
+    if len(rows) > 1:
+        raise UsageError(f"{len(rows)} memories have ids that begin with '{word}'.", "Give more of the id.")
+    row = rows[0]
+    return row["memory_id"], row["project_id"], row["text"], [e["turn_id"] for e in row["evidence"]]
+
+
+def _by_question(question: str, project: str | None, yes: bool) -> tuple[str, str, str, list[str]]:
+    found = [f for f in _found(question, project=project, all_projects=False, limit=20) if f.kind == "memory"]
+    if not found:
+        raise NotFound("no memory answers that.", "Name it by its id; `cortex recall` shows ids.")
+    best = found[0]
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(
+                f"the best match is {best.id[:12]}: {_shortened(best.text, 100)}",
+                f"To forget it: cortex forget {best.id[:12]}, or the same command with --yes.",
+            )
+        import click
+
+        click.confirm(f"Forget {best.id[:12]}: {_shortened(best.text, 100)}?", abort=True)
+    chosen = _by_id(open_store(), best.id)
+    assert chosen is not None
+    return chosen
+
+
+def _own_scope(store: Store, project: str | None) -> str:
+    if project is None:
+        return store.projects.project_of(str(Path.cwd()), now())
+    scopes = store.projects.named(project)
+    if len(scopes) > 1:
+        raise UsageError(f"{len(scopes)} projects are called '{project}'.", f"Name one by id: {', '.join(scopes)}.")
+    return scopes[0]
+
+
+def _apply_now() -> bool:
+    """Bring the tables up to date unless another run is writing, which then leaves it to the next one."""
+    try:
+        with opened("remember", load_settings(), now(), "plain") as run:
+            run.store.journal.take_in()
+            for stage in (embed, link, decay, render):
+                stage(run)
+    except StoreBusy:
+        hint("Another run is writing; this takes effect with the next one.")
+        return False
+    return True
+
+
+def _as_dict(found: Found, rank: int, names: dict[str, str]) -> dict[str, object]:
+    return {
+        "id": found.id,
+        "rank": rank,
+        "score": round(found.score, 6),
+        "kind": found.kind,
+        "memory_type": found.memory_type,
+        "text": found.text,
+        "project": names.get(found.project_id, found.project_id),
+        "project_id": found.project_id,
+        "confidence": found.confidence,
+        "trust": found.trust,
+        "status": found.status,
+        "created_at": found.created_at.isoformat() if found.created_at else None,
+        "evidence": [
+            {"session": e.session_id, "file": e.file, "lines": list(e.lines)} for e in found.evidence
+        ],
+    }
+
+
+def _print_found(rank: int, found: Found, names: dict[str, str]) -> None:
+    kind = found.memory_type or "said"
+    sure = f", sure {found.confidence:.2f}" if found.confidence is not None else ""
+    project = names.get(found.project_id, found.project_id)
+    say(f"{rank:>2}. {_shortened(found.text, 400)}")
+    say(f"    {kind}, {project}, {age_of(found.created_at, now())} old{sure}, {found.trust}  [{found.id[:12]}]")
+    if found.evidence:
+        first = found.evidence[0]
+        more = f" and {len(found.evidence) - 1} more" if len(found.evidence) > 1 else ""
+        say(f"    session {first.session_id[:8]}, {first.file}:{','.join(map(str, first.lines[:5]))}{more}")
+
+
+def _shortened(text: str, limit: int) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"

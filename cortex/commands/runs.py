@@ -1,0 +1,118 @@
+"""The commands that run a flow: run, nightly, backfill, demo."""
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from cortex.commands.terminal import hint, now, print_json, progress_bars, say, size_of, table
+from cortex.errors import NotFound, NothingUsable
+from cortex.flows.report import RunReport
+from cortex.flows.runs import execute, look_for, stage_all
+from cortex.settings import Settings, load_settings
+
+# Seen on two cores: reading and extracting, then embedding what came of it. Only for the estimate of --dry-run.
+EXPECTED_BYTES_PER_SECOND = 500_000
+SET_ASIDE_SHOWN = 12
+
+
+def run_flow(flow: str, *, engine: str, as_json: bool) -> None:
+    """Run a flow over what is staged and print its report."""
+    print_report(_execute(flow, load_settings(), engine), as_json=as_json)
+
+
+def backfill(paths: Sequence[Path], *, dry_run: bool, engine: str, as_json: bool) -> None:
+    """Stage what is new below `paths`, run, print the report; with `dry_run` only say what would be read."""
+    settings = load_settings()
+    found = look_for(settings, paths or [_client_projects()])
+    if dry_run:
+        plan: dict[str, object] = {
+            "transcripts": len(found.transcripts),
+            "bytes": found.waiting_bytes,
+            "read_before": found.read_before,
+            "expected_seconds": round(found.waiting_bytes / EXPECTED_BYTES_PER_SECOND),
+            "model_tokens": 0,
+            "cost_usd": 0.0,
+        }
+        if as_json:
+            return print_json({"would_read": plan})
+        say(
+            f"Would read {plan['transcripts']} transcripts, {size_of(found.waiting_bytes)}, in some "
+            f"{plan['expected_seconds']} s; {found.read_before} were read before. No model is asked: no tokens, no cost."
+        )
+        return None
+    with progress_bars() as progress:
+        stage_all(settings, found.transcripts, progress)
+    report = _execute("backfill", settings, engine)
+    print_report(report, as_json=as_json)
+    if found.transcripts and not found.read_before and not report.transcripts and report.set_aside:
+        raise NothingUsable(
+            f"none of the {len(found.transcripts)} files could be read as a transcript.",
+            "The report above names each with its reason.",
+        )
+    return None
+
+
+def demo(engine: str) -> None:
+    """Backfill the samples into a scratch store; print the report, the brief and a recall."""
+    from cortex.commands import memories, views
+
+    with tempfile.TemporaryDirectory(prefix="cortex-demo-") as scratch, as_file(files("cortex.data") / "samples") as samples:
+        os.environ["CORTEX_HOME"] = scratch
+        say("$ cortex backfill samples/\n")
+        backfill([samples], dry_run=False, engine=engine, as_json=False)
+        projects = memories.open_store().projects.all()
+        name = projects[0].name
+        say(f"\n$ cortex brief --project {name}\n")
+        views.brief(name, as_json=False)
+        question = "why did we choose SQLite"
+        say(f'\n$ cortex recall --project {name} "{question}"\n')
+        memories.recall(question, project=name, all_projects=False, limit=3, as_json=False)
+    say("\nThat was a scratch store, gone now. On your own sessions: cortex backfill")
+
+
+def print_report(report: RunReport, *, as_json: bool) -> None:
+    """Print a run report as JSON, or as tables for people."""
+    if as_json:
+        return print_json(report.as_dict())
+    table(
+        f"{report.flow} ({report.engine}): {report.transcripts} transcripts, "
+        f"{size_of(report.transcript_bytes)}, {report.seconds:.1f} s",
+        ["stage", "rows in", "rows out", "seconds", "note"],
+        [[s.stage, f"{s.rows_in:,}", f"{s.rows_out:,}", f"{s.seconds:.2f}", s.note] for s in report.stages],
+        numbers={"rows in", "rows out", "seconds"},
+    )
+    held = ", ".join(f"{name} {count:,}" for name, count in report.rows.items())
+    new = ", ".join(f"{count:,} {name}" for name, count in report.new_rows.items() if count)
+    say(f"Store now: {held}. New: {new or 'nothing'}.")
+    if report.set_aside:
+        _print_set_aside(report)
+    return None
+
+
+def _print_set_aside(report: RunReport) -> None:
+    rows = [[a.file, str(a.line or ""), a.reason] for a in report.set_aside[:SET_ASIDE_SHOWN]]
+    table(f"Set aside: {len(report.set_aside)}", ["file", "line", "reason"], rows, numbers={"line"})
+    if len(report.set_aside) > SET_ASIDE_SHOWN:
+        counted = Counter(a.reason for a in report.set_aside)
+        say(f"… {len(report.set_aside) - SET_ASIDE_SHOWN} more. By reason: {dict(counted)}. All of them: --json")
+
+
+def _execute(flow: str, settings: Settings, engine: str) -> RunReport:
+    if engine == "prefect":
+        hint("Starting Prefect (some 10 s; --engine plain does without) …")
+    with progress_bars() as progress:
+        return execute(flow, settings, now=now(), engine=engine, progress=progress)
+
+
+def _client_projects() -> Path:
+    base = os.environ.get("CLAUDE_CONFIG_DIR")
+    folder = (Path(base) if base else Path.home() / ".claude") / "projects"
+    if not folder.is_dir():
+        raise NotFound(
+            f"there is no folder {folder}, where Claude Code keeps its transcripts.",
+            "Name the folder: cortex backfill PATH",
+        )
+    return folder

@@ -1,0 +1,75 @@
+"""The two ways of running a list of stages: one after another, or as tasks of a Prefect flow."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cortex.errors import CortexError
+from cortex.flows.context import Run
+
+Stage = Callable[[Run], None]
+
+ENGINES = ("prefect", "plain")
+
+# A stage is safe to repeat; a passing fault (a locked file, a busy disk) is gone after a moment.
+STAGE_RETRIES = 2
+RETRY_DELAY_SECONDS = 1
+
+
+def run_plain(stages: Sequence[Stage], run: Run) -> None:
+    """Run the stages one after another in this process."""
+    for stage in stages:
+        stage(run)
+
+
+def run_with_prefect(stages: Sequence[Stage], run: Run) -> None:
+    """
+    Run the stages as tasks of one Prefect flow: retries, run history, states in its server.
+
+    Starts Prefect's temporary server (7 to 10 s) unless the user's environment names one; it ends with
+    the flow. Its history lies in the store's own folder and nothing is reported to its makers.
+    """
+    configure_prefect(run.store.home)
+    from prefect import flow, task
+    from prefect.cache_policies import NO_CACHE
+
+    tasks = [
+        task(
+            stage,
+            name=stage.__name__,
+            retries=STAGE_RETRIES,
+            retry_delay_seconds=RETRY_DELAY_SECONDS,
+            retry_condition_fn=_is_passing,
+            cache_policy=NO_CACHE,
+            persist_result=False,
+        )
+        for stage in stages
+    ]
+
+    @flow(name=f"cortex-{run.report.flow}", validate_parameters=False, persist_result=False)
+    def stages_in_order() -> None:
+        for each in tasks:
+            each(run)
+
+    stages_in_order()
+
+
+def configure_prefect(home: Path) -> None:
+    """Keep Prefect's files inside the store and its reports to its makers off; the user's own choice wins."""
+    chosen = {
+        "PREFECT_HOME": str(home / "runs" / "prefect"),
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_LOGGING_LEVEL": "ERROR",
+        "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",
+        "DO_NOT_TRACK": "1",
+    }
+    for name, value in chosen.items():
+        os.environ.setdefault(name, value)
+
+
+def _is_passing(task: object, task_run: object, state: object) -> bool:
+    """Return whether a failed stage is worth repeating: our own errors say so, a bug is not."""
+    result = state.result(raise_on_failure=False)  # type: ignore[attr-defined]
+    if isinstance(result, CortexError):
+        return result.retryable
+    return isinstance(result, OSError)

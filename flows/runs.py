@@ -1,0 +1,130 @@
+"""The flows by name: ingest, nightly and backfill; each is a list of stages run under the lease."""
+
+import time
+from collections.abc import Sequence
+from contextlib import contextmanager
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from cortex.errors import ModelUnavailable, NothingUsable, UnknownValue
+from cortex.flows.context import Progress, Run, no_progress
+from cortex.flows.engines import ENGINES, run_plain, run_with_prefect
+from cortex.flows.reading import start_from
+from cortex.flows.report import RunReport, keep_report
+from cortex.flows.stages import INGEST, NIGHTLY, tidy
+from cortex.providers import Embedder, choose
+from cortex.settings import Settings
+from cortex.storage.lake import each_key_once
+from cortex.storage.lease import lease
+from cortex.storage.reference import read_policy
+from cortex.storage.staging import find_transcripts
+from cortex.storage.store import Store
+from cortex.transforms.schemas import EVENTS, JOURNAL, TURNS, VECTORS
+
+FLOWS = {"ingest": INGEST, "nightly": NIGHTLY, "backfill": INGEST}
+
+
+def execute(
+    flow: str, settings: Settings, *, now: datetime, engine: str, progress: Progress = no_progress
+) -> RunReport:
+    """
+    Run a flow over the store and return its report, which is kept in the store too.
+
+    Raises StoreBusy when another run holds the lease, StoreNotWritable when the disk refuses; what was
+    committed before stays and the next run goes on from there.
+    """
+    if engine not in ENGINES:
+        raise UnknownValue("engine", engine, ENGINES)
+    begun = time.perf_counter()
+    with opened(flow, settings, now, engine, progress) as run:
+        stages = FLOWS[flow]
+        if engine == "prefect":
+            run_with_prefect(stages, run)
+        else:
+            run_plain(stages, run)
+        tidy(run)
+        run.report.rows = row_counts(run)
+        run.report.seconds = time.perf_counter() - begun
+        keep_report(run.store.runs, run.report)
+    return run.report
+
+
+@contextmanager
+def opened(
+    flow: str, settings: Settings, now: datetime, engine: str, progress: Progress = no_progress
+) -> Iterator[Run]:
+    """Yield a run that holds the lease, after removing what a killed run left half written."""
+    with lease(settings.home / "runs"):
+        store = Store(settings.home)
+        store.mend()
+        yield Run(
+            store=store,
+            settings=settings,
+            policy=read_policy(settings.home),
+            now=now,
+            report=RunReport(flow=flow, engine=engine, started_at=now),
+            embedder=embedder_of(settings),
+            progress=progress,
+        )
+
+
+def embedder_of(settings: Settings) -> Embedder | None:
+    """Return the embedding model, or None when there is none: keyword search goes on without."""
+    try:
+        return choose(settings.voyage_api_key)
+    except ModelUnavailable:
+        return None
+
+
+@dataclass(frozen=True)
+class Backfill:
+    """What a backfill found: transcripts to read, how many bytes of them are new, how many were read before."""
+
+    transcripts: tuple[Path, ...]
+    waiting_bytes: int
+    read_before: int
+
+
+def look_for(settings: Settings, paths: Sequence[Path]) -> Backfill:
+    """
+    Find the transcripts below `paths` and which of them have something new.
+
+    Raises NotFound for a path that is not there, NothingUsable when there is no transcript at all.
+    """
+    found = list(dict.fromkeys(t.absolute() for path in paths for t in find_transcripts(path)))
+    if not found:
+        listed = ", ".join(str(path) for path in paths)
+        raise NothingUsable(f"no transcript (*.jsonl) lies below {listed}.", "Name a folder that has some.")
+    cursors = Store(settings.home).lake.manifest.cursors
+    new: list[Path] = []
+    waiting = 0
+    for path in found:
+        size = path.stat().st_size
+        start, _ = start_from(path, cursors.get(str(path)))
+        if start < size or not size:
+            new.append(path)
+            waiting += size - start
+    return Backfill(tuple(new), waiting, len(found) - len(new))
+
+
+def stage_all(settings: Settings, transcripts: Sequence[Path], progress: Progress = no_progress) -> None:
+    """Stage each transcript: a ticket and a hard link, so that a killed backfill goes on by itself."""
+    store = Store(settings.home)
+    for done, path in enumerate(transcripts, start=1):
+        store.staging.stage(path)
+        progress("stage", done, len(transcripts))
+
+
+def row_counts(run: Run) -> dict[str, int]:
+    """Return how many rows each table holds; repeated keys counted once."""
+    lake, tables = run.store.lake, run.store.tables
+    turns = lake.read(TURNS, columns=["turn_id", "file", "line", "block"])
+    counts = {"turns": len(set(turns["turn_id"].to_pylist()))}
+    counts["events"] = lake.read(EVENTS, columns=["event_id", "session_id"]).num_rows
+    counts["journal"] = each_key_once(JOURNAL, lake.read(JOURNAL)).num_rows
+    counts["vectors"] = lake.read(VECTORS, columns=["model", "content_hash"]).num_rows
+    for name in ("memories", "edges", "passages"):
+        counts[name] = sum(tables.open(scope, name).count() for scope in run.scopes())
+    return counts

@@ -1,0 +1,29 @@
+"""What every test has: a store of its own and an environment without the user's settings."""
+
+from pathlib import Path
+
+import pytest
+
+REAL_DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Give each test a home of its own; no key, no real store."""
+    monkeypatch.setenv("CORTEX_HOME", str(tmp_path / "cortex-home"))
+    for name in ("VOYAGE_API_KEY", "CORTEX_INTERNAL", "CLAUDE_CONFIG_DIR", "CLAUDE_PLUGIN_DATA"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return the folder of the test's store."""
+    return tmp_path / "cortex-home"
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """Return the folder of real transcripts; skip, saying so, where there is none."""
+    if not (REAL_DATA / "transcripts").is_dir():
+        pytest.skip(f"the real transcripts are not here ({REAL_DATA.name}/transcripts is missing beside the project)")
+    return REAL_DATA

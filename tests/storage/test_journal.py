@@ -1,0 +1,47 @@
+"""Claims about the journal: written without the lease, taken in once, never lost in between."""
+
+from pathlib import Path
+
+import pytest
+
+from cortex.errors import UnknownValue
+from cortex.storage.journal import Journal, entry
+from cortex.storage.lake import Lake
+from tests.rows import START
+
+
+def journal(home: Path) -> Journal:
+    return Journal(home, Lake(home))
+
+
+def pin(name: str = "m1") -> dict[str, object]:
+    return entry("pin", "reef-1", {}, recorded_at=START, memory_id=name)
+
+
+def test_an_entry_is_read_at_once_and_after_it_was_taken_in(home: Path):
+    journal(home).write(pin())
+    assert journal(home).read("reef-1")["memory_id"].to_pylist() == ["m1"]
+    assert journal(home).take_in() == 1
+    assert journal(home).waiting() == []
+    assert journal(home).read("reef-1")["memory_id"].to_pylist() == ["m1"]
+
+
+def test_an_entry_left_waiting_by_a_kill_after_the_commit_counts_once(home: Path):
+    written = journal(home)
+    written.write(pin())
+    file = next((home / "staging" / "journal").iterdir())
+    saved = file.read_bytes()
+    written.take_in()
+    file.write_bytes(saved)
+    assert journal(home).read()["memory_id"].to_pylist() == ["m1"]
+    assert journal(home).take_in() == 0
+    assert journal(home).read()["memory_id"].to_pylist() == ["m1"]
+
+
+def test_the_same_entry_has_the_same_id_and_another_payload_another():
+    assert pin()["entry_id"] == pin()["entry_id"] != pin("m2")["entry_id"]
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(UnknownValue, match="Allowed: remember"):
+        entry("rename", "reef-1", {}, recorded_at=START)

@@ -1,0 +1,115 @@
+"""Claims about the lake: a commit is whole or not at all, newer sessions shadow older ones."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from cortex.errors import SchemaMismatch, StoreNotWritable
+from cortex.storage.lake import Lake
+from cortex.storage.manifest import Cursor
+from cortex.transforms.schemas import EVENTS, TURNS
+from tests.rows import event, events, turn, turns
+
+
+def commit_turns(lake: Lake, *rows: dict) -> None:
+    with lake.change() as change:
+        change.append(TURNS, "reef-1", turns(*rows))
+
+
+def test_what_was_committed_is_read_by_a_lake_opened_anew(home: Path):
+    commit_turns(Lake(home), turn(1), turn(2))
+    assert Lake(home).read(TURNS)["line"].to_pylist() == [1, 2]
+
+
+def test_a_change_that_fails_leaves_the_lake_as_it_was(home: Path):
+    lake = Lake(home)
+    commit_turns(lake, turn(1))
+    with pytest.raises(RuntimeError), lake.change() as change:
+        change.append(TURNS, "reef-1", turns(turn(2)))
+        raise RuntimeError("killed")
+    assert Lake(home).read(TURNS)["line"].to_pylist() == [1]
+
+
+def test_sweep_removes_what_no_commit_named(home: Path):
+    lake = Lake(home)
+    commit_turns(lake, turn(1))
+    with pytest.raises(RuntimeError), lake.change() as change:
+        change.append(TURNS, "reef-1", turns(turn(2)))
+        raise RuntimeError("killed")
+    assert Lake(home).sweep() == 1
+    assert len(list(lake.root.rglob("*.parquet"))) == 1
+
+
+def test_a_session_written_again_shadows_its_older_rows(home: Path):
+    lake = Lake(home)
+    for texts in (["old", "older"], ["new"]):
+        with lake.change() as change:
+            rows = events(*(event(text) for text in texts), event("other", session_id=f"s-{texts[0]}"))
+            change.append(EVENTS, "reef-1", rows, sessions=("s1", f"s-{texts[0]}"))
+    assert sorted(Lake(home).read(EVENTS)["text"].to_pylist()) == ["new", "other", "other"]
+
+
+def test_a_file_whose_sessions_are_all_shadowed_is_removed(home: Path):
+    lake = Lake(home)
+    for text in ("old", "new"):
+        with lake.change() as change:
+            change.append(EVENTS, "reef-1", events(event(text)), sessions=("s1",))
+    assert len(list(lake.root.rglob("*.parquet"))) == 1
+    assert Lake(home).read(EVENTS)["text"].to_pylist() == ["new"]
+
+
+def test_a_session_without_events_any_more_hides_its_old_ones(home: Path):
+    lake = Lake(home)
+    for rows in (events(event("rewound")), EVENTS.empty()):
+        with lake.change() as change:
+            change.append(EVENTS, "reef-1", rows, sessions=("s1",))
+    assert Lake(home).read(EVENTS).num_rows == 0
+
+
+def test_reading_some_sessions_gives_only_their_newest_rows(home: Path):
+    lake = Lake(home)
+    for text in ("old", "new"):
+        with lake.change() as change:
+            rows = events(event(text), event(text + " too", session_id="s2"))
+            change.append(EVENTS, "reef-1", rows, sessions=("s1", "s2"))
+    assert Lake(home).read(EVENTS, sessions={"s2"})["text"].to_pylist() == ["new too"]
+
+
+def test_compaction_keeps_the_rows_and_leaves_one_file(home: Path):
+    lake = Lake(home)
+    for line in range(1, 20):
+        commit_turns(lake, turn(line))
+    before = sorted(lake.read(TURNS)["turn_id"].to_pylist())
+    assert lake.crowded() == [(TURNS, "reef-1")]
+    lake.compact(TURNS, "reef-1")
+    assert sorted(Lake(home).read(TURNS)["turn_id"].to_pylist()) == before
+    assert len(list(lake.root.rglob("*.parquet"))) == 1
+
+
+def test_a_cursor_is_committed_with_the_rows_it_speaks_of(home: Path):
+    lake = Lake(home)
+    cursor = Cursor(10, 1, "abc", 10, "reef-1", None)
+    with lake.change() as change:
+        change.append(TURNS, "reef-1", turns(turn(1)))
+        change.move_cursor("/t/s1.jsonl", cursor)
+    assert Lake(home).manifest.cursors == {"/t/s1.jsonl": cursor}
+
+
+def test_rows_of_another_layout_are_refused_by_name(home: Path):
+    with pytest.raises(SchemaMismatch, match="missing.*'block'"), Lake(home).change() as change:
+        change.append(TURNS, "reef-1", turns(turn(1)).drop_columns(["block"]))
+
+
+def test_a_full_disk_is_a_clear_error_and_loses_nothing(home: Path, monkeypatch: pytest.MonkeyPatch):
+    lake = Lake(home)
+    commit_turns(lake, turn(1))
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("cortex.storage.lake.pq.write_table", full)
+    with pytest.raises(StoreNotWritable, match="no space is left"):
+        commit_turns(lake, turn(2))
+    assert Lake(home).read(TURNS)["line"].to_pylist() == [1]
+    assert not list(home.rglob("*.part"))

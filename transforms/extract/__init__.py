@@ -1,0 +1,79 @@
+"""Layers 1 to 3: what the tool calls, the prose and the assistant's own tags of a session say (spec 5)."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from cortex.transforms.extract.candidate import Candidate, Turn
+from cortex.transforms.extract.git import git_candidates
+from cortex.transforms.extract.markers import Markers, markers_of
+from cortex.transforms.extract.plans import plan_candidates
+from cortex.transforms.extract.prose import prose_candidates
+from cortex.transforms.extract.rows import event_row
+from cortex.transforms.extract.select import Budget, confidences, weights_of
+from cortex.transforms.extract.structural import structural_candidates
+from cortex.transforms.extract.tags import tag_candidates
+from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import EVENTS
+from cortex.transforms.threads import deduplicated, mark_rewound
+
+__all__ = ["extract_events", "session_candidates"]
+
+# Columns the layers read; the others need not be turned into Python values.
+READ_COLUMNS = [
+    "turn_id", "project_id", "session_id", "agent_id", "file", "line", "block", "kind", "said_at", "text", "message_id",
+    "parent_uuid", "tool_name", "tool_use_id", "tool_input", "tool_status", "trust", "git_branch",
+]  # fmt: skip
+
+
+def extract_events(turns: pa.Table, policy: Policy) -> pa.Table:
+    """
+    Return the EVENTS that layers 1 to 3 see in whole sessions, ordered by event_id.
+
+    Takes TURNS, all rows of each session, in any order. Rewound turns give nothing, repeated ones nothing
+    twice. Within a session at most `session_memories_max` memories of `session_chars_max` characters have
+    a confidence of .5 or more; weaker ones are kept and never shown.
+    """
+    markers, weights, budget = markers_of(policy), weights_of(policy), Budget.of(policy)
+    rows: dict[str, dict[str, object]] = {}
+    for session in _sessions(turns):
+        found = session_candidates(session, markers)
+        for candidate, confidence in zip(found, confidences(found, budget, weights), strict=True):
+            row = event_row(candidate, confidence, policy)
+            rows.setdefault(str(row["event_id"]), row)
+    return EVENTS.of([rows[key] for key in sorted(rows)])
+
+
+def session_candidates(threads: Sequence[Sequence[Turn]], markers: Markers) -> list[Candidate]:
+    """Return what all layers see in one session, given the turns of each of its threads in order."""
+    found: list[Candidate] = []
+    for thread in threads:
+        found.extend(structural_candidates(thread))
+        found.extend(tag_candidates(thread))
+        if (
+            thread[0]["agent_id"] is None
+        ):  # a subagent reports to the main thread, which says what matters of it
+            found.extend(plan_candidates(thread))
+            found.extend(git_candidates(thread, markers))
+            found.extend(prose_candidates(thread, markers))
+    return found
+
+
+def _sessions(turns: pa.Table) -> Iterator[list[list[Turn]]]:
+    """Yield each session as its threads: the turns of one file and agent, in the file's order."""
+    withdrawn = mark_rewound(turns)
+    sessions: dict[tuple[str, str], dict[tuple[str, str], list[Turn]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for turn in deduplicated(turns).select(READ_COLUMNS).to_pylist():
+        if turn["turn_id"] not in withdrawn and turn["kind"] not in (
+            "thinking",
+            "summary",
+            "recap",
+            "program",
+        ):
+            threads = sessions[turn["project_id"], turn["session_id"]]
+            threads[turn["agent_id"] or "", turn["file"]].append(turn)
+    for _, threads in sorted(sessions.items()):
+        yield [thread for _, thread in sorted(threads.items())]

@@ -1,0 +1,150 @@
+"""Layer 1: todo lists, task tools and approved plans: one plan each, with its steps and how far they are."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
+from cortex.transforms.extract.sentences import LONGEST_CHARS, blocks, passages, plain, sentences, shortened
+from cortex.transforms.extract.structural import Call, calls_that_ran, input_of
+from cortex.transforms.identity import content_id
+
+TASK_NUMBER = re.compile(r"#(\d+)")
+TITLE = re.compile(
+    r"^\s*#{1,3}\s+(?:plan\s*[:–—-]\s*|implementation plan\s*[:–—-]?\s*)?(.+?)\s*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+STATUSES = frozenset(("pending", "in_progress", "completed"))
+# One step is no plan; a list without any item of the one before is a new plan.
+FEWEST_STEPS = 2
+TITLE_CHARS = 120
+STEP_CHARS = 160
+
+
+@dataclass
+class Plan:
+    """A list of steps as it stood last: status and the turn that set it, by the step's words."""
+
+    opened: Turn
+    title: str
+    steps: dict[str, tuple[str, Turn]] = field(default_factory=dict)
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether every step is completed."""
+        return bool(self.steps) and all(status == "completed" for status, _ in self.steps.values())
+
+
+def plan_candidates(turns: Sequence[Turn]) -> Iterator[Candidate]:
+    """Yield the plans of one thread and their steps; `turns` as for `prose_candidates`."""
+    for plan in [*_todo_plans(turns), *_task_plans(turns)]:
+        if len(plan.steps) >= FEWEST_STEPS:
+            yield from _as_events(plan)
+    yield from _approved(turns)
+
+
+def _todo_plans(turns: Sequence[Turn]) -> list[Plan]:
+    plans: list[Plan] = []
+    for call in calls_that_ran(turns):
+        todos = input_of(call.turn).get("todos") if call.tool == "TodoWrite" and not call.failed else None
+        items = {
+            str(todo.get("content", "")).strip(): str(todo.get("status"))
+            for todo in todos or []
+            if isinstance(todo, dict)
+        }
+        if not items:
+            continue
+        if not plans or not plans[-1].steps.keys() & items.keys():
+            plans.append(Plan(call.turn, _occasion(turns, call.turn)))
+        _update(plans[-1], items, call)
+    return plans
+
+
+def _task_plans(turns: Sequence[Turn]) -> list[Plan]:
+    """Return the plans that TaskCreate and TaskUpdate made; a task made when all are done opens a new plan."""
+    plans: list[Plan] = []
+    subjects: dict[str, tuple[Plan, str]] = {}
+    for call in calls_that_ran(turns):
+        given = input_of(call.turn) if call.tool in ("TaskCreate", "TaskUpdate") and not call.failed else {}
+        if call.tool == "TaskCreate" and given.get("subject"):
+            if not plans or plans[-1].is_done:
+                plans.append(Plan(call.turn, _occasion(turns, call.turn)))
+            subject = str(given["subject"]).strip()
+            number = TASK_NUMBER.search(text_of(call.result))
+            subjects[number[1] if number else str(len(subjects) + 1)] = (plans[-1], subject)
+            _update(plans[-1], {subject: "pending"}, call)
+        elif given.get("status") and str(given.get("taskId")) in subjects:
+            plan, subject = subjects[str(given["taskId"])]
+            _update(plan, {subject: str(given["status"])}, call)
+    return plans
+
+
+def _update(plan: Plan, items: dict[str, str], call: Call) -> None:
+    for step, status in items.items():
+        if status == "deleted":
+            plan.steps.pop(step, None)
+        elif status in STATUSES and plan.steps.get(step, ("", None))[0] != status:
+            plan.steps[step] = (status, call.turn)
+
+
+def _occasion(turns: Sequence[Turn], opened: Turn) -> str:
+    """Return the request a plan answers: the first sentence of the last prompt or approved plan before it."""
+    title = ""
+    for turn in turns:
+        if turn is opened:
+            break
+        if turn["kind"] == "plan":
+            title = plan_title(text_of(turn))
+        elif turn["kind"] in ("prompt", "command"):
+            said = [found.text for found in passages(text_of(turn))[:1]]
+            first = sentences(said[0])[0] if said else ""
+            title = first if len(first) > 30 else title or first
+    return shortened(title, TITLE_CHARS)
+
+
+def plan_title(text: str) -> str:
+    """
+    Return the title of a plan document: its first heading, else its first sentence.
+
+    >>> plan_title("# Plan: Add tar support\\n\\n## Overview")
+    'Add tar support'
+    """
+    heading = TITLE.search(text)
+    if heading:
+        return shortened(plain(heading[1]), TITLE_CHARS)
+    first = blocks(text)
+    return shortened(sentences(plain(first[0].text))[0], TITLE_CHARS) if first else ""
+
+
+def _as_events(plan: Plan) -> Iterator[Candidate]:
+    names = list(plan.steps)
+    project = str(plan.opened["project_id"])
+    subject = content_id("plan", project, " ".join(names[0].lower().split()))
+    steps = "; ".join(shortened(plain(name), STEP_CHARS) for name in names)
+    text = shortened(f"Plan for “{plan.title}”: {steps}" if plan.title else f"Plan: {steps}", LONGEST_CHARS)
+    signals = {"is_done_plan" if plan.is_done else "is_open_plan": 1.0}
+    lines = tuple(dict.fromkeys([line_of(plan.opened), *(line_of(turn) for _, turn in plan.steps.values())]))
+    yield Candidate(
+        plan.opened, lines[:12], text, "PLAN_CREATED", "progress", f"layer1:{plan.opened['tool_name']}", signals, "assistant", subject=subject,
+    )  # fmt: skip
+    for name, (status, turn) in plan.steps.items():
+        yield Candidate(
+            turn, (line_of(turn),), shortened(plain(name), LONGEST_CHARS), "PLAN_STEP_COMPLETED", "progress",
+            f"layer1:{turn['tool_name']}", {}, "assistant", subject=subject, step_status=status,
+        )  # fmt: skip
+
+
+def _approved(turns: Sequence[Turn]) -> Iterator[Candidate]:
+    """Yield one event an approved plan: its title and what it says first."""
+    seen: set[str] = set()
+    for turn in turns:
+        title = plan_title(text_of(turn)) if turn["kind"] == "plan" else ""
+        if not title or title in seen:
+            continue
+        seen.add(title)
+        told = passages(text_of(turn))
+        first = next((found.text for found in told if len(found.text) > 40), "")
+        yield Candidate(
+            turn, (line_of(turn),), shortened(f"Approved plan: {title}. {first}", LONGEST_CHARS), "PLAN_CREATED", "progress",
+            "layer1:plan", {"is_approved_plan": 1.0}, "user", subject=content_id("plan", str(turn["project_id"]), title.lower()),
+        )  # fmt: skip

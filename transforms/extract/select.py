@@ -1,0 +1,120 @@
+"""The budget of a session: candidates are scored, and the best that say something new become memories."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cortex.transforms.extract.candidate import Candidate
+from cortex.transforms.extract.signals import content_words
+from cortex.transforms.policy import Policy
+
+# Shown memories lie between these; below the first nothing is shown (spec 5.2), and only tags are certain.
+LEAST_SHOWN = 0.5
+MOST_HIDDEN = 0.49
+SUREST = 0.95
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much of a session may be shown, and what a choice costs; from thresholds.csv."""
+
+    memories: int
+    chars: int
+    least_score: float
+    same_turn_penalty: float
+    same_words_share: float
+
+    @classmethod
+    def of(cls, policy: Policy) -> "Budget":
+        """Return the budget that the policy sets."""
+        return cls(
+            int(policy.threshold("session_memories_max")),
+            int(policy.threshold("session_chars_max")),
+            policy.threshold("extract_least_score"),
+            policy.threshold("extract_same_turn_penalty"),
+            policy.threshold("extract_same_words_share"),
+        )
+
+
+def weights_of(policy: Policy) -> dict[str, float]:
+    """Return the weight of each signal, in log-odds, `bias` included."""
+    return {str(row["signal"]): float(row["weight"]) for row in policy.tables["signal_weights"].to_pylist()}
+
+
+def score(signals: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """Return the log-odds that a candidate is worth keeping."""
+    return weights["bias"] + sum(weights.get(name, 0.0) * value for name, value in signals.items())
+
+
+def confidences(found: Sequence[Candidate], budget: Budget, weights: Mapping[str, float]) -> list[float]:
+    """
+    Return the confidence of each candidate of one session, 0 to 1, in the order given.
+
+    Candidates that make no memory and those that are sure of themselves keep their own. Of the others the
+    best are taken one by one until the budget is spent: at least .5; the rest stays below. Steps of a
+    plan go with their plan.
+    """
+    chosen = _chosen(found, [score(candidate.signals, weights) for candidate in found], budget)
+    values = [
+        _confidence(candidate, score(candidate.signals, weights), index in chosen)
+        for index, candidate in enumerate(found)
+    ]
+    plans: dict[str, float] = defaultdict(float)
+    for candidate, value in zip(found, values, strict=True):
+        if candidate.subject and candidate.step_status is None:
+            plans[candidate.subject] = max(plans[candidate.subject], value)
+    return [
+        plans[candidate.subject] if candidate.step_status is not None and candidate.subject else value
+        for candidate, value in zip(found, values, strict=True)
+    ]
+
+
+def _confidence(candidate: Candidate, points: float, is_chosen: bool) -> float:
+    if candidate.confidence is not None:
+        return candidate.confidence
+    chance = 1.0 / (1.0 + math.exp(-points))
+    if is_chosen:
+        return round(min(SUREST, LEAST_SHOWN + 0.5 * chance), 3)
+    return round(min(MOST_HIDDEN, chance), 3)
+
+
+def _chosen(found: Sequence[Candidate], points: Sequence[float], budget: Budget) -> set[int]:
+    """Return the positions of the candidates that the budget takes: greedy, with a price on repetition."""
+    ranked = [
+        i for i, candidate in enumerate(found) if _competes(candidate) and points[i] >= budget.least_score
+    ]
+    words = {i: content_words(found[i].text) for i in ranked}
+    certain = [
+        candidate
+        for candidate in found
+        if candidate.confidence is not None and candidate.confidence >= LEAST_SHOWN and candidate.memory_type
+    ]
+    taken: set[int] = set()
+    said = [content_words(candidate.text) for candidate in certain]
+    chars = sum(len(candidate.text) for candidate in certain)
+    per_turn: Counter[str] = Counter()
+    while ranked and len(taken) + len(certain) < budget.memories:
+        best = max(
+            ranked,
+            key=lambda i: (points[i] - budget.same_turn_penalty * per_turn[found[i].turn["turn_id"]], -i),
+        )
+        ranked.remove(best)
+        is_new = all(_shared(words[best], other) <= budget.same_words_share for other in said)
+        if is_new and chars + len(found[best].text) <= budget.chars:
+            taken.add(best)
+            said.append(words[best])
+            chars += len(found[best].text)
+            per_turn[found[best].turn["turn_id"]] += 1
+    return taken
+
+
+def _competes(candidate: Candidate) -> bool:
+    return (
+        candidate.confidence is None and candidate.memory_type is not None and candidate.step_status is None
+    )
+
+
+def _shared(words: set[str], others: set[str]) -> float:
+    """Return the share of the smaller set that both hold."""
+    return len(words & others) / max(1, min(len(words), len(others)))

@@ -1,0 +1,214 @@
+"""Layer 1: what tool calls that really ran, and the answers of a person, say without any guessing."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
+from cortex.transforms.extract.sentences import plain, shortened
+
+EDIT_TOOLS = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit"))
+READ_TOOLS = frozenset(("Read", "NotebookRead"))
+SHELL_TOOLS = frozenset(("Bash", "PowerShell"))
+# Enough to find the places again; a hot file is read a hundred times in one session.
+LINES_KEPT = 12
+COMMAND_CHARS = 160
+OPTION_CHARS = 120
+
+# Commands that check or build a project: how they are called here is worth knowing.
+CHECKS = re.compile(
+    r"\b(?:pytest|vitest|jest|tox|nox|ruff|mypy|pyright|eslint|tsc|golangci-lint|rspec|phpunit|ctest|act|vite|playwright"
+    r"|go (?:test|build|vet|run)|cargo (?:test|build|clippy|check)|(?:npm|pnpm|yarn|bun|mise|just|make|task|rake|gradle|mvn|dotnet|uv|poetry)(?: run)? (?:test|lint|build|check|dev|typecheck|format|fmt|ci|install)[\w:-]*)\b"
+)
+QUIET_TAIL = re.compile(
+    r"\s*(?:2>&1|\|\s*(?:head|tail|grep|cat|less|wc|sort)\b[^|]*|2>/dev/null|\|\|\s*true|;\s*echo .*)\s*$"
+)
+LEADING_CD = re.compile(r"^\s*cd\s+\S+\s*&&\s*")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call that ran, with what came back."""
+
+    turn: Turn
+    result: Turn
+    tool: str
+    failed: bool
+
+    @property
+    def argument(self) -> str:
+        """Return the salient argument: a path, a command, a pattern."""
+        return text_of(self.turn)
+
+
+def calls_that_ran(turns: Sequence[Turn]) -> list[Call]:
+    """Return the calls of a thread that were neither refused nor cancelled, with their results, in order."""
+    results = {
+        turn["tool_use_id"]: turn for turn in turns if turn["kind"] == "tool_result" and turn["tool_use_id"]
+    }
+    found = []
+    for turn in turns:
+        result = results.get(turn["tool_use_id"]) if turn["kind"] == "tool_call" else None
+        if result is not None and result["tool_status"] in ("ok", "error"):
+            found.append(Call(turn, result, str(turn["tool_name"] or ""), result["tool_status"] == "error"))
+    return found
+
+
+def input_of(turn: Turn) -> Mapping[str, Any]:
+    """Return the input of a call; empty where it was cut so that it is no JSON any more."""
+    try:
+        given = orjson.loads(turn["tool_input"] or "{}")
+    except orjson.JSONDecodeError:
+        return {}
+    return given if isinstance(given, dict) else {}
+
+
+def structural_candidates(turns: Sequence[Turn]) -> Iterator[Candidate]:
+    """Yield what one thread's tool calls and answers say; `turns` as for `prose_candidates`."""
+    calls = calls_that_ran(turns)
+    yield from _files(calls)
+    yield from _commands(calls, turns)
+    yield from _working_checks(calls)
+    yield from _choices(turns)
+
+
+def _files(calls: Sequence[Call]) -> Iterator[Candidate]:
+    """Yield one event a file that was changed or read, resting on all calls that did it."""
+    for tools, event_type, verb in (
+        (EDIT_TOOLS, "FILE_MODIFIED", "Changed"),
+        (READ_TOOLS, "FILE_EXPLORED", "Read"),
+    ):
+        by_path: dict[str, list[Call]] = {}
+        for call in calls:
+            if call.tool in tools and not call.failed and call.argument:
+                by_path.setdefault(call.argument, []).append(call)
+        for path, group in by_path.items():
+            lines = tuple(dict.fromkeys(line_of(call.turn) for call in group))[:LINES_KEPT]
+            yield _event(group[0].turn, lines, f"{verb} {path}", event_type, group[0].tool, files=(path,))
+
+
+def _commands(calls: Sequence[Call], turns: Sequence[Turn]) -> Iterator[Candidate]:
+    """Yield one event a distinct command that ran and succeeded, the person's own included."""
+    seen: dict[str, list[Turn]] = {}
+    for turn in [
+        *(call.turn for call in calls if call.tool in SHELL_TOOLS and not call.failed),
+        *_shells(turns),
+    ]:
+        seen.setdefault(shown_command(text_of(turn)), []).append(turn)
+    for command, group in seen.items():
+        if command:
+            lines = tuple(line_of(turn) for turn in group)[:LINES_KEPT]
+            yield _event(
+                group[0], lines, f"Ran `{command}`", "COMMAND_RUN", str(group[0]["tool_name"] or "shell")
+            )
+
+
+def _shells(turns: Sequence[Turn]) -> Iterator[Turn]:
+    return (turn for turn in turns if turn["kind"] == "shell")
+
+
+def shown_command(command: str) -> str:
+    """
+    Return a command on one line, without a change of directory before it and a filter of its output after.
+
+    >>> shown_command("cd /src/x && uv run pytest -q 2>&1 | tail -5")
+    'uv run pytest -q'
+    """
+    text = LEADING_CD.sub("", " ".join(command.split()))
+    shorter = QUIET_TAIL.sub("", text)
+    while shorter != text:
+        text, shorter = shorter, QUIET_TAIL.sub("", shorter)
+    return shortened(text, COMMAND_CHARS)
+
+
+def _working_checks(calls: Sequence[Call]) -> Iterator[Candidate]:
+    """Yield how tests, lint and builds were called with success: one memory a session."""
+    working: dict[str, list[Call]] = {}
+    for call in calls:
+        if call.tool in SHELL_TOOLS and not call.failed and CHECKS.search(call.argument[:300]):
+            command = shown_command(call.argument)
+            if len(command) <= 90 and "<<" not in command:
+                working.setdefault(command, []).append(call)
+    best = sorted(working.items(), key=lambda pair: (-len(pair[1]), line_of(pair[1][0].turn)))[:5]
+    if best:
+        lines = tuple(line_of(call.turn) for _, group in best for call in group)[:LINES_KEPT]
+        text = "Commands that worked for checks and builds here: " + ", ".join(
+            f"`{command}`" for command, _ in best
+        )
+        last = best[0][1][-1].turn
+        yield Candidate(
+            last,
+            lines,
+            text,
+            "KNOWLEDGE_ACQUIRED",
+            "pattern",
+            "layer1:Bash",
+            {"checks_that_work": 1.0},
+            "assistant",
+        )
+
+
+def _choices(turns: Sequence[Turn]) -> Iterator[Candidate]:
+    """Yield a decision for each question that a person answered, with the options not taken."""
+    asked = {turn["tool_use_id"]: turn for turn in turns if turn["kind"] == "tool_call"}
+    for turn in turns:
+        if turn["kind"] != "choice":
+            continue
+        call = asked.get(turn["tool_use_id"])
+        questions = _questions(input_of(call)) if call is not None else {}
+        lines = (line_of(turn),) if call is None else (line_of(turn), line_of(call))
+        for answered in text_of(turn).split("\n"):
+            question, arrow, answer = answered.rpartition(" → ")
+            if arrow:
+                yield _choice(
+                    turn, lines, question.strip(), answer.strip(), questions.get(question.strip(), {})
+                )
+
+
+def _questions(given: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return for each question its options: label and description."""
+    found: dict[str, dict[str, str]] = {}
+    for question in given.get("questions") or []:
+        if isinstance(question, dict):
+            options = [option for option in question.get("options") or [] if isinstance(option, dict)]
+            found[str(question.get("question", "")).strip()] = {
+                str(option.get("label", "")): str(option.get("description", "")) for option in options
+            }
+    return found
+
+
+def _choice(
+    turn: Turn, lines: tuple[int, ...], question: str, answer: str, options: Mapping[str, str]
+) -> Candidate:
+    taken = [label for label in options if label and label in answer]
+    why = next((shortened(plain(options[label]), OPTION_CHARS) for label in taken if options[label]), None)
+    lost = [label for label in options if label not in taken]
+    text = f"{question} User chose: {answer}" + (f" ({why})" if why else "")
+    rejected = shortened(", ".join(lost), OPTION_CHARS) if lost and taken else None
+    if rejected:
+        text = f"{text}; not: {rejected}"
+    return Candidate(
+        turn, lines, shortened(plain(text), 400), "DECISION_MADE", "decision", "layer1:choice",
+        {"is_choice": 1.0}, "user", reason=why, rejected=rejected,
+    )  # fmt: skip
+
+
+def _event(
+    turn: Turn, lines: tuple[int, ...], text: str, event_type: str, tool: str, files: tuple[str, ...] = ()
+) -> Candidate:
+    """Return an event that makes no memory by itself."""
+    return Candidate(
+        turn,
+        lines,
+        text,
+        event_type,
+        None,
+        f"layer1:{tool}",
+        {},
+        str(turn["trust"]),
+        files=files,
+        confidence=1.0,
+    )

@@ -1,0 +1,116 @@
+"""What two facts have in common by their words: overlap, numbers, names, negations, swapped words."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cache, lru_cache
+
+import snowballstemmer
+
+from cortex.transforms.policy import Policy
+
+WORD = re.compile(r"[^\W_][\w./:#@+'’-]*")
+NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+QUOTED = re.compile(r"`([^`\n]{1,80})`")
+# Names of code: snake_case, camelCase, dotted or slashed, capitals, a letter beside a digit.
+NAME = re.compile(r"\w[_./:#@]\w|[a-z][A-Z]|^[A-Z]{2,}|[A-Za-z]\d|\d[A-Za-z]")
+
+
+@dataclass(frozen=True)
+class Fact:
+    """The comparable parts of a text: content word stems in order, numbers, code names, negations."""
+
+    words: tuple[str, ...]
+    word_set: frozenset[str]
+    numbers: frozenset[str]
+    names: frozenset[str]
+    contrasts: frozenset[str]
+    negation_count: int
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The policy's word lists that comparing facts needs."""
+
+    dropped: frozenset[str]
+    negations: frozenset[str]
+    opposites: frozenset[tuple[str, str]]
+
+    @staticmethod
+    def of(policy: Policy) -> "Vocabulary":
+        """Return the words without a topic, those that negate, and pairs of opposites (both orders)."""
+        contrasts = policy.tables["contrast_words"].to_pylist()
+        pairs = {(row["word"], row["opposite"]) for row in contrasts if row["opposite"]}
+        return Vocabulary(
+            frozenset(str(word) for word in policy.tables["query_words"]["word"].to_pylist()),
+            frozenset(row["word"] for row in contrasts if not row["opposite"]),
+            frozenset(pairs | {(b, a) for a, b in pairs}),
+        )
+
+    def fact(self, text: str) -> Fact:
+        """Return the comparable parts of `text`."""
+        spoken = [word.rstrip("./:'’-").replace("’", "'") for word in WORD.findall(text)]
+        lowered = [word.casefold() for word in spoken]
+        content = tuple(
+            stem(word) for word in lowered if word and word not in self.dropped and word not in self.negations
+        )
+        quoted = (part.casefold() for part in QUOTED.findall(text))
+        return Fact(
+            words=content,
+            word_set=frozenset(content),
+            numbers=frozenset(NUMBER.findall(text)),
+            names=frozenset({*quoted, *(word.casefold() for word in spoken if NAME.search(word))}),
+            contrasts=frozenset(lowered),
+            negation_count=sum(word in self.negations for word in lowered),
+        )
+
+    def has_opposites(self, a: Fact, b: Fact) -> bool:
+        """Return whether one says a word and the other, in its place, its opposite."""
+        only_a, only_b = a.contrasts - b.contrasts, b.contrasts - a.contrasts
+        return any((x, y) in self.opposites for x in only_a for y in only_b)
+
+
+def overlap(a: Fact, b: Fact) -> float:
+    """Return the part of the shorter fact's words that the other holds, 0 to 1; 0 without words."""
+    fewer = min(len(a.word_set), len(b.word_set))
+    return len(a.word_set & b.word_set) / fewer if fewer else 0.0
+
+
+def likeness(a: Fact, b: Fact) -> float:
+    """Return the shared part of all words of both, 0 to 1, at the four decimals that similarities have."""
+    either = len(a.word_set | b.word_set)
+    return round(len(a.word_set & b.word_set) / either, 4) if either else 0.0
+
+
+def nested(a: frozenset[str], b: frozenset[str]) -> bool:
+    """Return whether one of the sets holds the other."""
+    return a <= b or b <= a
+
+
+def has_swapped_word(a: Fact, b: Fact) -> bool:
+    """
+    Return whether the two differ by words standing in each other's place.
+
+    "Use SQLite for the index" and "use SQLite for the queue" are two facts, however alike; words that only
+    one of them adds ("use SQLite for the index of events") are detail.
+    """
+    for kind, i1, i2, j1, j2 in SequenceMatcher(None, a.words, b.words, autojunk=False).get_opcodes():
+        if kind == "replace" and _new(a.words[i1:i2], b.word_set) and _new(b.words[j1:j2], a.word_set):
+            return True
+    return False
+
+
+def _new(words: Iterable[str], known: frozenset[str]) -> bool:
+    return any(word not in known for word in words)
+
+
+@cache
+def _stemmer() -> snowballstemmer.stemmer:
+    return snowballstemmer.stemmer("english")
+
+
+@lru_cache(maxsize=100_000)
+def stem(word: str) -> str:
+    """Return the English stem of a lower-case word; words of other scripts come back as they are."""
+    return str(_stemmer().stemWord(word))
