@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from cortex.errors import ModelUnavailable
 from cortex.providers import Embedder
-from cortex.transforms.fusion import Candidate, Places, Scores, folded, fuse, lend
+from cortex.transforms.fusion import Candidate, Places, Scores, comparable, folded, fuse, lend
 from cortex.transforms.policy import Policy
-from cortex.transforms.search import query_terms, setting
+from cortex.transforms.search import PEOPLE_KINDS, query_terms, setting
 
 Vector = NDArray[np.float32]
 
@@ -37,6 +37,9 @@ class Dataset(Protocol):
 
     def search_vector(self, vector: Vector, limit: int) -> pa.Table:
         """Return the nearest rows with their cosine `similarity`."""
+
+    def count(self) -> int:
+        """Return the number of rows."""
 
 
 class Tables(Protocol):
@@ -102,7 +105,7 @@ def recall(
     for scope in scopes:
         for name in (MEMORIES, PASSAGES):
             dataset = tables.open(scope, name)
-            hits.add(name, dataset.search_words(terms, wanted), "score")
+            hits.add(name, _comparable(dataset, terms, wanted), "score")
             if vector is not None:
                 hits.add(name, dataset.search_vector(vector, wanted), "similarity")
     scores = hits.scores(policy, now)
@@ -122,6 +125,13 @@ def _vector_of(question: str, embedder: Embedder | None) -> Vector | None:
     return vector
 
 
+def _comparable(dataset: Dataset, terms: str, limit: int) -> pa.Table:
+    hits = dataset.search_words(terms, limit)
+    at = hits.schema.get_field_index("score")
+    scores = comparable(hits["score"].to_numpy().astype(np.float64), dataset.count())
+    return hits.set_column(at, "score", pa.array(scores))
+
+
 class _Hits:
     """The rows that any list named, each once, with what ranks them."""
 
@@ -132,7 +142,7 @@ class _Hits:
         self._lexical: list[float] = []
         self._similarity: list[float] = []
         self._file_codes: dict[str | None, int] = {None: -1}
-        self._places: list[tuple[int, int, int, int]] = []
+        self._places: list[tuple[int, int, int, bool]] = []
         self.ids: list[str] = []
 
     def add(self, name: str, hits: pa.Table, measure: str) -> None:
@@ -148,9 +158,9 @@ class _Hits:
                 self._source.append((name, hits, at))
                 self._lexical.append(np.nan)
                 self._similarity.append(np.nan)
-                file, seq, line, chars = places[at]
+                file, seq, line, is_person = places[at]
                 code = self._file_codes.setdefault(file, len(self._file_codes))
-                self._places.append((code, seq, line, chars))
+                self._places.append((code, seq, line, is_person))
             if measure == "score":
                 self._lexical[row] = float(lexical[at])
             self._similarity[row] = float(similarity[at])
@@ -160,8 +170,8 @@ class _Hits:
         if not self.ids:
             return np.zeros(0)
         fused = fuse(np.array(self._lexical), np.array(self._similarity), policy)
-        file, seq, line, chars = np.array(self._places, dtype=np.int64).T
-        lent = lend(fused, Places(file, seq, line, chars), policy)
+        file, seq, line, is_person = np.array(self._places, dtype=np.int64).T
+        lent = lend(fused, Places(file, seq, line, is_person.astype(bool)), policy)
         return lent + self._recency(policy, now) + self._rank(policy)
 
     def _recency(self, policy: Policy, now: datetime) -> Scores:
@@ -228,12 +238,12 @@ def _shown(memories: pa.Table) -> pa.Table:
     )
 
 
-def _places_in(name: str, hits: pa.Table) -> list[tuple[str | None, int, int, int]]:
-    """Return (file, seq, line, characters) of each row; a memory stands in no transcript."""
+def _places_in(name: str, hits: pa.Table) -> list[tuple[str | None, int, int, bool]]:
+    """Return (file, seq, line, is a person's) of each row; a memory stands in no transcript."""
     if name == MEMORIES:
-        return [(None, 0, 0, 1)] * hits.num_rows
-    columns = (hits[column].to_pylist() for column in ("file", "seq", "line", "text"))
-    return [(file, seq, line, len(text)) for file, seq, line, text in zip(*columns, strict=True)]
+        return [(None, 0, 0, False)] * hits.num_rows
+    columns = (hits[column].to_pylist() for column in ("file", "seq", "line", "kind"))
+    return [(file, seq, line, kind in PEOPLE_KINDS) for file, seq, line, kind in zip(*columns, strict=True)]
 
 
 def _exact(hits: pa.Table, vector: Vector | None) -> Scores:

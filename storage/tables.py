@@ -42,11 +42,12 @@ class Dataset:
         wanted = list(columns or self._table.arrow.names)
         if self._handle is None:
             return self._table.empty().select([name for name in wanted if name in self._table.arrow.names])
-        scan = self._handle.search().select(wanted)
+        key = list(self._table.key)
+        scan = self._handle.search().select(list(dict.fromkeys([*key, *wanted])))
         if where:
             scan = scan.where(where)
-        found = scan.limit(max(self.count(), 1)).to_arrow().select(wanted)
-        return found.sort_by([(name, "ascending") for name in self._table.key if name in wanted])
+        found = scan.limit(max(self.count(), 1)).to_arrow()
+        return found.sort_by([(name, "ascending") for name in key]).select(wanted)
 
     def search_words(self, query: str, limit: int) -> pa.Table:
         """Return the `limit` best rows by BM25 with their `score`, best first; none for an empty query."""

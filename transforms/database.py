@@ -29,8 +29,8 @@ def query(name: str, params: Mapping[str, object], **tables: pa.Table) -> pa.Tab
     Return the result of `transforms/sql/<name>.sql` over `tables`, with `params` for its `$names`.
 
     A call sees nothing but these tables and leaves nothing for the next; the connection itself is kept for
-    the thread, since opening one takes 10 ms. Only parameters that the query names may be given. Instants must
-    be timezone-aware.
+    the thread, since opening one takes 10 ms. Only parameters that the query names may be given. Instants
+    must be timezone-aware.
 
     Raises CortexError, naming the file, if the query fails.
     """

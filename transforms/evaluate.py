@@ -1,4 +1,4 @@
-"""Scores of what is kept against hand labels: items found, traps hit, superseded items, duplicates (issue: eval)."""
+"""Scores of what is kept against hand labels: items found, traps hit, superseded items, duplicates."""
 
 import re
 from collections import Counter, defaultdict
@@ -8,12 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from cortex.transforms.plans import plan_text
+
 # The game's rules, as the labels' README and the specification state them (spec 14).
 SHOWN_CONFIDENCE = 0.5
 MEMORIES_MAX = 20
 CHARS_MAX = 6_000
 LINES_AROUND = 2
-# A label paraphrases; half of its words in the memory, on the same lines, is the same statement.
+# A label paraphrases; more than half of its words in the memory, on its lines, is the same statement.
 TRAP_SHARE = 0.5
 # Two memories of a session that share this much of the shorter one's words say the same.
 DUPLICATE_SHARE = 0.8
@@ -21,6 +23,7 @@ DUPLICATE_SHARE = 0.8
 WORD = re.compile(r"[A-Za-z가-힣][\w가-힣.-]{3,}")
 
 Label = Mapping[str, Any]
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ def evaluate(kept: pa.Table, labels: Iterable[Label]) -> Scores:
 
     An item counts as found when a memory of confidence .5 or more rests on one of its evidence lines, two
     lines more or less, and its text holds all key terms. Only the best 20 memories and 6,000 characters of
-    a session count. A trap is hit when such a memory rests on one of its lines and holds half its words.
+    a session count. A trap is hit when such a memory rests on one of its lines and holds most of its words.
     A label's `session` is the end of the path in the column `file`.
     """
     rows = [label for label in labels if label["kind"] in ("item", "trap")]
@@ -116,20 +119,36 @@ def content_words(text: str) -> Counter[str]:
 
 
 def _by_session(kept: pa.Table, sessions: Sequence[str]) -> dict[str, list[Shown]]:
-    found: dict[str, list[Shown]] = defaultdict(list)
-    for row in kept.to_pylist():
-        if row["memory_type"] is None or row["confidence"] < SHOWN_CONFIDENCE or row.get("step_status"):
-            continue
-        if row.get("status", "active") != "active":
-            continue
+    found: dict[str, list[Shown]] = {session: [] for session in sessions}
+    for row in _as_memories(kept.to_pylist()):
         for file, lines in _places(row):
             for session in sessions:
                 if file == session or file.endswith("/" + session):
                     found[session].append(Shown(row["text"], row["confidence"], lines))
-    return {session: found[session] for session in sessions}
+    return found
 
 
-def _places(row: Mapping[str, Any]) -> list[tuple[str, frozenset[int]]]:
+def _as_memories(rows: Sequence[Row]) -> list[Row]:
+    """Return what would be shown; the events of one plan count as the one memory they fold into."""
+    shown = [
+        row
+        for row in rows
+        if row["memory_type"] is not None
+        and row["confidence"] >= SHOWN_CONFIDENCE
+        and row.get("status", "active") == "active"
+    ]
+    plans: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in shown:
+        if row.get("subject") and row["memory_type"] == "progress":
+            plans[row["file"], row["subject"]].append(row)
+    told = [row for row in shown if not (row.get("subject") and row["memory_type"] == "progress")]
+    for events in plans.values():
+        lines = sorted({line for event in events for line in event["lines"]})
+        told.append({**events[0], "text": plan_text(events), "lines": lines})
+    return told
+
+
+def _places(row: Row) -> list[tuple[str, frozenset[int]]]:
     """Return file and lines of an event, or of each file a memory has evidence in."""
     if "evidence" not in row:
         return [(str(row["file"]), frozenset(row["lines"]))]
@@ -151,7 +170,7 @@ def _is_hit(trap: Label, shown: Sequence[Shown]) -> bool:
     return any(
         lines & memory.lines
         and words
-        and _overlap(words, content_words(memory.text)) >= TRAP_SHARE * len(words)
+        and _overlap(words, content_words(memory.text)) > TRAP_SHARE * len(words)
         for memory in shown
     )
 

@@ -53,7 +53,9 @@ class Vocabulary:
         spoken = [word.rstrip("./:'’-").replace("’", "'") for word in WORD.findall(text)]
         lowered = [word.casefold() for word in spoken]
         content = tuple(
-            stem(word) for word in lowered if word and word not in self.dropped and word not in self.negations
+            stem(word)
+            for word in lowered
+            if word and not (word in self.dropped or word in self.negations or NUMBER.fullmatch(word))
         )
         quoted = (part.casefold() for part in QUOTED.findall(text))
         return Fact(

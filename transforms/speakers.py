@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from cortex.transforms.records import Record, Said, blocks, flat_text, is_from_program, spoken, string
 from cortex.transforms.tool_results import from_result
-from cortex.transforms.turn_text import without_client_tags, without_private
+from cortex.transforms.turn_text import inside_tag, without_client_tags, without_private
 
 # Text that the client wrote into a user record without marking it as its own.
 _CLIENT_TEXT = (
@@ -28,12 +28,10 @@ _PLAN_END = "\n\nIf you need specific details from before exiting plan mode"
 _RECAP_END = "(disable recaps in /config)"
 
 _COMMAND = re.compile(r"<command-(?:name|message|args)>")
-_COMMAND_NAME = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
-_COMMAND_ARGS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _BARE_COMMAND = re.compile(r"/[\w:-]+\Z")
-_SHELL = re.compile(r"<bash-input>(.*?)(?:</bash-input>|\Z)", re.DOTALL)
+_SHELL_TAG = "bash-input"
 # A line that a person began with # to have it kept in the memory file (1.0.x).
-_NOTE = re.compile(r"<user-memory-input>(.*?)(?:</user-memory-input>|\Z)", re.DOTALL)
+_NOTE_TAG = "user-memory-input"
 
 
 def said_in(record: Record, *, in_agent_file: bool) -> list[Said] | None:
@@ -127,13 +125,12 @@ def _from_typed(text: str, record: Record, in_agent_file: bool) -> list[Said]:
 def _persons_words(text: str, record: Record) -> list[Said]:
     """Return a slash command's arguments, a shell command, a plan handed over, or a prompt."""
     if _COMMAND.match(text):
-        name, arguments = _COMMAND_NAME.search(text), _COMMAND_ARGS.search(text)
-        command = spoken("command", arguments.group(1) if arguments else "")
-        return [said._replace(tool_name=name.group(1).strip() if name else None) for said in command]
-    if shell := _SHELL.match(text):
-        return spoken("shell", shell.group(1))
-    if note := _NOTE.match(text):
-        return spoken("prompt", note.group(1))
+        name = inside_tag(text, "command-name").strip() or None
+        return [said._replace(tool_name=name) for said in spoken("command", inside_tag(text, "command-args"))]
+    if text.startswith(f"<{_SHELL_TAG}>"):
+        return spoken("shell", inside_tag(text, _SHELL_TAG))
+    if text.startswith(f"<{_NOTE_TAG}>"):
+        return spoken("prompt", inside_tag(text, _NOTE_TAG))
     if text.startswith(_PLAN_START):
         handed_over = text[len(_PLAN_START) :].partition(_PLAN_END)[0]
         return spoken("plan", string(record.get("planContent")) or handed_over)

@@ -42,9 +42,7 @@ SALIENT_KEYS = (
 )  # fmt: skip
 
 _PRIVATE = re.compile(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
-_CLIENT_TAGS = re.compile(
-    r"<(system-reminder|ide_[a-z_]+|session-start-hook|user-prompt-submit-hook)>.*?</\1>", re.DOTALL
-)
+_CLIENT_TAG = re.compile(r"<(system-reminder|ide_[a-z_]+|session-start-hook|user-prompt-submit-hook)>")
 
 
 def without_private(text: str) -> str:
@@ -60,8 +58,30 @@ def without_private(text: str) -> str:
 
 
 def without_client_tags(text: str) -> str:
-    """Return `text` without what the client wove into it: reminders, hook output, the editor's context."""
-    return _CLIENT_TAGS.sub("", text) if "<" in text else text
+    """
+    Return `text` without what the client wove into it: reminders, hook output, the editor's context.
+
+    A tag that is never closed stays: it is quoted, not used.
+    """
+    kept: list[str] = []
+    position, unclosed = 0, set[str]()
+    # Not one pattern from opening to closing tag: on many tags left open its time grows with their square.
+    for opening in _CLIENT_TAG.finditer(text):
+        closing = f"</{opening.group(1)}>"
+        if opening.start() < position or closing in unclosed:
+            continue
+        end = text.find(closing, opening.end())
+        if end < 0:
+            unclosed.add(closing)
+            continue
+        kept.append(text[position : opening.start()])
+        position = end + len(closing)
+    return "".join(kept) + text[position:] if kept else text
+
+
+def inside_tag(text: str, tag: str) -> str:
+    """Return what the first `<tag>` of `text` holds, up to the end where it is not closed; "" without one."""
+    return text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
 
 
 def redacted_head(text: str, limit_chars: int) -> tuple[str, int]:

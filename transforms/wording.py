@@ -12,6 +12,8 @@ from cortex.transforms.policy import Policy
 
 Row = dict[str, Any]  # one row of MEMORIES
 
+# "Yes." and "Use uv." say too little without the answer they got.
+SHORTEST_FACT_CHARS = 12
 _LEANS = re.compile(r"(?:this|that|it|they|these|those|then|so|which|hence)\b", re.IGNORECASE)
 _PLAN_PART = re.compile(r"(?:^|\s)(Plan|Done|Now|Next):\s+")
 _EARLIER = re.compile(r"(\d+) earlier")  # as a plan's text sums up the steps done before the last few
@@ -37,12 +39,14 @@ def fact_forms(row: Row, policy: Policy) -> tuple[str, ...]:
 
 def gist(text: str, telling_words: pa.Table, chars: int) -> tuple[str, str]:
     """
-    Return the most telling sentence of `text` with one beside it that fits into `chars`, and that sentence alone.
+    Return the most telling sentence of `text` with one beside it that fits into `chars`; and that one alone.
 
-    Takes TELLING_WORDS, the (pattern, weight) of what makes a sentence telling. What goes along is the sentence
-    before, if this one leans on it ("This is why ..."), else the one after, unless it tells of the hour only.
+    Takes TELLING_WORDS, the (pattern, weight) of what makes a sentence telling. What goes along is the one
+    before, if this leans on it ("This is why ..."), else the one after, unless it tells of the hour only.
     """
-    told = sentences(text)
+    # After an arrow stands what was answered to the words before it, which are the fact and its source.
+    asked, _, answer = text.partition(" → ")
+    told = sentences(asked) if len(asked) >= SHORTEST_FACT_CHARS or not answer else sentences(text)
     if not told:
         return "", ""
     patterns = _patterns(
@@ -52,7 +56,7 @@ def gist(text: str, telling_words: pa.Table, chars: int) -> tuple[str, str]:
     best = max(range(len(told)), key=lambda place: (scores[place], -place))
     alone = first_sentences(told[best], count=1, chars=chars)
     leans = best > 0 and (_LEANS.match(told[best]) or told[best - 1].endswith("?"))
-    follows = best + 1 < len(told) and scores[best + 1] >= 0 and not told[best + 1].startswith("→")
+    follows = best + 1 < len(told) and scores[best + 1] >= 0
     pair = told[best - 1 : best + 1] if leans else told[best : best + 2] if follows else []
     together = " ".join(pair)
     return (together if together and len(together) <= chars else alone), alone

@@ -1,4 +1,4 @@
-"""Every query in transforms/sql: planned against empty tables, and run on the golden cases beside this file."""
+"""Every query in transforms/sql: planned against empty tables, and run on the golden cases here."""
 
 import csv
 import json

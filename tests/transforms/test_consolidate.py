@@ -96,18 +96,13 @@ def test_a_sentence_that_only_one_of_them_says_is_kept_word_for_word():
         ),
         ("Enable the response cache for staging requests", "Disable the response cache for staging requests"),
         ("Call `read_all` before the ledger is closed", "Call `read_page` before the ledger is closed"),
-        (
-            "Logs rotate daily",
-            "Logs rotate daily at the customer's own site with three copies and a checksum",
-        ),
     ],
 )
 def test_facts_that_differ_in_a_number_name_negation_or_swapped_word_stay_apart(one, other):
-    merged = merges(*facts(one, other), found=same_direction(2))
-    assert merged == [] or one == "Logs rotate daily"
+    assert merges(*facts(one, other), found=same_direction(2)) == []
 
 
-def test_a_detail_before_and_a_detail_behind_are_two_facts_until_one_holds_the_other():
+def test_facts_of_few_shared_words_are_not_merged():
     assert merges(*facts("Logs rotate", "Logs rotate daily"), found=same_direction(2)) == []
 
 
@@ -168,7 +163,7 @@ clusters = st.tuples(st.integers(1, 6), st.integers(1, 4), st.integers(0, 2**31)
 
 
 def clustered(count, size, seed):
-    """Return facts of `count` subjects, each told `size` times with other details, and their cluster by id."""
+    """Return facts of `count` subjects, each `size` times with other details, and the cluster of each."""
     chosen = np.random.default_rng(seed)
     words = [str(word) for word in chosen.permutation(WORDS)]
     rows, cluster_of = [], {}
@@ -228,7 +223,7 @@ def test_what_was_merged_is_not_proposed_again(made):
 @settings(max_examples=50, deadline=None)
 @given(
     st.lists(
-        st.lists(st.sampled_from(WORDS[:12] + ["7", "8"]), min_size=1, max_size=5), min_size=1, max_size=5
+        st.lists(st.sampled_from([*WORDS[:12], "7", "8"]), min_size=1, max_size=5), min_size=1, max_size=5
     )
 )
 def test_a_merged_text_says_every_word_and_number_once_said(sentences):

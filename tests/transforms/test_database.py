@@ -58,7 +58,7 @@ def test_a_failing_query_names_its_file_and_the_wrong_column(sql):
 
 
 def test_a_parameter_the_query_does_not_name_is_an_error(sql):
-    with pytest.raises(CortexError, match="sample.sql"):
+    with pytest.raises(CortexError, match=r"sample\.sql"):
         sql("select n from numbers", {"unused": 1}, numbers=NUMBERS)
 
 

@@ -1,6 +1,7 @@
 """Linking: true neighbours found in made data, relations named by rule, and the replay laws."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -142,7 +143,11 @@ def test_rejecting_the_same_thing_twice_is_no_contradiction():
             "Do not commit generated clients to the repository",
             "negation",
         ),
-        ("Enable the response cache in staging", "Disable the response cache in staging", "negation"),
+        (
+            "Enable the response cache for staging requests",
+            "Disable the response cache for staging requests",
+            "opposite",
+        ),
         (
             "Requests to the ledger time out after 30 seconds",
             "Requests to the ledger time out after 60 seconds",
@@ -151,9 +156,7 @@ def test_rejecting_the_same_thing_twice_is_no_contradiction():
     ],
 )
 def test_standing_facts_that_cannot_both_hold_contradict(one, other, rule):
-    expected = {"negation": ("negation", "opposite"), "number": ("number",)}[rule]
-    edge_type, _, _, found = only_edge(fact("a", one), fact("b", other))
-    assert (edge_type, found in expected) == ("contradicts", True)
+    assert only_edge(fact("a", one), fact("b", other)) == ("contradicts", "a", "b", rule)
 
 
 def test_two_gotchas_of_like_words_are_two_gotchas():
@@ -216,7 +219,7 @@ def test_the_order_of_memories_and_vectors_does_not_matter(made, shuffler):
     shuffled, places = list(rows), list(range(found.num_rows))
     shuffler.shuffle(shuffled)
     shuffler.shuffle(places)
-    assert link(memories(*shuffled), found.take(places), POLICY, MODEL).equals(in_order)
+    assert link(memories(*shuffled), found.take(pa.array(places, pa.int64())), POLICY, MODEL).equals(in_order)
 
 
 @QUICK

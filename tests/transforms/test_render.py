@@ -319,13 +319,16 @@ def test_a_long_fact_ends_at_a_sentence():
 
 def test_the_most_telling_sentence_is_told_and_not_the_first():
     told = (
-        "The unit file is complete. For the schedule I see two ways. We chose a service over cron because the "
-        "pollers keep connections open. Cron was rejected: it opens 61 connections each time. Committed as 77ac1e5."
+        "The unit file is complete. For the schedule I see two ways. We chose a service over cron because"
+        " pollers keep connections open. Cron was rejected: it opens 61 at once. Committed as 77ac1e5."
     )
-    assert (
-        "- We chose a service over cron because the pollers keep connections open. Cron was rejected: it opens"
-        " 61 connections each time. (2026-09-15, 00000001, sure .92)\n" in brief(memory(1, told))
-    )
+    shown = told.partition("ways. ")[2].partition(" Committed")[0]
+    assert f"- {shown} (2026-09-15" in brief(memory(1, told))
+
+
+def test_what_was_answered_to_the_user_is_not_told_as_the_users_words():
+    told = "Keep six minutes for now. → We decided to use seven because primes are nice."
+    assert "- Keep six minutes for now. (user, " in brief(memory(1, told, trust="user"))
 
 
 def test_a_sentence_that_leans_on_the_one_before_brings_it_along():

@@ -138,6 +138,23 @@ def test_the_editors_context_is_taken_off_the_prompt():
     assert said(record("user", woven)) == [("prompt", "Rename this")]
 
 
+def test_a_tag_of_the_client_that_is_never_closed_is_the_persons_own_word():
+    assert said(record("user", "why is there a <system-reminder> here?")) == [
+        ("prompt", "why is there a <system-reminder> here?")
+    ]
+
+
+def test_many_open_tags_are_read_in_linear_time():
+    (turn,) = read(record("user", "x " + "<system-reminder>" * 50_000))
+    assert turn["text"].startswith("x <system-reminder>")
+
+
+def test_a_note_for_the_memory_file_is_the_persons():
+    assert said(record("user", "<user-memory-input>always use uv</user-memory-input>")) == [
+        ("prompt", "always use uv")
+    ]
+
+
 @pytest.mark.parametrize("is_name_first", [True, False])
 def test_a_slash_command_speaks_through_its_arguments(is_name_first: bool):
     tags = ["<command-name>/review</command-name>", "<command-message>review</command-message>"]

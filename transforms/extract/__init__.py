@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from cortex.transforms.extract.candidate import Candidate, Turn
+from cortex.transforms.extract.errors import error_candidates
 from cortex.transforms.extract.git import git_candidates
-from cortex.transforms.extract.markers import Markers, markers_of
+from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.plans import plan_candidates
 from cortex.transforms.extract.prose import prose_candidates
 from cortex.transforms.extract.rows import event_row
@@ -22,8 +23,8 @@ __all__ = ["extract_events", "session_candidates"]
 
 # Columns the layers read; the others need not be turned into Python values.
 READ_COLUMNS = [
-    "turn_id", "project_id", "session_id", "agent_id", "file", "line", "block", "kind", "said_at", "text", "message_id",
-    "parent_uuid", "tool_name", "tool_use_id", "tool_input", "tool_status", "trust", "git_branch",
+    "turn_id", "project_id", "session_id", "agent_id", "file", "line", "block", "kind", "said_at", "text",
+    "tool_name", "tool_use_id", "tool_input", "tool_status", "trust", "git_branch",
 ]  # fmt: skip
 
 
@@ -35,17 +36,17 @@ def extract_events(turns: pa.Table, policy: Policy) -> pa.Table:
     twice. Within a session at most `session_memories_max` memories of `session_chars_max` characters have
     a confidence of .5 or more; weaker ones are kept and never shown.
     """
-    markers, weights, budget = markers_of(policy), weights_of(policy), Budget.of(policy)
+    lexicon, weights, budget = Lexicon.of(policy), weights_of(policy), Budget.of(policy)
     rows: dict[str, dict[str, object]] = {}
     for session in _sessions(turns):
-        found = session_candidates(session, markers)
+        found = session_candidates(session, lexicon)
         for candidate, confidence in zip(found, confidences(found, budget, weights), strict=True):
             row = event_row(candidate, confidence, policy)
             rows.setdefault(str(row["event_id"]), row)
     return EVENTS.of([rows[key] for key in sorted(rows)])
 
 
-def session_candidates(threads: Sequence[Sequence[Turn]], markers: Markers) -> list[Candidate]:
+def session_candidates(threads: Sequence[Sequence[Turn]], lexicon: Lexicon) -> list[Candidate]:
     """Return what all layers see in one session, given the turns of each of its threads in order."""
     found: list[Candidate] = []
     for thread in threads:
@@ -55,8 +56,9 @@ def session_candidates(threads: Sequence[Sequence[Turn]], markers: Markers) -> l
             thread[0]["agent_id"] is None
         ):  # a subagent reports to the main thread, which says what matters of it
             found.extend(plan_candidates(thread))
-            found.extend(git_candidates(thread, markers))
-            found.extend(prose_candidates(thread, markers))
+            found.extend(git_candidates(thread, lexicon))
+            found.extend(error_candidates(thread, lexicon))
+            found.extend(prose_candidates(thread, lexicon))
     return found
 
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
+from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.sentences import LONGEST_CHARS, Passage, passages, plain, shortened
-from cortex.transforms.extract.markers import Markers
 from cortex.transforms.extract.signals import Corpus, signals
 from cortex.transforms.extract.structural import SHELL_TOOLS, Call, calls_that_ran
 from cortex.transforms.extract.thread import Place
@@ -18,27 +18,28 @@ PULL_REQUEST = re.compile(r"https://[\w.-]+/[\w./-]+/(?:pull|merge_requests)/(\d
 PR_CREATE = re.compile(r"\b(?:gh pr|glab mr) create\b")
 PR_TITLE = re.compile(r"""--title[ =]\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')""")
 TRAILER = re.compile(
-    r"^(?:co-authored-by|signed-off-by|assisted-by|generated with|🤖|change-id|entire-)", re.IGNORECASE
+    r"^(?:co-authored-by|signed-off-by|assisted-by|generated with|🤖|change-id|entire-|confidence:|scope-risk:|tested:|not-tested:)",
+    re.IGNORECASE,
 )
 
 
-def git_candidates(turns: Sequence[Turn], markers: Markers) -> Iterator[Candidate]:
-    """Yield the commits and pull requests of one thread: a line of progress each, and the reasons they state."""
+def git_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:
+    """Yield the commits and pull requests of one thread, and the reasons that commit messages state."""
     for call in calls_that_ran(turns):
         if call.tool in SHELL_TOOLS and not call.failed:
-            yield from _from_call(call, markers)
+            yield from _from_call(call, lexicon)
     for turn in turns:
         if turn["kind"] == "shell" and COMMIT.search(text_of(turn)):
-            yield from _reasons(turn, (line_of(turn),), commit_message(text_of(turn)), None, markers)
+            yield from _reasons(turn, (line_of(turn),), commit_message(text_of(turn)), None, lexicon)
 
 
-def _from_call(call: Call, markers: Markers) -> Iterator[Candidate]:
+def _from_call(call: Call, lexicon: Lexicon) -> Iterator[Candidate]:
     lines = (line_of(call.turn), line_of(call.result))
     if COMMIT.search(call.argument):
         done = COMMITTED.search(text_of(call.result))
         if done:
             branch, commit, subject = done.groups()
-            yield from _commit(call, lines, branch, commit, subject, markers)
+            yield from _commit(call, lines, branch, commit, subject, lexicon)
     if PR_CREATE.search(call.argument):
         opened = PULL_REQUEST.search(text_of(call.result))
         if opened:
@@ -50,7 +51,7 @@ def _from_call(call: Call, markers: Markers) -> Iterator[Candidate]:
 
 
 def _commit(
-    call: Call, lines: tuple[int, int], branch: str, commit: str, subject: str, markers: Markers
+    call: Call, lines: tuple[int, int], branch: str, commit: str, subject: str, lexicon: Lexicon
 ) -> Iterator[Candidate]:
     message = commit_message(call.argument)
     said = _body(message)
@@ -58,7 +59,7 @@ def _commit(
     if said:
         text = f"{text}. {said[0].text}"
     yield _progress(call.turn, lines, text, "is_commit", commit)
-    yield from _reasons(call.turn, lines, message, commit, markers, skip=1)
+    yield from _reasons(call.turn, lines, message, commit, lexicon, skip=1)
 
 
 def _progress(turn: Turn, lines: tuple[int, ...], text: str, signal: str, commit: str | None) -> Candidate:
@@ -69,15 +70,15 @@ def _progress(turn: Turn, lines: tuple[int, ...], text: str, signal: str, commit
 
 
 def _reasons(
-    turn: Turn, lines: tuple[int, ...], message: str, commit: str | None, markers: Markers, skip: int = 0
+    turn: Turn, lines: tuple[int, ...], message: str, commit: str | None, lexicon: Lexicon, skip: int = 0
 ) -> Iterator[Candidate]:
     """Yield the paragraphs of a commit message: the why of the change, in its author's considered words."""
     subject = message.split("\n", 1)[0].strip()
     for passage in _body(message)[skip:4]:
         text = shortened(f"{plain(subject)}: {passage.text}", LONGEST_CHARS)
-        reading = markers.read(passage.text, "assistant")
+        reading = lexicon.read(passage.text, "assistant")
         event_type, memory_type = reading.verdict(is_person=True)
-        shown = signals(passage, Place("assistant", None), Corpus.of([]), reading.strengths) | {
+        shown = signals(passage, Place("assistant", None), Corpus.of([]), reading.strengths, lexicon) | {
             "is_commit_body": 1.0
         }
         yield Candidate(

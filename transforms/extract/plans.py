@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
+from cortex.transforms.extract.dialogue import TERSE_CHARS, without_pasted_lines
 from cortex.transforms.extract.sentences import LONGEST_CHARS, blocks, passages, plain, sentences, shortened
-from cortex.transforms.extract.structural import Call, calls_that_ran, input_of
+from cortex.transforms.extract.structural import LINES_KEPT, Call, calls_that_ran, input_of
 from cortex.transforms.identity import content_id
 
 TASK_NUMBER = re.compile(r"#(\d+)")
@@ -27,6 +28,7 @@ class Plan:
 
     opened: Turn
     title: str
+    is_approved: bool
     steps: dict[str, tuple[str, Turn]] = field(default_factory=dict)
 
     @property
@@ -55,20 +57,20 @@ def _todo_plans(turns: Sequence[Turn]) -> list[Plan]:
         if not items:
             continue
         if not plans or not plans[-1].steps.keys() & items.keys():
-            plans.append(Plan(call.turn, _occasion(turns, call.turn)))
+            plans.append(Plan(call.turn, *_occasion(turns, call.turn)))
         _update(plans[-1], items, call)
     return plans
 
 
 def _task_plans(turns: Sequence[Turn]) -> list[Plan]:
-    """Return the plans that TaskCreate and TaskUpdate made; a task made when all are done opens a new plan."""
+    """Return the plans that task tools made; a task made when all others are done opens a new plan."""
     plans: list[Plan] = []
     subjects: dict[str, tuple[Plan, str]] = {}
     for call in calls_that_ran(turns):
         given = input_of(call.turn) if call.tool in ("TaskCreate", "TaskUpdate") and not call.failed else {}
         if call.tool == "TaskCreate" and given.get("subject"):
             if not plans or plans[-1].is_done:
-                plans.append(Plan(call.turn, _occasion(turns, call.turn)))
+                plans.append(Plan(call.turn, *_occasion(turns, call.turn)))
             subject = str(given["subject"]).strip()
             number = TASK_NUMBER.search(text_of(call.result))
             subjects[number[1] if number else str(len(subjects) + 1)] = (plans[-1], subject)
@@ -87,19 +89,20 @@ def _update(plan: Plan, items: dict[str, str], call: Call) -> None:
             plan.steps[step] = (status, call.turn)
 
 
-def _occasion(turns: Sequence[Turn], opened: Turn) -> str:
-    """Return the request a plan answers: the first sentence of the last prompt or approved plan before it."""
-    title = ""
+def _occasion(turns: Sequence[Turn], opened: Turn) -> tuple[str, bool]:
+    """Return what a list was opened for, the last plan or long prompt, and whether it is a plan."""
+    title, is_approved = "", False
     for turn in turns:
         if turn is opened:
             break
         if turn["kind"] == "plan":
-            title = plan_title(text_of(turn))
+            title, is_approved = plan_title(text_of(turn)), True
         elif turn["kind"] in ("prompt", "command"):
-            said = [found.text for found in passages(text_of(turn))[:1]]
-            first = sentences(said[0])[0] if said else ""
-            title = first if len(first) > 30 else title or first
-    return shortened(title, TITLE_CHARS)
+            said = passages(without_pasted_lines(text_of(turn)))[:1]
+            first = sentences(said[0].text)[0] if said else ""
+            if len(first) > TERSE_CHARS // 2 or not title:
+                title, is_approved = first, False
+    return shortened(title, TITLE_CHARS), is_approved
 
 
 def plan_title(text: str) -> str:
@@ -116,21 +119,26 @@ def plan_title(text: str) -> str:
     return shortened(sentences(plain(first[0].text))[0], TITLE_CHARS) if first else ""
 
 
+def _subject(project_id: str, name: str) -> str:
+    """Return the key by which a plan is known again in another session."""
+    return content_id("plan", project_id, " ".join(name.lower().split()))
+
+
 def _as_events(plan: Plan) -> Iterator[Candidate]:
     names = list(plan.steps)
-    project = str(plan.opened["project_id"])
-    subject = content_id("plan", project, " ".join(names[0].lower().split()))
-    steps = "; ".join(shortened(plain(name), STEP_CHARS) for name in names)
-    text = shortened(f"Plan for “{plan.title}”: {steps}" if plan.title else f"Plan: {steps}", LONGEST_CHARS)
-    signals = {"is_done_plan" if plan.is_done else "is_open_plan": 1.0}
-    lines = tuple(dict.fromkeys([line_of(plan.opened), *(line_of(turn) for _, turn in plan.steps.values())]))
+    title = plan.title or shortened(plain(names[0]), STEP_CHARS)
+    subject = _subject(str(plan.opened["project_id"]), plan.title if plan.is_approved else names[0])
+    layer = f"layer1:{plan.opened['tool_name']}"
+    lines = dict.fromkeys([line_of(plan.opened), *(line_of(turn) for _, turn in plan.steps.values())])
     yield Candidate(
-        plan.opened, lines[:12], text, "PLAN_CREATED", "progress", f"layer1:{plan.opened['tool_name']}", signals, "assistant", subject=subject,
+        plan.opened, tuple(lines)[:LINES_KEPT], f"Plan: {title}",
+        "PLAN_CREATED", "progress", layer, {"is_done_plan" if plan.is_done else "is_open_plan": 1.0},
+        "assistant", subject=subject,
     )  # fmt: skip
     for name, (status, turn) in plan.steps.items():
         yield Candidate(
-            turn, (line_of(turn),), shortened(plain(name), LONGEST_CHARS), "PLAN_STEP_COMPLETED", "progress",
-            f"layer1:{turn['tool_name']}", {}, "assistant", subject=subject, step_status=status,
+            turn, (line_of(turn),), shortened(plain(name), STEP_CHARS), "PLAN_STEP_COMPLETED", "progress",
+            layer, {}, "assistant", subject=subject, step_status=status,
         )  # fmt: skip
 
 
@@ -142,9 +150,9 @@ def _approved(turns: Sequence[Turn]) -> Iterator[Candidate]:
         if not title or title in seen:
             continue
         seen.add(title)
-        told = passages(text_of(turn))
-        first = next((found.text for found in told if len(found.text) > 40), "")
+        first = next((found.text for found in passages(text_of(turn)) if len(found.text) > TERSE_CHARS), "")
         yield Candidate(
-            turn, (line_of(turn),), shortened(f"Approved plan: {title}. {first}", LONGEST_CHARS), "PLAN_CREATED", "progress",
-            "layer1:plan", {"is_approved_plan": 1.0}, "user", subject=content_id("plan", str(turn["project_id"]), title.lower()),
+            turn, (line_of(turn),), shortened(f"Plan: {title} (approved). {first}", LONGEST_CHARS),
+            "PLAN_CREATED", "progress", "layer1:plan", {"is_approved_plan": 1.0}, "user",
+            subject=_subject(str(turn["project_id"]), title),
         )  # fmt: skip

@@ -1,7 +1,8 @@
 """An event row from a candidate: its id, category and provenance."""
 
 from cortex.transforms.extract.candidate import Candidate
-from cortex.transforms.extract.prose import FILE, GLOBAL_WISH
+from cortex.transforms.extract.dialogue import ANSWER
+from cortex.transforms.extract.phrases import FILE, GLOBAL_WISH
 from cortex.transforms.extract.signals import IDENTIFIER
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
@@ -48,8 +49,8 @@ def category(candidate: Candidate, policy: Policy) -> str:
 
     A wrong `global` follows the person into every project, a wrong `project` is only missed there.
     """
-    is_wish = candidate.event_type == "PREFERENCE_NOTED" and candidate.trust == "user"
-    words = candidate.text.split(" → ")[0]
+    is_wish = candidate.event_type == "PREFERENCE_NOTED" and candidate.turn["trust"] == "user"
+    words = candidate.text.split(ANSWER)[0]
     is_tied = bool(IDENTIFIER.search(words) or FILE.search(words) or names_technology(words, policy))
     return "global" if is_wish and GLOBAL_WISH.search(words) and not is_tied else "project"
 

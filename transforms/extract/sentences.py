@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-# 20 memories of at most 6,000 characters are 300 each; packing a little more costs nothing, as many are shorter.
+from cortex.transforms.extract.phrases import ANNOUNCES
+
+# 20 memories of at most 6,000 characters are 300 each; a little more fits, as many are shorter.
 PASSAGE_CHARS = 340
 LONGEST_CHARS = 400
 SHORTEST_CHARS = 24
@@ -16,22 +18,12 @@ ITEM = re.compile(r"^(\s*)(?:[-*•+]|\d{1,2}[.)]|☐|☒|✅|✓|❌|⚠️)\s+
 TABLE_RULE = re.compile(r"^\s*\|?[\s:|-]+\|?\s*$")
 LINK = re.compile(r"!?\[([^\]]*)\]\((?:[^()]|\([^()]*\))*\)")
 EMPHASIS = re.compile(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])")
+BACKSLASH = re.compile(r"\\(?=\s|$)")  # a line break as some terminals type it
 SPACE = re.compile(r"\s+")
 SYMBOL = re.compile(r"[\U0001F300-\U0001FAFF\u2600-\u26FF\u2705-\u2728\u274C\u2753-\u2757\uFE0F\u200D]+\s*")
 # A full stop ends a sentence only before a space and a capital, digit, quote or backtick.
 SENTENCE_END = re.compile(
     r"(?<=[.!?。])[\"'”’)`]*\s+(?=[\"'“‘(`*]*[A-Z0-9가-힣`/_.-])|(?<=다\.)\s+|(?<=[.!?]\*\*)\s+"
-)
-# "Let me look at the tests:" announces the next step, "Here is the breakdown:" the list that carries it,
-# "Now I need to update x" work in hand. None of them is a fact an hour later.
-ANNOUNCES = re.compile(
-    r"^(?:(?:ok(?:ay)?|good|great|perfect|excellent|now|so|hmm|wait|alright|first|next|then|and|but|also|actually)[,.!:—-]*\s+)*"
-    r"(?:let me|let's|let us|i'll|i will|i'm going to|i need to|here(?:'s| is| are)|checking|going to|running|writing|waiting for)\b"
-    r"|^now (?:the|i|we|let|add|update|fix|replace|run|create|check|implement|write|remove|verify|test|commit|for|that)\b[^.]{0,90}[.:]?$"
-    r"|^i (?:should|want to|have to|can)\b[^.]{0,60}\b(?:check|look|see|read|find|verify|run|understand)\b"
-    r"|^(?:sources?|references?):"
-    r"|^[^.]{0,60}:$",
-    re.IGNORECASE,
 )
 ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|al)\.|\b[A-Z]\.|^\d+\.)$", re.IGNORECASE)
 
@@ -63,7 +55,7 @@ def plain(text: str) -> str:
     >>> plain("**Use** [the docs](https://x.y)  now ✅")
     'Use the docs now'
     """
-    bare = SYMBOL.sub("", EMPHASIS.sub("", LINK.sub(r"\1", text)))
+    bare = SYMBOL.sub("", BACKSLASH.sub(" ", EMPHASIS.sub("", LINK.sub(r"\1", text))))
     return SPACE.sub(" ", bare).strip()
 
 
@@ -128,7 +120,7 @@ class _BlockReader:
 
     def _line(self, line: str) -> None:
         bare = line.strip()
-        if not bare or bare.startswith(">") or bare in {"---", "***", "___"}:
+        if not bare or bare.startswith((">", "{", "[{")) or bare in {"---", "***", "___"}:
             self._close()
             if not bare:
                 self.has_header = False
@@ -194,7 +186,7 @@ class _BlockReader:
 
 
 def passages(text: str) -> list[Passage]:
-    """Return the passages of a text in order: sentences and short list items packed to some 300 characters."""
+    """Return the passages of a text in order: sentences and short list items packed together."""
     packed: list[Passage] = []
     for position, (kind, heading, part) in enumerate(_packed(blocks(text))):
         packed.append(Passage(part, heading, kind, position))

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
+from cortex.transforms.extract.phrases import CHECKS
 from cortex.transforms.extract.sentences import plain, shortened
 
 EDIT_TOOLS = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit"))
@@ -18,11 +19,6 @@ LINES_KEPT = 12
 COMMAND_CHARS = 160
 OPTION_CHARS = 120
 
-# Commands that check or build a project: how they are called here is worth knowing.
-CHECKS = re.compile(
-    r"\b(?:pytest|vitest|jest|tox|nox|ruff|mypy|pyright|eslint|tsc|golangci-lint|rspec|phpunit|ctest|act|vite|playwright"
-    r"|go (?:test|build|vet|run)|cargo (?:test|build|clippy|check)|(?:npm|pnpm|yarn|bun|mise|just|make|task|rake|gradle|mvn|dotnet|uv|poetry)(?: run)? (?:test|lint|build|check|dev|typecheck|format|fmt|ci|install)[\w:-]*)\b"
-)
 QUIET_TAIL = re.compile(
     r"\s*(?:2>&1|\|\s*(?:head|tail|grep|cat|less|wc|sort)\b[^|]*|2>/dev/null|\|\|\s*true|;\s*echo .*)\s*$"
 )

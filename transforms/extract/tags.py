@@ -66,6 +66,6 @@ def _tagged(turn: Turn, name: str, told: str) -> Candidate:
     event_type, memory_type = MEANINGS.get(name, ("KNOWLEDGE_ACQUIRED", "context"))
     text = told if known else f"[unknown memory type '{name}'] {told}"
     return Candidate(
-        turn, (line_of(turn),), shortened(text, LONGEST_CHARS), event_type, memory_type, "layer3:tag", {}, "assistant",
-        confidence=1.0 if known else UNKNOWN_TYPE_CONFIDENCE,
+        turn, (line_of(turn),), shortened(text, LONGEST_CHARS), event_type, memory_type, "layer3:tag", {},
+        "assistant", confidence=1.0 if known else UNKNOWN_TYPE_CONFIDENCE,
     )  # fmt: skip

@@ -1,21 +1,12 @@
 """The course of one session: its turns in order, and where in that course each prose turn stands."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cortex.transforms.extract.candidate import Turn, text_of
+from cortex.transforms.extract.phrases import ACCEPTANCE, COMPLAINT
 
-PERSON = frozenset({"prompt", "command", "rejection", "choice"})
-COMPLAINT = re.compile(
-    r"^(?:oh )?no\b|\b(?:doesn'?t|didn'?t|not|isn'?t) (?:work|load|show|appear|right|correct|fix)|\bstill (?:doesn|not|fail|the|see|get|broken)"
-    r"|\b(?:we lost|is broken|broke\b|is wrong|wrong\b|gone\b|disappeared|are you sure|same (?:error|issue|problem)|fails?\b|failed\b|error:|blocked because)|안 ?돼|안 ?되|오류|에러",
-    re.IGNORECASE,
-)
-ACCEPTANCE = re.compile(
-    r"^(?:yes|yep|yeah|ok(?:ay)?|sure|sounds good|go ahead|do (?:it|that)|agreed|perfect|great|please do|let'?s|good|네|응|좋)\b",
-    re.IGNORECASE,
-)
+PERSON = frozenset({"prompt", "command", "rejection", "choice", "plan"})
 EDITS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 
 
@@ -39,7 +30,7 @@ def places(turns: Sequence[Turn]) -> list[Place | None]:
     last_text_index = max((i for i, turn in enumerate(turns) if turn["kind"] == "text"), default=-1)
     for index, turn in enumerate(turns):
         kind = turn["kind"]
-        if kind in PERSON or kind == "plan":
+        if kind in PERSON:
             marks = {f"kind_{kind}"} if kind != "prompt" else set()
             if not prompts_seen:
                 marks.add("opening")

@@ -1,0 +1,103 @@
+"""A person's words, made to stand alone: with what they were said to and the answer they got."""
+
+from collections.abc import Iterator, Sequence
+
+from cortex.transforms.extract.candidate import Turn, line_of, text_of
+from cortex.transforms.extract.lexicon import Lexicon
+from cortex.transforms.extract.phrases import FILLER, LEAD, PASTED_LINE
+from cortex.transforms.extract.sentences import (
+    LONGEST_CHARS,
+    SHORTEST_CHARS,
+    Passage,
+    passages,
+    plain,
+    sentences,
+    shortened,
+)
+from cortex.transforms.extract.thread import PERSON, Place
+
+# Passage, what a memory of it says, and the lines that rests on.
+Said = tuple[Passage, str, tuple[int, ...]]
+
+ANSWER = " → "
+# A prompt longer than this holds a pasted log, file or document; what the person says stands at its start.
+TYPED_CHARS = 1500
+PASTED_PASSAGES = 3
+# A short prompt ("yes, option 2") says nothing without the question it answers.
+TERSE_CHARS = 60
+QUESTION_CHARS = 140
+CALL_CHARS = 100
+REPLY_CHARS = 260
+ROOM_FOR_REPLY_CHARS = 80
+# An answer starts within the next turns or it is none: 40 turns are some 15 tool calls.
+TURNS_TO_ANSWER = 40
+
+
+def spoken(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexicon) -> Iterator[Said]:
+    """Yield the passages of a person's turn; the first with its occasion, the last with its answer."""
+    typed = without_pasted_lines(text_of(turns[index]))
+    said = passages(typed)[: PASTED_PASSAGES if len(typed) > TYPED_CHARS else None]
+    for number, passage in enumerate(said):
+        text, lines = passage.text, [line_of(turns[index])]
+        occasion, occasion_line = _occasion(turns, index, place) if number == 0 else ("", 0)
+        if occasion:
+            text = f"{text} ({occasion})"
+            lines.append(occasion_line)
+        if number == len(said) - 1 and len(text) < LONGEST_CHARS - ROOM_FOR_REPLY_CHARS:
+            reply, reply_line = answered(turns, index, lexicon)
+            if reply:
+                text = f"{text}{ANSWER}{reply}"
+                lines.append(reply_line)
+        if len(text) >= SHORTEST_CHARS:
+            yield passage, shortened(text, LONGEST_CHARS), tuple(lines)
+
+
+def without_pasted_lines(text: str) -> str:
+    """
+    Return what a person typed, without lines of a shell, a log or a document.
+
+    >>> without_pasted_lines("it fails:\\n$ make test\\n12:01:33 Error")
+    'it fails:'
+    """
+    return "\n".join(line for line in text.split("\n") if not PASTED_LINE.match(line))
+
+
+def _occasion(turns: Sequence[Turn], index: int, place: Place) -> tuple[str, int]:
+    """Return what the words were said to, and its line: a refused call, or the question they answer."""
+    turn = turns[index]
+    if turn["kind"] == "rejection":
+        for earlier in reversed(turns[:index]):
+            if earlier["kind"] == "tool_call" and earlier["tool_use_id"] == turn["tool_use_id"]:
+                argument = shortened(" ".join(text_of(earlier).split()), CALL_CHARS)
+                return f"said when refusing {earlier['tool_name']}: {argument}", line_of(earlier)
+    if place.answers is None or len(text_of(turn)) > TERSE_CHARS:
+        return "", 0
+    question = asked(text_of(place.answers))
+    return (f"asked: {question}", line_of(place.answers)) if question else ("", 0)
+
+
+def asked(text: str) -> str:
+    """
+    Return the last question of an assistant's text, or nothing.
+
+    >>> asked("There are two ways. Shall I use Vite?")
+    'Shall I use Vite?'
+    """
+    for sentence in reversed(sentences(plain(text[-600:]))[-3:]):
+        if sentence.endswith("?"):
+            return shortened(sentence, QUESTION_CHARS)
+    return ""
+
+
+def answered(turns: Sequence[Turn], index: int, lexicon: Lexicon) -> tuple[str, int]:
+    """Return the first substantial sentences of the answer to a person's words, and their line."""
+    for turn in turns[index + 1 : index + 1 + TURNS_TO_ANSWER]:
+        if turn["kind"] in PERSON:
+            break
+        if turn["kind"] != "text":
+            continue
+        for passage in passages(text_of(turn))[:3]:
+            text = LEAD.sub("", FILLER.sub("", passage.text))
+            if len(text) >= SHORTEST_CHARS and not lexicon.narrates(text):
+                return shortened(text, REPLY_CHARS), line_of(turn)
+    return "", 0

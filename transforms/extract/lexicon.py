@@ -1,0 +1,116 @@
+"""The word lists of layer 2, compiled: which event types a passage speaks of, and what its wording shows."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from cortex.transforms.policy import Policy
+
+
+@dataclass(frozen=True)
+class Marker:
+    """One row of markers.csv."""
+
+    language: str
+    speaker: str
+    event_type: str
+    memory_type: str
+    pattern: re.Pattern[str]
+    weight: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the markers say of a passage: strength by event type, and the language of the strongest."""
+
+    strengths: dict[str, float]
+    memory_types: dict[str, str]
+    language: str
+
+    def verdict(self, *, is_person: bool) -> tuple[str, str]:
+        """Return the event and memory type that the markers speak for most; table order breaks ties."""
+        if not self.strengths:
+            return ("DECISION_MADE", "decision") if is_person else ("KNOWLEDGE_ACQUIRED", "context")
+        best = max(self.strengths, key=lambda name: self.strengths[name])
+        return best, self.memory_types[best]
+
+
+class Lexicon:
+    """The rows of markers.csv and signal_patterns.csv, compiled and sorted by whose words they look at."""
+
+    def __init__(self, markers: list[dict[str, object]], patterns: list[dict[str, object]]) -> None:
+        compiled = [_marker(row) for row in markers]
+        self._markers = {
+            speaker: [marker for marker in compiled if marker.speaker in (speaker, "any")]
+            for speaker in ("user", "assistant")
+        }
+        self._patterns = [
+            (str(row["signal"]), str(row["looks_at"]), re.compile(str(row["pattern"]), re.IGNORECASE))
+            for row in patterns
+        ]
+
+    @classmethod
+    def of(cls, policy: Policy) -> "Lexicon":
+        """Return the lexicon of a policy; compiled once for each."""
+        return _lexicon(
+            *(
+                tuple(tuple(row.items()) for row in policy.tables[name].to_pylist())
+                for name in ("markers", "signal_patterns")
+            )
+        )
+
+    def read(self, text: str, speaker: str) -> Reading:
+        """Return the strengths of a passage: markers of one type add up as independent evidence."""
+        doubts: dict[str, float] = {}
+        kinds: dict[str, tuple[float, str]] = {}
+        best = (0.0, "en")
+        for marker in self._markers[speaker]:
+            if not marker.pattern.search(text):
+                continue
+            name = marker.event_type
+            doubts[name] = doubts.get(name, 1.0) * (1.0 - marker.weight)
+            kinds[name] = max(kinds.get(name, (0.0, "")), (marker.weight, marker.memory_type))
+            best = max(best, (marker.weight, marker.language))
+        return Reading(
+            {name: 1.0 - doubt for name, doubt in doubts.items()},
+            {name: kind for name, (_weight, kind) in kinds.items()},
+            best[1],
+        )
+
+    def shown_by(self, text: str, heading: str, speaker: str) -> Iterator[str]:
+        """Yield the signals that the wording of a passage or of its heading shows."""
+        for signal, looks_at, pattern in self._patterns:
+            if speaker == "user":
+                if looks_at == "user" and pattern.search(text):
+                    yield signal
+            elif looks_at == "assistant":
+                if pattern.search(text):
+                    yield signal
+            elif (looks_at == "heading" and pattern.search(heading)) or (
+                looks_at == "both" and pattern.search(f"{heading}: {text}")
+            ):
+                yield signal
+
+    def narrates(self, text: str) -> bool:
+        """Return whether the assistant only says what it is about to do."""
+        return any(signal == "narrates" and pattern.search(text) for signal, _, pattern in self._patterns)
+
+
+def _marker(row: dict[str, object]) -> Marker:
+    return Marker(
+        str(row["language"]),
+        str(row["speaker"]),
+        str(row["event_type"]),
+        str(row["memory_type"]),
+        re.compile(str(row["pattern"]), re.IGNORECASE),
+        float(str(row["weight"])),
+    )
+
+
+Rows = tuple[tuple[tuple[str, object], ...], ...]
+
+
+@lru_cache(maxsize=4)
+def _lexicon(markers: Rows, patterns: Rows) -> Lexicon:
+    return Lexicon([dict(row) for row in markers], [dict(row) for row in patterns])

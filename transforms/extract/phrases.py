@@ -1,0 +1,81 @@
+"""Turns of phrase that are cut from prose or tell where it stands: filler, pasted lines, assent."""
+
+import re
+
+# "Let me look at the tests:" announces the next step, "Here is the breakdown:" the list that carries it,
+# "Now I need to update x" work in hand. None of them is a fact an hour later.
+ANNOUNCES = re.compile(
+    r"^(?:(?:ok(?:ay)?|good|great|perfect|excellent|now|so|hmm|wait|alright|first|next|then|and|but|also"
+    r"|actually)[,.!:—-]*\s+)*"
+    r"(?:let me|let's|let us|i'll|i will|i'm going to|i need to|here(?:'s| is| are)|checking|going to"
+    r"|running|writing|waiting for)\b"
+    r"|^now (?:the|i|we|let|add|update|fix|replace|run|create|check|implement|write|remove|verify|test"
+    r"|commit|for|that)\b[^.]{0,90}[.:]?$"
+    r"|^i (?:should|want to|have to|can)\b[^.]{0,60}\b(?:check|look|see|read|find|verify|run|understand)\b"
+    r"|^(?:sources?|references?):"
+    r"|^[^.]{0,60}:$",
+    re.IGNORECASE,
+)
+
+FILLER = re.compile(
+    r"^(?:(?:perfect|excellent|great|good|awesome|nice|wonderful|done|aha|ah|oh|interesting|hmm|ok(?:ay)?"
+    r"|right|exactly|absolutely|yes|got it|i see"
+    r"|(?:good|great|nice|fair) (?:point|catch|question|call|idea|instinct|news|progress|choice)"
+    r"|you'?re (?:absolutely )?right|i see (?:the|it)(?: \w+)?(?: now)?"
+    r"|now i (?:see|understand)(?: it| the \w+)?(?: now)?)\s*(?:[!.,:]|[-–—]+)\s*)+",
+    re.IGNORECASE,
+)
+LEAD = re.compile(r"^(?:now|so|actually|and|also|but|then)\s*,\s+", re.IGNORECASE)
+
+GENERIC_HEADING = re.compile(
+    r"^(?:summary|changes?(?: made)?|what (?:changed|was done|i did|i changed)|overview|details?|result"
+    r"|notes?|done|key (?:changes|points|aspects)|here(?:'s| is| are)\b.*|now i\b.*|the changes are"
+    r"|i(?:'ve| have)\b.*|let me\b.*|this (?:provides|includes|gives|means|will)|it has)$",
+    re.IGNORECASE,
+)
+
+# Prompts of a shell, stamped log lines, stack frames, markup and JSON: shown by the person, not said.
+PASTED_LINE = re.compile(
+    r"^\s*(?:[➜❯$%]\s|\w+@[\w.-]+[:~]|\[?\d{1,4}[-:/.]\d{2}[-:/.]\d{2}|at .+:\d+|File \"|Traceback|Loading "
+    r"|[{}\[\]<\"'(]\S*.*[,{}\[\]>)]$|[\w.]+(?:Error|Exception): |\d+\s*[|│]|[│└├╭╰┌]|\S+\s{3,}\S+\s{3,}"
+    r"|\[[\w:-]+\] )"
+)
+
+COMPLAINT = re.compile(
+    r"^(?:oh )?no\b|\b(?:doesn'?t|didn'?t|not|isn'?t) (?:work|load|show|appear|right|correct|fix)"
+    r"|\bstill (?:doesn|not|fail|the|see|get|broken)"
+    r"|\b(?:we lost|is broken|broke\b|is wrong|wrong\b|gone\b|disappeared|are you sure"
+    r"|same (?:error|issue|problem)|fails?\b|failed\b|error:|blocked because)|안 ?돼|안 ?되|오류|에러",
+    re.IGNORECASE,
+)
+ACCEPTANCE = re.compile(
+    r"^(?:yes|yep|yeah|ok(?:ay)?|sure|sounds good|go ahead|do (?:it|that)|agreed|perfect|great|please do"
+    r"|let'?s|good|네|응|좋)\b",
+    re.IGNORECASE,
+)
+
+# Commands that check or build a project: how they are called here is worth knowing.
+CHECKS = re.compile(
+    r"\b(?:pytest|vitest|jest|tox|nox|ruff|mypy|pyright|eslint|tsc|golangci-lint|rspec|phpunit|ctest|act|vite"
+    r"|playwright|go (?:test|build|vet|run)|cargo (?:test|build|clippy|check)"
+    r"|(?:npm|pnpm|yarn|bun|mise|just|make|task|rake|gradle|mvn|dotnet|uv|poetry)(?: run)?"
+    r" (?:test|lint|build|check|dev|typecheck|format|fmt|ci|install)[\w:-]*)\b"
+)
+
+REASON = re.compile(
+    r"\b(?:because|since|so that|due to|in order to|to avoid)\s+(.{8,200}?)(?:[.;]|$)", re.IGNORECASE
+)
+REJECTED = re.compile(
+    r"\b(?:instead of|rather than|as opposed to)\s+(.{3,120}?)(?:[.,;:)]|\s(?:as|which|that|to|and|so)\s|$)",
+    re.IGNORECASE,
+)
+RENAMED = re.compile(r"\brenam\w*\b[^.]{0,60}?\bfrom [`\"']?([\w./:@-]+)[`\"']? to ", re.IGNORECASE)
+TO_NAME = re.compile(r"\brenam\w*\b[^.]{0,40}?\bto [`\"']?([\w.@-]+\w)", re.IGNORECASE)
+FILE = re.compile(
+    r"(?<![\w/])[\w./@~+-]*[\w-]\.(?:py|tsx?|jsx?|go|rs|json|ya?ml|toml|md|sh|html|css|rb|sql|java|kt|swift"
+    r"|cfg|ini|lock)\b"
+)
+GLOBAL_WISH = re.compile(
+    r"\b(?:always|never|i (?:really )?prefer|from now on|in general|i (?:hate|dislike|don't like))\b",
+    re.IGNORECASE,
+)
