@@ -11,11 +11,16 @@ from cortex import __version__
 from cortex.errors import CortexError
 
 ENGINE = click.option(
-    "--engine", type=click.Choice(["prefect", "plain"]), default="prefect", show_default=True,
+    "--engine",
+    type=click.Choice(["prefect", "plain"]),
+    default="prefect",
+    show_default=True,
     help="Run the stages under Prefect, or one after another without it.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-PROJECT = click.option("--project", metavar="NAME", help="A project's name, id or path; default: this folder's.")
+PROJECT = click.option(
+    "--project", metavar="NAME", help="A project's name, id or path; default: this folder's."
+)
 
 
 class _Group(click.Group):
@@ -92,7 +97,9 @@ def nightly(engine: str, as_json: bool) -> None:
 @click.option("--all-projects", is_flag=True, help="Search every project.")
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Results at most.")
 @JSON
-def recall(question: tuple[str, ...], project: str | None, all_projects: bool, limit: int, as_json: bool) -> None:
+def recall(
+    question: tuple[str, ...], project: str | None, all_projects: bool, limit: int, as_json: bool
+) -> None:
     """Search memories and what was said; each answer with its source, age and confidence."""
     from cortex.commands import memories
 
@@ -104,7 +111,9 @@ def recall(question: tuple[str, ...], project: str | None, all_projects: bool, l
 @main.command()
 @click.argument("text", nargs=-1, required=True)
 @click.option("--type", "memory_type", default="context", show_default=True, help="Memory type.")
-@click.option("--priority", type=click.IntRange(1, 10), default=5, show_default=True, help="Weight in ranking.")
+@click.option(
+    "--priority", type=click.IntRange(1, 10), default=5, show_default=True, help="Weight in ranking."
+)
 @click.option("--global", "is_global", is_flag=True, help="Holds for every project.")
 @click.option("--pin", is_flag=True, help="Never fade, never merge.")
 @PROJECT
@@ -138,7 +147,7 @@ def remember(
 @click.option("--yes", is_flag=True, help="Forget the best match of a question without asking.")
 @JSON
 def forget(target: tuple[str, ...], project: str | None, yes: bool, as_json: bool) -> None:
-    """Forget a memory by its id (or its first 6 characters at least), or the one that best answers a question."""
+    """Forget a memory by its id (6 characters of it do), or the one that best answers a question."""
     from cortex.commands import memories
 
     memories.forget(" ".join(target), project=project, yes=yes, as_json=as_json)

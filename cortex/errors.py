@@ -1,16 +1,16 @@
 """The error family: each with a code, an exit code, whether retrying helps, and a next step.
 
-    CortexError                      1
-    ├── UsageError                   2   the command's words are off
-    ├── UnknownProject               3
-    ├── UnknownValue                 4   not one of a closed set of names
-    ├── NotFound                     5   no such memory, file or store
-    ├── SchemaMismatch              10
-    ├── StoreNotWritable            11   read-only home, disk full
-    ├── AuditFailed                 12
-    ├── NothingUsable               13   none of the inputs could be read
-    ├── ModelUnavailable            14
-    └── StoreBusy                   75   another run holds the lease
+CortexError                      1
+├── UsageError                   2   the command's words are off
+├── UnknownProject               3
+├── UnknownValue                 4   not one of a closed set of names
+├── NotFound                     5   no such memory, file or store
+├── SchemaMismatch              10
+├── StoreNotWritable            11   read-only home, disk full
+├── AuditFailed                 12
+├── NothingUsable               13   none of the inputs could be read
+├── ModelUnavailable            14
+└── StoreBusy                   75   another run holds the lease
 """
 
 from collections.abc import Iterable

@@ -55,7 +55,8 @@ def load_settings(home: Path | None = None) -> Settings:
         )
     if not isinstance(tokens, int) or not 1 <= tokens <= MAXIMUM_BRIEF_TOKENS:
         raise UsageError(
-            f"config.toml: brief.tokens is {tokens!r}.", f"Give a whole number from 1 to {MAXIMUM_BRIEF_TOKENS}."
+            f"config.toml: brief.tokens is {tokens!r}.",
+            f"Give a whole number from 1 to {MAXIMUM_BRIEF_TOKENS}.",
         )
     key = os.environ.get("VOYAGE_API_KEY") or embed.get("voyage_api_key")
     return Settings(

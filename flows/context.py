@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cortex.flows.report import RunReport
 from cortex.providers import Embedder
@@ -61,7 +62,7 @@ class Run:
         partition = None if scope == GLOBAL_SCOPE else scope
         rows = self.store.lake.read(EVENTS, partition)
         category = "global" if scope == GLOBAL_SCOPE else "project"
-        return rows.filter(pa.compute.equal(rows["category"], category))
+        return rows.filter(pc.equal(rows["category"], pa.scalar(category)))
 
     def memories(self, scope: str) -> pa.Table:
         """Return the undecayed MEMORIES of a scope, folded once per state of its inputs."""

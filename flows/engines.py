@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from cortex.errors import CortexError
 from cortex.flows.context import Run
@@ -35,14 +36,12 @@ def run_with_prefect(stages: Sequence[Stage], run: Run) -> None:
 
     tasks = [
         task(
-            stage,
             name=stage.__name__,
             retries=STAGE_RETRIES,
             retry_delay_seconds=RETRY_DELAY_SECONDS,
             retry_condition_fn=_is_passing,
             cache_policy=NO_CACHE,
-            persist_result=False,
-        )
+        )(stage)
         for stage in stages
     ]
 
@@ -67,9 +66,9 @@ def configure_prefect(home: Path) -> None:
         os.environ.setdefault(name, value)
 
 
-def _is_passing(task: object, task_run: object, state: object) -> bool:
+def _is_passing(task: Any, task_run: Any, state: Any) -> bool:
     """Return whether a failed stage is worth repeating: our own errors say so, a bug is not."""
-    result = state.result(raise_on_failure=False)  # type: ignore[attr-defined]
+    result = state.result(raise_on_failure=False)
     if isinstance(result, CortexError):
         return result.retryable
     return isinstance(result, OSError)

@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cortex.flows.context import Run
 from cortex.flows.reading import HEAD_BYTES, head_of, pieces, start_from, working_directory
@@ -16,7 +17,7 @@ from cortex.storage.staging import Claim
 from cortex.transforms.extract import extract_events
 from cortex.transforms.extract.rows import EXTRACTOR_VERSION
 from cortex.transforms.identity import content_id
-from cortex.transforms.schemas import EVENTS, TURNS
+from cortex.transforms.schemas import EVENTS, TURNS, values
 from cortex.transforms.transcript import Source, read_transcript
 
 # Transcript bytes taken up before a commit: some 40 sessions of median size. Rows of one batch and the
@@ -130,7 +131,7 @@ def _read_pieces(claim: Claim, path: Path, start: int, first_line: int, project_
         read.set_aside += [SetAsideLine(name, a.line, a.reason) for a in reading.set_aside]
         if reading.consumed_bytes < len(piece.data):
             half = piece.first_line + reading.consumed_lines
-            read.set_aside.append(SetAsideLine(name, half, "last line is not finished: read again once it is"))
+            read.set_aside.append(SetAsideLine(name, half, "last line is not finished yet"))
         read.is_transcript |= reading.turns.num_rows > 0 or len(reading.set_aside) < reading.consumed_lines
         read.turns.append(reading.turns)
         read.read_to = piece.start + reading.consumed_bytes
@@ -145,8 +146,8 @@ def _commit(run: Run, batch: _Batch, row: StageReport) -> None:
     turns = each_key_once(TURNS, pa.concat_tables([TURNS.empty(), *batch.turns]))
     row.rows_in += turns.num_rows
     with run.store.lake.change() as change:
-        for project_id in sorted(set(turns["project_id"].to_pylist())):
-            mine = turns.filter(pa.compute.equal(turns["project_id"], project_id))
+        for project_id in sorted(set(values(turns, "project_id"))):
+            mine = turns.filter(pc.equal(turns["project_id"], project_id))
             row.rows_out += _add_project(run, change, project_id, mine)
             change.made(f"extract:{project_id}", _extractor(run))
         for name, cursor in batch.cursors.items():
@@ -161,7 +162,7 @@ def _add_project(run: Run, change: Change, project_id: str, turns: pa.Table) -> 
     if not fresh.num_rows:
         return 0
     change.append(TURNS, project_id, fresh)
-    sessions = set(fresh["session_id"].to_pylist())
+    sessions = set(values(fresh, "session_id"))
     earlier = lake.read(TURNS, project_id, sessions=sessions)
     whole = each_key_once(TURNS, pa.concat_tables([earlier, fresh]))
     events = extract_events(whole, run.policy)
@@ -196,7 +197,7 @@ def _renew(run: Run, project_id: str, row: StageReport) -> None:
         return
     turns = each_key_once(TURNS, run.store.lake.read(TURNS, project_id))
     events = extract_events(turns, run.policy)
-    sessions = tuple(sorted(set(turns["session_id"].to_pylist())))
+    sessions = tuple(sorted(set(values(turns, "session_id"))))
     with run.store.lake.change() as change:
         change.replace(EVENTS, project_id, events, sessions)
         change.made(f"extract:{project_id}", _extractor(run))

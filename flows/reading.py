@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from cortex.storage.manifest import Cursor
 
@@ -44,13 +45,13 @@ def pieces(path: Path, start: int, first_line: int, piece_bytes: int = PIECE_BYT
             file.seek(start)
 
 
-def _skip_line(file: object) -> int:
+def _skip_line(file: BinaryIO) -> int:
     """Move behind the next newline without keeping what lies before it; return the bytes passed."""
     passed = 0
-    while block := file.read(1024 * 1024):  # type: ignore[attr-defined]
+    while block := file.read(1024 * 1024):
         found = block.find(b"\n")
         if found >= 0:
-            file.seek(found + 1 - len(block), 1)  # type: ignore[attr-defined]
+            file.seek(found + 1 - len(block), 1)
             return passed + found + 1
         passed += len(block)
     return passed

@@ -1,9 +1,8 @@
 """The flows by name: ingest, nightly and backfill; each is a list of stages run under the lease."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -80,7 +79,7 @@ def embedder_of(settings: Settings) -> Embedder | None:
 
 @dataclass(frozen=True)
 class Backfill:
-    """What a backfill found: transcripts to read, how many bytes of them are new, how many were read before."""
+    """What a backfill found: transcripts to read, their new bytes, how many were read before."""
 
     transcripts: tuple[Path, ...]
     waiting_bytes: int

@@ -135,7 +135,9 @@ def brief_of(run: Run, project_id: str) -> str:
 
 def _all(run: Run, name: str) -> pa.Table:
     empty = (MEMORIES if name == "memories" else EDGES).empty()
-    return pa.concat_tables([empty, *(run.store.tables.open(s, name).read().cast(empty.schema) for s in run.scopes())])
+    return pa.concat_tables(
+        [empty, *(run.store.tables.open(s, name).read().cast(empty.schema) for s in run.scopes())]
+    )
 
 
 def _passages(run: Run, scope: str) -> pa.Table:
@@ -170,7 +172,9 @@ def _embed_missing(run: Run, texts: dict[str, str], row: StageReport) -> None:
     for start in range(0, len(missing), EMBEDDED_AT_ONCE):
         names = missing[start : start + EMBEDDED_AT_ONCE]
         vectors = run.embedder.embed([texts[name] for name in names])
-        rows = [{"model": run.model, "content_hash": n, "vector": v} for n, v in zip(names, vectors, strict=True)]
+        rows = [
+            {"model": run.model, "content_hash": n, "vector": v} for n, v in zip(names, vectors, strict=True)
+        ]
         with run.store.lake.change() as change:
             change.append(VECTORS, run.model, VECTORS.of(rows))
         run.progress("embed", start + len(names), len(missing))
@@ -190,7 +194,9 @@ def _searchable(rows: pa.Table, vectors: pa.Table) -> pa.Table:
 
 
 def _extractions_since(run: Run, scope: str) -> int:
-    return _sessions(run, scope) - int(run.store.lake.manifest.stages.get(f"consolidated_sessions:{scope}", "0"))
+    return _sessions(run, scope) - int(
+        run.store.lake.manifest.stages.get(f"consolidated_sessions:{scope}", "0")
+    )
 
 
 def _note_consolidated(run: Run, scope: str) -> None:

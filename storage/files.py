@@ -11,7 +11,15 @@ from cortex.errors import StoreNotWritable
 # Ends the name of every file that is being written; a run removes what a killed run left.
 PART_SUFFIX = ".part"
 
-_NOT_WRITABLE = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.EEXIST}
+_NOT_WRITABLE = {
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.ENOTDIR,
+    errno.EEXIST,
+}
 
 
 @contextlib.contextmanager

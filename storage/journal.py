@@ -5,37 +5,13 @@ from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cortex.storage.files import write_atomically, writing_to
 from cortex.storage.lake import Lake, each_key_once
-from cortex.transforms.identity import content_id
-from cortex.transforms.schemas import JOURNAL, JOURNAL_KINDS, checked
+from cortex.transforms.schemas import JOURNAL, values
 
 GLOBAL_SCOPE = "global"
-
-
-def entry(
-    kind: str,
-    project_id: str,
-    payload: dict[str, object],
-    *,
-    recorded_at: datetime,
-    memory_id: str | None = None,
-    actor: str = "user",
-) -> dict[str, object]:
-    """Return one JOURNAL row; its id is made from all the rest. Raises UnknownValue on another kind."""
-    checked("journal kind", kind, JOURNAL_KINDS)
-    told = json.dumps(payload, ensure_ascii=False, sort_keys=True)
-    identity = (recorded_at.isoformat(), kind, project_id, memory_id or "", actor, told)
-    return {
-        "entry_id": content_id(*identity),
-        "recorded_at": recorded_at,
-        "kind": kind,
-        "project_id": project_id,
-        "memory_id": memory_id,
-        "actor": actor,
-        "payload": told,
-    }
 
 
 class Journal:
@@ -74,11 +50,11 @@ class Journal:
         return each_key_once(JOURNAL, rows).sort_by([("recorded_at", "ascending"), ("entry_id", "ascending")])
 
     def take_in(self) -> int:
-        """Commit the waiting entries to the lake, then remove their files; return how many. Under the lease."""
+        """Commit the waiting entries to the lake and remove their files; return how many. Under the lease."""
         waiting = self.waiting()
         if not waiting:
             return 0
-        known = set(self._lake.read(JOURNAL, columns=["entry_id"])["entry_id"].to_pylist())
+        known = set(values(self._lake.read(JOURNAL, columns=["entry_id"]), "entry_id"))
         fresh = [row for row in waiting if row["entry_id"] not in known]
         if fresh:
             self.commit(JOURNAL.of(fresh))
@@ -89,8 +65,8 @@ class Journal:
     def commit(self, rows: pa.Table) -> None:
         """Append entries that a stage made, scope by scope, in one commit."""
         with self._lake.change() as change:
-            for scope in sorted(set(rows["project_id"].to_pylist())):
-                mine = rows.filter(pa.compute.equal(rows["project_id"], scope))
+            for scope in sorted(set(values(rows, "project_id"))):
+                mine = rows.filter(pc.equal(rows["project_id"], scope))
                 change.append(JOURNAL, scope, mine.cast(JOURNAL.arrow))
 
     def scopes(self) -> list[str]:
@@ -110,4 +86,4 @@ class Journal:
 
 
 def _pairs(rows: pa.Table, first: str, second: str) -> list[tuple[str, str]]:
-    return list(zip(rows[first].to_pylist(), rows[second].to_pylist(), strict=True))
+    return list(zip(values(rows, first), values(rows, second), strict=True))

@@ -161,10 +161,13 @@ class Lake:
         elif without and "session_id" in table.arrow.names:
             condition = ~pa.compute.field("session_id").isin(sorted(without))
         try:
-            found = pq.read_table(self.root / file.path, columns=columns, filters=condition, partitioning=None)
+            found = pq.read_table(
+                self.root / file.path, columns=columns, filters=condition, partitioning=None
+            )
         except FileNotFoundError as error:
             raise SchemaMismatch(
-                f"the lake file {file.path} is missing.", "Restore it from a backup, or backfill the transcripts again."
+                f"the lake file {file.path} is missing.",
+                "Restore it from a backup, or backfill the transcripts again.",
             ) from error
         schema = table.arrow if columns is None else pa.schema([table.arrow.field(name) for name in columns])
         if found.schema.names != schema.names:
@@ -225,5 +228,3 @@ def _mismatch(table: Table, schema: pa.Schema) -> SchemaMismatch:
         f"table '{table.name}' has another layout: missing {missing}, unexpected {unexpected}.",
         "Install the version of Cortex that wrote it, or run `cortex rebuild` when the lake is intact.",
     )
-
-

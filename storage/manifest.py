@@ -65,7 +65,8 @@ def read_manifest(path: Path) -> Manifest:
         return Manifest()
     except ValueError as error:
         raise SchemaMismatch(
-            f"{path} is not readable as JSON.", "Restore it from a backup of the store; it is written atomically."
+            f"{path} is not readable as JSON.",
+            "Restore it from a backup of the store; it is written atomically.",
         ) from error
     if raw.get("version") != MANIFEST_VERSION:
         raise SchemaMismatch(
@@ -74,7 +75,10 @@ def read_manifest(path: Path) -> Manifest:
         )
     return Manifest(
         generation=raw["generation"],
-        files={path: LakeFile(path=path, **_with_tuple(entry)) for path, entry in raw["files"].items()},
+        files={
+            path: LakeFile(path, **{**entry, "sessions": tuple(entry["sessions"])})
+            for path, entry in raw["files"].items()
+        },
         cursors={file: Cursor(**entry) for file, entry in raw["cursors"].items()},
         stages=raw["stages"],
     )
@@ -99,9 +103,3 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
         "stages": dict(sorted(manifest.stages.items())),
     }
     write_atomically(path, json.dumps(raw, ensure_ascii=False, indent=1).encode())
-
-
-def _with_tuple(entry: dict[str, object]) -> dict[str, object]:
-    sessions = entry["sessions"]
-    assert isinstance(sessions, list)
-    return {**entry, "sessions": tuple(sessions)}

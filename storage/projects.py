@@ -9,8 +9,10 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from cortex.errors import UnknownProject, UsageError
-from cortex.storage.journal import Journal, entry
+from cortex.storage.journal import Journal
 from cortex.transforms.identity import content_id
+from cortex.transforms.journal import entry
+from cortex.transforms.schemas import values
 
 # A hung network file system must not hold a run: git answers these questions in milliseconds.
 GIT_TIMEOUT_SECONDS = 5
@@ -34,7 +36,7 @@ class ProjectBook:
         self._by_path: dict[str, tuple[str, str, str]] = {}
         rows = journal.read()
         for kind, project_id, payload in zip(
-            rows["kind"].to_pylist(), rows["project_id"].to_pylist(), rows["payload"].to_pylist(), strict=True
+            values(rows, "kind"), values(rows, "project_id"), values(rows, "payload"), strict=True
         ):
             if kind == "project":
                 told = json.loads(payload)
@@ -68,7 +70,10 @@ class ProjectBook:
         grouped: dict[str, tuple[str, str, list[str]]] = {}
         for path, (project_id, name, identity) in self._by_path.items():
             grouped.setdefault(project_id, (name, identity, []))[2].append(path)
-        projects = [Project(key, name, identity, tuple(sorted(paths))) for key, (name, identity, paths) in grouped.items()]
+        projects = [
+            Project(key, name, identity, tuple(sorted(paths)))
+            for key, (name, identity, paths) in grouped.items()
+        ]
         return sorted(projects, key=lambda p: (p.name, p.project_id))
 
     def paths(self) -> dict[str, str]:
@@ -81,7 +86,7 @@ class ProjectBook:
 
     def named(self, name: str) -> list[str]:
         """
-        Return the ids of the projects that `name` means: an id, a name, a path, or a transcript folder's name.
+        Return the ids of the projects that `name` means: an id, a name, a path, a transcript folder's name.
 
         Several projects may share a name (clones of different origin); all of them are meant.
         Raises UnknownProject with the known names.

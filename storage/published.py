@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -83,10 +84,14 @@ class Published:
         import duckdb
 
         with duckdb.connect(":memory:") as database:
-            database.execute(f"attach {_quoted(str(path))} as made (storage_version {_quoted(DUCKDB_STORAGE_VERSION)})")
+            database.execute(
+                f"attach {_quoted(str(path))} as made (storage_version {_quoted(DUCKDB_STORAGE_VERSION)})"
+            )
             database.execute("use made")
             for name in ("memories", "edges"):
-                database.execute(f"create view {name} as from read_parquet({_quoted(str(self.root / f'{name}.parquet'))})")
+                database.execute(
+                    f"create view {name} as from read_parquet({_quoted(str(self.root / f'{name}.parquet'))})"
+                )
             for table in (TURNS, EVENTS, JOURNAL):
                 database.execute(f"create view {table.name} as {_view_of(table, lake)}")
             database.execute("use memory")
@@ -94,8 +99,6 @@ class Published:
 
     def _brief_path(self, project_id: str) -> Path:
         return self.root / project_id / "brief.md"
-
-
 
 
 def _view_of(table: Table, lake: Lake) -> str:
@@ -119,7 +122,7 @@ def _rows_of(file: LakeFile, files: list[LakeFile], lake: Lake) -> str:
     return f"select * {source} where session_id not in ({', '.join(map(_quoted, hidden))})"
 
 
-def _sql_type(field: pa.Field) -> str:
+def _sql_type(field: "pa.Field[Any]") -> str:
     kinds = {"string": "varchar", "double": "double", "int32": "integer", "int16": "smallint"}
     if pa.types.is_timestamp(field.type):
         return "timestamptz"
@@ -130,5 +133,3 @@ def _sql_type(field: pa.Field) -> str:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-

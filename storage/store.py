@@ -45,9 +45,11 @@ class Store:
         with writing_to(self.home):
             removed = self.lake.sweep() if self.lake.root.is_dir() else 0
             removed += self.staging.sweep_temp()
-            return removed + sum(remove_parts(folder) for folder in (self.runs, self.published.root) if folder.is_dir())
+            return removed + sum(
+                remove_parts(folder) for folder in (self.runs, self.published.root) if folder.is_dir()
+            )
 
 
 def start_of_day(now: datetime) -> datetime:
-    """Return midnight of `now`'s UTC day: ageing by whole days, so that a second run today changes nothing."""
+    """Return midnight of `now`'s UTC day: ageing by whole days, a second run today changes nothing."""
     return now.replace(hour=0, minute=0, second=0, microsecond=0)

@@ -38,7 +38,7 @@ class Dataset:
         return int(self._handle.count_rows()) if self._handle is not None else 0
 
     def read(self, columns: list[str] | None = None, where: str | None = None) -> pa.Table:
-        """Return rows (those matching the SQL condition `where`), ordered by key; default: the schema's columns."""
+        """Return rows (those that meet the SQL condition `where`), by key; default: the schema's columns."""
         wanted = list(columns or self._table.arrow.names)
         if self._handle is None:
             return self._table.empty().select([name for name in wanted if name in self._table.arrow.names])
@@ -46,23 +46,22 @@ class Dataset:
         scan = self._handle.search().select(list(dict.fromkeys([*key, *wanted])))
         if where:
             scan = scan.where(where)
-        found = scan.limit(max(self.count(), 1)).to_arrow()
+        found: pa.Table = scan.limit(max(self.count(), 1)).to_arrow()
         return found.sort_by([(name, "ascending") for name in key]).select(wanted)
 
     def search_words(self, query: str, limit: int) -> pa.Table:
         """Return the `limit` best rows by BM25 with their `score`, best first; none for an empty query."""
         if self._handle is None or not query.strip():
             return self._empty_with("score")
-        from lancedb.query import MatchQuery
-
-        found = self._handle.search(MatchQuery(query, INDEX_TEXT), query_type="fts").limit(limit).to_arrow()
+        search = self._handle.search(query, query_type="fts", fts_columns=INDEX_TEXT)
+        found: pa.Table = search.limit(limit).to_arrow()
         return found.rename_columns(["score" if name == "_score" else name for name in found.schema.names])
 
     def search_vector(self, vector: Any, limit: int) -> pa.Table:
         """Return the `limit` nearest rows with their cosine `similarity`, nearest first."""
         if self._handle is None or VECTOR not in self._handle.schema.names:
             return self._empty_with("similarity")
-        nearest = (
+        nearest: pa.Table = (
             self._handle.search(vector, vector_column_name=VECTOR)
             .distance_type("cosine")
             .where(f"{VECTOR} is not null", prefilter=True)
@@ -85,7 +84,9 @@ class Tables:
 
     def scopes(self) -> list[str]:
         """Return the scopes that have tables, sorted."""
-        return sorted(path.name for path in self.root.iterdir() if path.is_dir()) if self.root.is_dir() else []
+        return (
+            sorted(path.name for path in self.root.iterdir() if path.is_dir()) if self.root.is_dir() else []
+        )
 
     def open(self, scope: str, name: str) -> Dataset:
         """Return a dataset for reading."""
@@ -152,12 +153,12 @@ def _with_row_hash(rows: pa.Table, table: Table) -> pa.Table:
     return rows.append_column(pa.field(ROW_HASH, pa.uint64()), _row_hashes(hashed))
 
 
-def _row_hashes(rows: pa.Table) -> pa.ChunkedArray:
+def _row_hashes(rows: pa.Table) -> "pa.ChunkedArray[Any]":
     import duckdb
 
     with duckdb.connect(":memory:", config={"threads": 1}) as database:
         database.register("given", rows)
-        found = database.sql("select hash(given) as row_hash from given").to_arrow_table()
+        found: pa.Table = database.sql("select hash(given) as row_hash from given").to_arrow_table()
     return found["row_hash"]
 
 
@@ -166,7 +167,7 @@ def _write_difference(handle: Any, table: Table, rows: pa.Table) -> int:
     stored = handle.search().select([key, ROW_HASH]).limit(max(handle.count_rows(), 1)).to_arrow()
     before = dict(zip(stored[key].to_pylist(), stored[ROW_HASH].to_pylist(), strict=True))
     names, hashes = rows[key].to_pylist(), rows[ROW_HASH].to_pylist()
-    changed = [before.get(name) != value for name, value in zip(names, hashes, strict=True)]
+    changed: list[bool] = [before.get(name) != value for name, value in zip(names, hashes, strict=True)]
     gone = sorted(set(before) - set(names))
     if any(changed):
         merge = handle.merge_insert(key).when_matched_update_all().when_not_matched_insert_all()
@@ -174,18 +175,15 @@ def _write_difference(handle: Any, table: Table, rows: pa.Table) -> int:
     for start in range(0, len(gone), 1_000):  # a longer list makes one filter expression too deep
         listed = ", ".join(f"'{name}'" for name in gone[start : start + 1_000])
         handle.delete(f"{key} in ({listed})")
-    return sum(changed) + len(gone)
+    return changed.count(True) + len(gone)
 
 
 def _index_words(handle: Any) -> None:
-    handle.create_fts_index(
-        INDEX_TEXT,
-        replace=True,
-        with_position=False,
-        stem=True,
-        remove_stop_words=False,  # question words are dropped from the query instead, which measures better
-        ascii_folding=True,
-    )
+    from lancedb.index import FTS
+
+    # Question words are dropped from the query instead of here, which measures better.
+    words = FTS(with_position=False, stem=True, remove_stop_words=False, ascii_folding=True)
+    handle.create_index(INDEX_TEXT, config=words, replace=True)
 
 
 def _tidy(handle: Any) -> None:

@@ -25,5 +25,7 @@ def home(tmp_path: Path) -> Path:
 def real_data() -> Path:
     """Return the folder of real transcripts; skip, saying so, where there is none."""
     if not (REAL_DATA / "transcripts").is_dir():
-        pytest.skip(f"the real transcripts are not here ({REAL_DATA.name}/transcripts is missing beside the project)")
+        pytest.skip(
+            f"the real transcripts are not here ({REAL_DATA.name}/transcripts is missing beside the project)"
+        )
     return REAL_DATA

@@ -1,6 +1,5 @@
 """Which memories say the same, and the one text that keeps what each of them says (spec 9, no model)."""
 
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.transforms.identity import content_id
+from cortex.transforms.journal import entry
 from cortex.transforms.likeness import Fact, Vocabulary, has_swapped_word, likeness, nested, overlap
 from cortex.transforms.neighbours import Pairs, similar_pairs, with_vector
 from cortex.transforms.policy import Policy
@@ -201,14 +201,5 @@ def merged_text(longest: str, others: Iterable[str], vocabulary: Vocabulary) -> 
 def _entry(group: _Group, row: dict[str, str], now: datetime, actor: str) -> dict[str, object]:
     scope, memory_type = row["project_id"], row["memory_type"]
     payload = {"members": list(group.members), "text": group.text, "memory_type": memory_type}
-    told = json.dumps(payload, ensure_ascii=False, sort_keys=True)
     merged_id = content_id("memory", scope, memory_type, "merge", *group.members)
-    return {
-        "entry_id": content_id(now.isoformat(), "merge", scope, merged_id, actor, told),
-        "recorded_at": now,
-        "kind": "merge",
-        "project_id": scope,
-        "memory_id": merged_id,
-        "actor": actor,
-        "payload": told,
-    }
+    return entry("merge", scope, payload, recorded_at=now, memory_id=merged_id, actor=actor)

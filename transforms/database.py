@@ -21,33 +21,36 @@ SEALED: dict[str, str | bool | int | float | list[str]] = {
     "python_scan_all_frames": False,
 }
 
-_OF_THREAD = threading.local()
+# One connection for all threads, one query at a time: a connection kept for each thread would outlive its
+# thread under Prefect, and DuckDB then complains on stderr when the process ends.
+_LOCK = threading.Lock()
 
 
 def query(name: str, params: Mapping[str, object], **tables: pa.Table) -> pa.Table:
     """
     Return the result of `transforms/sql/<name>.sql` over `tables`, with `params` for its `$names`.
 
-    A call sees nothing but these tables and leaves nothing for the next; the connection itself is kept for
-    the thread, since opening one takes 10 ms. Only parameters that the query names may be given. Instants
+    A call sees nothing but these tables and leaves nothing for the next; the connection itself is kept,
+    since opening one takes 10 ms. Only parameters that the query names may be given. Instants
     must be timezone-aware.
 
     Raises CortexError, naming the file, if the query fails.
     """
-    connection = _connection()
-    try:
-        for table_name, table in tables.items():
-            connection.register(table_name, table)
-        result: pa.Table = connection.sql(sql_text(name), params=dict(params)).to_arrow_table()
-        return result
-    except duckdb.Error as error:
-        raise CortexError(
-            f"transforms/sql/{name}.sql failed: {error}.",
-            "Run `cortex doctor`, then report it with this message.",
-        ) from error
-    finally:
-        for table_name in tables:
-            connection.unregister(table_name)
+    with _LOCK:
+        connection = _sealed_connection()
+        try:
+            for table_name, table in tables.items():
+                connection.register(table_name, table)
+            result: pa.Table = connection.sql(sql_text(name), params=dict(params)).to_arrow_table()
+            return result
+        except duckdb.Error as error:
+            raise CortexError(
+                f"transforms/sql/{name}.sql failed: {error}.",
+                "Run `cortex doctor`, then report it with this message.",
+            ) from error
+        finally:
+            for table_name in tables:
+                connection.unregister(table_name)
 
 
 @cache
@@ -56,13 +59,7 @@ def sql_text(name: str) -> str:
     return resources.files("cortex.transforms.sql").joinpath(f"{name}.sql").read_text(encoding="utf-8")
 
 
-def _connection() -> duckdb.DuckDBPyConnection:
-    if not hasattr(_OF_THREAD, "connection"):
-        _OF_THREAD.connection = _sealed_connection()
-    connection: duckdb.DuckDBPyConnection = _OF_THREAD.connection
-    return connection
-
-
+@cache
 def _sealed_connection() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config=SEALED)
     # The machine's time zone would leak into every date otherwise.

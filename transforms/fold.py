@@ -13,8 +13,8 @@ import pyarrow as pa
 from cortex.transforms.identity import content_id
 from cortex.transforms.plans import plan_text
 from cortex.transforms.policy import Policy
-from cortex.transforms.search import embedded_text
 from cortex.transforms.schemas import MEMORIES, MEMORY_TYPES, TRUSTS, checked
+from cortex.transforms.search import embedded_text
 
 Row = dict[str, Any]
 
@@ -49,8 +49,8 @@ def fold(events: pa.Table, journal: pa.Table, policy: Policy) -> pa.Table:
     Return the MEMORIES of one scope that `events` and `journal` make, one row a fact, ordered by memory_id.
 
     Takes EVENTS and JOURNAL rows of one scope in any order. Events below the threshold
-    `shown_min_confidence` make no memory. Confidence here is the undecayed one; `cortex.transforms.lifecycle.age`
-    sets what depends on the clock (confidence, status by age, centrality, rank).
+    `shown_min_confidence` make no memory. Confidence here is the undecayed one: `lifecycle.age` sets what
+    depends on the clock (confidence, status by age, centrality, rank).
     """
     memories = dict(_from_events(events, policy))
     entries = sorted(journal.to_pylist(), key=lambda e: (e["recorded_at"], e["entry_id"]))
@@ -118,7 +118,12 @@ def _memory_of(identity: str, events: list[Row]) -> Row:
 
 
 def _recency(event: Row) -> tuple[datetime, str, int, str]:
-    return (event["said_at"] or EPOCH, event["file"], event["lines"][0] if event["lines"] else 0, event["event_id"])
+    return (
+        event["said_at"] or EPOCH,
+        event["file"],
+        event["lines"][0] if event["lines"] else 0,
+        event["event_id"],
+    )
 
 
 def _evidence_of(newest_first: list[Row]) -> list[Row]:
@@ -126,7 +131,10 @@ def _evidence_of(newest_first: list[Row]) -> list[Row]:
     for event in newest_first:
         seen.setdefault(
             event["turn_id"],
-            {name: event[name] for name in ("turn_id", "session_id", "file", "lines", "layer", "said_at", "git_branch")},
+            {
+                name: event[name]
+                for name in ("turn_id", "session_id", "file", "lines", "layer", "said_at", "git_branch")
+            },
         )
     return list(seen.values())
 

@@ -16,7 +16,8 @@ def plan_text(events: Iterable[dict[str, Any]]) -> str:
     A step's last word on its status counts; steps stand in the order in which they were first named. A
     plan without steps is its title alone; one with all steps done says so.
 
-    >>> plan_text([{"event_id": "1", "text": "Ship 1.0", "step_status": None, "said_at": None, "file": "f", "lines": [1]}])
+    >>> place = {"event_id": "1", "said_at": None, "file": "f", "lines": [1]}
+    >>> plan_text([{**place, "text": "Ship 1.0", "step_status": None}])
     'Plan: Ship 1.0.'
     """
     ordered = sorted(events, key=lambda e: (e["said_at"] or _NEVER, e["file"], e["lines"][:1], e["event_id"]))

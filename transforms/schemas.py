@@ -1,6 +1,7 @@
 """Every table of Cortex, declared once: columns with meaning and unit, key, closed enumerations."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -8,7 +9,16 @@ from cortex.errors import UnknownValue
 
 UTC_US = pa.timestamp("us", tz="UTC")
 
-MEMORY_TYPES = ("architecture", "decision", "pattern", "gotcha", "progress", "context", "code_description", "code")
+MEMORY_TYPES = (
+    "architecture",
+    "decision",
+    "pattern",
+    "gotcha",
+    "progress",
+    "context",
+    "code_description",
+    "code",
+)
 CATEGORIES = ("project", "global")
 STATUSES = ("active", "superseded", "archived", "pruned")
 SOURCE_TYPES = ("conversation", "explicit", "code_index", "import", "consolidation")
@@ -26,21 +36,29 @@ EVENT_TYPES = (
     "FILE_EXPLORED",
     "COMMAND_RUN",
 )
-EDGE_TYPES = ("relates_to", "derived_from", "contradicts", "exemplifies", "refines", "supersedes", "source_of")
+EDGE_TYPES = (
+    "relates_to",
+    "derived_from",
+    "contradicts",
+    "exemplifies",
+    "refines",
+    "supersedes",
+    "source_of",
+)
 TURN_KINDS = (
-    "prompt",       # words a person typed, queued prompts included
-    "command",      # arguments of a slash command, typed by a person
-    "shell",        # a command that a person ran with !
-    "text",         # what the assistant said
-    "thinking",     # what the assistant thought
-    "tool_call",    # a call that the assistant asked for
+    "prompt",  # words a person typed, queued prompts included
+    "command",  # arguments of a slash command, typed by a person
+    "shell",  # a command that a person ran with !
+    "text",  # what the assistant said
+    "thinking",  # what the assistant thought
+    "tool_call",  # a call that the assistant asked for
     "tool_result",  # what came back, or why the call never ran
-    "rejection",    # words a person gave when refusing a tool call
-    "choice",       # a person's answer to a question that the assistant asked
-    "plan",         # a plan that a person approved or handed over
-    "summary",      # the client's summary at a compaction
-    "recap",        # the client's recap while the person was away
-    "program",      # a prompt written by a program or by another agent, not by a person
+    "rejection",  # words a person gave when refusing a tool call
+    "choice",  # a person's answer to a question that the assistant asked
+    "plan",  # a plan that a person approved or handed over
+    "summary",  # the client's summary at a compaction
+    "recap",  # the client's recap while the person was away
+    "program",  # a prompt written by a program or by another agent, not by a person
 )
 TOOL_STATUSES = ("ok", "error", "rejected", "cancelled")
 JOURNAL_KINDS = (
@@ -96,10 +114,17 @@ class Table:
         return str(metadata.get(b"meaning", b"").decode())
 
 
-def column(name: str, kind: pa.DataType, meaning: str, *, unit: str = "", null: bool = False) -> pa.Field:
+def column(
+    name: str, kind: pa.DataType, meaning: str, *, unit: str = "", null: bool = False
+) -> "pa.Field[Any]":
     """Return an Arrow field that carries its meaning and unit; `null` says whether it may be empty."""
     told = f"{meaning} [{unit}]" if unit else meaning
     return pa.field(name, kind, nullable=null, metadata={"meaning": told})
+
+
+def values(rows: pa.Table, name: str) -> list[Any]:
+    """Return a column as Python values."""
+    return rows[name].to_pylist()
 
 
 LINES = pa.list_(pa.field("item", pa.int32(), nullable=False))
@@ -111,7 +136,9 @@ TURNS = Table(
     key=("turn_id",),
     arrow=pa.schema(
         [
-            column("turn_id", pa.string(), "sha256 of project, kind and the client's own identity of the block"),
+            column(
+                "turn_id", pa.string(), "sha256 of project, kind and the client's own identity of the block"
+            ),
             column("project_id", pa.string(), "project the session began in"),
             column("session_id", pa.string(), "session; a subagent's turns carry their parent's session"),
             column("agent_id", pa.string(), "subagent that spoke, if any", null=True),
@@ -122,10 +149,17 @@ TURNS = Table(
             column("said_at", UTC_US, "when it was said", null=True),
             column("text", pa.string(), "what was said, redacted; for a tool call its salient argument"),
             column("message_id", pa.string(), "the API's id of the answer this block belongs to", null=True),
-            column("parent_uuid", pa.string(), "record this one follows; prompts with one parent are a rewind", null=True),
+            column(
+                "parent_uuid",
+                pa.string(),
+                "record this one follows; prompts with one parent are a rewind",
+                null=True,
+            ),
             column("tool_name", pa.string(), "tool of a call or result", null=True),
             column("tool_use_id", pa.string(), "pairs a call with its result", null=True),
-            column("tool_input", pa.string(), "input of a call as JSON, redacted, long values cut", null=True),
+            column(
+                "tool_input", pa.string(), "input of a call as JSON, redacted, long values cut", null=True
+            ),
             column("tool_status", pa.string(), "one of TOOL_STATUSES; results only", null=True),
             column("trust", pa.string(), "one of TRUSTS: who said it"),
             column("cwd", pa.string(), "working directory", null=True),
@@ -153,12 +187,16 @@ EVENTS = Table(
             column("reason", pa.string(), "why, where the session says so", null=True),
             column("rejected", pa.string(), "the alternative that was turned down", null=True),
             column("subject", pa.string(), "groups events of one thing: a plan, an error, a file", null=True),
-            column("step_status", pa.string(), "pending, in_progress or completed; plan steps only", null=True),
+            column(
+                "step_status", pa.string(), "pending, in_progress or completed; plan steps only", null=True
+            ),
             column("files", STRINGS, "files named, as the session named them"),
             column("confidence", pa.float64(), "how sure the layer is", unit="fraction, 0 to 1"),
             column("salience", pa.float64(), "how much it matters when new", unit="fraction, 0 to 1"),
             column("trust", pa.string(), "one of TRUSTS: lowest of its sources"),
-            column("layer", pa.string(), "what saw it: layer1:Edit, layer2:en, layer3:tag, llm:<model>@<prompt>"),
+            column(
+                "layer", pa.string(), "what saw it: layer1:Edit, layer2:en, layer3:tag, llm:<model>@<prompt>"
+            ),
             column("turn_id", pa.string(), "turn it rests on"),
             column("file", pa.string(), "path of that turn's transcript as it was staged"),
             column("lines", LINES, "transcript lines it rests on, from 1, best first"),
@@ -232,7 +270,9 @@ MEMORIES = Table(
             column("trust", pa.string(), "one of TRUSTS: the best-trusted of its independent sources"),
             column("is_pinned", pa.bool_(), "kept from decay and merging by a person"),
             column("priority", pa.int16(), "weight in ranking", unit="1 to 10"),
-            column("initial_confidence", pa.float64(), "confidence when last reinforced", unit="fraction, 0 to 1"),
+            column(
+                "initial_confidence", pa.float64(), "confidence when last reinforced", unit="fraction, 0 to 1"
+            ),
             column("confidence", pa.float64(), "confidence now, after decay", unit="fraction, 0 to 1"),
             column("salience", pa.float64(), "highest salience of its events", unit="fraction, 0 to 1"),
             column("access_count", pa.int32(), "times recalled", unit="count"),
@@ -243,10 +283,19 @@ MEMORIES = Table(
             column("archived_at", UTC_US, "when it left the active ones", null=True),
             column("superseded_by", pa.string(), "memory that replaced it, said by a person", null=True),
             column("merged_into", pa.string(), "memory that took it up in a consolidation", null=True),
-            column("centrality", pa.float64(), "in-degree by the largest in-degree of the scope", unit="fraction, 0 to 1"),
+            column(
+                "centrality",
+                pa.float64(),
+                "in-degree by the largest in-degree of the scope",
+                unit="fraction, 0 to 1",
+            ),
             column("rank", pa.float64(), "weight for the brief, spec 10.1", unit="fraction, 0 to 1"),
             column("session_count", pa.int32(), "sessions that said it", unit="count"),
-            column("evidence", pa.list_(pa.field("item", EVIDENCE, nullable=False)), "where it was said, newest first"),
+            column(
+                "evidence",
+                pa.list_(pa.field("item", EVIDENCE, nullable=False)),
+                "where it was said, newest first",
+            ),
             column("content_hash", pa.string(), "hash of the embedded text; finds its vector"),
         ]
     ),

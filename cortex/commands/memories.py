@@ -10,10 +10,11 @@ from cortex.flows.stages import decay, embed, link, render
 from cortex.recall import Found
 from cortex.recall import recall as search
 from cortex.settings import load_settings
-from cortex.storage.journal import GLOBAL_SCOPE, entry
+from cortex.storage.journal import GLOBAL_SCOPE
 from cortex.storage.reference import read_policy
 from cortex.storage.store import Store
 from cortex.transforms.fold import memory_id
+from cortex.transforms.journal import entry
 from cortex.transforms.redact import redact
 from cortex.transforms.schemas import MEMORY_TYPES, checked
 
@@ -51,8 +52,12 @@ def recall(question: str, *, project: str | None, all_projects: bool, limit: int
     if as_json:
         return print_json({"results": [_as_dict(f, rank, names) for rank, f in enumerate(found, start=1)]})
     if not found:
-        where = "any project" if all_projects else f"project '{project}'" if project else "this folder's project"
-        hint(f"Nothing found in {where}." + ("" if all_projects else " Search everywhere with --all-projects."))
+        where = (
+            "any project" if all_projects else f"project '{project}'" if project else "this folder's project"
+        )
+        hint(
+            f"Nothing found in {where}." + ("" if all_projects else " Search everywhere with --all-projects.")
+        )
         return None
     for rank, one in enumerate(found, start=1):
         _print_found(rank, one, names)
@@ -60,7 +65,14 @@ def recall(question: str, *, project: str | None, all_projects: bool, limit: int
 
 
 def remember(
-    text: str, *, memory_type: str, priority: int, is_global: bool, pin: bool, project: str | None, as_json: bool
+    text: str,
+    *,
+    memory_type: str,
+    priority: int,
+    is_global: bool,
+    pin: bool,
+    project: str | None,
+    as_json: bool,
 ) -> None:
     """Journal a fact; it is searchable at once where no other run is writing, else after that run."""
     checked("memory type", memory_type, MEMORY_TYPES)
@@ -110,14 +122,22 @@ def _found(question: str, *, project: str | None, all_projects: bool, limit: int
     at = now()
     policy = read_policy(settings.home)
     found = search(
-        store.tables, question, scopes=scopes, policy=policy, embedder=embedder_of(settings), limit=limit, now=at
+        store.tables,
+        question,
+        scopes=scopes,
+        policy=policy,
+        embedder=embedder_of(settings),
+        limit=limit,
+        now=at,
     )
     recalled: dict[str, list[str]] = {}
     for one in found:
         if one.kind == "memory":
             recalled.setdefault(one.project_id, []).append(one.id)
     for scope, names in recalled.items():
-        store.journal.write(entry("recall", scope, {"memory_ids": sorted(names)}, recorded_at=at, actor="recall"))
+        store.journal.write(
+            entry("recall", scope, {"memory_ids": sorted(names)}, recorded_at=at, actor="recall")
+        )
     return found
 
 
@@ -164,7 +184,9 @@ def _own_scope(store: Store, project: str | None) -> str:
         return store.projects.project_of(str(Path.cwd()), now())
     scopes = store.projects.named(project)
     if len(scopes) > 1:
-        raise UsageError(f"{len(scopes)} projects are called '{project}'.", f"Name one by id: {', '.join(scopes)}.")
+        raise UsageError(
+            f"{len(scopes)} projects are called '{project}'.", f"Name one by id: {', '.join(scopes)}."
+        )
     return scopes[0]
 
 
@@ -206,7 +228,8 @@ def _print_found(rank: int, found: Found, names: dict[str, str]) -> None:
     sure = f", sure {found.confidence:.2f}" if found.confidence is not None else ""
     project = names.get(found.project_id, found.project_id)
     say(f"{rank:>2}. {_shortened(found.text, 400)}")
-    say(f"    {kind}, {project}, {age_of(found.created_at, now())} old{sure}, {found.trust}  [{found.id[:12]}]")
+    age = age_of(found.created_at, now())
+    say(f"    {kind}, {project}, {age} old{sure}, {found.trust}  [{found.id[:12]}]")
     if found.evidence:
         first = found.evidence[0]
         more = f" and {len(found.evidence) - 1} more" if len(found.evidence) > 1 else ""

@@ -13,7 +13,7 @@ from cortex.flows.report import RunReport
 from cortex.flows.runs import execute, look_for, stage_all
 from cortex.settings import Settings, load_settings
 
-# Seen on two cores: reading and extracting, then embedding what came of it. Only for the estimate of --dry-run.
+# Seen on two cores: reading, extracting and embedding. Only for the estimate of --dry-run.
 EXPECTED_BYTES_PER_SECOND = 500_000
 SET_ASIDE_SHOWN = 12
 
@@ -40,7 +40,8 @@ def backfill(paths: Sequence[Path], *, dry_run: bool, engine: str, as_json: bool
             return print_json({"would_read": plan})
         say(
             f"Would read {plan['transcripts']} transcripts, {size_of(found.waiting_bytes)}, in some "
-            f"{plan['expected_seconds']} s; {found.read_before} were read before. No model is asked: no tokens, no cost."
+            f"{plan['expected_seconds']} s; {found.read_before} were read before. "
+            "No language model is asked: no tokens, no cost."
         )
         return None
     with progress_bars() as progress:
@@ -59,7 +60,10 @@ def demo(engine: str) -> None:
     """Backfill the samples into a scratch store; print the report, the brief and a recall."""
     from cortex.commands import memories, views
 
-    with tempfile.TemporaryDirectory(prefix="cortex-demo-") as scratch, as_file(files("cortex.data") / "samples") as samples:
+    with (
+        tempfile.TemporaryDirectory(prefix="cortex-demo-") as scratch,
+        as_file(files("cortex.data") / "samples") as samples,
+    ):
         os.environ["CORTEX_HOME"] = scratch
         say("$ cortex backfill samples/\n")
         backfill([samples], dry_run=False, engine=engine, as_json=False)
@@ -97,7 +101,8 @@ def _print_set_aside(report: RunReport) -> None:
     table(f"Set aside: {len(report.set_aside)}", ["file", "line", "reason"], rows, numbers={"line"})
     if len(report.set_aside) > SET_ASIDE_SHOWN:
         counted = Counter(a.reason for a in report.set_aside)
-        say(f"… {len(report.set_aside) - SET_ASIDE_SHOWN} more. By reason: {dict(counted)}. All of them: --json")
+        more = len(report.set_aside) - SET_ASIDE_SHOWN
+        say(f"… {more} more. By reason: {dict(counted)}. All of them: --json")
 
 
 def _execute(flow: str, settings: Settings, engine: str) -> RunReport:

@@ -23,7 +23,9 @@ def brief(project: str | None, *, as_json: bool) -> None:
         return print_json({"briefs": [{"project_id": name, "text": text} for name, text in texts.items()]})
     if not any(texts.values()):
         known = ", ".join(p.name for p in store.projects.all()) or "none yet; run `cortex backfill`"
-        hint(f"No brief for {project or 'this folder'}: nothing was remembered there. Known projects: {known}.")
+        hint(
+            f"No brief for {project or 'this folder'}: nothing was remembered there. Known projects: {known}."
+        )
     for text in texts.values():
         sys.stdout.write(text)
     return None
@@ -36,17 +38,26 @@ def status(*, as_json: bool) -> None:
     waiting = store.staging.list_waiting()
     rows = []
     for project in store.projects.all():
-        counted = [store.tables.open(project.project_id, name).count() for name in ("memories", "edges", "passages")]
+        counted = [
+            store.tables.open(project.project_id, name).count() for name in ("memories", "edges", "passages")
+        ]
         rows.append([project.name, *counted, project.project_id])
     report = last_report(store.runs)
-    size = sum(path.stat().st_size for path in settings.home.rglob("*") if path.is_file()) if settings.home.is_dir() else 0
+    size = (
+        sum(path.stat().st_size for path in settings.home.rglob("*") if path.is_file())
+        if settings.home.is_dir()
+        else 0
+    )
     if as_json:
         return print_json(
             {
                 "home": str(settings.home),
                 "bytes": size,
                 "waiting": len(waiting),
-                "projects": [dict(zip(("name", "memories", "edges", "passages", "id"), row, strict=True)) for row in rows],
+                "projects": [
+                    dict(zip(("name", "memories", "edges", "passages", "id"), row, strict=True))
+                    for row in rows
+                ],
                 "last_run": report,
             }
         )
@@ -73,7 +84,9 @@ def sql(query: str, *, as_json: bool) -> None:
         try:
             answer = database.sql(query)
         except duckdb.Error as error:
-            raise UsageError(f"DuckDB says: {error}", "The tables: turns, events, memories, edges, journal.") from error
+            raise UsageError(
+                f"DuckDB says: {error}", "The tables: turns, events, memories, edges, journal."
+            ) from error
         if answer is None:
             return None
         columns, rows = list(answer.columns), answer.fetchall()
@@ -130,7 +143,8 @@ def _model() -> str:
 
 def _store() -> str:
     manifest = open_store().lake.manifest
-    return f"{manifest.generation} commits, {len(manifest.files)} lake files, {len(manifest.cursors)} transcripts read"
+    files, read = len(manifest.files), len(manifest.cursors)
+    return f"{manifest.generation} commits, {files} lake files, {read} transcripts read"
 
 
 def _git() -> str:

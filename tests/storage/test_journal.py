@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from cortex.errors import UnknownValue
-from cortex.storage.journal import Journal, entry
+from cortex.storage.journal import Journal
 from cortex.storage.lake import Lake
+from cortex.transforms.journal import entry
 from tests.rows import START
 
 

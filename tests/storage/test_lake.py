@@ -97,7 +97,7 @@ def test_a_cursor_is_committed_with_the_rows_it_speaks_of(home: Path):
 
 
 def test_rows_of_another_layout_are_refused_by_name(home: Path):
-    with pytest.raises(SchemaMismatch, match="missing.*'block'"), Lake(home).change() as change:
+    with pytest.raises(SchemaMismatch, match=r"missing.*'block'"), Lake(home).change() as change:
         change.append(TURNS, "reef-1", turns(turn(1)).drop_columns(["block"]))
 
 

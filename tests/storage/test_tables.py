@@ -31,7 +31,10 @@ def test_only_what_changed_is_written_and_what_is_missing_removed(home: Path):
     changed = tables.replace("reef-1", "memories", searchable(memory("m1"), memory("m2", confidence=0.1)))
     assert changed == 2
     read = tables.open("reef-1", "memories").read(["memory_id", "confidence"])
-    assert read.to_pylist() == [{"memory_id": "m1", "confidence": 0.9}, {"memory_id": "m2", "confidence": 0.1}]
+    assert read.to_pylist() == [
+        {"memory_id": "m1", "confidence": 0.9},
+        {"memory_id": "m2", "confidence": 0.1},
+    ]
 
 
 def test_words_find_by_stem_and_vectors_by_nearness(home: Path):
@@ -47,7 +50,9 @@ def test_words_find_by_stem_and_vectors_by_nearness(home: Path):
 def test_rows_added_later_are_found_by_their_words(home: Path):
     tables = Tables(home)
     tables.replace("reef-1", "memories", searchable(memory("m1")))
-    tables.replace("reef-1", "memories", searchable(memory("m1"), memory("m2", "Deploys go through the gateway")))
+    tables.replace(
+        "reef-1", "memories", searchable(memory("m1"), memory("m2", "Deploys go through the gateway"))
+    )
     assert tables.open("reef-1", "memories").search_words("gateway", 5)["memory_id"].to_pylist() == ["m2"]
 
 

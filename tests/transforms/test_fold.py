@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex.storage.journal import entry
 from cortex.storage.reference import read_policy
 from cortex.transforms.fold import fold, memory_id
+from cortex.transforms.journal import entry
 from cortex.transforms.schemas import JOURNAL
 from tests.rows import START, event, events
 
