@@ -105,9 +105,10 @@ def recall(
     for scope in scopes:
         for name in (MEMORIES, PASSAGES):
             dataset = tables.open(scope, name)
-            hits.add(name, _comparable(dataset, terms, wanted), "score")
-            if vector is not None:
-                hits.add(name, dataset.search_vector(vector, wanted), "similarity")
+            by_words = _comparable(dataset, terms, wanted)
+            hits.add(name, by_words)
+            if vector is not None and _is_of_same_model(by_words, vector):
+                hits.add(name, dataset.search_vector(vector, wanted))
     scores = hits.scores(policy, now)
     # Ties go by id, so that the order of scopes or of rows on disk changes nothing.
     order = sorted(range(len(hits.ids)), key=lambda row: (-scores[row], hits.ids[row]))
@@ -145,11 +146,12 @@ class _Hits:
         self._places: list[tuple[int, int, int, bool]] = []
         self.ids: list[str] = []
 
-    def add(self, name: str, hits: pa.Table, measure: str) -> None:
-        """Take in the rows of one list; `measure` is its column of scores."""
+    def add(self, name: str, hits: pa.Table) -> None:
+        """Take in the rows of one list: that of the words if it has a column `score`."""
         hits = _shown(hits) if name == MEMORIES else hits
-        similarity = hits["similarity"].to_numpy() if measure == "similarity" else _exact(hits, self._vector)
-        lexical = hits["score"].to_numpy() if measure == "score" else np.full(hits.num_rows, np.nan)
+        # Also for the vectors' own list: an index over many rows answers with rounded distances.
+        similarity = _exact(hits, self._vector)
+        lexical = hits["score"].to_numpy() if "score" in hits.schema.names else None
         places = _places_in(name, hits)
         for at, key in enumerate(map(str, hits[KEYS[name]].to_pylist())):
             row = self._row_of.setdefault(key, len(self.ids))
@@ -161,7 +163,7 @@ class _Hits:
                 file, seq, line, is_person = places[at]
                 code = self._file_codes.setdefault(file, len(self._file_codes))
                 self._places.append((code, seq, line, is_person))
-            if measure == "score":
+            if lexical is not None:
                 self._lexical[row] = float(lexical[at])
             self._similarity[row] = float(similarity[at])
 
@@ -246,10 +248,18 @@ def _places_in(name: str, hits: pa.Table) -> list[tuple[str | None, int, int, bo
     return [(file, seq, line, kind in PEOPLE_KINDS) for file, seq, line, kind in zip(*columns, strict=True)]
 
 
+def _is_of_same_model(hits: pa.Table, vector: Vector) -> bool:
+    """Return whether stored vectors compare with `vector`; not so between a new key and the next run."""
+    if "vector" not in hits.schema.names:
+        return True
+    kind = hits.schema.field("vector").type
+    return not pa.types.is_fixed_size_list(kind) or kind.list_size == len(vector)
+
+
 def _exact(hits: pa.Table, vector: Vector | None) -> Scores:
     """Return the cosine of each row's stored vector with `vector`; NaN where there is none."""
     similarity = np.full(hits.num_rows, np.nan)
-    if vector is None or "vector" not in hits.schema.names:
+    if vector is None or "vector" not in hits.schema.names or not _is_of_same_model(hits, vector):
         return similarity
     stored: Any = hits["vector"].combine_chunks()
     known = pc.is_valid(stored).to_numpy(zero_copy_only=False)

@@ -40,6 +40,7 @@ class Run:
     embedder: Embedder | None = None
     progress: Progress = no_progress
     _folded: dict[str, tuple[str, pa.Table]] = field(default_factory=dict)
+    _vectors: tuple[str, pa.Table] | None = None
 
     @property
     def day(self) -> datetime:
@@ -74,8 +75,13 @@ class Run:
         return known[1]
 
     def vectors(self) -> pa.Table:
-        """Return the VECTORS of the run's model; none without a model."""
-        return self.store.lake.read(VECTORS, self.model) if self.embedder else VECTORS.empty()
+        """Return the VECTORS of the run's model, read once per state of the lake; none without a model."""
+        if self.embedder is None:
+            return VECTORS.empty()
+        made = self.store.lake.fingerprint(VECTORS, self.model)
+        if self._vectors is None or self._vectors[0] != made:
+            self._vectors = (made, self.store.lake.read(VECTORS, self.model).combine_chunks())
+        return self._vectors[1]
 
     def inputs(self, scope: str) -> str:
         """Return the fingerprint of what a scope's tables are made from."""

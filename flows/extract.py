@@ -24,6 +24,9 @@ from cortex.transforms.transcript import Source, read_transcript
 # sessions they touch stay in memory together.
 BATCH_BYTES = 32 * 1024 * 1024
 
+# Where a turn stands; of copies of a turn the one in the first place counts.
+PLACE = ["file", "line", "block"]
+
 
 @dataclass
 class _Batch:
@@ -47,6 +50,7 @@ def extract(run: Run) -> None:
         run.store.journal.take_in()  # projects met on the way
         for project_id in run.store.lake.manifest.partitions("turns"):
             _renew(run, project_id, row)
+        run.store.lake.join_small_files()  # now: what is made from turns and events is known by their files
 
 
 def _batches(run: Run, claims: list[Claim]) -> Iterator[_Batch]:
@@ -157,15 +161,14 @@ def _commit(run: Run, batch: _Batch, row: StageReport) -> None:
 def _add_project(run: Run, change: Change, project_id: str, turns: pa.Table) -> int:
     """Add a project's new turns and the events of their sessions to the change; return rows added."""
     lake = run.store.lake
-    known = lake.read(TURNS, project_id, columns=["turn_id", "file", "line", "block"])
+    known = lake.read(TURNS, project_id, columns=["turn_id", "session_id", *PLACE])
     fresh = unknown_turns(turns, known)
     if not fresh.num_rows:
         return 0
     change.append(TURNS, project_id, fresh)
-    sessions = set(values(fresh, "session_id"))
+    sessions = _touched_sessions(fresh, known)
     earlier = lake.read(TURNS, project_id, sessions=sessions)
-    whole = each_key_once(TURNS, pa.concat_tables([earlier, fresh]))
-    events = extract_events(whole, run.policy)
+    events = extract_events(_in_first_place(pa.concat_tables([earlier, fresh]), known), run.policy)
     change.append(EVENTS, project_id, events, tuple(sorted(sessions)))
     run.report.new_rows["turns"] = run.report.new_rows.get("turns", 0) + fresh.num_rows
     run.report.new_rows["events"] = run.report.new_rows.get("events", 0) + events.num_rows
@@ -179,16 +182,35 @@ def unknown_turns(turns: pa.Table, known: pa.Table) -> pa.Table:
     The earlier place wins whenever rows are read, so the lake says the same whichever copy of a
     resumed or forked session came first.
     """
-    place = ["file", "line", "block"]
-    new, old = pl.from_arrow(turns), pl.from_arrow(known)
-    assert isinstance(new, pl.DataFrame) and isinstance(old, pl.DataFrame)
-    first = old.sort(place).unique(subset="turn_id", keep="first").select("turn_id", known=pl.struct(place))
+    new, old = _frame(turns), _frame(known)
+    first = old.sort(PLACE).unique(subset="turn_id", keep="first").select("turn_id", known=pl.struct(PLACE))
     joined = new.join(first, on="turn_id", how="left", maintain_order="left")
-    earlier = pl.struct(place).struct.field("file") < pl.col("known").struct.field("file")
+    earlier = pl.struct(PLACE).struct.field("file") < pl.col("known").struct.field("file")
     same_file = pl.col("file") == pl.col("known").struct.field("file")
     earlier |= same_file & (pl.col("line") < pl.col("known").struct.field("line"))
     kept = joined.filter(pl.col("known").is_null() | earlier).drop("known")
     return kept.to_arrow().cast(TURNS.arrow)
+
+
+def _touched_sessions(fresh: pa.Table, known: pa.Table) -> set[str]:
+    """Return the sessions whose turns change: those of `fresh`, and those that held one of them until now."""
+    moved = known.filter(pa.compute.is_in(known["turn_id"], fresh["turn_id"].combine_chunks()))
+    return {*fresh["session_id"].to_pylist(), *moved["session_id"].to_pylist()}
+
+
+def _in_first_place(turns: pa.Table, known: pa.Table) -> pa.Table:
+    """Return each of `turns` once, without those that stand earlier in another session (a fork's)."""
+    rows = _frame(turns)
+    places = pl.concat([rows.select("turn_id", *PLACE), _frame(known).select("turn_id", *PLACE)])
+    first = places.sort(PLACE).unique(subset="turn_id", keep="first")
+    kept = rows.join(first, on=["turn_id", *PLACE], how="semi")
+    return each_key_once(TURNS, kept.to_arrow().cast(TURNS.arrow))
+
+
+def _frame(rows: pa.Table) -> pl.DataFrame:
+    frame = pl.from_arrow(rows)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
 
 
 def _renew(run: Run, project_id: str, row: StageReport) -> None:

@@ -12,7 +12,7 @@ from cortex.flows.context import Progress, Run, no_progress
 from cortex.flows.engines import ENGINES, run_plain, run_with_prefect
 from cortex.flows.reading import start_from
 from cortex.flows.report import RunReport, keep_report
-from cortex.flows.stages import INGEST, NIGHTLY, tidy
+from cortex.flows.stages import INGEST, NIGHTLY
 from cortex.providers import Embedder, choose
 from cortex.settings import Settings
 from cortex.storage.lake import each_key_once
@@ -43,7 +43,6 @@ def execute(
             run_with_prefect(stages, run)
         else:
             run_plain(stages, run)
-        tidy(run)
         run.report.rows = row_counts(run)
         run.report.seconds = time.perf_counter() - begun
         keep_report(run.store.runs, run.report)

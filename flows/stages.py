@@ -99,6 +99,7 @@ def _consolidate(run: Run, forced: bool) -> None:
 def render(run: Run) -> None:
     """Publish each project's brief, the hooks' project map and the DuckDB file."""
     with run.report.stage("render") as row:
+        run.store.lake.join_small_files()
         published, scopes = run.store.published, run.scopes()
         state = {scope: content_id(run.inputs(scope), run.model, run.day.isoformat()) for scope in scopes}
         for scope in scopes:
@@ -108,16 +109,11 @@ def render(run: Run) -> None:
             row.rows_out += published.publish_brief(scope, brief_of(run, scope))
             run.made("render", scope, made_from)
         published.publish_projects(run.store.projects.paths())
-        everything = content_id(*state.values(), *run.store.lake.manifest.files)
+        everything = content_id(*state.values(), *sorted(run.store.lake.manifest.files))
         if not run.has_made("publish", "all", everything):
             published.publish_database(run.store.lake, _all(run, "memories"), _all(run, "edges"))
             run.made("publish", "all", everything)
-
-
-def tidy(run: Run) -> None:
-    """Join small lake files, so that a thousand runs leave no thousand files."""
-    for table, partition in run.store.lake.crowded():
-        run.store.lake.compact(table, partition)
+        run.store.lake.sweep()
 
 
 def brief_of(run: Run, project_id: str) -> str:

@@ -27,7 +27,6 @@ class Change:
         self._lake = lake
         self.manifest = lake.manifest.copy()
         self.manifest.generation += 1
-        self.dropped: list[str] = []
 
     def append(self, table: Table, partition: str, rows: pa.Table, sessions: tuple[str, ...] = ()) -> None:
         """
@@ -66,7 +65,6 @@ class Change:
 
     def _drop(self, path: str) -> None:
         del self.manifest.files[path]
-        self.dropped.append(path)
 
 
 class Lake:
@@ -83,6 +81,7 @@ class Lake:
         """
         Commit what the block adds, all or nothing: files first, the manifest last.
 
+        Files that no longer count stay until `sweep`: published views still read them.
         Raises StoreNotWritable when the disk refuses; the last good state stays. Only under the lease.
         """
         change = Change(self)
@@ -91,8 +90,6 @@ class Lake:
             self.manifest_path.parent.mkdir(parents=True, exist_ok=True)
             write_manifest(self.manifest_path, change.manifest)
             self.manifest = change.manifest
-            for path in change.dropped:
-                (self.root / path).unlink(missing_ok=True)
 
     def note(self, made: dict[str, str]) -> None:
         """Note stage fingerprints; writes nothing when they are known already."""
@@ -179,7 +176,12 @@ class Lake:
         return content_id(*[f.path for f in self.manifest.live(table.name, partition)])
 
     def sweep(self) -> int:
-        """Remove files that no commit named, left by a killed run; return how many. Only under the lease."""
+        """
+        Remove the files that the manifest does not name; return how many.
+
+        They were replaced since, or a killed run left them. Only under the lease, and only once the
+        published views read the present files.
+        """
         live = set(self.manifest.files)
         removed = 0
         for path in self.root.rglob("*"):
@@ -196,6 +198,11 @@ class Lake:
             for partition in self.manifest.partitions(table.name)
             if len(self.manifest.live(table.name, partition)) > MAXIMUM_FILES_PER_PARTITION
         ]
+
+    def join_small_files(self) -> None:
+        """Rewrite each crowded partition as one file, so that a thousand runs leave no thousand files."""
+        for table, partition in self.crowded():
+            self.compact(table, partition)
 
     def compact(self, table: Table, partition: str) -> None:
         """Rewrite a partition as one file, each key once, with the same rows."""

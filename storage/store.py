@@ -43,11 +43,9 @@ class Store:
     def mend(self) -> int:
         """Remove what a killed run left half written; return how many files. Only under the lease."""
         with writing_to(self.home):
-            removed = self.lake.sweep() if self.lake.root.is_dir() else 0
-            removed += self.staging.sweep_temp()
-            return removed + sum(
-                remove_parts(folder) for folder in (self.runs, self.published.root) if folder.is_dir()
-            )
+            folders = (self.lake.root, self.runs, self.published.root)
+            removed = sum(remove_parts(folder) for folder in folders if folder.is_dir())
+            return removed + self.staging.sweep_temp()
 
 
 def start_of_day(now: datetime) -> datetime:

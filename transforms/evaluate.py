@@ -79,7 +79,7 @@ def evaluate(kept: pa.Table, labels: Iterable[Label]) -> Scores:
     old = [label for label in rows if label["kind"] == "item" and label.get("status") == "superseded"]
     traps = [label for label in rows if label["kind"] == "trap"]
     all_items = [*items, *old]
-    found = {id(item) for item in all_items if _is_found(item, budgeted[item["session"]])}
+    found = {id(item) for item in all_items if finds(item, budgeted[item["session"]])}
     return Scores(
         recall=_share(all_items, found),
         recall_importance_3=_share([item for item in all_items if item.get("importance") == 3], found),
@@ -88,9 +88,9 @@ def evaluate(kept: pa.Table, labels: Iterable[Label]) -> Scores:
             for kind in sorted({str(item["type"]) for item in all_items})
         },
         recall_unbudgeted=_share(
-            all_items, {id(item) for item in all_items if _is_found(item, by_session[item["session"]])}
+            all_items, {id(item) for item in all_items if finds(item, by_session[item["session"]])}
         ),
-        traps_hit=_share(traps, {id(trap) for trap in traps if _is_hit(trap, budgeted[trap["session"]])}),
+        traps_hit=_share(traps, {id(trap) for trap in traps if hits(trap, budgeted[trap["session"]])}),
         superseded_shown=sum(id(item) in found for item in old),
         duplicates=sum(_duplicates(shown) for shown in budgeted.values()),
         memories_per_session=sum(map(len, budgeted.values())) / max(1, len(sessions)),
@@ -158,13 +158,15 @@ def _places(row: Row) -> list[tuple[str, frozenset[int]]]:
     return [(file, frozenset(found)) for file, found in sorted(lines.items())]
 
 
-def _is_found(item: Label, shown: Sequence[Shown]) -> bool:
+def finds(item: Label, shown: Sequence[Shown]) -> bool:
+    """Return whether one of the memories rests near the item's evidence and holds all its key terms."""
     near = {line + step for line in item["evidence_lines"] for step in range(-LINES_AROUND, LINES_AROUND + 1)}
     terms = [str(term).lower() for term in item["key_terms"]]
     return any(near & memory.lines and all(term in memory.text.lower() for term in terms) for memory in shown)
 
 
-def _is_hit(trap: Label, shown: Sequence[Shown]) -> bool:
+def hits(trap: Label, shown: Sequence[Shown]) -> bool:
+    """Return whether one of the memories rests on the trap's lines and holds most of its words."""
     words = content_words(str(trap["text"]))
     lines = frozenset(trap["lines"])
     return any(

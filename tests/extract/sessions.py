@@ -44,8 +44,7 @@ def session(*given: Said | list[Said], session_id: str = "s1") -> pa.Table:
             session_id=session_id,
             file=f"/t/{session_id}.jsonl",
             turn_id=f"{session_id}-{line}",
-            parent_uuid=f"u{line}",
-            **{"trust": TRUST.get(row["kind"], "user"), **row},
+            **{"parent_uuid": f"u{line}", "trust": TRUST.get(row["kind"], "user"), **row},
         )
         for line, row in enumerate(flat, start=1)
     ]

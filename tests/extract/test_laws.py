@@ -1,5 +1,6 @@
 """Laws of extraction: budget, order, repetition."""
 
+import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,7 +52,7 @@ def test_a_session_shows_at_most_its_budget(policy: Policy) -> None:
 def test_what_does_not_fit_is_kept_below_the_line(policy: Policy) -> None:
     rows = extract_events(session(*long_session()), policy).to_pylist()
     assert len(rows) > 70
-    assert all(row["confidence"] < 0.5 or row["confidence"] >= 0.5 for row in rows)
+    assert any(row["confidence"] < 0.5 for row in rows)
 
 
 @settings(max_examples=40, deadline=None)
@@ -75,8 +76,6 @@ def test_events_hold_to_their_schema(policy: Policy, given_turns: list[Said]) ->
 
 
 def test_sessions_do_not_share_a_budget(policy: Policy) -> None:
-    import pyarrow as pa
-
     both = pa.concat_tables([session(*long_session()), session(*long_session(), session_id="s2")])
     alone = extract_events(session(*long_session()), policy)
     together = extract_events(both, policy).to_pylist()

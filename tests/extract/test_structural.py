@@ -110,6 +110,18 @@ def test_a_todo_list_is_one_plan_with_its_steps(events: Shown) -> None:
     assert {row["subject"] for row in rows if row["step_status"]} == {plan[0]["subject"]}
 
 
+def test_a_checklist_in_prose_is_a_plan_whose_boxes_are_followed(events: Shown) -> None:
+    rows = events(
+        prompt("Draw the tide curve on the harbour page, please."),
+        text("- [ ] Read the gauge\n- [ ] Draw the curve"),
+        text("- [x] Read the gauge\n- [ ] Draw the curve"),
+    )
+    assert {row["text"]: row["step_status"] for row in rows if row["step_status"]} == {
+        "Read the gauge": "completed",
+        "Draw the curve": "pending",
+    }
+
+
 def test_a_plan_is_known_again_in_another_session(events: Shown) -> None:
     words = "# Plan: Draw the tide curve\n\nThe curve is drawn from the stored tides of one day."
     first = events(said("plan", words))

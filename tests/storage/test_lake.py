@@ -31,6 +31,14 @@ def test_a_change_that_fails_leaves_the_lake_as_it_was(home: Path):
     assert Lake(home).read(TURNS)["line"].to_pylist() == [1]
 
 
+def test_what_a_newer_file_replaced_stays_until_swept_for_views_that_read_it(home: Path):
+    lake = Lake(home)
+    for text in ("old", "new"):
+        with lake.change() as change:
+            change.append(EVENTS, "reef-1", events(event(text)), sessions=("s1",))
+    assert len(list(lake.root.rglob("*.parquet"))) == 2
+
+
 def test_sweep_removes_what_no_commit_named(home: Path):
     lake = Lake(home)
     commit_turns(lake, turn(1))
@@ -55,6 +63,7 @@ def test_a_file_whose_sessions_are_all_shadowed_is_removed(home: Path):
     for text in ("old", "new"):
         with lake.change() as change:
             change.append(EVENTS, "reef-1", events(event(text)), sessions=("s1",))
+    assert Lake(home).sweep() == 1
     assert len(list(lake.root.rglob("*.parquet"))) == 1
     assert Lake(home).read(EVENTS)["text"].to_pylist() == ["new"]
 
@@ -84,6 +93,7 @@ def test_compaction_keeps_the_rows_and_leaves_one_file(home: Path):
     assert lake.crowded() == [(TURNS, "reef-1")]
     lake.compact(TURNS, "reef-1")
     assert sorted(Lake(home).read(TURNS)["turn_id"].to_pylist()) == before
+    assert lake.sweep() == 19
     assert len(list(lake.root.rglob("*.parquet"))) == 1
 
 

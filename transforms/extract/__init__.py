@@ -19,7 +19,7 @@ from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS
 from cortex.transforms.threads import deduplicated, mark_rewound
 
-__all__ = ["extract_events", "session_candidates"]
+__all__ = ["extract_events", "session_candidates", "sessions_of"]
 
 # Columns the layers read; the others need not be turned into Python values.
 READ_COLUMNS = [
@@ -38,7 +38,7 @@ def extract_events(turns: pa.Table, policy: Policy) -> pa.Table:
     """
     lexicon, weights, budget = Lexicon.of(policy), weights_of(policy), Budget.of(policy)
     rows: dict[str, dict[str, object]] = {}
-    for session in _sessions(turns):
+    for session in sessions_of(turns):
         found = session_candidates(session, lexicon)
         for candidate, confidence in zip(found, confidences(found, budget, weights), strict=True):
             row = event_row(candidate, confidence, policy)
@@ -62,7 +62,7 @@ def session_candidates(threads: Sequence[Sequence[Turn]], lexicon: Lexicon) -> l
     return found
 
 
-def _sessions(turns: pa.Table) -> Iterator[list[list[Turn]]]:
+def sessions_of(turns: pa.Table) -> Iterator[list[list[Turn]]]:
     """Yield each session as its threads: the turns of one file and agent, in the file's order."""
     withdrawn = mark_rewound(turns)
     sessions: dict[tuple[str, str], dict[tuple[str, str], list[Turn]]] = defaultdict(

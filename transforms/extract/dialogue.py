@@ -27,7 +27,7 @@ PASTED_PASSAGES = 3
 TERSE_CHARS = 60
 QUESTION_CHARS = 140
 CALL_CHARS = 100
-REPLY_CHARS = 260
+REPLY_CHARS = 300
 ROOM_FOR_REPLY_CHARS = 80
 # An answer starts within the next turns or it is none: 40 turns are some 15 tool calls.
 TURNS_TO_ANSWER = 40
@@ -66,7 +66,7 @@ def _occasion(turns: Sequence[Turn], index: int, place: Place) -> tuple[str, int
     """Return what the words were said to, and its line: a refused call, or the question they answer."""
     turn = turns[index]
     if turn["kind"] == "rejection":
-        for earlier in reversed(turns[:index]):
+        for earlier in reversed(turns[max(0, index - TURNS_TO_ANSWER) : index]):
             if earlier["kind"] == "tool_call" and earlier["tool_use_id"] == turn["tool_use_id"]:
                 argument = shortened(" ".join(text_of(earlier).split()), CALL_CHARS)
                 return f"said when refusing {earlier['tool_name']}: {argument}", line_of(earlier)

@@ -1,6 +1,7 @@
 """Layer 1: a command that failed and later passed: what went wrong, why, and what was changed in between."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
@@ -105,7 +106,8 @@ def _error(output: str) -> str:
 
 def _cause(turns: Sequence[Turn], failed: Call, lexicon: Lexicon) -> tuple[str, int]:
     """Return what the assistant says first after a failure, if it is no announcement, and its line."""
-    after = (turn for turn in turns if line_of(turn) > line_of(failed.result))
+    start = bisect_right(turns, line_of(failed.result), key=line_of)
+    after = (turns[position] for position in range(start, len(turns)))
     said = next((turn for turn in after if turn["kind"] == "text" or turn["kind"] in PERSON), None)
     if said is None or said["kind"] != "text":
         return "", 0

@@ -18,7 +18,8 @@ PULL_REQUEST = re.compile(r"https://[\w.-]+/[\w./-]+/(?:pull|merge_requests)/(\d
 PR_CREATE = re.compile(r"\b(?:gh pr|glab mr) create\b")
 PR_TITLE = re.compile(r"""--title[ =]\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')""")
 TRAILER = re.compile(
-    r"^(?:co-authored-by|signed-off-by|assisted-by|generated with|🤖|change-id|entire-|confidence:|scope-risk:|tested:|not-tested:)",
+    r"^(?:co-authored-by|signed-off-by|assisted-by|generated with|🤖|change-id|entire-"
+    r"|confidence:|scope-risk:|tested:|not-tested:)",
     re.IGNORECASE,
 )
 

@@ -88,7 +88,7 @@ class Lexicon:
                 if pattern.search(text):
                     yield signal
             elif (looks_at == "heading" and pattern.search(heading)) or (
-                looks_at == "both" and pattern.search(f"{heading}: {text}")
+                looks_at == "both" and (pattern.search(text) or pattern.search(heading))
             ):
                 yield signal
 

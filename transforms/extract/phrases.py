@@ -12,6 +12,7 @@ ANNOUNCES = re.compile(
     r"|^now (?:the|i|we|let|add|update|fix|replace|run|create|check|implement|write|remove|verify|test"
     r"|commit|for|that)\b[^.]{0,90}[.:]?$"
     r"|^i (?:should|want to|have to|can)\b[^.]{0,60}\b(?:check|look|see|read|find|verify|run|understand)\b"
+    r"|^(?:would you like|want me to|should i|shall i|do you want|which (?:one )?would you|let me know)\b"
     r"|^(?:sources?|references?):"
     r"|^[^.]{0,60}:$",
     re.IGNORECASE,
@@ -30,15 +31,19 @@ LEAD = re.compile(r"^(?:now|so|actually|and|also|but|then)\s*,\s+", re.IGNORECAS
 GENERIC_HEADING = re.compile(
     r"^(?:summary|changes?(?: made)?|what (?:changed|was done|i did|i changed)|overview|details?|result"
     r"|notes?|done|key (?:changes|points|aspects)|here(?:'s| is| are)\b.*|now i\b.*|the changes are"
-    r"|i(?:'ve| have)\b.*|let me\b.*|this (?:provides|includes|gives|means|will)|it has)$",
+    r"|i need to\b.*|i(?:'ve| have)\b.*|let me\b.*|this (?:provides|includes|gives|means|will)|it has)$",
     re.IGNORECASE,
 )
 
-# Prompts of a shell, stamped log lines, stack frames, markup and JSON: shown by the person, not said.
+# Prompts of a shell, stamped log lines, stack frames, markup, code: shown by the person, not said.
 PASTED_LINE = re.compile(
     r"^\s*(?:[➜❯$%]\s|\w+@[\w.-]+[:~]|\[?\d{1,4}[-:/.]\d{2}[-:/.]\d{2}|at .+:\d+|File \"|Traceback|Loading "
     r"|[{}\[\]<\"'(]\S*.*[,{}\[\]>)]$|[\w.]+(?:Error|Exception): |\d+\s*[|│]|[│└├╭╰┌]|\S+\s{3,}\S+\s{3,}"
-    r"|\[[\w:-]+\] )"
+    r"|\[[\w:-]+\] "
+    r"|(?:async )?(?:def|class|import|from|const|let|var|func|return|assert|export|public|private)\b"
+    r".*[:;({\[)'\"]$"
+    r"|@[\w.]+(?:\(.*\))?$)"
+    r"|^ {2,}[\w.-]+:(?:\s|$)|^ {4,}(?![-*•\d])"
 )
 
 COMPLAINT = re.compile(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.dialogue import TERSE_CHARS, without_pasted_lines
 from cortex.transforms.extract.sentences import LONGEST_CHARS, blocks, passages, plain, sentences, shortened
-from cortex.transforms.extract.structural import LINES_KEPT, Call, calls_that_ran, input_of
+from cortex.transforms.extract.structural import LINES_KEPT, calls_that_ran, input_of
 from cortex.transforms.identity import content_id
 
 TASK_NUMBER = re.compile(r"#(\d+)")
@@ -15,9 +15,12 @@ TITLE = re.compile(
     r"^\s*#{1,3}\s+(?:plan\s*[:–—-]\s*|implementation plan\s*[:–—-]?\s*)?(.+?)\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
+CHECKBOX = re.compile(r"^\s*[-*]\s+\[([ xX])\]\s+(\S.*)$", re.MULTILINE)
 STATUSES = frozenset(("pending", "in_progress", "completed"))
 # One step is no plan; a list without any item of the one before is a new plan.
 FEWEST_STEPS = 2
+# Always shown, done or not: a plan that is left open by one session is closed by a later one.
+PLAN_CONFIDENCE = 0.7
 TITLE_CHARS = 120
 STEP_CHARS = 160
 
@@ -39,7 +42,7 @@ class Plan:
 
 def plan_candidates(turns: Sequence[Turn]) -> Iterator[Candidate]:
     """Yield the plans of one thread and their steps; `turns` as for `prose_candidates`."""
-    for plan in [*_todo_plans(turns), *_task_plans(turns)]:
+    for plan in [*_todo_plans(turns), *_task_plans(turns), *_checklists(turns)]:
         if len(plan.steps) >= FEWEST_STEPS:
             yield from _as_events(plan)
     yield from _approved(turns)
@@ -58,7 +61,21 @@ def _todo_plans(turns: Sequence[Turn]) -> list[Plan]:
             continue
         if not plans or not plans[-1].steps.keys() & items.keys():
             plans.append(Plan(call.turn, *_occasion(turns, call.turn)))
-        _update(plans[-1], items, call)
+        _update(plans[-1], items, call.turn)
+    return plans
+
+
+def _checklists(turns: Sequence[Turn]) -> list[Plan]:
+    """Return the plans that the assistant keeps as `- [ ]` and `- [x]` lists in its text."""
+    plans: list[Plan] = []
+    for turn in turns:
+        boxes = CHECKBOX.findall(text_of(turn)) if turn["kind"] == "text" else []
+        items = {step.strip(): "pending" if box == " " else "completed" for box, step in boxes}
+        if len(items) < FEWEST_STEPS:
+            continue
+        if not plans or not plans[-1].steps.keys() & items.keys():
+            plans.append(Plan(turn, *_occasion(turns, turn)))
+        _update(plans[-1], items, turn)
     return plans
 
 
@@ -74,19 +91,19 @@ def _task_plans(turns: Sequence[Turn]) -> list[Plan]:
             subject = str(given["subject"]).strip()
             number = TASK_NUMBER.search(text_of(call.result))
             subjects[number[1] if number else str(len(subjects) + 1)] = (plans[-1], subject)
-            _update(plans[-1], {subject: "pending"}, call)
+            _update(plans[-1], {subject: "pending"}, call.turn)
         elif given.get("status") and str(given.get("taskId")) in subjects:
             plan, subject = subjects[str(given["taskId"])]
-            _update(plan, {subject: str(given["status"])}, call)
+            _update(plan, {subject: str(given["status"])}, call.turn)
     return plans
 
 
-def _update(plan: Plan, items: dict[str, str], call: Call) -> None:
+def _update(plan: Plan, items: dict[str, str], turn: Turn) -> None:
     for step, status in items.items():
         if status == "deleted":
             plan.steps.pop(step, None)
         elif status in STATUSES and plan.steps.get(step, ("", None))[0] != status:
-            plan.steps[step] = (status, call.turn)
+            plan.steps[step] = (status, turn)
 
 
 def _occasion(turns: Sequence[Turn], opened: Turn) -> tuple[str, bool]:
@@ -128,12 +145,12 @@ def _as_events(plan: Plan) -> Iterator[Candidate]:
     names = list(plan.steps)
     title = plan.title or shortened(plain(names[0]), STEP_CHARS)
     subject = _subject(str(plan.opened["project_id"]), plan.title if plan.is_approved else names[0])
-    layer = f"layer1:{plan.opened['tool_name']}"
+    layer = f"layer1:{plan.opened['tool_name'] or 'checklist'}"
     lines = dict.fromkeys([line_of(plan.opened), *(line_of(turn) for _, turn in plan.steps.values())])
     yield Candidate(
         plan.opened, tuple(lines)[:LINES_KEPT], f"Plan: {title}",
-        "PLAN_CREATED", "progress", layer, {"is_done_plan" if plan.is_done else "is_open_plan": 1.0},
-        "assistant", subject=subject,
+        "PLAN_CREATED", "progress", layer, {},
+        "assistant", subject=subject, confidence=PLAN_CONFIDENCE,
     )  # fmt: skip
     for name, (status, turn) in plan.steps.items():
         yield Candidate(

@@ -31,6 +31,7 @@ from cortex.transforms.extract.thread import Place, places
 HEADING_CHARS = 90
 # Of a passage's words this many in a later one: it is said again, with a change.
 SAID_AGAIN_SHARE = 0.6
+PASSAGES_COMPARED = 100  # the next ones said; what comes later is compared when memories are linked
 FILES_KEPT = 8
 
 
@@ -66,7 +67,7 @@ def _with_overtaken(found: list[tuple[str, Candidate]]) -> list[Candidate]:
         words = content_words(own_words)
         seen = later.setdefault("a person" if is_person else heading, [])
         is_repeated = (is_person or heading) and any(
-            len(words & other) >= SAID_AGAIN_SHARE * len(words) for other in seen
+            len(words & other) >= SAID_AGAIN_SHARE * len(words) for other in seen[-PASSAGES_COMPARED:]
         )
         if is_repeated or any(_uses_name(candidate.text, name) for name in old_names):
             candidate = replace(candidate, signals={**candidate.signals, "is_overtaken": 1.0})

@@ -85,13 +85,10 @@ def _chosen(found: Sequence[Candidate], points: Sequence[float], budget: Budget)
         i for i, candidate in enumerate(found) if _competes(candidate) and points[i] >= budget.least_score
     ]
     words = {i: content_words(found[i].text) for i in ranked}
-    certain = [
-        candidate
-        for candidate in found
-        if candidate.confidence is not None and candidate.confidence >= LEAST_SHOWN and candidate.memory_type
-    ]
+    certain = [candidate for candidate in found if _is_certain(candidate)]
     taken: set[int] = set()
-    said = [content_words(candidate.text) for candidate in certain]
+    # A plan is titled with the request it answers, which says more than the title: both may be shown.
+    said = [content_words(candidate.text) for candidate in certain if candidate.subject is None]
     chars = sum(len(candidate.text) for candidate in certain)
     per_turn: Counter[str] = Counter()
     while ranked and len(taken) + len(certain) < budget.memories:
@@ -113,6 +110,11 @@ def _competes(candidate: Candidate) -> bool:
     return (
         candidate.confidence is None and candidate.memory_type is not None and candidate.step_status is None
     )
+
+
+def _is_certain(candidate: Candidate) -> bool:
+    is_memory = candidate.memory_type is not None and candidate.step_status is None
+    return is_memory and candidate.confidence is not None and candidate.confidence >= LEAST_SHOWN
 
 
 def _shared(words: set[str], others: set[str]) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cortex.transforms.extract.phrases import ANNOUNCES
 
 # 20 memories of at most 6,000 characters are 300 each; a little more fits, as many are shorter.
-PASSAGE_CHARS = 340
+PASSAGE_CHARS = 390
 LONGEST_CHARS = 400
 SHORTEST_CHARS = 24
 

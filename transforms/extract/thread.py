@@ -7,6 +7,7 @@ from cortex.transforms.extract.candidate import Turn, text_of
 from cortex.transforms.extract.phrases import ACCEPTANCE, COMPLAINT
 
 PERSON = frozenset({"prompt", "command", "rejection", "choice", "plan"})
+BEFORE = PERSON | {"text", "tool_call", "tool_result", "shell"}
 EDITS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 
 
@@ -59,19 +60,22 @@ def _following_prompts(turns: Sequence[Turn]) -> list[Turn | None]:
     return found
 
 
+def _neighbour(turns: Sequence[Turn], index: int, step: int, kinds: frozenset[str]) -> Turn | None:
+    """Return the nearest turn of one of `kinds` after (step 1) or before (step -1) a position."""
+    position = index + step
+    while 0 <= position < len(turns):
+        if turns[position]["kind"] in kinds:
+            return turns[position]
+        position += step
+    return None
+
+
 def _text_marks(
     turns: Sequence[Turn], index: int, following: Turn | None, since_prompt: int, last_prompt: Turn | None
 ) -> set[str]:
     marks: set[str] = set()
-    after = next(
-        (
-            turn
-            for turn in turns[index + 1 :]
-            if turn["kind"] in PERSON or turn["kind"] in ("text", "tool_call")
-        ),
-        None,
-    )
-    before = next((turn for turn in reversed(turns[:index]) if turn["kind"] != "thinking"), None)
+    after = _neighbour(turns, index, 1, PERSON | {"text", "tool_call"})
+    before = _neighbour(turns, index, -1, BEFORE)
     if after is None or after["kind"] in PERSON:
         marks.add("final")
         if following is not None and COMPLAINT.search(text_of(following)[:300]):

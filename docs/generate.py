@@ -1,0 +1,178 @@
+"""
+Prints the reference pages from the code: `python -m docs.generate` writes them all.
+
+    docs/tables.md       every table and column, with meaning and unit    from transforms/schemas.py
+    docs/cli.md          every command with its options                   from cortex/cli.py
+    docs/policy.md       every policy table, numbers with their reason    from data/reference/*.csv
+    docs/exit-codes.md   every error, its exit code, whether to retry     from cortex/errors.py
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from cortex import errors
+from cortex.cli import main as command_line
+from cortex.transforms import schemas
+
+ROOT = Path(__file__).resolve().parents[1]
+REFERENCE = ROOT / "data" / "reference"
+
+HELP_WIDTH = 100
+
+MADE_BY = "<!-- Printed by `make docs` from {source}; change that, not this page. -->"
+
+
+def pages() -> dict[str, str]:
+    """Return file name below docs/ → text of the page."""
+    return {
+        "tables.md": tables_page(),
+        "cli.md": cli_page(),
+        "policy.md": policy_page(),
+        "exit-codes.md": errors_page(),
+    }
+
+
+def tables_page() -> str:
+    """Return the page of tables: name, key, columns with type and meaning, closed sets."""
+    parts = [
+        _title("Tables", "transforms/schemas.py"),
+        "`turns`, `events`, `journal` and `vectors` are the lake: append-only, the truth. `memories`, "
+        "`edges` and `passages` are made from it and can be made again. `cortex sql` shows turns, events, "
+        "memories, edges and journal. All instants are UTC, in microseconds.",
+    ]
+    for table in schemas.ALL_TABLES:
+        rows = [
+            [
+                f"`{field.name}`",
+                _type_name(str(field.type)),
+                "yes" if field.nullable else "",
+                table.meaning(field.name),
+            ]
+            for field in table.arrow
+        ]
+        key = ", ".join(f"`{name}`" for name in table.key)
+        parts.append(f"## {table.name}\n\nVersion {table.version}, key {key}.")
+        parts.append(_grid(["column", "type", "may be empty", "meaning"], rows))
+    closed = [[f"`{name}`", ", ".join(f"`{value}`" for value in values)] for name, values in _closed_sets()]
+    parts.append("## Closed sets\n\nAny other value is an error that names the allowed ones.")
+    parts.append(_grid(["set", "values"], closed))
+    return _joined(parts)
+
+
+def cli_page() -> str:
+    """Return the page of commands: the help text of each as the terminal shows it."""
+    parts = [
+        _title("Command line", "cortex/cli.py"),
+        "`--json` prints one JSON object on standard output; hints and progress go to standard error. "
+        "[Exit codes](exit-codes.md).",
+        _fenced(_help_of()),
+    ]
+    for name in sorted(command_line.commands):
+        parts += [f"## cortex {name}", _fenced(_help_of(name))]
+    return _joined(parts)
+
+
+def policy_page() -> str:
+    """Return the page of policy tables; of patterns and word lists only what their rows hold."""
+    parts = [
+        _title("Policy", "data/reference/*.csv"),
+        "No half-life, weight or threshold is written in code: they are rows of these tables. A file of the "
+        "same name in `CORTEX_HOME/policy/`, with the same columns and only the rows that differ, replaces "
+        "rows by key.",
+    ]
+    for path in sorted(REFERENCE.glob("*.csv")):
+        rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
+        columns, body = rows[0], [row for row in rows[1:] if any(row)]
+        parts.append(f"## {path.stem}")
+        if "why" in columns and "pattern" not in columns:
+            parts.append(_grid(columns, body))
+        else:
+            parts.append(f"{len(body)} rows of {', '.join(columns)}: see `data/reference/{path.name}`.")
+    return _joined(parts)
+
+
+def errors_page() -> str:
+    """Return the page of errors, by exit code."""
+    family = [errors.CortexError, *_subclasses(errors.CortexError)]
+    rows = [
+        [str(e.exit_code), f"`{e.code}`", (e.__doc__ or "").strip(), "yes" if e.retryable else ""]
+        for e in sorted(family, key=lambda e: (e.exit_code, e.code))
+    ]
+    return _joined(
+        [
+            _title("Exit codes", "cortex/errors.py"),
+            "0 means done. Every error says what is wrong and what to do next, on standard error; with "
+            '`--json` standard output holds `{"error": {"code", "problem", "next_step", "retryable"}}`. '
+            "Words on the command line that cannot be parsed leave with 2 as well, hooks always with 0.",
+            _grid(["exit code", "code", "meaning", "retrying helps"], rows),
+        ]
+    )
+
+
+def _title(title: str, source: str) -> str:
+    return f"# {title}\n\n{MADE_BY.format(source=source)}"
+
+
+def _closed_sets() -> Iterable[tuple[str, tuple[str, ...]]]:
+    for name, value in vars(schemas).items():
+        if name.isupper() and isinstance(value, tuple) and all(isinstance(one, str) for one in value):
+            yield name, value
+
+
+def _type_name(arrow: str) -> str:
+    """Return an Arrow type without its field names, so that a nested one fits a cell."""
+    if arrow.startswith("list<item: struct<"):
+        inner = re.findall(
+            r"(\w+): (?:list|string|timestamp|int|double|bool)", arrow.removeprefix("list<item: ")
+        )
+        return f"list of {', '.join(f'`{name}`' for name in inner if name != 'item')}"
+    shown = re.sub(r"list<item: (\w+)[^>]*>", r"list of \1", arrow)
+    return shown.replace("timestamp[us, tz=UTC]", "instant").replace("double", "float64")
+
+
+def _help_of(*command: str) -> str:
+    asked = CliRunner().invoke(
+        command_line, [*command, "--help"], prog_name="cortex", terminal_width=HELP_WIDTH
+    )
+    return asked.output.rstrip()
+
+
+def _subclasses(kind: type[errors.CortexError]) -> list[type[errors.CortexError]]:
+    direct = [e for e in kind.__subclasses__() if e.__module__ == errors.__name__]
+    return [e for each in direct for e in (each, *_subclasses(each))]
+
+
+def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    flat = " ".join(text.split())
+    return re.sub(r"([*<>|])", r"\\\1", flat)
+
+
+def _fenced(text: str) -> str:
+    return f"```text\n{text}\n```"
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return "\n\n".join(parts) + "\n"
+
+
+def main() -> None:
+    """Write the pages that differ and say which."""
+    for name, text in pages().items():
+        path = ROOT / "docs" / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote docs/{name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""The specification's figures for extraction without a model, on the labelled real transcripts (spec 14)."""
+
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+import pytest
+
+from cortex.transforms.evaluate import Scores, evaluate
+from cortex.transforms.extract import extract_events
+from cortex.transforms.policy import Policy
+from cortex.transforms.transcript import Source, read_transcript
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def scores(real_data: Path, policy: Policy) -> Scores:
+    """Return the scores of the labelled development sessions."""
+    lines = (real_data / "labels" / "dev.jsonl").read_bytes().splitlines()
+    labels = [orjson.loads(line) for line in lines]
+    tables = []
+    for session in sorted({label["session"] for label in labels}):
+        data = (real_data / "transcripts" / session).read_bytes()
+        source = Source(session, session.split("/")[0], session, None)
+        tables.append(read_transcript(data, source=source, final=True).turns)
+    return evaluate(extract_events(pa.concat_tables(tables), policy), labels)
+
+
+def test_more_than_three_quarters_of_the_labels_are_found(scores: Scores) -> None:
+    assert scores.recall >= 0.75
+    assert scores.recall_importance_3 >= 0.80
+
+
+def test_at_most_one_trap_in_twenty_is_hit(scores: Scores) -> None:
+    assert scores.traps_hit <= 0.05
+
+
+def test_nothing_superseded_is_shown_and_hardly_anything_twice(scores: Scores) -> None:
+    assert scores.superseded_shown == 0
+    assert scores.duplicates <= 2

@@ -1,0 +1,150 @@
+"""A workbench for whole runs: a scratch store, invented transcripts, an embedder that needs no model."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cortex.flows import runs
+from cortex.flows.report import RunReport
+from cortex.settings import Settings
+from cortex.storage.lake import LAKE_TABLES, each_key_once
+from cortex.storage.store import Store
+from cortex.transforms.schemas import VECTORS
+
+NOW = datetime(2026, 11, 1, 10, tzinfo=UTC)
+SAMPLES = Path(__file__).parents[2] / "data" / "samples"
+
+
+class WordEmbedder:
+    """Hashes words into 16 dimensions; goes by a name that has a calibration."""
+
+    model = "all-MiniLM-L6-v2"
+    dimensions = 16
+
+    def embed(self, texts: Sequence[str], *, as_query: bool = False) -> NDArray[np.float32]:
+        """Return one unit-length row per text."""
+        rows = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for word in text.lower().split():
+                row[hashlib.sha256(word.encode()).digest()[0] % self.dimensions] += 1
+            row[0] += 0.01
+        unit: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return unit
+
+
+@pytest.fixture(autouse=True)
+def _words_for_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "embedder_of", lambda settings: WordEmbedder())
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A store and a folder of transcripts."""
+
+    home: Path
+    projects: Path
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(home=self.home)
+
+    @property
+    def store(self) -> Store:
+        return Store(self.home)
+
+    def stage(self, *paths: Path) -> None:
+        """Stage what is new below `paths` (default: the bench's transcripts), as a backfill does."""
+        runs.stage_all(self.settings, runs.look_for(self.settings, paths or [self.projects]).transcripts)
+
+    def run(self, flow: str = "ingest", now: datetime = NOW, engine: str = "plain") -> RunReport:
+        """Run a flow over what is staged."""
+        return runs.execute(flow, self.settings, now=now, engine=engine)
+
+    def backfill(self, *paths: Path, now: datetime = NOW) -> RunReport:
+        """Stage and run."""
+        self.stage(*paths)
+        return self.run("backfill", now)
+
+    def texts(self, project: str = "kelp") -> list[str]:
+        """Return the texts of a project's memories, sorted."""
+        return sorted(row["text"] for row in self.memories(project))
+
+    def memories(self, project: str = "kelp") -> list[dict[str, Any]]:
+        """Return a project's memories as rows."""
+        scopes = [s for s in self.store.tables.scopes() if s.startswith(f"{project}-") or s == project]
+        return [row for s in scopes for row in self.store.tables.open(s, "memories").read().to_pylist()]
+
+
+def contents(home: Path) -> dict[str, object]:
+    """Return all that a store says: the rows of the lake, of every table, the briefs; not its cached vectors."""
+    store = Store(home)
+    said: dict[str, object] = {}
+    for name, table in LAKE_TABLES.items():
+        if table is VECTORS:
+            continue
+        said[name] = each_key_once(table, store.lake.read(table)).to_pylist()
+    for scope in store.tables.scopes():
+        for name in ("memories", "edges", "passages"):
+            said[f"{scope}/{name}"] = store.tables.open(scope, name).read().to_pylist()
+        said[f"{scope}/brief"] = store.published.brief(scope)
+    return {name: rows for name, rows in said.items() if rows}
+
+
+def fixed_state(home: Path) -> dict[str, object]:
+    """Return what a run that has nothing to do must leave as it is: manifest, files, versions, publications."""
+    store = Store(home)
+    files = {
+        str(path.relative_to(home)): path.stat().st_mtime_ns
+        for folder in ("lake", "published", "staging")
+        for path in sorted((home / folder).rglob("*"))
+        if path.is_file()
+    }
+    versions = {
+        (scope, name): store.tables.open(scope, name).version
+        for scope in store.tables.scopes()
+        for name in ("memories", "edges", "passages")
+    }
+    manifest = (home / "runs" / "manifest.json").read_bytes()
+    return {"files": files, "versions": versions, "manifest": manifest}
+
+
+def leftovers(home: Path) -> list[str]:
+    """Return what no finished run may leave: half-written files, claims, kept transcripts."""
+    waits = [
+        p
+        for folder in ("new", "claimed", "transcripts", "tmp")
+        for p in (home / "staging" / folder).glob("*")
+    ]
+    waits += (home / "staging" / "journal").glob("*")
+    parts = [p for p in home.rglob("*") if p.name.endswith((".part", ".tmp"))]
+    return sorted(str(path.relative_to(home)) for path in {*waits, *parts})
+
+
+@pytest.fixture
+def bench(home: Path, tmp_path: Path) -> Bench:
+    return Bench(home, tmp_path / "projects")
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Bench:
+    """A second store over the same transcripts."""
+    return Bench(tmp_path / "other-home", tmp_path / "projects")
+
+
+def difference(first: dict[str, object], second: dict[str, object]) -> dict[str, object]:
+    """Return what two contents say differently, by table: rows of only one of them."""
+    told: dict[str, object] = {}
+    for name in sorted({*first, *second}):
+        one, two = first.get(name, []), second.get(name, [])
+        if one != two and isinstance(one, list) and isinstance(two, list):
+            told[name] = [row for row in one if row not in two], [row for row in two if row not in one]
+        elif one != two:
+            told[name] = one, two
+    return told

@@ -1,0 +1,49 @@
+"""The reference pages say what the code says, and every command and link in the docs leads somewhere."""
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from cortex.cli import main
+from docs.generate import pages
+
+ROOT = Path(__file__).parents[1]
+HAND_WRITTEN = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
+
+
+@pytest.mark.parametrize("name", sorted(pages()))
+def test_a_printed_page_is_as_make_docs_prints_it(name: str):
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == pages()[name], "run `make docs`"
+
+
+@pytest.mark.parametrize("name", sorted(main.commands))
+def test_every_command_and_option_says_what_it_does(name: str):
+    command = main.commands[name]
+    silent = [p.name for p in command.params if isinstance(p, click.Option) and not p.help]
+    assert command.help
+    assert silent == []
+
+
+def test_every_command_is_in_the_readme_or_the_cli_page():
+    told = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert [name for name in main.commands if f"## cortex {name}\n" not in told] == []
+
+
+def test_the_readme_names_only_commands_that_exist():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"(?:^|[`$(] ?)(?:\.venv/bin/)?cortex ([a-z]+)", text, re.MULTILINE))
+    assert named - set(main.commands) == set()
+
+
+@pytest.mark.parametrize("page", HAND_WRITTEN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_of_a_page_leads_to_a_file(page: Path):
+    links = LINK.findall(page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_decisions_are_numbered_without_a_gap():
+    numbers = sorted(int(path.name[:4]) for path in (ROOT / "docs" / "decisions").glob("*.md"))
+    assert numbers == list(range(1, len(numbers) + 1))
