@@ -195,7 +195,7 @@ def unknown_turns(turns: pa.Table, known: pa.Table) -> pa.Table:
 def _touched_sessions(fresh: pa.Table, known: pa.Table) -> set[str]:
     """Return the sessions whose turns change: those of `fresh`, and those that held one of them until now."""
     moved = known.filter(pa.compute.is_in(known["turn_id"], fresh["turn_id"].combine_chunks()))
-    return {*fresh["session_id"].to_pylist(), *moved["session_id"].to_pylist()}
+    return {*values(fresh, "session_id"), *values(moved, "session_id")}
 
 
 def _in_first_place(turns: pa.Table, known: pa.Table) -> pa.Table:

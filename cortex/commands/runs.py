@@ -4,10 +4,11 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from cortex.commands.terminal import hint, now, print_json, progress_bars, say, size_of, table
+from cortex.commands.terminal import clock_at, hint, now, print_json, progress_bars, say, size_of, table
 from cortex.errors import NotFound, NothingUsable
 from cortex.flows.report import RunReport
 from cortex.flows.runs import execute, look_for, stage_all
@@ -16,6 +17,10 @@ from cortex.settings import Settings, load_settings
 # Seen on two cores: reading, extracting and embedding. Only for the estimate of --dry-run.
 EXPECTED_BYTES_PER_SECOND = 500_000
 SET_ASIDE_SHOWN = 12
+
+# The day after the last sample session: plans fade within weeks, and the demo shows a living one.
+DEMO_DAY = datetime(2026, 10, 27, 9, tzinfo=UTC)
+DEMO_QUESTION = "why SQLite and not Postgres?"
 
 
 def run_flow(flow: str, *, engine: str, as_json: bool) -> None:
@@ -63,18 +68,18 @@ def demo(engine: str) -> None:
     with (
         tempfile.TemporaryDirectory(prefix="cortex-demo-") as scratch,
         as_file(files("cortex.data") / "samples") as samples,
+        clock_at(DEMO_DAY),
     ):
         os.environ["CORTEX_HOME"] = scratch
-        say("$ cortex backfill samples/\n")
+        say(f"Six sample sessions of an invented project, as of {DEMO_DAY:%-d %B %Y}, in a scratch store.\n")
+        say("$ cortex backfill samples/")
         backfill([samples], dry_run=False, engine=engine, as_json=False)
-        projects = memories.open_store().projects.all()
-        name = projects[0].name
-        say(f"\n$ cortex brief --project {name}\n")
-        views.brief(name, as_json=False)
-        question = "why did we choose SQLite"
-        say(f'\n$ cortex recall --project {name} "{question}"\n')
-        memories.recall(question, project=name, all_projects=False, limit=3, as_json=False)
-    say("\nThat was a scratch store, gone now. On your own sessions: cortex backfill")
+        (project,) = memories.open_store().projects.all()
+        say(f"\n$ cortex brief --project {project.name}\n")
+        views.brief(project.name, as_json=False)
+        say(f'\n$ cortex recall --project {project.name} "{DEMO_QUESTION}"\n')
+        memories.recall(DEMO_QUESTION, project=project.name, all_projects=False, limit=3, as_json=False)
+    say("\nThe scratch store is gone again. Your own sessions: cortex backfill")
 
 
 def print_report(report: RunReport, *, as_json: bool) -> None:

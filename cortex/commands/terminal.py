@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 
 from cortex.flows.context import Progress
@@ -13,9 +14,22 @@ from cortex.flows.context import Progress
 QUIET_SECONDS = 2.0
 
 
+_CLOCK_STANDS_AT: ContextVar[datetime | None] = ContextVar("clock_stands_at", default=None)
+
+
 def now() -> datetime:
     """Return the present instant; the only place where a command looks at the clock."""
-    return datetime.now(UTC)
+    return _CLOCK_STANDS_AT.get() or datetime.now(UTC)
+
+
+@contextmanager
+def clock_at(instant: datetime) -> Iterator[None]:
+    """Let the commands called in the block take `instant` for the present."""
+    token = _CLOCK_STANDS_AT.set(instant)
+    try:
+        yield
+    finally:
+        _CLOCK_STANDS_AT.reset(token)
 
 
 def print_json(value: object) -> None:

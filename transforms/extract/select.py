@@ -4,6 +4,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 from cortex.transforms.extract.candidate import Candidate
 from cortex.transforms.extract.signals import content_words
@@ -81,28 +82,34 @@ def _confidence(candidate: Candidate, points: float, is_chosen: bool) -> float:
 
 def _chosen(found: Sequence[Candidate], points: Sequence[float], budget: Budget) -> set[int]:
     """Return the positions of the candidates that the budget takes: greedy, with a price on repetition."""
-    ranked = [
-        i for i, candidate in enumerate(found) if _competes(candidate) and points[i] >= budget.least_score
-    ]
-    words = {i: content_words(found[i].text) for i in ranked}
     certain = [candidate for candidate in found if _is_certain(candidate)]
-    taken: set[int] = set()
     # A plan is titled with the request it answers, which says more than the title: both may be shown.
     said = [content_words(candidate.text) for candidate in certain if candidate.subject is None]
     chars = sum(len(candidate.text) for candidate in certain)
+    taken: set[int] = set()
     per_turn: Counter[str] = Counter()
-    while ranked and len(taken) + len(certain) < budget.memories:
-        best = max(
-            ranked,
-            key=lambda i: (points[i] - budget.same_turn_penalty * per_turn[found[i].turn["turn_id"]], -i),
-        )
-        ranked.remove(best)
-        is_new = all(_shared(words[best], other) <= budget.same_words_share for other in said)
-        if is_new and chars + len(found[best].text) <= budget.chars:
+    # Least value first, each with the price it was computed at; a stale price is paid on the way out.
+    heap = [
+        (-points[i], i, 0)
+        for i, candidate in enumerate(found)
+        if _competes(candidate) and points[i] >= budget.least_score
+    ]
+    heapify(heap)
+    while heap and len(taken) + len(certain) < budget.memories:
+        _, best, price = heappop(heap)
+        turn_id = found[best].turn["turn_id"]
+        if price != per_turn[turn_id]:
+            heappush(
+                heap, (budget.same_turn_penalty * per_turn[turn_id] - points[best], best, per_turn[turn_id])
+            )
+            continue
+        words = content_words(found[best].text)
+        fits = chars + len(found[best].text) <= budget.chars
+        if fits and all(_shared(words, other) <= budget.same_words_share for other in said):
             taken.add(best)
-            said.append(words[best])
+            said.append(words)
             chars += len(found[best].text)
-            per_turn[found[best].turn["turn_id"]] += 1
+            per_turn[turn_id] += 1
     return taken
 
 

@@ -1,0 +1,156 @@
+"""The kill law: stopped anywhere, then run again, a store says what it says undisturbed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cortex.flows import runs
+from cortex.storage import lake, published, tables
+from cortex.storage.journal import Journal, entry
+from cortex.storage.staging import Staging
+from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference, leftovers
+from tests.transcripts import decisions, forked
+
+ROOT = Path(__file__).parents[2]
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, object]]]:
+    """Return a folder of transcripts and what an undisturbed store says of it."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    bench = Bench(folder / "home", folder / "projects")
+    talk = decisions("s1")
+    talk.write(bench.projects)
+    forked(talk.records, "f4").assistant("[MEMORY: pattern] One queue a poller.").write(bench.projects)
+    decisions("s2", cwd="/home/dev/reef").write(bench.projects)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "embedder_of", lambda settings: WordEmbedder())
+        bench.backfill()
+    yield bench.projects, contents(bench.home)
+
+
+@pytest.mark.parametrize("stages_done", range(6))
+def test_killed_between_two_stages(home, undisturbed, monkeypatch, stages_done):
+    projects, expected = undisturbed
+    bench = Bench(home, projects)
+    bench.stage()
+
+    def dies(run: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setitem(runs.FLOWS, "ingest", (*runs.FLOWS["ingest"][:stages_done], dies))
+        with pytest.raises(Killed):
+            bench.run()
+    bench.run()
+    assert difference(contents(home), expected) == {}
+    assert leftovers(home) == []
+
+
+PLACES: dict[str, tuple[Any, str]] = {
+    "a lake file": (lake.Lake, "write_file"),
+    "the manifest": (lake, "write_manifest"),
+    "release of the claims": (Staging, "release"),
+    "the journal's files": (Journal, "take_in"),
+    "a table": (tables.Tables, "replace"),
+    "a brief": (published.Published, "publish_brief"),
+    "the database": (published.Published, "publish_database"),
+}
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize(("place", "number"), [(place, n) for place in PLACES for n in (1, 2, 3)])
+def test_killed_around_a_write(home, undisturbed, monkeypatch, place, number, moment):
+    projects, expected = undisturbed
+    bench = Bench(home, projects)
+    bench.stage()
+    with monkeypatch.context() as patch:
+        _die_at(patch, *PLACES[place], number, moment)
+        try:
+            bench.run()
+        except Killed:
+            pass
+        else:
+            pytest.skip(f"{place} is not written {number} times")
+    bench.run()
+    assert difference(contents(home), expected) == {}
+    assert leftovers(home) == []
+
+
+def _die_at(patch: pytest.MonkeyPatch, owner: Any, name: str, number: int, moment: str) -> None:
+    real: Callable[..., Any] = getattr(owner, name)
+    calls = 0
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == number and moment == "before":
+            raise Killed
+        result = real(*args, **kwargs)
+        if calls == number:
+            raise Killed
+        return result
+
+    patch.setattr(owner, name, counted)
+
+
+def test_killed_while_merging_nothing_is_merged_twice(bench, other, monkeypatch):
+    for store in (bench, other):
+        for number, text in enumerate(["Use SQLite in WAL mode.", "Always use SQLite in WAL mode here."]):
+            payload = {"text": text, "memory_type": "decision", "category": "global"}
+            at = NOW.replace(minute=number)
+            store.store.journal.write(
+                entry("remember", "global", payload, recorded_at=at, memory_id=f"m{number}")
+            )
+    other.run("nightly")
+    with monkeypatch.context() as patch:
+        _die_at(patch, Journal, "commit", 2, "after")
+        with pytest.raises(Killed):
+            bench.run("nightly")
+    bench.run("nightly")
+    other.run("nightly")
+    assert len(contents(bench.home)["journal"]) == 3
+    assert difference(contents(bench.home), contents(other.home)) == {}
+
+
+@pytest.mark.slow
+def test_killed_by_the_system_at_any_time(home, undisturbed, tmp_path):
+    projects, expected = undisturbed
+    program = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from cortex.flows import runs\n"
+        "from tests.flows.conftest import Bench, WordEmbedder\n"
+        "runs.embedder_of = lambda settings: WordEmbedder()\n"
+        "bench = Bench(Path(sys.argv[1]), Path(sys.argv[2]))\n"
+        "print('begins', flush=True)\n"
+        "bench.backfill()\n"
+    )
+    command = [sys.executable, "-c", program, str(home), str(projects)]
+    killed = 0
+    for number in range(14):
+        running = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert running.stdout is not None
+        running.stdout.readline()
+        time.sleep(0.12 * (number + 1))
+        if running.poll() is None:
+            os.kill(running.pid, signal.SIGKILL)
+            killed += 1
+        running.wait()
+        running.stdout.close()
+    assert killed >= 3
+    bench = Bench(home, projects)
+    bench.backfill()
+    assert difference(contents(home), expected) == {}
+    assert leftovers(home) == []
