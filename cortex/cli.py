@@ -2,13 +2,17 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from cortex import __version__
-from cortex.errors import CortexError
+from cortex.errors import CortexError, UsageError
+
+# What a shell gives a program that Ctrl-C ended.
+STOPPED = 130
 
 ENGINE = click.option(
     "--engine",
@@ -26,19 +30,37 @@ PROJECT = click.option(
 class _Group(click.Group):
     """A group that prints Cortex's errors as one line with its code and leaves with their exit code."""
 
-    def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the command line; every CortexError becomes its exit code."""
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        """Run the command line; every error that a person can act on becomes its exit code."""
+        words = list(sys.argv[1:] if args is None else args)
+        options["standalone_mode"] = False
         try:
-            return super().main(*args, **kwargs)
+            return super().main(words, *rest, **options)
+        except click.ClickException as error:
+            if "--json" in words and isinstance(error, click.UsageError):
+                _print_error(UsageError(error.format_message(), f"See: {_help_of(error)}"))
+            error.show()
+            sys.exit(error.exit_code)
+        except click.Abort:
+            click.echo("Stopped. What was finished stays; the same command goes on from there.", err=True)
+            sys.exit(STOPPED)
         except CortexError as error:
-            if "--json" in sys.argv:
-                click.echo(json.dumps(error.as_dict(), ensure_ascii=False))
+            if "--json" in words:
+                _print_error(error)
             click.echo(f"cortex: {error} [{error.code}]", err=True)
             sys.exit(error.exit_code)
         except BrokenPipeError:
             # The reader (head, less) has seen enough.
             sys.stderr.close()
             sys.exit(0)
+
+
+def _print_error(error: CortexError) -> None:
+    click.echo(json.dumps(error.as_dict(), ensure_ascii=False))
+
+
+def _help_of(error: click.UsageError) -> str:
+    return f"{error.ctx.command_path if error.ctx else 'cortex'} --help"
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -78,10 +78,9 @@ class Journal:
         """Return the ids of a scope's entries about memories, sorted."""
         return sorted(i for i, kind in _pairs(self.read(scope), "entry_id", "kind") if kind != "project")
 
-    def forgotten_turns(self, scope: str) -> list[str]:
-        """Return the turns that the scope's forgotten memories rested on, sorted."""
-        rows = self.read(scope)
-        told = [json.loads(payload) for payload, kind in _pairs(rows, "payload", "kind") if kind == "forget"]
+    def forgotten_turns(self) -> list[str]:
+        """Return the turns that forgotten memories of any scope rested on, sorted."""
+        told = [json.loads(p) for p, kind in _pairs(self.read(), "payload", "kind") if kind == "forget"]
         return sorted({turn for payload in told for turn in payload.get("turn_ids", [])})
 
 

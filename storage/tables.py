@@ -64,7 +64,6 @@ class Dataset:
         nearest: pa.Table = (
             self._handle.search(vector, vector_column_name=VECTOR)
             .distance_type("cosine")
-            .where(f"{VECTOR} is not null", prefilter=True)
             .limit(limit)
             .to_arrow()
         )

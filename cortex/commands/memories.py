@@ -2,9 +2,10 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from cortex.commands.terminal import age_of, hint, now, print_json, say
-from cortex.errors import NotFound, StoreBusy, UsageError
+from cortex.errors import NotFound, StoreBusy, StoreNotWritable, UsageError
 from cortex.flows.runs import embedder_of, opened
 from cortex.flows.stages import decay, embed, link, render
 from cortex.recall import Found
@@ -17,6 +18,9 @@ from cortex.transforms.fold import memory_id
 from cortex.transforms.journal import entry
 from cortex.transforms.redact import redact
 from cortex.transforms.schemas import MEMORY_TYPES, checked
+
+# One row of MEMORIES.
+Memory = dict[str, Any]
 
 # Shorter beginnings of an id are too easily a word of a question.
 SHORTEST_ID = 6
@@ -46,8 +50,9 @@ def scopes_for(store: Store, project: str | None, *, all_projects: bool = False)
 
 def recall(question: str, *, project: str | None, all_projects: bool, limit: int, as_json: bool) -> None:
     """Search and print; what was found is journaled, which reinforces it at the next run."""
-    found = _found(question, project=project, all_projects=all_projects, limit=limit)
     store = open_store()
+    found = _found(store, question, project=project, all_projects=all_projects, limit=limit)
+    _reinforce(store, found)
     names = {p.project_id: p.name for p in store.projects.all()}
     if as_json:
         return print_json({"results": [_as_dict(f, rank, names) for rank, f in enumerate(found, start=1)]})
@@ -102,51 +107,55 @@ def remember(
 def forget(target: str, *, project: str | None, yes: bool, as_json: bool) -> None:
     """Forget one memory: by its id, or the best answer to a question after asking."""
     store = open_store()
-    chosen = _by_id(store, target) or _by_question(target, project, yes)
-    name, scope, text, turns = chosen
-    payload: dict[str, object] = {"turn_ids": turns}
-    store.journal.write(entry("forget", scope, payload, recorded_at=now(), memory_id=name))
+    memory = _by_id(store, target) or _by_question(store, target, project, yes)
+    if memory is None:
+        return say("Nothing forgotten.")
+    name = memory["memory_id"]
+    payload: dict[str, object] = {"turn_ids": _turns_behind(store, memory)}
+    store.journal.write(entry("forget", memory["project_id"], payload, recorded_at=now(), memory_id=name))
     applied = _apply_now()
     if as_json:
         return print_json({"id": name, "forgotten": True, "applied": applied})
-    say(f"Forgotten: {name[:12]} {_shortened(text, 80)}")
+    say(f"Forgotten: {name[:12]} {_shortened(memory['text'], 80)}")
     return None
 
 
-def _found(question: str, *, project: str | None, all_projects: bool, limit: int) -> list[Found]:
+def _found(store: Store, question: str, *, project: str | None, all_projects: bool, limit: int) -> list[Found]:
     settings = load_settings()
-    store = Store(settings.home)
     if store.is_empty and not store.journal.waiting():
         raise NotFound(f"the store at {settings.home} is empty.", "Fill it: cortex backfill")
-    scopes = scopes_for(store, project, all_projects=all_projects)
-    at = now()
-    policy = read_policy(settings.home)
-    found = search(
+    return search(
         store.tables,
         question,
-        scopes=scopes,
-        policy=policy,
+        scopes=scopes_for(store, project, all_projects=all_projects),
+        policy=read_policy(settings.home),
         embedder=embedder_of(settings),
         limit=limit,
-        now=at,
+        now=now(),
     )
+
+
+def _reinforce(store: Store, found: list[Found]) -> None:
+    """Journal what was recalled; a store that cannot be written still answers."""
     recalled: dict[str, list[str]] = {}
     for one in found:
         if one.kind == "memory":
             recalled.setdefault(one.project_id, []).append(one.id)
-    for scope, names in recalled.items():
-        store.journal.write(
-            entry("recall", scope, {"memory_ids": sorted(names)}, recorded_at=at, actor="recall")
-        )
-    return found
+    at = now()
+    try:
+        for scope, names in recalled.items():
+            told: dict[str, object] = {"memory_ids": sorted(names)}
+            store.journal.write(entry("recall", scope, told, recorded_at=at, actor="recall"))
+    except StoreNotWritable as error:
+        hint(f"Not noted as recalled: {error.problem}")
 
 
-def _by_id(store: Store, target: str) -> tuple[str, str, str, list[str]] | None:
-    """Return (id, scope, text, turns) of the memory whose id begins with `target`, or None."""
+def _by_id(store: Store, target: str) -> Memory | None:
+    """Return the memory whose id begins with `target`, or None where that is no id."""
     word = target.strip().lower()
     if len(word) < SHORTEST_ID or not all(c in "0123456789abcdef" for c in word):
         return None
-    rows = [
+    rows: list[Memory] = [
         row
         for scope in store.tables.scopes()
         for row in store.tables.open(scope, "memories").read().to_pylist()
@@ -156,15 +165,15 @@ def _by_id(store: Store, target: str) -> tuple[str, str, str, list[str]] | None:
         raise NotFound(f"no memory has an id that begins with '{word}'.", "Find it: cortex recall QUESTION")
     if len(rows) > 1:
         raise UsageError(f"{len(rows)} memories have ids that begin with '{word}'.", "Give more of the id.")
-    row = rows[0]
-    return row["memory_id"], row["project_id"], row["text"], [e["turn_id"] for e in row["evidence"]]
+    return rows[0]
 
 
-def _by_question(question: str, project: str | None, yes: bool) -> tuple[str, str, str, list[str]]:
-    found = [f for f in _found(question, project=project, all_projects=False, limit=20) if f.kind == "memory"]
-    if not found:
+def _by_question(store: Store, question: str, project: str | None, yes: bool) -> Memory | None:
+    """Return the memory that best answers `question`; None when the user, asked, says no."""
+    found = _found(store, question, project=project, all_projects=False, limit=20)
+    best = next((one for one in found if one.kind == "memory"), None)
+    if best is None:
         raise NotFound("no memory answers that.", "Name it by its id; `cortex recall` shows ids.")
-    best = found[0]
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(
@@ -173,10 +182,20 @@ def _by_question(question: str, project: str | None, yes: bool) -> tuple[str, st
             )
         import click
 
-        click.confirm(f"Forget {best.id[:12]}: {_shortened(best.text, 100)}?", abort=True)
-    chosen = _by_id(open_store(), best.id)
-    assert chosen is not None
-    return chosen
+        if not click.confirm(f"Forget {best.id[:12]}: {_shortened(best.text, 100)}?"):
+            return None
+    return _by_id(store, best.id)
+
+
+def _turns_behind(store: Store, memory: Memory) -> list[str]:
+    """Return the turns that a memory rests on, sorted: those named, and all on the lines of its evidence."""
+    places = {(told["file"], line) for told in memory["evidence"] for line in told["lines"]}
+    turns = {told["turn_id"] for told in memory["evidence"]}
+    for scope in store.tables.scopes():
+        for row in store.tables.open(scope, "passages").read(["turn_id", "file", "line"]).to_pylist():
+            if (row["file"], row["line"]) in places:
+                turns.add(row["turn_id"])
+    return sorted(turns)
 
 
 def _own_scope(store: Store, project: str | None) -> str:

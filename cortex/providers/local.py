@@ -23,7 +23,8 @@ VOCABULARY = "reference/bert-base-uncased-vocab.txt"
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 # The model was trained on at most 256 word pieces; what lies behind them is not seen.
 MAX_WORD_PIECES = 256
-BATCH_TEXTS = 32
+# Eight long texts keep the process at .6 GB, 32 take it to 1.6, at the same speed on two cores.
+BATCH_TEXTS = 8
 
 
 class LocalEmbedder:

@@ -83,7 +83,7 @@ class Bench:
 
 
 def contents(home: Path) -> dict[str, object]:
-    """Return all that a store says: the rows of the lake, of every table, the briefs; not its cached vectors."""
+    """Return all that a store says: lake, tables, briefs; its cached vectors say nothing."""
     store = Store(home)
     said: dict[str, object] = {}
     for name, table in LAKE_TABLES.items():
@@ -98,7 +98,7 @@ def contents(home: Path) -> dict[str, object]:
 
 
 def fixed_state(home: Path) -> dict[str, object]:
-    """Return what a run that has nothing to do must leave as it is: manifest, files, versions, publications."""
+    """Return what a run with nothing to do must leave as it is: manifest, files, versions."""
     store = Store(home)
     files = {
         str(path.relative_to(home)): path.stat().st_mtime_ns
@@ -117,12 +117,8 @@ def fixed_state(home: Path) -> dict[str, object]:
 
 def leftovers(home: Path) -> list[str]:
     """Return what no finished run may leave: half-written files, claims, kept transcripts."""
-    waits = [
-        p
-        for folder in ("new", "claimed", "transcripts", "tmp")
-        for p in (home / "staging" / folder).glob("*")
-    ]
-    waits += (home / "staging" / "journal").glob("*")
+    folders = ("new", "claimed", "transcripts", "tmp", "journal")
+    waits = [path for folder in folders for path in (home / "staging" / folder).glob("*")]
     parts = [p for p in home.rglob("*") if p.name.endswith((".part", ".tmp"))]
     return sorted(str(path.relative_to(home)) for path in {*waits, *parts})
 

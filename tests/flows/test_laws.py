@@ -1,7 +1,5 @@
 """The laws of whole runs: twice equals once, cuts and order do not matter, copies and rewinds count once."""
 
-from pathlib import Path
-
 import pytest
 
 from cortex.storage import lake as lake_module
@@ -53,7 +51,7 @@ def test_small_lake_files_are_joined_and_the_published_views_follow(bench, monke
     assert fixed_state(bench.home) == before
 
 
-@pytest.mark.parametrize("cuts", [[1], [2, 4], [3, 5, 6], [1, 2, 3, 4, 5, 6, 7]])
+@pytest.mark.parametrize("cuts", [[1, 4], [2, 3, 5, 6]])
 def test_a_transcript_that_grows_line_by_line_gives_what_it_gives_at_once(bench, other, cuts):
     talk = decisions()
     path = talk.path_in(bench.projects)
@@ -65,7 +63,7 @@ def test_a_transcript_that_grows_line_by_line_gives_what_it_gives_at_once(bench,
     assert difference(contents(bench.home), contents(other.home)) == {}
 
 
-@pytest.mark.parametrize("share", [0.1, 0.33, 0.5, 0.71, 0.99])
+@pytest.mark.parametrize("share", [0.33, 0.71, 0.99])
 def test_a_transcript_cut_within_a_line_gives_what_it_gives_at_once(bench, other, share):
     whole = lines(decisions().records)
     path = decisions().path_in(bench.projects)
@@ -100,7 +98,7 @@ def test_a_resumed_copy_gives_no_second_turn_and_no_second_memory(bench, other):
     assert (turns, memories) == (contents(other.home)["turns"], other.texts())
 
 
-@pytest.mark.parametrize("names", [("s1", "fork"), ("fork", "s1"), ("s1", "f2"), ("s1", "f3"), ("s1", "f4")])
+@pytest.mark.parametrize("names", [("s1", "f4"), ("f4", "s1"), ("s1", "f2")])
 def test_a_fork_gives_no_second_turn_whichever_is_read_first(bench, other, names):
     original = decisions("s1")
     talks = {
@@ -123,12 +121,11 @@ def test_a_fork_gives_no_second_turn_whichever_is_read_first(bench, other, names
 
 def test_a_session_that_grows_after_its_fork_was_read_does_not_double(bench, other):
     original = decisions("s1")
-    for fork in ("f1", "f2", "f3"):
+    for fork in ("f1", "f4"):
         original.write(bench.projects)
         bench.backfill()
-        forked(original.records, fork).assistant(f"[MEMORY: pattern] {fork} has a queue.").write(
-            bench.projects
-        )
+        fork_talk = forked(original.records, fork)
+        fork_talk.assistant(f"[MEMORY: pattern] {fork} has a queue.").write(bench.projects)
         bench.backfill()
         original.assistant(f"[MEMORY: pattern] The original went on after {fork}.")
     original.write(bench.projects)
@@ -184,9 +181,8 @@ def test_a_transcript_of_an_excluded_project_is_not_kept(bench):
 
 def test_set_aside_lines_are_named_with_file_line_and_reason(bench):
     path = decisions().write(bench.projects)
-    path.write_bytes(
-        path.read_bytes() + b'{"type":"user","mess\n[1, 2]\n\xff\xfe\n' + b'{"type":"user","message"'
-    )
+    with path.open("ab") as file:
+        file.write(b'{"type":"user","mess\n[1, 2]\n\xff\xfe\n{"type":"user","message"')
     report = bench.backfill()
     last = len(decisions().records)
     assert [(line.file, line.line, line.reason) for line in report.set_aside] == [

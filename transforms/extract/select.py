@@ -88,7 +88,7 @@ def _chosen(found: Sequence[Candidate], points: Sequence[float], budget: Budget)
     chars = sum(len(candidate.text) for candidate in certain)
     taken: set[int] = set()
     per_turn: Counter[str] = Counter()
-    # Least value first, each with the price it was computed at; a stale price is paid on the way out.
+    # Best first, with the number of memories its turn had given by then; a stale entry is priced anew.
     heap = [
         (-points[i], i, 0)
         for i, candidate in enumerate(found)

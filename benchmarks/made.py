@@ -1,0 +1,130 @@
+"""Made rows and transcripts for benchmarks: the same on every machine, with no word of a real session."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cortex.storage.tables import INDEX_TEXT, VECTOR
+from cortex.transforms.schemas import EDGES, MEMORIES
+
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+PROJECT = "made-00000000"
+DIMENSIONS = 384
+TYPES = ("decision", "gotcha", "pattern", "progress", "context", "architecture")
+# Syllables give 8,000 words; a fact has some 24, as in the samples. Few words are common, most are rare.
+SYLLABLES = [c + v for c in "bdfklmnprt" for v in "ai"]
+WORDS = [a + b + c for a in SYLLABLES for b in SYLLABLES for c in SYLLABLES]
+WORDS_PER_FACT = 24
+
+_IDS = re.compile(rb"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?:msg|toolu|req)_\w+")
+
+
+def memories(count: int, *, texts: bool = True) -> pa.Table:
+    """Return `count` made MEMORIES of all ages up to a year; without `texts` they all say the same."""
+    random = np.random.default_rng(1)
+    facts = _facts(random, count) if texts else pa.repeat("Poll each station once a minute.", count)
+    said = _instants(random, count)
+    columns: dict[str, object] = {
+        "memory_id": pa.array([f"{number:032x}" for number in range(count)]),
+        "project_id": pa.repeat(PROJECT, count),
+        "category": pa.repeat("project", count),
+        "memory_type": pa.array(np.array(TYPES, dtype=object)[random.integers(0, len(TYPES), count)]),
+        "text": facts,
+        "status": pa.repeat("active", count),
+        "source_type": pa.repeat("conversation", count),
+        "trust": pa.repeat("assistant", count),
+        "is_pinned": pa.array(random.random(count) < 0.01),
+        "priority": pa.array(random.integers(1, 11, count)),
+        "initial_confidence": pa.array(random.uniform(0.5, 1.0, count)),
+        "confidence": pa.array(random.uniform(0.1, 1.0, count)),
+        "salience": pa.array(random.uniform(0.5, 1.0, count)),
+        "access_count": pa.array(random.integers(0, 20, count)),
+        "created_at": said,
+        "updated_at": said,
+        "centrality": pa.array(np.zeros(count)),
+        "rank": pa.array(random.random(count)),
+        "session_count": pa.repeat(1, count),
+        "content_hash": pa.array([f"{number:032x}" for number in range(count)]),
+    }
+    for name in ("files", "tags", "evidence"):
+        columns[name] = pa.array([[]] * count, MEMORIES.arrow.field(name).type)
+    arrays = [
+        pa.array(columns[f.name]).cast(f.type) if f.name in columns else pa.nulls(count, f.type)
+        for f in MEMORIES.arrow
+    ]
+    return pa.Table.from_arrays(arrays, schema=MEMORIES.arrow)
+
+
+def edges(count: int, among: int) -> pa.Table:
+    """Return `count` made EDGES among `among` memories."""
+    random = np.random.default_rng(2)
+    ends = random.integers(0, among, (2, count))
+    arrays = [
+        pa.array([f"{number:032x}" for number in range(count)]),
+        pa.repeat(PROJECT, count),
+        pa.array([f"{number:032x}" for number in ends[0]]),
+        pa.array([f"{number:032x}" for number in ends[1]]),
+        pa.repeat("relates_to", count),
+        pa.array(random.random(count)),
+        pa.repeat("similarity", count),
+    ]
+    return pa.Table.from_arrays(arrays, schema=EDGES.arrow)
+
+
+def vectors(count: int) -> npt.NDArray[np.float32]:
+    """Return `count` unit-length vectors."""
+    drawn = np.random.default_rng(3).standard_normal((count, DIMENSIONS), dtype=np.float32)
+    unit: npt.NDArray[np.float32] = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    return unit
+
+
+def searchable(rows: pa.Table, unit: npt.NDArray[np.float32]) -> pa.Table:
+    """Return MEMORIES with the columns that search needs."""
+    column = pa.FixedSizeListArray.from_arrays(pa.array(unit.ravel()), DIMENSIONS)
+    return rows.append_column(INDEX_TEXT, rows["text"]).append_column(VECTOR, column)
+
+
+def questions(count: int) -> list[str]:
+    """Return questions in the words of the made facts."""
+    random = np.random.default_rng(4)
+    return [
+        f"why does {' '.join(_words(random, 3))} need {' '.join(_words(random, 2))}" for _ in range(count)
+    ]
+
+
+def transcripts(folder: Path, copies: int) -> int:
+    """Write `copies` of the sample sessions with ids of their own below `folder`; return the bytes."""
+    written = 0
+    for copy in range(copies):
+        for name, content in _samples():
+            path = folder / f"copy-{copy:04d}" / re.sub(r"[0-9a-f]{4}(?=\.jsonl$)", f"{copy:04x}", name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            written += path.write_bytes(_IDS.sub(lambda id_: id_.group()[:-4] + b"%04x" % copy, content))  # noqa: B023
+    return written
+
+
+def _samples() -> Iterator[tuple[str, bytes]]:
+    root = Path(str(files("cortex.data") / "samples" / "projects"))
+    for path in sorted(root.rglob("*.jsonl")):
+        yield path.relative_to(root).as_posix(), path.read_bytes()
+
+
+def _facts(random: np.random.Generator, count: int) -> pa.Array:
+    return pa.array([" ".join(_words(random, WORDS_PER_FACT)).capitalize() + "." for _ in range(count)])
+
+
+def _words(random: np.random.Generator, count: int) -> list[str]:
+    # Squared: the first tenth of the words makes up a third of all text.
+    return [WORDS[int(at * at * len(WORDS))] for at in random.random(count)]
+
+
+def _instants(random: np.random.Generator, count: int) -> pa.Array:
+    ages_us = random.integers(0, 365 * 86_400, count) * 1_000_000
+    start = int((NOW - timedelta(0)).timestamp()) * 1_000_000
+    return pa.array(start - ages_us).cast(pa.timestamp("us")).cast(pa.timestamp("us", tz="UTC"))

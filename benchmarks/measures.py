@@ -1,0 +1,227 @@
+"""What is measured: each function makes its rows, times Cortex and, in the same run, a baseline."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import orjson
+
+from benchmarks import made
+from cortex.flows.engines import run_plain
+from cortex.flows.runs import FLOWS, embedder_of, opened, stage_all
+from cortex.recall import recall
+from cortex.settings import Settings
+from cortex.storage.reference import read_policy
+from cortex.storage.staging import find_transcripts
+from cortex.storage.tables import Tables
+from cortex.transforms.lifecycle import age
+from cortex.transforms.render import render_brief
+from cortex.transforms.schemas import EDGES
+from cortex.transforms.transcript import Source, read_transcript
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured: a quick look under a minute, or the sizes that the targets speak of."""
+
+    processes: int
+    copies: int
+    aged: int
+    briefed: int
+    recalled: int
+    questions: int
+
+
+SIZES = {
+    "quick": Sizes(processes=20, copies=24, aged=50_000, briefed=5_000, recalled=5_000, questions=20),
+    "full": Sizes(processes=200, copies=60, aged=1_000_000, briefed=100_000, recalled=100_000, questions=100),
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One figure with its baseline from the same run; `must` and `aim` are for the full size."""
+
+    what: str
+    value: float
+    unit: str
+    baseline: str
+    baseline_value: float
+    must: str = ""
+    aim: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """Return the figure by its baseline."""
+        return self.value / self.baseline_value if self.baseline_value else float("nan")
+
+
+def hook(sizes: Sizes) -> Iterator[Measured]:
+    """Time the whole process of a Stop hook against Python that starts and ends."""
+    with tempfile.TemporaryDirectory() as scratch:
+        transcript = Path(scratch, "session.jsonl")
+        transcript.write_bytes(b'{"type":"user"}\n')
+        payload = json.dumps(
+            {
+                "session_id": "made",
+                "transcript_path": str(transcript),
+                "cwd": scratch,
+                "hook_event_name": "Stop",
+            }
+        ).encode()
+        surroundings = {"CORTEX_HOME": str(Path(scratch, "home")), "PATH": os.environ["PATH"]}
+        launched = ["sh", str(ROOT / "hooks" / "run.sh"), "stop"]
+        bare = ["sh", "-c", "python3 -I -S -c pass; exit 0"]
+        ours = _milliseconds(launched, sizes.processes, payload, surroundings)
+        none = _milliseconds(bare, sizes.processes, payload, surroundings)
+    yield Measured(
+        "hook, whole process, p95", _p95(ours), "ms", "sh + python -c pass", _p95(none), "50", "30"
+    )
+
+
+def command_line(sizes: Sizes) -> Iterator[Measured]:
+    """Time `cortex --help` against Python that starts and ends."""
+    shown = _milliseconds([sys.executable, "-m", "cortex", "--help"], sizes.processes)
+    none = _milliseconds([sys.executable, "-c", "pass"], sizes.processes)
+    yield Measured("cortex --help, p95", _p95(shown), "ms", "python -c pass", _p95(none), "150")
+
+
+def ingest(sizes: Sizes) -> Iterator[Measured]:
+    """Time reading alone, a run without a model and one with, against parsing the same bytes as JSON."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch, "transcripts")
+        megabytes = made.transcripts(folder, sizes.copies) / 1e6
+        paths = find_transcripts(folder)
+        parsed = megabytes / _seconds(lambda: [_parse(path) for path in paths])
+        read = megabytes / _seconds(lambda: [_read(path) for path in paths])
+        plain = megabytes / _seconds(lambda: _run(Path(scratch, "plain"), paths, with_model=False))
+        yield Measured("reading turns", read, "MB/s", "orjson parse", parsed)
+        yield Measured("ingest without a model", plain, "MB/s", "orjson parse", parsed, "20", "60")
+        # Texts repeat from copy to copy and are embedded once, so the model's own speed hardly shows here.
+        embedded = megabytes / _seconds(lambda: _run(Path(scratch, "model"), paths, with_model=True))
+        yield Measured("ingest with the local model", embedded, "MB/s", "the same without", plain)
+
+
+def lifecycle(sizes: Sizes) -> Iterator[Measured]:
+    """Time ageing, ranking and centrality against the decay formula alone in numpy."""
+    policy = read_policy(None)
+    rows, edges = made.memories(sizes.aged, texts=False), made.edges(sizes.aged, sizes.aged)
+    aged = _seconds(lambda: age(rows, edges, policy, made.NOW))
+    initial = rows["initial_confidence"].to_numpy()
+    idle_days = np.random.default_rng(5).uniform(0, 365, sizes.aged)
+    formula = _seconds(lambda: initial * 0.5 ** (idle_days / 45))
+    what = f"lifecycle, rank, centrality, {sizes.aged:,} memories"
+    yield Measured(what, aged, "s", "decay in numpy", formula, "30", "10")
+
+
+def brief(sizes: Sizes) -> Iterator[Measured]:
+    """Time a brief against sorting the same memories by rank."""
+    policy, rows = read_policy(None), made.memories(sizes.briefed)
+
+    def render() -> object:
+        return render_brief(rows, EDGES.empty(), policy, project_name="made", budget_tokens=1_000)
+
+    rendered = _seconds(render) * 1e3
+    ranked = _seconds(lambda: rows.sort_by([("rank", "descending"), ("memory_id", "ascending")])) * 1e3
+    yield Measured(
+        f"brief from {sizes.briefed:,} memories", rendered, "ms", "sort by rank", ranked, "500", "150"
+    )
+
+
+def recalls(sizes: Sizes) -> Iterator[Measured]:
+    """Time warm recall against comparing the question's vector with all in numpy; and weigh the table."""
+    policy = read_policy(None)
+    unit = made.vectors(sizes.recalled)
+    with tempfile.TemporaryDirectory() as scratch:
+        home = Path(scratch)
+        tables = Tables(home)
+        rows = made.searchable(made.memories(sizes.recalled), unit)
+        written = _seconds(lambda: tables.replace(made.PROJECT, "memories", rows))
+        size = sum(path.stat().st_size for path in tables.root.rglob("*") if path.is_file())
+        embedder = embedder_of(Settings(home))
+
+        def ask(question: str) -> object:
+            return recall(
+                tables,
+                question,
+                scopes=[made.PROJECT],
+                policy=policy,
+                embedder=embedder,
+                limit=10,
+                now=made.NOW,
+            )
+
+        asked = made.questions(sizes.questions + 1)
+        ask(asked[0])  # the first one opens the model and the tables
+        times = [_seconds(lambda question=question: ask(question)) * 1e3 for question in asked[1:]]
+    scans = [_seconds(lambda at=at: np.argpartition(unit @ unit[at], -10)) * 1e3 for at in range(20)]
+    what = f"{sizes.recalled:,} memories"
+    yield Measured(f"warm recall, p95, {what}", _p95(times), "ms", "numpy scan", _p95(scans), "100", "30")
+    yield Measured(
+        f"disk per memory, {what}", size / sizes.recalled / 1024, "KiB", "its vector", DIMENSION_KIB, "4", "3"
+    )
+    rate = sizes.recalled / written / 1e3
+    yield Measured(f"writing and indexing, {what}", rate, "thousand/s", "", 0.0)
+
+
+DIMENSION_KIB = made.DIMENSIONS * 4 / 1024
+ALL: tuple[Callable[[Sizes], Iterator[Measured]], ...] = (
+    hook,
+    command_line,
+    ingest,
+    lifecycle,
+    brief,
+    recalls,
+)
+
+
+def _run(home: Path, paths: list[Path], *, with_model: bool) -> None:
+    settings = Settings(home)
+    stage_all(settings, paths)
+    with opened("backfill", settings, made.NOW, "plain") as run:
+        if not with_model:
+            run.embedder = None
+        run_plain(FLOWS["backfill"], run)
+    shutil.rmtree(home)
+
+
+def _parse(path: Path) -> None:
+    for line in path.read_bytes().splitlines():
+        try:
+            orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+
+
+def _read(path: Path) -> None:
+    read_transcript(path.read_bytes(), source=Source(str(path), made.PROJECT))
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
+def _milliseconds(
+    command: list[str], count: int, given: bytes = b"", surroundings: dict[str, str] | None = None
+) -> list[float]:
+    def once() -> None:
+        subprocess.run(command, input=given, env=surroundings, stdout=subprocess.DEVNULL, check=True)
+
+    once()
+    return [_seconds(once) * 1e3 for _ in range(count)]
+
+
+def _p95(values: list[float]) -> float:
+    return float(np.percentile(values, 95))

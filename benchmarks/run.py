@@ -1,0 +1,69 @@
+"""
+The table of numbers: `python -m benchmarks.run [NAME …] [--size quick|full] [--json]`.
+
+Every figure stands beside a baseline measured in the same run, so that tables of two machines can be compared
+by their ratios. Nothing is asserted: a figure is for reading, a slow machine is no failure. `quick` (the
+default, under a minute) and `full` (the sizes that the targets speak of, some minutes) can also be chosen by
+CORTEX_BENCH_SIZE.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+from dataclasses import asdict
+
+from benchmarks.measures import ALL, SIZES, Measured
+from cortex import __version__
+from cortex.commands.terminal import table
+
+COLUMNS = ["what", "value", "unit", "baseline", "its value", "ratio", "must", "aim"]
+NUMBERS = {"value", "its value", "ratio", "must", "aim"}
+
+
+def main() -> None:
+    """Measure, then print a table or JSON."""
+    names = [measure.__name__ for measure in ALL]
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}; default: all")
+    parser.add_argument("--size", choices=SIZES, default=os.environ.get("CORTEX_BENCH_SIZE", "quick"))
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    chosen = parser.parse_args()
+    if unknown := set(chosen.names) - set(names):
+        parser.error(f"no measure is called {', '.join(sorted(unknown))}")
+    found: list[Measured] = []
+    for measure in ALL:
+        if not chosen.names or measure.__name__ in chosen.names:
+            print(f"measuring {measure.__name__} …", file=sys.stderr, flush=True)
+            found += measure(SIZES[chosen.size])
+    if chosen.json:
+        print(json.dumps(as_dict(chosen.size, found), indent=2))
+    else:
+        table(
+            f"Cortex {__version__}, {chosen.size}, {machine()}",
+            COLUMNS,
+            list(map(_cells, found)),
+            numbers=NUMBERS,
+        )
+
+
+def as_dict(size: str, found: list[Measured]) -> dict[str, object]:
+    """Return what was measured, with the machine it was measured on, for comparing runs by a program."""
+    figures = [{**asdict(one), "ratio": one.ratio if one.baseline else None} for one in found]
+    return {"version": __version__, "size": size, "machine": machine(), "figures": figures}
+
+
+def machine() -> str:
+    """Return what a figure depends on."""
+    return f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+
+
+def _cells(one: Measured) -> list[str]:
+    ratio = f"{one.ratio:.3g}" if one.baseline else ""
+    baseline = f"{one.baseline_value:.3g}" if one.baseline else ""
+    return [one.what, f"{one.value:.3g}", one.unit, one.baseline, baseline, ratio, one.must, one.aim]
+
+
+if __name__ == "__main__":
+    main()
