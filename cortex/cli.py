@@ -211,3 +211,26 @@ def doctor(as_json: bool) -> None:
     from cortex.commands import views
 
     views.doctor(as_json=as_json)
+
+
+@main.group("eval")
+def evaluation() -> None:
+    """Measure Cortex against hand-made labels."""
+
+
+@evaluation.command("extract")
+@click.option(
+    "--transcripts",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Folder the labelled sessions lie below.",
+)
+@click.option(
+    "--labels", type=click.Path(path_type=Path), required=True, help="Labels, one JSON object a line."
+)
+@JSON
+def eval_extract(transcripts: Path, labels: Path, as_json: bool) -> None:
+    """Score what extraction keeps: recall, traps hit, duplicates, memories a session."""
+    from cortex.commands import evaluation as command
+
+    command.extract(transcripts, labels, as_json=as_json)

@@ -39,6 +39,7 @@ class Run:
     report: RunReport
     embedder: Embedder | None = None
     progress: Progress = no_progress
+    lacks_vectors: bool = False  # the model gave no answer: what is missing is filled by the next run
     _folded: dict[str, tuple[str, pa.Table]] = field(default_factory=dict)
     _vectors: tuple[str, pa.Table] | None = None
 
@@ -100,5 +101,7 @@ class Run:
         return self.store.lake.manifest.stages.get(f"{stage}:{scope}") == fingerprint
 
     def made(self, stage: str, scope: str, fingerprint: str) -> None:
-        """Note that it did now."""
+        """Note that it did now; without all vectors it is to be made again."""
+        if self.lacks_vectors:
+            return
         self.store.lake.note({f"{stage}:{scope}": fingerprint})

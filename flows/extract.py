@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from cortex.flows.context import Run
 from cortex.flows.reading import HEAD_BYTES, head_of, pieces, start_from, working_directory
 from cortex.flows.report import SetAsideLine, StageReport
+from cortex.storage.files import path_text
 from cortex.storage.lake import Change, each_key_once
 from cortex.storage.manifest import Cursor
 from cortex.storage.staging import Claim
@@ -77,20 +78,25 @@ def _read(run: Run, claim: Claim, batch: _Batch) -> None:
     size = path.stat().st_size
     if not size:
         return _set_aside(run, claim, "empty file")
-    name = str(claim.transcript)
+    name = path_text(claim.transcript)
     cursor = run.store.lake.manifest.cursors.get(name)
     start, first_line = start_from(path, cursor)
     if cursor and start == size:
         batch.done.append(claim)
         return None
-    cwd = working_directory(path) or claim.cwd or str(claim.transcript.parent)
+    told = working_directory(path) or claim.cwd
+    if not (told or cursor) and _says_nothing_yet(claim, path):
+        batch.done.append(claim)
+        return None
+    cwd = path_text(told or claim.transcript.parent)
     if _is_excluded(cwd, run.settings.excluded_projects):
         batch.done.append(claim)
         return None
     project_id = cursor.project_id if cursor else run.store.projects.project_of(cwd, run.now)
     read = _read_pieces(claim, path, start, first_line, project_id)
     if start == 0 and not read.is_transcript:
-        return _set_aside(run, claim, "not a transcript: no line could be read")
+        reasons = sorted({line.reason for line in read.set_aside})
+        return _set_aside(run, claim, f"not a transcript: {', '.join(reasons) or 'no line could be read'}")
     run.report.set_aside += read.set_aside
     run.report.transcripts += 1
     run.report.transcript_bytes += read.read_to - start
@@ -104,7 +110,7 @@ def _read(run: Run, claim: Claim, batch: _Batch) -> None:
             head=head_of(path, head_bytes),
             head_bytes=head_bytes,
             project_id=project_id,
-            session_id=claim.session_id,
+            session_id=path_text(claim.session_id) if claim.session_id else None,
         )
     batch.done.append(claim)
     return None
@@ -123,8 +129,9 @@ class _Read:
 
 def _read_pieces(claim: Claim, path: Path, start: int, first_line: int, project_id: str) -> _Read:
     """Read a transcript piece by piece; unusable lines are named with their reason."""
-    name = str(claim.transcript)
-    source = Source(name, project_id, claim.session_id, claim.agent_id or _agent_of(name))
+    name = path_text(claim.transcript)
+    session_id = path_text(claim.session_id) if claim.session_id else None
+    source = Source(name, project_id, session_id, claim.agent_id or _agent_of(name))
     read = _Read(start)
     for piece in pieces(path, start, first_line):
         if piece.overlong:
@@ -136,11 +143,19 @@ def _read_pieces(claim: Claim, path: Path, start: int, first_line: int, project_
         if reading.consumed_bytes < len(piece.data):
             half = piece.first_line + reading.consumed_lines
             read.set_aside.append(SetAsideLine(name, half, "last line is not finished yet"))
-        read.is_transcript |= reading.turns.num_rows > 0 or len(reading.set_aside) < reading.consumed_lines
+        if not read.is_transcript:
+            written = sum(1 for line in piece.data[: reading.consumed_bytes].split(b"\n") if line.strip())
+            read.is_transcript = reading.turns.num_rows > 0 or len(reading.set_aside) < written
         read.turns.append(reading.turns)
         read.read_to = piece.start + reading.consumed_bytes
         read.lines += reading.consumed_lines
     return read
+
+
+def _says_nothing_yet(claim: Claim, path: Path) -> bool:
+    """Return whether a transcript names no turn yet, so that its project can still be learnt from what follows."""
+    read = _read_pieces(claim, path, 0, 1, "")
+    return read.is_transcript and not any(turns.num_rows for turns in read.turns)
 
 
 def _commit(run: Run, batch: _Batch, row: StageReport) -> None:
@@ -232,7 +247,7 @@ def _extractor(run: Run) -> str:
 
 def _set_aside(run: Run, claim: Claim, reason: str) -> None:
     run.store.staging.set_aside(claim, reason)
-    run.report.set_aside.append(SetAsideLine(str(claim.transcript), None, reason))
+    run.report.set_aside.append(SetAsideLine(path_text(claim.transcript), None, reason))
 
 
 def _is_excluded(cwd: str, excluded: tuple[str, ...]) -> bool:

@@ -11,10 +11,11 @@ from cortex.errors import ModelUnavailable, NothingUsable, UnknownValue
 from cortex.flows.context import Progress, Run, no_progress
 from cortex.flows.engines import ENGINES, run_plain, run_with_prefect
 from cortex.flows.reading import start_from
-from cortex.flows.report import RunReport, keep_report
+from cortex.flows.report import RunReport, SetAsideLine, keep_report
 from cortex.flows.stages import INGEST, NIGHTLY
 from cortex.providers import Embedder, choose
 from cortex.settings import Settings
+from cortex.storage.files import path_text
 from cortex.storage.lake import each_key_once
 from cortex.storage.lease import lease
 from cortex.storage.reference import read_policy
@@ -99,20 +100,32 @@ def look_for(settings: Settings, paths: Sequence[Path]) -> Backfill:
     new: list[Path] = []
     waiting = 0
     for path in found:
-        size = path.stat().st_size
-        start, _ = start_from(path, cursors.get(str(path)))
+        try:
+            size = path.stat().st_size
+            start, _ = start_from(path, cursors.get(path_text(path)))
+        except OSError:  # gone meanwhile, or not to be read: staging names it
+            size, start = 0, 0
         if start < size or not size:
             new.append(path)
             waiting += size - start
     return Backfill(tuple(new), waiting, len(found) - len(new))
 
 
-def stage_all(settings: Settings, transcripts: Sequence[Path], progress: Progress = no_progress) -> None:
-    """Stage each transcript: a ticket and a hard link, so that a killed backfill goes on by itself."""
+def stage_all(
+    settings: Settings, transcripts: Sequence[Path], progress: Progress = no_progress
+) -> list[SetAsideLine]:
+    """
+    Stage each transcript: a ticket and a hard link, so that a killed backfill goes on by itself.
+
+    Returns those that are gone or may not be read.
+    """
     store = Store(settings.home)
+    missed = []
     for done, path in enumerate(transcripts, start=1):
-        store.staging.stage(path)
+        if not store.staging.stage(path):
+            missed.append(SetAsideLine(path_text(path), None, "gone, or not to be read"))
         progress("stage", done, len(transcripts))
+    return missed
 
 
 def row_counts(run: Run) -> dict[str, int]:

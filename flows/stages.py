@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from cortex.errors import ModelUnavailable
 from cortex.flows.context import Run
 from cortex.flows.extract import extract
 from cortex.flows.report import StageReport
@@ -23,16 +24,19 @@ EMBEDDED_AT_ONCE = 2_048
 def embed(run: Run) -> None:
     """Give every memory and every passage of prose a vector, once per text; index the passages."""
     with run.report.stage("embed") as row:
+        forgotten = run.store.journal.forgotten_turns()
         for scope in run.scopes():
-            made_from = content_id(run.inputs(scope), run.model)
+            made_from = content_id(run.inputs(scope), run.model, *forgotten)
             if run.has_made("embed", scope, made_from):
                 continue
-            passages = _passages(run, scope)
+            passages = _passages(run, scope, forgotten)
             _embed_missing(run, _texts(run.memories(scope)) | _texts(_newest(run, passages)), row)
             rows = _searchable(passages, run.vectors())
             row.rows_out += run.store.tables.replace(scope, "passages", rows)
             run.made("embed", scope, made_from)
         row.note = run.model or "no model: keyword search only"
+        if run.lacks_vectors:
+            row.note += " gave no answer; the next run asks again"
 
 
 def link(run: Run) -> None:
@@ -110,7 +114,7 @@ def render(run: Run) -> None:
             run.made("render", scope, made_from)
         published.publish_projects(run.store.projects.paths())
         everything = content_id(*state.values(), *sorted(run.store.lake.manifest.files))
-        if not run.has_made("publish", "all", everything):
+        if not (published.database_path.is_file() and run.has_made("publish", "all", everything)):
             published.publish_database(run.store.lake, _all(run, "memories"), _all(run, "edges"))
             run.made("publish", "all", everything)
         run.store.lake.sweep()
@@ -136,13 +140,12 @@ def _all(run: Run, name: str) -> pa.Table:
     )
 
 
-def _passages(run: Run, scope: str) -> pa.Table:
+def _passages(run: Run, scope: str, forgotten: list[str]) -> pa.Table:
     """Return the PASSAGES of a project's prose; those that a forgotten memory rested on are left out."""
     if scope == GLOBAL_SCOPE:
         return passages_of(TURNS.empty(), run.policy)
     turns = each_key_once(TURNS, run.store.lake.read(TURNS, scope))
     passages = passages_of(turns, run.policy)
-    forgotten = run.store.journal.forgotten_turns(scope)
     if not forgotten:
         return passages
     return passages.filter(pa.compute.invert(pa.compute.is_in(passages["turn_id"], pa.array(forgotten))))
@@ -160,14 +163,18 @@ def _texts(rows: pa.Table) -> dict[str, str]:
 
 
 def _embed_missing(run: Run, texts: dict[str, str], row: StageReport) -> None:
-    if run.embedder is None:
+    if run.embedder is None or run.lacks_vectors:
         return
     known = set(run.vectors()["content_hash"].to_pylist())
     missing = sorted(name for name in texts if name not in known)
     row.rows_in += len(missing)
     for start in range(0, len(missing), EMBEDDED_AT_ONCE):
         names = missing[start : start + EMBEDDED_AT_ONCE]
-        vectors = run.embedder.embed([texts[name] for name in names])
+        try:
+            vectors = run.embedder.embed([texts[name] for name in names])
+        except ModelUnavailable:
+            run.lacks_vectors = True
+            return
         rows = [
             {"model": run.model, "content_hash": n, "vector": v} for n, v in zip(names, vectors, strict=True)
         ]

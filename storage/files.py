@@ -49,6 +49,16 @@ def refusal_of(error: OSError, home: Path) -> StoreNotWritable | None:
     return None
 
 
+def path_text(path: Path | str) -> str:
+    """
+    Return a path as text that any file and table can hold: bytes that are no UTF-8 are spelt out.
+
+    >>> path_text("/t/caf\\udce9.jsonl")
+    '/t/caf\\\\xe9.jsonl'
+    """
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Write `content` to `path` by temp file, fsync, rename; readers see the old or the new file."""
     part = path.with_name(f".{path.name}.{os.getpid()}{PART_SUFFIX}")

@@ -61,7 +61,7 @@ def read_manifest(path: Path) -> Manifest:
     """Return the manifest at `path`, an empty one where there is none. Raises SchemaMismatch."""
     try:
         raw = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return Manifest()
     except ValueError as error:
         raise SchemaMismatch(

@@ -120,7 +120,9 @@ def forget(target: str, *, project: str | None, yes: bool, as_json: bool) -> Non
     return None
 
 
-def _found(store: Store, question: str, *, project: str | None, all_projects: bool, limit: int) -> list[Found]:
+def _found(
+    store: Store, question: str, *, project: str | None, all_projects: bool, limit: int
+) -> list[Found]:
     settings = load_settings()
     if store.is_empty and not store.journal.waiting():
         raise NotFound(f"the store at {settings.home} is empty.", "Fill it: cortex backfill")

@@ -1,6 +1,7 @@
 """The commands that run a flow: run, nightly, backfill, demo."""
 
 import os
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -50,15 +51,22 @@ def backfill(paths: Sequence[Path], *, dry_run: bool, engine: str, as_json: bool
         )
         return None
     with progress_bars() as progress:
-        stage_all(settings, found.transcripts, progress)
+        missed = stage_all(settings, found.transcripts, progress)
     report = _execute("backfill", settings, engine)
-    print_report(report, as_json=as_json)
-    if found.transcripts and not found.read_before and not report.transcripts and report.set_aside:
-        raise NothingUsable(
-            f"none of the {len(found.transcripts)} files could be read as a transcript.",
-            "The report above names each with its reason.",
-        )
-    return None
+    report.set_aside += missed
+    if found.read_before or report.transcripts or not report.set_aside:
+        return print_report(report, as_json=as_json)
+    error = NothingUsable(
+        f"none of the {len(found.transcripts)} files could be read as a transcript.",
+        "The report names each with its reason.",
+    )
+    if not as_json:
+        print_report(report, as_json=False)
+        raise error
+    # One JSON object, not two: the report says what is wrong as well.
+    print_json({**report.as_dict(), **error.as_dict()})
+    hint(f"cortex: {error} [{error.code}]")
+    sys.exit(error.exit_code)
 
 
 def demo(engine: str) -> None:

@@ -5,13 +5,19 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from cortex.commands.memories import open_store
 from cortex.commands.terminal import hint, print_json, say, size_of, table
-from cortex.errors import CortexError, NotFound, UsageError
+from cortex.errors import CortexError, NotFound, StoreNotWritable, UsageError
 from cortex.flows.report import last_report
 from cortex.settings import load_settings
+from cortex.storage.journal import GLOBAL_SCOPE
+
+
+# Kinds of statement that only read; DuckDB takes `pivot` apart into several.
+ASKING = {"SELECT", "EXPLAIN", "PRAGMA", "CALL", "SET", "MULTI"}
 
 
 def brief(project: str | None, *, as_json: bool) -> None:
@@ -37,17 +43,13 @@ def status(*, as_json: bool) -> None:
     store = open_store()
     waiting = store.staging.list_waiting()
     rows = []
-    for project in store.projects.all():
-        counted = [
-            store.tables.open(project.project_id, name).count() for name in ("memories", "edges", "passages")
-        ]
-        rows.append([project.name, *counted, project.project_id])
+    scopes = {project.project_id: project.name for project in store.projects.all()}
+    for scope, name in {**scopes, GLOBAL_SCOPE: "(global)"}.items():
+        counted = [store.tables.open(scope, table).count() for table in ("memories", "edges", "passages")]
+        if scope != GLOBAL_SCOPE or any(counted):
+            rows.append([name, *counted, scope])
     report = last_report(store.runs)
-    size = (
-        sum(path.stat().st_size for path in settings.home.rglob("*") if path.is_file())
-        if settings.home.is_dir()
-        else 0
-    )
+    size = _size_of_folder(settings.home)
     if as_json:
         return print_json(
             {
@@ -72,6 +74,14 @@ def status(*, as_json: bool) -> None:
     return None
 
 
+def _size_of_folder(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*") if folder.is_dir() else ():
+        with suppress(FileNotFoundError):  # a run may remove it meanwhile
+            total += path.stat().st_size if path.is_file() else 0
+    return total
+
+
 def sql(query: str, *, as_json: bool) -> None:
     """Run a query on memory.duckdb, read-only, and print its rows."""
     import duckdb
@@ -79,21 +89,36 @@ def sql(query: str, *, as_json: bool) -> None:
     path = open_store().published.database_path
     if not path.is_file():
         raise NotFound(f"there is no {path.name} yet.", "Make it: cortex backfill, or cortex run")
-    with duckdb.connect(str(path), read_only=True) as database:
-        database.execute("set TimeZone = 'UTC'")
-        try:
+    try:
+        _check_asks(query)
+        with duckdb.connect(str(path), read_only=True) as database:
+            database.execute("set TimeZone = 'UTC'")
             answer = database.sql(query)
-        except duckdb.Error as error:
-            raise UsageError(
-                f"DuckDB says: {error}", "The tables: turns, events, memories, edges, journal."
-            ) from error
-        if answer is None:
-            return None
-        columns, rows = list(answer.columns), answer.fetchall()
+            columns = list(answer.columns) if answer else []
+            rows = answer.fetchall() if answer else []
+    except duckdb.Error as error:
+        raise UsageError(
+            f"DuckDB says: {error}", "The tables: turns, events, memories, edges, journal."
+        ) from error
     if as_json:
         return print_json({"columns": columns, "rows": [list(row) for row in rows]})
     table(f"{len(rows)} rows", columns, [[_cell(value) for value in row] for row in rows])
     return None
+
+
+def _check_asks(query: str) -> None:
+    """Raise UsageError for a statement that could write: a read-only database still lets `copy` make files."""
+    import duckdb
+
+    statements = duckdb.extract_statements(query)
+    if not statements:
+        raise UsageError("the query is empty.", "Try: cortex sql 'select count(*) from memories'")
+    for statement in statements:
+        if statement.type.name not in ASKING:
+            raise UsageError(
+                f"'{statement.type.name.lower()}' does not ask, and the store is read-only here.",
+                "Begin with select; change memories with remember and forget.",
+            )
 
 
 def doctor(*, as_json: bool) -> None:
@@ -127,9 +152,11 @@ def _libraries() -> str:
 
 def _home() -> str:
     home = load_settings().home
-    place = home if home.is_dir() else home.parent
+    place = next(path for path in (home, *home.parents) if path.exists())
+    if not place.is_dir():
+        raise StoreNotWritable(f"{place} is a file.", "Set CORTEX_HOME to a folder.")
     if not os.access(place, os.W_OK):
-        raise NotFound(f"{place} cannot be written.", "Set CORTEX_HOME to a folder that can.")
+        raise StoreNotWritable(f"{place} cannot be written.", "Set CORTEX_HOME to a folder that can.")
     free = shutil.disk_usage(place).free
     return f"{home}, {size_of(free)} free"
 

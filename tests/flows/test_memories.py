@@ -1,0 +1,156 @@
+"""Remember, forget and recall through whole runs: at once, under another run's lease, over weeks."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from cortex.commands import memories as commands
+from cortex.errors import ModelUnavailable, NotFound, StoreBusy
+from cortex.flows import runs
+from cortex.storage.lease import lease
+from cortex.transforms.journal import entry
+from cortex.transforms.schemas import VECTORS
+from tests.flows.conftest import NOW, WordEmbedder, contents
+from tests.transcripts import Talk, decisions
+
+
+@pytest.fixture(autouse=True)
+def _here_is_kelp(monkeypatch, tmp_path):
+    """Commands ask the fake model too, and stand in a folder of their own."""
+    monkeypatch.setattr(commands, "embedder_of", lambda settings: WordEmbedder())
+    (tmp_path / "kelp").mkdir()
+    monkeypatch.chdir(tmp_path / "kelp")
+
+
+def remembered(text: str, **chosen: object) -> None:
+    options = {"memory_type": "decision", "priority": 5, "is_global": False, "pin": False, "project": None}
+    commands.remember(text, **{**options, **chosen}, as_json=True)
+
+
+def found(question: str, capsys, **chosen: object) -> list[dict[str, object]]:
+    capsys.readouterr()
+    options = {"project": None, "all_projects": True, "limit": 10}
+    commands.recall(question, **{**options, **chosen}, as_json=True)
+    return json.loads(capsys.readouterr().out)["results"]
+
+
+def test_what_is_remembered_is_found_at_once(bench, capsys):
+    remembered("Levels are stored as millimetres.")
+    [best] = found("how are levels stored", capsys, all_projects=False)
+    assert (best["text"], best["confidence"], best["project"]) == (
+        "Levels are stored as millimetres.",
+        1.0,
+        "kelp",
+    )
+
+
+def test_what_is_remembered_twice_is_one_memory(bench):
+    remembered("Levels are millimetres.")
+    remembered("levels are  millimetres")
+    assert len(bench.memories()) == 1
+
+
+def test_a_secret_is_not_remembered(bench):
+    remembered("The token is ghp_" + "a1B2" * 9)
+    assert "ghp_" not in json.dumps(contents(bench.home), default=str)
+
+
+def test_what_is_forgotten_is_found_neither_as_memory_nor_as_turn(bench, capsys):
+    decisions().write(bench.projects)
+    bench.backfill()
+    assert "millimetres" in str(found("whole millimetres drift", capsys))
+    [memory] = [m for m in bench.memories() if "millimetres" in m["text"]]
+    commands.forget(memory["memory_id"][:12], project=None, yes=False, as_json=True)
+    assert "millimetres" not in str(found("whole millimetres drift", capsys))
+    assert not any("millimetres" in text for text in bench.texts())
+    bench.run("nightly", NOW + timedelta(days=1))
+    assert "millimetres" not in str(found("whole millimetres drift", capsys))
+
+
+def test_forgetting_a_global_memory_hides_the_turn_it_came_from(bench, capsys):
+    Talk().user("[MEMORY: preference] Always answer with metric units everywhere.").assistant("Noted.").write(
+        bench.projects
+    )
+    bench.backfill()
+    [memory] = [m for m in bench.memories("global") if "metric" in m["text"]]
+    commands.forget(memory["memory_id"], project=None, yes=False, as_json=True)
+    assert "metric" not in str(found("metric units", capsys))
+
+
+def test_forgetting_by_question_reinforces_nothing(bench, capsys):
+    remembered("Levels are millimetres.")
+    remembered("Stations have names in lower case.")
+    commands.forget("levels are millimetres", project=None, yes=True, as_json=True)
+    assert bench.texts() == ["Stations have names in lower case."]
+    bench.run("ingest", NOW)
+    assert [memory["access_count"] for memory in bench.memories()] == [0]
+
+
+def test_forgetting_what_is_not_there_says_where_to_look(bench):
+    with pytest.raises(NotFound, match="recall"):
+        commands.forget("0123456789ab", project=None, yes=False, as_json=False)
+
+
+def test_a_recall_counts_at_the_next_run(bench, capsys):
+    remembered("Levels are millimetres.")
+    found("millimetres", capsys)
+    found("millimetres", capsys)
+    bench.run()
+    [memory] = bench.memories()
+    assert memory["access_count"] == 2 and memory["last_accessed_at"] is not None
+
+
+def test_an_archived_memory_that_is_recalled_becomes_active_again(bench, capsys):
+    decisions().write(bench.projects)
+    bench.backfill(now=NOW.replace(month=9))
+    later = NOW.replace(year=2027)
+    bench.run("nightly", later)
+    [gotcha] = [m for m in bench.memories() if m["memory_type"] == "gotcha"]
+    assert gotcha["status"] in ("archived", "pruned")
+    told = {"memory_ids": [gotcha["memory_id"]]}
+    at = NOW.replace(month=11, day=1) - timedelta(days=5)
+    bench.store.journal.write(entry("recall", gotcha["project_id"], told, recorded_at=at, actor="recall"))
+    bench.run("nightly", at + timedelta(days=1))
+    [gotcha] = [m for m in bench.memories() if m["memory_type"] == "gotcha"]
+    assert (gotcha["status"], gotcha["access_count"]) == ("active", 1)
+
+
+def test_a_second_run_is_refused_while_one_writes(bench):
+    with lease(bench.home / "runs"), pytest.raises(StoreBusy):
+        bench.run()
+
+
+def test_remember_recall_and_forget_work_while_a_run_writes(bench, capsys):
+    remembered("Levels are millimetres.")
+    remembered("Stations have names in lower case.")
+    [levels] = [m for m in bench.memories() if "Levels" in m["text"]]
+    with lease(bench.home / "runs"):
+        remembered("Gauges report every six minutes.")
+        told = json.loads(capsys.readouterr().out.split("\n}\n")[-2] + "\n}")
+        assert told["searchable"] is False
+        commands.forget(levels["memory_id"], project=None, yes=False, as_json=True)
+        assert found("station names", capsys)
+    bench.run()
+    assert bench.texts() == ["Gauges report every six minutes.", "Stations have names in lower case."]
+    assert list((bench.home / "staging" / "journal").iterdir()) == []
+
+
+def test_a_model_that_gives_no_answer_stops_no_run_and_is_asked_again(bench, other, monkeypatch):
+    class Away(WordEmbedder):
+        def embed(self, texts, *, as_query=False):
+            raise ModelUnavailable("the service does not answer.", "Try again.")
+
+    decisions().write(bench.projects)
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "embedder_of", lambda settings: Away())
+        report = bench.backfill()
+    assert report.rows["memories"] > 0 and report.rows["vectors"] == 0
+    assert any("next run" in stage.note for stage in report.stages)
+    bench.run()
+    other.backfill()
+    assert contents(bench.home) == contents(other.home)
+    vectors = bench.store.lake.read(VECTORS)
+    assert vectors.num_rows == other.store.lake.read(VECTORS).num_rows
+    searched = bench.store.tables.open(bench.store.tables.scopes()[0], "memories")
+    assert searched.search_vector(vectors["vector"][0].as_py(), 3).num_rows == 3
