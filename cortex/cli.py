@@ -72,7 +72,7 @@ def main() -> None:
     """
 
 
-@main.command()
+@main.command(short_help="The whole way on sample sessions; touches no real data.")
 @ENGINE
 def demo(engine: str) -> None:
     """Show the whole way on sample sessions: backfill, run report, brief, a recall. Touches no real data."""
@@ -81,7 +81,7 @@ def demo(engine: str) -> None:
     runs.demo(engine)
 
 
-@main.command()
+@main.command(short_help="Read old transcripts.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--dry-run", is_flag=True, help="Only say what would be read.")
 @ENGINE
@@ -103,7 +103,7 @@ def run(engine: str, as_json: bool) -> None:
     runs.run_flow("ingest", engine=engine, as_json=as_json)
 
 
-@main.command()
+@main.command(short_help="Take in, age, merge, publish anew.")
 @ENGINE
 @JSON
 def nightly(engine: str, as_json: bool) -> None:
@@ -113,7 +113,7 @@ def nightly(engine: str, as_json: bool) -> None:
     runs.run_flow("nightly", engine=engine, as_json=as_json)
 
 
-@main.command()
+@main.command(short_help="Search memories and what was said.")
 @click.argument("question", nargs=-1, required=True)
 @PROJECT
 @click.option("--all-projects", is_flag=True, help="Search every project.")
@@ -163,7 +163,7 @@ def remember(
     )
 
 
-@main.command()
+@main.command(short_help="Forget a memory, by its id or a question.")
 @click.argument("target", nargs=-1, required=True)
 @PROJECT
 @click.option("--yes", is_flag=True, help="Forget the best match of a question without asking.")
@@ -175,7 +175,7 @@ def forget(target: tuple[str, ...], project: str | None, yes: bool, as_json: boo
     memories.forget(" ".join(target), project=project, yes=yes, as_json=as_json)
 
 
-@main.command()
+@main.command(short_help="Print what the assistant is handed at a session's start.")
 @PROJECT
 @JSON
 def brief(project: str | None, as_json: bool) -> None:
@@ -185,7 +185,7 @@ def brief(project: str | None, as_json: bool) -> None:
     views.brief(project, as_json=as_json)
 
 
-@main.command()
+@main.command(short_help="What is held, what waits, how the last run went.")
 @JSON
 def status(as_json: bool) -> None:
     """Say what the store holds, what waits, and how the last run went."""
@@ -194,7 +194,7 @@ def status(as_json: bool) -> None:
     views.status(as_json=as_json)
 
 
-@main.command()
+@main.command(short_help="Ask DuckDB over turns, events, memories, edges, journal.")
 @click.argument("query")
 @JSON
 def sql(query: str, as_json: bool) -> None:
@@ -204,7 +204,7 @@ def sql(query: str, as_json: bool) -> None:
     views.sql(query, as_json=as_json)
 
 
-@main.command()
+@main.command(short_help="Check that everything needed is there.")
 @JSON
 def doctor(as_json: bool) -> None:
     """Check that everything Cortex needs is there, each with a next step."""

@@ -17,13 +17,15 @@ class Settings:
     What a run needs to know from outside.
 
     `home` is the store's folder; `voyage_api_key` turns on hosted embedding; `excluded_projects` are
-    working directories that are never stored; `brief_tokens` is the brief's budget (1 to 3,000 tokens).
+    working directories that are never stored; `brief_tokens` is the brief's budget (1 to 3,000 tokens);
+    `retention_days` is how long what was said is kept, 0 for ever.
     """
 
     home: Path
     voyage_api_key: str | None = None
     excluded_projects: tuple[str, ...] = ()
     brief_tokens: int = DEFAULT_BRIEF_TOKENS
+    retention_days: int = 0
 
     def __repr__(self) -> str:
         """Show the settings with the key masked."""
@@ -58,12 +60,18 @@ def load_settings(home: Path | None = None) -> Settings:
             f"config.toml: brief.tokens is {tokens!r}.",
             f"Give a whole number from 1 to {MAXIMUM_BRIEF_TOKENS}.",
         )
+    days = _section(chosen, "retention").get("days", 0)
+    if not isinstance(days, int) or isinstance(days, bool) or days < 0:
+        raise UsageError(
+            f"config.toml: retention.days is {days!r}.", "Give a whole number of days; 0 keeps everything."
+        )
     key = os.environ.get("VOYAGE_API_KEY") or embed.get("voyage_api_key")
     return Settings(
         home=home,
         voyage_api_key=str(key) if key else None,
         excluded_projects=tuple(excluded),
         brief_tokens=tokens,
+        retention_days=days,
     )
 
 

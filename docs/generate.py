@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import click
 from click.testing import CliRunner
 
 from cortex import errors
@@ -72,9 +73,21 @@ def cli_page() -> str:
         "[Exit codes](exit-codes.md).",
         _fenced(_help_of()),
     ]
-    for name in sorted(command_line.commands):
-        parts += [f"## cortex {name}", _fenced(_help_of(name))]
+    for words in commands():
+        parts += [f"## cortex {' '.join(words)}", _fenced(_help_of(*words))]
     return _joined(parts)
+
+
+def commands(
+    group: click.Group = command_line, above: tuple[str, ...] = ()
+) -> dict[tuple[str, ...], click.Command]:
+    """Return words → command, for every command and those below it, by name."""
+    found: dict[tuple[str, ...], click.Command] = {}
+    for name, command in sorted(group.commands.items()):
+        found[*above, name] = command
+        if isinstance(command, click.Group):
+            found |= commands(command, (*above, name))
+    return found
 
 
 def policy_page() -> str:

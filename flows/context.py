@@ -2,23 +2,29 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.errors import AuditFailed
 from cortex.flows.report import RunReport
 from cortex.providers import Embedder
 from cortex.settings import Settings
 from cortex.storage.journal import GLOBAL_SCOPE
 from cortex.storage.store import Store, start_of_day
+from cortex.transforms.audit import Breach
 from cortex.transforms.fold import fold
+from cortex.transforms.forgetting import Tombstones, tombstones_of
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS, TURNS, VECTORS
 
 # Raise it when the code of a stage changes what it makes of the same inputs.
 STAGES_VERSION = "1"
+
+# An error message of more is not read; the run report has them all.
+BREACHES_NAMED = 5
 
 # (stage, done, total): called as a stage goes on, for a progress bar.
 Progress = Callable[[str, int, int], None]
@@ -40,6 +46,7 @@ class Run:
     embedder: Embedder | None = None
     progress: Progress = no_progress
     lacks_vectors: bool = False  # the model gave no answer: what is missing is filled by the next run
+    failed: set[str] = field(default_factory=set)  # scopes that keep their last good version in this run
     _folded: dict[str, tuple[str, pa.Table]] = field(default_factory=dict)
     _vectors: tuple[str, pa.Table] | None = None
 
@@ -52,6 +59,16 @@ class Run:
     def model(self) -> str:
         """The embedding model's name, empty when there is none."""
         return self.embedder.model if self.embedder else ""
+
+    @property
+    def keeps_since(self) -> datetime | None:
+        """The start of the first day that is kept; None where the settings keep everything."""
+        days = self.settings.retention_days
+        return self.day - timedelta(days=days) if days else None
+
+    def tombstones(self) -> Tombstones:
+        """Return what no transcript may bring back."""
+        return tombstones_of(self.store.journal.read(), self.keeps_since)
 
     def scopes(self) -> list[str]:
         """Return every scope with something in it, the global one last."""
@@ -96,12 +113,49 @@ class Run:
             *self.store.journal.entry_ids(scope),
         )
 
+    def makers(self, scope: str) -> str:
+        """Return a fingerprint of the policy and of what extracted the events that fold into a scope."""
+        made = self.store.lake.manifest.stages
+        names = sorted(name for name in made if name.startswith("extract:"))
+        mine = names if scope == GLOBAL_SCOPE else [f"extract:{scope}"]
+        return content_id(self.policy.fingerprint, *(f"{name}={made.get(name)}" for name in mine))
+
     def has_made(self, stage: str, scope: str, fingerprint: str) -> bool:
-        """Return whether `stage` made this scope's output from inputs with this fingerprint before."""
-        return self.store.lake.manifest.stages.get(f"{stage}:{scope}") == fingerprint
+        """Return whether `stage` made this of these inputs before, or is to leave a failed scope alone."""
+        return scope in self.failed or self.store.lake.manifest.stages.get(f"{stage}:{scope}") == fingerprint
 
     def made(self, stage: str, scope: str, fingerprint: str) -> None:
         """Note that it did now; without all vectors it is to be made again."""
         if self.lacks_vectors:
             return
         self.store.lake.note({f"{stage}:{scope}": fingerprint})
+
+    def passes(self, scope: str, rows: int, audit: Callable[[], list[Breach]]) -> bool:
+        """
+        Return whether `audit` of `rows` rows finds nothing, so that they may become visible.
+
+        Else the scope keeps its last good version: the stages that follow leave it alone, the other scopes
+        go on, and the run ends with AuditFailed. The report names every breach.
+        """
+        with self.report.stage("audit") as row:
+            breaches = audit()
+            row.rows_in += rows
+            row.rows_out += len(breaches)
+            row.note = "rows out: breaches; its seconds are part of the other stages'"
+        if breaches:
+            self.failed.add(scope)
+            self.report.breaches += breaches
+        return not breaches
+
+    def check_passed(self) -> None:
+        """Raise AuditFailed, naming the first breaches by id and reason, if an audit of this run failed."""
+        found = sorted(self.report.breaches)
+        if not found:
+            return
+        named = "; ".join(f"{b.table} {b.row_id[:32]}: {b.reason}" for b in found[:BREACHES_NAMED])
+        more = f"; and {len(found) - BREACHES_NAMED} more" if len(found) > BREACHES_NAMED else ""
+        raise AuditFailed(
+            f"the audit kept the last good version of {', '.join(sorted(self.failed))}: {named}{more}.",
+            "The report in runs/reports names all of them. Forget or mend the rows and run again; "
+            "`cortex rebuild` takes over what is right though much was lost.",
+        )

@@ -61,7 +61,7 @@ def configure_prefect(home: Path) -> None:
     chosen = {
         "PREFECT_HOME": str(home / "runs" / "prefect"),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "PREFECT_LOGGING_LEVEL": "ERROR",
+        "PREFECT_LOGGING_LEVEL": "CRITICAL",  # the command says what failed, without a traceback
         "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",
         "DO_NOT_TRACK": "1",
     }

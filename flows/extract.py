@@ -47,7 +47,7 @@ def extract(run: Run) -> None:
         for number, batch in enumerate(_batches(run, claims), start=1):
             _commit(run, batch, row)
             run.store.staging.release(batch.done)
-            row.note = f"{number} batches"
+            row.note = f"{number} batch{'es' if number > 1 else ''}"
         run.store.journal.take_in()  # projects met on the way
         for project_id in run.store.lake.manifest.partitions("turns"):
             _renew(run, project_id, row)
@@ -95,8 +95,7 @@ def _read(run: Run, claim: Claim, batch: _Batch) -> None:
     project_id = cursor.project_id if cursor else run.store.projects.project_of(cwd, run.now)
     read = _read_pieces(claim, path, start, first_line, project_id)
     if start == 0 and not read.is_transcript:
-        reasons = sorted({line.reason for line in read.set_aside})
-        return _set_aside(run, claim, f"not a transcript: {', '.join(reasons) or 'no line could be read'}")
+        return _set_aside(run, claim, f"not a transcript: {_main_reason(read.set_aside)}")
     run.report.set_aside += read.set_aside
     run.report.transcripts += 1
     run.report.transcript_bytes += read.read_to - start
@@ -136,7 +135,7 @@ def _read_pieces(claim: Claim, path: Path, start: int, first_line: int, project_
     for piece in pieces(path, start, first_line):
         if piece.overlong:
             read.set_aside.append(SetAsideLine(name, piece.first_line, "line too long"))
-            read.read_to, read.lines = piece.start, read.lines + 1
+            read.read_to, read.lines = piece.start, read.lines + (not piece.is_last)
             continue
         reading = read_transcript(piece.data, source=source, first_line=piece.first_line)
         read.set_aside += [SetAsideLine(name, a.line, a.reason) for a in reading.set_aside]
@@ -152,8 +151,13 @@ def _read_pieces(claim: Claim, path: Path, start: int, first_line: int, project_
     return read
 
 
+def _main_reason(lines: list[SetAsideLine]) -> str:
+    reasons = [line.reason for line in lines]
+    return "binary" if "binary" in reasons else reasons[0] if reasons else "no line could be read"
+
+
 def _says_nothing_yet(claim: Claim, path: Path) -> bool:
-    """Return whether a transcript names no turn yet, so that its project can still be learnt from what follows."""
+    """Return whether a transcript holds no turn yet: what follows will tell its project."""
     read = _read_pieces(claim, path, 0, 1, "")
     return read.is_transcript and not any(turns.num_rows for turns in read.turns)
 
@@ -162,7 +166,8 @@ def _commit(run: Run, batch: _Batch, row: StageReport) -> None:
     """Commit a batch: its new turns, the events of every session they touch, the cursors."""
     if not batch.cursors:
         return
-    turns = each_key_once(TURNS, pa.concat_tables([TURNS.empty(), *batch.turns]))
+    read = pa.concat_tables([TURNS.empty(), *batch.turns])
+    turns = each_key_once(TURNS, run.tombstones().admitted(read))
     row.rows_in += turns.num_rows
     with run.store.lake.change() as change:
         for project_id in sorted(set(values(turns, "project_id"))):
@@ -183,7 +188,7 @@ def _add_project(run: Run, change: Change, project_id: str, turns: pa.Table) -> 
     change.append(TURNS, project_id, fresh)
     sessions = _touched_sessions(fresh, known)
     earlier = lake.read(TURNS, project_id, sessions=sessions)
-    events = extract_events(_in_first_place(pa.concat_tables([earlier, fresh]), known), run.policy)
+    events = extract_events(in_first_place(pa.concat_tables([earlier, fresh]), known), run.policy)
     change.append(EVENTS, project_id, events, tuple(sorted(sessions)))
     run.report.new_rows["turns"] = run.report.new_rows.get("turns", 0) + fresh.num_rows
     run.report.new_rows["events"] = run.report.new_rows.get("events", 0) + events.num_rows
@@ -213,7 +218,7 @@ def _touched_sessions(fresh: pa.Table, known: pa.Table) -> set[str]:
     return {*values(fresh, "session_id"), *values(moved, "session_id")}
 
 
-def _in_first_place(turns: pa.Table, known: pa.Table) -> pa.Table:
+def in_first_place(turns: pa.Table, known: pa.Table) -> pa.Table:
     """Return each of `turns` once, without those that stand earlier in another session (a fork's)."""
     rows = _frame(turns)
     places = pl.concat([rows.select("turn_id", *PLACE), _frame(known).select("turn_id", *PLACE)])

@@ -19,7 +19,11 @@ _CWD = re.compile(rb'"cwd":\s*"((?:[^"\\]|\\.)*)"')
 
 @dataclass(frozen=True)
 class Piece:
-    """Some whole lines of a transcript; `overlong` instead stands for one line that was passed over."""
+    """
+    Some whole lines of a transcript; `overlong` instead stands for one line that was passed over.
+
+    `start` is where its bytes begin; for an overlong line, where reading goes on.
+    """
 
     data: bytes
     start: int
@@ -36,8 +40,12 @@ def pieces(path: Path, start: int, first_line: int, piece_bytes: int = PIECE_BYT
             is_last = len(data) < piece_bytes
             end = len(data) if is_last else data.rfind(b"\n") + 1
             if end == 0:
-                yield Piece(b"", start + len(data) + _skip_line(file), first_line, False, overlong=True)
-                start, first_line = file.tell(), first_line + 1
+                is_last = not _skip_line(file)
+                start = start if is_last else file.tell()
+                yield Piece(b"", start, first_line, is_last, overlong=True)
+                if is_last:  # it may grow still: passed over once it has ended
+                    return
+                first_line += 1
                 continue
             yield Piece(data[:end], start, first_line, is_last)
             first_line += data.count(b"\n", 0, end)
@@ -45,16 +53,14 @@ def pieces(path: Path, start: int, first_line: int, piece_bytes: int = PIECE_BYT
             file.seek(start)
 
 
-def _skip_line(file: BinaryIO) -> int:
-    """Move behind the next newline without keeping what lies before it; return the bytes passed."""
-    passed = 0
+def _skip_line(file: BinaryIO) -> bool:
+    """Move behind the next newline without keeping what lies before it; return whether there was one."""
     while block := file.read(1024 * 1024):
         found = block.find(b"\n")
         if found >= 0:
             file.seek(found + 1 - len(block), 1)
-            return passed + found + 1
-        passed += len(block)
-    return passed
+            return True
+    return False
 
 
 def head_of(path: Path, length: int) -> str:

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cortex.storage.files import write_atomically, writing_to
+from cortex.transforms.audit import Breach
 
 REPORTS_KEPT = 100  # a report is some 2 KB; older ones are removed so that the folder does not grow
 
@@ -47,6 +48,7 @@ class RunReport:
     seconds: float = 0.0
     rows: dict[str, int] = field(default_factory=dict)
     new_rows: dict[str, int] = field(default_factory=dict)
+    breaches: list[Breach] = field(default_factory=list)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[StageReport]:
@@ -83,6 +85,7 @@ class RunReport:
             "rows": self.rows,
             "new_rows": self.new_rows,
             "set_aside": [vars(line) for line in self.set_aside],
+            "breaches": [vars(breach) for breach in self.breaches],
         }
 
 

@@ -54,11 +54,15 @@ def execute(
 def opened(
     flow: str, settings: Settings, now: datetime, engine: str, progress: Progress = no_progress
 ) -> Iterator[Run]:
-    """Yield a run that holds the lease, after removing what a killed run left half written."""
+    """
+    Yield a run that holds the lease, after removing what a killed run left half written.
+
+    Raises AuditFailed at the end of the block when an audit failed within it.
+    """
     with lease(settings.home / "runs"):
         store = Store(settings.home)
         store.mend()
-        yield Run(
+        run = Run(
             store=store,
             settings=settings,
             policy=read_policy(settings.home),
@@ -67,6 +71,8 @@ def opened(
             embedder=embedder_of(settings),
             progress=progress,
         )
+        yield run
+        run.check_passed()
 
 
 def embedder_of(settings: Settings) -> Embedder | None:

@@ -1,14 +1,27 @@
 """The stages behind extract: embed, link, decay, consolidate, render; each reads, transforms, commits."""
 
+import json
+from functools import partial
+
 import pyarrow as pa
 
 from cortex.errors import ModelUnavailable
 from cortex.flows.context import Run
+from cortex.flows.erase import TO_WIPE, erase, retire, wipe
 from cortex.flows.extract import extract
 from cortex.flows.report import StageReport
 from cortex.storage.journal import GLOBAL_SCOPE
 from cortex.storage.lake import each_key_once
 from cortex.storage.tables import INDEX_TEXT, VECTOR
+from cortex.transforms.audit import (
+    TEXTS,
+    Breach,
+    brief_breaches,
+    edges_breaches,
+    loss_breaches,
+    memories_breaches,
+    passages_breaches,
+)
 from cortex.transforms.consolidate import propose, wanted
 from cortex.transforms.identity import content_id
 from cortex.transforms.lifecycle import age
@@ -31,6 +44,8 @@ def embed(run: Run) -> None:
                 continue
             passages = _passages(run, scope, forgotten)
             _embed_missing(run, _texts(run.memories(scope)) | _texts(_newest(run, passages)), row)
+            if not run.passes(scope, passages.num_rows, partial(passages_breaches, passages, scope)):
+                continue
             rows = _searchable(passages, run.vectors())
             row.rows_out += run.store.tables.replace(scope, "passages", rows)
             run.made("embed", scope, made_from)
@@ -48,6 +63,8 @@ def link(run: Run) -> None:
                 continue
             memories = run.memories(scope)
             edges = links_between(memories, run.vectors(), run.policy, run.model)
+            if not run.passes(scope, edges.num_rows, partial(edges_breaches, edges, memories)):
+                continue
             row.rows_in += memories.num_rows
             row.rows_out += run.store.tables.replace(scope, "edges", edges)
             run.made("link", scope, made_from)
@@ -62,9 +79,23 @@ def decay(run: Run) -> None:
                 continue
             edges = run.store.tables.open(scope, "edges").read()
             memories = age(run.memories(scope), edges, run.policy, run.day)
+            if not run.passes(scope, memories.num_rows, partial(_memories_breaches, run, scope, memories)):
+                continue
             row.rows_in += memories.num_rows
             row.rows_out += run.store.tables.replace(scope, "memories", _searchable(memories, run.vectors()))
+            run.made("made_by", scope, run.makers(scope))
             run.made("decay", scope, made_from)
+
+
+def _memories_breaches(run: Run, scope: str, memories: pa.Table) -> list[Breach]:
+    """Return what is wrong with memories about to be shown; a loss only where nothing explains it."""
+    live = run.store.tables.open(scope, "memories").read(["memory_id", *TEXTS["memories"]])
+    breaches = memories_breaches(memories, live, scope, run.policy)
+    is_same_maker = run.store.lake.manifest.stages.get(f"made_by:{scope}") == run.makers(scope)
+    is_erased = scope in json.loads(run.store.lake.manifest.stages.get(TO_WIPE, "[]"))
+    if is_same_maker and not is_erased:
+        breaches += loss_breaches(memories, live, scope, run.policy)
+    return breaches
 
 
 def consolidate(run: Run) -> None:
@@ -110,7 +141,11 @@ def render(run: Run) -> None:
             made_from = content_id(state[scope], state[GLOBAL_SCOPE], str(run.settings.brief_tokens))
             if scope == GLOBAL_SCOPE or run.has_made("render", scope, made_from):
                 continue
-            row.rows_out += published.publish_brief(scope, brief_of(run, scope))
+            brief = brief_of(run, scope)
+            audit = partial(brief_breaches, brief, scope, run.policy, run.settings.brief_tokens)
+            if not run.passes(scope, 1, audit):
+                continue
+            row.rows_out += published.publish_brief(scope, brief)
             run.made("render", scope, made_from)
         published.publish_projects(run.store.projects.paths())
         everything = content_id(*state.values(), *sorted(run.store.lake.manifest.files))
@@ -216,5 +251,10 @@ def _sessions(run: Run, scope: str) -> int:
     return len(set(run.store.lake.read(EVENTS, partition, columns=["session_id"])["session_id"].to_pylist()))
 
 
-INGEST = (extract, embed, link, decay, consolidate, render)
-NIGHTLY = (extract, embed, link, decay, consolidate_all, render)
+INGEST = (erase, extract, embed, link, decay, consolidate, render, wipe)
+NIGHTLY = (retire, erase, extract, embed, link, decay, consolidate_all, render, wipe)
+# After a person told something: what waits in staging stays there.
+TOLD = (erase, embed, link, decay, render, wipe)
+# After a person wanted something forgotten: kept transcripts that wait hold it too, until they are read.
+FORGET = (erase, extract, embed, link, decay, render, wipe)
+CONSOLIDATE = (erase, embed, link, decay, consolidate_all, render, wipe)

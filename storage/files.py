@@ -27,26 +27,35 @@ def writing_to(home: Path) -> Iterator[None]:
     """Turn the system's refusals to write below `home` into StoreNotWritable with a next step."""
     try:
         yield
-    except OSError as error:
+    except Exception as error:  # DuckDB's and LanceDB's errors share no base class
         refusal = refusal_of(error, home)
         if refusal is None:
             raise
         raise refusal from error
 
 
-def refusal_of(error: OSError, home: Path) -> StoreNotWritable | None:
+def refusal_of(error: Exception, home: Path) -> StoreNotWritable | None:
     """Return the clear error for a refused write, or None when `error` is about something else."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    number = _number_of(error)
+    if number in (errno.ENOSPC, errno.EDQUOT):
         return StoreNotWritable(
             f"no space is left on the disk of {home}; nothing was lost, what was finished stays.",
             "Free some space and run the same command again.",
         )
-    if error.errno in _NOT_WRITABLE:
+    if number in _NOT_WRITABLE:
         return StoreNotWritable(
-            f"the store at {home} cannot be written ({os.strerror(error.errno or 0).lower()}).",
+            f"the store at {home} cannot be written ({os.strerror(number).lower()}).",
             "Make it writable or set CORTEX_HOME to a folder that is.",
         )
     return None
+
+
+def _number_of(error: Exception) -> int:
+    """Return the number of the system's error, 0 for another; C++ and Rust libraries tell it in words."""
+    if isinstance(error, OSError) and error.errno:
+        return error.errno
+    told = str(error)
+    return next((number for number in _NOT_WRITABLE if os.strerror(number) in told), 0)
 
 
 def path_text(path: Path | str) -> str:

@@ -20,6 +20,10 @@ from pathlib import Path
 
 from cortex.errors import NotFound, StoreNotWritable, UsageError
 from cortex.hooks import ticket
+from cortex.storage.files import PART_SUFFIX
+
+# Where entries of the journal wait.
+JOURNAL = "journal"
 
 # A hook is killed by the client after 5 s; what it left half written is dead long before this.
 TEMP_DEAD_AFTER_SECONDS = 60
@@ -150,7 +154,8 @@ class Staging:
     def leftovers(self) -> list[Path]:
         """Return temporary files whose writer is dead, and kept transcripts that no ticket names."""
         now = time.time()
-        dead = [path for path in self._listed(ticket.TEMP, ending=".tmp") if _writer_is_dead(path, now)]
+        halves = [*self._listed(ticket.TEMP, ending=".tmp"), *self._listed(JOURNAL, ending=PART_SUFFIX)]
+        dead = [path for path in halves if _writer_is_dead(path, now)]
         links = self._listed(ticket.TRANSCRIPTS, ending=".jsonl")  # before the tickets: those come first
         named = self._keys(ticket.NEW, ticket.CLAIMED, ticket.SET_ASIDE)
         return dead + [path for path in links if path.stem not in named and _link_is_dead(path, now)]

@@ -110,9 +110,31 @@ class Tables:
             if handle.schema.names != rows.schema.names or handle.schema.types != rows.schema.types:
                 return self._create(scope, name, rows)
             changed = _write_difference(handle, table, rows)
+            if name in SEARCHED and not handle.list_indices():  # killed before it was made
+                _index_words(handle)
             if changed:
                 _tidy(handle)
             return changed
+
+    def purge(self, scope: str) -> None:
+        """
+        Write a scope's datasets anew and remove every older version: bytes of rows that are gone go too.
+
+        Deleted rows otherwise stay in their file until it is compacted, and their words in the text index.
+        """
+        import shutil
+
+        with writing_to(self._home):
+            for name in PROJECTED:
+                if not self._exists(scope, name):
+                    continue
+                handle = _connect(self.root / scope).open_table(name)
+                if not handle.count_rows():
+                    shutil.rmtree(self.root / scope / f"{name}.lance")
+                    continue
+                self._create(scope, name, handle.to_arrow())
+                made = _connect(self.root / scope).open_table(name)
+                made.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
 
     def drop(self, scope: str) -> None:
         """Remove a scope's tables."""
@@ -132,7 +154,8 @@ class Tables:
         return int(rows.num_rows)
 
     def _exists(self, scope: str, name: str) -> bool:
-        return (self.root / scope / f"{name}.lance").is_dir()
+        # A folder without a version is what a kill or a full disk left of the first write.
+        return any((self.root / scope / f"{name}.lance" / "_versions").glob("*.manifest"))
 
 
 def _connect(folder: Path) -> Any:

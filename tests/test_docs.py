@@ -7,7 +7,7 @@ import click
 import pytest
 
 from cortex.cli import main
-from docs.generate import pages
+from docs.generate import commands, pages
 
 ROOT = Path(__file__).parents[1]
 HAND_WRITTEN = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -20,17 +20,17 @@ def test_printed_pages_are_as_make_docs_prints_them():
     assert stale == [], "run `make docs`"
 
 
-@pytest.mark.parametrize("name", sorted(main.commands))
-def test_every_command_and_option_says_what_it_does(name: str):
-    command = main.commands[name]
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_every_command_and_option_says_what_it_does(words: tuple[str, ...]):
+    command = commands()[words]
     silent = [p.name for p in command.params if isinstance(p, click.Option) and not p.help]
     assert command.help
     assert silent == []
 
 
-def test_every_command_is_in_the_readme_or_the_cli_page():
+def test_the_cli_page_has_every_command():
     told = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert [name for name in main.commands if f"## cortex {name}\n" not in told] == []
+    assert [words for words in commands() if f"## cortex {' '.join(words)}\n" not in told] == []
 
 
 def test_the_readme_names_only_commands_that_exist():

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from cortex.transforms.identity import content_id
-from cortex.transforms.plans import plan_text
+from cortex.transforms.plans import carried_on, plan_text
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import MEMORIES, MEMORY_TYPES, TRUSTS, checked
 from cortex.transforms.search import embedded_text
@@ -71,18 +71,30 @@ def _from_events(events: pa.Table, policy: Policy) -> Iterable[tuple[str, Row]]:
     floor = policy.threshold("shown_min_confidence")
     facts: dict[str, _Fact] = {}
     shown = events.filter(pa.compute.is_valid(events["memory_type"]))
-    for event in shown.to_pylist():
-        if event["confidence"] >= floor:
-            facts.setdefault(_identity_of(event), _Fact()).events.append(event)
+    sure = [event for event in shown.to_pylist() if event["confidence"] >= floor]
+    plan_of = carried_on(event for event in sure if _is_plan(event))
+    for event in sure:
+        facts.setdefault(_identity_of(event, plan_of), _Fact()).events.append(event)
     for identity, fact in facts.items():
         yield identity, _memory_of(identity, fact.events)
 
 
-def _identity_of(event: Row) -> str:
+def _identity_of(event: Row, plan_of: dict[str, str]) -> str:
     scope = _scope_of(event)
-    if event["memory_type"] == "progress" and event["subject"]:
-        return content_id("memory", scope, "progress", "subject", event["subject"])
+    if _is_plan(event):
+        return content_id("memory", scope, "progress", "subject", plan_of[event["subject"]])
+    if _is_standing(event):
+        return content_id("memory", scope, "pattern", "subject", event["subject"])
     return memory_id(scope, event["memory_type"], event["text"])
+
+
+def _is_plan(event: Row) -> bool:
+    return event["memory_type"] == "progress" and bool(event["subject"])
+
+
+def _is_standing(event: Row) -> bool:
+    """Return whether a later word on the event's subject takes the place of an earlier one."""
+    return event["memory_type"] == "pattern" and bool(event["subject"])
 
 
 def _scope_of(event: Row) -> str:
@@ -94,7 +106,7 @@ def _memory_of(identity: str, events: list[Row]) -> Row:
     newest_first = sorted(events, key=_recency, reverse=True)
     first, last = newest_first[-1], newest_first[0]
     best = max(newest_first, key=lambda e: (e["confidence"], TRUSTS.index(e["trust"])))
-    text = plan_text(events) if last["memory_type"] == "progress" and last["subject"] else best["text"]
+    text = plan_text(events) if _is_plan(last) else (last if _is_standing(last) else best)["text"]
     return {
         "memory_id": identity,
         "project_id": _scope_of(last),
@@ -150,7 +162,11 @@ def _apply(entry: Row, memories: dict[str, Row]) -> None:
         case "recall":
             for name in told["memory_ids"]:
                 _recall(memories.get(name), entry["recorded_at"])
-        case "project":
+        case "unmerge":
+            _unmerge(entry, memories)
+        case "forget" if "pruned" in told:
+            _entomb(entry, told["pruned"], memories)
+        case "project" | "checkpoint":
             pass
         case kind if entry["memory_id"] in memories:
             _change(kind, entry, told, memories)
@@ -236,6 +252,44 @@ def _merge(entry: Row, told: Row, memories: dict[str, Row]) -> None:
             archived_at=entry["recorded_at"],
             recorded_at=entry["recorded_at"],
         )
+
+
+def _unmerge(entry: Row, memories: dict[str, Row]) -> None:
+    """Take a merge back: its members are as they were, what it made is gone."""
+    if memories.pop(entry["memory_id"], None) is None:
+        return
+    for member in memories.values():
+        if member.get("merged_into") == entry["memory_id"]:
+            member.update(
+                status="active", merged_into=None, archived_at=None, recorded_at=entry["recorded_at"]
+            )
+
+
+def _entomb(entry: Row, told: Row, memories: dict[str, Row]) -> None:
+    """Leave of a pruned memory that it was there; said again since, it lives on."""
+    known = memories.get(entry["memory_id"])
+    if known is not None and (known["updated_at"] or EPOCH) > entry["recorded_at"]:
+        return
+    memories[entry["memory_id"]] = {
+        "memory_id": entry["memory_id"],
+        "project_id": entry["project_id"],
+        "category": "global" if entry["project_id"] == "global" else "project",
+        "memory_type": told["memory_type"],
+        "text": "",
+        "files": [],
+        "tags": [],
+        "status": "pruned",
+        "source_type": told["source_type"],
+        "trust": told["trust"],
+        "is_pinned": False,
+        "initial_confidence": 0.0,
+        "salience": 0.0,
+        "created_at": datetime.fromisoformat(told["created_at"]),
+        "updated_at": datetime.fromisoformat(told["updated_at"]),
+        "recorded_at": entry["recorded_at"],
+        "archived_at": entry["recorded_at"],
+        "evidence": [],
+    }
 
 
 def _recall(memory: Row | None, at: datetime) -> None:

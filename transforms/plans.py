@@ -1,38 +1,102 @@
-"""The text of a living plan: its title, what is done, the current step, what comes next (spec 5.5)."""
+"""Plans that live on: which lists of steps are one plan, and how far that plan is (spec 5.5)."""
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from cortex.transforms.identity import content_id
+
+Row = dict[str, Any]  # one row of EVENTS
+
 # Older finished steps only say that work went on; their number is kept.
 DONE_STEPS_SHOWN = 3
+# "Run tests" and "Fix lint" stand in every other list; from three words on a step names its own work.
+FEWEST_WORDS_OF_OWN = 3
+APPROVED = " (approved). "  # between the title of an approved plan and what it says first
+APPROVED_LAYER = "layer1:plan"
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+_WORD = re.compile(r"\w+")
 
 
-def plan_text(events: Iterable[dict[str, Any]]) -> str:
+def subject_of(project_id: str, name: str) -> str:
     """
-    Return one line that says where a plan stands, from the EVENTS rows of its subject in any order.
+    Return the key by which a plan is known again in another session: of its title, or of its first step.
 
-    A step's last word on its status counts; steps stand in the order in which they were first named. A
-    plan without steps is its title alone; one with all steps done says so.
+    >>> subject_of("p", "Ship  1.0") == subject_of("p", "ship 1.0")
+    True
+    """
+    return content_id("plan", project_id, " ".join(name.lower().split()))
 
-    >>> place = {"event_id": "1", "said_at": None, "file": "f", "lines": [1]}
+
+def carried_on(events: Iterable[Row]) -> dict[str, str]:
+    """
+    Return, by subject, the subject of the plan that it carries on; a subject that opens a plan is its own.
+
+    Takes EVENTS rows of plans in any order. A list carries on the plan in which one of its steps was still
+    open: a session that takes up three of five tasks goes on with the plan of the five, under whatever
+    request it began. Of several such plans the one last worked on counts.
+    """
+    by_subject: dict[str, list[Row]] = {}
+    for event in sorted(events, key=_order):
+        by_subject.setdefault(str(event["subject"]), []).append(event)
+    plan_of: dict[str, str] = {}
+    open_in: dict[str, str] = {}
+    for subject, told in by_subject.items():
+        steps = {_key(event["text"]): event["step_status"] for event in told if event["step_status"]}
+        held = [open_in[step] for step in steps if step in open_in]
+        plan_of[subject] = held[-1] if held else subject
+        for step, status in steps.items():
+            if status == "completed" or len(step.split()) < FEWEST_WORDS_OF_OWN:
+                open_in.pop(step, None)
+            else:
+                open_in[step] = plan_of[subject]
+    return plan_of
+
+
+def plan_text(events: Iterable[Row]) -> str:
+    """
+    Return one line that says where a plan stands, from the EVENTS rows of its lists in any order.
+
+    Its title is the one a person approved last, else the first it was given. A step's last word on its
+    status counts; open steps stand as they were first named, finished ones as they were finished. A plan
+    without steps is its title and aim alone; one with all steps done says so.
+
+    >>> place = {"event_id": "1", "layer": "layer1:plan", "said_at": None, "file": "f", "lines": [1]}
     >>> plan_text([{**place, "text": "Ship 1.0", "step_status": None}])
     'Plan: Ship 1.0.'
     """
-    ordered = sorted(events, key=lambda e: (e["said_at"] or _NEVER, e["file"], e["lines"][:1], e["event_id"]))
-    title = next((e["text"] for e in reversed(ordered) if not e["step_status"]), "")
-    steps: dict[str, str] = {}
+    ordered = sorted(events, key=_order)
+    steps: dict[str, tuple[str, str]] = {}
     for event in ordered:
         if event["step_status"]:
-            steps[event["text"]] = event["step_status"]
-    named = title.removeprefix("Plan: ").rstrip(".") or "work in progress"
-    return " ".join([f"Plan: {named}.", *_progress(steps)])
+            step, status = _key(event["text"]), event["step_status"]
+            # A finished step goes to the end of those finished before it; others keep their place.
+            name, _ = steps.pop(step) if status == "completed" and step in steps else (event["text"], "")
+            steps[step] = (name, status)
+    named, aim = _title([event for event in ordered if not event["step_status"]])
+    return " ".join([f"Plan: {named or 'work in progress'}.", *aim, *_progress(list(steps.values()))])
 
 
-def _progress(steps: dict[str, str]) -> list[str]:
+def _order(event: Row) -> tuple[datetime, str, list[int], str]:
+    return (event["said_at"] or _NEVER, event["file"], event["lines"][:1], event["event_id"])
+
+
+def _key(step: str) -> str:
+    return " ".join(_WORD.findall(step.casefold()))
+
+
+def _title(headed: list[Row]) -> tuple[str, list[str]]:
+    """Return the title of a plan and its aim, if it states one."""
+    approved = [event["text"] for event in headed if event["layer"] == APPROVED_LAYER]
+    told = approved[-1] if approved else next((event["text"] for event in headed), "")
+    title, _, aim = told.removeprefix("Plan: ").partition(APPROVED)
+    return title.rstrip("."), [f"Aim: {aim}"] if aim else []
+
+
+def _progress(steps: list[tuple[str, str]]) -> list[str]:
     by_status = {
-        status: [text.rstrip(".") for text, found in steps.items() if found == status]
+        status: [text.rstrip(".") for text, found in steps if found == status]
         for status in ("completed", "in_progress", "pending")
     }
     done, current, ahead = by_status["completed"], by_status["in_progress"], by_status["pending"]

@@ -74,6 +74,8 @@ JOURNAL_KINDS = (
     "recall",
     "import",
     "project",
+    "checkpoint",  # a name for a moment that a consolidation can be taken back to
+    "unmerge",  # takes a merge back
 )
 
 

@@ -14,8 +14,21 @@ Row = dict[str, Any]  # one row of MEMORIES
 
 # "Yes." and "Use uv." say too little without the answer they got.
 SHORTEST_FACT_CHARS = 12
+# "Files changed: a; b; c" is a list; a longer lead or a single semicolon is prose.
+LONGEST_HEADING_CHARS = 60
+FEWEST_ITEMS = 2
+PERSONS_LAYERS = (":user", ":choice")  # ends of the layers that read what a person typed or chose
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+# Four hexadecimal digits tell the sessions of a project apart; a whole name costs a line's worth of tokens.
+SESSION_DIGITS = 4
+# What a person's words were said to, as extraction adds it, is a hint and not the fact.
+OCCASION_CHARS = 50
+LONGEST_TERSE_CHARS = 60
+_OCCASION = re.compile(r" \((said when refusing \w+|asked): (.*?)\)(?= → |$)")
+_CHOICE = re.compile(r"^(.*\?) User chose: (.*?)(?:; not: (.*))?$")
+_BRACKETS = re.compile(r"\s*\((?:[^()]|\([^()]*\))*(?:\)|…?$)")
 _LEANS = re.compile(r"(?:this|that|it|they|these|those|then|so|which|hence)\b", re.IGNORECASE)
-_PLAN_PART = re.compile(r"(?:^|\s)(Plan|Done|Now|Next):\s+")
+_PLAN_PART = re.compile(r"(?:^|\s)(Plan|Aim|Done|Now|Next):\s+")
 _EARLIER = re.compile(r"(\d+) earlier")  # as a plan's text sums up the steps done before the last few
 LIVING_PLAN = r"(?s)^Plan:\s.*\s(Now|Next):\s"  # understood by re and by Arrow's RE2 alike
 
@@ -25,11 +38,17 @@ def fact_forms(row: Row, policy: Policy) -> tuple[str, ...]:
     Return the fact as a list item, from full to short.
 
     Full: the most telling sentence and at most one beside it, within `brief_fact_chars`, then the reason and
-    what was rejected where the memory's text does not say them. Short: the most telling sentence.
+    what was rejected where the memory's text does not say them. Short: the most telling sentence. A decision
+    is one sentence in either, a person's choice is the question, the answer and what lost.
     """
     chars = int(policy.threshold("brief_fact_chars"))
-    text, tail = on_one_line(row["text"]), provenance(row)
+    text, tail = _OCCASION.sub(_brief_occasion, on_one_line(row["text"])), provenance(row)
+    chosen = choice(text, chars)
+    if chosen:
+        return (f"- {chosen} {tail}",)
     fact, short = gist(text, policy.tables["telling_words"], chars)
+    if row["memory_type"] == "decision":
+        fact = short
     for label, told in (("Why", row["reason"]), ("Rejected", row["rejected"])):
         line = first_sentences(on_one_line(told or ""), count=1, chars=chars // 2)
         if told and line.rstrip(".…").casefold() not in text.casefold():
@@ -37,16 +56,41 @@ def fact_forms(row: Row, policy: Policy) -> tuple[str, ...]:
     return (f"- {fact} {tail}", f"- {short} {tail}") if len(short) < len(fact) else (f"- {fact} {tail}",)
 
 
+def _brief_occasion(found: re.Match[str]) -> str:
+    """Return what words were said to, if they are too short to do without."""
+    if found.start() > LONGEST_TERSE_CHARS:
+        return ""
+    return f" ({found[1]}: {first_sentences(found[2], count=1, chars=OCCASION_CHARS)})"
+
+
+def choice(line: str, chars: int) -> str:
+    """
+    Return an answered question in short, or nothing if `line` is none.
+
+    >>> choice("Which store? User chose: SQLite (Recommended) (one file); not: files, a server", 80)
+    'Which store? User chose SQLite, not files, a server.'
+    """
+    answered = _CHOICE.match(line)
+    if answered is None:
+        return ""
+    question, answer, lost = answered.groups()
+    taken = _BRACKETS.sub("", answer).strip(" .;")
+    told = f"User chose {taken or answer}" + (f", not {lost.rstrip(' .')}" if lost else "")
+    told = f"{told}." if len(told) < chars // 2 else first_sentences(told, count=1, chars=chars // 2)
+    return f"{first_sentences(question, count=2, chars=chars // 2)} {told}"
+
+
 def gist(text: str, telling_words: pa.Table, chars: int) -> tuple[str, str]:
     """
     Return the most telling sentence of `text` with one beside it that fits into `chars`; and that one alone.
 
-    Takes TELLING_WORDS, the (pattern, weight) of what makes a sentence telling. What goes along is the one
-    before, if this leans on it ("This is why ..."), else the one after, unless it tells of the hour only.
+    Takes TELLING_WORDS, the (pattern, weight) of what makes a sentence telling. The items of a list are its
+    sentences. What goes along is the one before, if this leans on it ("This is why ..."), else the one
+    after, unless it tells of the hour only.
     """
     # After an arrow stands what was answered to the words before it, which are the fact and its source.
     asked, _, answer = text.partition(" → ")
-    told = sentences(asked) if len(asked) >= SHORTEST_FACT_CHARS or not answer else sentences(text)
+    told = _statements(asked if len(asked) >= SHORTEST_FACT_CHARS or not answer else text)
     if not told:
         return "", ""
     patterns = _patterns(
@@ -60,6 +104,15 @@ def gist(text: str, telling_words: pa.Table, chars: int) -> tuple[str, str]:
     pair = told[best - 1 : best + 1] if leans else told[best : best + 2] if follows else []
     together = " ".join(pair)
     return (together if together and len(together) <= chars else alone), alone
+
+
+def _statements(text: str) -> list[str]:
+    """Return the sentences of a text; of a list that a heading opens, its items."""
+    heading, colon, listed = text.partition(": ")
+    items = [item.strip() for item in listed.split("; ") if item.strip()]
+    if not colon or len(heading) > LONGEST_HEADING_CHARS or len(items) < FEWEST_ITEMS:
+        return sentences(text)
+    return [item if item.endswith((".", "?", "!", "…")) else f"{item}." for item in items]
 
 
 @cache
@@ -91,26 +144,47 @@ def plan_forms(row: Row, policy: Policy) -> tuple[str, ...]:
 
 def provenance(row: Row) -> str:
     """
-    Return where a memory comes from: `(user, 2026-09-14, 3f2a91c0 +2, sure .92)`.
+    Return where a memory comes from: `(user, 14 Sep 26, 3f2a +2, .92)`.
 
     "user" if the user said it, "all projects" if it holds everywhere, the day it was last said, the first
-    eight digits of that session and how many more said it, the confidence now.
+    digits of that session and how many more said it, the confidence now.
     """
     seen = [
         (found["said_at"], found["session_id"]) for found in row["evidence"] if found["said_at"] is not None
     ]
     said_at, session_id = max(seen, default=(row["updated_at"], ""))
     more = f" +{row['session_count'] - 1}" if row["session_count"] > 1 else ""
-    parts = ["user"] if row["trust"] == "user" else []
+    parts = ["user"] if is_persons(row) else []
     parts += ["all projects"] if row["category"] == "global" else []
     parts += [day(said_at)]
-    parts += [on_one_line(session_id)[:8] + more] if session_id else []
-    return f"({', '.join(parts)}, sure {fraction(row['confidence'])})"
+    parts += [on_one_line(session_id)[:SESSION_DIGITS] + more] if session_id else []
+    return f"({', '.join(parts)}, {fraction(row['confidence'])})"
+
+
+def is_persons(row: Row) -> bool:
+    """Return whether the fact is in a person's words, whatever was answered to them."""
+    layers = {found["layer"] for found in row["evidence"]}
+    return row["trust"] == "user" or any(layer.endswith(PERSONS_LAYERS) for layer in layers)
+
+
+def tells_of_the_hour(text: str, telling_words: pa.Table) -> bool:
+    """Return whether no sentence of `text` outlasts the hour it was said in: "All tests pass."."""
+    rows = zip(telling_words["pattern"].to_pylist(), telling_words["weight"].to_pylist(), strict=True)
+    patterns = _patterns(*zip(*rows, strict=True))
+    return all(
+        sum(weight for pattern, weight in patterns if pattern.search(sentence)) < 0
+        for sentence in _statements(text)
+    )
 
 
 def day(when: datetime) -> str:
-    """Return the day of an instant, in UTC as it is stored."""
-    return f"{when:%Y-%m-%d}"
+    """
+    Return the day of an instant, in UTC as it is stored, in half the tokens of `2026-09-14`.
+
+    >>> day(datetime(2026, 9, 14))
+    '14 Sep 26'
+    """
+    return f"{when.day} {MONTHS[when.month - 1]} {when:%y}"
 
 
 def fraction(value: float) -> str:

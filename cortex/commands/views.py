@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 from cortex.commands.memories import open_store
@@ -14,7 +15,6 @@ from cortex.errors import CortexError, NotFound, StoreNotWritable, UsageError
 from cortex.flows.report import last_report
 from cortex.settings import load_settings
 from cortex.storage.journal import GLOBAL_SCOPE
-
 
 # Kinds of statement that only read; DuckDB takes `pivot` apart into several.
 ASKING = {"SELECT", "EXPLAIN", "PRAGMA", "CALL", "SET", "MULTI"}
@@ -98,16 +98,20 @@ def sql(query: str, *, as_json: bool) -> None:
             rows = answer.fetchall() if answer else []
     except duckdb.Error as error:
         raise UsageError(
-            f"DuckDB says: {error}", "The tables: turns, events, memories, edges, journal."
+            f"DuckDB says: {error}\n", "The tables: turns, events, memories, edges, journal."
         ) from error
     if as_json:
         return print_json({"columns": columns, "rows": [list(row) for row in rows]})
-    table(f"{len(rows)} rows", columns, [[_cell(value) for value in row] for row in rows])
+    table(
+        f"{len(rows)} row{'' if len(rows) == 1 else 's'}",
+        columns,
+        [[_cell(value) for value in row] for row in rows],
+    )
     return None
 
 
 def _check_asks(query: str) -> None:
-    """Raise UsageError for a statement that could write: a read-only database still lets `copy` make files."""
+    """Raise UsageError for what could write: `copy` makes files from a read-only database too."""
     import duckdb
 
     statements = duckdb.extract_statements(query)
@@ -190,4 +194,6 @@ _CHECKS: list[tuple[str, Callable[[], str]]] = [
 
 
 def _cell(value: object) -> str:
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M}"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,5 +1,8 @@
 """The laws of whole runs: twice equals once, cuts and order do not matter, copies and rewinds count once."""
 
+import os
+import subprocess
+
 import pytest
 
 from cortex.storage import lake as lake_module
@@ -51,7 +54,7 @@ def test_small_lake_files_are_joined_and_the_published_views_follow(bench, monke
     assert fixed_state(bench.home) == before
 
 
-@pytest.mark.parametrize("cuts", [[1, 4], [2, 3, 5, 6]])
+@pytest.mark.parametrize("cuts", [[1, 4, 6]])
 def test_a_transcript_that_grows_line_by_line_gives_what_it_gives_at_once(bench, other, cuts):
     talk = decisions()
     path = talk.path_in(bench.projects)
@@ -204,3 +207,14 @@ def test_at_most_a_hundred_reports_are_kept(bench):
     assert len(kept) == 100
     newest = last_report(bench.store.runs)
     assert newest is not None and newest["started_at"] == (NOW + timedelta(minutes=129)).isoformat()
+
+
+def test_what_a_killed_remember_left_half_written_is_removed(bench):
+    journal = bench.home / "staging" / "journal"
+    journal.mkdir(parents=True)
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    (journal / f".entry.json.{dead.pid}.part").write_text("{")
+    (journal / f".entry.json.{os.getpid()}.part").write_text("{")
+    bench.run()
+    assert [path.name for path in journal.iterdir()] == [f".entry.json.{os.getpid()}.part"]

@@ -78,7 +78,7 @@ def _reasons(
     for passage in _body(message)[skip:4]:
         text = shortened(f"{plain(subject)}: {passage.text}", LONGEST_CHARS)
         reading = lexicon.read(passage.text, "assistant")
-        event_type, memory_type = reading.verdict(is_person=True)
+        event_type, memory_type = lexicon.kind_of(passage.text, reading)
         shown = signals(passage, Place("assistant", None), Corpus.of([]), reading.strengths, lexicon) | {
             "is_commit_body": 1.0
         }

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from cortex.transforms.extract.kinds import Kinds
 from cortex.transforms.policy import Policy
 
 
@@ -28,18 +29,14 @@ class Reading:
     memory_types: dict[str, str]
     language: str
 
-    def verdict(self, *, is_person: bool) -> tuple[str, str]:
-        """Return the event and memory type that the markers speak for most; table order breaks ties."""
-        if not self.strengths:
-            return ("DECISION_MADE", "decision") if is_person else ("KNOWLEDGE_ACQUIRED", "context")
-        best = max(self.strengths, key=lambda name: self.strengths[name])
-        return best, self.memory_types[best]
-
 
 class Lexicon:
     """The rows of markers.csv and signal_patterns.csv, compiled and sorted by whose words they look at."""
 
-    def __init__(self, markers: list[dict[str, object]], patterns: list[dict[str, object]]) -> None:
+    def __init__(
+        self, markers: list[dict[str, object]], patterns: list[dict[str, object]], kinds: Kinds
+    ) -> None:
+        self.kinds = kinds
         compiled = [_marker(row) for row in markers]
         self._markers = {
             speaker: [marker for marker in compiled if marker.speaker in (speaker, "any")]
@@ -56,8 +53,9 @@ class Lexicon:
         return _lexicon(
             *(
                 tuple(tuple(row.items()) for row in policy.tables[name].to_pylist())
-                for name in ("markers", "signal_patterns")
-            )
+                for name in ("markers", "signal_patterns", "kinds")
+            ),
+            policy.threshold("decision_least_strength"),
         )
 
     def read(self, text: str, speaker: str) -> Reading:
@@ -92,6 +90,11 @@ class Lexicon:
             ):
                 yield signal
 
+    def kind_of(self, text: str, reading: Reading | None = None) -> tuple[str, str]:
+        """Return the event and memory type of an assistant's text; `reading` as `read` gave it."""
+        read = reading or self.read(text, "assistant")
+        return self.kinds.of_assistant(text, read.strengths, read.memory_types)
+
     def narrates(self, text: str) -> bool:
         """Return whether the assistant only says what it is about to do."""
         return any(signal == "narrates" and pattern.search(text) for signal, _, pattern in self._patterns)
@@ -112,5 +115,9 @@ Rows = tuple[tuple[tuple[str, object], ...], ...]
 
 
 @lru_cache(maxsize=4)
-def _lexicon(markers: Rows, patterns: Rows) -> Lexicon:
-    return Lexicon([dict(row) for row in markers], [dict(row) for row in patterns])
+def _lexicon(markers: Rows, patterns: Rows, kinds: Rows, decision_least_strength: float) -> Lexicon:
+    return Lexicon(
+        [dict(row) for row in markers],
+        [dict(row) for row in patterns],
+        Kinds.of([dict(row) for row in kinds], decision_least_strength),
+    )

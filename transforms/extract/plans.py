@@ -6,9 +6,17 @@ from dataclasses import dataclass, field
 
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.dialogue import TERSE_CHARS, without_pasted_lines
-from cortex.transforms.extract.sentences import LONGEST_CHARS, blocks, passages, plain, sentences, shortened
+from cortex.transforms.extract.sentences import (
+    LONGEST_CHARS,
+    SHORTEST_CHARS,
+    blocks,
+    passages,
+    plain,
+    sentences,
+    shortened,
+)
 from cortex.transforms.extract.structural import LINES_KEPT, calls_that_ran, input_of
-from cortex.transforms.identity import content_id
+from cortex.transforms.plans import APPROVED, APPROVED_LAYER, subject_of
 
 TASK_NUMBER = re.compile(r"#(\d+)")
 TITLE = re.compile(
@@ -16,6 +24,16 @@ TITLE = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 CHECKBOX = re.compile(r"^\s*[-*]\s+\[([ xX])\]\s+(\S.*)$", re.MULTILINE)
+# A request in its sentence: after a courtesy, or opening with its verb.
+ASKED = re.compile(
+    r"(?:\b(?:please(?: can you)?|(?:can|could|would) you(?: please)?|let'?s|let us"
+    r"|we (?:should|need to|want to|have to|could)|i(?:'d| would)? (?:want|need|like) (?:you )?to|i want)\s+"
+    r"|^(?:(?:ok(?:ay)?|now|hey claude|so|and|then|great|perfect|yes|yes please),?\s+)*"
+    r"(?=(?:add|fix|implement|create|make|set up|write|build|remove|rename|refactor|move|update|change"
+    r"|replace|convert|migrate|support|improve|review|run|test|document|split|deploy|release|use|do|port|extend"
+    r"|clean up|rework|finish|prepare|plan)\s))(.{8,})",
+    re.IGNORECASE,
+)
 STATUSES = frozenset(("pending", "in_progress", "completed"))
 # One step is no plan; a list without any item of the one before is a new plan.
 FEWEST_STEPS = 2
@@ -107,7 +125,7 @@ def _update(plan: Plan, items: dict[str, str], turn: Turn) -> None:
 
 
 def _occasion(turns: Sequence[Turn], opened: Turn) -> tuple[str, bool]:
-    """Return what a list was opened for, the last plan or long prompt, and whether it is a plan."""
+    """Return what a list was opened for, the last plan or the last request, and whether it is a plan."""
     title, is_approved = "", False
     for turn in turns:
         if turn is opened:
@@ -115,11 +133,24 @@ def _occasion(turns: Sequence[Turn], opened: Turn) -> tuple[str, bool]:
         if turn["kind"] == "plan":
             title, is_approved = plan_title(text_of(turn)), True
         elif turn["kind"] in ("prompt", "command"):
-            said = passages(without_pasted_lines(text_of(turn)))[:1]
-            first = sentences(said[0].text)[0] if said else ""
-            if len(first) > TERSE_CHARS // 2 or not title:
-                title, is_approved = first, False
-    return shortened(title, TITLE_CHARS), is_approved
+            asked = request(without_pasted_lines(text_of(turn)))
+            title, is_approved = (asked, False) if asked else (title, is_approved)
+    return title, is_approved
+
+
+def request(text: str) -> str:
+    """
+    Return what a prompt asks for as a title, or nothing if it only tells or agrees.
+
+    >>> request("I am back. Can you please add tar support? It is for the nightly dumps.")
+    'Add tar support'
+    """
+    said = [sentence for found in passages(text)[:2] for sentence in sentences(found.text)]
+    for sentence in said:
+        asked = ASKED.search(sentence)
+        if asked and len(asked[1]) >= SHORTEST_CHARS // 2:
+            return shortened(asked[1][:1].upper() + asked[1][1:].rstrip(" .!?:"), TITLE_CHARS)
+    return ""
 
 
 def plan_title(text: str) -> str:
@@ -136,15 +167,10 @@ def plan_title(text: str) -> str:
     return shortened(sentences(plain(first[0].text))[0], TITLE_CHARS) if first else ""
 
 
-def _subject(project_id: str, name: str) -> str:
-    """Return the key by which a plan is known again in another session."""
-    return content_id("plan", project_id, " ".join(name.lower().split()))
-
-
 def _as_events(plan: Plan) -> Iterator[Candidate]:
     names = list(plan.steps)
     title = plan.title or shortened(plain(names[0]), STEP_CHARS)
-    subject = _subject(str(plan.opened["project_id"]), plan.title if plan.is_approved else names[0])
+    subject = subject_of(str(plan.opened["project_id"]), plan.title if plan.is_approved else names[0])
     layer = f"layer1:{plan.opened['tool_name'] or 'checklist'}"
     lines = dict.fromkeys([line_of(plan.opened), *(line_of(turn) for _, turn in plan.steps.values())])
     yield Candidate(
@@ -169,7 +195,7 @@ def _approved(turns: Sequence[Turn]) -> Iterator[Candidate]:
         seen.add(title)
         first = next((found.text for found in passages(text_of(turn)) if len(found.text) > TERSE_CHARS), "")
         yield Candidate(
-            turn, (line_of(turn),), shortened(f"Plan: {title} (approved). {first}", LONGEST_CHARS),
-            "PLAN_CREATED", "progress", "layer1:plan", {"is_approved_plan": 1.0}, "user",
-            subject=_subject(str(turn["project_id"]), title),
+            turn, (line_of(turn),), shortened(f"Plan: {title}{APPROVED}{first}", LONGEST_CHARS),
+            "PLAN_CREATED", "progress", APPROVED_LAYER, {"is_approved_plan": 1.0}, "user",
+            subject=subject_of(str(turn["project_id"]), title),
         )  # fmt: skip

@@ -1,5 +1,6 @@
 """Layer 2: every passage of a session that might be worth keeping, as a candidate with its signals."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -33,6 +34,10 @@ HEADING_CHARS = 90
 SAID_AGAIN_SHARE = 0.6
 PASSAGES_COMPARED = 100  # the next ones said; what comes later is compared when memories are linked
 FILES_KEPT = 8
+TYPED = frozenset(("prompt", "command", "rejection"))
+PERSON_SAID = ":user"  # ends the layer of what a person typed, whatever was answered to it
+# What `spoken` adds to a person's words: the occasion they were said on.
+SAID_TO = re.compile(r" \((?:said when refusing|asked:) .*\)$", re.DOTALL)
 
 
 def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]:
@@ -52,7 +57,10 @@ def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
         for passage, text, lines in _said(turns, index, place, lexicon):
             reading = lexicon.read(text, place.speaker)
             shown = signals(passage, place, corpus, reading.strengths, lexicon)
-            found.append((passage.heading, _candidate(turns[index], lines, text, reading, shown)))
+            kind = _kind(turns[index], passage, text, reading, lexicon)
+            layer = f"layer2:{reading.language}" + PERSON_SAID * (turns[index]["kind"] in TYPED)
+            made = _candidate(turns[index], lines, text, shown, kind, layer)
+            found.append((passage.heading, made))
     return _with_overtaken(found)
 
 
@@ -86,13 +94,18 @@ def _uses_name(text: str, old_name: str) -> bool:
 
 
 def _candidate(
-    turn: Turn, lines: tuple[int, ...], text: str, reading: Reading, shown: dict[str, float]
+    turn: Turn,
+    lines: tuple[int, ...],
+    text: str,
+    shown: dict[str, float],
+    kind: tuple[str, str],
+    layer: str,
 ) -> Candidate:
-    event_type, memory_type = reading.verdict(is_person="is_user" in shown)
+    event_type, memory_type = kind
     own_words, answer, _ = text.partition(ANSWER)
     reason, rejected = REASON.search(own_words), REJECTED.search(own_words)
     return Candidate(
-        turn, lines, text, event_type, memory_type, f"layer2:{reading.language}", shown,
+        turn, lines, text, event_type, memory_type, layer, shown,
         "assistant" if answer else str(turn["trust"]),  # lowest of its sources
         reason=reason[1].strip() if reason else None,
         rejected=rejected[1].strip() if rejected else None,
@@ -100,9 +113,25 @@ def _candidate(
     )  # fmt: skip
 
 
+def _kind(turn: Turn, passage: Passage, text: str, reading: Reading, lexicon: Lexicon) -> tuple[str, str]:
+    """Return the event and memory type of a passage; an approved plan is in the assistant's words."""
+    if turn["kind"] in ("text", "plan"):
+        is_headed = passage.block != "paragraph" and passage.heading and passage.heading not in text
+        told = f"{passage.heading}: {text}" if is_headed else text
+        if turn["kind"] == "text":
+            return lexicon.kind_of(told, reading)
+        kind = lexicon.kind_of(told)
+        return kind if kind[1] == "decision" else ("PLAN_CREATED", "progress")
+    own_words = SAID_TO.sub("", text.split(ANSWER)[0])
+    event_type, memory_type = lexicon.kinds.of_person(own_words)
+    if turn["kind"] == "rejection" and memory_type == "progress":
+        return "PREFERENCE_NOTED", "pattern"  # words that stop a call say how it is done here
+    return event_type, memory_type
+
+
 def _said(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexicon) -> Iterator[Said]:
     turn = turns[index]
-    if turn["kind"] in ("prompt", "command", "rejection"):
+    if turn["kind"] in TYPED:
         yield from spoken(turns, index, place, lexicon)
         return
     for passage in passages(without_tags(text_of(turn))):

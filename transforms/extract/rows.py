@@ -8,7 +8,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 
 # Raise it when the same turns give other events than before: stored events are then made anew.
-EXTRACTOR_VERSION = 1
+EXTRACTOR_VERSION = 2
 
 
 def event_row(candidate: Candidate, confidence: float, policy: Policy) -> dict[str, object]:
@@ -49,7 +49,8 @@ def category(candidate: Candidate, policy: Policy) -> str:
 
     A wrong `global` follows the person into every project, a wrong `project` is only missed there.
     """
-    is_wish = candidate.event_type == "PREFERENCE_NOTED" and candidate.turn["trust"] == "user"
+    said = candidate.turn["kind"]  # an approved plan is the assistant's wording
+    is_wish = candidate.event_type == "PREFERENCE_NOTED" and said in ("prompt", "command", "rejection")
     words = candidate.text.split(ANSWER)[0]
     is_tied = bool(IDENTIFIER.search(words) or FILE.search(words) or names_technology(words, policy))
     return "global" if is_wish and GLOBAL_WISH.search(words) and not is_tied else "project"

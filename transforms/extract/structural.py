@@ -144,6 +144,7 @@ def _working_checks(calls: Sequence[Call]) -> Iterator[Candidate]:
             "layer1:Bash",
             {"checks_that_work": 1.0},
             "assistant",
+            subject="commands that worked",
         )
 
 

@@ -1,0 +1,302 @@
+"""Erasing for good: what was asked to be forgotten, what was pruned, what is past its days (spec 8.2, 12)."""
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.flows.context import Run
+from cortex.flows.extract import in_first_place
+from cortex.storage.erasure import drop_set_aside
+from cortex.storage.journal import GLOBAL_SCOPE
+from cortex.storage.lake import Change
+from cortex.transforms.extract import extract_events
+from cortex.transforms.fold import fold, memory_id
+from cortex.transforms.forgetting import (
+    TELLING_KINDS,
+    Tombstones,
+    done_entries,
+    doomed_by,
+    erased_journal,
+    erased_turns,
+    pattern_of,
+    pending,
+    tombstones_of,
+)
+from cortex.transforms.journal import entry
+from cortex.transforms.lifecycle import age
+from cortex.transforms.schemas import EVENTS, JOURNAL, TURNS, VECTORS, values
+from cortex.transforms.search import passages_of
+
+Row = dict[str, Any]
+
+# Notes of the manifest: up to when too old turns are erased, and which scopes' tables still hold old bytes.
+KEPT_SINCE, TO_WIPE = "kept_since", "to_wipe"
+
+
+def retire(run: Run) -> None:
+    """Journal a tombstone for each memory that was archived too long; the erasure behind it takes its text."""
+    with run.report.stage("retire") as row:
+        run.store.journal.take_in()
+        for scope in run.scopes():
+            table = run.store.tables.open(scope, "memories")
+            # As of the last decay: nothing to prune there, nothing to look at closer.
+            if not table.read(["memory_id"], where="status = 'pruned' and text != ''").num_rows:
+                continue
+            edges = run.store.tables.open(scope, "edges").read()
+            aged = age(run.memories(scope), edges, run.policy, run.day)
+            pruned = aged.filter((pc.field("status") == "pruned") & (pc.field("text") != "")).to_pylist()
+            row.rows_out += len(pruned)
+            if pruned:
+                run.store.journal.commit(JOURNAL.of([_tombstone(memory, run.now) for memory in pruned]))
+
+
+def _tombstone(memory: Row, now: datetime) -> Row:
+    told = {name: memory[name] for name in ("memory_type", "source_type", "trust")}
+    told |= {name: memory[name].isoformat() for name in ("created_at", "updated_at")}
+    return entry(
+        "forget",
+        memory["project_id"],
+        {"pruned": told},
+        recorded_at=now,
+        memory_id=memory["memory_id"],
+        actor="decay",
+    )
+
+
+def erase(run: Run) -> None:
+    """
+    Take what is to be forgotten out of the lake and out of staging, in one commit.
+
+    Killed before the commit, the wishes still wait in the journal; after it, `wipe` is still noted as due.
+    """
+    with run.report.stage("erase") as row:
+        run.store.journal.take_in()
+        journal = run.store.journal.read()
+        wishes, since = pending(journal), run.keeps_since
+        is_due = since is not None and run.store.lake.manifest.stages.get(KEPT_SINCE) != since.isoformat()
+        if not wishes and not is_due:
+            return
+        erasure = _Erasure(run, journal, wishes)
+        row.rows_out = erasure.commit()
+        row.note = f"{len(wishes)} to forget"
+
+
+def wipe(run: Run) -> None:
+    """Remove the bytes that an erasure left in older versions of the tables and in unnamed files."""
+    scopes = json.loads(run.store.lake.manifest.stages.get(TO_WIPE, "[]"))
+    if not scopes:
+        return
+    with run.report.stage("wipe") as row:
+        for scope in scopes:
+            run.store.tables.purge(scope)
+        row.rows_out = run.store.lake.sweep()
+        run.store.lake.note({TO_WIPE: "[]"})
+
+
+@dataclass
+class _Evidence:
+    """Where the doomed memories were said and in which words."""
+
+    turn_ids: set[str] = field(default_factory=set)
+    faded: set[str] = field(default_factory=set)  # those of pruned memories, whom no person wanted gone
+    places: set[tuple[str, int]] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
+
+
+class _Erasure:
+    """One erasure: what it needs to know of the store as it is, and the commit."""
+
+    def __init__(self, run: Run, journal: pa.Table, wishes: list[Row]) -> None:
+        self._run = run
+        self._journal = journal
+        self._wishes = wishes
+        self._tombstones = tombstones_of(JOURNAL.of(wishes))
+        self._doomed = doomed_by(wishes, journal)
+        self._kept = self._kept_turns() if run.keeps_since else frozenset[str]()
+        self._hashes_gone: set[str] = set()
+        self._evidence = self._evidence_of_doomed()
+        self._pattern = pattern_of(self._evidence.texts)
+        self._turn_ids: dict[str, set[str]] = {row["entry_id"]: set() for row in wishes}
+        self._turns: dict[str, pa.Table] = {}
+        self._events: dict[str, pa.Table] = {}
+
+    def commit(self) -> int:
+        """Erase; return how many turns were removed or rewritten."""
+        run, lake = self._run, self._run.store.lake
+        drop_set_aside(run.store.staging.root, self._tombstones.session_ids, self._pattern)
+        count = sum(self._erase_project(project_id) for project_id in lake.manifest.partitions("turns"))
+        changed = {*self._turns, *(row["project_id"] for row in self._wishes)}
+        scopes = sorted({*changed, GLOBAL_SCOPE})
+        journal = self._journal_after(scopes)
+        with lake.change() as change:
+            for project_id, turns in self._turns.items():
+                change.replace(TURNS, project_id, turns)
+                events = self._events[project_id]
+                change.replace(EVENTS, project_id, events, tuple(sorted(set(values(turns, "session_id")))))
+            for scope in sorted(set(values(self._journal, "project_id"))):
+                mine = journal.filter(pc.equal(journal["project_id"], scope))
+                if not mine.equals(_of_scope(self._journal, scope)):
+                    change.replace(JOURNAL, scope, mine)
+            self._drop_vectors(change)
+            due = {*json.loads(change.manifest.stages.get(TO_WIPE, "[]")), *scopes}
+            change.made(TO_WIPE, json.dumps(sorted(due)))
+            change.made(KEPT_SINCE, run.keeps_since.isoformat() if run.keeps_since else "")
+        return count
+
+    def _erase_project(self, project_id: str) -> int:
+        run = self._run
+        turns = run.store.lake.read(TURNS, project_id)
+        evidence = self._named_in(turns)
+        self._note_gone_sessions(turns)
+        # A fork or a resume carries the turns of a forgotten session under its own.
+        named = evidence | {name for ids in self._turn_ids.values() for name in ids}
+        gone = self._tombstones.covers(turns)
+        gone |= Tombstones(before=run.keeps_since).covers(turns) & ~_is_in(turns, self._kept)
+        resting = self._resting_elsewhere(project_id) if evidence else set[str]()
+        shared = evidence & (resting | self._evidence.faded)
+        made, changed = erased_turns(turns, gone, frozenset(named), frozenset(shared), self._pattern)
+        if not changed:
+            return 0
+        self._turns[project_id] = made
+        self._events[project_id] = self._events_after(project_id, turns, made, changed)
+        before, after = (set(values(passages_of(t, run.policy), "content_hash")) for t in (turns, made))
+        self._hashes_gone |= before - after
+        return len(changed)
+
+    def _named_in(self, turns: pa.Table) -> set[str]:
+        """Return the turns that doomed memories rest on: those named, and all on the same lines."""
+        rows = zip(values(turns, "turn_id"), values(turns, "file"), values(turns, "line"), strict=True)
+        evidence = self._evidence
+        found = {
+            name for name, file, line in rows if name in evidence.turn_ids or (file, line) in evidence.places
+        }
+        evidence.turn_ids |= found
+        for row in self._wishes:
+            if row["memory_id"]:
+                self._turn_ids[row["entry_id"]] |= found
+        return found
+
+    def _note_gone_sessions(self, turns: pa.Table) -> None:
+        for row in self._wishes:
+            sessions = set(json.loads(row["payload"]).get("session_ids", []))
+            if sessions:
+                mine = turns.filter(pc.is_in(turns["session_id"], pa.array(sorted(sessions))))
+                self._turn_ids[row["entry_id"]] |= set(values(mine, "turn_id"))
+
+    def _events_after(
+        self, project_id: str, before: pa.Table, after: pa.Table, changed: set[str]
+    ) -> pa.Table:
+        """Return a project's EVENTS, those of every session that lost words extracted anew."""
+        touched = before.filter(pa.array(_is_in(before, changed).to_list(), pa.bool_()))
+        sessions = pa.array(sorted(set(values(touched, "session_id"))))
+        old = self._run.store.lake.read(EVENTS, project_id)
+        untouched = old.filter(pc.invert(pc.is_in(old["session_id"], sessions)))
+        turns = after.filter(pc.is_in(after["session_id"], sessions))
+        return pa.concat_tables([untouched, extract_events(in_first_place(turns, after), self._run.policy)])
+
+    def _evidence_of_doomed(self) -> _Evidence:
+        evidence = _Evidence()
+        for row in self._wishes:
+            if row["memory_id"]:
+                evidence.turn_ids |= set(json.loads(row["payload"]).get("turn_ids", []))
+        for told in self._journal.to_pylist():
+            if told["kind"] in TELLING_KINDS and told["memory_id"] in self._doomed:
+                evidence.texts.add(json.loads(told["payload"])["text"])
+        waiting = pc.is_in(self._journal["entry_id"], pa.array([row["entry_id"] for row in self._wishes]))
+        unforgotten = self._journal.filter(pc.invert(waiting))
+        for scope in sorted({row["project_id"] for row in self._doomed.values()}):
+            events = self._run.events(scope)
+            for memory in fold(events, _of_scope(unforgotten, scope), self._run.policy).to_pylist():
+                if memory["memory_id"] in self._doomed:
+                    self._add_evidence(evidence, memory, events)
+        return evidence
+
+    def _add_evidence(self, evidence: _Evidence, memory: Row, events: pa.Table) -> None:
+        self._hashes_gone.add(memory["content_hash"])
+        evidence.texts |= {memory[name] for name in ("text", "reason", "rejected") if memory[name]}
+        turn_ids = {told["turn_id"] for told in memory["evidence"]}
+        evidence.turn_ids |= turn_ids
+        if "pruned" in json.loads(self._doomed[memory["memory_id"]]["payload"]):
+            evidence.faded |= turn_ids
+        evidence.places |= {(told["file"], line) for told in memory["evidence"] for line in told["lines"]}
+        said = events.filter(pc.is_in(events["turn_id"], pa.array(sorted(turn_ids))))
+        for event in said.filter(pc.equal(said["memory_type"], memory["memory_type"])).to_pylist():
+            is_plan = event["memory_type"] == "progress" and event["subject"]
+            name = memory_id(memory["project_id"], memory["memory_type"], event["text"])
+            if is_plan or name == memory["memory_id"]:
+                evidence.texts |= {event[name] for name in ("text", "reason", "rejected") if event[name]}
+
+    def _resting_elsewhere(self, project_id: str) -> set[str]:
+        """Return the turns that memories which stay rest on."""
+        return {
+            told["turn_id"]
+            for scope in (project_id, GLOBAL_SCOPE)
+            for memory in self._run.memories(scope).select(["memory_id", "evidence"]).to_pylist()
+            if memory["memory_id"] not in self._doomed
+            for told in memory["evidence"]
+        }
+
+    def _kept_turns(self) -> frozenset[str]:
+        """Return the turns behind what a person pinned or put into words of their own: no age takes them."""
+        edited = {e["memory_id"] for e in self._journal.to_pylist() if e["kind"] in ("edit", "remember")}
+        return frozenset(
+            told["turn_id"]
+            for scope in self._run.scopes()
+            for memory in self._run.memories(scope).select(["memory_id", "is_pinned", "evidence"]).to_pylist()
+            if memory["is_pinned"] or memory["memory_id"] in edited
+            for told in memory["evidence"]
+        )
+
+    def _journal_after(self, scopes: list[str]) -> pa.Table:
+        """Return the journal without forgotten text; entries about memories that vanish on the way go too."""
+        doomed = dict(self._doomed)
+        journal = erased_journal(self._journal, doomed, self._tombstones.projects, self._pattern)
+        for scope in scopes:
+            before = {m["memory_id"]: m["content_hash"] for m in self._known(scope)}
+            while True:
+                after = fold(self._events_of(scope), _of_scope(journal, scope), self._run.policy)
+                vanished = set(before) - set(values(after, "memory_id")) - set(doomed)
+                if not vanished:
+                    break
+                doomed |= dict.fromkeys(vanished, _END)
+                journal = erased_journal(journal, doomed, {}, None)
+            self._hashes_gone |= set(before.values()) - set(values(after, "content_hash"))
+        done = done_entries(self._wishes, self._doomed, self._turn_ids)
+        return pa.concat_tables([journal, JOURNAL.of(done)])
+
+    def _known(self, scope: str) -> list[Row]:
+        return self._run.memories(scope).select(["memory_id", "content_hash"]).to_pylist()
+
+    def _events_of(self, scope: str) -> pa.Table:
+        """Return the EVENTS that fold into a scope once the erasure is committed."""
+        lake = self._run.store.lake
+        projects = lake.manifest.partitions("turns") if scope == GLOBAL_SCOPE else [scope]
+        pieces = [self._events[p] if p in self._events else lake.read(EVENTS, p) for p in projects]
+        rows = pa.concat_tables([EVENTS.empty(), *pieces])
+        category = "global" if scope == GLOBAL_SCOPE else "project"
+        return rows.filter(pc.equal(rows["category"], pa.scalar(category)))
+
+    def _drop_vectors(self, change: Change) -> None:
+        lake, gone = self._run.store.lake, pa.array(sorted(self._hashes_gone), pa.string())
+        for model in lake.manifest.partitions("vectors"):
+            rows = lake.read(VECTORS, model)
+            kept = rows.filter(pc.invert(pc.is_in(rows["content_hash"], gone)))
+            if kept.num_rows < rows.num_rows:
+                change.replace(VECTORS, model, kept)
+
+
+# Stands for a wish behind everything: what vanished has no entry of its own.
+_END: Row = {"recorded_at": datetime.max.replace(tzinfo=UTC)}
+
+
+def _of_scope(journal: pa.Table, scope: str) -> pa.Table:
+    return journal.filter(pc.equal(journal["project_id"], scope))
+
+
+def _is_in(turns: pa.Table, names: frozenset[str] | set[str]) -> pl.Series:
+    return pl.Series(values(turns, "turn_id"), dtype=pl.String).is_in(list(names))

@@ -1,0 +1,280 @@
+"""
+The kill harness: `python -m tests.chaos.harness --kills 1000`.
+
+One scenario of three steps (a first run, a second with more transcripts and words remembered, a nightly run
+with something forgotten) is done once undisturbed. Then, for each kill, it is done again in a fresh store:
+one step is killed at one of its file operations or at a random moment, done again as a user would, and the
+scenario goes on to its end. The two stores must say the same, hold nothing twice, and leave nothing behind.
+
+File operations are counted by an audit hook of the interpreter, so the product holds no code for this. What
+compiled libraries write by themselves is not seen there; the kills at random moments fall into it.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import lancedb  # noqa: F401  (imported before forking: it takes a second)
+
+from cortex.flows import runs
+from cortex.storage.journal import GLOBAL_SCOPE
+from cortex.storage.lake import LAKE_TABLES
+from cortex.storage.store import Store
+from cortex.transforms.fold import memory_id
+from cortex.transforms.journal import entry
+from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference, leftovers
+from tests.transcripts import Talk, decisions, forked, lines, resumed
+
+COUNTED = ("os.rename", "os.remove", "os.link", "os.mkdir", "os.rmdir", "os.truncate", "shutil.rmtree")
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+REMEMBERED = "The pilots phone before slack water"
+
+# A step takes under two seconds; one that hangs is ended and counts as lost.
+CHILD_SECONDS = 60
+
+Step = Callable[[Path], None]
+
+
+@dataclass
+class Tally:
+    """What a series of kills came to."""
+
+    kills: int = 0
+    lost: int = 0
+    doubled: int = 0
+    leftovers: int = 0
+
+    def __str__(self) -> str:
+        return f"chaos: kills={self.kills} lost={self.lost} doubled={self.doubled} leftovers={self.leftovers}"
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether every kill was survived."""
+        return not (self.lost or self.doubled or self.leftovers)
+
+
+def first_run(folder: Path) -> None:
+    """Stage a session cut in the middle of a line and another whole one; run."""
+    bench = _bench(folder)
+    whole = lines(_long("s1").records)
+    decisions("s2", cwd="/home/dev/reef").write(bench.projects)
+    path = _long("s1").path_in(bench.projects)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(whole[: len(whole) // 2])
+    bench.backfill()
+
+
+def second_run(folder: Path) -> None:
+    """Complete the first session, add a resumed copy and a fork, remember something; run."""
+    bench = _bench(folder)
+    talk = _long("s1")
+    talk.records += resumed(talk.records[:4])
+    talk.write(bench.projects)
+    forked(_long("s1").records, "f4").assistant("[MEMORY: pattern] One queue a poller.").write(bench.projects)
+    name = memory_id(GLOBAL_SCOPE, "pattern", REMEMBERED)
+    payload = {"text": REMEMBERED, "memory_type": "pattern", "category": "global"}
+    when = NOW + timedelta(hours=1)
+    bench.store.journal.write(entry("remember", GLOBAL_SCOPE, payload, recorded_at=when, memory_id=name))
+    bench.backfill(now=when)
+
+
+def nightly_run(folder: Path) -> None:
+    """Pin what was remembered; age and consolidate on the next day."""
+    bench = _bench(folder)
+    name = memory_id(GLOBAL_SCOPE, "pattern", REMEMBERED)
+    when = NOW + timedelta(days=1)
+    bench.store.journal.write(entry("pin", GLOBAL_SCOPE, {}, recorded_at=when, memory_id=name))
+    bench.run("nightly", now=when)
+
+
+STEPS: tuple[Step, ...] = (first_run, second_run, nightly_run)
+
+
+def rehearse(folder: Path) -> tuple[list[int], list[float]]:
+    """Do the scenario undisturbed; return file operations and seconds of each step."""
+    operations, seconds = [], []
+    for step in STEPS:
+        begun = time.monotonic()
+        counted = folder.with_suffix(".count")
+        if _in_child(lambda step=step: _count_operations(step, folder, counted)):  # type: ignore[misc]
+            raise RuntimeError(f"{step.__name__} fails undisturbed")
+        seconds.append(time.monotonic() - begun)
+        operations.append(int(counted.read_text()))
+        counted.unlink()
+    return operations, seconds
+
+
+def stored_rows(home: Path) -> dict[str, int]:
+    """Return the rows that lie in the lake by table, repeated keys counted each time."""
+    store = Store(home)
+    return {name: store.lake.read(table).num_rows for name, table in LAKE_TABLES.items()}
+
+
+def unnamed_files(home: Path) -> list[str]:
+    """Return files of the lake that no commit names."""
+    store = Store(home)
+    found = {p.relative_to(store.lake.root).as_posix() for p in store.lake.root.rglob("*") if p.is_file()}
+    return sorted(found - set(store.lake.manifest.files))
+
+
+def run_kills(kills: int, seed: int, *, tell: Callable[[str], None] = lambda text: None) -> Tally:
+    """Kill `kills` times: each file operation once where there are enough, else at random; then random moments."""
+    chance = random.Random(seed)
+    runs.embedder_of = lambda settings: WordEmbedder()
+    with tempfile.TemporaryDirectory(prefix="cortex-chaos-") as scratch:
+        root = Path(scratch)
+        undisturbed = root / "undisturbed"
+        operations, seconds = rehearse(undisturbed)
+        every = [(step, operation) for step, count in enumerate(operations) for operation in range(count)]
+        chance.shuffle(every)
+        tell(f"{len(every)} file operations in {len(STEPS)} steps of {sum(seconds):.1f} s")
+        tally = Tally()
+        for number in range(kills):
+            # Two of three at a file operation, in an order that reaches each before any comes again.
+            step, operation = every[(number * 2 // 3) % len(every)]
+            delay = None if number % 3 < 2 else chance.uniform(0, seconds[step])
+            _one_kill(root / "killed", step, operation, delay, undisturbed, tally, tell)
+            if (number + 1) % 50 == 0:
+                tell(str(tally))
+    return tally
+
+
+def _one_kill(
+    folder: Path,
+    killed_step: int,
+    operation: int,
+    delay: float | None,
+    undisturbed: Path,
+    tally: Tally,
+    tell: Callable[[str], None],
+) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    where = f"{STEPS[killed_step].__name__}, " + (f"operation {operation}" if delay is None else f"{delay:.3f} s")
+    for position, step in enumerate(STEPS):
+        if position == killed_step:
+            if delay is None:
+                _in_child(lambda step=step: _killed_at(step, folder, operation))  # type: ignore[misc]
+            else:
+                _in_child(lambda step=step: step(folder), kill_after_seconds=delay)  # type: ignore[misc]
+            tally.kills += 1
+        if _in_child(lambda step=step: step(folder)):  # type: ignore[misc]
+            tally.lost += 1
+            return tell(f"after a kill in {where}, {step.__name__} fails")
+    verdict = folder.with_suffix(".verdict")
+    if _in_child(lambda: _judge(folder, undisturbed, verdict)):
+        raise RuntimeError(f"after a kill in {where} the store cannot be read")
+    differing, more, left = json.loads(verdict.read_text())
+    tally.lost += bool(differing)
+    tally.doubled += bool(more)
+    tally.leftovers += bool(left)
+    if differing or more or left:
+        tell(f"after a kill in {where}: differs {differing}, doubled {more}, left {left}")
+    return None
+
+
+def _judge(folder: Path, undisturbed: Path, verdict: Path) -> None:
+    """Write what differs from the undisturbed store, what lies there twice, and what was left behind."""
+    home, other = _bench(folder).home, _bench(undisturbed).home
+    # The transcripts lie below another folder in each: only that part of their paths may differ.
+    said = json.loads(json.dumps(contents(home), default=str).replace(str(folder), str(undisturbed)))
+    expected = json.loads(json.dumps(contents(other), default=str))
+    rows = stored_rows(other)
+    more = {name: count for name, count in stored_rows(home).items() if count > rows[name]}
+    told = [sorted(difference(said, expected)), more, [*leftovers(home), *unnamed_files(home)]]
+    verdict.write_text(json.dumps(told))
+
+
+def _in_child(work: Callable[[], None], kill_after_seconds: float | None = None) -> int:
+    """
+    Do `work` in a forked process; return 0 if it ended well.
+
+    Forking spares two seconds of imports each time. It is safe only while this process has no threads at
+    work: everything that wakes the pools of polars, Arrow or DuckDB is done in children.
+    """
+    child = os.fork()
+    if child == 0:
+        signal.alarm(CHILD_SECONDS)
+        try:
+            work()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    if kill_after_seconds is not None:
+        time.sleep(kill_after_seconds)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return status
+
+
+def _count_operations(step: Step, folder: Path, counted: Path) -> None:
+    seen = 0
+
+    def count(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal seen
+        seen += _is_operation(event, arguments, folder)
+
+    sys.addaudithook(count)
+    step(folder)
+    total = seen
+    counted.write_text(str(total))
+
+
+def _killed_at(step: Step, folder: Path, operation: int) -> None:
+    seen = 0
+
+    def kill(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal seen
+        if _is_operation(event, arguments, folder):
+            if seen == operation:
+                os.kill(os.getpid(), signal.SIGKILL)
+            seen += 1
+
+    sys.addaudithook(kill)
+    step(folder)
+
+
+def _is_operation(event: str, arguments: tuple[object, ...], folder: Path) -> bool:
+    if event == "open":
+        path, _, flags = arguments
+        return isinstance(flags, int) and bool(flags & WRITING) and str(folder / "home") in str(path)
+    return event in COUNTED and str(folder / "home") in str(arguments[0])
+
+
+def _bench(folder: Path) -> Bench:
+    return Bench(folder / "home", folder / "projects")
+
+
+def _long(name: str) -> Talk:
+    talk = decisions(name)
+    for number in range(3):
+        talk.user(f"And berth {number}?").assistant(
+            f"We decided that berth {number} gets a gauge of its own because the swell differs there."
+        )
+    return talk
+
+
+def main() -> None:
+    """Run the harness from the command line; leave with 1 if anything was lost, doubled or left behind."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    chosen = parser.parse_args()
+    tally = run_kills(chosen.kills, chosen.seed, tell=lambda text: print(text, flush=True))
+    print(tally)
+    sys.exit(0 if tally.is_clean else 1)
+
+
+if __name__ == "__main__":
+    main()

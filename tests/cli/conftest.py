@@ -1,0 +1,73 @@
+"""Calls commands as a shell does: words in; exit code, standard output and error out."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from cortex.cli import main
+from cortex.commands import memories
+from cortex.commands import runs as run_commands
+from cortex.flows import runs
+from tests.flows.conftest import NOW, SAMPLES, Bench, WordEmbedder
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one command gave."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Return standard output as the one JSON value it must be."""
+        return json.loads(self.out)
+
+
+Cortex = Callable[..., Answer]
+
+
+@pytest.fixture(autouse=True)
+def _words_for_a_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for module in (runs, memories):
+        monkeypatch.setattr(module, "embedder_of", lambda settings: WordEmbedder())
+    monkeypatch.setattr(run_commands, "now", lambda: NOW)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+
+@pytest.fixture
+def cortex() -> Cortex:
+    """Return a function that runs one command."""
+
+    def run(*words: object, stdin: str | None = None) -> Answer:
+        result = CliRunner().invoke(main, [str(word) for word in words], input=stdin)
+        if result.exception and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Answer(result.exit_code, result.stdout, result.stderr)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def _sample_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    home = tmp_path_factory.mktemp("samples") / "home"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "embedder_of", lambda settings: WordEmbedder())
+        Bench(home, SAMPLES).backfill()
+    yield home
+
+
+@pytest.fixture
+def samples(_sample_store: Path, home: Path) -> Path:
+    """Return the test's own store, with the samples read into it."""
+    shutil.copytree(_sample_store, home)
+    return home

@@ -1,0 +1,84 @@
+"""What kind of thing a passage says: a lasting wish, a choice, a fault, a request, a change log, a fact."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from cortex.transforms.extract.sentences import sentences
+
+NUMBERING = re.compile(r"^[\W\d]+")
+# Event type and memory type.
+Kind = tuple[str, str]
+# Where nothing says what a passage is: an explanation of the day.
+FACT: Kind = ("KNOWLEDGE_ACQUIRED", "context")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One row of kinds.csv; the first that matches says the kind."""
+
+    speaker: str
+    looks_at: str
+    kind: Kind
+    pattern: re.Pattern[str]
+
+    def matches(self, said: list[str]) -> bool:
+        """Return whether the rule speaks for a passage, given as its sentences."""
+        match self.looks_at:
+            case "start":
+                return bool(self.pattern.search(NUMBERING.sub("", said[0])))
+            case "question":
+                return all(self.pattern.search(sentence) for sentence in said)
+            case _:
+                return any(self.pattern.search(sentence) for sentence in said if not sentence.endswith("?"))
+
+
+class Kinds:
+    """The rules of kinds.csv in their order, and how strong the markers of a decision must be."""
+
+    def __init__(self, rules: list[Rule], decision_least_strength: float) -> None:
+        self._rules = rules
+        self._decision_least_strength = decision_least_strength
+
+    @classmethod
+    def of(cls, rows: list[dict[str, object]], decision_least_strength: float) -> "Kinds":
+        """Return the rules of the rows of kinds.csv."""
+        return cls([_rule(row) for row in rows], decision_least_strength)
+
+    def of_person(self, own_words: str) -> Kind:
+        """Return the kind of a person's own words, without the answer that they got."""
+        return next(self._ruled(own_words, "user"), FACT)
+
+    def of_assistant(
+        self, text: str, strengths: Mapping[str, float], memory_types: Mapping[str, str]
+    ) -> Kind:
+        """
+        Return the kind of an assistant's words: by its rules, else by the strongest of their markers.
+
+        A choice has to be marked by more than "moved" or "renamed", which every change log holds.
+        """
+        ruled = next(self._ruled(text, "assistant"), None)
+        if ruled is not None:
+            return ruled
+        sure = {
+            name: strength
+            for name, strength in strengths.items()
+            if memory_types[name] != "decision" or strength >= self._decision_least_strength
+        }
+        if not sure:
+            return FACT
+        best = max(sure, key=lambda name: sure[name])
+        return best, memory_types[best]
+
+    def _ruled(self, text: str, speaker: str) -> Iterator[Kind]:
+        said = sentences(text) or [text]
+        return (rule.kind for rule in self._rules if rule.speaker == speaker and rule.matches(said))
+
+
+def _rule(row: dict[str, object]) -> Rule:
+    return Rule(
+        str(row["speaker"]),
+        str(row["looks_at"]),
+        (str(row["event_type"]), str(row["memory_type"])),
+        re.compile(str(row["pattern"]), re.IGNORECASE),
+    )

@@ -1,0 +1,270 @@
+"""What forgetting means for rows: which turns go, which words go, what of the journal goes (spec 8.2, 12)."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from cortex.transforms.journal import entry
+from cortex.transforms.schemas import JOURNAL, TURNS
+
+Row = dict[str, Any]
+
+# Stands where words were; it carries none of their length.
+FORGOTTEN = "[forgotten]"
+ERASER = "erase"
+
+# Wherever the words of a forgotten fact stand, they go. Shorter texts ("Run tests.") would take half of a
+# log with them; these go only where the fact itself was said.
+SHORTEST_SOUGHT = 12
+
+# Kinds of the journal that carry the text of a memory.
+TELLING_KINDS = ("remember", "import", "edit", "merge")
+
+_SENTENCE_END = re.compile(r"(?<=[.!?。])\s+|\n+")
+
+
+@dataclass(frozen=True)
+class Tombstones:
+    """
+    What is to stay forgotten: single turns, whole sessions, projects up to an instant, what is too old.
+
+    Told by the journal's forget entries, which hold ids and no text, and by the days of retention.
+    """
+
+    turn_ids: frozenset[str] = frozenset()
+    session_ids: frozenset[str] = frozenset()
+    projects: Mapping[str, datetime] = field(default_factory=dict)
+    before: datetime | None = None
+
+    def covers(self, turns: pa.Table) -> pl.Series:
+        """Return for each of TURNS whether it lies in a forgotten session, project or time; undated is old."""
+        rows = _frame(turns)
+        said_at = pl.col("said_at")
+        covered = pl.col("session_id").is_in(list(self.session_ids))
+        for project_id, until in self.projects.items():
+            is_old = said_at.is_null() | (said_at <= until)
+            covered |= (pl.col("project_id") == project_id) & is_old
+        if self.before is not None:
+            covered |= said_at.is_null() | (said_at < self.before)
+        return rows.select(covered.alias("covered"))["covered"]
+
+    def admitted(self, turns: pa.Table) -> pa.Table:
+        """Return those of TURNS that may enter the lake: a transcript read again brings nothing back."""
+        stays = ~self.covers(turns) & ~_frame(turns)["turn_id"].is_in(list(self.turn_ids))
+        return turns.filter(pa.array(stays.to_list(), pa.bool_()))
+
+
+def tombstones_of(journal: pa.Table, before: datetime | None = None) -> Tombstones:
+    """Return what JOURNAL rows say is forgotten, and all that was said before an instant."""
+    turn_ids: set[str] = set()
+    session_ids: set[str] = set()
+    projects: dict[str, datetime] = {}
+    for row, told in _forgets(journal):
+        turn_ids.update(told.get("turn_ids", []))
+        session_ids.update(told.get("session_ids", []))
+        if told.get("everything"):
+            scope = str(row["project_id"])
+            projects[scope] = max(row["recorded_at"], projects.get(scope, row["recorded_at"]))
+    return Tombstones(frozenset(turn_ids), frozenset(session_ids), projects, before)
+
+
+def pending(journal: pa.Table) -> list[Row]:
+    """Return the forget entries whose text is not erased yet, oldest first; erasing notes `of` which it did."""
+    entries = list(_forgets(journal))
+    done = {told["of"] for _, told in entries if "of" in told}
+    return [row for row, told in entries if "of" not in told and row["entry_id"] not in done]
+
+
+def doomed_by(entries: Iterable[Row], journal: pa.Table) -> dict[str, Row]:
+    """Return the memories that forget entries speak of, with their entry; a merged one takes its members along."""
+    members = {
+        row["memory_id"]: json.loads(row["payload"])["members"]
+        for row in journal.to_pylist()
+        if row["kind"] == "merge"
+    }
+    doomed: dict[str, Row] = {}
+    waiting = [(row["memory_id"], row) for row in entries if row["memory_id"]]
+    while waiting:
+        name, row = waiting.pop()
+        if name not in doomed:
+            doomed[name] = row
+            waiting += [(member, row) for member in members.get(name, [])]
+    return doomed
+
+
+def pattern_of(texts: Iterable[str | None]) -> str | None:
+    """
+    Return one regular expression for the given texts, or None when all are too short to look for.
+
+    Case, white space, line breaks inside JSON and marks of emphasis do not matter.
+
+    >>> bool(re.search(pattern_of(["Use SQLite in WAL mode."]), "we  use **SQLite** in\\nWAL mode!"))
+    True
+    """
+    sought = {" ".join((text or "").split()).rstrip(".!?") for text in texts}
+    words = sorted((text for text in sought if len(text) >= SHORTEST_SOUGHT), key=lambda t: (-len(t), t))
+    between = r"[*_`]*(?:\s|\\[nrt])+[*_`]*"
+    spelt = [between.join(re.escape(word).replace('"', r"\\?" + '"') for word in t.split()) for t in words]
+    return f"(?i)(?:{'|'.join(spelt)})" if spelt else None
+
+
+def without_sentences(text: str, pattern: str) -> str:
+    """
+    Return `text` with each sentence that holds a match of `pattern` replaced.
+
+    >>> without_sentences("Fine. We use a red door. Go on.", "red door")
+    'Fine. [forgotten] Go on.'
+    """
+    spans = [(found.start(), found.end()) for found in re.finditer(pattern, text)]
+    ends = [found.span() for found in _SENTENCE_END.finditer(text)]
+    starts = [0, *[stop for _, stop in ends]]
+    stops = [*[start for start, _ in ends], len(text)]
+    said, at = "", 0
+    for start, stop in spans:
+        first = max(s for s in starts if s <= start)
+        last = min((s for s in stops if s >= stop), default=len(text))
+        if last > at:
+            said += text[at : max(first, at)] + (FORGOTTEN if first >= at else "")
+            at = last
+    return said + text[at:]
+
+
+def erased_turns(
+    turns: pa.Table, gone: pl.Series, named: frozenset[str], shared: frozenset[str], pattern: str | None
+) -> tuple[pa.Table, set[str]]:
+    """
+    Return TURNS without what is forgotten, and the ids of the turns that were removed or rewritten.
+
+    Rows where `gone` is true are removed. Of the turns `named`, all words go, also of a call's input; but of
+    those that other memories rest on (`shared`) only the sentences matching `pattern`, if any match. So do
+    the sentences of every other turn that match it.
+    """
+    rows = _frame(turns)
+    kept = rows.filter(~gone)
+    changed = set(rows.filter(gone)["turn_id"].to_list())
+    is_named = pl.col("turn_id").is_in(list(named))
+    matches = pl.lit(False)
+    if pattern is not None:
+        matches = pl.col("text").str.contains(pattern) | pl.col("tool_input").str.contains(pattern).fill_null(
+            False
+        )
+    touched = kept.with_row_index("at").filter(is_named | matches)
+    texts, inputs = kept["text"].to_list(), kept["tool_input"].to_list()
+    for row in touched.iter_rows(named=True):
+        at, name = row["at"], row["turn_id"]
+        is_match = pattern is not None and _holds(pattern, row["text"], row["tool_input"])
+        if name in named and not (name in shared and is_match):
+            text, given = FORGOTTEN, None
+        else:
+            assert pattern is not None
+            text = without_sentences(row["text"], pattern)
+            given = re.sub(pattern, FORGOTTEN, row["tool_input"]) if row["tool_input"] else row["tool_input"]
+        if (text, given) != (row["text"], row["tool_input"]):
+            texts[at], inputs[at] = text, given
+            changed.add(name)
+    made = kept.with_columns(
+        pl.Series("text", texts, dtype=pl.String), pl.Series("tool_input", inputs, dtype=pl.String)
+    )
+    return made.to_arrow().cast(TURNS.arrow), changed
+
+
+def erased_journal(
+    journal: pa.Table, doomed: Mapping[str, Row], projects: Mapping[str, datetime], pattern: str | None
+) -> pa.Table:
+    """
+    Return JOURNAL rows without the text of `doomed` memories, of reset `projects`, and of matching sentences.
+
+    What was told after the wish to forget stays. A merge goes with any of its members, whose rest comes back.
+    """
+    until = max((row["recorded_at"] for row in doomed.values()), default=None)
+    kept = [row for row in journal.to_pylist() if not _is_erased(row, doomed, projects)]
+    if pattern is None or until is None:
+        return JOURNAL.of(kept)
+    return JOURNAL.of([_without_words(row, pattern) if row["recorded_at"] <= until else row for row in kept])
+
+
+def done_entries(
+    entries: Iterable[Row], doomed: Mapping[str, Row], turn_ids: Mapping[str, set[str]]
+) -> list[Row]:
+    """
+    Return the JOURNAL rows that say what was erased for each wish: ids, no text.
+
+    `turn_ids` gives the turns by entry id. A merged memory's members get a tombstone of their own.
+    """
+    made = []
+    for row in entries:
+        told: dict[str, object] = {
+            "of": row["entry_id"],
+            "turn_ids": sorted(turn_ids.get(row["entry_id"], ())),
+        }
+        names = sorted(n for n, of in doomed.items() if of is row) or [row["memory_id"]]
+        for name in names:
+            payload = {**told, **_marks(row, name)}
+            made.append(
+                entry(
+                    "forget",
+                    row["project_id"],
+                    payload,
+                    recorded_at=row["recorded_at"],
+                    memory_id=name,
+                    actor=ERASER,
+                )
+            )
+    return made
+
+
+def _marks(row: Row, name: str | None) -> dict[str, object]:
+    told = json.loads(row["payload"])
+    is_own = name == row["memory_id"]
+    return {"pruned": told["pruned"]} if "pruned" in told and is_own else {}
+
+
+def _is_erased(row: Row, doomed: Mapping[str, Row], projects: Mapping[str, datetime]) -> bool:
+    until = projects.get(row["project_id"])
+    if until is not None and row["recorded_at"] <= until:
+        return row["kind"] not in ("project", "forget")
+    if row["kind"] not in TELLING_KINDS:
+        return False
+    names = [row["memory_id"]]
+    if row["kind"] == "merge":
+        names += json.loads(row["payload"])["members"]
+    return any(name in doomed and row["recorded_at"] <= doomed[name]["recorded_at"] for name in names)
+
+
+def _without_words(row: Row, pattern: str) -> Row:
+    if row["kind"] not in TELLING_KINDS:
+        return row
+    told = json.loads(row["payload"])
+    if not re.search(pattern, told["text"]):
+        return row
+    told["text"] = without_sentences(told["text"], pattern)
+    return entry(
+        row["kind"],
+        row["project_id"],
+        told,
+        recorded_at=row["recorded_at"],
+        memory_id=row["memory_id"],
+        actor=row["actor"],
+    )
+
+
+def _holds(pattern: str, *texts: str | None) -> bool:
+    return any(text and re.search(pattern, text) for text in texts)
+
+
+def _forgets(journal: pa.Table) -> Iterable[tuple[Row, Row]]:
+    for row in journal.to_pylist():
+        if row["kind"] == "forget":
+            yield row, json.loads(row["payload"])
+
+
+def _frame(rows: pa.Table) -> pl.DataFrame:
+    frame = pl.from_arrow(rows)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
