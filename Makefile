@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test test-all check bench docs lock clean
+.PHONY: help setup demo test test-all check bench chaos docs lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -40,6 +40,10 @@ check: setup  ## lint, types, import rules
 
 bench: setup  ## the table of numbers, against a baseline in the same run
 	$(BIN)/python -m benchmarks.run
+
+KILLS ?= 1000
+chaos: setup  ## kill runs at every file operation and at random; KILLS=200 for fewer
+	$(BIN)/python -W ignore -m tests.chaos.harness --kills $(KILLS)
 
 docs: setup  ## print the generated pages anew
 	$(BIN)/python -m docs.generate

@@ -39,7 +39,7 @@ KEPT_SINCE, TO_WIPE = "kept_since", "to_wipe"
 
 
 def retire(run: Run) -> None:
-    """Journal a tombstone for each memory that was archived too long; the erasure behind it takes its text."""
+    """Journal a tombstone for each memory that was archived too long; erasing it takes its text."""
     with run.report.stage("retire") as row:
         run.store.journal.take_in()
         for scope in run.scopes():
@@ -185,7 +185,7 @@ class _Erasure:
         for row in self._wishes:
             sessions = set(json.loads(row["payload"]).get("session_ids", []))
             if sessions:
-                mine = turns.filter(pc.is_in(turns["session_id"], pa.array(sorted(sessions))))
+                mine = turns.filter(pc.is_in(turns["session_id"], pa.array(sorted(sessions), pa.string())))
                 self._turn_ids[row["entry_id"]] |= set(values(mine, "turn_id"))
 
     def _events_after(
@@ -193,7 +193,7 @@ class _Erasure:
     ) -> pa.Table:
         """Return a project's EVENTS, those of every session that lost words extracted anew."""
         touched = before.filter(pa.array(_is_in(before, changed).to_list(), pa.bool_()))
-        sessions = pa.array(sorted(set(values(touched, "session_id"))))
+        sessions = pa.array(sorted(set(values(touched, "session_id"))), pa.string())
         old = self._run.store.lake.read(EVENTS, project_id)
         untouched = old.filter(pc.invert(pc.is_in(old["session_id"], sessions)))
         turns = after.filter(pc.is_in(after["session_id"], sessions))
@@ -207,7 +207,7 @@ class _Erasure:
         for told in self._journal.to_pylist():
             if told["kind"] in TELLING_KINDS and told["memory_id"] in self._doomed:
                 evidence.texts.add(json.loads(told["payload"])["text"])
-        waiting = pc.is_in(self._journal["entry_id"], pa.array([row["entry_id"] for row in self._wishes]))
+        waiting = pc.is_in(self._journal["entry_id"], pa.array([row["entry_id"] for row in self._wishes], pa.string()))
         unforgotten = self._journal.filter(pc.invert(waiting))
         for scope in sorted({row["project_id"] for row in self._doomed.values()}):
             events = self._run.events(scope)
@@ -224,7 +224,7 @@ class _Erasure:
         if "pruned" in json.loads(self._doomed[memory["memory_id"]]["payload"]):
             evidence.faded |= turn_ids
         evidence.places |= {(told["file"], line) for told in memory["evidence"] for line in told["lines"]}
-        said = events.filter(pc.is_in(events["turn_id"], pa.array(sorted(turn_ids))))
+        said = events.filter(pc.is_in(events["turn_id"], pa.array(sorted(turn_ids), pa.string())))
         for event in said.filter(pc.equal(said["memory_type"], memory["memory_type"])).to_pylist():
             is_plan = event["memory_type"] == "progress" and event["subject"]
             name = memory_id(memory["project_id"], memory["memory_type"], event["text"])

@@ -1,6 +1,7 @@
 """The tables: LanceDB datasets of one scope each, disposable projections of the lake."""
 
 import os
+import warnings
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -133,8 +134,10 @@ class Tables:
                     shutil.rmtree(self.root / scope / f"{name}.lance")
                     continue
                 self._create(scope, name, handle.to_arrow())
-                made = _connect(self.root / scope).open_table(name)
-                made.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
+                with warnings.catch_warnings():  # a reader of an older version may fail: that is meant
+                    warnings.simplefilter("ignore", UserWarning)
+                    made = _connect(self.root / scope).open_table(name)
+                    made.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
 
     def drop(self, scope: str) -> None:
         """Remove a scope's tables."""

@@ -43,7 +43,7 @@ class Tombstones:
     before: datetime | None = None
 
     def covers(self, turns: pa.Table) -> pl.Series:
-        """Return for each of TURNS whether it lies in a forgotten session, project or time; undated is old."""
+        """Return for each of TURNS whether its session, project or time is forgotten; undated is old."""
         rows = _frame(turns)
         said_at = pl.col("said_at")
         covered = pl.col("session_id").is_in(list(self.session_ids))
@@ -75,14 +75,14 @@ def tombstones_of(journal: pa.Table, before: datetime | None = None) -> Tombston
 
 
 def pending(journal: pa.Table) -> list[Row]:
-    """Return the forget entries whose text is not erased yet, oldest first; erasing notes `of` which it did."""
+    """Return the forget entries whose text is not erased yet; erasing notes which one it is `of`."""
     entries = list(_forgets(journal))
     done = {told["of"] for _, told in entries if "of" in told}
     return [row for row, told in entries if "of" not in told and row["entry_id"] not in done]
 
 
 def doomed_by(entries: Iterable[Row], journal: pa.Table) -> dict[str, Row]:
-    """Return the memories that forget entries speak of, with their entry; a merged one takes its members along."""
+    """Return the memories that forget entries speak of, with their entry; a merged one takes its members."""
     members = {
         row["memory_id"]: json.loads(row["payload"])["members"]
         for row in journal.to_pylist()
@@ -199,23 +199,11 @@ def done_entries(
     """
     made = []
     for row in entries:
-        told: dict[str, object] = {
-            "of": row["entry_id"],
-            "turn_ids": sorted(turn_ids.get(row["entry_id"], ())),
-        }
-        names = sorted(n for n, of in doomed.items() if of is row) or [row["memory_id"]]
-        for name in names:
+        scope, at, of = row["project_id"], row["recorded_at"], row["entry_id"]
+        told: dict[str, object] = {"of": of, "turn_ids": sorted(turn_ids.get(of, ()))}
+        for name in sorted(name for name, wish in doomed.items() if wish is row) or [row["memory_id"]]:
             payload = {**told, **_marks(row, name)}
-            made.append(
-                entry(
-                    "forget",
-                    row["project_id"],
-                    payload,
-                    recorded_at=row["recorded_at"],
-                    memory_id=name,
-                    actor=ERASER,
-                )
-            )
+            made.append(entry("forget", scope, payload, recorded_at=at, memory_id=name, actor=ERASER))
     return made
 
 

@@ -39,8 +39,10 @@ def similar_pairs(
 
     Compares the rows of MEMORIES within each project_id by those VECTORS that belong to `model`. A pair
     counts if one is among the `neighbours` nearest of the other. The order of rows and other scopes have no
-    influence. Raises UnknownValue if the model is not in calibration.csv.
+    influence. Without vectors there is no pair. Raises UnknownValue if the model is not in calibration.csv.
     """
+    if not vectors.num_rows:
+        return {}
     zero_at, one_at = policy.calibration(model)
     pairs: Pairs = {}
     for ids, matrix in _scopes(memories, vectors, model):

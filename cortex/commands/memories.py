@@ -1,13 +1,15 @@
 """The commands about single memories: recall, remember, forget."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from cortex.commands.terminal import age_of, hint, now, print_json, say
 from cortex.errors import NotFound, StoreBusy, StoreNotWritable, UsageError
+from cortex.flows.engines import Stage, run_plain
 from cortex.flows.runs import embedder_of, opened
-from cortex.flows.stages import decay, embed, link, render
+from cortex.flows.stages import FORGET, TOLD
 from cortex.recall import Found
 from cortex.recall import recall as search
 from cortex.settings import load_settings
@@ -97,7 +99,7 @@ def remember(
         "files": [],
     }
     store.journal.write(entry("remember", scope, payload, recorded_at=now(), memory_id=name))
-    applied = _apply_now()
+    applied = apply_now(TOLD)
     if as_json:
         return print_json({"id": name, "project": store.projects.name_of(scope), "searchable": applied})
     say(f"Remembered as {name[:12]} ({memory_type}, {store.projects.name_of(scope)}).")
@@ -113,7 +115,7 @@ def forget(target: str, *, project: str | None, yes: bool, as_json: bool) -> Non
     name = memory["memory_id"]
     payload: dict[str, object] = {"turn_ids": _turns_behind(store, memory)}
     store.journal.write(entry("forget", memory["project_id"], payload, recorded_at=now(), memory_id=name))
-    applied = _apply_now()
+    applied = apply_now(FORGET)
     if as_json:
         return print_json({"id": name, "forgotten": True, "applied": applied})
     say(f"Forgotten: {name[:12]} {_shortened(memory['text'], 80)}")
@@ -211,13 +213,11 @@ def _own_scope(store: Store, project: str | None) -> str:
     return scopes[0]
 
 
-def _apply_now() -> bool:
-    """Bring the tables up to date unless another run is writing, which then leaves it to the next one."""
+def apply_now(stages: Sequence[Stage]) -> bool:
+    """Run `stages` now, or leave it to the next run while another one writes; return whether they ran."""
     try:
         with opened("remember", load_settings(), now(), "plain") as run:
-            run.store.journal.take_in()
-            for stage in (embed, link, decay, render):
-                stage(run)
+            run_plain(stages, run)
     except StoreBusy:
         hint("Another run is writing; this takes effect with the next one.")
         return False

@@ -25,7 +25,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-import lancedb  # noqa: F401  (imported before forking: it takes a second)
+os.environ.setdefault("LANCEDB_LOG", "error")
+
+import lancedb  # noqa: E402, F401  (imported before forking: it takes a second)
 
 from cortex.flows import runs
 from cortex.storage.journal import GLOBAL_SCOPE
@@ -160,7 +162,9 @@ def _one_kill(
     tell: Callable[[str], None],
 ) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    where = f"{STEPS[killed_step].__name__}, " + (f"operation {operation}" if delay is None else f"{delay:.3f} s")
+    where = f"{STEPS[killed_step].__name__}, " + (
+        f"operation {operation}" if delay is None else f"{delay:.3f} s"
+    )
     for position, step in enumerate(STEPS):
         if position == killed_step:
             if delay is None:
@@ -267,7 +271,9 @@ def _long(name: str) -> Talk:
 
 def main() -> None:
     """Run the harness from the command line; leave with 1 if anything was lost, doubled or left behind."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()

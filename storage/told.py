@@ -1,0 +1,52 @@
+"""What each project was told in its briefs, as fingerprints with the time they were told: `runs/told.json`."""
+
+import json
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+
+from cortex.storage.files import write_atomically, writing_to
+from cortex.transforms.told import Span
+
+
+class TellingBook:
+    """The file `runs/told.json`: no text, only hashes of lines; without it briefs are known by their shape."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._path = home / "runs" / "told.json"
+
+    def spans(self, project_id: str) -> dict[str, list[Span]]:
+        """Return fingerprint → when it was told to a project."""
+        told = self._read().get(project_id, {})
+        return {
+            mark: [(datetime.fromisoformat(first), datetime.fromisoformat(until) if until else None)
+                   for first, until in spans]
+            for mark, spans in told.items()
+        }  # fmt: skip
+
+    def tell(self, project_id: str, fingerprints: Iterable[str], at: datetime) -> None:
+        """
+        Note that a project is told these lines from `at` on, and no others any more. Only under the lease.
+
+        Nothing is written where that is known. Raises StoreNotWritable.
+        """
+        book = self._read()
+        told, wanted = book.setdefault(project_id, {}), set(fingerprints)
+        is_open = {mark for mark, spans in told.items() if spans[-1][1] is None}
+        if is_open == wanted:
+            return
+        for mark in sorted(is_open - wanted):
+            told[mark][-1][1] = at.isoformat()
+        for mark in sorted(wanted - is_open):
+            told.setdefault(mark, []).append([at.isoformat(), None])
+        with writing_to(self._home):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._path, json.dumps(book, sort_keys=True, indent=0).encode())
+
+    def _read(self) -> dict[str, dict[str, list[list[str | None]]]]:
+        try:
+            found: dict[str, dict[str, list[list[str | None]]]] = json.loads(self._path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        return found

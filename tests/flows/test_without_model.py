@@ -1,0 +1,32 @@
+"""Without an embedding model everything works by words alone (spec promise 4, 10.2)."""
+
+import pytest
+
+from cortex.flows import runs
+from cortex.recall import recall
+from cortex.storage.reference import read_policy
+from tests.flows.conftest import NOW, Bench
+from tests.transcripts import decisions
+
+
+@pytest.fixture(autouse=True)
+def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "embedder_of", lambda settings: None)
+
+
+def test_a_whole_run_and_a_recall_need_no_model(bench: Bench):
+    decisions("s1").write(bench.projects)
+    report = bench.backfill()
+    assert bench.run("nightly").rows == report.rows
+    assert report.rows["memories"] and not report.rows["vectors"]
+    (project,) = bench.store.projects.all()
+    (best, *_) = recall(
+        bench.store.tables,
+        "why SQLite for the harvest records",
+        scopes=[project.project_id],
+        policy=read_policy(None),
+        embedder=None,
+        limit=3,
+        now=NOW,
+    )
+    assert "SQLite" in best.text and best.evidence[0].lines

@@ -1,0 +1,172 @@
+"""Whether the repository still agrees with what is remembered: names that are gone, branches not merged."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from cortex.transforms.policy import Policy
+
+Row = dict[str, Any]  # one row of MEMORIES
+
+# What happened stays true; only what says how things are can be overtaken by the repository.
+STANDING_TYPES = frozenset(("architecture", "decision", "pattern", "gotcha", "context", "code_description"))
+# What a memory says is often committed within the hours after.
+COMMITTED_WITHIN = timedelta(days=1)
+OUTDATED = "[possibly outdated]"
+
+_PATH = re.compile(r"(?<![\w/.:])[\w.-]+(?:/[\w.-]+)+|(?<![\w/.])[\w-]+\.[A-Za-z]{1,5}\b")
+_CODE = re.compile(r"`([^`]{3,80})`")
+_SYMBOL = re.compile(r"^([A-Za-z_][\w.:]*?)(?:\(.*\))?$")
+_IS_NAME = re.compile(r"_|[a-z][A-Z]|^[A-Z]\w+[a-z]")
+_WORD = re.compile(r"[\w.@/-]+")
+# A sentence that says itself that the thing went away, or was turned down, is right that it is gone.
+_GONE = re.compile(
+    r"\b(?:remov\w+|delet\w+|dropp?\w*|replac\w+|renam\w+|moved|retired|reverted|instead of|rather than"
+    r"|no longer|not|never|without|against|reject\w+|over|obsolete|used to|was|were)\b",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What the repository is asked in one pass: names of code, and the times at which they were spoken of."""
+
+    symbols: frozenset[str]
+    dependencies: frozenset[str]
+    instants: frozenset[datetime]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """What one commit holds of what was asked for."""
+
+    symbols: frozenset[str] = frozenset()
+    dependencies: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """
+    A repository as its HEAD is, beside what it was.
+
+    `deleted` are the paths that some commit deleted or renamed and that are not there now; `then` is, by the
+    instant asked about, the tree of the last commit until then.
+    """
+
+    head: str
+    branch: str
+    files: frozenset[str]
+    deleted: frozenset[str]
+    unmerged_branches: frozenset[str]
+    now: Tree
+    then: Mapping[datetime, Tree] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """One reason to doubt a memory: the mark a brief prints, and what in the repository disagrees."""
+
+    memory_id: str
+    mark: str
+    reason: str
+
+
+def questions(memories: Iterable[Row], policy: Policy) -> Questions:
+    """Return what must be asked of the repository to check `memories`, rows of MEMORIES."""
+    known = _technologies(policy)
+    checked = [row for row in memories if _is_claim(row)]
+    return Questions(
+        frozenset(name for row in checked for name in symbols_in(row["text"])),
+        frozenset(name for row in checked for name in _words(row["text"]) & known),
+        frozenset(_spoken_until(row) for row in checked),
+    )
+
+
+def doubts(memories: Iterable[Row], snapshot: Snapshot, policy: Policy) -> list[Doubt]:
+    """
+    Return why the repository no longer agrees with memories, at most one doubt each, ordered by memory_id.
+
+    A file counts as gone if a commit took it away; a name of code or a dependency if it was there when the
+    memory was said and is not now. What the memory itself calls removed, rejected or replaced is right
+    about it. A memory said only on branches that are not merged holds there alone.
+    """
+    known = _technologies(policy)
+    found = []
+    for row in sorted((row for row in memories if row["status"] == "active"), key=lambda r: r["memory_id"]):
+        gone = _gone(row, snapshot, known) if _is_claim(row) else ""
+        branch = _unmerged_branch(row, snapshot)
+        if gone:
+            found.append(Doubt(row["memory_id"], OUTDATED, gone))
+        elif branch:
+            mark = f"[on branch {branch}, not merged]"
+            found.append(Doubt(row["memory_id"], mark, f"branch {branch} is not merged into HEAD"))
+    return found
+
+
+def symbols_in(text: str) -> frozenset[str]:
+    """
+    Return the names of code that a text gives in backticks: functions, classes, constants.
+
+    >>> sorted(symbols_in("`read_store()` calls `Tide.level`, see `git add -p` and `x`"))
+    ['Tide.level', 'read_store']
+    """
+    names = (_SYMBOL.match(quoted) for quoted in _CODE.findall(text))
+    return frozenset(name[1] for name in names if name and _IS_NAME.search(name[1]))
+
+
+def _is_claim(row: Row) -> bool:
+    return row["memory_type"] in STANDING_TYPES and row["status"] == "active"
+
+
+def _spoken_until(row: Row) -> datetime:
+    said_at: datetime = row["updated_at"]
+    return said_at + COMMITTED_WITHIN
+
+
+def _technologies(policy: Policy) -> frozenset[str]:
+    return frozenset(policy.tables["technologies"]["term"].to_pylist())
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.strip(".@/-").lower() for word in _WORD.findall(text))
+
+
+def _gone(row: Row, snapshot: Snapshot, known: frozenset[str]) -> str:
+    """Return what a memory names and the repository no longer has, or nothing."""
+    then = snapshot.then.get(_spoken_until(row), Tree())
+    for sentence in _SENTENCE_END.split(row["text"]):
+        if _GONE.search(sentence):
+            continue
+        for path in _PATH.findall(sentence):
+            if _is_deleted(path, snapshot):
+                return f"file {path} is gone"
+        for name in sorted(symbols_in(sentence)):
+            if name in then.symbols and name not in snapshot.now.symbols:
+                return f"`{name}` is gone"
+        for name in sorted(_words(sentence) & known):
+            if name in then.dependencies and name not in snapshot.now.dependencies:
+                return f"{name} is no longer a dependency"
+    return ""
+
+
+def _is_deleted(path: str, snapshot: Snapshot) -> bool:
+    """Return whether a path, or its end, was taken away and no file goes by it now."""
+    named = path.lstrip("./")
+    return _ends_one(named, snapshot.deleted) and not _ends_one(named, snapshot.files)
+
+
+def _ends_one(named: str, paths: frozenset[str]) -> bool:
+    if named in paths:
+        return True
+    # An absolute path from the session's machine ends in the path within the repository.
+    return any(path.endswith(f"/{named}") or ("/" in path and named.endswith(f"/{path}")) for path in paths)
+
+
+def _unmerged_branch(row: Row, snapshot: Snapshot) -> str:
+    """Return the branch a memory was said on, if only unmerged ones saw it and HEAD is not among them."""
+    branches = {told["git_branch"] for told in row["evidence"]}
+    is_elsewhere = bool(branches) and None not in branches and snapshot.branch not in branches
+    return min(branches) if is_elsewhere and branches <= snapshot.unmerged_branches else ""
