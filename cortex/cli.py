@@ -163,26 +163,162 @@ def remember(
     )
 
 
-@main.command(short_help="Forget a memory, by its id or a question.")
-@click.argument("target", nargs=-1, required=True)
+@main.command(short_help="Erase a memory or a session.")
+@click.argument("target", nargs=-1)
 @PROJECT
+@click.option("--session", metavar="ID", help="Forget all that this session said, instead of one memory.")
 @click.option("--yes", is_flag=True, help="Forget the best match of a question without asking.")
 @JSON
-def forget(target: tuple[str, ...], project: str | None, yes: bool, as_json: bool) -> None:
-    """Forget a memory by its id (6 characters of it do), or the one that best answers a question."""
-    from cortex.commands import memories
+def forget(
+    target: tuple[str, ...], project: str | None, session: str | None, yes: bool, as_json: bool
+) -> None:
+    """Forget a memory by its id (6 characters of it do), or the one that best answers a question.
 
-    memories.forget(" ".join(target), project=project, yes=yes, as_json=as_json)
+    Its text is erased from every file of the store, and from the turns it rests on.
+    """
+    from cortex.commands import keeping, memories
+
+    if bool(target) == bool(session):
+        raise UsageError(
+            "what to forget is missing or told twice.", "Give an id or a question, or --session."
+        )
+    if session:
+        return keeping.forget_session(session, as_json=as_json)
+    return memories.forget(" ".join(target), project=project, yes=yes, as_json=as_json)
+
+
+@main.command(short_help="Erase everything about a project.")
+@click.option("--project", metavar="NAME", required=True, help="A project's name, id or path.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@JSON
+def reset(project: str, yes: bool, as_json: bool) -> None:
+    """Erase everything about a project up to now; what it says from now on is kept."""
+    from cortex.commands import keeping
+
+    keeping.reset(project, yes=yes, as_json=as_json)
+
+
+@main.command(short_help="Name a moment to come back to.")
+@click.argument("name")
+@JSON
+def checkpoint(name: str, as_json: bool) -> None:
+    """Give this moment a NAME that `consolidate --undo --to NAME` goes back to."""
+    from cortex.commands import keeping
+
+    keeping.checkpoint(name, as_json=as_json)
+
+
+@main.command(short_help="Merge what says the same; take that back.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be merged.")
+@click.option("--undo", is_flag=True, help="Take the last consolidation back.")
+@click.option("--to", "name", metavar="NAME", help="With --undo: all since this checkpoint.")
+@JSON
+def consolidate(dry_run: bool, undo: bool, name: str | None, as_json: bool) -> None:
+    """Merge memories that say the same; the originals stay, archived."""
+    from cortex.commands import keeping
+
+    if (dry_run and undo) or (name is not None and not undo):
+        raise UsageError("--dry-run and --undo exclude each other; --to needs --undo.", "Give one of them.")
+    if undo:
+        return keeping.undo(name, as_json=as_json)
+    return keeping.propose_merges(as_json=as_json) if dry_run else keeping.consolidate(as_json=as_json)
+
+
+@main.command(short_help="Write the store into one file.")
+@click.argument("file", type=click.Path(path_type=Path))
+@JSON
+def backup(file: Path, as_json: bool) -> None:
+    """Write the whole store into one FILE (tar, zstd), with the hash of each part inside."""
+    from cortex.commands import keeping
+
+    keeping.backup(file, as_json=as_json)
+
+
+@main.command(short_help="Put a backup in the store's place.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--into", type=click.Path(path_type=Path), help="Another folder than the present store's.")
+@JSON
+def restore(file: Path, into: Path | None, as_json: bool) -> None:
+    """Check a backup FILE and put it in the store's place; the present store stays beside it."""
+    from cortex.commands import keeping
+
+    keeping.restore(file, into=into, as_json=as_json)
+
+
+@main.command(short_help="Write memories as JSON or Markdown.")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(["json", "markdown"]), default="json", show_default=True)
+@PROJECT
+@JSON
+def export(file: Path | None, form: str, project: str | None, as_json: bool) -> None:
+    """Write memories to FILE, or to standard output; default: those of every project."""
+    from cortex.commands import keeping
+
+    keeping.export(file, form=form, project=project, as_json=as_json)
+
+
+@main.command("import", short_help="Take in memories from a file.")
+@click.argument("file", type=click.Path(path_type=Path))
+@PROJECT
+@JSON
+def import_(file: Path, project: str | None, as_json: bool) -> None:
+    """Take in memories of FILE: Cortex's export, a Markdown list, JSON of claude-mem, mem0 and others."""
+    from cortex.commands import keeping
+
+    keeping.import_file(file, project=project, as_json=as_json)
 
 
 @main.command(short_help="Print what the assistant is handed at a session's start.")
+@click.option("--explain", is_flag=True, help="Say for each line why it is in, and what is left out.")
 @PROJECT
 @JSON
-def brief(project: str | None, as_json: bool) -> None:
+def brief(explain: bool, project: str | None, as_json: bool) -> None:
     """Print the brief that the assistant is handed at the start of a session."""
-    from cortex.commands import views
+    from cortex.commands import reading, views
 
-    views.brief(project, as_json=as_json)
+    (reading.explain if explain else views.brief)(project, as_json=as_json)
+
+
+@main.command(short_help="Contradictions, stale claims, merge proposals.")
+@PROJECT
+@JSON
+def review(project: str | None, as_json: bool) -> None:
+    """List what a person may settle: contradictions, stale claims, memories that could be merged."""
+    from cortex.commands import reading
+
+    reading.review(project, as_json=as_json)
+
+
+@main.command(short_help="How sessions went: figures by session and project.")
+@PROJECT
+@JSON
+def stats(project: str | None, as_json: bool) -> None:
+    """Print figures by session: decisions made twice, rejected ones proposed again, files read again."""
+    from cortex.commands import reading
+
+    reading.stats(project, as_json=as_json)
+
+
+@main.group(invoke_without_command=True, short_help="List, rename and merge projects.")
+@JSON
+@click.pass_context
+def projects(context: click.Context, as_json: bool) -> None:
+    """List the projects, with what identifies each and where it lies; rename or merge them."""
+    from cortex.commands import reading
+
+    if context.invoked_subcommand is None:
+        reading.list_projects(as_json=as_json)
+
+
+@projects.command("rename")
+@click.argument("project")
+@click.argument("name")
+@JSON
+def rename_project(project: str, name: str, as_json: bool) -> None:
+    """Give PROJECT another NAME; its id stays."""
+    from cortex.commands import reading
+
+    reading.rename_project(project, name, as_json=as_json)
 
 
 @main.command(short_help="What is held, what waits, how the last run went.")
@@ -202,6 +338,34 @@ def sql(query: str, as_json: bool) -> None:
     from cortex.commands import views
 
     views.sql(query, as_json=as_json)
+
+
+@main.command(short_help="Make the tables anew from the lake, or check them.")
+@click.option("--check", is_flag=True, help="Change nothing; list every difference.")
+@JSON
+def rebuild(check: bool, as_json: bool) -> None:
+    """Make tables and briefs anew from the lake and put them in place of the live ones.
+
+    With --check they are only compared, row for row; leaves with 12 if anything differs.
+    """
+    from cortex.commands import upkeep
+
+    upkeep.rebuild(check=check, as_json=as_json)
+
+
+@main.command(short_help="Show what today's extractor would make of old sessions.")
+@PROJECT
+@click.option("--promote", "take", is_flag=True, help="Put the result in place of what is there.")
+@click.option("--drop", is_flag=True, help="Keep what is there and do not mention it again.")
+@JSON
+def rederive(project: str | None, take: bool, drop: bool, as_json: bool) -> None:
+    """Make events and memories of old sessions as today's extractor and policy would.
+
+    Prints what appears, vanishes and changes and what it costs. Without --project: every project.
+    """
+    from cortex.commands import upkeep
+
+    upkeep.rederive(project, take=take, drop=drop, as_json=as_json)
 
 
 @main.command(short_help="Check that everything needed is there.")

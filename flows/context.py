@@ -1,6 +1,7 @@
 """What every stage of one run is given: the store, the policy, the model, the clock's reading, the report."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -19,6 +20,7 @@ from cortex.transforms.forgetting import Tombstones, tombstones_of
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS, TURNS, VECTORS
+from cortex.transforms.told import Told
 
 # Raise it when the code of a stage changes what it makes of the same inputs.
 STAGES_VERSION = "1"
@@ -83,6 +85,15 @@ class Run:
         category = "global" if scope == GLOBAL_SCOPE else "project"
         return rows.filter(pc.equal(rows["category"], pa.scalar(category)))
 
+    def told(self, project_id: str) -> Told:
+        """Return what Cortex told a project: in its briefs, and in what was recalled anywhere."""
+        spans = {mark: list(found) for mark, found in self.store.telling.spans(project_id).items()}
+        for row in self.store.journal.read().to_pylist():
+            if row["kind"] == "recall":
+                for mark in json.loads(row["payload"]).get("told", []):
+                    spans.setdefault(mark, []).append((row["recorded_at"], row["recorded_at"]))
+        return Told(spans, timedelta(days=self.policy.threshold("told_echo_days")))
+
     def memories(self, scope: str) -> pa.Table:
         """Return the undecayed MEMORIES of a scope, folded once per state of its inputs."""
         inputs = self.inputs(scope)
@@ -101,8 +112,8 @@ class Run:
             self._vectors = (made, self.store.lake.read(VECTORS, self.model).combine_chunks())
         return self._vectors[1]
 
-    def inputs(self, scope: str) -> str:
-        """Return the fingerprint of what a scope's tables are made from."""
+    def inputs(self, scope: str, also: Sequence[str] = ()) -> str:
+        """Return the fingerprint of what a scope's tables are made from, once the entries `also` are in."""
         lake = self.store.lake
         partition = None if scope == GLOBAL_SCOPE else scope
         return content_id(
@@ -110,7 +121,7 @@ class Run:
             self.policy.fingerprint,
             lake.fingerprint(TURNS, partition),
             lake.fingerprint(EVENTS, partition),
-            *self.store.journal.entry_ids(scope),
+            *sorted({*self.store.journal.entry_ids(scope), *also}),
         )
 
     def makers(self, scope: str) -> str:

@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ Stage = Callable[[Run], None]
 ENGINES = ("prefect", "plain")
 
 # A stage is safe to repeat; a passing fault (a locked file, a busy disk) is gone after a moment.
+# Prefect's run history begins anew above this size: it grows by some 50 kB a run, for ever.
+HISTORY_BYTES = 64 * 1024 * 1024
 STAGE_RETRIES = 2
 RETRY_DELAY_SECONDS = 1
 
@@ -58,8 +61,11 @@ def run_with_prefect(stages: Sequence[Stage], run: Run) -> None:
 
 def configure_prefect(home: Path) -> None:
     """Keep Prefect's files inside the store and its reports to its makers off; the user's own choice wins."""
+    history = home / "runs" / "prefect"
+    if (database := history / "prefect.db").is_file() and database.stat().st_size > HISTORY_BYTES:
+        shutil.rmtree(history, ignore_errors=True)
     chosen = {
-        "PREFECT_HOME": str(home / "runs" / "prefect"),
+        "PREFECT_HOME": str(history),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_LOGGING_LEVEL": "CRITICAL",  # the command says what failed, without a traceback
         "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",

@@ -207,7 +207,9 @@ class _Erasure:
         for told in self._journal.to_pylist():
             if told["kind"] in TELLING_KINDS and told["memory_id"] in self._doomed:
                 evidence.texts.add(json.loads(told["payload"])["text"])
-        waiting = pc.is_in(self._journal["entry_id"], pa.array([row["entry_id"] for row in self._wishes], pa.string()))
+        waiting = pc.is_in(
+            self._journal["entry_id"], pa.array([row["entry_id"] for row in self._wishes], pa.string())
+        )
         unforgotten = self._journal.filter(pc.invert(waiting))
         for scope in sorted({row["project_id"] for row in self._doomed.values()}):
             events = self._run.events(scope)
@@ -295,7 +297,7 @@ _END: Row = {"recorded_at": datetime.max.replace(tzinfo=UTC)}
 
 
 def _of_scope(journal: pa.Table, scope: str) -> pa.Table:
-    return journal.filter(pc.equal(journal["project_id"], scope))
+    return journal.filter(pc.equal(journal["project_id"], pa.scalar(scope)))
 
 
 def _is_in(turns: pa.Table, names: frozenset[str] | set[str]) -> pl.Series:

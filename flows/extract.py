@@ -13,12 +13,14 @@ from cortex.flows.reading import HEAD_BYTES, head_of, pieces, start_from, workin
 from cortex.flows.report import SetAsideLine, StageReport
 from cortex.storage.files import path_text
 from cortex.storage.lake import Change, each_key_once
-from cortex.storage.manifest import Cursor
+from cortex.storage.manifest import Cursor, Manifest
 from cortex.storage.staging import Claim
+from cortex.transforms.audit import events_breaches, turns_breaches
 from cortex.transforms.extract import extract_events
-from cortex.transforms.extract.rows import EXTRACTOR_VERSION
-from cortex.transforms.identity import content_id
+from cortex.transforms.extractor import extractor_fingerprint
+from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS, TURNS, values
+from cortex.transforms.told import without_echoes
 from cortex.transforms.transcript import Source, read_transcript
 
 # Transcript bytes taken up before a commit: some 40 sessions of median size. Rows of one batch and the
@@ -38,10 +40,18 @@ class _Batch:
     done: list[Claim] = field(default_factory=list)
     size: int = 0
 
+    def keep_back(self, failed: set[str]) -> None:
+        """Leave out the transcripts of projects whose audit failed: they wait for the next run."""
+        kept_back = {name for name, cursor in self.cursors.items() if cursor.project_id in failed}
+        self.cursors = {name: at for name, at in self.cursors.items() if name not in kept_back}
+        self.done = [claim for claim in self.done if path_text(claim.transcript) not in kept_back]
+
 
 def extract(run: Run) -> None:
-    """Take in every waiting transcript; then bring sessions read by an older extractor up to date."""
+    """Take in every waiting transcript; events of sessions that do not grow stay as they are."""
     with run.report.stage("extract") as row:
+        for path in run.store.journal.set_aside_damaged():
+            run.report.set_aside.append(SetAsideLine(path_text(path), None, "not a journal entry"))
         run.store.journal.take_in()
         claims = run.store.staging.claim()
         for number, batch in enumerate(_batches(run, claims), start=1):
@@ -49,8 +59,9 @@ def extract(run: Run) -> None:
             run.store.staging.release(batch.done)
             row.note = f"{number} batch{'es' if number > 1 else ''}"
         run.store.journal.take_in()  # projects met on the way
-        for project_id in run.store.lake.manifest.partitions("turns"):
-            _renew(run, project_id, row)
+        old = outdated(run.store.lake.manifest, run.policy)
+        if old:
+            row.note += f"; {len(old)} projects are of another extractor or policy: cortex rederive"
         run.store.lake.join_small_files()  # now: what is made from turns and events is known by their files
 
 
@@ -170,10 +181,10 @@ def _commit(run: Run, batch: _Batch, row: StageReport) -> None:
     turns = each_key_once(TURNS, run.tombstones().admitted(read))
     row.rows_in += turns.num_rows
     with run.store.lake.change() as change:
-        for project_id in sorted(set(values(turns, "project_id"))):
+        for project_id in sorted(set(values(turns, "project_id")) - run.failed):
             mine = turns.filter(pc.equal(turns["project_id"], project_id))
             row.rows_out += _add_project(run, change, project_id, mine)
-            change.made(f"extract:{project_id}", _extractor(run))
+        batch.keep_back(run.failed)
         for name, cursor in batch.cursors.items():
             change.move_cursor(name, cursor)
 
@@ -185,10 +196,16 @@ def _add_project(run: Run, change: Change, project_id: str, turns: pa.Table) -> 
     fresh = unknown_turns(turns, known)
     if not fresh.num_rows:
         return 0
-    change.append(TURNS, project_id, fresh)
     sessions = _touched_sessions(fresh, known)
     earlier = lake.read(TURNS, project_id, sessions=sessions)
-    events = extract_events(in_first_place(pa.concat_tables([earlier, fresh]), known), run.policy)
+    whole = in_first_place(pa.concat_tables([earlier, fresh]), known)
+    events = events_of(run, project_id, whole)
+    rows = fresh.num_rows + events.num_rows
+    if not run.passes(project_id, rows, lambda: turns_breaches(fresh) + events_breaches(events, whole)):
+        return 0
+    if not known.num_rows:  # sessions of before stay as an older extractor made them, and so does the note
+        change.made(f"extract:{project_id}", extractor_fingerprint(run.policy))
+    change.append(TURNS, project_id, fresh)
     change.append(EVENTS, project_id, events, tuple(sorted(sessions)))
     run.report.new_rows["turns"] = run.report.new_rows.get("turns", 0) + fresh.num_rows
     run.report.new_rows["events"] = run.report.new_rows.get("events", 0) + events.num_rows
@@ -233,21 +250,20 @@ def _frame(rows: pa.Table) -> pl.DataFrame:
     return frame
 
 
-def _renew(run: Run, project_id: str, row: StageReport) -> None:
-    """Extract a project's sessions anew when the extractor or the policy changed since."""
-    if run.has_made("extract", project_id, _extractor(run)):
-        return
-    turns = each_key_once(TURNS, run.store.lake.read(TURNS, project_id))
-    events = extract_events(turns, run.policy)
-    sessions = tuple(sorted(set(values(turns, "session_id"))))
-    with run.store.lake.change() as change:
-        change.replace(EVENTS, project_id, events, sessions)
-        change.made(f"extract:{project_id}", _extractor(run))
-    row.rows_out += events.num_rows
+def events_of(run: Run, project_id: str, turns: pa.Table) -> pa.Table:
+    """Return the EVENTS of a project's whole sessions; what Cortex said itself is no evidence of anything."""
+    return extract_events(without_echoes(turns, run.told(project_id)), run.policy)
 
 
-def _extractor(run: Run) -> str:
-    return content_id(str(EXTRACTOR_VERSION), run.policy.fingerprint)
+def outdated(manifest: Manifest, policy: Policy) -> list[str]:
+    """Return the projects with events of another extractor or policy than today's, but for those declined."""
+    today = extractor_fingerprint(policy)
+    noted = manifest.stages
+    return [
+        name
+        for name in manifest.partitions("turns")
+        if today not in (noted.get(f"extract:{name}"), noted.get(f"declined:{name}"))
+    ]
 
 
 def _set_aside(run: Run, claim: Claim, reason: str) -> None:

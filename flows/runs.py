@@ -18,6 +18,7 @@ from cortex.settings import Settings
 from cortex.storage.files import path_text
 from cortex.storage.lake import each_key_once
 from cortex.storage.lease import lease
+from cortex.storage.migrations import migrate
 from cortex.storage.reference import read_policy
 from cortex.storage.staging import find_transcripts
 from cortex.storage.store import Store
@@ -60,6 +61,7 @@ def opened(
     Raises AuditFailed at the end of the block when an audit failed within it.
     """
     with lease(settings.home / "runs"):
+        migrate(settings.home)
         store = Store(settings.home)
         store.mend()
         run = Run(

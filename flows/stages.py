@@ -12,6 +12,7 @@ from cortex.flows.extract import extract
 from cortex.flows.report import StageReport
 from cortex.storage.journal import GLOBAL_SCOPE
 from cortex.storage.lake import each_key_once
+from cortex.storage.repository import doubts_of, state_of
 from cortex.storage.tables import INDEX_TEXT, VECTOR
 from cortex.transforms.audit import (
     TEXTS,
@@ -26,9 +27,11 @@ from cortex.transforms.consolidate import propose, wanted
 from cortex.transforms.identity import content_id
 from cortex.transforms.lifecycle import age
 from cortex.transforms.link import link as links_between
+from cortex.transforms.metrics import session_metrics
 from cortex.transforms.render import render_brief
-from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, TURNS, VECTORS
+from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, METRICS, TURNS, VECTORS, values
 from cortex.transforms.search import embedded_text, index_text, passages_of
+from cortex.transforms.told import fingerprints_of
 
 # Vectors committed together: at some 140 texts a second, a kill loses at most 15 s of work.
 EMBEDDED_AT_ONCE = 2_048
@@ -118,13 +121,20 @@ def _consolidate(run: Run, forced: bool) -> None:
             memories = run.store.tables.open(scope, "memories").read()
             if not forced and not wanted(memories, _extractions_since(run, scope), run.policy):
                 continue
-            merges = propose(memories, run.vectors(), run.policy, run.model, run.now)
+            told = run.store.journal.read(scope)
+            merges = propose(memories, run.vectors(), run.policy, run.model, run.now, undone=told)
             row.rows_in += memories.num_rows
             row.rows_out += merges.num_rows
             merged += merges.num_rows
-            if merges.num_rows:
-                run.store.journal.commit(merges)
-            _note_consolidated(run, scope)
+            # One commit: a kill in between would let the next run merge what was merged just now.
+            entries = values(merges, "entry_id")
+            run.store.journal.commit(
+                merges,
+                {
+                    f"consolidate:{scope}": content_id(run.inputs(scope, also=entries), run.model),
+                    f"consolidated_sessions:{scope}": str(_sessions(run, scope)),
+                },
+            )
         row.note = f"{merged} merges"
     if merged:
         for stage in (embed, link, decay):
@@ -138,34 +148,51 @@ def render(run: Run) -> None:
         published, scopes = run.store.published, run.scopes()
         state = {scope: content_id(run.inputs(scope), run.model, run.day.isoformat()) for scope in scopes}
         for scope in scopes:
-            made_from = content_id(state[scope], state[GLOBAL_SCOPE], str(run.settings.brief_tokens))
+            repository = state_of(run.store.projects.paths_of(scope))
+            tokens = str(run.settings.brief_tokens)
+            made_from = content_id(state[scope], state[GLOBAL_SCOPE], tokens, repository)
             if scope == GLOBAL_SCOPE or run.has_made("render", scope, made_from):
                 continue
             brief = brief_of(run, scope)
             audit = partial(brief_breaches, brief, scope, run.policy, run.settings.brief_tokens)
             if not run.passes(scope, 1, audit):
                 continue
+            run.store.telling.tell(scope, fingerprints_of(brief), run.now)  # before: told is told
             row.rows_out += published.publish_brief(scope, brief)
             run.made("render", scope, made_from)
         published.publish_projects(run.store.projects.paths())
         everything = content_id(*state.values(), *sorted(run.store.lake.manifest.files))
         if not (published.database_path.is_file() and run.has_made("publish", "all", everything)):
-            published.publish_database(run.store.lake, _all(run, "memories"), _all(run, "edges"))
+            published.publish_database(
+                run.store.lake, _all(run, "memories"), _all(run, "edges"), _metrics(run)
+            )
             run.made("publish", "all", everything)
         run.store.lake.sweep()
 
 
 def brief_of(run: Run, project_id: str) -> str:
     """Return the brief of a project as its tables say it now."""
-    tables = run.store.tables
+    tables, projects = run.store.tables, run.store.projects
     rows = [tables.open(scope, "memories").read() for scope in (project_id, GLOBAL_SCOPE)]
+    doubts = doubts_of(projects.paths_of(project_id), rows[0], run.policy)
     return render_brief(
         pa.concat_tables(rows),
         tables.open(project_id, "edges").read(),
         run.policy,
-        project_name=run.store.projects.name_of(project_id),
+        project_name=projects.name_of(project_id),
         budget_tokens=run.settings.brief_tokens,
+        marks={doubt.memory_id: doubt.mark for doubt in doubts},
     )
+
+
+def _metrics(run: Run) -> pa.Table:
+    """Return METRICS of every session."""
+    rows = [METRICS.empty()]
+    for scope in run.scopes():
+        if scope != GLOBAL_SCOPE:
+            turns = each_key_once(TURNS, run.store.lake.read(TURNS, scope))
+            rows.append(session_metrics(turns, run.store.lake.read(EVENTS, scope), run.policy))
+    return pa.concat_tables(rows)
 
 
 def _all(run: Run, name: str) -> pa.Table:
@@ -234,15 +261,6 @@ def _searchable(rows: pa.Table, vectors: pa.Table) -> pa.Table:
 def _extractions_since(run: Run, scope: str) -> int:
     return _sessions(run, scope) - int(
         run.store.lake.manifest.stages.get(f"consolidated_sessions:{scope}", "0")
-    )
-
-
-def _note_consolidated(run: Run, scope: str) -> None:
-    run.store.lake.note(
-        {
-            f"consolidate:{scope}": content_id(run.inputs(scope), run.model),
-            f"consolidated_sessions:{scope}": str(_sessions(run, scope)),
-        }
     )
 
 

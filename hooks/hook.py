@@ -32,8 +32,11 @@ def main() -> None:
     try:
         if event == "session-start":
             session_start(home, read_payload())
+            start_background_run(home)
         elif event in TICKET_EVENTS:
             write_ticket(home, event, read_payload())
+            if event == "session-end":
+                start_background_run(home)
         else:
             raise ValueError("no such event")
     except BaseException as problem:
@@ -59,6 +62,17 @@ def session_start(home: str, payload: dict[str, object]) -> None:
     except (OSError, ValueError) as problem:
         log(home, "session-start", problem)
     sweep.sweep(os.path.join(home, "staging"), transcript_of(payload, "transcript_path"), time.time_ns())
+
+
+def start_background_run(home: str) -> None:
+    """Start the run that takes in what waits, where an engine is installed; it outlives the session."""
+    if not os.path.exists(os.path.join(home, "engine")):
+        return
+    if TYPE_CHECKING or __package__:
+        from cortex.hooks import background
+    else:  # only here: the other events need no 2 ms for it
+        import background
+    background.start(home, time.time())
 
 
 def write_ticket(home: str, event: str, payload: dict[str, object]) -> None:

@@ -1,6 +1,7 @@
 """The journal: what cannot be derived again; entries wait as single files until a run takes them in."""
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -37,9 +38,11 @@ class Journal:
         for path in sorted(self._waiting.glob("*.json")):
             try:
                 row = json.loads(path.read_bytes())
+                row["recorded_at"] = datetime.fromisoformat(row["recorded_at"])
             except FileNotFoundError:  # a run took it in meanwhile
                 continue
-            row["recorded_at"] = datetime.fromisoformat(row["recorded_at"])
+            except (ValueError, KeyError, TypeError):  # damaged from outside: `take_in` sets it aside
+                continue
             rows.append(row)
         return rows
 
@@ -62,9 +65,21 @@ class Journal:
             (self._waiting / f"{row['entry_id']}.json").unlink(missing_ok=True)
         return len(fresh)
 
-    def commit(self, rows: pa.Table) -> None:
-        """Append entries that a stage made, scope by scope, in one commit."""
+    def set_aside_damaged(self) -> list[Path]:
+        """Move the waiting files that are no entries to `staging/set_aside/`; return them. Under the lease."""
+        readable = {f"{row['entry_id']}.json" for row in self.waiting()}
+        damaged = [path for path in sorted(self._waiting.glob("*.json")) if path.name not in readable]
+        aside = self._home / "staging" / "set_aside"
+        for path in damaged:
+            aside.mkdir(parents=True, exist_ok=True)
+            path.replace(aside / path.name)
+        return damaged
+
+    def commit(self, rows: pa.Table, made: Mapping[str, str] | None = None) -> None:
+        """Append entries that a stage made, scope by scope, and note what it made, in one commit."""
         with self._lake.change() as change:
+            for stage, fingerprint in (made or {}).items():
+                change.made(stage, fingerprint)
             for scope in sorted(set(values(rows, "project_id"))):
                 mine = rows.filter(pc.equal(rows["project_id"], scope))
                 change.append(JOURNAL, scope, mine.cast(JOURNAL.arrow))

@@ -42,6 +42,7 @@ class Manifest:
     files: dict[str, LakeFile] = field(default_factory=dict)
     cursors: dict[str, Cursor] = field(default_factory=dict)
     stages: dict[str, str] = field(default_factory=dict)
+    version: int = MANIFEST_VERSION
 
     def live(self, table: str, partition: str | None = None) -> list[LakeFile]:
         """Return the live files of a table (of one partition), oldest first."""
@@ -54,11 +55,17 @@ class Manifest:
 
     def copy(self) -> "Manifest":
         """Return a copy to change before it is committed."""
-        return Manifest(self.generation, dict(self.files), dict(self.cursors), dict(self.stages))
+        files, cursors, stages = dict(self.files), dict(self.cursors), dict(self.stages)
+        return Manifest(self.generation, files, cursors, stages, self.version)
 
 
-def read_manifest(path: Path) -> Manifest:
-    """Return the manifest at `path`, an empty one where there is none. Raises SchemaMismatch."""
+def read_manifest(path: Path, *, any_version: bool = False) -> Manifest:
+    """
+    Return the manifest at `path`, an empty one where there is none.
+
+    Raises SchemaMismatch, also for another version than this Cortex writes unless `any_version`: versions
+    before it are brought up by `migrate`.
+    """
     try:
         raw = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
@@ -68,10 +75,12 @@ def read_manifest(path: Path) -> Manifest:
             f"{path} is not readable as JSON.",
             "Restore it from a backup of the store; it is written atomically.",
         ) from error
-    if raw.get("version") != MANIFEST_VERSION:
+    version = raw.get("version")
+    if version != MANIFEST_VERSION and not (any_version and isinstance(version, int)):
+        is_older = isinstance(version, int) and version < MANIFEST_VERSION
         raise SchemaMismatch(
-            f"the store has manifest version {raw.get('version')}, this Cortex reads {MANIFEST_VERSION}.",
-            "Install the version of Cortex that wrote it.",
+            f"the store has version {version}, this Cortex reads {MANIFEST_VERSION}.",
+            "Bring it up to date: cortex run" if is_older else "Install the version of Cortex that wrote it.",
         )
     return Manifest(
         generation=raw["generation"],
@@ -81,13 +90,14 @@ def read_manifest(path: Path) -> Manifest:
         },
         cursors={file: Cursor(**entry) for file, entry in raw["cursors"].items()},
         stages=raw["stages"],
+        version=version,
     )
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
     """Replace the manifest at `path`; this is the moment at which a commit happens."""
     raw = {
-        "version": MANIFEST_VERSION,
+        "version": manifest.version,
         "generation": manifest.generation,
         "files": {
             name: {

@@ -34,13 +34,18 @@ class ProjectBook:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._by_path: dict[str, tuple[str, str, str]] = {}
+        self._names: dict[str, str] = {}  # given by a person, the last one counts
         rows = journal.read()
         for kind, project_id, payload in zip(
             values(rows, "kind"), values(rows, "project_id"), values(rows, "payload"), strict=True
         ):
-            if kind == "project":
-                told = json.loads(payload)
+            if kind != "project":
+                continue
+            told = json.loads(payload)
+            if "cwd" in told:
                 self._by_path.setdefault(told["cwd"], (project_id, told["name"], told["identity"]))
+            else:
+                self._names[project_id] = told["name"]
 
     def project_of(self, cwd: str, now: datetime) -> str:
         """Return the project id of a working directory; a new one is noted in the journal."""
@@ -71,7 +76,7 @@ class ProjectBook:
         for path, (project_id, name, identity) in self._by_path.items():
             grouped.setdefault(project_id, (name, identity, []))[2].append(path)
         projects = [
-            Project(key, name, identity, tuple(sorted(paths)))
+            Project(key, self._names.get(key, name), identity, tuple(sorted(paths)))
             for key, (name, identity, paths) in grouped.items()
         ]
         return sorted(projects, key=lambda p: (p.name, p.project_id))
@@ -79,6 +84,10 @@ class ProjectBook:
     def paths(self) -> dict[str, str]:
         """Return directory → project id, for the hooks."""
         return {path: project_id for path, (project_id, _, _) in sorted(self._by_path.items())}
+
+    def paths_of(self, project_id: str) -> tuple[str, ...]:
+        """Return the directories of a project, sorted; none for an id never seen."""
+        return next((p.paths for p in self.all() if p.project_id == project_id), ())
 
     def name_of(self, project_id: str) -> str:
         """Return a project's name, the id itself where it has none."""

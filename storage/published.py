@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from cortex.storage.files import PART_SUFFIX, write_atomically, writing_to
 from cortex.storage.lake import Lake
 from cortex.storage.manifest import LakeFile
-from cortex.transforms.schemas import EVENTS, JOURNAL, TURNS, Table
+from cortex.transforms.schemas import EVENTS, JOURNAL, METRICS, TURNS, Table
 
 # The oldest storage format that current DuckDB clients share, so that older ones open the file too.
 DUCKDB_STORAGE_VERSION = "v1.0.0"
@@ -52,17 +52,20 @@ class Published:
             self.root.mkdir(parents=True, exist_ok=True)
             write_atomically(path, text)
 
-    def publish_database(self, lake: Lake, memories: pa.Table, edges: pa.Table) -> None:
+    def publish_database(
+        self, lake: Lake, memories: pa.Table, edges: pa.Table, metrics: pa.Table | None = None
+    ) -> None:
         """
-        Write `memory.duckdb` with the views turns, events, memories, edges and journal.
+        Write `memory.duckdb` with the views turns, events, memories, edges, metrics and journal.
 
-        The views read the lake's live files and two Parquet snapshots beside the file, so it stays small
+        The views read the lake's live files and Parquet snapshots beside the file, so it stays small
         and any DuckDB client can open it read-only. Older readers keep the file they opened.
         """
         with writing_to(self._home):
             self.root.mkdir(parents=True, exist_ok=True)
             self._write_snapshot("memories", memories)
             self._write_snapshot("edges", edges)
+            self._write_snapshot("metrics", METRICS.empty() if metrics is None else metrics)
             part = self.root / f".memory.duckdb.{os.getpid()}{PART_SUFFIX}"
             part.unlink(missing_ok=True)
             try:
@@ -88,7 +91,7 @@ class Published:
                 f"attach {_quoted(str(path))} as made (storage_version {_quoted(DUCKDB_STORAGE_VERSION)})"
             )
             database.execute("use made")
-            for name in ("memories", "edges"):
+            for name in ("memories", "edges", "metrics"):
                 database.execute(
                     f"create view {name} as from read_parquet({_quoted(str(self.root / f'{name}.parquet'))})"
                 )

@@ -1,5 +1,6 @@
 """The store as one value: its folder and what lies in it."""
 
+import shutil
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,11 @@ from cortex.storage.projects import ProjectBook
 from cortex.storage.published import Published
 from cortex.storage.staging import Staging
 from cortex.storage.tables import Tables
+from cortex.storage.told import TellingBook
+
+
+# Where a rebuild makes tables before it puts them in place; a killed one leaves it behind.
+REBUILDING = "rebuilding"
 
 
 class Store:
@@ -29,6 +35,7 @@ class Store:
         self.staging = Staging(home)
         self.tables = Tables(home)
         self.published = Published(home)
+        self.telling = TellingBook(home)
 
     @cached_property
     def projects(self) -> ProjectBook:
@@ -44,6 +51,7 @@ class Store:
         """Remove what a killed run left half written; return how many files. Only under the lease."""
         with writing_to(self.home):
             folders = (self.lake.root, self.runs, self.published.root)
+            shutil.rmtree(self.home / REBUILDING, ignore_errors=True)
             removed = sum(remove_parts(folder) for folder in folders if folder.is_dir())
             return removed + self.staging.sweep_temp()
 

@@ -15,8 +15,8 @@ from cortex.transforms.schemas import EDGES, MEMORIES, PASSAGES, Table
 SEARCHED = {table.name: table for table in (MEMORIES, PASSAGES)}
 PROJECTED = {**SEARCHED, EDGES.name: EDGES}
 
-# A reader that opened a version keeps it this long; no query takes a tenth of it.
-VERSIONS_KEPT = timedelta(seconds=60)
+# A reader that opened a version keeps it this long; the slowest query takes a twentieth of it.
+VERSIONS_KEPT = timedelta(seconds=10)
 
 # What a dataset has besides its schema's columns. `row_hash` tells whether a row changed.
 INDEX_TEXT, VECTOR, ROW_HASH = "index_text", "vector", "row_hash"
@@ -37,6 +37,10 @@ class Dataset:
     def count(self) -> int:
         """Return the number of rows."""
         return int(self._handle.count_rows()) if self._handle is not None else 0
+
+    def has(self, column: str) -> bool:
+        """Return whether the dataset has a column; `vector` comes with the first model that answers."""
+        return self._handle is not None and column in self._handle.schema.names
 
     def read(self, columns: list[str] | None = None, where: str | None = None) -> pa.Table:
         """Return rows (those that meet the SQL condition `where`), by key; default: the schema's columns."""

@@ -1,4 +1,4 @@
-"""What each project was told in its briefs, as fingerprints with the time they were told: `runs/told.json`."""
+"""What each project was told in its briefs and when, as fingerprints: `runs/told.json`."""
 
 import json
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from cortex.transforms.told import Span
 
 
 class TellingBook:
-    """The file `runs/told.json`: no text, only hashes of lines; without it briefs are known by their shape."""
+    """The file `runs/told.json`: hashes of lines, no text; without it briefs are known by their shape."""
 
     def __init__(self, home: Path) -> None:
         self._home = home

@@ -1,49 +1,52 @@
 """Looks for a text in every byte of a folder, and in what the files of known formats decode to."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import lance
+import lancedb
 import pyarrow.parquet as pq
 
 
 def traces(home: Path, *texts: str) -> list[str]:
-    """Return the files below `home` that hold any of `texts`, in raw bytes or decoded; case does not matter."""
+    """Return the files below `home` that hold any of `texts`, raw or decoded, whatever the case."""
     sought = [text.casefold() for text in texts]
     found = []
     for path in sorted(p for p in home.rglob("*") if p.is_file()):
-        raw = path.read_bytes()
-        told = [raw.decode("utf-8", "replace"), raw.decode("utf-16-le", "replace"), *_decoded(path)]
-        if any(text in one.casefold() for one in told for text in sought):
+        if any(text in told.casefold() for told in _told_by(path) for text in sought):
             found.append(str(path.relative_to(home)))
     for dataset in sorted(home.rglob("*.lance")):
-        if any(text in rows.casefold() for rows in _versions(dataset) for text in sought):
+        if dataset.is_dir() and any(
+            t in rows.casefold() for rows in _versions(dataset, texts) for t in sought
+        ):
             found.append(str(dataset.relative_to(home)))
     return found
 
 
-def _decoded(path: Path) -> list[str]:
+def _told_by(path: Path) -> Iterator[str]:
+    raw = path.read_bytes()
+    yield raw.decode("utf-8", "replace")
+    yield raw.decode("utf-16-le", "replace")
     if path.suffix == ".parquet":
-        return [json.dumps(pq.read_table(path, partitioning=None).to_pylist(), default=_plain, ensure_ascii=False)]
-    if path.suffix == ".lance" and "_indices" in path.parts:
-        return [_index_words(path)]
-    return []
+        yield _spelt(pq.read_table(path, partitioning=None).to_pylist())
 
 
-def _index_words(path: Path) -> str:
-    from lance.file import LanceFileReader
+def _versions(dataset: Path, words: tuple[str, ...]) -> Iterator[str]:
+    """Yield the rows of every version that is left, and what the text index finds in each."""
+    table = lancedb.connect(str(dataset.parent)).open_table(dataset.stem)
+    for version in table.list_versions():
+        table.checkout(version["version"])
+        yield _spelt(table.to_arrow().to_pylist())
+        if "index_text" in table.schema.names:
+            for word in words:
+                hits = table.search(word, query_type="fts", fts_columns="index_text").limit(100).to_arrow()
+                # Words of the question alone prove nothing: the row found must hold the whole of it.
+                yield _spelt(hits.drop_columns(["_score"]).to_pylist())
 
-    rows = LanceFileReader(str(path)).read_all().to_table()
-    return json.dumps(rows.to_pylist(), default=_plain, ensure_ascii=False)
 
-
-def _versions(dataset: Path) -> list[str]:
-    told = []
-    for version in lance.dataset(str(dataset)).versions():
-        rows = lance.dataset(str(dataset), version=version["version"]).to_table()
-        told.append(json.dumps(rows.to_pylist(), default=_plain, ensure_ascii=False))
-    return told
+def _spelt(rows: list[dict[str, Any]]) -> str:
+    return json.dumps(rows, default=_plain, ensure_ascii=False)
 
 
 def _plain(value: Any) -> str:

@@ -119,12 +119,12 @@ def schema_breaches(rows: pa.Table, table: Table) -> list[Breach]:
 def _found_by_query(
     name: str, params: Mapping[str, object] | None = None, **tables: pa.Table
 ) -> list[Breach]:
-    found = query(f"audit_{name}", params or {}, allowed=_allowed(), **tables)
+    found = query(f"audit_{name}", params or {}, allowed=closed_sets(), **tables)
     return [Breach(name, row["row_id"], row["reason"]) for row in found.to_pylist()]
 
 
 @cache
-def _allowed() -> pa.Table:
+def closed_sets() -> pa.Table:
     """Return every closed set as (name, value), for the queries."""
     sets = {
         "kind": schemas.TURN_KINDS,

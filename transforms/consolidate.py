@@ -1,13 +1,16 @@
 """Which memories say the same, and the one text that keeps what each of them says (spec 9, no model)."""
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.errors import NotFound
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal import entry
 from cortex.transforms.likeness import Fact, Vocabulary, has_swapped_word, likeness, nested, overlap
@@ -48,6 +51,7 @@ def propose(
     model: str,
     now: datetime,
     actor: str = "consolidate",
+    undone: pa.Table | None = None,
 ) -> pa.Table:
     """
     Return JOURNAL rows of kind merge, one per group of memories that say the same, ordered by entry_id.
@@ -55,7 +59,8 @@ def propose(
     Takes MEMORIES and VECTORS. A group is active and unpinned, of one type and scope. Every two members are
     above the similarity for merging (by vectors where both have one, else by words), and none adds another
     number, name, negation or swapped word to what it joins. The merged text is the longest member's plus the
-    sentences of the others that say more. What the rows propose, once folded, is not proposed again.
+    sentences of the others that say more. What the rows propose, once folded, is not proposed again; nor is
+    a group that holds one taken back by the JOURNAL rows `undone`: a person knew better.
     """
     is_mergeable = (
         (pc.field("status") == "active") & ~pc.field("is_pinned") & (pc.field("memory_type") != "code")
@@ -74,8 +79,44 @@ def propose(
     }
     pairs = _candidates(mergeable, vectors, policy, model, groups)
     merged = _merged(groups, pairs, vocabulary, policy)
-    entries = [_entry(group, rows[group.members[0]], now, actor) for group in merged]
+    apart = _taken_back(undone) if undone is not None else []
+    entries = [
+        _entry(group, rows[group.members[0]], now, actor)
+        for group in merged
+        if not any(known <= set(group.members) for known in apart)
+    ]
     return JOURNAL.of(sorted(entries, key=lambda entry: str(entry["entry_id"])))
+
+
+def to_undo(journal: pa.Table, checkpoint: str | None) -> list[dict[str, Any]]:
+    """
+    Return the merges to take back, latest first: those of the last consolidation, or all since a checkpoint.
+
+    Takes JOURNAL. Raises NotFound when no checkpoint has that name.
+    """
+    rows = journal.sort_by([("recorded_at", "descending"), ("entry_id", "descending")]).to_pylist()
+    undone = {row["memory_id"] for row in rows if row["kind"] == "unmerge"}
+    merges = [row for row in rows if row["kind"] == "merge" and row["memory_id"] not in undone]
+    if checkpoint is None:
+        return [row for row in merges if row["recorded_at"] == merges[0]["recorded_at"]]
+    named = {
+        json.loads(row["payload"])["name"]: row["recorded_at"]
+        for row in reversed(rows)
+        if row["kind"] == "checkpoint"
+    }
+    if checkpoint not in named:
+        raise NotFound(
+            f"there is no checkpoint '{checkpoint}'.",
+            f"Known: {', '.join(sorted(named)) or 'none'}. Without --to, the last consolidation is undone.",
+        )
+    return [row for row in merges if row["recorded_at"] > named[checkpoint]]
+
+
+def _taken_back(journal: pa.Table) -> list[set[str]]:
+    rows = journal.to_pylist()
+    undone = {row["memory_id"] for row in rows if row["kind"] == "unmerge"}
+    merges = [row for row in rows if row["kind"] == "merge" and row["memory_id"] in undone]
+    return [set(json.loads(row["payload"])["members"]) for row in merges]
 
 
 _READ = ["memory_id", "project_id", "memory_type", "text", "rejected"]

@@ -219,10 +219,10 @@ def _is_erased(row: Row, doomed: Mapping[str, Row], projects: Mapping[str, datet
         return row["kind"] not in ("project", "forget")
     if row["kind"] not in TELLING_KINDS:
         return False
-    names = [row["memory_id"]]
-    if row["kind"] == "merge":
-        names += json.loads(row["payload"])["members"]
-    return any(name in doomed and row["recorded_at"] <= doomed[name]["recorded_at"] for name in names)
+    name = row["memory_id"]
+    if row["kind"] == "merge":  # no person told it, so its time says nothing
+        return any(one in doomed for one in [name, *json.loads(row["payload"])["members"]])
+    return name in doomed and row["recorded_at"] <= doomed[name]["recorded_at"]
 
 
 def _without_words(row: Row, pattern: str) -> Row:

@@ -74,6 +74,18 @@ class Doubt:
     reason: str
 
 
+class _Paths:
+    """The paths of a repository, found by themselves, by their end, or by a longer path that ends in one."""
+
+    def __init__(self, paths: frozenset[str]) -> None:
+        self._whole = {path for path in paths if "/" in path}
+        self._ends = {end for path in paths for end in _ends_of(path)}
+
+    def have(self, named: str) -> bool:
+        """Return whether a path of the repository is meant; absolute ones come from a session's machine."""
+        return named in self._ends or not self._whole.isdisjoint(_ends_of(named))
+
+
 def questions(memories: Iterable[Row], policy: Policy) -> Questions:
     """Return what must be asked of the repository to check `memories`, rows of MEMORIES."""
     known = _technologies(policy)
@@ -81,7 +93,7 @@ def questions(memories: Iterable[Row], policy: Policy) -> Questions:
     return Questions(
         frozenset(name for row in checked for name in symbols_in(row["text"])),
         frozenset(name for row in checked for name in _words(row["text"]) & known),
-        frozenset(_spoken_until(row) for row in checked),
+        frozenset(at for row in checked for at in _spoken_at(row)),
     )
 
 
@@ -94,9 +106,10 @@ def doubts(memories: Iterable[Row], snapshot: Snapshot, policy: Policy) -> list[
     about it. A memory said only on branches that are not merged holds there alone.
     """
     known = _technologies(policy)
+    files, deleted = _Paths(snapshot.files), _Paths(snapshot.deleted)
     found = []
     for row in sorted((row for row in memories if row["status"] == "active"), key=lambda r: r["memory_id"]):
-        gone = _gone(row, snapshot, known) if _is_claim(row) else ""
+        gone = _gone(row, snapshot, files, deleted, known) if _is_claim(row) else ""
         branch = _unmerged_branch(row, snapshot)
         if gone:
             found.append(Doubt(row["memory_id"], OUTDATED, gone))
@@ -121,48 +134,43 @@ def _is_claim(row: Row) -> bool:
     return row["memory_type"] in STANDING_TYPES and row["status"] == "active"
 
 
-def _spoken_until(row: Row) -> datetime:
+def _spoken_at(row: Row) -> tuple[datetime, datetime]:
+    """Return when a memory was said and when what it said was committed: a name of either time was true."""
     said_at: datetime = row["updated_at"]
-    return said_at + COMMITTED_WITHIN
+    return said_at, said_at + COMMITTED_WITHIN
 
 
 def _technologies(policy: Policy) -> frozenset[str]:
-    return frozenset(policy.tables["technologies"]["term"].to_pylist())
+    return frozenset(str(row["term"]) for row in policy.tables["technologies"].to_pylist())
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(word.strip(".@/-").lower() for word in _WORD.findall(text))
 
 
-def _gone(row: Row, snapshot: Snapshot, known: frozenset[str]) -> str:
+def _gone(row: Row, snapshot: Snapshot, files: _Paths, deleted: _Paths, known: frozenset[str]) -> str:
     """Return what a memory names and the repository no longer has, or nothing."""
-    then = snapshot.then.get(_spoken_until(row), Tree())
+    trees = [snapshot.then.get(at, Tree()) for at in _spoken_at(row)]
+    symbols = trees[0].symbols | trees[1].symbols
+    dependencies = trees[0].dependencies | trees[1].dependencies
     for sentence in _SENTENCE_END.split(row["text"]):
         if _GONE.search(sentence):
             continue
         for path in _PATH.findall(sentence):
-            if _is_deleted(path, snapshot):
+            if deleted.have(path) and not files.have(path):
                 return f"file {path} is gone"
         for name in sorted(symbols_in(sentence)):
-            if name in then.symbols and name not in snapshot.now.symbols:
+            if name in symbols and name not in snapshot.now.symbols:
                 return f"`{name}` is gone"
         for name in sorted(_words(sentence) & known):
-            if name in then.dependencies and name not in snapshot.now.dependencies:
+            if name in dependencies and name not in snapshot.now.dependencies:
                 return f"{name} is no longer a dependency"
     return ""
 
 
-def _is_deleted(path: str, snapshot: Snapshot) -> bool:
-    """Return whether a path, or its end, was taken away and no file goes by it now."""
-    named = path.lstrip("./")
-    return _ends_one(named, snapshot.deleted) and not _ends_one(named, snapshot.files)
-
-
-def _ends_one(named: str, paths: frozenset[str]) -> bool:
-    if named in paths:
-        return True
-    # An absolute path from the session's machine ends in the path within the repository.
-    return any(path.endswith(f"/{named}") or ("/" in path and named.endswith(f"/{path}")) for path in paths)
+def _ends_of(path: str) -> list[str]:
+    parts = path.lstrip("./").split("/")
+    return ["/".join(parts[start:]) for start in range(len(parts))]
 
 
 def _unmerged_branch(row: Row, snapshot: Snapshot) -> str:

@@ -1,7 +1,7 @@
 """The brief: which memories a new session is told of, why those, and their layout (spec 8.4, 11.2)."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -31,6 +31,7 @@ CHOOSING_COLUMNS = [
     *("memory_id", "memory_type", "text", "files", "status", "trust", "confidence", "initial_confidence"),
     *("is_pinned", "rank", "updated_at"),
 ]
+NO_MARKS: Mapping[str, str] = {}
 BINDING_TYPES = frozenset(("decision", "pattern"))
 PASSING_SECTIONS = frozenset(("progress", "context"))
 BELIEVED_TRUSTS = TRUSTS[TRUSTS.index("assistant") :]
@@ -53,18 +54,28 @@ class Choice:
     text: str
     is_shown: bool
     reason: str
+    rank: float = 0.0
 
 
 def render_brief(
-    memories: pa.Table, edges: pa.Table, policy: Policy, *, project_name: str, budget_tokens: int
+    memories: pa.Table,
+    edges: pa.Table,
+    policy: Policy,
+    *,
+    project_name: str,
+    budget_tokens: int,
+    marks: Mapping[str, str] = NO_MARKS,
 ) -> str:
     """
     Return the brief as Markdown, empty if there is nothing to say; the same memories give the same bytes.
 
     Takes MEMORIES of one project and the global ones, ranked, and their EDGES, rows in any order. The text
-    has at most `budget_tokens` tokens (by `upper_bound`), never more than `brief_max_tokens`.
+    has at most `budget_tokens` tokens (by `upper_bound`), never more than `brief_max_tokens`. `marks` are
+    printed behind the memories that the repository disagrees with, by memory_id (spec 11.3).
     """
-    choices = choose(memories, edges, policy, project_name=project_name, budget_tokens=budget_tokens)
+    choices = choose(
+        memories, edges, policy, project_name=project_name, budget_tokens=budget_tokens, marks=marks
+    )
     return lay_out(choices, project_name=project_name)
 
 
@@ -80,7 +91,13 @@ def lay_out(choices: Iterable[Choice], *, project_name: str) -> str:
 
 
 def choose(
-    memories: pa.Table, edges: pa.Table, policy: Policy, *, project_name: str, budget_tokens: int
+    memories: pa.Table,
+    edges: pa.Table,
+    policy: Policy,
+    *,
+    project_name: str,
+    budget_tokens: int,
+    marks: Mapping[str, str] = NO_MARKS,
 ) -> list[Choice]:
     """
     Return every candidate for the brief in the order of printing, each shown or left out with its reason.
@@ -89,9 +106,12 @@ def choose(
     gets its guaranteed lines, by turns; then rank alone decides, pinned first, until the budget is spent.
     Decisions stay within their share of it.
     """
+    memories = _with_choices_first(memories, policy)
     rows = _believed(memories, policy)
     sessions = _session_ends(memories)
     disputes = _disputes(edges, rows)
+    for memory_id, mark in marks.items():
+        disputes[memory_id] = f" {on_one_line(mark)}{disputes.get(memory_id, '')}"
     candidates = [
         _candidate(section, row, disputes.get(row["memory_id"], ""), _sessions_since(row, sessions), policy)
         for section in SECTIONS
@@ -118,6 +138,8 @@ class _Candidate:
     is_pinned: bool = False
     rank: float = 0.0
     is_faded: bool = False
+    is_guaranteed: bool = False
+    is_persons: bool = False
 
     def decide(self, text: str, is_shown: bool, reason: str) -> None:
         self.choice = replace(self.choice, text=text, is_shown=is_shown, reason=reason)
@@ -131,7 +153,6 @@ def _believed(memories: pa.Table, policy: Policy) -> pa.Table:
     is_sure = (pc.field("confidence") >= floor) | (_is_plan() & (pc.field("initial_confidence") >= floor))
     is_believed = pc.field("trust").isin(BELIEVED_TRUSTS)
     positions = pa.array(range(memories.num_rows), pa.int64())
-    memories = _with_choices_first(memories, policy)
     # Without the evidence: moving it with each filter takes most of the time over 50,000 memories.
     slim = memories.select(CHOOSING_COLUMNS).append_column("position", positions)
     return slim.filter((pc.field("status") == "active") & is_believed & is_sure)
@@ -198,7 +219,16 @@ def _candidate(section: str, row: Row, dispute: str, sessions_since: int, policy
     elif section in PASSING_SECTIONS and tells_of_the_hour(row["text"], policy.tables["telling_words"]):
         forms, choice = (), replace(choice, reason="true for the hour it was said in")
     told = tuple(form + dispute for form in forms)
-    return _Candidate(section, told, choice, words(row["text"]), row["is_pinned"], row["rank"], is_faded)
+    return _Candidate(
+        section,
+        told,
+        replace(choice, rank=row["rank"]),
+        words(row["text"]),
+        row["is_pinned"],
+        row["rank"],
+        is_faded,
+        is_persons=is_persons(row),
+    )
 
 
 def _session_ends(memories: pa.Table) -> pa.Table:
@@ -279,6 +309,8 @@ def _by_turns(candidates: list[_Candidate], guaranteed_lines: int) -> list[_Cand
     first = [
         queue[turn] for turn in range(guaranteed_lines) for queue in queues.values() if turn < len(queue)
     ]
+    for candidate in first:
+        candidate.is_guaranteed = True
     rest = [candidate for queue in queues.values() for candidate in queue[guaranteed_lines:]]
     return first + sorted(rest, key=lambda candidate: (candidate.is_pinned, candidate.rank), reverse=True)
 
@@ -332,7 +364,7 @@ class _Room:
         if candidate.section == "decision":
             self.free_decision_tokens -= upper_bound(added)
         self.seated.append(candidate)
-        candidate.decide(form, True, "pinned" if candidate.is_pinned else f"rank {candidate.rank:.2f}")
+        candidate.decide(form, True, "pinned" if candidate.is_pinned else _why(candidate))
 
     def _added(self, candidate: _Candidate, form: str) -> str:
         """Return all that showing `form` adds: its lines, and the heading where it opens its section."""
@@ -354,6 +386,15 @@ class _Room:
 
     def _peer_cap(self, candidate: _Candidate) -> int:
         return int(self.policy.threshold("immortal_short_max" if candidate.is_faded else "immortal_full_max"))
+
+
+def _why(candidate: _Candidate) -> str:
+    """Return why a line that is not pinned is in the brief."""
+    if candidate.section == HOT_FILES:
+        return "files that several notes name"
+    place = "among the first of its section, " if candidate.is_guaranteed else ""
+    who = ", in the user's words" if candidate.is_persons else ""
+    return f"{place}rank {candidate.rank:.2f}{who}"
 
 
 def _line_count(form: str) -> int:

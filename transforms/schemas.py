@@ -342,4 +342,31 @@ PASSAGES = Table(
     ),
 )
 
-ALL_TABLES = (TURNS, EVENTS, JOURNAL, VECTORS, MEMORIES, EDGES, PASSAGES)
+METRICS = Table(
+    name="metrics",
+    version=1,
+    key=("project_id", "session_id"),
+    arrow=pa.schema(
+        [
+            column("project_id", pa.string(), "project of the session"),
+            column("session_id", pa.string(), "session"),
+            column("began_at", UTC_US, "when it began", null=True),
+            column("prompts", pa.int64(), "prompts that a person typed", unit="count"),
+            column("edits", pa.int64(), "calls that changed a file", unit="count"),
+            column(
+                "minutes_to_first_edit",
+                pa.float64(),
+                "from the first prompt to the first change of a file",
+                unit="minutes",
+                null=True,
+            ),
+            column("re_read_files", pa.int64(), "reads of a file that was read before", unit="count"),
+            column("corrections", pa.int64(), "refused calls with words, and complaints", unit="count"),
+            column("decisions", pa.int64(), "decisions noted, .5 or surer", unit="count"),
+            column("duplicate_decisions", pa.int64(), "… that an earlier session had made", unit="count"),
+            column("re_proposals", pa.int64(), "… for what an earlier session rejected", unit="count"),
+        ]
+    ),
+)
+
+ALL_TABLES = (TURNS, EVENTS, JOURNAL, VECTORS, MEMORIES, EDGES, PASSAGES, METRICS)

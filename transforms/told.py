@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -32,12 +33,14 @@ PROVENANCE = re.compile(
 RECALL_SOURCE = re.compile(r"^\s*[a-z_]+, .+, (?:user|assistant|tool|external)\s+\[[0-9a-f]{12}\]\s*$")
 # Marks before a fact: quote, list, number, heading, a memory tag, a label such as "Noted:".
 LEAD = re.compile(r"^(?:[\s>#*•-]+|\d{1,2}[.)]\s+|(?:\*\*)?\[MEMORY:[^\]]{0,40}\](?:\*\*)?)+", re.IGNORECASE)
+# A step ticked off is news, though the plan was told.
+STEP = re.compile(r"^\s*[-*]\s+\[[ xX]\]")
 QUOTED = re.compile(r"[\"“«]([^\"”»]{24,})[\"”»]")
 
 
 @dataclass(frozen=True)
 class Told:
-    """The fingerprints that a project was told, each with its spans; what follows within `grace` echoes them."""
+    """The fingerprints that a project was told, each with its spans; what is said within `grace` echoes."""
 
     spans: Mapping[str, Iterable[Span]] = field(default_factory=dict)
     grace: timedelta = timedelta(0)
@@ -101,7 +104,7 @@ def _shaped(text: str) -> frozenset[str]:
     """Return the fingerprints of the lines that look like a brief's or a recall's."""
     lines = text.split("\n")
     found = [line for line in lines if PROVENANCE.search(line)]
-    found += [line for line, source in zip(lines, lines[1:], strict=False) if RECALL_SOURCE.match(source)]
+    found += [line for line, source in pairwise(lines) if RECALL_SOURCE.match(source)]
     return fingerprints_of("\n".join(found))
 
 
@@ -113,7 +116,7 @@ def _without(text: str, told: Told, at: datetime | None, pasted: set[str]) -> st
     for line in text.split("\n"):
         if PROVENANCE.search(line) or RECALL_SOURCE.match(line):
             continue
-        parts = _parts(line)
+        parts = [] if STEP.match(line) else _parts(line)
         left = [part for part in parts if not is_echo(part)]
         if len(left) == len(parts):
             kept.append(line)

@@ -109,7 +109,7 @@ def read_transcript(
     set_aside: list[SetAside] = []
     consumed, line_number = 0, first_line
     for start, stop, is_ended in _lines(data):
-        line_rows, reason = _rows_of_line(data, start, stop, line_number, source, limits)
+        line_rows, reason = _rows_of_line(data[start:stop], line_number, source, limits, is_ended=is_ended)
         if reason and not is_ended and not final:
             break
         if reason:
@@ -132,13 +132,14 @@ def _lines(data: bytes) -> Iterator[tuple[int, int, bool]]:
 
 
 def _rows_of_line(
-    data: bytes, start: int, stop: int, line_number: int, source: Source, limits: Limits
+    raw: bytes, line_number: int, source: Source, limits: Limits, *, is_ended: bool
 ) -> tuple[list[Row], str | None]:
     """Return the rows of one line, and one of REASONS if some of it could not be read."""
-    if stop - start > limits.line_bytes:
+    if len(raw) > limits.line_bytes:
         return [], "line too long"
-    line = data[start:stop].strip()
-    if not line or not may_speak(line):
+    line = raw.strip()
+    # A line still being written may end in an inner } before the word that tells its type.
+    if not line or (is_ended and not may_speak(line)):
         return [], None
     records, reason = objects_in(line)
     rows: list[Row] = []

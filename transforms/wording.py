@@ -39,7 +39,7 @@ def fact_forms(row: Row, policy: Policy) -> tuple[str, ...]:
 
     Full: the most telling sentence and at most one beside it, within `brief_fact_chars`, then the reason and
     what was rejected where the memory's text does not say them. Short: the most telling sentence. A decision
-    is one sentence in either, a person's choice is the question, the answer and what lost.
+    is one sentence unless two are short, a person's choice is the question, the answer and what lost.
     """
     chars = int(policy.threshold("brief_fact_chars"))
     text, tail = _OCCASION.sub(_brief_occasion, on_one_line(row["text"])), provenance(row)
@@ -47,7 +47,7 @@ def fact_forms(row: Row, policy: Policy) -> tuple[str, ...]:
     if chosen:
         return (f"- {chosen} {tail}",)
     fact, short = gist(text, policy.tables["telling_words"], chars)
-    if row["memory_type"] == "decision":
+    if row["memory_type"] == "decision" and len(fact) > policy.threshold("brief_decision_chars"):
         fact = short
     for label, told in (("Why", row["reason"]), ("Rejected", row["rejected"])):
         line = first_sentences(on_one_line(told or ""), count=1, chars=chars // 2)
@@ -110,7 +110,7 @@ def _statements(text: str) -> list[str]:
     """Return the sentences of a text; of a list that a heading opens, its items."""
     heading, colon, listed = text.partition(": ")
     items = [item.strip() for item in listed.split("; ") if item.strip()]
-    if not colon or len(heading) > LONGEST_HEADING_CHARS or len(items) < FEWEST_ITEMS:
+    if not colon or heading == "Plan" or len(heading) > LONGEST_HEADING_CHARS or len(items) < FEWEST_ITEMS:
         return sentences(text)
     return [item if item.endswith((".", "?", "!", "…")) else f"{item}." for item in items]
 

@@ -20,6 +20,7 @@ from cortex.transforms.fold import memory_id
 from cortex.transforms.journal import entry
 from cortex.transforms.redact import redact
 from cortex.transforms.schemas import MEMORY_TYPES, checked
+from cortex.transforms.told import fingerprints_of
 
 # One row of MEMORIES.
 Memory = dict[str, Any]
@@ -140,15 +141,17 @@ def _found(
 
 
 def _reinforce(store: Store, found: list[Found]) -> None:
-    """Journal what was recalled; a store that cannot be written still answers."""
-    recalled: dict[str, list[str]] = {}
+    """Journal what was recalled and told by it; a store that cannot be written still answers."""
+    recalled: dict[str, list[Found]] = {}
     for one in found:
-        if one.kind == "memory":
-            recalled.setdefault(one.project_id, []).append(one.id)
+        recalled.setdefault(one.project_id, []).append(one)
     at = now()
     try:
-        for scope, names in recalled.items():
-            told: dict[str, object] = {"memory_ids": sorted(names)}
+        for scope, shown in recalled.items():
+            told: dict[str, object] = {
+                "memory_ids": sorted(one.id for one in shown if one.kind == "memory"),
+                "told": sorted({mark for one in shown for mark in fingerprints_of(one.text)}),
+            }
             store.journal.write(entry("recall", scope, told, recorded_at=at, actor="recall"))
     except StoreNotWritable as error:
         hint(f"Not noted as recalled: {error.problem}")
@@ -165,6 +168,8 @@ def _by_id(store: Store, target: str) -> Memory | None:
         for row in store.tables.open(scope, "memories").read().to_pylist()
         if row["memory_id"].startswith(word)
     ]
+    if not rows and word.isalpha():  # "facade" is a word too
+        return None
     if not rows:
         raise NotFound(f"no memory has an id that begins with '{word}'.", "Find it: cortex recall QUESTION")
     if len(rows) > 1:

@@ -12,9 +12,11 @@ from pathlib import Path
 from cortex.commands.memories import open_store
 from cortex.commands.terminal import hint, print_json, say, size_of, table
 from cortex.errors import CortexError, NotFound, StoreNotWritable, UsageError
+from cortex.flows.extract import outdated
 from cortex.flows.report import last_report
 from cortex.settings import load_settings
 from cortex.storage.journal import GLOBAL_SCOPE
+from cortex.storage.reference import read_policy
 
 # Kinds of statement that only read; DuckDB takes `pivot` apart into several.
 ASKING = {"SELECT", "EXPLAIN", "PRAGMA", "CALL", "SET", "MULTI"}
@@ -49,6 +51,7 @@ def status(*, as_json: bool) -> None:
         if scope != GLOBAL_SCOPE or any(counted):
             rows.append([name, *counted, scope])
     report = last_report(store.runs)
+    old = outdated(store.lake.manifest, read_policy(settings.home))
     size = _size_of_folder(settings.home)
     if as_json:
         return print_json(
@@ -56,6 +59,7 @@ def status(*, as_json: bool) -> None:
                 "home": str(settings.home),
                 "bytes": size,
                 "waiting": len(waiting),
+                "outdated": old,
                 "projects": [
                     dict(zip(("name", "memories", "edges", "passages", "id"), row, strict=True))
                     for row in rows
@@ -64,6 +68,8 @@ def status(*, as_json: bool) -> None:
             }
         )
     say(f"Store {settings.home}, {size_of(size)}; {len(waiting)} transcripts wait.")
+    if old:
+        say(f"{len(old)} projects are of another extractor or policy than today's: cortex rederive")
     if report:
         say(f"Last run: {report['flow']} at {report['started_at']}, {report['seconds']} s.")
     columns = ["project", "memories", "edges", "passages", "id"]

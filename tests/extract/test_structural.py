@@ -101,7 +101,7 @@ def test_a_todo_list_is_one_plan_with_its_steps(events: Shown) -> None:
     )
     plan = [row for row in rows if row["subject"] and row["event_type"] == "PLAN_CREATED"]
     found = {row["text"]: row["step_status"] for row in rows if row["event_type"] == "PLAN_STEP_COMPLETED"}
-    assert [row["text"] for row in plan] == ["Plan: Please build the tide curve for the harbour page."]
+    assert [row["text"] for row in plan] == ["Plan: Build the tide curve for the harbour page"]
     assert found == {
         "Read the gauge": "completed",
         "Store the tides": "in_progress",

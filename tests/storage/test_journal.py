@@ -46,3 +46,13 @@ def test_the_same_entry_has_the_same_id_and_another_payload_another():
 def test_an_unknown_kind_is_refused():
     with pytest.raises(UnknownValue, match="Allowed: remember"):
         entry("rename", "reef-1", {}, recorded_at=START)
+
+
+def test_a_damaged_waiting_file_stops_nobody_and_is_set_aside(home: Path):
+    journal(home).write(pin())
+    damaged = home / "staging" / "journal" / "half.json"
+    damaged.write_bytes(b'{"entry_id": "x"')
+    assert journal(home).read()["memory_id"].to_pylist() == ["m1"]
+    assert journal(home).set_aside_damaged() == [damaged]
+    assert (home / "staging" / "set_aside" / "half.json").read_bytes() == b'{"entry_id": "x"'
+    assert journal(home).take_in() == 1

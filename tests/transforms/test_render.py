@@ -198,7 +198,7 @@ def test_tokens_of_lines_joined_are_tokens_of_the_lines(texts):
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_on_its_line_and_opens_nothing(text):
     lines = brief(memory(1, text)).split("\n")
-    told = next(line for line in lines if "sure .92" in line)
+    told = next(line for line in lines if ", .92)" in line)
     assert [line for line in lines if line not in FRAME] == ["## Key decisions", told]
     for mark in (
         "<!--",
@@ -222,7 +222,7 @@ def test_a_hostile_project_name_stays_in_the_heading():
     text = render_brief(
         MEMORIES.of([memory(1)]), NO_EDGES, POLICY, project_name="x\n## Orders", budget_tokens=1000
     )
-    assert text.split("\n")[:2] == ["# Notes from earlier sessions: x ## Orders", ""]
+    assert text.split("\n")[:2] == ["# Notes from earlier sessions: x ## Orders", PREAMBLE]
 
 
 def test_nothing_to_say_is_an_empty_brief():
@@ -239,7 +239,7 @@ def test_a_budget_too_small_for_one_line_gives_no_empty_frame():
 def test_what_tools_and_strangers_said_is_left_out():
     text = brief(memory(1, trust="tool"), memory(2, trust="external"), memory(3, "Kept words.", trust="user"))
     assert [line for line in text.split("\n") if line.startswith("- ")] == [
-        "- Kept words. (user, 2026-09-17, 00000003, sure .92)"
+        "- Kept words. (user, 17 Sep 26, 0000, .92)"
     ]
 
 
@@ -250,7 +250,7 @@ def test_a_hundred_decisions_starve_neither_the_plan_nor_the_gotchas():
     decisions = [memory(number, rank=0.9) for number in range(100)]
     others = [
         memory(
-            200, "Plan: Ship it. Now: write the docs. Next: tag the release", memory_type="progress", rank=0.1
+            209, "Plan: Ship it. Now: write the docs. Next: tag the release", memory_type="progress", rank=0.1
         ),
         memory(201, "The gauge feed pauses at midnight.", memory_type="gotcha", rank=0.1),
         memory(202, "Prefer small commits.", memory_type="pattern", rank=0.1),
@@ -305,7 +305,7 @@ def test_a_fact_is_two_sentences_with_reason_and_rejected_if_it_lacks_them():
     )
     assert (
         "- Poll each gauge every six minutes. Why: the agency asks for it. Rejected: a web socket "
-        "(2026-09-15, 00000001, sure .92)\n" in text
+        "(15 Sep 26, 0000, .92)\n" in text
     )
 
 
@@ -323,7 +323,7 @@ def test_the_most_telling_sentence_is_told_and_not_the_first():
         " pollers keep connections open. Cron was rejected: it opens 61 at once. Committed as 77ac1e5."
     )
     shown = told.partition("ways. ")[2].partition(" Committed")[0]
-    assert f"- {shown} (2026-09-15" in brief(memory(1, told))
+    assert f"- {shown} (15 Sep 26" in brief(memory(1, told))
 
 
 def test_what_was_answered_to_the_user_is_not_told_as_the_users_words():
@@ -346,16 +346,13 @@ def test_a_bare_file_name_counts_for_its_path():
 def test_a_fact_of_several_sessions_says_how_many_and_names_the_last():
     seen = [evidence("aaaa1111-2222", FIRST_DAY), evidence("bbbb3333-4444", FIRST_DAY + timedelta(days=9))]
     text = brief(memory(1, "Kept.", evidence=seen, session_count=2, category="global", confidence=1.0))
-    assert "- Kept. (all projects, 2026-09-23, bbbb3333 +1, sure 1)\n" in text
+    assert "- Kept. (all projects, 23 Sep 26, bbbb +1, 1)\n" in text
 
 
 def test_a_contradiction_marks_both_lines():
     one, other = memory(1, "Station names are unique."), memory(2, "Station names repeat across agencies.")
     text = brief(one, other, edges=contradiction(one, other))
-    assert (
-        'unique. (2026-09-15, 00000001, sure .92) [contradicted by "Station names repeat across agencies."]'
-        in text
-    )
+    assert 'unique. (15 Sep 26, 0000, .92) [contradicted by "Station names repeat across agencies."]' in text
     assert '[contradicted by "Station names are unique."]' in text
 
 
@@ -370,15 +367,15 @@ def test_a_living_plan_shows_its_steps_and_a_finished_one_is_recent_work():
         memory(1, living, memory_type="progress"),
         memory(2, "Plan: First poller. Done: client; scheduler", memory_type="progress"),
     )
-    assert text.split("\n")[4:13] == [
+    assert text.split("\n")[3:12] == [
         "## Active plan",
-        "- Quality flags (2026-09-15, 00000001, sure .92)",
+        "- Quality flags (15 Sep 26, 0000, .92)",
         "  - done: 2 steps, last: parser",
         "  - now: spike filter",
         "  - next: backfill; docs; then 1 more",
         "",
         "## Recent work",
-        "- Plan: First poller. Done: client; scheduler (2026-09-16, 00000002, sure .92)",
+        "- Plan: First poller. Done: client; scheduler (16 Sep 26, 0000, .92)",
         "",
     ]
 
@@ -405,8 +402,8 @@ def aged(sessions: int) -> list[dict[str, object]]:
 @pytest.mark.parametrize(
     ("sessions", "line"),
     [
-        (19, "- Levels are millimetres. Floats drifted in sums. (2026-09-14, 00000000, sure .92)"),
-        (20, "- Levels are millimetres. (2026-09-14, 00000000, sure .92)"),
+        (19, "- Levels are millimetres. Floats drifted in sums. (14 Sep 26, 0000, .92)"),
+        (20, "- Levels are millimetres. (14 Sep 26, 0000, .92)"),
         (50, None),
     ],
 )

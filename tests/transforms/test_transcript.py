@@ -439,3 +439,11 @@ def test_no_shape_of_record_stops_the_reader(
     each = record(kind, [block, content]) | fields
     reading = read_transcript(json.dumps(each).encode() + b"\n", source=SOURCE)
     assert reading.consumed_lines == 1
+
+
+def test_a_line_cut_behind_an_inner_object_waits_for_its_rest():
+    whole = lines({"toolUseResult": {"stdout": "x"}, **record("user", "Keep the gauge")})
+    cut = whole.index(b"}") + 1
+    first = read_transcript(whole[:cut], source=SOURCE)
+    assert (first.consumed_bytes, first.turns.num_rows) == (0, 0)
+    assert read_transcript(whole, source=SOURCE).turns["text"].to_pylist() == ["Keep the gauge"]

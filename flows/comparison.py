@@ -1,0 +1,185 @@
+"""Comparison: the live tables and briefs against what the lake says, cell by cell; nothing is changed."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.flows.context import Run
+from cortex.flows.rebuild import Afresh, afresh, make_tables
+from cortex.flows.stages import brief_of
+from cortex.storage.journal import GLOBAL_SCOPE, Journal
+from cortex.storage.repository import state_of
+from cortex.storage.store import Store
+from cortex.storage.tables import INDEX_TEXT, PROJECTED, SEARCHED, VECTOR, Dataset, Tables
+from cortex.transforms.identity import content_id
+
+# How far back the day of the live memories is looked for: a store left alone for ten years.
+DAYS_LOOKED_BACK = 3_650
+HAS_VECTOR = "has_vector"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One cell, or one whole row (`column` empty), that the live tables and the lake say differently."""
+
+    scope: str
+    table: str
+    key: str
+    column: str
+    live: str | None
+    rebuilt: str | None
+
+
+@dataclass
+class Comparison:
+    """What was found: every difference, how many rows were compared, and what to know of it."""
+
+    differences: list[Difference] = field(default_factory=list)
+    rows: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+class TablesInMemory(Tables):
+    """Tables that are nowhere on disk."""
+
+    def __init__(self, live: Tables) -> None:
+        """Make empty tables that stand for `live`."""
+        super().__init__(live.root.parent)
+        self._made: dict[tuple[str, str], pa.Table] = {}
+
+    def open(self, scope: str, name: str) -> Dataset:
+        """Return what was made; an empty dataset before."""
+        return _InMemory(name, self._made.get((scope, name)))
+
+    def replace(self, scope: str, name: str, rows: pa.Table) -> int:
+        """Keep the rows; return how many."""
+        self._made[scope, name] = rows
+        return int(rows.num_rows)
+
+
+class _InMemory(Dataset):
+    def __init__(self, name: str, rows: pa.Table | None) -> None:
+        super().__init__(PROJECTED[name], None)
+        self.rows = self._table.empty() if rows is None else rows
+
+    def read(self, columns: list[str] | None = None, where: str | None = None) -> pa.Table:
+        by_key = self.rows.sort_by([(name, "ascending") for name in self._table.key])
+        wanted = columns or self._table.arrow.names
+        return by_key.select([name for name in wanted if name in by_key.schema.names])
+
+    def count(self) -> int:
+        return int(self.rows.num_rows)
+
+    def has(self, column: str) -> bool:
+        return column in self.rows.schema.names
+
+
+class _Committed(Journal):
+    """The journal without the entries that wait for a run."""
+
+    def waiting(self) -> list[Row]:
+        return []
+
+
+def compare(run: Run) -> Comparison:
+    """
+    Make every table in memory from the lake and compare it with the live one, row for row.
+
+    Vectors are those of the lake. Each scope is compared as of the day on which its live memories were aged,
+    and with the journal as it was then: entries that wait count only where they were used already. Where
+    the live tables were made from something else than the lake holds now, a note says so.
+    """
+    found = Comparison()
+    made: dict[tuple[datetime, bool], Afresh] = {}
+    for scope in sorted({*run.scopes(), *run.store.tables.scopes()}):
+        made_on = _made_on(run, scope)
+        day, is_committed = made_on or (run.day, True)
+        if made_on is None and run.store.tables.open(scope, "memories").count():
+            found.notes.append(f"{scope}: the lake has changed since its tables were made: `cortex run`")
+        if (day, is_committed) not in made:
+            made[day, is_committed] = _variant(run, day, is_committed)
+            make_tables(made[day, is_committed])
+        rebuilt = made[day, is_committed]
+        if day != run.day:
+            found.notes.append(f"{scope}: compared as of {day:%Y-%m-%d}, the day of its live tables")
+        for table in PROJECTED:
+            _compare_table(run, rebuilt, scope, table, found)
+        if scope != GLOBAL_SCOPE:
+            _compare_brief(run, rebuilt, scope, found)
+    return found
+
+
+def _variant(run: Run, day: datetime, is_committed: bool) -> Afresh:
+    """Return a run that makes tables in memory as of `day`, with or without the journal's waiting entries."""
+    store = Store(run.store.home)
+    store.lake.manifest = run.store.lake.manifest
+    if is_committed:
+        store.journal = _Committed(store.home, store.lake)
+    variant = afresh(run, store, TablesInMemory(run.store.tables), day)
+    variant.lacks_vectors = True  # what the lake has no vector for is not embedded
+    return variant
+
+
+def _made_on(run: Run, scope: str) -> tuple[datetime, bool] | None:
+    """Return the day and the journal (committed only, or not) that a scope's memories were made from."""
+    noted = run.store.lake.manifest.stages.get(f"decay:{scope}")
+    for is_committed in (True, False):
+        inputs = _variant(run, run.day, is_committed).inputs(scope)
+        for back in range(DAYS_LOOKED_BACK):
+            day = run.day - timedelta(days=back)
+            if content_id(inputs, run.model, day.isoformat()) == noted:
+                return day, is_committed
+    return None
+
+
+def _compare_table(run: Run, rebuilt: Run, scope: str, table: str, found: Comparison) -> None:
+    live_rows = _comparable(run.store.tables.open(scope, table), table)
+    made_rows = _comparable(rebuilt.store.tables.open(scope, table), table)
+    found.rows += made_rows.num_rows
+    if live_rows.equals(made_rows):
+        return
+    (key,) = PROJECTED[table].key
+    live = {row[key]: row for row in live_rows.to_pylist()}
+    made = {row[key]: row for row in made_rows.to_pylist()}
+    for name in sorted({*live, *made}):
+        one, other = live.get(name), made.get(name)
+        if one is None or other is None:
+            told = ("missing" if one is None else "there", "missing" if other is None else "there")
+            found.differences.append(Difference(scope, table, name, "", *told))
+            continue
+        for column in {**one, **other}:
+            if one.get(column) != other.get(column):
+                cells = (str(one.get(column)), str(other.get(column)))
+                found.differences.append(Difference(scope, table, name, column, *cells))
+
+
+def _comparable(dataset: Dataset, table: str) -> pa.Table:
+    """Return a dataset's rows by key: the schema's columns, the indexed text, whether there is a vector."""
+    declared = PROJECTED[table].arrow.names
+    if table not in SEARCHED or not dataset.count():
+        return dataset.read().select(declared).combine_chunks()
+    rows = dataset.read([*declared, INDEX_TEXT])
+    if dataset.has(VECTOR):
+        rows = rows.append_column(HAS_VECTOR, pc.is_valid(dataset.read([VECTOR])[VECTOR]))
+    return rows.combine_chunks()
+
+
+def _compare_brief(run: Run, rebuilt: Run, scope: str, found: Comparison) -> None:
+    """Compare the published brief, unless it was made on another day or from another repository state."""
+    states = [
+        content_id(rebuilt.inputs(name), run.model, rebuilt.day.isoformat()) for name in (scope, GLOBAL_SCOPE)
+    ]
+    repository = state_of(run.store.projects.paths_of(scope))
+    made_from = content_id(*states, str(run.settings.brief_tokens), repository)
+    if run.store.lake.manifest.stages.get(f"render:{scope}") != made_from:
+        found.notes.append(f"{scope}: its brief is of another day or state of the repository: not compared")
+        return
+    live, made = run.store.published.brief(scope), brief_of(rebuilt, scope)
+    found.rows += 1
+    if live != made:
+        found.differences.append(Difference(scope, "brief", scope, "text", live, made))

@@ -1,0 +1,98 @@
+"""Rebuild: the tables made anew from the lake and put in place of the live ones, kill-safe (law 1)."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from cortex.flows.context import Run
+from cortex.flows.report import RunReport
+from cortex.flows.stages import decay, embed, link, render
+from cortex.storage.files import writing_to
+from cortex.storage.store import REBUILDING, Store
+from cortex.storage.tables import PROJECTED, Tables
+
+# Stages whose output is a table or a published file; what they noted is forgotten before it is replaced.
+PROJECTING = ("embed", "link", "decay", "render", "publish")
+
+
+@dataclass
+class Afresh(Run):
+    """A run for which no stage has made anything yet; what it makes is noted once it is in place."""
+
+    noted: dict[str, str] = field(default_factory=dict)
+
+    def has_made(self, stage: str, scope: str, fingerprint: str) -> bool:
+        """Return whether to leave a scope alone: only where its audit failed."""
+        return scope in self.failed
+
+    def made(self, stage: str, scope: str, fingerprint: str) -> None:
+        """Keep the note until the output is in place."""
+        if not self.lacks_vectors:
+            self.noted[f"{stage}:{scope}"] = fingerprint
+
+
+def afresh(run: Run, store: Store, tables: Tables, now: datetime | None = None) -> Afresh:
+    """Return a run over `store` that makes everything anew into `tables`, as of `now`."""
+    store.tables = tables
+    report = RunReport("rebuild", "plain", run.now)
+    return Afresh(store, run.settings, run.policy, now or run.now, report, run.embedder, run.progress)
+
+
+def make_tables(run: Run) -> None:
+    """Make passages, edges and memories of every scope, with the stages that every run uses."""
+    for stage in (embed, link, decay):
+        stage(run)
+
+
+def rebuild(run: Run, only: Sequence[str] | None = None) -> None:
+    """
+    Make the tables from the lake beside the live ones, swap them in, publish anew.
+
+    Vectors come from the lake; only texts without one are embedded. Killed before the swap nothing has
+    changed; killed within it, the notes of what was made are gone and the next run makes the rest again.
+    A scope whose audit fails keeps its live tables. `only` names the scopes to replace (default: all).
+    """
+    with run.report.stage("rebuild") as row:
+        run.store.journal.take_in()
+        beside = run.store.home / REBUILDING
+        with writing_to(run.store.home):
+            shutil.rmtree(beside, ignore_errors=True)
+        made = afresh(run, Store(run.store.home), Tables(beside))
+        make_tables(made)
+        run.store.lake.manifest = made.store.lake.manifest  # it may have embedded texts that had no vector
+        run.failed |= made.failed
+        run.report.breaches += made.report.breaches
+        wanted = {*run.store.tables.scopes(), *made.store.tables.scopes()} - made.failed
+        scopes = sorted(wanted if only is None else wanted & set(only))
+        _forget_made(run, scopes)
+        row.rows_out = sum(_swap(run, beside, scope) for scope in scopes)
+        done = {name: state for name, state in made.noted.items() if name.partition(":")[2] in scopes}
+        run.store.lake.note(done)
+        with writing_to(run.store.home):
+            shutil.rmtree(beside, ignore_errors=True)
+        row.note = f"{len(scopes)} scopes"
+    render(run)
+
+
+def _forget_made(run: Run, scopes: Sequence[str]) -> None:
+    """Forget that these scopes' tables and what is published of them were made."""
+    with run.store.lake.change() as change:
+        for name in list(change.manifest.stages):
+            stage, _, scope = name.partition(":")
+            if stage in PROJECTING and (scope in scopes or stage == "publish"):
+                del change.manifest.stages[name]
+
+
+def _swap(run: Run, beside: Path, scope: str) -> int:
+    """Put a scope's fresh datasets in place and return their rows; between two renames there are none."""
+    live, fresh, old = run.store.tables, beside / "tables" / scope, beside / "old" / scope
+    with writing_to(run.store.home):
+        old.parent.mkdir(parents=True, exist_ok=True)
+        live.root.mkdir(parents=True, exist_ok=True)
+        if (live.root / scope).is_dir():
+            (live.root / scope).rename(old)
+        if fresh.is_dir():
+            fresh.rename(live.root / scope)
+    return sum(live.open(scope, name).count() for name in PROJECTED)

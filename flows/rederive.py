@@ -1,0 +1,145 @@
+"""Re-derivation: what today's extractor and policy would make of the lake's turns, shown before it is taken."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.flows.context import Run
+from cortex.flows.extract import events_of, in_first_place, outdated
+from cortex.flows.stages import decay, embed, link, render
+from cortex.storage.journal import GLOBAL_SCOPE
+from cortex.transforms.audit import events_breaches
+from cortex.transforms.extractor import extractor_fingerprint
+from cortex.transforms.fold import fold
+from cortex.transforms.schemas import EVENTS, TURNS, values
+from cortex.transforms.search import embedded_text
+
+# What makes a memory another one to its reader; the rest follows from it or from the day.
+COMPARED = ("text", "reason", "rejected", "trust", "initial_confidence", "category", "files")
+# Texts that the local model embeds in a second on two cores.
+EMBEDDED_PER_SECOND = 140
+
+
+@dataclass(frozen=True)
+class Changed:
+    """One memory that stays itself and says something else: its id, its type, which columns, before and after."""
+
+    memory_id: str
+    memory_type: str
+    columns: tuple[str, ...]
+    before: str
+    after: str
+
+
+@dataclass
+class Proposal:
+    """What re-derivation would make of one scope: memories that appear, vanish and change, and its cost."""
+
+    scope: str
+    appears: list[dict[str, str]] = field(default_factory=list)
+    vanishes: list[dict[str, str]] = field(default_factory=list)
+    changes: list[Changed] = field(default_factory=list)
+    unchanged: int = 0
+    orphaned_entries: int = 0  # journal entries (pin, edit, ...) about memories that would vanish
+    texts_to_embed: int = 0
+
+
+@dataclass
+class Rederivation:
+    """The events of each project as today's extractor makes them, and what they would change by scope."""
+
+    events: dict[str, pa.Table]
+    proposals: list[Proposal]
+    seconds: float
+
+    @property
+    def seconds_to_embed(self) -> float:
+        """Return how long embedding would take with the local model."""
+        return sum(p.texts_to_embed for p in self.proposals) / EMBEDDED_PER_SECOND
+
+
+def rederive(run: Run, projects: Sequence[str] | None = None) -> Rederivation:
+    """
+    Make events and memories of `projects` (default: all) from the lake's turns beside the live ones.
+
+    Nothing is written. Raises nothing of its own: an audit that fails does so when it is promoted.
+    """
+    begun = time.perf_counter()
+    every = run.store.lake.manifest.partitions("turns")
+    events = {name: _events(run, name) for name in (every if projects is None else projects) if name in every}
+    known = set(values(run.vectors(), "content_hash"))
+    proposals = [_proposal(run, scope, events, known) for scope in [*sorted(events), GLOBAL_SCOPE]]
+    return Rederivation(events, proposals, time.perf_counter() - begun)
+
+
+def promote(run: Run, found: Rederivation) -> None:
+    """
+    Put the re-derived events in place of the live ones, in one commit, and make the tables from them.
+
+    Killed before the commit nothing has changed; after it, the next run makes the tables. A project whose
+    audit fails keeps its events.
+    """
+    today = extractor_fingerprint(run.policy)
+    with run.report.stage("rederive") as row, run.store.lake.change() as change:
+        for project_id, events in sorted(found.events.items()):
+            turns = run.store.lake.read(TURNS, project_id)
+            if not run.passes(project_id, events.num_rows, lambda e=events, t=turns: events_breaches(e, t)):
+                continue
+            change.replace(EVENTS, project_id, events, tuple(sorted(set(values(turns, "session_id")))))
+            change.made(f"extract:{project_id}", today)
+            change.manifest.stages.pop(f"declined:{project_id}", None)
+            row.rows_out += events.num_rows
+    for stage in (embed, link, decay, render):
+        stage(run)
+
+
+def decline(run: Run, projects: Sequence[str] | None = None) -> list[str]:
+    """Keep the events as they are and stop speaking of it until the next change; return the projects meant."""
+    manifest = run.store.lake.manifest
+    meant = [name for name in outdated(manifest, run.policy) if projects is None or name in projects]
+    run.store.lake.note({f"declined:{name}": extractor_fingerprint(run.policy) for name in meant})
+    return meant
+
+
+def _events(run: Run, project_id: str) -> pa.Table:
+    turns = run.store.lake.read(TURNS, project_id)
+    return events_of(run, project_id, in_first_place(turns, turns))
+
+
+def _proposal(run: Run, scope: str, events: dict[str, pa.Table], known: set[str]) -> Proposal:
+    journal = run.store.journal.read(scope)
+    live = {row["memory_id"]: row for row in run.memories(scope).to_pylist()}
+    made = {
+        row["memory_id"]: row for row in fold(_folding(run, scope, events), journal, run.policy).to_pylist()
+    }
+    proposal = Proposal(scope)
+    for name in sorted({*live, *made}):
+        before, after = live.get(name), made.get(name)
+        if before is None or after is None:
+            row = after or before or {}
+            told = {"memory_id": name, "memory_type": row["memory_type"], "text": row["text"]}
+            (proposal.appears if before is None else proposal.vanishes).append(told)
+            continue
+        columns = tuple(column for column in COMPARED if before[column] != after[column])
+        if columns:
+            texts = (before["text"], after["text"])
+            proposal.changes.append(Changed(name, after["memory_type"], columns, *texts))
+        else:
+            proposal.unchanged += 1
+    gone = {told["memory_id"] for told in proposal.vanishes}
+    proposal.orphaned_entries = sum(name in gone for name in values(journal, "memory_id"))
+    texts = {row["content_hash"] for row in made.values() if embedded_text(row)}
+    proposal.texts_to_embed = len(texts - known) if run.model else 0
+    return proposal
+
+
+def _folding(run: Run, scope: str, events: dict[str, pa.Table]) -> pa.Table:
+    """Return the events that fold into a scope, the re-derived ones in place of the live ones."""
+    category = "global" if scope == GLOBAL_SCOPE else "project"
+    names = run.store.lake.manifest.partitions("turns") if scope == GLOBAL_SCOPE else [scope]
+    rows = [events[name] if name in events else run.store.lake.read(EVENTS, name) for name in names]
+    found = pa.concat_tables([EVENTS.empty(), *rows])
+    return found.filter(pc.equal(found["category"], pa.scalar(category)))

@@ -1,0 +1,213 @@
+"""The background run: one detached `cortex run` at a time, at low priority, when a session ends or begins.
+
+Whoever holds the lock on `runs/background.lock` runs; the engine inherits it, so that even when its keeper
+is killed no second one starts beside it. A hook writes its ticket first and tries the lock second, the keeper
+lets the lock go first and looks for tickets second: no ticket is left behind between the two.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING or __package__:
+    from cortex.hooks import ticket
+else:
+    import ticket
+
+# Below the home.
+ENGINE, LOCK, MARK, LOG = "engine", "runs/background.lock", "runs/background.json", "runs/background.log"
+
+# Scripts may end a session every second, and a run over one short session takes some seconds of a core.
+SECONDS_BETWEEN_STARTS = 30
+
+# After a run that failed or was killed, sessions that end or begin do not start the next one before this.
+RETRY_AFTER_SECONDS = 600
+
+# What comes while a run goes on is taken in by one more round; past these the next event starts afresh.
+MAX_ROUNDS = 4
+
+# A first run over 50 MB of transcripts takes two minutes. One of an hour hangs; killing it loses nothing.
+MAX_RUN_SECONDS = 3600
+
+# Against an interactive program at 0, nice 10 gets a tenth of a busy core and all of an idle one.
+NICENESS = 10
+
+# Last output of some hundred runs, and their predecessors.
+MAX_LOG_BYTES = 128 * 1024
+
+# Another run (a person's own) held the store's lease: no failure, and the tickets wait for the next round.
+EXIT_BUSY = 75
+
+
+def start(home: str, now_seconds: float) -> bool:
+    """Start the keeper where work waits, an engine is installed and no other keeper is; return whether."""
+    engine = engine_at(home)
+    if not engine or not has_tickets(home):
+        return False
+    lock = _take_lock(home)
+    if lock is None:
+        return False
+    try:
+        if _is_resting(read_mark(home), now_seconds):
+            return False
+        child = os.fork()
+        if child == 0:
+            _detach_and_keep(home, engine, lock)
+        os.waitpid(child, 0)
+    finally:
+        os.close(lock)  # the keeper has it too
+    return True
+
+
+def engine_at(home: str) -> str | None:
+    """Return the path of the `cortex` command that `<home>/engine` names, None where it cannot be started."""
+    try:
+        with open(os.path.join(home, ENGINE), "rb") as file:
+            path = os.fsdecode(file.read(4096).split(b"\n", 1)[0])
+    except FileNotFoundError:
+        return None
+    is_there = os.path.isabs(path) and "\0" not in path and os.path.isfile(path) and os.access(path, os.X_OK)
+    return path if is_there else None
+
+
+def has_tickets(home: str) -> bool:
+    """Return whether a ticket waits."""
+    try:
+        with os.scandir(os.path.join(home, "staging", ticket.NEW)) as entries:
+            return any(entry.name.endswith(".json") for entry in entries)
+    except FileNotFoundError:
+        return False
+
+
+def is_running(home: str) -> bool:
+    """Return whether a keeper or its engine holds the lock."""
+    lock = _take_lock(home)
+    if lock is None:
+        return True
+    os.close(lock)
+    return False
+
+
+def read_mark(home: str) -> dict[str, object]:
+    """Return `started_at`, `ended_at` (seconds since 1970) and `exit_code` of the last run, if known."""
+    try:
+        with open(os.path.join(home, MARK), "rb") as file:
+            told = json.loads(file.read(4096))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _is_resting(mark: dict[str, object], now_seconds: float) -> bool:
+    # With the lock in hand, a mark without an end is that of a run that was killed.
+    if mark.get("exit_code") in (0, EXIT_BUSY):
+        return False
+    started = mark.get("started_at")
+    # A mark from the future (a clock set back) holds nobody up.
+    return isinstance(started, (int, float)) and 0 <= now_seconds - started < RETRY_AFTER_SECONDS
+
+
+def _take_lock(home: str) -> int | None:
+    path = os.path.join(home, LOCK)
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock
+
+
+def _detach_and_keep(home: str, engine: str, lock: int) -> None:
+    # Forked twice, in a session of its own: the client, which ends a hook's process tree, cannot find it.
+    try:
+        os.setsid()
+        if os.fork() == 0:
+            _redirect(home, lock)
+            os.chdir(home)
+            os.nice(NICENESS)
+            _keep(home, engine, lock)
+    except BaseException as problem:
+        ticket.write_all(2, f"{ticket.stamp(time.time_ns())} {type(problem).__name__}\n".encode())
+    finally:
+        os._exit(0)
+
+
+def _keep(home: str, engine: str, lock: int | None) -> None:
+    for _ in range(MAX_ROUNDS):
+        _pause(home)
+        _write_mark(home, started_at=time.time())
+        code = _run(engine, home, lock)
+        _write_mark(home, ended_at=time.time(), exit_code=code)
+        if lock is not None:
+            os.close(lock)  # before looking for tickets, see the top
+        if code not in (0, EXIT_BUSY) or not has_tickets(home):
+            return
+        lock = _take_lock(home)
+        if lock is None:
+            return
+
+
+def _pause(home: str) -> None:
+    started = read_mark(home).get("started_at")
+    if isinstance(started, (int, float)):
+        since = time.time() - started
+        if 0 <= since < SECONDS_BETWEEN_STARTS:
+            time.sleep(SECONDS_BETWEEN_STARTS - since)
+
+
+def _run(engine: str, home: str, lock: int | None) -> int:
+    """Run the engine to its end and return its exit code; negative is the signal that ended it."""
+    child = os.fork()
+    if child == 0:
+        try:
+            import signal  # 4 ms, which no session waits for here
+
+            if lock is not None:
+                os.set_inheritable(lock, True)
+            signal.alarm(MAX_RUN_SECONDS)  # goes on through exec, and ends the engine
+            os.execve(engine, [engine, "run", "--engine", "plain"], _environment(home))
+        finally:
+            os._exit(127)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _environment(home: str) -> dict[str, str]:
+    # The client hands its hooks a token for talking to it, and a project may set PYTHONPATH to its own.
+    left_out = ("CLAUDE_CODE_", "PYTHON")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+    return {**kept, "CORTEX_HOME": home, "CORTEX_INTERNAL": "1"}
+
+
+def _redirect(home: str, lock: int) -> None:
+    """Give the keeper an empty stdin, the log for its output, and nothing else of the hook's but the lock."""
+    path = os.path.join(home, LOG)
+    if os.path.exists(path) and os.path.getsize(path) > MAX_LOG_BYTES:
+        os.replace(path, path + ".1")
+    log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    for descriptor in range(3, 256):
+        if descriptor != lock:
+            try:  # noqa: SIM105
+                os.close(descriptor)
+            except OSError:
+                pass  # not open
+
+
+def _write_mark(home: str, **told: float) -> None:
+    fields = told if "started_at" in told else {**read_mark(home), **told}
+    staging, mark = os.path.join(home, "staging"), os.path.join(home, MARK)
+    ticket.write_whole(staging, mark, json.dumps(fields).encode(), durable=False)
+    word = "start" if "started_at" in told else f"end, exit code {told['exit_code']:.0f}"
+    ticket.write_all(1, f"{ticket.stamp(time.time_ns())} {word}\n".encode())

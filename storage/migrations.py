@@ -1,0 +1,105 @@
+"""Migrations: numbered steps from one layout of the store to the next, each applied once, checked first."""
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cortex.errors import SchemaMismatch
+from cortex.storage.files import PART_SUFFIX, sync_folder, writing_to
+from cortex.storage.manifest import MANIFEST_VERSION, LakeFile, Manifest, read_manifest, write_manifest
+from cortex.transforms.identity import content_id
+
+
+@dataclass(frozen=True)
+class Migration:
+    """
+    One step: `number` is the store's version after it, `rows` makes the new rows of one lake file.
+
+    `rows` gets the table's name and its rows as the last version wrote them. It must neither lose nor add a
+    row, and must leave the columns of `keys` (by table) as they are: both are checked for every file.
+    """
+
+    number: int
+    name: str
+    rows: Callable[[str, pa.Table], pa.Table]
+    keys: dict[str, tuple[str, ...]]
+
+
+# The first release writes version 1: there is nothing older to come from yet.
+MIGRATIONS: tuple[Migration, ...] = ()
+
+
+def migrate(
+    home: Path, migrations: Sequence[Migration] = MIGRATIONS, version: int = MANIFEST_VERSION
+) -> list[str]:
+    """
+    Bring the store at `home` to `version`, step by step; return the names of the steps taken.
+
+    Each step writes its files beside the present ones and replaces the manifest last, so a kill leaves the
+    version before or the version after. The files of the version before stay until the run that follows has
+    published. Only under the lease. Raises SchemaMismatch where a step is missing, loses rows, or the store
+    is newer than this Cortex.
+    """
+    manifest = read_manifest(home / "runs" / "manifest.json", any_version=True)
+    taken = []
+    for step in sorted(migrations, key=lambda m: m.number):
+        if manifest.generation and manifest.version < step.number <= version:
+            with writing_to(home):
+                manifest = _apply(home, manifest, step)
+            taken.append(step.name)
+    if manifest.generation and manifest.version != version:
+        raise SchemaMismatch(
+            f"the store has version {manifest.version} and this Cortex writes {version}.",
+            "Install the version of Cortex that wrote it.",
+        )
+    return taken
+
+
+def _apply(home: Path, before: Manifest, step: Migration) -> Manifest:
+    after = before.copy()
+    after.generation += 1
+    after.version = step.number
+    after.files = {}
+    for file in before.files.values():
+        made = _rewritten(home / "lake", file, step, after.generation)
+        after.files[made.path] = made
+    after.stages = {}  # every projection is made anew from the new rows
+    write_manifest(home / "runs" / "manifest.json", after)
+    return after
+
+
+def _rewritten(lake: Path, file: LakeFile, step: Migration, generation: int) -> LakeFile:
+    rows = pq.read_table(lake / file.path, partitioning=None)
+    made = step.rows(file.table, rows)
+    key = step.keys.get(file.table, ())
+    if made.num_rows != file.rows or _digest(made, key) != _digest(rows, key):
+        raise SchemaMismatch(
+            f"migration {step.number} ({step.name}) would change {file.rows} rows of {file.path} "
+            f"into {made.num_rows} others.",
+            "Nothing was changed. Report it with this message; the store works with the version before.",
+        )
+    folder = file.path.rsplit("/", 1)[0]
+    path = f"{folder}/{generation:08d}-{content_id(file.path)[:12]}.parquet"
+    part = lake / folder / f".{generation:08d}-{step.number}{PART_SUFFIX}"
+    try:
+        pq.write_table(made, part, compression="zstd")
+        with part.open("rb+") as written:
+            os.fsync(written.fileno())
+        part.replace(lake / path)
+    finally:
+        part.unlink(missing_ok=True)
+    sync_folder(lake / folder)
+    return replace(file, path=path)
+
+
+def _digest(rows: pa.Table, key: tuple[str, ...]) -> str:
+    digest = hashlib.sha256()
+    for name in key:
+        for value in rows[name].to_pylist():
+            digest.update(repr(value).encode())
+    return digest.hexdigest()

@@ -1,0 +1,124 @@
+"""Consolidation is shown before, taken back after, and not done again against a person's word (spec 9.1)."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from cortex.commands import keeping
+from cortex.commands import memories as commands
+from cortex.commands.terminal import clock_at
+from cortex.errors import NotFound
+from tests.flows.conftest import NOW, Bench, WordEmbedder, contents
+
+PAIR = ("Use SQLite in WAL mode.", "Always use SQLite in WAL mode here.")
+DECISION = {
+    "memory_type": "decision",
+    "priority": 5,
+    "is_global": True,
+    "pin": False,
+    "project": None,
+    "as_json": True,
+}
+OTHER = ("Name stations in lower case letters.", "Name stations in lower case letters always.")
+
+
+@pytest.fixture(autouse=True)
+def _here_is_kelp(monkeypatch, tmp_path):
+    for module in (commands, keeping):
+        monkeypatch.setattr(module, "embedder_of", lambda settings: WordEmbedder())
+    (tmp_path / "kelp").mkdir()
+    monkeypatch.chdir(tmp_path / "kelp")
+
+
+def remember(*texts: str, minutes: int = 0) -> None:
+    with clock_at(NOW + timedelta(minutes=minutes)):
+        for text in texts:
+            commands.remember(text, **DECISION)
+
+
+def consolidate(minutes: int = 10) -> None:
+    with clock_at(NOW + timedelta(minutes=minutes)):
+        keeping.consolidate(as_json=True)
+
+
+def undo(name: str | None = None, minutes: int = 20) -> None:
+    with clock_at(NOW + timedelta(minutes=minutes)):
+        keeping.undo(name, as_json=True)
+
+
+def active(bench: Bench) -> list[str]:
+    return sorted(m["text"] for m in bench.memories("global") if m["status"] == "active")
+
+
+def test_a_dry_run_shows_the_merge_and_changes_nothing(bench, capsys):
+    remember(*PAIR)
+    before = contents(bench.home)
+    capsys.readouterr()
+    keeping.propose_merges(as_json=True)
+    [proposal] = json.loads(capsys.readouterr().out)["proposals"]
+    assert sorted(proposal["texts"]) == sorted(PAIR)
+    assert contents(bench.home) == before
+
+
+def test_undo_brings_the_members_back_and_removes_what_was_made_of_them(bench):
+    remember(*PAIR)
+    before = {m["memory_id"]: (m["text"], m["status"], m["confidence"]) for m in bench.memories("global")}
+    consolidate()
+    assert len(active(bench)) == 1
+    undo()
+    after = {m["memory_id"]: (m["text"], m["status"], m["confidence"]) for m in bench.memories("global")}
+    assert after == before
+
+
+def test_undo_adds_to_the_journal_and_takes_nothing_from_it(bench):
+    remember(*PAIR)
+    consolidate()
+    before = bench.store.journal.read().to_pylist()
+    undo()
+    after = bench.store.journal.read().to_pylist()
+    assert [row for row in after if row not in before and row["kind"] != "unmerge"] == []
+    assert [row for row in before if row not in after] == []
+
+
+def test_what_was_taken_back_is_not_merged_again(bench):
+    remember(*PAIR)
+    consolidate()
+    undo()
+    bench.run("nightly", NOW + timedelta(days=1))
+    assert active(bench) == sorted(PAIR)
+
+
+def test_undo_takes_back_the_last_consolidation_alone(bench):
+    remember(*PAIR)
+    consolidate()
+    remember(*OTHER, minutes=11)
+    consolidate(minutes=12)
+    assert len(active(bench)) == 2
+    undo()
+    assert len(active(bench)) == 3 and set(OTHER) <= set(active(bench))
+
+
+def test_undo_to_a_checkpoint_takes_back_all_since(bench):
+    remember(*PAIR)
+    with clock_at(NOW + timedelta(minutes=5)):
+        keeping.checkpoint("before tidying", as_json=True)
+    consolidate()
+    remember(*OTHER, minutes=11)
+    consolidate(minutes=12)
+    undo("before tidying")
+    assert active(bench) == sorted([*PAIR, *OTHER])
+
+
+def test_a_checkpoint_that_is_not_there_is_named_with_those_that_are(bench):
+    remember(*PAIR)
+    keeping.checkpoint("before tidying", as_json=True)
+    with pytest.raises(NotFound, match="Known: before tidying"):
+        undo("never made")
+
+
+def test_undo_with_nothing_merged_changes_nothing(bench, capsys):
+    remember(*PAIR)
+    capsys.readouterr()
+    undo()
+    assert json.loads(capsys.readouterr().out) == {"undone": []}

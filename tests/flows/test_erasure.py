@@ -1,0 +1,246 @@
+"""Erasure is real: after it, no file of the store holds the text, in raw bytes or decoded (spec 12)."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from cortex.commands import keeping
+from cortex.commands import memories as commands
+from cortex.commands.terminal import clock_at
+from cortex.flows import runs
+from cortex.settings import Settings
+from cortex.storage.lease import lease
+from cortex.storage.store import Store
+from cortex.transforms.journal import entry
+from cortex.transforms.schemas import TURNS
+from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference, leftovers
+from tests.traces import traces
+from tests.transcripts import Talk, decisions, forked
+
+CANARY = "quagsireplum"
+# Of copies the one in the first file counts: a fork with this name lies behind the session it began as.
+LATER = "f2"
+FACT = f"Gauges of the {CANARY} reef report every six minutes because batteries are small."
+
+
+@pytest.fixture(autouse=True)
+def _here_is_kelp(monkeypatch, tmp_path):
+    monkeypatch.setattr(commands, "embedder_of", lambda settings: WordEmbedder())
+    (tmp_path / "kelp").mkdir()
+    monkeypatch.chdir(tmp_path / "kelp")
+    with clock_at(NOW):
+        yield
+
+
+def told_canary(name: str = "s1") -> Talk:
+    """Return a session with the canary in one fact, beside others."""
+    return decisions(name).user("And the gauges?").assistant(f"[MEMORY: decision] {FACT}").user("Fine.")
+
+
+def forget(bench: Bench, word: str = CANARY) -> None:
+    [memory] = [m for m in bench.memories() if word in m["text"] and m["status"] != "archived"]
+    commands.forget(memory["memory_id"], project=None, yes=False, as_json=True)
+
+
+def test_no_byte_of_a_forgotten_fact_is_left_and_the_others_stay(bench):
+    told_canary().write(bench.projects)
+    bench.backfill()
+    others = [text for text in bench.texts() if CANARY not in text]
+    assert any("lake/turns" in place for place in traces(bench.home, CANARY))
+    assert any("passages.lance" in place for place in traces(bench.home, CANARY))
+    forget(bench)
+    assert traces(bench.home, CANARY) == []
+    assert bench.texts() == others
+    assert leftovers(bench.home) == []
+
+
+def test_reading_the_transcript_again_brings_nothing_back(bench):
+    talk = told_canary()
+    path = talk.write(bench.projects)
+    bench.backfill()
+    forget(bench)
+    talk.assistant("We go on with the tide table.").write(bench.projects)
+    forked(talk.records, "a0").write(bench.projects)
+    bench.backfill(now=NOW + timedelta(hours=1))
+    path.write_bytes(
+        path.read_bytes().replace(b'"2.1.330"', b'"2.1.331"')
+    )  # another file: read from its start
+    bench.backfill(now=NOW + timedelta(hours=2))
+    assert traces(bench.home, CANARY) == []
+
+
+def test_a_turn_that_other_memories_rest_on_loses_only_the_sentence(bench):
+    Talk().user("Go.").assistant(
+        f"[MEMORY: decision] {FACT}\n[MEMORY: gotcha] The tide table counts hours from midnight."
+    ).write(bench.projects)
+    bench.backfill()
+    assert len(bench.memories()) == 2
+    forget(bench)
+    assert traces(bench.home, CANARY) == []
+    assert bench.texts() == ["The tide table counts hours from midnight."]
+
+
+def test_the_same_words_elsewhere_go_too(bench):
+    told_canary().write(bench.projects)
+    Talk("s2", cwd="/home/dev/reef").user(f"In kelp I read: {FACT} Is that so? Tell me.").assistant(
+        "Yes."
+    ).write(bench.projects)
+    bench.backfill()
+    forget(bench)
+    assert traces(bench.home, CANARY) == []
+    turns = Store(bench.home).lake.read(TURNS)["text"].to_pylist()
+    assert (
+        "In kelp I read: [forgotten] Is that so? Tell me." in turns
+        or "[forgotten] Is that so? Tell me." in turns
+    )
+
+
+def test_a_remembered_fact_goes_with_its_entry_and_its_edits(bench):
+    remember(FACT)
+    [memory] = bench.memories()
+    edited = entry(
+        "edit",
+        memory["project_id"],
+        {"text": f"{FACT} Since May."},
+        recorded_at=NOW,
+        memory_id=memory["memory_id"],
+    )
+    bench.store.journal.write(edited)
+    forget(bench)
+    assert traces(bench.home, CANARY) == []
+    assert bench.texts() == []
+
+
+def test_what_is_remembered_again_after_it_was_forgotten_stays(bench):
+    remember(FACT)
+    forget(bench)
+    remember(FACT)
+    bench.run("nightly", NOW + timedelta(days=1))
+    assert bench.texts() == [FACT]
+
+
+def test_a_merged_memory_takes_its_members_along(bench):
+    for text in ("Use SQLite in WAL mode.", "Always use SQLite in WAL mode here."):
+        remember(text)
+    bench.run("nightly", NOW + timedelta(days=1))
+    assert len(bench.memories()) == 3
+    forget(bench, "WAL")
+    assert traces(bench.home, "WAL mode") == []
+    assert bench.memories() == []
+
+
+def test_forgetting_a_session_takes_all_it_said_also_from_its_forks(bench):
+    talk = told_canary()
+    talk.write(bench.projects)
+    forked(talk.records, LATER).assistant("[MEMORY: pattern] One queue a poller.").write(bench.projects)
+    bench.backfill()
+    keeping.forget_session(talk.session_id[:8], as_json=True)
+    assert traces(bench.home, CANARY) == []
+    assert bench.texts() == ["One queue a poller."]
+    talk.assistant(f"More of {CANARY}.").write(bench.projects)
+    bench.backfill(now=NOW + timedelta(hours=1))
+    assert traces(bench.home, CANARY) == []
+
+
+def test_resetting_a_project_leaves_the_others(bench, tmp_path):
+    told_canary().write(bench.projects)
+    decisions("s2", cwd="/home/dev/reef").write(bench.projects)
+    bench.backfill()
+    remember(f"The {CANARY} again.", project="/home/dev/kelp")
+    before = bench.memories("reef")
+    keeping.reset("/home/dev/kelp", yes=True, as_json=True)
+    assert traces(bench.home, CANARY, "tide table of s1") == []
+    assert bench.memories("reef") == before
+    bench.backfill(now=NOW + timedelta(hours=1))
+    assert traces(bench.home, CANARY) == []
+
+
+def test_what_is_past_its_days_goes_and_what_is_pinned_stays(bench):
+    told_canary().write(bench.projects)
+    bench.backfill()
+    [pinned] = [m for m in bench.memories() if "tide table" in m["text"]]
+    bench.store.journal.write(
+        entry("pin", pinned["project_id"], {}, recorded_at=NOW, memory_id=pinned["memory_id"])
+    )
+    settings = Settings(home=bench.home, retention_days=90)
+    runs.execute("nightly", settings, now=NOW + timedelta(days=1), engine="plain")
+    assert traces(bench.home, CANARY) != []
+    runs.execute("nightly", settings, now=NOW + timedelta(days=60), engine="plain")
+    assert traces(bench.home, CANARY) == []
+    assert bench.texts() == [pinned["text"]]
+
+
+def test_a_pruned_memory_leaves_a_tombstone_without_its_text(bench):
+    Talk().user("Go.").assistant(f"[MEMORY: gotcha] {FACT}").write(bench.projects)
+    bench.backfill()
+    bench.run("nightly", NOW + timedelta(days=400))
+    bench.run("nightly", NOW + timedelta(days=401))
+    assert traces(bench.home, CANARY) == []
+    assert [(m["status"], m["text"]) for m in bench.memories()] == [("pruned", "")]
+
+
+def test_a_set_aside_transcript_that_holds_the_fact_goes_too(bench, tmp_path):
+    told_canary().write(bench.projects)
+    bad = bench.projects / "bad.jsonl"
+    bad.write_text(f"not a transcript\n{FACT}\n")
+    bench.backfill()
+    assert any("staging/transcripts" in place for place in traces(bench.home, CANARY))
+    forget(bench)
+    assert traces(bench.home, CANARY) == []
+
+
+def test_while_another_run_writes_the_wish_waits_and_the_next_run_grants_it(bench):
+    told_canary().write(bench.projects)
+    bench.backfill()
+    with lease(bench.home / "runs"):
+        forget(bench)
+    assert traces(bench.home, CANARY) != []
+    bench.run()
+    assert traces(bench.home, CANARY) == []
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.mark.parametrize("stages_done", range(7))
+def test_killed_anywhere_the_next_run_erases_to_the_end(bench, monkeypatch, stages_done):
+    told_canary().write(bench.projects)
+    bench.backfill()
+    with lease(bench.home / "runs"):
+        forget(bench)
+
+    def dies(run: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setitem(runs.FLOWS, "ingest", (*runs.FLOWS["ingest"][:stages_done], dies))
+        with pytest.raises(Killed):
+            bench.run()
+    bench.run()
+    assert traces(bench.home, CANARY) == []
+
+
+def test_an_erasure_leaves_nothing_for_a_second_run_to_do(bench):
+    told_canary().write(bench.projects)
+    bench.backfill()
+    forget(bench)
+    before = contents(bench.home)
+    generation = bench.store.lake.manifest.generation
+    bench.run(now=NOW)
+    assert difference(before, contents(bench.home)) == {}
+    assert bench.store.lake.manifest.generation - generation <= 1  # the day's ageing
+
+
+def remember(text: str, project: str | None = None) -> None:
+    commands.remember(
+        text, memory_type="decision", priority=5, is_global=False, pin=False, project=project, as_json=True
+    )
+
+
+def test_the_journal_says_that_something_was_forgotten_and_not_what(bench):
+    remember(FACT)
+    forget(bench)
+    told = [row for row in bench.store.journal.read().to_pylist() if row["kind"] == "forget"]
+    assert told and CANARY not in json.dumps(told, default=str)

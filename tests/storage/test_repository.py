@@ -1,0 +1,176 @@
+"""A repository made by scripted commits against claims about it: gone, there, never known (spec 11.3)."""
+
+import os
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cortex.storage.reference import read_policy
+from cortex.storage.repository import doubts_of, repository_at, state_of
+from cortex.transforms.policy import Policy
+from tests.rows import memories, memory
+
+FIRST_DAY = datetime(2026, 9, 1, 12, tzinfo=UTC)
+
+
+class Repository:
+    """A git repository whose commits are a day apart."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.day = 0
+        folder.mkdir()
+        self.git("init", "-q", "-b", "main")
+
+    def git(self, *arguments: str) -> None:
+        at = (FIRST_DAY + timedelta(days=self.day)).isoformat()
+        subprocess.run(
+            ["git", "-c", "user.name=T", "-c", "user.email=t@example.org", *arguments],
+            cwd=self.folder, check=True, capture_output=True,
+            env={**os.environ, "GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at, "HOME": "/nonexistent"},
+        )  # fmt: skip
+
+    def commit(self, **files: str | None) -> None:
+        """Commit texts by path (`src__store_py`); None removes the file."""
+        for name, text in files.items():
+            path = self.folder / name.replace("__", "/").replace("_py", ".py").replace("_toml", ".toml")
+            if text is None:
+                path.unlink()
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        self.day += 1
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", f"day {self.day}")
+
+
+@pytest.fixture
+def policy() -> Policy:
+    return read_policy(None)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    made = Repository(tmp_path / "kelp")
+    made.commit(
+        src__store_py="def read_store():\n    pass\n\nclass TideGauge:\n    pass\n",
+        src__poll_py="def poll_all():\n    pass\n",
+        pyproject_toml='[project]\ndependencies = ["flask", "numpy"]\n',
+    )
+    return made
+
+
+def claim(
+    name: str, text: str, day: int = 1, branch: str | None = "main", **chosen: object
+) -> dict[str, object]:
+    said_at = FIRST_DAY + timedelta(days=day, hours=1)
+    evidence = {
+        "turn_id": "t", "session_id": "s", "file": "f", "lines": [1], "layer": "layer2:en",
+        "said_at": said_at, "git_branch": branch,
+    }  # fmt: skip
+    return memory(name, text, updated_at=said_at, evidence=[evidence], **chosen)
+
+
+def doubted(repository: Repository, policy: Policy, *claims: dict[str, object]) -> dict[str, str]:
+    found = doubts_of([str(repository.folder)], memories(*claims), policy)
+    return {doubt.memory_id: doubt.reason for doubt in found}
+
+
+STANDING = (
+    claim("file", "Readings are kept by src/store.py in one file."),
+    claim("bare", "All polling is in poll.py and nothing else polls."),
+    claim("symbol", "`read_store()` opens the database once a run."),
+    claim("class", "Each station is a `TideGauge` with a timeout."),
+    claim("package", "The dashboard is served by flask behind nginx."),
+)
+
+
+def test_what_is_still_there_is_not_doubted(repository, policy):
+    assert doubted(repository, policy, *STANDING) == {}
+
+
+def test_what_later_commits_took_away_is_outdated(repository, policy):
+    repository.commit(src__store_py=None, src__poll_py=None, src__lake_py="def open_lake():\n    pass\n")
+    repository.commit(pyproject_toml='[project]\ndependencies = ["numpy"]\n')
+    assert doubted(repository, policy, *STANDING) == {
+        "file": "file src/store.py is gone",
+        "bare": "file poll.py is gone",
+        "symbol": "`read_store` is gone",
+        "class": "`TideGauge` is gone",
+        "package": "flask is no longer a dependency",
+    }
+
+
+def test_a_renamed_file_is_gone_under_its_old_name_only(repository, policy):
+    repository.git("mv", "src/poll.py", "src/fetch.py")
+    repository.commit()
+    old, new = (
+        claim("old", "Polling is in src/poll.py today."),
+        claim("new", "Polling is in src/fetch.py today."),
+    )
+    assert doubted(repository, policy, old, new) == {"old": "file src/poll.py is gone"}
+
+
+def test_what_never_was_there_is_not_doubted(repository, policy):
+    strange = (
+        claim("elsewhere", "The other project keeps its tides in lib/tides.py."),
+        claim("planned", "`write_lake()` will take over from the store."),
+        claim("word", "Redis holds the sessions of the website."),
+    )
+    assert doubted(repository, policy, *strange) == {}
+
+
+def test_what_says_itself_that_something_went_is_right(repository, policy):
+    repository.commit(src__store_py=None)
+    told = (
+        claim("removed", "We removed src/store.py because nobody read it."),
+        claim("instead", "The lake is used instead of `read_store()` since September."),
+    )
+    assert doubted(repository, policy, *told) == {}
+
+
+def test_what_happened_stays_true(repository, policy):
+    repository.commit(src__store_py=None)
+    assert doubted(repository, policy, claim("done", "Changed src/store.py.", memory_type="progress")) == {}
+
+
+def test_what_was_said_on_a_branch_not_merged_holds_there_alone(repository, policy):
+    repository.git("checkout", "-q", "-b", "spike")
+    repository.commit(src__spike_py="x = 1\n")
+    repository.git("checkout", "-q", "main")
+    told = claim("spike", "Spikes are filtered by the median.", branch="spike")
+    assert doubted(repository, policy, told) == {"spike": "branch spike is not merged into HEAD"}
+    repository.git("merge", "-q", "--no-ff", "-m", "merge", "spike")
+    assert doubted(repository, policy, told) == {}
+
+
+def test_a_branch_that_is_checked_out_or_unknown_is_no_doubt(repository, policy):
+    told = (claim("here", "Fact one.", branch="main"), claim("gone", "Fact two.", branch="long-deleted"))
+    assert doubted(repository, policy, *told) == {}
+
+
+def test_without_the_folder_nothing_is_doubted(tmp_path, policy):
+    assert doubts_of([str(tmp_path / "nowhere")], memories(*STANDING), policy) == []
+    assert repository_at([str(tmp_path)]) is None
+    assert state_of([str(tmp_path)]) == ""
+
+
+def test_a_new_commit_changes_the_state(repository):
+    before = state_of([str(repository.folder)])
+    repository.commit(src__new_py="x = 1\n")
+    assert before and state_of([str(repository.folder)]) != before
+
+
+def test_nothing_of_the_repository_is_run(repository, policy, tmp_path):
+    trap = tmp_path / "sprung"
+    script = repository.folder / "monitor.sh"
+    script.write_text(f"#!/bin/sh\ntouch {trap}\n")
+    script.chmod(0o755)
+    repository.git("config", "core.fsmonitor", str(script))
+    repository.git("config", "core.hooksPath", str(repository.folder))
+    doubted(repository, policy, *STANDING)
+    trap.unlink(missing_ok=True)
+    doubted(repository, policy, *STANDING)
+    assert not trap.exists()

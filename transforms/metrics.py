@@ -1,0 +1,41 @@
+"""How each session went, from the first day on: the figures by which memory must prove its worth."""
+
+import pyarrow as pa
+
+from cortex.transforms.database import query
+from cortex.transforms.extract.phrases import COMPLAINT
+from cortex.transforms.extract.structural import EDIT_TOOLS, READ_TOOLS
+from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import METRICS
+
+TURN_COLUMNS = ["project_id", "session_id", "agent_id", "kind", "said_at", "text", "tool_name"]
+EVENT_COLUMNS = [
+    *("event_id", "project_id", "session_id", "event_type", "memory_type", "text", "rejected", "confidence"),
+    "said_at",
+]
+COLUMNS = tuple(METRICS.arrow.names[3:])  # the counts and times, in the order they are shown
+
+
+def session_metrics(turns: pa.Table, events: pa.Table, policy: Policy) -> pa.Table:
+    """
+    Return METRICS, one row a session, ordered by project and session.
+
+    Takes TURNS and EVENTS, each row once. A duplicate decision says what one of an earlier session of the
+    project said; a re-proposal settles on what an earlier session rejected; a file read again in one session
+    counts each further time; a correction is a refused call with words or a prompt that complains. Minutes to
+    the first edit are counted from the first prompt and are null where nothing was edited.
+    """
+    rows = query(
+        "metrics",
+        {
+            "edit_tools": sorted(EDIT_TOOLS),
+            "read_tools": sorted(READ_TOOLS),
+            "complaint": COMPLAINT.pattern,
+            "shown_min_confidence": policy.threshold("shown_min_confidence"),
+            "metrics_same_words": policy.threshold("metrics_same_words"),
+            "link_max_memories_per_term": policy.threshold("link_max_memories_per_term"),
+        },
+        turns=turns.select(TURN_COLUMNS),
+        events=events.select(EVENT_COLUMNS),
+    )
+    return rows.cast(METRICS.arrow)
