@@ -38,8 +38,10 @@ def main() -> None:
     batches = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     print(f"{'batches':>8} {'bytes':>12} {'files':>6} {'memories':>9} {'bytes/memory':>13}")
     with tempfile.TemporaryDirectory(prefix="cortex-growth-") as scratch:
-        for number, size, files, memories in grow(Path(scratch) / "home", Path(scratch) / "projects", batches):
-            print(f"{number:>8} {size:>12,} {files:>6} {memories:>9} {size // max(1, memories):>13,}", flush=True)
+        folder = Path(scratch)
+        for number, size, files, memories in grow(folder / "home", folder / "projects", batches):
+            each = size // max(1, memories)
+            print(f"{number:>8} {size:>12,} {files:>6} {memories:>9} {each:>13,}", flush=True)
 
 
 if __name__ == "__main__":

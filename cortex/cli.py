@@ -247,7 +247,14 @@ def restore(file: Path, into: Path | None, as_json: bool) -> None:
 
 @main.command(short_help="Write memories as JSON or Markdown.")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@click.option("--format", "form", type=click.Choice(["json", "markdown"]), default="json", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "markdown"]),
+    default="json",
+    show_default=True,
+    help="JSON says all of each memory, Markdown is a list to read.",
+)
 @PROJECT
 @JSON
 def export(file: Path | None, form: str, project: str | None, as_json: bool) -> None:

@@ -10,11 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context import Run
-from cortex.flows.extract import in_first_place
+from cortex.flows.extract import events_of, in_first_place
 from cortex.storage.erasure import drop_set_aside
 from cortex.storage.journal import GLOBAL_SCOPE
 from cortex.storage.lake import Change
-from cortex.transforms.extract import extract_events
 from cortex.transforms.fold import fold, memory_id
 from cortex.transforms.forgetting import (
     TELLING_KINDS,
@@ -88,14 +87,16 @@ def erase(run: Run) -> None:
 
 def wipe(run: Run) -> None:
     """Remove the bytes that an erasure left in older versions of the tables and in unnamed files."""
-    scopes = json.loads(run.store.lake.manifest.stages.get(TO_WIPE, "[]"))
-    if not scopes:
+    due = json.loads(run.store.lake.manifest.stages.get(TO_WIPE, "[]"))
+    # Where an audit failed the last good version still stands, words and all, until a run replaces it.
+    ready = [scope for scope in due if scope not in run.failed]
+    if not ready:
         return
     with run.report.stage("wipe") as row:
-        for scope in scopes:
+        for scope in ready:
             run.store.tables.purge(scope)
         row.rows_out = run.store.lake.sweep()
-        run.store.lake.note({TO_WIPE: "[]"})
+        run.store.lake.note({TO_WIPE: json.dumps([scope for scope in due if scope in run.failed])})
 
 
 @dataclass
@@ -197,7 +198,7 @@ class _Erasure:
         old = self._run.store.lake.read(EVENTS, project_id)
         untouched = old.filter(pc.invert(pc.is_in(old["session_id"], sessions)))
         turns = after.filter(pc.is_in(after["session_id"], sessions))
-        return pa.concat_tables([untouched, extract_events(in_first_place(turns, after), self._run.policy)])
+        return pa.concat_tables([untouched, events_of(self._run, project_id, in_first_place(turns, after))])
 
     def _evidence_of_doomed(self) -> _Evidence:
         evidence = _Evidence()

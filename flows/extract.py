@@ -19,6 +19,7 @@ from cortex.transforms.audit import events_breaches, turns_breaches
 from cortex.transforms.extract import extract_events
 from cortex.transforms.extractor import extractor_fingerprint
 from cortex.transforms.policy import Policy
+from cortex.transforms.quotes import with_quotes_lowered, without_secrets
 from cortex.transforms.schemas import EVENTS, TURNS, values
 from cortex.transforms.told import without_echoes
 from cortex.transforms.transcript import Source, read_transcript
@@ -252,7 +253,8 @@ def _frame(rows: pa.Table) -> pl.DataFrame:
 
 def events_of(run: Run, project_id: str, turns: pa.Table) -> pa.Table:
     """Return the EVENTS of a project's whole sessions; what Cortex said itself is no evidence of anything."""
-    return extract_events(without_echoes(turns, run.told(project_id)), run.policy)
+    events = extract_events(without_echoes(turns, run.told(project_id)), run.policy)
+    return without_secrets(with_quotes_lowered(events, turns))
 
 
 def outdated(manifest: Manifest, policy: Policy) -> list[str]:

@@ -1,8 +1,9 @@
-"""Re-derivation: what today's extractor and policy would make of the lake's turns, shown before it is taken."""
+"""Re-derivation: what today's extractor and policy make of the lake's turns, shown before it is taken."""
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +26,7 @@ EMBEDDED_PER_SECOND = 140
 
 @dataclass(frozen=True)
 class Changed:
-    """One memory that stays itself and says something else: its id, its type, which columns, before and after."""
+    """One memory that stays itself and says something else: which columns, its text before and after."""
 
     memory_id: str
     memory_type: str
@@ -65,7 +66,7 @@ def rederive(run: Run, projects: Sequence[str] | None = None) -> Rederivation:
     """
     Make events and memories of `projects` (default: all) from the lake's turns beside the live ones.
 
-    Nothing is written. Raises nothing of its own: an audit that fails does so when it is promoted.
+    Nothing is written; what is wrong with the new events is found when they are promoted.
     """
     begun = time.perf_counter()
     every = run.store.lake.manifest.partitions("turns")
@@ -86,7 +87,7 @@ def promote(run: Run, found: Rederivation) -> None:
     with run.report.stage("rederive") as row, run.store.lake.change() as change:
         for project_id, events in sorted(found.events.items()):
             turns = run.store.lake.read(TURNS, project_id)
-            if not run.passes(project_id, events.num_rows, lambda e=events, t=turns: events_breaches(e, t)):
+            if not run.passes(project_id, events.num_rows, partial(events_breaches, events, turns)):
                 continue
             change.replace(EVENTS, project_id, events, tuple(sorted(set(values(turns, "session_id")))))
             change.made(f"extract:{project_id}", today)
@@ -97,7 +98,7 @@ def promote(run: Run, found: Rederivation) -> None:
 
 
 def decline(run: Run, projects: Sequence[str] | None = None) -> list[str]:
-    """Keep the events as they are and stop speaking of it until the next change; return the projects meant."""
+    """Keep the events as they are, unmentioned until the next change; return the projects meant."""
     manifest = run.store.lake.manifest
     meant = [name for name in outdated(manifest, run.policy) if projects is None or name in projects]
     run.store.lake.note({f"declined:{name}": extractor_fingerprint(run.policy) for name in meant})
@@ -112,9 +113,8 @@ def _events(run: Run, project_id: str) -> pa.Table:
 def _proposal(run: Run, scope: str, events: dict[str, pa.Table], known: set[str]) -> Proposal:
     journal = run.store.journal.read(scope)
     live = {row["memory_id"]: row for row in run.memories(scope).to_pylist()}
-    made = {
-        row["memory_id"]: row for row in fold(_folding(run, scope, events), journal, run.policy).to_pylist()
-    }
+    folded = fold(_folding(run, scope, events), journal, run.policy)
+    made = {row["memory_id"]: row for row in folded.to_pylist()}
     proposal = Proposal(scope)
     for name in sorted({*live, *made}):
         before, after = live.get(name), made.get(name)
@@ -125,8 +125,8 @@ def _proposal(run: Run, scope: str, events: dict[str, pa.Table], known: set[str]
             continue
         columns = tuple(column for column in COMPARED if before[column] != after[column])
         if columns:
-            texts = (before["text"], after["text"])
-            proposal.changes.append(Changed(name, after["memory_type"], columns, *texts))
+            changed = Changed(name, after["memory_type"], columns, before["text"], after["text"])
+            proposal.changes.append(changed)
         else:
             proposal.unchanged += 1
     gone = {told["memory_id"] for told in proposal.vanishes}

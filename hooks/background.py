@@ -27,8 +27,9 @@ SECONDS_BETWEEN_STARTS = 30
 # After a run that failed or was killed, sessions that end or begin do not start the next one before this.
 RETRY_AFTER_SECONDS = 600
 
-# What comes while a run goes on is taken in by one more round; past these the next event starts afresh.
-MAX_ROUNDS = 4
+# What comes while a run goes on is taken in by one more round. Past these (10 minutes of sessions that end all
+# the time, or of a run of the user's own that holds the lease) the next event starts afresh.
+MAX_ROUNDS = 20
 
 # A first run over 50 MB of transcripts takes two minutes. One of an hour hangs; killing it loses nothing.
 MAX_RUN_SECONDS = 3600

@@ -14,7 +14,6 @@ from cortex.storage.staging import Staging
 from cortex.storage.tables import Tables
 from cortex.storage.told import TellingBook
 
-
 # Where a rebuild makes tables before it puts them in place; a killed one leaves it behind.
 REBUILDING = "rebuilding"
 

@@ -19,11 +19,7 @@ class TellingBook:
     def spans(self, project_id: str) -> dict[str, list[Span]]:
         """Return fingerprint → when it was told to a project."""
         told = self._read().get(project_id, {})
-        return {
-            mark: [(datetime.fromisoformat(first), datetime.fromisoformat(until) if until else None)
-                   for first, until in spans]
-            for mark, spans in told.items()
-        }  # fmt: skip
+        return {mark: [_span(*span) for span in spans] for mark, spans in told.items()}
 
     def tell(self, project_id: str, fingerprints: Iterable[str], at: datetime) -> None:
         """
@@ -50,3 +46,7 @@ class TellingBook:
         except (FileNotFoundError, NotADirectoryError):
             return {}
         return found
+
+
+def _span(first: str | None, until: str | None) -> Span:
+    return datetime.fromisoformat(first or ""), datetime.fromisoformat(until) if until else None

@@ -12,7 +12,7 @@ from cortex.transforms import schemas
 from cortex.transforms.database import query
 from cortex.transforms.policy import Policy
 from cortex.transforms.redact import default_redactor
-from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, Table
+from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, Table, values
 from cortex.transforms.tokens import upper_bound
 
 # Columns that hold free text and so might hold a secret.
@@ -96,7 +96,7 @@ def loss_breaches(memories: pa.Table, live: pa.Table, scope: str, policy: Policy
     nothing is said: a session that is rewound to its start takes all of its own with it. Ask only where no
     erasure and no change of policy or extractor explains a loss.
     """
-    lost = pc.sum(pc.invert(pc.is_in(live["memory_id"], memories["memory_id"].combine_chunks()))).as_py() or 0
+    lost = len(set(values(live, "memory_id")) - set(values(memories, "memory_id")))
     share = (live.num_rows - memories.num_rows) / max(1, live.num_rows)
     if lost < policy.threshold("audit_loss_from_rows") or share <= policy.threshold("audit_max_loss"):
         return []
@@ -143,11 +143,11 @@ def closed_sets() -> pa.Table:
 
 def _secrets(table: str, key: str, rows: pa.Table) -> list[Breach]:
     columns: Sequence[str] = TEXTS[table]
-    ids = rows[key].to_pylist()
+    ids = values(rows, key)
     return [
         Breach(table, ids[at], f"secret: {kind}")
         for name in columns
-        for at, text in enumerate(rows[name].to_pylist())
+        for at, text in enumerate(values(rows, name))
         if text
         for kind in _kinds_of_secret(text)
     ]
@@ -191,7 +191,7 @@ def _too_many_flawed(memories: pa.Table, scope: str, policy: Policy) -> list[Bre
         return []
     found: list[Breach] = []
     for flaw, limit in (("junk", "audit_max_junk"), ("duplicate", "audit_max_duplicates")):
-        ids = flawed.filter(pc.field("flaw") == flaw)["memory_id"].to_pylist()
+        ids = values(flawed.filter(pc.field("flaw") == flaw), "memory_id")
         if len(ids) > policy.threshold(limit) * shown:
             reason = f"{flaw}: {len(ids)} of {shown} shown memories"
             found += [Breach("memories", name, reason) for name in ids]

@@ -105,23 +105,27 @@ def _memory_of(identity: str, events: list[Row]) -> Row:
     """Return the undecayed memory of one fact from its events, newest evidence first."""
     newest_first = sorted(events, key=_recency, reverse=True)
     first, last = newest_first[-1], newest_first[0]
-    best = max(newest_first, key=lambda e: (e["confidence"], TRUSTS.index(e["trust"])))
-    text = plan_text(events) if _is_plan(last) else (last if _is_standing(last) else best)["text"]
+    sources = [last] if _is_standing(last) else newest_first
+    trusted = max(sources, key=lambda e: (TRUSTS.index(e["trust"]), e["confidence"]))
+    # A plan is put together from all of its events; another fact is in the words of its best source.
+    trust = min((e["trust"] for e in sources), key=TRUSTS.index) if _is_plan(last) else trusted["trust"]
+    floor = min(TRUSTS.index(trust), TRUSTS.index("assistant"))
+    believed = [e for e in newest_first if TRUSTS.index(e["trust"]) >= floor]
     return {
         "memory_id": identity,
         "project_id": _scope_of(last),
         "category": last["category"],
         "memory_type": last["memory_type"],
-        "text": text,
-        "reason": next((e["reason"] for e in newest_first if e["reason"]), None),
-        "rejected": next((e["rejected"] for e in newest_first if e["rejected"]), None),
-        "files": sorted({path for e in events for path in e["files"]}),
+        "text": plan_text(events) if _is_plan(last) else trusted["text"],
+        "reason": next((e["reason"] for e in believed if e["reason"]), None),
+        "rejected": next((e["rejected"] for e in believed if e["rejected"]), None),
+        "files": sorted({path for e in believed for path in e["files"]}),
         "tags": [],
         "status": "active",
         "source_type": "conversation",
-        "trust": max((e["trust"] for e in events), key=TRUSTS.index),
+        "trust": trust,
         "is_pinned": False,
-        "initial_confidence": best["confidence"],
+        "initial_confidence": max(e["confidence"] for e in events),
         "salience": max(e["salience"] for e in events),
         "created_at": first["said_at"],
         "updated_at": last["said_at"],

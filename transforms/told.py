@@ -12,7 +12,7 @@ import pyarrow as pa
 from cortex.transforms.fold import normalised
 from cortex.transforms.framing import sentences
 from cortex.transforms.identity import content_id
-from cortex.transforms.schemas import TURNS
+from cortex.transforms.schemas import TURNS, values
 
 # From when to when a line was told; None: it still is.
 Span = tuple[datetime, datetime | None]
@@ -74,7 +74,7 @@ def without_echoes(turns: pa.Table, told: Told) -> pa.Table:
     Echoes are sentences in `told` at their time, lines in the shape of a brief or of a recall's answer, and
     what repeats such lines later in the same session. A turn of nothing else is left with no text.
     """
-    texts = turns["text"].to_pylist()
+    texts = values(turns, "text")
     if not told.spans and not any(_has_shape(text) for text in texts):
         return turns
     rows = turns.select(["session_id", "file", "line", "block", "kind", "said_at"]).to_pylist()

@@ -52,9 +52,10 @@ def without_private(text: str) -> str:
     >>> without_private("use A <private>and B</private>here")
     'use A here'
     """
-    if "<private>" not in text and "<private>" not in text.lower():
-        return text
-    return _PRIVATE.sub("", text)
+    # Taking one passage out may bring the halves of another tag together.
+    while "<private>" in text or "<private>" in text.lower():
+        text = _PRIVATE.sub("", text)
+    return text
 
 
 def without_client_tags(text: str) -> str:
@@ -133,7 +134,7 @@ def _without_private_values(value: object) -> object:
     if isinstance(value, str):
         return without_private(value)
     if isinstance(value, Mapping):
-        return {str(key): _without_private_values(item) for key, item in value.items()}
+        return {without_private(str(key)): _without_private_values(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_without_private_values(item) for item in value]
     return value

@@ -1,9 +1,12 @@
 """The commands about single memories: recall, remember, forget."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from cortex.commands.terminal import age_of, hint, now, print_json, say
 from cortex.errors import NotFound, StoreBusy, StoreNotWritable, UsageError
@@ -15,11 +18,13 @@ from cortex.recall import recall as search
 from cortex.settings import load_settings
 from cortex.storage.journal import GLOBAL_SCOPE
 from cortex.storage.reference import read_policy
+from cortex.storage.repository import doubts_of
 from cortex.storage.store import Store
 from cortex.transforms.fold import memory_id
 from cortex.transforms.journal import entry
+from cortex.transforms.reality import Doubt
 from cortex.transforms.redact import redact
-from cortex.transforms.schemas import MEMORY_TYPES, checked
+from cortex.transforms.schemas import MEMORY_TYPES, checked, values
 from cortex.transforms.told import fingerprints_of
 
 # One row of MEMORIES.
@@ -57,8 +62,13 @@ def recall(question: str, *, project: str | None, all_projects: bool, limit: int
     found = _found(store, question, project=project, all_projects=all_projects, limit=limit)
     _reinforce(store, found)
     names = {p.project_id: p.name for p in store.projects.all()}
+    doubts = {doubt.memory_id: doubt for doubt in _doubts_about(store, found)}
     if as_json:
-        return print_json({"results": [_as_dict(f, rank, names) for rank, f in enumerate(found, start=1)]})
+        told = [_as_dict(f, rank, names) for rank, f in enumerate(found, start=1)]
+        for result in told:
+            doubt = doubts.get(str(result["id"]))
+            result["doubt"] = doubt.reason if doubt else None
+        return print_json({"results": told})
     if not found:
         where = (
             "any project" if all_projects else f"project '{project}'" if project else "this folder's project"
@@ -69,6 +79,8 @@ def recall(question: str, *, project: str | None, all_projects: bool, limit: int
         return None
     for rank, one in enumerate(found, start=1):
         _print_found(rank, one, names)
+        if one.id in doubts:
+            say(f"    {doubts[one.id].mark}: {doubts[one.id].reason}")
     return None
 
 
@@ -113,14 +125,25 @@ def forget(target: str, *, project: str | None, yes: bool, as_json: bool) -> Non
     memory = _by_id(store, target) or _by_question(store, target, project, yes)
     if memory is None:
         return say("Nothing forgotten.")
-    name = memory["memory_id"]
+    name, known = memory["memory_id"], _known(store)
     payload: dict[str, object] = {"turn_ids": _turns_behind(store, memory)}
     store.journal.write(entry("forget", memory["project_id"], payload, recorded_at=now(), memory_id=name))
     applied = apply_now(FORGET)
+    others = sorted(known - _known(open_store()) - {name})
     if as_json:
-        return print_json({"id": name, "forgotten": True, "applied": applied})
+        return print_json({"id": name, "forgotten": True, "applied": applied, "went_with_it": others})
     say(f"Forgotten: {name[:12]} {_shortened(memory['text'], 80)}")
-    return None
+    if others:
+        say(f"{len(others)} more memories rested on the same words and went with it.")
+    return hint("The assistant's own transcript lies outside Cortex and is still there; backups too.")
+
+
+def _known(store: Store) -> set[str]:
+    return {
+        name
+        for scope in store.tables.scopes()
+        for name in values(store.tables.open(scope, "memories").read(["memory_id"]), "memory_id")
+    }
 
 
 def _found(
@@ -138,6 +161,16 @@ def _found(
         limit=limit,
         now=now(),
     )
+
+
+def _doubts_about(store: Store, found: list[Found]) -> Iterator[Doubt]:
+    """Yield what the repositories on this machine have against the memories found (spec 11.3)."""
+    policy = read_policy(load_settings().home)
+    for scope in sorted({one.project_id for one in found if one.kind == "memory"} - {GLOBAL_SCOPE}):
+        ids = [one.id for one in found if one.project_id == scope]
+        memories = store.tables.open(scope, "memories").read()
+        mine = memories.filter(pc.is_in(memories["memory_id"], pa.array(ids, pa.string())))
+        yield from doubts_of(store.projects.paths_of(scope), mine, policy)
 
 
 def _reinforce(store: Store, found: list[Found]) -> None:

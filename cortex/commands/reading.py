@@ -9,7 +9,6 @@ import pyarrow as pa
 from cortex.commands.memories import open_store
 from cortex.commands.terminal import hint, now, print_json, say, table
 from cortex.errors import NotFound, UsageError
-from cortex.recall import Found
 from cortex.settings import load_settings
 from cortex.storage.journal import GLOBAL_SCOPE
 from cortex.storage.lake import each_key_once
@@ -230,18 +229,6 @@ def rename_project(project: str, name: str, *, as_json: bool) -> None:
         return print_json({"id": project_id, "name": name.strip()})
     say(f"{project_id} is called {name.strip()} now.")
     return None
-
-
-def doubts_about(store: Store, found: list[Found]) -> dict[str, Doubt]:
-    """Return by memory id what the repositories on this machine have against what was found."""
-    policy = read_policy(load_settings().home)
-    told: dict[str, Doubt] = {}
-    for scope in {one.project_id for one in found if one.kind == "memory"} - {GLOBAL_SCOPE}:
-        wanted = pa.array([one.id for one in found if one.project_id == scope], pa.string())
-        memories = store.tables.open(scope, "memories").read()
-        mine = memories.filter(pa.compute.is_in(memories["memory_id"], wanted))
-        told |= {doubt.memory_id: doubt for doubt in doubts_of(store.projects.paths_of(scope), mine, policy)}
-    return told
 
 
 def _doubts(store: Store, project_id: str, policy: Policy) -> list[Doubt]:

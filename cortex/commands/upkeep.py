@@ -67,7 +67,7 @@ def _print_comparison(found: Comparison) -> None:
 
 
 def rederive(project: str | None, *, take: bool, drop: bool, as_json: bool) -> None:
-    """Show what today's extractor and policy would make of the turns; take it or drop it. Raises AuditFailed."""
+    """Show what today's extractor would make of the turns; take it or drop it. Raises AuditFailed."""
     if take and drop:
         raise UsageError("--promote and --drop exclude each other.", "Give one of them, or none to look.")
     projects = open_store().projects.named(project) if project else None
@@ -86,15 +86,13 @@ def rederive(project: str | None, *, take: bool, drop: bool, as_json: bool) -> N
         _print_proposal(proposal)
     texts = sum(p.texts_to_embed for p in found.proposals)
     say(
-        f"Cost: {found.seconds:.1f} s to derive, {texts} texts to embed (some {found.seconds_to_embed:.0f} s); "
-        "no model tokens."
+        f"Cost: {found.seconds:.1f} s to derive, {texts} texts to embed "
+        f"(some {found.seconds_to_embed:.0f} s); no model tokens."
     )
     if take:
         say("Promoted.")
     elif drop:
-        say(
-            f"Dropped: {len(declined)} projects stay as they are; sessions that grow are read anew all the same."
-        )
+        say(f"Dropped: {len(declined)} projects stay as they are, but for sessions that grow.")
     else:
         say("Nothing was changed. Take it: cortex rederive --promote; leave it: cortex rederive --drop")
     return None

@@ -23,11 +23,12 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("LANCEDB_LOG", "error")
 
-import lancedb  # noqa: E402, F401  (imported before forking: it takes a second)
+import lancedb  # noqa: F401  (imported before forking: it takes a second)
 
 from cortex.flows import runs
 from cortex.storage.journal import GLOBAL_SCOPE
@@ -109,7 +110,7 @@ def rehearse(folder: Path) -> tuple[list[int], list[float]]:
     for step in STEPS:
         begun = time.monotonic()
         counted = folder.with_suffix(".count")
-        if _in_child(lambda step=step: _count_operations(step, folder, counted)):  # type: ignore[misc]
+        if _in_child(partial(_count_operations, step, folder, counted)):
             raise RuntimeError(f"{step.__name__} fails undisturbed")
         seconds.append(time.monotonic() - begun)
         operations.append(int(counted.read_text()))
@@ -131,7 +132,7 @@ def unnamed_files(home: Path) -> list[str]:
 
 
 def run_kills(kills: int, seed: int, *, tell: Callable[[str], None] = lambda text: None) -> Tally:
-    """Kill `kills` times: each file operation once where there are enough, else at random; then random moments."""
+    """Kill `kills` times: two of three at a file operation, each in turn, the third at a random moment."""
     chance = random.Random(seed)
     runs.embedder_of = lambda settings: WordEmbedder()
     with tempfile.TemporaryDirectory(prefix="cortex-chaos-") as scratch:
@@ -168,15 +169,15 @@ def _one_kill(
     for position, step in enumerate(STEPS):
         if position == killed_step:
             if delay is None:
-                _in_child(lambda step=step: _killed_at(step, folder, operation))  # type: ignore[misc]
+                _in_child(partial(_killed_at, step, folder, operation))
             else:
-                _in_child(lambda step=step: step(folder), kill_after_seconds=delay)  # type: ignore[misc]
+                _in_child(partial(step, folder), kill_after_seconds=delay)
             tally.kills += 1
-        if _in_child(lambda step=step: step(folder)):  # type: ignore[misc]
+        if _in_child(partial(step, folder)):
             tally.lost += 1
             return tell(f"after a kill in {where}, {step.__name__} fails")
     verdict = folder.with_suffix(".verdict")
-    if _in_child(lambda: _judge(folder, undisturbed, verdict)):
+    if _in_child(partial(_judge, folder, undisturbed, verdict)):
         raise RuntimeError(f"after a kill in {where} the store cannot be read")
     differing, more, left = json.loads(verdict.read_text())
     tally.lost += bool(differing)
@@ -211,7 +212,7 @@ def _in_child(work: Callable[[], None], kill_after_seconds: float | None = None)
         signal.alarm(CHILD_SECONDS)
         try:
             work()
-        except BaseException:
+        except BaseException:  # noqa: BLE001  (whatever it was, this process must not go on as its parent)
             traceback.print_exc()
             os._exit(1)
         os._exit(0)

@@ -9,11 +9,15 @@ from cortex.commands import keeping
 from cortex.commands import memories as commands
 from cortex.commands.terminal import clock_at
 from cortex.flows import runs
+from cortex.flows.comparison import compare
+from cortex.flows.rebuild import rebuild
 from cortex.settings import Settings
+from cortex.storage import lake, tables
 from cortex.storage.lease import lease
 from cortex.storage.store import Store
 from cortex.transforms.journal import entry
 from cortex.transforms.schemas import TURNS
+from tests.flows import test_kills
 from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference, leftovers
 from tests.traces import traces
 from tests.transcripts import Talk, decisions, forked
@@ -222,6 +226,41 @@ def test_killed_anywhere_the_next_run_erases_to_the_end(bench, monkeypatch, stag
     assert traces(bench.home, CANARY) == []
 
 
+@pytest.mark.slow
+def test_prefects_own_files_hold_nothing_either(bench):
+    told_canary().write(bench.projects)
+    bench.stage()
+    bench.run("backfill", engine="prefect")
+    assert list((bench.home / "runs" / "prefect").rglob("*.db"))
+    forget(bench)
+    bench.run(engine="prefect")
+    assert traces(bench.home, CANARY) == []
+
+
+def test_the_search_sees_the_words_wherever_they_lie_before(bench):
+    told_canary().write(bench.projects)
+    bench.backfill()
+    places = " ".join(traces(bench.home, CANARY))
+    for place in (
+        "lake/events",
+        "lake/turns",
+        "memories.lance/data",
+        "published/memories.parquet",
+        "brief.md",
+    ):
+        assert place in places
+
+
+def test_no_text_index_from_before_is_left(bench):
+    # Its words are packed so that a search of bytes does not see them.
+    told_canary().write(bench.projects)
+    bench.backfill()
+    before = {path.name for path in bench.home.glob("tables/kelp-*/*.lance/_indices/*")}
+    forget(bench)
+    after = {path.name for path in bench.home.glob("tables/kelp-*/*.lance/_indices/*")}
+    assert before and after and not before & after
+
+
 def test_an_erasure_leaves_nothing_for_a_second_run_to_do(bench):
     told_canary().write(bench.projects)
     bench.backfill()
@@ -244,3 +283,55 @@ def test_the_journal_says_that_something_was_forgotten_and_not_what(bench):
     forget(bench)
     told = [row for row in bench.store.journal.read().to_pylist() if row["kind"] == "forget"]
     assert told and CANARY not in json.dumps(told, default=str)
+
+
+@pytest.mark.parametrize("way", ["memory", "session", "project", "pruned"])
+def test_tables_made_anew_after_an_erasure_equal_the_live_ones(bench, way):
+    talk = told_canary()
+    talk.write(bench.projects)
+    decisions("s2").write(bench.projects)
+    bench.backfill()
+    now = NOW
+    if way == "memory":
+        forget(bench)
+    elif way == "session":
+        keeping.forget_session(talk.session_id, as_json=True)
+    elif way == "project":
+        keeping.reset("/home/dev/kelp", yes=True, as_json=True)
+    else:
+        now = NOW + timedelta(days=400)
+        bench.run("nightly", now)
+        bench.run("nightly", now)
+    with runs.opened("rebuild", bench.settings, now, "plain") as run:
+        assert compare(run).differences == []
+        rebuild(run)
+    assert way == "pruned" or traces(bench.home, CANARY) == []  # decisions do not fade, the gotchas beside do
+
+
+PLACES = {
+    "a lake file": (lake.Lake, "write_file"),
+    "the manifest": (lake, "write_manifest"),
+    "the tables' older versions": (tables.Tables, "purge"),
+    "unnamed files": (lake.Lake, "sweep"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize(("place", "number"), [(place, n) for place in PLACES for n in (1, 2, 3)])
+def test_killed_around_a_write_the_next_run_erases_to_the_end(bench, monkeypatch, place, number, moment):
+    told_canary().write(bench.projects)
+    bench.backfill()
+    with lease(bench.home / "runs"):
+        forget(bench)
+    with monkeypatch.context() as patch:
+        test_kills._die_at(patch, *PLACES[place], number, moment)
+        try:
+            bench.run()
+        except test_kills.Killed:
+            pass
+        else:
+            pytest.skip(f"{place} is not written {number} times")
+    bench.run()
+    assert traces(bench.home, CANARY) == []
+    assert leftovers(bench.home) == []

@@ -103,7 +103,8 @@ def test_golden_case(case):
 
 def params(name, told):
     """Return every parameter the query names: as told, else from the policy."""
-    known = {"now": datetime(2026, 3, 1, tzinfo=UTC), "memory_ids": ["m1"], "depth": 2, "scope": "p"} | told
+    known = {"now": datetime(2026, 3, 1, tzinfo=UTC), "memory_ids": ["m1"], "depth": 2, "scope": "p"}
+    known |= {"edit_tools": ["Edit"], "read_tools": ["Read"], "complaint": "wrong|still fails"} | told
     if isinstance(known["now"], str):
         known["now"] = instant(known["now"])
     wanted = set(re.findall(r"\$(\w+)", sql_text(name)))

@@ -135,3 +135,55 @@ def test_the_order_of_events_does_not_matter(shuffler: random.Random, texts: lis
     mixed = list(rows)
     shuffler.shuffle(mixed)
     assert json.dumps(folded(*rows), default=str) == json.dumps(folded(*mixed), default=str)
+
+
+def step(text: str, status: str | None, subject: str, day: int, **chosen: object) -> dict:
+    kind = "PLAN_STEP_COMPLETED" if status else "PLAN_CREATED"
+    return event(
+        text, event_type=kind, memory_type="progress", subject=subject, step_status=status,
+        said_at=START + day * DAY, layer="layer1:TaskCreate", turn_id=f"{subject}-{day}", **chosen
+    )  # fmt: skip
+
+
+FIRST_LIST = (
+    step("Plan: Quality flags", None, "one", 0),
+    step("Write the spike filter", "completed", "one", 0),
+    step("Backfill the flags of 2026", "pending", "one", 0),
+)
+
+
+def test_a_later_list_with_an_open_step_carries_the_plan_on():
+    later = (
+        step("Plan: I am back on the harbour box", None, "two", 3),
+        step("Backfill the flags of 2026", "completed", "two", 3),
+        step("Mark flags in the export", "in_progress", "two", 3),
+    )
+    (memory,) = folded(*FIRST_LIST, *later)
+    assert memory["text"] == (
+        "Plan: Quality flags. Done: Write the spike filter; Backfill the flags of 2026."
+        " Now: Mark flags in the export."
+    )
+
+
+def test_a_step_that_was_done_or_is_in_every_list_carries_nothing_on():
+    common = step("Run tests", "pending", "one", 0)
+    other = (
+        step("Plan: Tide tables", None, "two", 3),
+        step("Write the spike filter", "pending", "two", 3),
+        step("Run tests", "pending", "two", 3),
+    )
+    assert len(folded(*FIRST_LIST, common, *other)) == 2
+
+
+def test_a_plan_is_closed_when_its_last_step_is_done():
+    done = step("Backfill the flags of 2026", "completed", "one", 2)
+    (memory,) = folded(*FIRST_LIST, done)
+    assert memory["text"] == "Plan: Quality flags. All 2 steps done."
+
+
+def test_the_approved_title_stands_before_the_words_a_list_began_with():
+    approved = step("Plan: Flags for readings (approved). They mark spikes.", None, "one", 0) | {
+        "layer": "layer1:plan"
+    }
+    (memory,) = folded(*FIRST_LIST, approved)
+    assert memory["text"].startswith("Plan: Flags for readings. Aim: They mark spikes. Done:")

@@ -145,7 +145,7 @@ def request(text: str) -> str:
     >>> request("I am back. Can you please add tar support? It is for the nightly dumps.")
     'Add tar support'
     """
-    said = [sentence for found in passages(text)[:2] for sentence in sentences(found.text)]
+    said = [sentence for block in blocks(text)[:3] for sentence in sentences(plain(block.text))]
     for sentence in said:
         asked = ASKED.search(sentence)
         if asked and len(asked[1]) >= SHORTEST_CHARS // 2:

@@ -1,8 +1,10 @@
 -- How each session went: what was asked for again, read again, put right by the user.
 -- reads   turns, events
--- params  $edit_tools, $read_tools (names of tools), $complaint (RE2, case folded), $shown_min_confidence,
---         $metrics_same_words (fraction), $link_max_memories_per_term
--- writes  one row per session, ordered by project_id, session_id; counts, minutes_to_first_edit null without one
+-- params  $edit_tools, $read_tools (names of tools), $complaint (RE2, case folded),
+--         $shown_min_confidence, $metrics_same_words (fractions), $link_max_memories_per_term
+-- writes  project_id, session_id, began_at (UTC instant), prompts, edits, minutes_to_first_edit (null without
+--         one), re_read_files, corrections, decisions, duplicate_decisions, re_proposals (counts); one row per
+--         session
 with
 spoken as (
     select *

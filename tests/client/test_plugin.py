@@ -1,0 +1,66 @@
+"""The plugin as it lies in the repository: one version, skills that call what exists, no words for a shell."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import cortex
+from cortex.cli import main
+
+ROOT = Path(__file__).parents[2]
+SKILLS = sorted((ROOT / "skills").glob("*/SKILL.md"))
+MANIFEST = json.loads((ROOT / ".claude-plugin" / "plugin.json").read_text(encoding="utf-8"))
+MARKETPLACE = json.loads((ROOT / ".claude-plugin" / "marketplace.json").read_text(encoding="utf-8"))
+
+# The client shows a model no more of a description than this.
+LONGEST_DESCRIPTION = 1_024
+
+
+def front_matter(skill: Path) -> dict[str, str]:
+    _, head, _ = skill.read_text(encoding="utf-8").split("---\n", 2)
+    return dict(line.split(": ", 1) for line in head.splitlines())
+
+
+def test_the_plugin_has_the_version_of_the_package():
+    assert MANIFEST["version"] == cortex.__version__
+
+
+def test_the_marketplace_offers_this_folder_as_the_plugin():
+    [offered] = MARKETPLACE["plugins"]
+    assert (offered["name"], offered["source"]) == (MANIFEST["name"], "./")
+
+
+@pytest.mark.parametrize("skill", SKILLS, ids=lambda path: path.parent.name)
+def test_a_skill_is_named_as_its_folder_and_says_when_to_use_it(skill: Path):
+    told = front_matter(skill)
+    assert told["name"] == skill.parent.name
+    assert len(told["description"]) <= LONGEST_DESCRIPTION and re.search(
+        r"\b[Uu]se it|when", told["description"]
+    )
+
+
+@pytest.mark.parametrize("skill", SKILLS, ids=lambda path: path.parent.name)
+def test_a_skill_calls_only_commands_and_options_that_exist(skill: Path):
+    text = skill.read_text(encoding="utf-8")
+    calls = re.findall(r"^\s*cortex ([a-z]+)(.*)$", text, re.MULTILINE)
+    assert calls
+    for name, words in calls:
+        known = {option for parameter in main.commands[name].params for option in parameter.opts}
+        assert set(re.findall(r"--[a-z][a-z-]*", words.split(" -- ")[0])) <= known
+
+
+@pytest.mark.parametrize("skill", SKILLS, ids=lambda path: path.parent.name)
+def test_a_skill_hands_words_to_the_command_and_never_to_a_shell(skill: Path):
+    text = skill.read_text(encoding="utf-8")
+    assert "!`" not in text  # the client would run it, with the user's words in it
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    assert not any("$ARGUMENTS" in block for block in blocks)
+    assert re.findall(r"<<\S+", text) == re.findall(
+        r"<<'[A-Z_]+'", text
+    )  # a quoted mark: nothing is expanded
+
+
+def test_what_cannot_be_undone_is_not_allowed_beforehand():
+    assert "allowed-tools" not in front_matter(ROOT / "skills" / "forget" / "SKILL.md")

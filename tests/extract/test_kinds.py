@@ -1,0 +1,72 @@
+"""What kind of memory a person's and an assistant's words become."""
+
+import pytest
+
+from cortex.transforms.extract.lexicon import Lexicon
+from cortex.transforms.extract.plans import request
+
+WISHES = (
+    "Always run the linter before a commit.",
+    "I prefer small commits, one change each.",
+    "Use uv, not pip.",
+    "Please don't touch the generated files.",
+)
+CHOICES = (
+    "Let's go with option B.",
+    "Keep the raw payloads for 90 days instead of dropping them.",
+    "I think we should fail here.",
+)
+REQUESTS = (
+    "Set up storage for the tide gauges. I want something that runs on the small box.",
+    "I want quality flags on readings: spikes, gaps, and gauges that are stuck.",
+    "Can you review the poller? Then add a test.",
+    "Keep six minutes for now.",
+    "I want to pick it up again and fix the broken APIs.",
+)
+QUESTIONS = ("Do we need the second pass?", "Please have a look at the diff.")
+
+
+@pytest.fixture
+def lexicon(policy) -> Lexicon:
+    return Lexicon.of(policy)
+
+
+@pytest.mark.parametrize(
+    ("words", "memory_type"),
+    [
+        *((words, "pattern") for words in WISHES),
+        *((words, "decision") for words in CHOICES),
+        *((words, "progress") for words in REQUESTS),
+        *((words, "context") for words in QUESTIONS),
+        ("The database is not writable, it fails at once.", "gotcha"),
+    ],
+)
+def test_only_lasting_wishes_are_preferences_and_a_request_is_at_most_progress(lexicon, words, memory_type):
+    assert lexicon.kinds.of_person(words)[1] == memory_type
+
+
+@pytest.mark.parametrize(
+    ("words", "memory_type"),
+    [
+        ("Files updated: poll.py - now uses httpx instead of requests; store.py - moved", "progress"),
+        ("3. Next steps: write the docs; tag the release", "progress"),
+        ("Decided: levels are millimetres; flags lie beside the reading", "decision"),
+        ("We decided to use SQLite over PostgreSQL because one writer is enough.", "decision"),
+        ("It was renamed in spring.", "context"),
+    ],
+)
+def test_a_change_log_is_no_decision(lexicon, words, memory_type):
+    assert lexicon.kind_of(words)[1] == memory_type
+
+
+@pytest.mark.parametrize(
+    ("prompt", "title"),
+    [
+        ("I am back. Can you please add tar support?", "Add tar support"),
+        ("ok, let's make it cross-browser", "Make it cross-browser"),
+        ("test/test_tides.py:166: AssertionError", ""),
+        ("The office says the curve doubled on Sunday.", ""),
+    ],
+)
+def test_a_list_is_titled_with_what_was_asked_for(prompt, title):
+    assert request(prompt) == title
