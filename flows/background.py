@@ -22,7 +22,6 @@ class Background:
     """
 
     engine: Path | None
-    is_running: bool
     started_at: datetime | None
     ended_at: datetime | None
     exit_code: int | None
@@ -52,7 +51,6 @@ def state_of(home: Path) -> Background:
     code = mark.get("exit_code")
     return Background(
         engine=Path(engine) if engine else None,
-        is_running=background.is_running(str(home)),
         started_at=_instant(mark.get("started_at")),
         ended_at=_instant(mark.get("ended_at")),
         exit_code=int(code) if isinstance(code, (int, float)) else None,

@@ -27,8 +27,8 @@ SECONDS_BETWEEN_STARTS = 30
 # After a run that failed or was killed, sessions that end or begin do not start the next one before this.
 RETRY_AFTER_SECONDS = 600
 
-# What comes while a run goes on is taken in by one more round. Past these (10 minutes of sessions that end all
-# the time, or of a run of the user's own that holds the lease) the next event starts afresh.
+# What comes while a run goes on is taken in by one more round. Past these (10 minutes of sessions that end
+# all the time, or of a run of the user's own that holds the lease) the next event starts afresh.
 MAX_ROUNDS = 20
 
 # A first run over 50 MB of transcripts takes two minutes. One of an hour hangs; killing it loses nothing.
@@ -82,15 +82,6 @@ def has_tickets(home: str) -> bool:
             return any(entry.name.endswith(".json") for entry in entries)
     except FileNotFoundError:
         return False
-
-
-def is_running(home: str) -> bool:
-    """Return whether a keeper or its engine holds the lock."""
-    lock = _take_lock(home)
-    if lock is None:
-        return True
-    os.close(lock)
-    return False
 
 
 def read_mark(home: str) -> dict[str, object]:

@@ -23,9 +23,6 @@ from cortex.storage.store import Store
 BACKUP_VERSION = 1
 CONTENTS = "backup.json"
 
-# What a restored store makes anew: these notes of the manifest say that tables and briefs are there.
-PROJECTIONS = ("embed", "link", "decay", "consolidate", "render", "publish")
-
 
 @dataclass(frozen=True)
 class Backup:
@@ -173,7 +170,7 @@ def _swap(fresh: Path, home: Path, at: datetime) -> Path | None:
     """Put the checked store in place under the old one's lease; projections are to be made anew."""
     manifest_path = fresh / "runs" / "manifest.json"
     manifest = read_manifest(manifest_path)
-    manifest.stages = {k: v for k, v in manifest.stages.items() if k.split(":")[0] not in PROJECTIONS}
+    manifest.forget_projections()
     write_manifest(manifest_path, manifest)
     if not home.exists() or not any(home.iterdir()):
         if home.exists():

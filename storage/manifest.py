@@ -9,6 +9,9 @@ from cortex.storage.files import write_atomically
 
 MANIFEST_VERSION = 1
 
+# Stages that make what can be made anew from the lake.
+PROJECTIONS = frozenset({"embed", "link", "decay", "made_by", "consolidate", "render", "publish"})
+
 
 @dataclass(frozen=True)
 class LakeFile:
@@ -52,6 +55,10 @@ class Manifest:
     def partitions(self, table: str) -> list[str]:
         """Return the partitions of a table that have a live file, sorted."""
         return sorted({f.partition for f in self.files.values() if f.table == table})
+
+    def forget_projections(self) -> None:
+        """Drop the notes that say that tables and published files are made: the next run makes them anew."""
+        self.stages = {n: v for n, v in self.stages.items() if n.partition(":")[0] not in PROJECTIONS}
 
     def copy(self) -> "Manifest":
         """Return a copy to change before it is committed."""

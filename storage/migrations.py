@@ -68,7 +68,7 @@ def _apply(home: Path, before: Manifest, step: Migration) -> Manifest:
     for file in before.files.values():
         made = _rewritten(home / "lake", file, step, after.generation)
         after.files[made.path] = made
-    after.stages = {}  # every projection is made anew from the new rows
+    after.forget_projections()
     write_manifest(home / "runs" / "manifest.json", after)
     return after
 

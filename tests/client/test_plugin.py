@@ -1,4 +1,4 @@
-"""The plugin as it lies in the repository: one version, skills that call what exists, no words for a shell."""
+"""The plugin as it lies in the repository: one version, skills that call what exists, no words for shells."""
 
 import json
 import re

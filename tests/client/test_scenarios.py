@@ -19,7 +19,7 @@ NO_OP = {"type": "command", "command": "true"}
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SCENARIOS.glob("*.json")))
-def test_the_client_plays_the_scenario(harness: ModuleType, plugin: Path, name: str, record_property: Any):
+def test_the_client_plays_the_scenario(harness: ModuleType, plugin: Path, name: str):
     told = scenario(name)
     options = {key: value for key, value in told.items() if key not in NOT_FOR_THE_CLIENT}
     with harness.RealClient(plugin_dirs=[plugin], **options) as client:
@@ -27,7 +27,7 @@ def test_the_client_plays_the_scenario(harness: ModuleType, plugin: Path, name: 
             take_step(harness, client, step)
         failed = [why for held, why in (harness.check(client, each) for each in told["expect"]) if not held]
         for hook in client.plugin_hooks():
-            record_property(hook["event"], hook["ms"])
+            print(hook["event"], hook["payload"].get("source", ""), hook["ms"], "ms")  # shown by pytest -rP
         logs = {path.name: path.read_text() for path in (client.home / ".cortex" / "runs").glob("*.log")}
         assert failed == [], logs
         assert "hooks.log" not in logs, logs
