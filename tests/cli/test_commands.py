@@ -62,7 +62,7 @@ def test_backfill_prints_the_run_report_as_json_and_nothing_else(cortex, home):
     report = answer.json
     assert set(report) == {
         "flow", "engine", "started_at", "seconds", "transcripts", "transcript_bytes", "stages", "rows",
-        "new_rows", "set_aside",
+        "new_rows", "set_aside", "breaches",
     }  # fmt: skip
     assert (report["flow"], report["engine"], report["transcripts"]) == ("backfill", "plain", 7)
     assert [stage["stage"] for stage in report["stages"]] == [
@@ -186,7 +186,7 @@ def test_remember_then_forget_by_the_id_that_was_printed(cortex, samples):
     assert set(told) == {"id", "project", "searchable"} and told["searchable"] is True
     assert "Levels are millimetres." in cortex("recall", "millimetres", "--project", "tidepool").out
     gone = cortex("forget", told["id"][:12], "--json").json
-    assert gone == {"id": told["id"], "forgotten": True, "applied": True}
+    assert gone == {"id": told["id"], "forgotten": True, "applied": True, "went_with_it": []}
     assert "Levels are millimetres." not in cortex("recall", "millimetres", "--project", "tidepool").out
 
 
@@ -219,7 +219,7 @@ def test_brief_of_a_folder_without_one_names_the_known_projects(cortex, samples)
 
 def test_status_counts_what_is_there(cortex, samples):
     told = cortex("status", "--json").json
-    assert set(told) == {"home", "bytes", "waiting", "projects", "last_run"}
+    assert set(told) == {"home", "bytes", "waiting", "outdated", "projects", "last_run"}
     [project] = [row for row in told["projects"] if row["name"] == "tidepool"]
     assert project["memories"] > 20 and told["waiting"] == 0 and told["last_run"]["flow"] == "backfill"
     assert "tidepool" in cortex("status").out

@@ -94,7 +94,7 @@ def test_vectors_of_another_model_are_not_compared():
 
 def test_a_model_without_calibration_is_an_error():
     with pytest.raises(UnknownValue, match="calibrated model"):
-        link(memories(fact("a")), NO_VECTORS, POLICY, "word2vec")
+        link(memories(fact("a")), vectors(a=[1, 0]), POLICY, "word2vec")
 
 
 def test_nothing_links_to_nothing():
