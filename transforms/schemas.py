@@ -269,7 +269,11 @@ MEMORIES = Table(
             column("tags", STRINGS, "technologies and topics named"),
             column("status", pa.string(), "one of STATUSES"),
             column("source_type", pa.string(), "one of SOURCE_TYPES"),
-            column("trust", pa.string(), "one of TRUSTS: best of its independent sources, lowest of a plan or merge"),
+            column(
+                "trust",
+                pa.string(),
+                "one of TRUSTS: best of independent sources, lowest of a merge",
+            ),
             column("is_pinned", pa.bool_(), "kept from decay and merging by a person"),
             column("priority", pa.int16(), "weight in ranking", unit="1 to 10"),
             column(

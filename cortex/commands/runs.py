@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cortex.commands.terminal import clock_at, hint, now, print_json, progress_bars, say, size_of, table
 from cortex.errors import NotFound, NothingUsable
+from cortex.flows.background import note_engine
 from cortex.flows.report import RunReport
 from cortex.flows.runs import execute, look_for, stage_all
 from cortex.settings import Settings, load_settings
@@ -121,6 +122,7 @@ def _print_set_aside(report: RunReport) -> None:
 def _execute(flow: str, settings: Settings, engine: str) -> RunReport:
     if engine == "prefect":
         hint("Starting Prefect (some 10 s; --engine plain does without) …")
+    note_engine(settings.home)
     with progress_bars() as progress:
         return execute(flow, settings, now=now(), engine=engine, progress=progress)
 

@@ -66,7 +66,7 @@ def test_backfill_prints_the_run_report_as_json_and_nothing_else(cortex, home):
     }  # fmt: skip
     assert (report["flow"], report["engine"], report["transcripts"]) == ("backfill", "plain", 7)
     assert [stage["stage"] for stage in report["stages"]] == [
-        "extract", "embed", "link", "decay", "consolidate", "render",
+        "erase", "extract", "audit", "embed", "link", "decay", "consolidate", "render",
     ]  # fmt: skip
     assert {"rows_in", "rows_out", "seconds", "note", "stage"} == set(report["stages"][0])
     [line] = report["set_aside"]

@@ -17,6 +17,9 @@ from tests.flows.conftest import NOW, WordEmbedder, contents, difference, leftov
 from tests.traces import traces
 from tests.transcripts import decisions
 
+# Whole runs, two seconds each: together too long for the quick suite.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _here_is_kelp(monkeypatch, tmp_path):

@@ -11,6 +11,9 @@ from cortex.commands.terminal import clock_at
 from cortex.errors import NotFound
 from tests.flows.conftest import NOW, Bench, WordEmbedder, contents
 
+# Whole runs, two seconds each: together too long for the quick suite.
+pytestmark = pytest.mark.slow
+
 PAIR = ("Use SQLite in WAL mode.", "Always use SQLite in WAL mode here.")
 DECISION = {
     "memory_type": "decision",

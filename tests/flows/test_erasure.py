@@ -22,6 +22,9 @@ from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference,
 from tests.traces import traces
 from tests.transcripts import Talk, decisions, forked
 
+# Whole runs, two seconds each: together too long for the quick suite.
+pytestmark = pytest.mark.slow
+
 CANARY = "quagsireplum"
 # Of copies the one in the first file counts: a fork with this name lies behind the session it began as.
 LATER = "f2"
@@ -118,8 +121,10 @@ def test_a_remembered_fact_goes_with_its_entry_and_its_edits(bench):
 
 def test_what_is_remembered_again_after_it_was_forgotten_stays(bench):
     remember(FACT)
-    forget(bench)
-    remember(FACT)
+    with clock_at(NOW + timedelta(minutes=1)):
+        forget(bench)
+    with clock_at(NOW + timedelta(minutes=2)):
+        remember(FACT)
     bench.run("nightly", NOW + timedelta(days=1))
     assert bench.texts() == [FACT]
 

@@ -17,6 +17,9 @@ from cortex.transforms.journal import entry
 from tests.flows.conftest import NOW, SAMPLES, WordEmbedder, contents, difference, leftovers
 from tests.transcripts import decisions
 
+# Whole runs, two seconds each: together too long for the quick suite.
+pytestmark = pytest.mark.slow
+
 DAY = timedelta(days=1)
 
 

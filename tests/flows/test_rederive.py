@@ -21,6 +21,9 @@ from tests.flows.conftest import NOW, SAMPLES, contents, difference
 from tests.rows import turn, turns
 from tests.transcripts import decisions
 
+# Whole runs, two seconds each: together too long for the quick suite.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def newer(monkeypatch):
