@@ -39,7 +39,8 @@ def fact_forms(row: Row, policy: Policy) -> tuple[str, ...]:
 
     Full: the most telling sentence and at most one beside it, within `brief_fact_chars`, then the reason and
     what was rejected where the memory's text does not say them. Short: the most telling sentence. A decision
-    is one sentence unless two are short, a person's choice is the question, the answer and what lost.
+    is one sentence unless two are short or the second says what lost; a person's choice is the question, the
+    answer and what lost.
     """
     chars = int(policy.threshold("brief_fact_chars"))
     text, tail = _OCCASION.sub(_brief_occasion, on_one_line(row["text"])), provenance(row)
@@ -47,13 +48,19 @@ def fact_forms(row: Row, policy: Policy) -> tuple[str, ...]:
     if chosen:
         return (f"- {chosen} {tail}",)
     fact, short = gist(text, policy.tables["telling_words"], chars)
-    if row["memory_type"] == "decision" and len(fact) > policy.threshold("brief_decision_chars"):
+    is_long = row["memory_type"] == "decision" and len(fact) > policy.threshold("brief_decision_chars")
+    if is_long and not _names_what_lost(fact.replace(short, ""), policy.tables["telling_words"]):
         fact = short
     for label, told in (("Why", row["reason"]), ("Rejected", row["rejected"])):
         line = first_sentences(on_one_line(told or ""), count=1, chars=chars // 2)
         if told and line.rstrip(".…").casefold() not in text.casefold():
             fact = f"{fact.rstrip('.')}. {label}: {line}"
     return (f"- {fact} {tail}", f"- {short} {tail}") if len(short) < len(fact) else (f"- {fact} {tail}",)
+
+
+def _names_what_lost(sentence: str, telling_words: pa.Table) -> bool:
+    rows = telling_words.select(["pattern", "note"]).to_pylist()
+    return any(row["note"] == "names what lost" and re.search(row["pattern"], sentence, re.I) for row in rows)
 
 
 def _brief_occasion(found: re.Match[str]) -> str:

@@ -469,3 +469,12 @@ def test_the_smallest_budget_keeps_the_plan_and_the_best_of_each_section():
     memories, edges = small_project()
     text = render_brief(memories, edges, POLICY, project_name="tidepool", budget_tokens=400)
     assert text == (GOLDEN / "small_project_400_tokens.md").read_text(encoding="utf-8")
+
+
+def test_a_rejection_in_a_sentence_of_its_own_stays_with_its_decision():
+    said = (
+        "We decided to keep the readings in SQLite because a single writer is enough for sixty thousand rows "
+        "a day. "
+        "PostgreSQL was rejected because nobody looks after a server."
+    )
+    assert "PostgreSQL was rejected because nobody" in brief(memory(1, said))
