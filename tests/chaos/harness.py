@@ -43,8 +43,8 @@ COUNTED = ("os.rename", "os.remove", "os.link", "os.mkdir", "os.rmdir", "os.trun
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 REMEMBERED = "The pilots phone before slack water"
 
-# A step takes under two seconds; one that hangs is ended and counts as lost.
-CHILD_SECONDS = 60
+# A step takes under two seconds, a crowd a minute; what hangs is ended and counts as lost.
+CHILD_SECONDS = 120
 
 Step = Callable[[Path], None]
 
@@ -201,8 +201,18 @@ def _judge(folder: Path, undisturbed: Path, verdict: Path) -> None:
 
 
 def _in_child(work: Callable[[], None], kill_after_seconds: float | None = None) -> int:
+    """Do `work` in a forked process; return 0 if it ended well."""
+    child = in_child(work)
+    if kill_after_seconds is not None:
+        time.sleep(kill_after_seconds)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return status
+
+
+def in_child(work: Callable[..., None], *arguments: object) -> int:
     """
-    Do `work` in a forked process; return 0 if it ended well.
+    Begin `work` in a forked process and return its pid.
 
     Forking spares two seconds of imports each time. It is safe only while this process has no threads at
     work: everything that wakes the pools of polars, Arrow or DuckDB is done in children.
@@ -211,16 +221,12 @@ def _in_child(work: Callable[[], None], kill_after_seconds: float | None = None)
     if child == 0:
         signal.alarm(CHILD_SECONDS)
         try:
-            work()
+            work(*arguments)
         except BaseException:  # noqa: BLE001  (whatever it was, this process must not go on as its parent)
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
-    if kill_after_seconds is not None:
-        time.sleep(kill_after_seconds)
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    return status
+    return child
 
 
 def _count_operations(step: Step, folder: Path, counted: Path) -> None:
