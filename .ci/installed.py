@@ -37,7 +37,8 @@ def main() -> None:
     """Backfill twice, ask in every way, look for what may be left behind."""
     first = report_of("backfill", SAMPLES, "--engine", "prefect")
     expect(f"the samples give memories: {first['rows']}", first["rows"]["memories"] > 10)
-    expect("every stage ran", len(first["stages"]) == 6)
+    ran = {stage["stage"] for stage in first["stages"]}
+    expect("every stage ran", ran >= {"extract", "embed", "link", "decay", "consolidate", "render"})
     again = report_of("backfill", SAMPLES, "--engine", "plain")
     expect(
         "the same again adds no row", again["rows"] == first["rows"] and not any(again["new_rows"].values())
