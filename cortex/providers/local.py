@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.metadata
+import os
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -81,6 +82,9 @@ def load() -> LocalEmbedder:
     not the one expected.
     """
     network = _checked(_model_path(), MODEL_SHA256)
+    # From 1.29 on onnxruntime reports each session to its makers and keeps a device id in the user's cache
+    # folder, unless this is set before it is imported.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     try:
         import onnxruntime
         import tokenizers  # noqa: F401  (imported here only to tell that it is missing)

@@ -1,6 +1,9 @@
 """The local embedder is the model it says it is, and says what to do when it is not there."""
 
 import importlib.metadata
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -73,3 +76,11 @@ def test_an_unreadable_file_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr(local, "_model_path", lambda: tmp_path / "model.onnx")
     with pytest.raises(ModelUnavailable, match="cannot be read"):
         local.load()
+
+
+def test_the_runtime_reports_nothing_and_leaves_nothing_in_the_home(tmp_path: Path) -> None:
+    watched = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": os.environ["PATH"]}
+    words = "from cortex.providers import local; local.load().embed(['a tide gauge'])"
+    # A CI variable would switch the runtime's reports off by itself, so the environment is bare.
+    subprocess.run([sys.executable, "-c", words], env=watched, check=True, cwd=tmp_path)
+    assert list(tmp_path.rglob("*")) == []
