@@ -1,4 +1,4 @@
-"""Migrations: each once, checked before it counts; a kill leaves the version before or after (issue 3.9)."""
+"""Migrations: each once, checked before it counts; a kill leaves the version before or after."""
 
 import json
 import shutil
