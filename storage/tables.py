@@ -15,7 +15,7 @@ from cortex.transforms.schemas import EDGES, MEMORIES, PASSAGES, Table
 SEARCHED = {table.name: table for table in (MEMORIES, PASSAGES)}
 PROJECTED = {**SEARCHED, EDGES.name: EDGES}
 
-# A reader that opened a version keeps it this long; the slowest query takes a twentieth of it.
+# A reader that opened a version keeps it this long; a recall over 17 projects takes .6 s.
 VERSIONS_KEPT = timedelta(seconds=10)
 
 # What a dataset has besides its schema's columns. `row_hash` tells whether a row changed.
