@@ -2,9 +2,10 @@
 The kill harness: `python -m tests.chaos.harness --kills 1000`.
 
 One scenario of three steps (a first run, a second with more transcripts and words remembered, a nightly run
-with something forgotten) is done once undisturbed. Then, for each kill, it is done again in a fresh store:
-one step is killed at one of its file operations or at a random moment, done again as a user would, and the
-scenario goes on to its end. The two stores must say the same, hold nothing twice, and leave nothing behind.
+with something forgotten) is done once undisturbed, and the store kept as it was before each step. Then, for
+each kill, one of these is put back in its place: the step is killed at one of its file operations or at a
+random moment, done again as a user would, and the scenario goes on to its end. The store must say the same
+as the undisturbed one, hold nothing twice, and leave nothing behind.
 
 File operations are counted by an audit hook of the interpreter, so the product holds no code for this. What
 compiled libraries write by themselves is not seen there; the kills at random moments fall into it.
@@ -22,7 +23,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -42,6 +43,7 @@ from tests.transcripts import Talk, decisions, forked, lines, resumed
 COUNTED = ("os.rename", "os.remove", "os.link", "os.mkdir", "os.rmdir", "os.truncate", "shutil.rmtree")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 REMEMBERED = "The pilots phone before slack water"
+FORGOTTEN = "Quartermaster Ottoline keeps the spare sextant"
 
 # A step takes under two seconds, a crowd a minute; what hangs is ended and counts as lost.
 CHILD_SECONDS = 120
@@ -85,37 +87,51 @@ def second_run(folder: Path) -> None:
     talk.records += resumed(talk.records[:4])
     talk.write(bench.projects)
     forked(_long("s1").records, "f4").assistant("[MEMORY: pattern] One queue a poller.").write(bench.projects)
-    name = memory_id(GLOBAL_SCOPE, "pattern", REMEMBERED)
-    payload = {"text": REMEMBERED, "memory_type": "pattern", "category": "global"}
     when = NOW + timedelta(hours=1)
-    bench.store.journal.write(entry("remember", GLOBAL_SCOPE, payload, recorded_at=when, memory_id=name))
+    for text in (REMEMBERED, FORGOTTEN):
+        payload = {"text": text, "memory_type": "pattern", "category": "global"}
+        _tell(bench, "remember", text, payload, when)
     bench.backfill(now=when)
 
 
 def nightly_run(folder: Path) -> None:
-    """Pin what was remembered; age and consolidate on the next day."""
+    """Pin one of what was remembered, forget the other; age and consolidate on the next day."""
     bench = _bench(folder)
-    name = memory_id(GLOBAL_SCOPE, "pattern", REMEMBERED)
     when = NOW + timedelta(days=1)
-    bench.store.journal.write(entry("pin", GLOBAL_SCOPE, {}, recorded_at=when, memory_id=name))
+    _tell(bench, "pin", REMEMBERED, {}, when)
+    _tell(bench, "forget", FORGOTTEN, {}, when)
     bench.run("nightly", now=when)
 
 
 STEPS: tuple[Step, ...] = (first_run, second_run, nightly_run)
 
 
-def rehearse(folder: Path) -> tuple[list[int], list[float]]:
-    """Do the scenario undisturbed; return file operations and seconds of each step."""
-    operations, seconds = [], []
-    for step in STEPS:
+@dataclass(frozen=True)
+class Rehearsal:
+    """The undisturbed scenario: the folders as they were before each step, and what each step took."""
+
+    before: list[Path]
+    operations: list[int]
+    seconds: list[float]
+    said: Path
+
+
+def rehearse(folder: Path, kept: Path) -> Rehearsal:
+    """Do the scenario undisturbed in `folder`; keep below `kept` what kills begin from and end at."""
+    rehearsal = Rehearsal([], [], [], kept / "said.json")
+    folder.mkdir(parents=True)
+    for position, step in enumerate(STEPS):
+        rehearsal.before.append(kept / f"before-{position}")
+        shutil.copytree(folder, rehearsal.before[-1])
         begun = time.monotonic()
-        counted = folder.with_suffix(".count")
+        counted = kept / "count"
         if _in_child(partial(_count_operations, step, folder, counted)):
             raise RuntimeError(f"{step.__name__} fails undisturbed")
-        seconds.append(time.monotonic() - begun)
-        operations.append(int(counted.read_text()))
-        counted.unlink()
-    return operations, seconds
+        rehearsal.seconds.append(time.monotonic() - begun)
+        rehearsal.operations.append(int(counted.read_text()))
+    if _in_child(partial(_write_down, folder, rehearsal.said)):
+        raise RuntimeError("the undisturbed store cannot be read")
+    return rehearsal
 
 
 def stored_rows(home: Path) -> dict[str, int]:
@@ -136,18 +152,17 @@ def run_kills(kills: int, seed: int, *, tell: Callable[[str], None] = lambda tex
     chance = random.Random(seed)
     runs.embedder_of = lambda settings: WordEmbedder()
     with tempfile.TemporaryDirectory(prefix="cortex-chaos-") as scratch:
-        root = Path(scratch)
-        undisturbed = root / "undisturbed"
-        operations, seconds = rehearse(undisturbed)
-        every = [(step, operation) for step, count in enumerate(operations) for operation in range(count)]
+        folder, kept = Path(scratch) / "store", Path(scratch) / "kept"
+        rehearsal = rehearse(folder, kept)
+        every = [(step, number) for step, count in enumerate(rehearsal.operations) for number in range(count)]
         chance.shuffle(every)
-        tell(f"{len(every)} file operations in {len(STEPS)} steps of {sum(seconds):.1f} s")
+        tell(f"{len(every)} file operations in {len(STEPS)} steps of {sum(rehearsal.seconds):.1f} s")
         tally = Tally()
         for number in range(kills):
             # Two of three at a file operation, in an order that reaches each before any comes again.
             step, operation = every[(number * 2 // 3) % len(every)]
-            delay = None if number % 3 < 2 else chance.uniform(0, seconds[step])
-            _one_kill(root / "killed", step, operation, delay, undisturbed, tally, tell)
+            delay = None if number % 3 < 2 else chance.uniform(0, rehearsal.seconds[step])
+            _one_kill(folder, step, operation, delay, rehearsal, tally, tell)
             if (number + 1) % 50 == 0:
                 tell(str(tally))
     return tally
@@ -158,26 +173,26 @@ def _one_kill(
     killed_step: int,
     operation: int,
     delay: float | None,
-    undisturbed: Path,
+    rehearsal: Rehearsal,
     tally: Tally,
     tell: Callable[[str], None],
 ) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
     where = f"{STEPS[killed_step].__name__}, " + (
         f"operation {operation}" if delay is None else f"{delay:.3f} s"
     )
-    for position, step in enumerate(STEPS):
-        if position == killed_step:
-            if delay is None:
-                _in_child(partial(_killed_at, step, folder, operation))
-            else:
-                _in_child(partial(step, folder), kill_after_seconds=delay)
-            tally.kills += 1
+    shutil.rmtree(folder)
+    shutil.copytree(rehearsal.before[killed_step], folder)
+    if delay is None:
+        _in_child(partial(_killed_at, STEPS[killed_step], folder, operation))
+    else:
+        _in_child(partial(STEPS[killed_step], folder), kill_after_seconds=delay)
+    tally.kills += 1
+    for step in STEPS[killed_step:]:
         if _in_child(partial(step, folder)):
             tally.lost += 1
             return tell(f"after a kill in {where}, {step.__name__} fails")
     verdict = folder.with_suffix(".verdict")
-    if _in_child(partial(_judge, folder, undisturbed, verdict)):
+    if _in_child(partial(_judge, folder, rehearsal.said, verdict)):
         raise RuntimeError(f"after a kill in {where} the store cannot be read")
     differing, more, left = json.loads(verdict.read_text())
     tally.lost += bool(differing)
@@ -188,15 +203,20 @@ def _one_kill(
     return None
 
 
+def _write_down(folder: Path, said: Path) -> None:
+    """Write what the store says and how many rows lie in its lake."""
+    home = _bench(folder).home
+    said.write_text(json.dumps([contents(home), stored_rows(home)], default=str))
+
+
 def _judge(folder: Path, undisturbed: Path, verdict: Path) -> None:
     """Write what differs from the undisturbed store, what lies there twice, and what was left behind."""
-    home, other = _bench(folder).home, _bench(undisturbed).home
-    # The transcripts lie below another folder in each: only that part of their paths may differ.
-    said = json.loads(json.dumps(contents(home), default=str).replace(str(folder), str(undisturbed)))
-    expected = json.loads(json.dumps(contents(other), default=str))
-    rows = stored_rows(other)
+    home = _bench(folder).home
+    expected, rows = json.loads(undisturbed.read_text())
+    said = json.loads(json.dumps(contents(home), default=str))
     more = {name: count for name, count in stored_rows(home).items() if count > rows[name]}
-    told = [sorted(difference(said, expected)), more, [*leftovers(home), *unnamed_files(home)]]
+    left = [*leftovers(home), *unnamed_files(home), *_still_read(home)]
+    told = [sorted(difference(said, expected)), more, left]
     verdict.write_text(json.dumps(told))
 
 
@@ -265,6 +285,17 @@ def _is_operation(event: str, arguments: tuple[object, ...], folder: Path) -> bo
 
 def _bench(folder: Path) -> Bench:
     return Bench(folder / "home", folder / "projects")
+
+
+def _tell(bench: Bench, kind: str, text: str, payload: dict[str, object], when: datetime) -> None:
+    name = memory_id(GLOBAL_SCOPE, "pattern", text)
+    bench.store.journal.write(entry(kind, GLOBAL_SCOPE, payload, recorded_at=when, memory_id=name))
+
+
+def _still_read(home: Path) -> list[str]:
+    """Return the files in which what was forgotten can still be read."""
+    found = (path for path in home.rglob("*") if path.is_file() and FORGOTTEN.encode() in path.read_bytes())
+    return sorted(str(path.relative_to(home)) for path in found)
 
 
 def _long(name: str) -> Talk:
