@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test test-all check bench chaos docs lock clean
+.PHONY: help setup demo test test-all check bench chaos storm docs lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -44,6 +44,11 @@ bench: setup  ## the table of numbers, against a baseline in the same run
 KILLS ?= 1000
 chaos: setup  ## kill runs at every file operation and at random; KILLS=200 for fewer
 	$(BIN)/python -W ignore -m tests.chaos.harness --kills $(KILLS)
+
+SESSIONS ?= 200
+storm: setup  ## sessions that start and end with random kills; then eight processes on one store for a minute
+	$(BIN)/python -W ignore -m tests.chaos.storm --sessions $(SESSIONS)
+	$(BIN)/python -W ignore -m tests.chaos.crowd --seconds 60
 
 docs: setup  ## print the generated pages anew
 	$(BIN)/python -m docs.generate

@@ -45,8 +45,8 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 REMEMBERED = "The pilots phone before slack water"
 FORGOTTEN = "Quartermaster Ottoline keeps the spare sextant"
 
-# A step takes under two seconds, a crowd a minute; what hangs is ended and counts as lost.
-CHILD_SECONDS = 120
+# A step takes under two seconds, a crowd and the run after it two minutes; what hangs counts as lost.
+CHILD_SECONDS = 300
 
 Step = Callable[[Path], None]
 

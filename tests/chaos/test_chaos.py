@@ -1,11 +1,13 @@
 """The kill law in short; `make chaos` does a thousand."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.chaos.crowd import crowd
 from tests.chaos.harness import run_kills
+from tests.chaos.storm import MUST_BE_NONE, storm
 
 
 @pytest.mark.slow
@@ -23,3 +25,14 @@ def test_a_crowd_on_one_store_loses_and_doubles_nothing(tmp_path: Path):
     assert {name: count for name, count in told.items() if name != "said"} == {
         "missing": 0, "doubled": 0, "leftovers": 0, "failed": 0,
     }  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are told apart by /proc")
+def test_after_a_storm_of_killed_sessions_nothing_is_missing_and_nothing_left(tmp_path: Path):
+    engine = Path(sys.executable).absolute().with_name("cortex")
+    if not engine.is_file():
+        pytest.skip("no `cortex` command is installed beside this Python")
+    told = storm(tmp_path, sessions=12, seed=3, engine=engine)
+    assert told["hooks_killed"] > 0
+    assert {name: told[name] for name in MUST_BE_NONE} == dict.fromkeys(MUST_BE_NONE, 0)
