@@ -28,10 +28,6 @@ JOURNAL = "journal"
 # A hook is killed by the client after 5 s; what it left half written is dead long before this.
 TEMP_DEAD_AFTER_SECONDS = 60
 
-# A hook makes its link some milliseconds after its ticket. A link without a ticket that is this
-# old was made for a ticket that a run had read and dropped in between.
-LINK_DEAD_AFTER_SECONDS = 3600
-
 # Files beside transcripts that have their ending and another format: the client's list of prompts.
 NOT_TRANSCRIPTS = frozenset({"history.jsonl"})
 
@@ -152,13 +148,18 @@ class Staging:
             self._set_aside(claim.tickets, file=str(claim.transcript), reason=reason)
 
     def leftovers(self) -> list[Path]:
-        """Return temporary files whose writer is dead, and kept transcripts that no ticket names."""
+        """
+        Return temporary files whose writer is dead, and kept transcripts that no ticket names.
+
+        Tickets come before their links. A link alone is what a run left that was killed while it dropped
+        both, or a hook that made it when a run had already read and dropped its ticket.
+        """
         now = time.time()
         halves = [*self._listed(ticket.TEMP, ending=".tmp"), *self._listed(JOURNAL, ending=PART_SUFFIX)]
         dead = [path for path in halves if _writer_is_dead(path, now)]
         links = self._listed(ticket.TRANSCRIPTS, ending=".jsonl")  # before the tickets: those come first
         named = self._keys(ticket.NEW, ticket.CLAIMED, ticket.SET_ASIDE)
-        return dead + [path for path in links if path.stem not in named and _link_is_dead(path, now)]
+        return dead + [path for path in links if path.stem not in named]
 
     def sweep_temp(self) -> int:
         """Remove the leftovers; return how many there were."""
@@ -166,6 +167,7 @@ class Staging:
         with self._writing():
             for path in found:
                 path.unlink(missing_ok=True)
+            self._keep_again({path.stem for path in found})
         return len(found)
 
     def _set_aside(self, tickets: Iterable[Path], *, file: str, reason: str) -> None:
@@ -304,11 +306,3 @@ def _writer_is_dead(path: Path, now: float) -> bool:
     except (FileNotFoundError, PermissionError, OverflowError):
         return False
     return False
-
-
-def _link_is_dead(path: Path, now: float) -> bool:
-    # ctime, not mtime: making a link and writing to the transcript both move it.
-    try:
-        return now - path.stat().st_ctime > LINK_DEAD_AFTER_SECONDS
-    except FileNotFoundError:
-        return False

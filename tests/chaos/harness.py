@@ -160,7 +160,7 @@ def run_kills(kills: int, seed: int, *, tell: Callable[[str], None] = lambda tex
         tally = Tally()
         for number in range(kills):
             # Two of three at a file operation, in an order that reaches each before any comes again.
-            step, operation = every[(number * 2 // 3) % len(every)]
+            step, operation = every[(number // 3 * 2 + number % 3) % len(every)]
             delay = None if number % 3 < 2 else chance.uniform(0, rehearsal.seconds[step])
             _one_kill(folder, step, operation, delay, rehearsal, tally, tell)
             if (number + 1) % 50 == 0:

@@ -275,17 +275,26 @@ def test_temporary_files_of_dead_writers_are_swept_and_those_of_living_ones_not(
     assert names(staging, "tmp") == [f"ticket.json.{os.getpid()}.tmp"]
 
 
-def test_a_kept_transcript_that_no_ticket_names_is_swept_when_it_is_old(staging, tmp_path, monkeypatch):
+def test_a_kept_transcript_that_no_ticket_names_is_swept(staging, tmp_path):
     staging.stage(transcript_at(tmp_path, "waits.jsonl"))
     staging.stage(transcript_at(tmp_path, "orphan.jsonl"))
     [orphan] = [path for path in (staging.root / "new").iterdir() if "orphan" in path.name]
     orphan.unlink()
-    assert staging.leftovers() == []
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 7200)
     assert staging.sweep_temp() == 1
     [kept] = names(staging, "transcripts")
     assert kept.removesuffix(".jsonl") == ticket.key_in_name(names(staging, "new")[0])
+
+
+def test_a_ticket_that_comes_while_links_are_swept_gets_its_link_again(staging, tmp_path, monkeypatch):
+    path = transcript_at(tmp_path)
+    staging.stage(path)
+    for found in (staging.root / "new").iterdir():
+        found.unlink()
+    seen = staging.leftovers()
+    staging.stage(path)  # finds the old link still there
+    monkeypatch.setattr(staging, "leftovers", lambda: seen)
+    staging.sweep_temp()
+    assert [claim.staged.read_bytes() for claim in staging.list_waiting()] == [path.read_bytes()]
 
 
 def test_a_home_that_cannot_be_written_says_so(tmp_path):
