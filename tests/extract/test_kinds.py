@@ -10,11 +10,19 @@ WISHES = (
     "I prefer small commits, one change each.",
     "Use uv, not pip.",
     "Please don't touch the generated files.",
+    "I actually don't like this idea, can you list its risks?",
+    "I didn't find those links helpful, can you replace them with a single one?",
+    "I have both here, but I don't want to make assumptions about other machines.",
 )
 CHOICES = (
     "Let's go with option B.",
     "Keep the raw payloads for 90 days instead of dropping them.",
     "I think we should fail here.",
+    "Does it only run on main? I think we should run it on every push?",
+    "I want to replace the user id with a machine identifier.",
+    "Change in plan: all files in the root folder.",
+    "Yeah, let's migrate to cobra.",
+    "Can you rename the loader to `TideReader`?",
 )
 REQUESTS = (
     "Set up storage for the tide gauges. I want something that runs on the small box.",
@@ -22,8 +30,15 @@ REQUESTS = (
     "Can you review the poller? Then add a test.",
     "Keep six minutes for now.",
     "I want to pick it up again and fix the broken APIs.",
+    "Let's add a unit test for that.",
+    "Let's see what the log says.",
 )
-QUESTIONS = ("Do we need the second pass?", "Please have a look at the diff.")
+QUESTIONS = (
+    "Do we need the second pass?",
+    "Please have a look at the diff.",
+    "Fair enough. Can you write a balanced opinion? Keep it short.",
+    "Use two helpers to give me an overview of the loader.",
+)
 
 
 @pytest.fixture
@@ -53,6 +68,7 @@ def test_only_lasting_wishes_are_preferences_and_a_request_is_at_most_progress(l
         ("Decided: levels are millimetres; flags lie beside the reading", "decision"),
         ("We decided to use SQLite over PostgreSQL because one writer is enough.", "decision"),
         ("It was renamed in spring.", "context"),
+        ("How it works: the gauge pushes a level each minute; the poller stores it", "architecture"),
     ],
 )
 def test_a_change_log_is_no_decision(lexicon, words, memory_type):

@@ -98,3 +98,13 @@ def test_korean_is_read_with_its_own_markers(events: Shown) -> None:
         text("조석 데이터는 파일 대신 SQLite에 저장하기로 결정했습니다. 한 달 전체가 필요하기 때문입니다.")
     )
     assert {row["layer"] for row in rows} == {"layer2:ko"}
+
+
+def test_words_that_stop_a_call_say_how_it_is_done_here_unless_only_for_now(shown: Shown) -> None:
+    def refused(words: str) -> str:
+        asked, _ = call("Bash", "npm run lint")
+        rows = shown([asked], said("rejection", words, tool_use_id=asked["tool_use_id"]))
+        return next(row["memory_type"] for row in rows if words in row["text"])
+
+    assert refused("run the whole suite on the small gauge first") == "pattern"
+    assert refused("don't worry about linting for now, just continue") == "progress"

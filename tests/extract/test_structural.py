@@ -41,6 +41,17 @@ def test_an_answered_question_is_a_decision_with_the_options_not_taken(shown: Sh
     assert (found["rejected"], found["trust"], found["lines"]) == ("Postgres", "user", [3, 1])
 
 
+def test_what_to_do_next_is_a_step_and_no_decision(shown: Shown) -> None:
+    question = {
+        "question": "The plan is ready. What would you like to do next?",
+        "options": [{"label": "Start"}],
+    }
+    asked, result = call("AskUserQuestion", "", "answered", questions=[question])
+    answer = said("choice", f"{question['question']} → Start", tool_use_id=asked["tool_use_id"])
+    (found,) = shown([asked, result], answer)
+    assert (found["event_type"], found["memory_type"]) == ("PLAN_CREATED", "progress")
+
+
 def test_a_commit_is_progress_with_its_hash_and_its_reason(events: Shown) -> None:
     command = "git commit -m 'Keep tides in SQLite' -m 'One file is enough, since nobody shares the gauge.'"
     rows = events(call("Bash", command, "[main 1a2b3c4] Keep tides in SQLite\n 1 file changed"))

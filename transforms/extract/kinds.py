@@ -29,6 +29,8 @@ class Rule:
                 return bool(self.pattern.search(NUMBERING.sub("", said[0])))
             case "question":
                 return all(self.pattern.search(sentence) for sentence in said)
+            case "asked":
+                return any(self.pattern.search(sentence) for sentence in said)
             case _:
                 return any(self.pattern.search(sentence) for sentence in said if not sentence.endswith("?"))
 

@@ -84,3 +84,9 @@ GLOBAL_WISH = re.compile(
     r"\b(?:always|never|i (?:really )?prefer|from now on|in general|i (?:hate|dislike|don't like))\b",
     re.IGNORECASE,
 )
+
+# A question about what is done next, not about how a thing is: its answer is old news once it is done.
+NEXT_STEP = re.compile(
+    r"\b(?:do (?:first|next|now)|next steps?|proceed|go ahead|start (?:with|now)|continue)\b[^.]*\?",
+    re.IGNORECASE,
+)

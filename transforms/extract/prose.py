@@ -124,8 +124,8 @@ def _kind(turn: Turn, passage: Passage, text: str, reading: Reading, lexicon: Le
         return kind if kind[1] == "decision" else ("PLAN_CREATED", "progress")
     own_words = SAID_TO.sub("", text.split(ANSWER)[0])
     event_type, memory_type = lexicon.kinds.of_person(own_words)
-    if turn["kind"] == "rejection" and memory_type == "progress":
-        return "PREFERENCE_NOTED", "pattern"  # words that stop a call say how it is done here
+    if turn["kind"] == "rejection" and event_type == "PLAN_CREATED":
+        return "PREFERENCE_NOTED", "pattern"  # words that stop a call say how it is done here, unless for now
     return event_type, memory_type
 
 

@@ -8,7 +8,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 
 # Raise it when the same turns give other events than before: stored events are then made anew.
-EXTRACTOR_VERSION = 2
+EXTRACTOR_VERSION = 3
 
 
 def event_row(candidate: Candidate, confidence: float, policy: Policy) -> dict[str, object]:

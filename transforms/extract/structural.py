@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
-from cortex.transforms.extract.phrases import CHECKS
+from cortex.transforms.extract.phrases import CHECKS, NEXT_STEP
 from cortex.transforms.extract.sentences import plain, shortened
 
 EDIT_TOOLS = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit"))
@@ -187,8 +187,9 @@ def _choice(
     rejected = shortened(", ".join(lost), OPTION_CHARS) if lost and taken else None
     if rejected:
         text = f"{text}; not: {rejected}"
+    kind = ("PLAN_CREATED", "progress") if NEXT_STEP.search(question) else ("DECISION_MADE", "decision")
     return Candidate(
-        turn, lines, shortened(plain(text), 400), "DECISION_MADE", "decision", "layer1:choice",
+        turn, lines, shortened(plain(text), 400), *kind, "layer1:choice",
         {"is_choice": 1.0}, "user", reason=why, rejected=rejected,
     )  # fmt: skip
 
