@@ -25,9 +25,9 @@ WORDS_PER_FACT = 24
 _IDS = re.compile(rb"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?:msg|toolu|req)_\w+")
 
 
-def memories(count: int, *, texts: bool = True) -> pa.Table:
+def memories(count: int, *, texts: bool = True, seed: int = 1) -> pa.Table:
     """Return `count` made MEMORIES of all ages up to a year; without `texts` they all say the same."""
-    random = np.random.default_rng(1)
+    random = np.random.default_rng(seed)
     facts = _facts(random, count) if texts else pa.repeat("Poll each station once a minute.", count)
     said = _instants(random, count)
     columns: dict[str, object] = {

@@ -17,12 +17,12 @@ from cortex.storage.lake import Change
 from cortex.transforms.fold import fold, memory_id
 from cortex.transforms.forgetting import (
     TELLING_KINDS,
+    Sought,
     Tombstones,
     done_entries,
     doomed_by,
     erased_journal,
     erased_turns,
-    pattern_of,
     pending,
     tombstones_of,
 )
@@ -121,7 +121,7 @@ class _Erasure:
         self._kept = self._kept_turns() if run.keeps_since else frozenset[str]()
         self._hashes_gone: set[str] = set()
         self._evidence = self._evidence_of_doomed()
-        self._pattern = pattern_of(self._evidence.texts)
+        self._sought = Sought.of(self._evidence.texts)
         self._turn_ids: dict[str, set[str]] = {row["entry_id"]: set() for row in wishes}
         self._turns: dict[str, pa.Table] = {}
         self._events: dict[str, pa.Table] = {}
@@ -129,7 +129,7 @@ class _Erasure:
     def commit(self) -> int:
         """Erase; return how many turns were removed or rewritten."""
         run, lake = self._run, self._run.store.lake
-        drop_set_aside(run.store.staging.root, self._tombstones.session_ids, self._pattern)
+        drop_set_aside(run.store.staging.root, self._tombstones.session_ids, self._sought.is_in)
         count = sum(self._erase_project(project_id) for project_id in lake.manifest.partitions("turns"))
         changed = {*self._turns, *(row["project_id"] for row in self._wishes)}
         scopes = sorted({*changed, GLOBAL_SCOPE})
@@ -160,7 +160,7 @@ class _Erasure:
         gone |= Tombstones(before=run.keeps_since).covers(turns) & ~_is_in(turns, self._kept)
         resting = self._resting_elsewhere(project_id) if evidence else set[str]()
         shared = evidence & (resting | self._evidence.faded)
-        made, changed = erased_turns(turns, gone, frozenset(named), frozenset(shared), self._pattern)
+        made, changed = erased_turns(turns, gone, frozenset(named), frozenset(shared), self._sought)
         if not changed:
             return 0
         self._turns[project_id] = made
@@ -214,12 +214,15 @@ class _Erasure:
         unforgotten = self._journal.filter(pc.invert(waiting))
         for scope in sorted({row["project_id"] for row in self._doomed.values()}):
             events = self._run.events(scope)
+            by_turn: dict[str, list[Row]] = {}
+            for event in events.to_pylist():
+                by_turn.setdefault(event["turn_id"], []).append(event)
             for memory in fold(events, _of_scope(unforgotten, scope), self._run.policy).to_pylist():
                 if memory["memory_id"] in self._doomed:
-                    self._add_evidence(evidence, memory, events)
+                    self._add_evidence(evidence, memory, by_turn)
         return evidence
 
-    def _add_evidence(self, evidence: _Evidence, memory: Row, events: pa.Table) -> None:
+    def _add_evidence(self, evidence: _Evidence, memory: Row, by_turn: dict[str, list[Row]]) -> None:
         self._hashes_gone.add(memory["content_hash"])
         evidence.texts |= {memory[name] for name in ("text", "reason", "rejected") if memory[name]}
         turn_ids = {told["turn_id"] for told in memory["evidence"]}
@@ -227,8 +230,8 @@ class _Erasure:
         if "pruned" in json.loads(self._doomed[memory["memory_id"]]["payload"]):
             evidence.faded |= turn_ids
         evidence.places |= {(told["file"], line) for told in memory["evidence"] for line in told["lines"]}
-        said = events.filter(pc.is_in(events["turn_id"], pa.array(sorted(turn_ids), pa.string())))
-        for event in said.filter(pc.equal(said["memory_type"], memory["memory_type"])).to_pylist():
+        said = [event for name in sorted(turn_ids) for event in by_turn.get(name, [])]
+        for event in (event for event in said if event["memory_type"] == memory["memory_type"]):
             is_plan = event["memory_type"] == "progress" and event["subject"]
             name = memory_id(memory["project_id"], memory["memory_type"], event["text"])
             if is_plan or name == memory["memory_id"]:
@@ -258,7 +261,7 @@ class _Erasure:
     def _journal_after(self, scopes: list[str]) -> pa.Table:
         """Return the journal without forgotten text; entries about memories that vanish on the way go too."""
         doomed = dict(self._doomed)
-        journal = erased_journal(self._journal, doomed, self._tombstones.projects, self._pattern)
+        journal = erased_journal(self._journal, doomed, self._tombstones.projects, self._sought)
         for scope in scopes:
             before = {m["memory_id"]: m["content_hash"] for m in self._known(scope)}
             while True:
@@ -267,7 +270,7 @@ class _Erasure:
                 if not vanished:
                     break
                 doomed |= dict.fromkeys(vanished, _END)
-                journal = erased_journal(journal, doomed, {}, None)
+                journal = erased_journal(journal, doomed, {}, Sought())
             self._hashes_gone |= set(before.values()) - set(values(after, "content_hash"))
         done = done_entries(self._wishes, self._doomed, self._turn_ids)
         return pa.concat_tables([journal, JOURNAL.of(done)])

@@ -1,16 +1,15 @@
 """What erasing removes outside the lake and the tables: kept transcripts of what could not be read."""
 
-import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from cortex.hooks import ticket
 from cortex.storage.files import writing_to
 
 
-def drop_set_aside(staging: Path, session_ids: Collection[str], pattern: str | None) -> int:
+def drop_set_aside(staging: Path, session_ids: Collection[str], holds: Callable[[str], bool]) -> int:
     """
-    Remove set-aside tickets of the given sessions, or whose kept transcript holds a match of `pattern`.
+    Remove set-aside tickets of the given sessions, or whose kept transcript `holds` what is forgotten.
 
     The kept transcript and the reason go with them. Transcripts that still wait are left: the run that
     reads them lets no forgotten turn in, and then drops them. Returns how many tickets went.
@@ -19,7 +18,7 @@ def drop_set_aside(staging: Path, session_ids: Collection[str], pattern: str | N
     with writing_to(staging.parent):
         for path in sorted((staging / ticket.SET_ASIDE).glob("*.json")):
             kept = Path(ticket.link_path(str(staging), ticket.key_in_name(path.name)))
-            if _session_of(path) in session_ids or _holds(kept, pattern):
+            if _session_of(path) in session_ids or (kept.is_file() and holds(_text_of(kept))):
                 kept.unlink(missing_ok=True)
                 path.with_suffix(".reason").unlink(missing_ok=True)
                 path.unlink(missing_ok=True)
@@ -34,7 +33,5 @@ def _session_of(path: Path) -> object:
         return None
 
 
-def _holds(path: Path, pattern: str | None) -> bool:
-    if pattern is None or not path.is_file():
-        return False
-    return re.search(pattern, path.read_bytes().decode("utf-8", "replace")) is not None
+def _text_of(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", "replace")

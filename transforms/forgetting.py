@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -98,20 +98,63 @@ def doomed_by(entries: Iterable[Row], journal: pa.Table) -> dict[str, Row]:
     return doomed
 
 
-def pattern_of(texts: Iterable[str | None]) -> str | None:
+@dataclass(frozen=True)
+class Sought:
     """
-    Return one regular expression for the given texts, or None when all are too short to look for.
+    The texts that an erasure looks for wherever they stand, each with its words as they are compared.
 
-    Case, white space, line breaks inside JSON and marks of emphasis do not matter.
-
-    >>> bool(re.search(pattern_of(["Use SQLite in WAL mode."]), "we  use **SQLite** in\\nWAL mode!"))
-    True
+    A night may prune thousands of memories. One expression of all their texts passes the size that the
+    engine takes at some 500, so texts are found by their words first, all at once, and each place gets an
+    expression of the few that occur there.
     """
-    sought = {" ".join((text or "").split()).rstrip(".!?") for text in texts}
-    words = sorted((text for text in sought if len(text) >= SHORTEST_SOUGHT), key=lambda t: (-len(t), t))
+
+    by_words: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, texts: Iterable[str | None]) -> "Sought":
+        """Return what to look for; texts that are too short are left out."""
+        sought = sorted({" ".join((text or "").split()).rstrip(".!?") for text in texts})
+        long = [text for text in sought if len(text) >= SHORTEST_SOUGHT]
+        return cls({words: text for words, text in zip(_compared(long), long, strict=True) if words})
+
+    def patterns_in(self, texts: Sequence[str | None]) -> list[str | None]:
+        """Return for each of `texts` one expression of what it holds of the sought, None where nothing."""
+        if not self.by_words or not texts:
+            return [None] * len(texts)
+        found = _compared(texts).str.extract_many(list(self.by_words), overlapping=True)
+        return [
+            self._pattern_in(text, words) if text and words is not None and len(words) else None
+            for text, words in zip(texts, found, strict=True)
+        ]
+
+    def is_in(self, text: str) -> bool:
+        """Return whether `text` holds any of the sought."""
+        return self.patterns_in([text]) != [None]
+
+    def _pattern_in(self, text: str, words: Iterable[str]) -> str | None:
+        pattern = _pattern_of({self.by_words[one] for one in words})
+        return pattern if re.search(pattern, text) else None
+
+
+def _compared(texts: Sequence[str | None]) -> pl.Series:
+    """Return texts in lower case, without marks of emphasis, each white space (also JSON's) one blank."""
+    return (
+        pl.Series(texts, dtype=pl.String)
+        .str.to_lowercase()
+        .str.replace_all(r"\\[nrt]", " ")
+        .str.replace_all(r'\\"', '"')
+        .str.replace_all(r"[*_`]", "")
+        .str.replace_all(r"[\s\x1c-\x1f]+", " ")
+        .str.strip_chars()
+    )
+
+
+def _pattern_of(texts: Iterable[str]) -> str:
+    # Case, white space, line breaks inside JSON and marks of emphasis do not matter.
     between = r"[*_`]*(?:\s|\\[nrt])+[*_`]*"
-    spelt = [between.join(re.escape(word).replace('"', r"\\?" + '"') for word in t.split()) for t in words]
-    return f"(?i)(?:{'|'.join(spelt)})" if spelt else None
+    ordered = sorted(texts, key=lambda text: (-len(text), text))
+    spelt = [between.join(re.escape(w).replace('"', r"\\?" + '"') for w in t.split()) for t in ordered]
+    return f"(?i)(?:{'|'.join(spelt)})"
 
 
 def without_sentences(text: str, pattern: str) -> str:
@@ -136,36 +179,29 @@ def without_sentences(text: str, pattern: str) -> str:
 
 
 def erased_turns(
-    turns: pa.Table, gone: pl.Series, named: frozenset[str], shared: frozenset[str], pattern: str | None
+    turns: pa.Table, gone: pl.Series, named: frozenset[str], shared: frozenset[str], sought: Sought
 ) -> tuple[pa.Table, set[str]]:
     """
     Return TURNS without what is forgotten, and the ids of the turns that were removed or rewritten.
 
     Rows where `gone` is true are removed. Of the turns `named`, all words go, also of a call's input; but of
-    those that other memories rest on (`shared`) only the sentences matching `pattern`, if any match. So do
-    the sentences of every other turn that match it.
+    those that other memories rest on (`shared`) only the sentences that hold what is `sought`, if any do. So
+    do the sentences of every other turn that hold it.
     """
     rows = _frame(turns)
     kept = rows.filter(~gone)
     changed = set(rows.filter(gone)["turn_id"].to_list())
-    is_named = pl.col("turn_id").is_in(list(named))
-    matches = pl.lit(False)
-    if pattern is not None:
-        matches = pl.col("text").str.contains(pattern) | pl.col("tool_input").str.contains(pattern).fill_null(
-            False
-        )
-    touched = kept.with_row_index("at").filter(is_named | matches)
     texts, inputs = kept["text"].to_list(), kept["tool_input"].to_list()
-    for row in touched.iter_rows(named=True):
-        at, name = row["at"], row["turn_id"]
-        is_match = pattern is not None and _holds(pattern, row["text"], row["tool_input"])
-        if name in named and not (name in shared and is_match):
+    patterns = zip(sought.patterns_in(texts), sought.patterns_in(inputs), strict=True)
+    for at, (name, found) in enumerate(zip(kept["turn_id"].to_list(), patterns, strict=True)):
+        if name in named and not (name in shared and any(found)):
             text, given = FORGOTTEN, None
+        elif any(found):
+            text = without_sentences(texts[at], found[0]) if found[0] else texts[at]
+            given = re.sub(found[1], FORGOTTEN, inputs[at]) if found[1] else inputs[at]
         else:
-            assert pattern is not None
-            text = without_sentences(row["text"], pattern)
-            given = re.sub(pattern, FORGOTTEN, row["tool_input"]) if row["tool_input"] else row["tool_input"]
-        if (text, given) != (row["text"], row["tool_input"]):
+            continue
+        if (text, given) != (texts[at], inputs[at]):
             texts[at], inputs[at] = text, given
             changed.add(name)
     made = kept.with_columns(
@@ -175,18 +211,28 @@ def erased_turns(
 
 
 def erased_journal(
-    journal: pa.Table, doomed: Mapping[str, Row], projects: Mapping[str, datetime], pattern: str | None
+    journal: pa.Table, doomed: Mapping[str, Row], projects: Mapping[str, datetime], sought: Sought
 ) -> pa.Table:
     """
-    Return JOURNAL rows without the text of `doomed` memories, of reset `projects`, and of matching sentences.
+    Return JOURNAL rows without the text of `doomed` memories, of reset `projects`, and of what is `sought`.
 
     What was told after the wish to forget stays. A merge goes with any of its members, whose rest comes back.
     """
     until = max((row["recorded_at"] for row in doomed.values()), default=None)
     kept = [row for row in journal.to_pylist() if not _is_erased(row, doomed, projects)]
-    if pattern is None or until is None:
+    if not sought.by_words or until is None:
         return JOURNAL.of(kept)
-    return JOURNAL.of([_without_words(row, pattern) if row["recorded_at"] <= until else row for row in kept])
+    may_hold = [row["kind"] in TELLING_KINDS and row["recorded_at"] <= until for row in kept]
+    texts = [
+        json.loads(row["payload"])["text"] if may else None for row, may in zip(kept, may_hold, strict=True)
+    ]
+    patterns = sought.patterns_in(texts)
+    return JOURNAL.of(
+        [
+            _without_words(row, pattern) if pattern else row
+            for row, pattern in zip(kept, patterns, strict=True)
+        ]
+    )
 
 
 def done_entries(
@@ -226,11 +272,7 @@ def _is_erased(row: Row, doomed: Mapping[str, Row], projects: Mapping[str, datet
 
 
 def _without_words(row: Row, pattern: str) -> Row:
-    if row["kind"] not in TELLING_KINDS:
-        return row
     told = json.loads(row["payload"])
-    if not re.search(pattern, told["text"]):
-        return row
     told["text"] = without_sentences(told["text"], pattern)
     return entry(
         row["kind"],
@@ -240,10 +282,6 @@ def _without_words(row: Row, pattern: str) -> Row:
         memory_id=row["memory_id"],
         actor=row["actor"],
     )
-
-
-def _holds(pattern: str, *texts: str | None) -> bool:
-    return any(text and re.search(pattern, text) for text in texts)
 
 
 def _forgets(journal: pa.Table) -> Iterable[tuple[Row, Row]]:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from cortex.transforms.forgetting import (
     FORGOTTEN,
+    Sought,
     Tombstones,
     doomed_by,
     erased_journal,
     erased_turns,
-    pattern_of,
     pending,
     tombstones_of,
     without_sentences,
@@ -42,35 +42,42 @@ def told(kind: str, memory_id: str | None = None, minute: int = 0, **payload: ob
     ],
 )
 def test_a_fact_is_found_whatever_its_case_space_and_emphasis(said):
-    pattern = pattern_of([FACT])
+    [pattern, nothing] = Sought.of([FACT, "something else altogether"]).patterns_in([said, "another text"])
     assert pattern is not None and re.search(pattern, said)
-    assert pl.Series([said]).str.contains(pattern).all()
+    assert nothing is None
 
 
 def test_short_texts_are_not_looked_for():
-    assert pattern_of(["Run tests.", None, ""]) is None
+    assert not Sought.of(["Run tests.", None, ""]).is_in("Run tests.")
+
+
+def test_many_texts_are_looked_for_at_once():
+    """An expression of all of them would pass the engine's limit (10 MB) at some 500 of 24 words."""
+    texts = [" ".join(f"word{number}x{n}" for n in range(24)) for number in range(3_000)]
+    sought = Sought.of(texts)
+    assert sought.patterns_in(["nothing of it"]) == [None]
+    [pattern] = sought.patterns_in([f"Yes. {texts[17].upper()}! {texts[2_001]}"])
+    assert pattern is not None and len(re.findall(pattern, f"{texts[17]} {texts[2_001]} {texts[3]}")) == 2
 
 
 def test_the_sentence_goes_and_its_neighbours_stay():
     text = f"We met. I say {FACT}, really! Then we left.\nNext line."
-    assert (
-        without_sentences(text, pattern_of([FACT]) or "") == f"We met. {FORGOTTEN} Then we left.\nNext line."
-    )
+    assert without_sentences(text, FACT) == f"We met. {FORGOTTEN} Then we left.\nNext line."
 
 
 @given(st.lists(st.sampled_from(["Ay.", "Be so.", f"See {FACT} now.", "Dee\n", "Eh?"]), max_size=8))
 def test_after_it_no_match_is_left_and_all_else_is(parts):
     text = " ".join(parts)
-    made = without_sentences(text, pattern_of([FACT]) or "")
+    made = without_sentences(text, FACT)
     assert FACT not in made
     for part in ("Ay.", "Be so.", "Eh?"):
         assert made.count(part) == text.count(part)
 
 
-def erase(rows, *, named=NONE, shared=NONE, pattern=None, gone=None):
+def erase(rows, *, named=NONE, shared=NONE, sought=None, gone=None):
     table = turns(*rows)
     nothing = pl.Series([False] * len(rows))
-    made, changed = erased_turns(table, nothing if gone is None else gone, named, shared, pattern)
+    made, changed = erased_turns(table, nothing if gone is None else gone, named, shared, sought or Sought())
     return [(row["text"], row["tool_input"]) for row in made.to_pylist()], changed
 
 
@@ -81,27 +88,27 @@ def test_a_named_turn_loses_its_words_and_its_input():
 
 def test_a_shared_turn_keeps_what_does_not_match():
     rows = [turn(1, f"Yes. {FACT}. No.", turn_id="a")]
-    made, _ = erase(rows, named=frozenset("a"), shared=frozenset("a"), pattern=pattern_of([FACT]))
+    made, _ = erase(rows, named=frozenset("a"), shared=frozenset("a"), sought=Sought.of([FACT]))
     assert made == [(f"Yes. {FORGOTTEN} No.", None)]
 
 
 def test_a_shared_turn_where_nothing_matches_goes_whole():
     rows = [turn(1, "It is said otherwise here.", turn_id="a")]
-    made, _ = erase(rows, named=frozenset("a"), shared=frozenset("a"), pattern=pattern_of([FACT]))
+    made, _ = erase(rows, named=frozenset("a"), shared=frozenset("a"), sought=Sought.of([FACT]))
     assert made == [(FORGOTTEN, None)]
 
 
 def test_a_calls_input_stays_json():
     rows = [turn(1, "x", turn_id="a", tool_input=json.dumps({"note": f"that {FACT}!", "n": 1}))]
-    [(_, given_input)], _ = erase(rows, pattern=pattern_of([FACT]))
+    [(_, given_input)], _ = erase(rows, sought=Sought.of([FACT]))
     assert json.loads(given_input) == {"note": f"that {FORGOTTEN}!", "n": 1}
 
 
 def test_erasing_twice_equals_once():
     rows = [turn(1, f"Yes. {FACT}. No.", turn_id="a"), turn(2, "y", turn_id="b")]
     table, nothing = turns(*rows), pl.Series([False, False])
-    once, _ = erased_turns(table, nothing, frozenset("b"), NONE, pattern_of([FACT]))
-    twice, changed = erased_turns(once, nothing, frozenset("b"), NONE, pattern_of([FACT]))
+    once, _ = erased_turns(table, nothing, frozenset("b"), NONE, Sought.of([FACT]))
+    twice, changed = erased_turns(once, nothing, frozenset("b"), NONE, Sought.of([FACT]))
     assert (twice, changed) == (once, set())
 
 
@@ -153,6 +160,6 @@ def test_the_journal_loses_what_was_told_before_the_wish_and_not_after():
         wish,
         told("remember", "m1", minute=6, text="after"),
     ]
-    made = erased_journal(JOURNAL.of(rows), {"m1": wish}, {}, pattern_of([FACT]))
+    made = erased_journal(JOURNAL.of(rows), {"m1": wish}, {}, Sought.of([FACT]))
     said = [json.loads(row["payload"]).get("text") for row in made.to_pylist()]
     assert said == [f"Well. {FORGOTTEN}", None, "after"]
