@@ -13,15 +13,19 @@ from pathlib import Path
 
 import numpy as np
 import orjson
+import pyarrow as pa
 
 from benchmarks import made
 from cortex.flows.engines import run_plain
 from cortex.flows.runs import FLOWS, embedder_of, opened, stage_all
+from cortex.hooks.prompt import INDEX
 from cortex.recall import recall
 from cortex.settings import Settings
+from cortex.storage.published import Published
 from cortex.storage.reference import read_policy
 from cortex.storage.staging import find_transcripts
 from cortex.storage.tables import Tables
+from cortex.transforms.hook_index import notes_of, settings_of, stop_words_of
 from cortex.transforms.lifecycle import age
 from cortex.transforms.render import render_brief
 from cortex.transforms.schemas import EDGES
@@ -87,6 +91,40 @@ def hook(sizes: Sizes) -> Iterator[Measured]:
     yield Measured(
         "hook, whole process, p95", _p95(ours), "ms", "sh + python -c pass", _p95(none), "50", "30"
     )
+
+
+def prompt_hook(sizes: Sizes) -> Iterator[Measured]:
+    """Time the whole process of a prompt's hook over an index of all memories, and the writing of that."""
+    policy = read_policy(None)
+    rows = made.memories(sizes.recalled)
+    position = rows.schema.get_field_index("confidence")
+    sure = rows.set_column(position, "confidence", pa.repeat(0.9, rows.num_rows))
+    with tempfile.TemporaryDirectory() as scratch:
+        published = Published(Path(scratch, "home"))
+        begun = time.perf_counter()
+        notes = notes_of(sure, policy)
+        published.publish_hook_index(made.PROJECT, notes, settings_of(policy), stop_words_of(policy))
+        written = time.perf_counter() - begun
+        published.publish_projects({scratch: made.PROJECT})
+        surroundings = {"CORTEX_HOME": str(Path(scratch, "home")), "PATH": os.environ["PATH"]}
+        launched = ["sh", str(ROOT / "hooks" / "run.sh"), "user-prompt-submit"]
+        bare = ["sh", "-c", "python3 -I -S -c pass; exit 0"]
+        asked = [_asked(scratch, *question) for question in enumerate(made.questions(sizes.processes + 1))]
+        ours = [_run_once(launched, payload, surroundings) for payload in asked][1:]
+        none = _milliseconds(bare, sizes.processes, b"{}", surroundings)
+        size = (published.root / made.PROJECT / INDEX).stat().st_size
+    what = f"{len(notes):,} memories"
+    yield Measured(
+        f"prompt hook, p95, {what}", _p95(ours), "ms", "sh + python -c pass", _p95(none), "250", "100"
+    )
+    yield Measured(f"writing the hook index, {what}", len(notes) / written / 1e3, "thousand/s", "", 0.0)
+    yield Measured(f"hook index, disk per memory, {what}", size / len(notes) / 1024, "KiB", "", 0.0)
+
+
+def _asked(folder: str, number: int, question: str) -> bytes:
+    # A session of its own for each: what was shown once is not shown again.
+    told = {"session_id": f"s{number}", "cwd": folder, "prompt": question, "transcript_path": "/t/s.jsonl"}
+    return json.dumps(told).encode()
 
 
 def command_line(sizes: Sizes) -> Iterator[Measured]:
@@ -177,6 +215,7 @@ def recalls(sizes: Sizes) -> Iterator[Measured]:
 DIMENSION_KIB = made.DIMENSIONS * 4 / 1024
 ALL: tuple[Callable[[Sizes], Iterator[Measured]], ...] = (
     hook,
+    prompt_hook,
     command_line,
     ingest,
     lifecycle,
@@ -216,11 +255,14 @@ def _seconds(work: Callable[[], object]) -> float:
 def _milliseconds(
     command: list[str], count: int, given: bytes = b"", surroundings: dict[str, str] | None = None
 ) -> list[float]:
+    return [_run_once(command, given, surroundings) for _ in range(count + 1)][1:]
+
+
+def _run_once(command: list[str], given: bytes, surroundings: dict[str, str] | None) -> float:
     def once() -> None:
         subprocess.run(command, input=given, env=surroundings, stdout=subprocess.DEVNULL, check=True)
 
-    once()
-    return [_seconds(once) * 1e3 for _ in range(count)]
+    return _seconds(once) * 1e3
 
 
 def _p95(values: list[float]) -> float:

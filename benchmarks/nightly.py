@@ -1,9 +1,10 @@
 """
 A whole nightly run over made memories: `python -m benchmarks.nightly [MEMORIES ...]` (default 10k, 100k, 1M).
 
-Each size is a store of its own with projects of 10,000 memories, in a process of its own. The first nightly run
-makes the tables; what is measured is the next day's: everything ages, is ranked, audited, written and published.
-Printed: seconds in all and by stage, the process's peak memory, bytes on disk.
+Each size is a store of its own with projects of 10,000 memories, in a process of its own. The first nightly
+run makes the tables; what is measured is the next day's: everything ages, is ranked, audited, written and
+published, and what fell due is pruned. Facts are up to 54 days old, as in a store in daily use: progress is
+pruned at 55. Printed: seconds in all and by stage, the process's peak memory, bytes on disk.
 """
 
 import resource
@@ -25,7 +26,9 @@ from cortex.transforms.schemas import EVENTS, TURNS
 
 SIZES = (10_000, 100_000, 1_000_000)
 PROJECT_MEMORIES = 10_000
-HEADINGS = ("memories", "projects", "seconds", "decay", "consolidate", "render", "peak MB", "disk MB")
+OLDEST_DAYS = 54
+PARTS = ("retire", "erase", "embed", "link", "decay", "consolidate", "render")
+HEADINGS = ("memories", "projects", "seconds", *PARTS, "peak MB", "disk MB")
 
 
 def fill(home: Path, count: int) -> int:
@@ -50,7 +53,8 @@ def _turn(project: str) -> pa.Table:
 
 def _events(project: str, seed: int, count: int) -> pa.Table:
     rows = made.memories(count, seed=seed)
-    said = rows["updated_at"]
+    ages = np.random.default_rng(seed).integers(0, OLDEST_DAYS * 86_400, count) * 1_000_000
+    said = pa.array(int(made.NOW.timestamp()) * 1_000_000 - ages).cast(pa.timestamp("us"))
     own: dict[str, object] = {
         "event_id": pa.array([content_id("event", project, str(n)) for n in range(count)]),
         "turn_id": pa.array([content_id("turn", project, str(n)) for n in range(count)]),
@@ -60,7 +64,7 @@ def _events(project: str, seed: int, count: int) -> pa.Table:
         "confidence": pa.array(np.random.default_rng(seed).uniform(0.5, 0.95, count)),
         "layer": pa.repeat("layer2:en", count),
         "file": pa.repeat("/made", count),
-        "said_at": said,
+        "said_at": said.cast(pa.timestamp("us", tz="UTC")),
         "extractor_version": pa.repeat(1, count),
     }
     own["lines"] = pa.array([[n % 2_000 + 1] for n in range(count)])
@@ -84,17 +88,17 @@ def measure(count: int) -> str:
         projects = fill(home, count)
         runs.execute("nightly", settings, now=made.NOW, engine="plain")
         report = runs.execute("nightly", settings, now=made.NOW + timedelta(days=1), engine="plain")
-        stages = {stage.name: stage.seconds for stage in report.stages}
+        stages = {stage.stage: stage.seconds for stage in report.stages}
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         disk = sum(path.stat().st_size for path in home.rglob("*") if path.is_file()) / 1e6
-        parts = [stages.get(name, 0.0) for name in ("decay", "consolidate", "render")]
+        parts = [stages.get(name, 0.0) for name in PARTS]
         seconds = sum(seconds for name, seconds in stages.items() if name != "audit")
         told = [f"{count:,}", f"{projects}", f"{seconds:.1f}", *(f"{part:.1f}" for part in parts)]
         return _line([*told, f"{peak:,.0f}", f"{disk:,.0f}"])
 
 
 def _line(cells: list[str] | tuple[str, ...]) -> str:
-    return " ".join(f"{cell:>12}" for cell in cells)
+    return " ".join(f"{cell:>11}" for cell in cells)
 
 
 def main() -> None:

@@ -216,15 +216,15 @@ def _figures(of: Set, found: list[list[Found]]) -> str:
     return " ".join([*cuts, f"MRR {reciprocal:.3f}"])
 
 
-def variants(base: Policy, changes: Sequence[str]) -> Iterator[tuple[str, Policy]]:
-    """Yield the base policy and one more for each change, written `name=value[,name=value]`."""
+def variants(base: Policy, changes: Sequence[str], table: str = "ranking") -> Iterator[tuple[str, Policy]]:
+    """Yield the base policy and one more for each change to a table, written `name=value[,name=value]`."""
     yield "as shipped", base
     for change in changes:
         numbers = dict(part.split("=") for part in change.split(","))
-        rows = {**base.rows["ranking"]}
+        rows = {**base.rows[table]}
         for name, value in numbers.items():
             rows[(name,)] = {**rows[(name,)], "value": float(value)}
-        yield change, replace(base, rows={**base.rows, "ranking": rows})
+        yield change, replace(base, rows={**base.rows, table: rows})
 
 
 SETS: dict[str, Callable[[], list[Set]]] = {
