@@ -63,7 +63,8 @@ def _sidechain(talk: Talk, text: str) -> object:
 
 
 def _rejected(talk: Talk, text: str) -> object:
-    said = f"The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n{text}"
+    refused = "The user doesn't want to proceed with this tool use."
+    said = f"{refused} To tell you how to proceed, the user said:\n{text}"
     return _call(talk, "Bash", {"command": "make"}, said, is_error=True, detail=f"Error: {said}")
 
 
@@ -98,9 +99,9 @@ def _huge(talk: Talk, text: str) -> object:
     """Put the text where a long output is cut: around the ends of what is kept."""
     filler = "the tide is at two metres. " * 2_000
     for place in (1_990, 2_000 - len(text) // 2, 2_000):
-        talk.call("Bash", filler[:place] + text + filler, command="cat log")
-        talk.call("Bash", filler + text + filler[: 1_000 - len(text) // 2], command="cat log")
-    return talk.user(filler[:19_990] + text + filler)
+        talk.call("Bash", f"{filler[:place]} {text} {filler}", command="cat log")
+        talk.call("Bash", f"{filler} {text} {filler[: 1_000 - len(text) // 2]}", command="cat log")
+    return talk.user(f"{filler[:19_990]} {text} {filler}")
 
 
 CARRIERS: dict[str, Carrier] = {
@@ -111,15 +112,21 @@ CARRIERS: dict[str, Carrier] = {
     "self-report": lambda talk, text: talk.assistant(f"[MEMORY: gotcha] The depot wants {text}"),
     "thinking": lambda talk, text: talk._answer({"type": "thinking", "thinking": f"Perhaps {text}"}),
     "tool input": lambda talk, text: _call(talk, "Bash", {"command": f"echo {text}"}, "done"),
-    "tool input, name of a field": lambda talk, text: _call(talk, "mcp__depot__put", {text: 1, "a": {text: "b"}}, "done"),
-    "tool input, nested": lambda talk, text: _call(talk, "mcp__depot__put", {"a": [{"b": [text, 1]}]}, "done"),
+    "tool input, name of a field": lambda talk, text: _call(
+        talk, "mcp__depot__put", {text: 1, "a": {text: "b"}}, "done"
+    ),
+    "tool input, nested": lambda talk, text: _call(
+        talk, "mcp__depot__put", {"a": [{"b": [text, 1]}]}, "done"
+    ),
     "tool name": lambda talk, text: _call(talk, text, {"a": "b"}, "done"),
     "file name read": lambda talk, text: _call(talk, "Read", {"file_path": f"/home/dev/kelp/{text}"}, "1→x"),
     "file names found": lambda talk, text: _call(
         talk, "Glob", {"pattern": text}, f"/home/dev/{text}", detail={"filenames": [text]}
     ),
     "tool result": lambda talk, text: _call(talk, "Bash", {"command": "env"}, f"A=1\n{text}\nB=2"),
-    "tool result in blocks": lambda talk, text: _call(talk, "mcp__depot__get", {}, _text(text), detail=_text(text)),
+    "tool result in blocks": lambda talk, text: _call(
+        talk, "mcp__depot__get", {}, _text(text), detail=_text(text)
+    ),
     "tool result, structured": lambda talk, text: _call(
         talk, "Bash", {"command": "env"}, "done", detail={"stdout": text, "stderr": text}
     ),
@@ -144,10 +151,14 @@ CARRIERS: dict[str, Carrier] = {
     "slash command": lambda talk, text: talk.user(
         f"<command-name>/deploy</command-name><command-args>{text}</command-args>"
     ),
-    "slash command's output": lambda talk, text: talk.user(f"<local-command-stdout>{text}</local-command-stdout>"),
+    "slash command's output": lambda talk, text: talk.user(
+        f"<local-command-stdout>{text}</local-command-stdout>"
+    ),
     "shell by the user": lambda talk, text: talk.user(f"<bash-input>echo {text}</bash-input>"),
     "shell's output": lambda talk, text: talk.user(f"<bash-stdout>{text}</bash-stdout>"),
-    "note for the memory file": lambda talk, text: talk.user(f"<user-memory-input>{text}</user-memory-input>"),
+    "note for the memory file": lambda talk, text: talk.user(
+        f"<user-memory-input>{text}</user-memory-input>"
+    ),
     "task notification": lambda talk, text: talk.user(f"<task-notification>{text}</task-notification>"),
     "reminder": lambda talk, text: talk.user(f"Go on. <system-reminder>{text}</system-reminder>"),
     "editor's selection": lambda talk, text: talk.user(f"<ide_selection>{text}</ide_selection> Go on."),
@@ -158,18 +169,26 @@ CARRIERS: dict[str, Carrier] = {
         talk, "queued_command", commandMode="prompt", prompt=f"And use {text}"
     ),
     "hook output": lambda talk, text: _attachment(talk, "hook_success", stdout=text, command=text),
-    "context added by a hook": lambda talk, text: _attachment(talk, "hook_additional_context", content=[text]),
+    "context added by a hook": lambda talk, text: _attachment(
+        talk, "hook_additional_context", content=[text]
+    ),
     "file mentioned": lambda talk, text: _attachment(talk, "file", content={"text": text}, filename=text),
-    "file changed outside": lambda talk, text: _attachment(talk, "edited_text_file", snippet=text, filename=text),
+    "file changed outside": lambda talk, text: _attachment(
+        talk, "edited_text_file", snippet=text, filename=text
+    ),
     "memory file": lambda talk, text: _attachment(talk, "nested_memory", content=text, path=text),
-    "diagnostics": lambda talk, text: _attachment(talk, "diagnostics", files=[{"uri": text, "message": text}]),
+    "diagnostics": lambda talk, text: _attachment(
+        talk, "diagnostics", files=[{"uri": text, "message": text}]
+    ),
     "compaction summary": lambda talk, text: _user(
         talk, f"This session is being continued from a previous conversation. {text}", isCompactSummary=True
     ),
     "summary of another session": lambda talk, text: _record(talk, "summary", summary=text, leafUuid="x"),
     "recap": lambda talk, text: _record(talk, "system", subtype="away_summary", content=f"You said {text}"),
     "command as a system record": lambda talk, text: _record(
-        talk, "system", subtype="local_command",
+        talk,
+        "system",
+        subtype="local_command",
         content=f"<command-name>/a</command-name><command-args>{text}</command-args>",
     ),
     "stop hook's summary": lambda talk, text: _record(
@@ -191,4 +210,4 @@ CARRIERS: dict[str, Carrier] = {
     "unknown field": _with("somethingNew"),
     "unknown record": lambda talk, text: _record(talk, "something-new", content=text),
     "damaged line": _damaged,
-}  # fmt: skip
+}

@@ -25,6 +25,7 @@ from cortex.storage.published import Published
 from cortex.storage.reference import read_policy
 from cortex.storage.staging import find_transcripts
 from cortex.storage.tables import Tables
+from cortex.transforms.client_settings import with_status_line
 from cortex.transforms.hook_index import notes_of, settings_of, stop_words_of
 from cortex.transforms.lifecycle import age
 from cortex.transforms.render import render_brief
@@ -91,6 +92,23 @@ def hook(sizes: Sizes) -> Iterator[Measured]:
     yield Measured(
         "hook, whole process, p95", _p95(ours), "ms", "sh + python -c pass", _p95(none), "50", "30"
     )
+
+
+def status_line(sizes: Sizes) -> Iterator[Measured]:
+    """Time the whole process of the status line, as the client's settings start it."""
+    with tempfile.TemporaryDirectory() as scratch:
+        home = Path(scratch, "home")
+        published = Published(home)
+        published.publish_projects({f"{scratch}/{number}": f"p-{number}" for number in range(200)})
+        published.publish_counts({f"p-{number}": number for number in range(200)})
+        payload = json.dumps({"cwd": f"{scratch}/7/src", "context_window": {"used_percentage": 71}}).encode()
+        surroundings = {"CORTEX_HOME": str(home), "PATH": os.environ["PATH"]}
+        command = json.loads(with_status_line("{}", str(ROOT / "hooks" / "run.sh")).text)["statusLine"]
+        launched = ["sh", "-c", command["command"]]
+        bare = ["sh", "-c", "python3 -I -S -c pass; exit 0"]
+        ours = _milliseconds(launched, sizes.processes, payload, surroundings)
+        none = _milliseconds(bare, sizes.processes, payload, surroundings)
+    yield Measured("status line, p95", _p95(ours), "ms", "sh + python -c pass", _p95(none), "50", "30")
 
 
 def prompt_hook(sizes: Sizes) -> Iterator[Measured]:
@@ -215,6 +233,7 @@ def recalls(sizes: Sizes) -> Iterator[Measured]:
 DIMENSION_KIB = made.DIMENSIONS * 4 / 1024
 ALL: tuple[Callable[[Sizes], Iterator[Measured]], ...] = (
     hook,
+    status_line,
     prompt_hook,
     command_line,
     ingest,

@@ -21,9 +21,15 @@ ENGINE = click.option(
     show_default=True,
     help="Run the stages under Prefect, or one after another without it.",
 )
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Change nothing; print the difference.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 PROJECT = click.option(
     "--project", metavar="NAME", help="A project's name, id or path; default: this folder's."
+)
+
+
+AS_OF = click.option(
+    "--as-of", metavar="DATE", help="As of the end of that day (UTC): what had been said by then."
 )
 
 
@@ -81,13 +87,139 @@ def demo(engine: str) -> None:
     runs.demo(engine)
 
 
+@main.command(short_help="See what is there, begin.")
+@click.option("--yes", is_flag=True, help="Do not ask: read the transcripts, put in the hooks.")
+@JSON
+def setup(yes: bool, as_json: bool) -> None:
+    """Show what was found, tell the hooks where `cortex` is, offer to read transcripts and to put in hooks.
+
+    Asks only at a terminal. Elsewhere, without --yes, it says what it would ask.
+    """
+    from cortex.commands import beginning
+
+    beginning.setup(yes=yes, as_json=as_json)
+
+
+@main.command(short_help="Put the hooks into the client's settings.")
+@DRY_RUN
+@JSON
+def install(dry_run: bool, as_json: bool) -> None:
+    """Put the plugin's hooks into the client's user settings, for those who do without plugins.
+
+    The rest of the file stays byte for byte; `cortex uninstall` takes them out again.
+    """
+    from cortex.commands import installing
+
+    installing.install(dry_run=dry_run, as_json=as_json)
+
+
+@main.command(short_help="Take hooks and status line out of the client's settings.")
+@DRY_RUN
+@JSON
+def uninstall(dry_run: bool, as_json: bool) -> None:
+    """Take hooks and status line out of the client's user settings; the memory stays."""
+    from cortex.commands import installing
+
+    installing.uninstall(dry_run=dry_run, as_json=as_json)
+
+
+@main.group(invoke_without_command=True, short_help="One line on memories, capture and context.")
+@click.pass_context
+def statusline(context: click.Context) -> None:
+    """Print the status line for the client's JSON on standard input; put it into the settings."""
+    from cortex.commands import installing
+
+    if context.invoked_subcommand is None:
+        installing.print_status_line()
+
+
+@statusline.command("install")
+@DRY_RUN
+@JSON
+def install_status_line(dry_run: bool, as_json: bool) -> None:
+    """Put the status line into the client's settings; one that is there is shown above it."""
+    from cortex.commands import installing
+
+    installing.install_status_line(dry_run=dry_run, as_json=as_json)
+
+
+@statusline.command("uninstall")
+@DRY_RUN
+@JSON
+def uninstall_status_line(dry_run: bool, as_json: bool) -> None:
+    """Take the status line out; the one it was put around stands by itself again."""
+    from cortex.commands import installing
+
+    installing.uninstall_status_line(dry_run=dry_run, as_json=as_json)
+
+
+@main.group(invoke_without_command=True, short_help="Show and change settings.")
+@PROJECT
+@JSON
+@click.pass_context
+def config(context: click.Context, project: str | None, as_json: bool) -> None:
+    """List every setting with its value and where that comes from; get, set and unset one."""
+    from cortex.commands import configuring
+
+    if context.invoked_subcommand is None:
+        configuring.list_all(project, as_json=as_json)
+
+
+@config.command("list")
+@PROJECT
+@JSON
+def list_settings(project: str | None, as_json: bool) -> None:
+    """List every setting with its value, where that comes from, its unit and meaning."""
+    from cortex.commands import configuring
+
+    configuring.list_all(project, as_json=as_json)
+
+
+@config.command("get")
+@click.argument("key")
+@PROJECT
+@JSON
+def get_setting(key: str, project: str | None, as_json: bool) -> None:
+    """Print the value of the setting KEY."""
+    from cortex.commands import configuring
+
+    configuring.get(key, project, as_json=as_json)
+
+
+@config.command("set")
+@click.argument("key")
+@click.argument("value", nargs=-1, required=True)
+@click.option("--project", metavar="NAME", help="For this project alone: a name, id or path.")
+@JSON
+def set_setting(key: str, value: tuple[str, ...], project: str | None, as_json: bool) -> None:
+    """Give the setting KEY a VALUE in config.toml; several values make a list."""
+    from cortex.commands import configuring
+
+    configuring.set_one(key, value, project, as_json=as_json)
+
+
+@config.command("unset")
+@click.argument("key")
+@click.option("--project", metavar="NAME", help="Of this project alone: a name, id or path.")
+@JSON
+def unset_setting(key: str, project: str | None, as_json: bool) -> None:
+    """Remove the setting KEY from config.toml."""
+    from cortex.commands import configuring
+
+    configuring.unset(key, project, as_json=as_json)
+
+
 @main.command(short_help="Read old transcripts.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--dry-run", is_flag=True, help="Only say what would be read.")
 @ENGINE
 @JSON
 def backfill(paths: tuple[Path, ...], dry_run: bool, engine: str, as_json: bool) -> None:
-    """Read old transcripts below PATHS (default: the assistant's own projects folder)."""
+    """
+    Read old transcripts below PATHS.
+
+    Default: where Claude Code, Codex CLI and Gemini CLI keep theirs, as far as they are there.
+    """
     from cortex.commands import runs
 
     runs.backfill(paths, dry_run=dry_run, engine=engine, as_json=as_json)
@@ -118,15 +250,26 @@ def nightly(engine: str, as_json: bool) -> None:
 @PROJECT
 @click.option("--all-projects", is_flag=True, help="Search every project.")
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Results at most.")
+@AS_OF
 @JSON
 def recall(
-    question: tuple[str, ...], project: str | None, all_projects: bool, limit: int, as_json: bool
+    question: tuple[str, ...],
+    project: str | None,
+    all_projects: bool,
+    limit: int,
+    as_of: str | None,
+    as_json: bool,
 ) -> None:
     """Search memories and what was said; each answer with its source, age and confidence."""
     from cortex.commands import memories
 
     memories.recall(
-        " ".join(question), project=project, all_projects=all_projects, limit=limit, as_json=as_json
+        " ".join(question),
+        project=project,
+        all_projects=all_projects,
+        limit=limit,
+        as_of=as_of,
+        as_json=as_json,
     )
 
 
@@ -187,6 +330,57 @@ def forget(
     return memories.forget(" ".join(target), project=project, yes=yes, as_json=as_json)
 
 
+@main.command(short_help="Put other words in a memory's place.")
+@click.argument("memory")
+@click.argument("text", nargs=-1, required=True)
+@JSON
+def edit(memory: str, text: tuple[str, ...], as_json: bool) -> None:
+    """Let the MEMORY, named by its id, say TEXT from now on; its age and evidence stay.
+
+    What it said before stays in the journal. To erase words: forget.
+    """
+    from cortex.commands import curating
+
+    curating.edit(memory, " ".join(text), as_json=as_json)
+
+
+@main.command(short_help="Keep a memory from fading and merging.")
+@click.argument("memory")
+@click.option("--off", is_flag=True, help="Let it fade and merge again.")
+@JSON
+def pin(memory: str, off: bool, as_json: bool) -> None:
+    """Keep the MEMORY, named by its id, from fading and from being merged."""
+    from cortex.commands import curating
+
+    curating.pin(memory, off=off, as_json=as_json)
+
+
+@main.command(short_help="Say that one memory took another's place.")
+@click.argument("old")
+@click.argument("new")
+@JSON
+def supersede(old: str, new: str, as_json: bool) -> None:
+    """Say that the memory NEW took the place of OLD, both named by id; OLD is no longer shown."""
+    from cortex.commands import curating
+
+    curating.supersede(old, new, as_json=as_json)
+
+
+@main.command("index-code", short_help="Keep what a source file does, in prose.")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--describe", metavar="TEXT", help="What the file does and why; default: standard input.")
+@PROJECT
+@JSON
+def index_code(path: Path, describe: str | None, project: str | None, as_json: bool) -> None:
+    """Keep what the source file PATH does, in prose that is searched, and its code beside it.
+
+    The code is stored, never embedded and never in a brief. Indexed again, a file's words are replaced.
+    """
+    from cortex.commands import curating
+
+    curating.index_code(path, describe, project=project, as_json=as_json)
+
+
 @main.command(short_help="Erase everything about a project.")
 @click.option("--project", metavar="NAME", required=True, help="A project's name, id or path.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -245,6 +439,33 @@ def restore(file: Path, into: Path | None, as_json: bool) -> None:
     keeping.restore(file, into=into, as_json=as_json)
 
 
+@main.command(short_help="Encrypt the lake on disk.")
+@click.option(
+    "--key-file",
+    type=click.Path(path_type=Path),
+    help="Keep the key in this file (made if missing) instead of the OS keyring.",
+)
+@JSON
+def encrypt(key_file: Path | None, as_json: bool) -> None:
+    """Encrypt what was said, done and told to Cortex (AES-256-GCM), now and from now on.
+
+    Backups made from then on are encrypted too. Tables, briefs and the hooks' index stay in clear, for the
+    programs that read them; only an encrypted disk covers these.
+    """
+    from cortex.commands import encrypting
+
+    encrypting.encrypt(key_file, as_json=as_json)
+
+
+@main.command(short_help="Write the lake in clear again.")
+@JSON
+def decrypt(as_json: bool) -> None:
+    """Take encryption back: every file of the lake is written in clear again."""
+    from cortex.commands import encrypting
+
+    encrypting.decrypt(as_json=as_json)
+
+
 @main.command(short_help="Write memories as JSON or Markdown.")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option(
@@ -256,12 +477,13 @@ def restore(file: Path, into: Path | None, as_json: bool) -> None:
     help="JSON says all of each memory, Markdown is a list to read.",
 )
 @PROJECT
+@AS_OF
 @JSON
-def export(file: Path | None, form: str, project: str | None, as_json: bool) -> None:
+def export(file: Path | None, form: str, project: str | None, as_of: str | None, as_json: bool) -> None:
     """Write memories to FILE, or to standard output; default: those of every project."""
     from cortex.commands import keeping
 
-    keeping.export(file, form=form, project=project, as_json=as_json)
+    keeping.export(file, form=form, project=project, as_of=as_of, as_json=as_json)
 
 
 @main.command("import", short_help="Take in memories from a file.")
@@ -277,23 +499,39 @@ def import_(file: Path, project: str | None, as_json: bool) -> None:
 
 @main.command(short_help="Print what the assistant is handed at a session's start.")
 @click.option("--explain", is_flag=True, help="Say for each line why it is in, and what is left out.")
+@click.option("--archive", is_flag=True, help="Print the older decisions that it has no room for.")
 @PROJECT
+@AS_OF
 @JSON
-def brief(explain: bool, project: str | None, as_json: bool) -> None:
+def brief(explain: bool, archive: bool, project: str | None, as_of: str | None, as_json: bool) -> None:
     """Print the brief that the assistant is handed at the start of a session."""
     from cortex.commands import reading, views
 
-    (reading.explain if explain else views.brief)(project, as_json=as_json)
+    if explain and archive:
+        raise UsageError("--explain and --archive exclude each other.", "Give one of them.")
+    if explain:
+        return reading.explain(project, as_of=as_of, as_json=as_json)
+    return views.brief(project, archive=archive, as_of=as_of, as_json=as_json)
 
 
 @main.command(short_help="Contradictions, stale claims, merge proposals.")
+@click.option("--accept", metavar="ID", multiple=True, help="Do what an item offers; several may be given.")
+@click.option("--keep", metavar="ID", multiple=True, help="Leave an item as it is and ask no more.")
+@click.option("--ask", is_flag=True, help="Ask about one after another.")
 @PROJECT
 @JSON
-def review(project: str | None, as_json: bool) -> None:
-    """List what a person may settle: contradictions, stale claims, memories that could be merged."""
-    from cortex.commands import reading
+def review(
+    accept: tuple[str, ...], keep: tuple[str, ...], ask: bool, project: str | None, as_json: bool
+) -> None:
+    """List what a person may settle: contradictions, stale claims, memories that could be merged.
 
-    reading.review(project, as_json=as_json)
+    Accepted, the newer decision takes the older one's place, the claim is archived, the memories are merged.
+    """
+    from cortex.commands import reviewing
+
+    if ask and (accept or keep or as_json):
+        raise UsageError("--ask stands alone.", "Give --ask, or ids with --accept and --keep.")
+    reviewing.review(project, accept=accept, keep=keep, ask=ask, as_json=as_json)
 
 
 @main.command(short_help="How sessions went: figures by session and project.")
@@ -306,15 +544,15 @@ def stats(project: str | None, as_json: bool) -> None:
     reading.stats(project, as_json=as_json)
 
 
-@main.group(invoke_without_command=True, short_help="List, rename and merge projects.")
+@main.group(invoke_without_command=True, short_help="List, rename, merge and split projects.")
 @JSON
 @click.pass_context
 def projects(context: click.Context, as_json: bool) -> None:
-    """List the projects, with what identifies each and where it lies; rename or merge them."""
-    from cortex.commands import reading
+    """List the projects, with what identifies each and where it lies; rename, merge or split them."""
+    from cortex.commands import projects as command
 
     if context.invoked_subcommand is None:
-        reading.list_projects(as_json=as_json)
+        command.list_projects(as_json=as_json)
 
 
 @projects.command("rename")
@@ -323,9 +561,30 @@ def projects(context: click.Context, as_json: bool) -> None:
 @JSON
 def rename_project(project: str, name: str, as_json: bool) -> None:
     """Give PROJECT another NAME; its id stays."""
-    from cortex.commands import reading
+    from cortex.commands import projects as command
 
-    reading.rename_project(project, name, as_json=as_json)
+    command.rename(project, name, as_json=as_json)
+
+
+@projects.command("merge")
+@click.argument("project", metavar="FROM")
+@click.argument("into", metavar="INTO")
+@JSON
+def merge_projects(project: str, into: str, as_json: bool) -> None:
+    """Make project FROM a part of INTO: its memories, folders and later sessions are INTO's."""
+    from cortex.commands import projects as command
+
+    command.merge(project, into, as_json=as_json)
+
+
+@projects.command("split")
+@click.argument("project")
+@JSON
+def split_project(project: str, as_json: bool) -> None:
+    """Take a merge of PROJECT back: what was said in its folders is its own again."""
+    from cortex.commands import projects as command
+
+    command.split(project, as_json=as_json)
 
 
 @main.command(short_help="What is held, what waits, how the last run went.")
@@ -339,12 +598,13 @@ def status(as_json: bool) -> None:
 
 @main.command(short_help="Ask DuckDB over turns, events, memories, edges, journal.")
 @click.argument("query")
+@AS_OF
 @JSON
-def sql(query: str, as_json: bool) -> None:
+def sql(query: str, as_of: str | None, as_json: bool) -> None:
     """Ask DuckDB over turns, events, memories, edges and journal (read-only)."""
     from cortex.commands import views
 
-    views.sql(query, as_json=as_json)
+    views.sql(query, as_of=as_of, as_json=as_json)
 
 
 @main.command(short_help="Make the tables anew from the lake, or check them.")
@@ -378,10 +638,10 @@ def rederive(project: str | None, take: bool, drop: bool, as_json: bool) -> None
 @main.command(short_help="Check that everything needed is there.")
 @JSON
 def doctor(as_json: bool) -> None:
-    """Check that everything Cortex needs is there, each with a next step."""
-    from cortex.commands import views
+    """Say how much of Cortex is at work here and why, and check all that it needs, with a next step."""
+    from cortex.commands.doctor import doctor as examine
 
-    views.doctor(as_json=as_json)
+    examine(as_json=as_json)
 
 
 @main.group("eval")

@@ -10,6 +10,9 @@ CortexError                      1
 ├── AuditFailed                 12
 ├── NothingUsable               13   none of the inputs could be read
 ├── ModelUnavailable            14
+├── ClientSettingsUnusable      15
+├── KeyUnavailable              16   the store is encrypted and its key is not here
+├── FileDamaged                 17   an encrypted file was changed, moved or cut
 └── StoreBusy                   75   another run holds the lease
 """
 
@@ -105,6 +108,24 @@ class ModelUnavailable(CortexError):
     """The embedding model is missing or not the one expected; keyword search goes on without it."""
 
     code, exit_code, retryable = "CORTEX_E_MODEL", 14, True
+
+
+class ClientSettingsUnusable(CortexError):
+    """The settings file of the assistant's client cannot be edited safely; it was left as it is."""
+
+    code, exit_code = "CORTEX_E_CLIENT_SETTINGS", 15
+
+
+class KeyUnavailable(CortexError):
+    """The store is encrypted, and its key is missing, another one, or behind a locked keyring."""
+
+    code, exit_code = "CORTEX_E_KEY", 16
+
+
+class FileDamaged(CortexError):
+    """An encrypted file is not what was written at its place; nothing of it was used."""
+
+    code, exit_code = "CORTEX_E_DAMAGED", 17
 
 
 class StoreBusy(CortexError):

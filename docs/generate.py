@@ -4,6 +4,7 @@ Prints the reference pages from the code: `python -m docs.generate` writes them 
     docs/tables.md       every table and column, with meaning and unit    from transforms/schemas.py
     docs/cli.md          every command with its options                   from cortex/cli.py
     docs/policy.md       every policy table, numbers with their reason    from data/reference/*.csv
+    docs/config.md       every setting with default, unit, variable       from cortex/setting_keys.py
     docs/exit-codes.md   every error, its exit code, whether to retry     from cortex/errors.py
 """
 
@@ -16,7 +17,7 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from cortex import errors
+from cortex import errors, setting_keys
 from cortex.cli import main as command_line
 from cortex.transforms import schemas
 
@@ -34,6 +35,7 @@ def pages() -> dict[str, str]:
         "tables.md": tables_page(),
         "cli.md": cli_page(),
         "policy.md": policy_page(),
+        "config.md": config_page(),
         "exit-codes.md": errors_page(),
     }
 
@@ -107,6 +109,43 @@ def policy_page() -> str:
         else:
             parts.append(f"{len(body)} rows of {', '.join(columns)}: see `data/reference/{path.name}`.")
     return _joined(parts)
+
+
+def config_page() -> str:
+    """Return the page of settings: default, unit, what each takes, its variable, its meaning."""
+    rows = [
+        [
+            f"`{key.name}`",
+            _default_of(key),
+            key.unit,
+            key.wanted,
+            "yes" if key.per_project else "",
+            f"`{key.variable}`",
+            key.meaning,
+        ]
+        for key in setting_keys.KEYS
+    ]
+    example = '[brief]\ntokens = 1500\n\n[project."/home/dev/tidepool".brief]\ntokens = 600'
+    return _joined(
+        [
+            _title("Settings", "cortex/setting_keys.py"),
+            "The environment has the last word, then the project's section of `CORTEX_HOME/config.toml`, "
+            "then the file's own sections, then the default. `cortex config` shows what holds and why; "
+            "`cortex config set KEY VALUE [--project NAME]` and `unset` change the file and keep its "
+            "comments. A name or value that is not known is an error. Lists in a variable: paths between "
+            "`:`, other words between commas.",
+            f"```toml\n{example}\n```",
+            _grid(["setting", "default", "unit", "takes", "by project", "variable", "meaning"], rows),
+            "`VOYAGE_API_KEY` is read as well. Hooks are told of a change by `cortex config` and by the next "
+            "run, in `hook_settings.json`: they run on any Python from 3.9 on, which reads no TOML.",
+        ]
+    )
+
+
+def _default_of(key: setting_keys.Key) -> str:
+    if isinstance(key.default, tuple):
+        return ", ".join(key.default) or "none"
+    return str(key.default).lower() or "none"
 
 
 def errors_page() -> str:

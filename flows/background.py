@@ -19,12 +19,30 @@ class Background:
 
     `engine` is the command that hooks start, None where they find none; `exit_code` is that of the last run,
     negative for the signal that ended it, None while it runs or where it was killed with its keeper.
+    `failures` counts those in a row up to now, the first of them at `failing_since`; `log` is its output.
     """
 
     engine: Path | None
     started_at: datetime | None
     ended_at: datetime | None
     exit_code: int | None
+    is_running: bool
+    failures: int
+    failing_since: datetime | None
+    log: Path
+
+    @property
+    def outcome(self) -> str:
+        """Say in a word or two how the last run went."""
+        if self.started_at is None:
+            return "none yet"
+        if self.is_running:
+            return "at work"
+        if self.exit_code is None:
+            return "killed"
+        if self.exit_code in (0, background.EXIT_BUSY):
+            return "ended well" if self.exit_code == 0 else "made way for another run"
+        return f"failed with exit code {self.exit_code}"
 
 
 def note_engine(home: Path) -> Path | None:
@@ -49,11 +67,17 @@ def state_of(home: Path) -> Background:
     mark = background.read_mark(str(home))
     engine = background.engine_at(str(home))
     code = mark.get("exit_code")
+    is_running = background.is_running(str(home))
+    failures, since = background.failing(mark, is_over=not is_running)
     return Background(
         engine=Path(engine) if engine else None,
         started_at=_instant(mark.get("started_at")),
         ended_at=_instant(mark.get("ended_at")),
         exit_code=int(code) if isinstance(code, (int, float)) else None,
+        is_running=is_running,
+        failures=failures,
+        failing_since=_instant(since) if failures else None,
+        log=home / background.LOG,
     )
 
 

@@ -7,11 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.flows.briefs import archive_of, brief_made_from, brief_of
 from cortex.flows.context import Run
 from cortex.flows.rebuild import Afresh, afresh, make_tables
-from cortex.flows.stages import brief_of
 from cortex.storage.journal import GLOBAL_SCOPE, Journal
-from cortex.storage.repository import state_of
 from cortex.storage.store import Store
 from cortex.storage.tables import INDEX_TEXT, PROJECTED, SEARCHED, VECTOR, Dataset, Tables
 from cortex.transforms.identity import content_id
@@ -171,15 +170,14 @@ def _comparable(dataset: Dataset, table: str) -> pa.Table:
 
 def _compare_brief(run: Run, rebuilt: Run, scope: str, found: Comparison) -> None:
     """Compare the published brief, unless it was made on another day or from another repository state."""
-    states = [
-        content_id(rebuilt.inputs(name), run.model, rebuilt.day.isoformat()) for name in (scope, GLOBAL_SCOPE)
-    ]
-    repository = state_of(run.store.projects.paths_of(scope))
-    made_from = content_id(*states, str(run.settings.brief_tokens), repository)
-    if run.store.lake.manifest.stages.get(f"render:{scope}") != made_from:
+    if run.store.lake.manifest.stages.get(f"render:{scope}") != brief_made_from(rebuilt, scope):
         found.notes.append(f"{scope}: its brief is of another day or state of the repository: not compared")
         return
-    live, made = run.store.published.brief(scope), brief_of(rebuilt, scope)
-    found.rows += 1
-    if live != made:
-        found.differences.append(Difference(scope, "brief", scope, "text", live, made))
+    published = run.store.published
+    for name, live, made in (
+        ("brief", published.brief(scope), brief_of(rebuilt, scope)),
+        ("archive", published.archive(scope), archive_of(rebuilt, scope)),
+    ):
+        found.rows += 1
+        if live != made:
+            found.differences.append(Difference(scope, name, scope, "text", live, made))

@@ -1,6 +1,7 @@
 """Erasing for good: what was asked to be forgotten, what was pruned, what is past its days (spec 8.2, 12)."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +15,7 @@ from cortex.flows.extract import events_of, in_first_place
 from cortex.storage.erasure import drop_set_aside
 from cortex.storage.journal import GLOBAL_SCOPE
 from cortex.storage.lake import Change
-from cortex.transforms.fold import fold, memory_id
+from cortex.transforms.fold import memory_id
 from cortex.transforms.forgetting import (
     TELLING_KINDS,
     Sought,
@@ -26,6 +27,7 @@ from cortex.transforms.forgetting import (
     pending,
     tombstones_of,
 )
+from cortex.transforms.joined import fold_as_one, names_in_one
 from cortex.transforms.journal import entry
 from cortex.transforms.lifecycle import age
 from cortex.transforms.schemas import EVENTS, JOURNAL, TURNS, VECTORS, values
@@ -117,7 +119,7 @@ class _Erasure:
         self._journal = journal
         self._wishes = wishes
         self._tombstones = tombstones_of(JOURNAL.of(wishes))
-        self._doomed = doomed_by(wishes, journal)
+        self._doomed = self._under_all_names(doomed_by(wishes, journal))
         self._kept = self._kept_turns() if run.keeps_since else frozenset[str]()
         self._hashes_gone: set[str] = set()
         self._evidence = self._evidence_of_doomed()
@@ -130,9 +132,11 @@ class _Erasure:
         """Erase; return how many turns were removed or rewritten."""
         run, lake = self._run, self._run.store.lake
         drop_set_aside(run.store.staging.root, self._tombstones.session_ids, self._sought.is_in)
+        for project_id in self._tombstones.projects:
+            run.store.telling.forget(project_id)
         count = sum(self._erase_project(project_id) for project_id in lake.manifest.partitions("turns"))
         changed = {*self._turns, *(row["project_id"] for row in self._wishes)}
-        scopes = sorted({*changed, GLOBAL_SCOPE})
+        scopes = self._scopes_of({*changed, GLOBAL_SCOPE})
         journal = self._journal_after(scopes)
         with lake.change() as change:
             for project_id, turns in self._turns.items():
@@ -148,6 +152,17 @@ class _Erasure:
             change.made(TO_WIPE, json.dumps(sorted(due)))
             change.made(KEPT_SINCE, run.keeps_since.isoformat() if run.keeps_since else "")
         return count
+
+    def _under_all_names(self, doomed: dict[str, Row]) -> dict[str, Row]:
+        """Return `doomed` with the other ids that its memories go by, where projects were merged."""
+        found = dict(doomed)
+        for scope in self._run.scopes():
+            names = names_in_one(self._run.events(scope), self._run.journal(scope), self._run.policy, scope)
+            for old, new in names.items():
+                for name, other in ((old, new), (new, old)):
+                    if name in doomed:
+                        found.setdefault(other, doomed[name])
+        return found
 
     def _erase_project(self, project_id: str) -> int:
         run = self._run
@@ -212,12 +227,12 @@ class _Erasure:
             self._journal["entry_id"], pa.array([row["entry_id"] for row in self._wishes], pa.string())
         )
         unforgotten = self._journal.filter(pc.invert(waiting))
-        for scope in sorted({row["project_id"] for row in self._doomed.values()}):
+        for scope in self._scopes_of(row["project_id"] for row in self._doomed.values()):
             events = self._run.events(scope)
             by_turn: dict[str, list[Row]] = {}
             for event in events.to_pylist():
                 by_turn.setdefault(event["turn_id"], []).append(event)
-            for memory in fold(events, _of_scope(unforgotten, scope), self._run.policy).to_pylist():
+            for memory in self._folded(events, unforgotten, scope).to_pylist():
                 if memory["memory_id"] in self._doomed:
                     self._add_evidence(evidence, memory, by_turn)
         return evidence
@@ -241,7 +256,7 @@ class _Erasure:
         """Return the turns that memories which stay rest on."""
         return {
             told["turn_id"]
-            for scope in (project_id, GLOBAL_SCOPE)
+            for scope in self._scopes_of((project_id, GLOBAL_SCOPE))
             for memory in self._run.memories(scope).select(["memory_id", "evidence"]).to_pylist()
             if memory["memory_id"] not in self._doomed
             for told in memory["evidence"]
@@ -249,7 +264,8 @@ class _Erasure:
 
     def _kept_turns(self) -> frozenset[str]:
         """Return the turns behind what a person pinned or put into words of their own: no age takes them."""
-        edited = {e["memory_id"] for e in self._journal.to_pylist() if e["kind"] in ("edit", "remember")}
+        told = {e["memory_id"]: e for e in self._journal.to_pylist() if e["kind"] in ("edit", "remember")}
+        edited = self._under_all_names(told)
         return frozenset(
             told["turn_id"]
             for scope in self._run.scopes()
@@ -265,15 +281,24 @@ class _Erasure:
         for scope in scopes:
             before = {m["memory_id"]: m["content_hash"] for m in self._known(scope)}
             while True:
-                after = fold(self._events_of(scope), _of_scope(journal, scope), self._run.policy)
+                after = self._folded(self._events_of(scope), journal, scope)
                 vanished = set(before) - set(values(after, "memory_id")) - set(doomed)
                 if not vanished:
                     break
-                doomed |= dict.fromkeys(vanished, _END)
+                doomed |= self._under_all_names(dict.fromkeys(vanished, _END))
                 journal = erased_journal(journal, doomed, {}, Sought())
             self._hashes_gone |= set(before.values()) - set(values(after, "content_hash"))
         done = done_entries(self._wishes, self._doomed, self._turn_ids)
         return pa.concat_tables([journal, JOURNAL.of(done)])
+
+    def _scopes_of(self, project_ids: Iterable[str]) -> list[str]:
+        return sorted({self._run.store.projects.canonical(name) for name in project_ids})
+
+    def _folded(self, events: pa.Table, journal: pa.Table, scope: str) -> pa.Table:
+        """Return the MEMORIES of a scope, also of what was merged into it, by the entries of `journal`."""
+        parts = [scope] if scope == GLOBAL_SCOPE else self._run.parts(scope)
+        mine = journal.filter(pc.is_in(journal["project_id"], pa.array(parts, pa.string())))
+        return fold_as_one(events, mine, self._run.policy, scope)
 
     def _known(self, scope: str) -> list[Row]:
         return self._run.memories(scope).select(["memory_id", "content_hash"]).to_pylist()
@@ -281,8 +306,8 @@ class _Erasure:
     def _events_of(self, scope: str) -> pa.Table:
         """Return the EVENTS that fold into a scope once the erasure is committed."""
         lake = self._run.store.lake
-        projects = lake.manifest.partitions("turns") if scope == GLOBAL_SCOPE else [scope]
-        pieces = [self._events[p] if p in self._events else lake.read(EVENTS, p) for p in projects]
+        parts = self._run.parts(scope)
+        pieces = [self._events[p] if p in self._events else lake.read(EVENTS, p) for p in parts]
         rows = pa.concat_tables([EVENTS.empty(), *pieces])
         category = "global" if scope == GLOBAL_SCOPE else "project"
         return rows.filter(pc.equal(rows["category"], pa.scalar(category)))

@@ -2,19 +2,30 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.flows.assistants import head_in, is_packed
 from cortex.flows.context import Run
-from cortex.flows.reading import HEAD_BYTES, head_of, pieces, start_from, working_directory
+from cortex.flows.reading import (
+    HEAD_BYTES,
+    PIECE_BYTES,
+    head_of,
+    pieces,
+    start_from,
+    unpacked,
+    working_directory,
+)
 from cortex.flows.report import SetAsideLine, StageReport
 from cortex.storage.files import path_text
 from cortex.storage.lake import Change, each_key_once
 from cortex.storage.manifest import Cursor, Manifest
 from cortex.storage.staging import Claim
+from cortex.transforms.assistants import Head, lines_of_document
 from cortex.transforms.audit import events_breaches, turns_breaches
 from cortex.transforms.extract import extract_events
 from cortex.transforms.extractor import extractor_fingerprint
@@ -23,6 +34,7 @@ from cortex.transforms.quotes import with_quotes_lowered, without_secrets
 from cortex.transforms.schemas import EVENTS, TURNS, values
 from cortex.transforms.told import without_echoes
 from cortex.transforms.transcript import Source, read_transcript
+from cortex.transforms.turn_text import Limits
 
 # Transcript bytes taken up before a commit: some 40 sessions of median size. Rows of one batch and the
 # sessions they touch stay in memory together.
@@ -96,18 +108,24 @@ def _read(run: Run, claim: Claim, batch: _Batch) -> None:
     if cursor and start == size:
         batch.done.append(claim)
         return None
-    told = working_directory(path) or claim.cwd
-    if not (told or cursor) and _says_nothing_yet(claim, path):
+    head = head_in(path, claim.transcript, partial(_known_folders, run))
+    if head and (head.is_document or is_packed(path)):
+        start, first_line = 0, 1
+    told = (head.cwd if head else working_directory(path)) or claim.cwd
+    if not (told or cursor) and _says_nothing_yet(claim, path, head):
         batch.done.append(claim)
         return None
     cwd = path_text(told or claim.transcript.parent)
     if _is_excluded(cwd, run.settings.excluded_projects):
         batch.done.append(claim)
         return None
-    project_id = cursor.project_id if cursor else run.store.projects.project_of(cwd, run.now)
-    read = _read_pieces(claim, path, start, first_line, project_id)
+    project_id = cursor.project_id if cursor else run.store.projects.origin_of(cwd, run.now)
+    read = _read_pieces(claim, path, start, first_line, project_id, head, limits_of(run))
     if start == 0 and not read.is_transcript:
         return _set_aside(run, claim, f"not a transcript: {_main_reason(read.set_aside)}")
+    if start == 0 and cursor is None and _is_trivial(read.turns, run.settings.min_chars):
+        batch.done.append(claim)  # when it grows, its next ticket brings the whole of it
+        return None
     run.report.set_aside += read.set_aside
     run.report.transcripts += 1
     run.report.transcript_bytes += read.read_to - start
@@ -121,10 +139,16 @@ def _read(run: Run, claim: Claim, batch: _Batch) -> None:
             head=head_of(path, head_bytes),
             head_bytes=head_bytes,
             project_id=project_id,
-            session_id=path_text(claim.session_id) if claim.session_id else None,
+            session_id=(head.session_id if head else None) or _session_of(claim),
         )
     batch.done.append(claim)
     return None
+
+
+def _is_trivial(turns: list[pa.Table], min_chars: int) -> bool:
+    """Return whether a whole transcript says too little to be kept: "hi" and its answer (spec 4.6)."""
+    said = "\n".join(text for rows in turns for text in values(rows, "text"))
+    return 0 < len(said) < min_chars and "[MEMORY:" not in said  # what is told on purpose may be short
 
 
 @dataclass
@@ -138,18 +162,42 @@ class _Read:
     is_transcript: bool = False  # some line was an object of JSON
 
 
-def _read_pieces(claim: Claim, path: Path, start: int, first_line: int, project_id: str) -> _Read:
+def limits_of(run: Run) -> Limits:
+    """Return what the settings let the reader keep."""
+    return Limits(keeps_personal_data=not run.settings.redacts_personal_data)
+
+
+def _session_of(claim: Claim) -> str | None:
+    return path_text(claim.session_id) if claim.session_id else None
+
+
+def _known_folders(run: Run) -> list[str]:
+    return [path for project in run.store.projects.all() for path in project.paths]
+
+
+def _read_pieces(
+    claim: Claim,
+    path: Path,
+    start: int,
+    first_line: int,
+    project_id: str,
+    head: Head | None,
+    limits: Limits | None = None,
+) -> _Read:
     """Read a transcript piece by piece; unusable lines are named with their reason."""
     name = path_text(claim.transcript)
-    session_id = path_text(claim.session_id) if claim.session_id else None
-    source = Source(name, project_id, session_id, claim.agent_id or _agent_of(name))
+    agent_id = head.agent_id if head else claim.agent_id or _agent_of(name)
+    source = Source(name, project_id, _session_of(claim), agent_id, head)
+    if head and head.is_document:
+        return _read_document(path, source, limits)
     read = _Read(start)
-    for piece in pieces(path, start, first_line):
+    is_whole = head is not None and is_packed(path)
+    for piece in unpacked(path) if is_whole else pieces(path, start, first_line):
         if piece.overlong:
             read.set_aside.append(SetAsideLine(name, piece.first_line, "line too long"))
             read.read_to, read.lines = piece.start, read.lines + (not piece.is_last)
             continue
-        reading = read_transcript(piece.data, source=source, first_line=piece.first_line)
+        reading = read_transcript(piece.data, source=source, first_line=piece.first_line, limits=limits)
         read.set_aside += [SetAsideLine(name, a.line, a.reason) for a in reading.set_aside]
         if reading.consumed_bytes < len(piece.data):
             half = piece.first_line + reading.consumed_lines
@@ -160,7 +208,22 @@ def _read_pieces(claim: Claim, path: Path, start: int, first_line: int, project_
         read.turns.append(reading.turns)
         read.read_to = piece.start + reading.consumed_bytes
         read.lines += reading.consumed_lines
+    if is_whole:  # a cursor counts the bytes of the file, and this one will not grow
+        read.read_to = path.stat().st_size
     return read
+
+
+def _read_document(path: Path, source: Source, limits: Limits | None) -> _Read:
+    """Read a chat that its assistant writes anew as a whole; turns read before are known by their ids."""
+    if path.stat().st_size > PIECE_BYTES:
+        return _Read(0, set_aside=[SetAsideLine(source.file, None, "file too long")])
+    document = path.read_bytes()
+    lines = lines_of_document(document)
+    if lines is None:  # half written, perhaps: the whole of it is another file, and is staged again
+        return _Read(0, set_aside=[SetAsideLine(source.file, None, "not JSON")])
+    reading = read_transcript(lines, source=source, final=True, limits=limits)
+    set_aside = [SetAsideLine(source.file, a.line, a.reason) for a in reading.set_aside]
+    return _Read(len(document), [reading.turns], set_aside, reading.consumed_lines, is_transcript=True)
 
 
 def _main_reason(lines: list[SetAsideLine]) -> str:
@@ -168,10 +231,13 @@ def _main_reason(lines: list[SetAsideLine]) -> str:
     return "binary" if "binary" in reasons else reasons[0] if reasons else "no line could be read"
 
 
-def _says_nothing_yet(claim: Claim, path: Path) -> bool:
+def _says_nothing_yet(claim: Claim, path: Path, head: Head | None) -> bool:
     """Return whether a transcript holds no turn yet: what follows will tell its project."""
-    read = _read_pieces(claim, path, 0, 1, "")
-    return read.is_transcript and not any(turns.num_rows for turns in read.turns)
+    read = _read_pieces(claim, path, 0, 1, "", head)
+    is_begun = (
+        head is not None and not head.is_document
+    )  # a rollout's first line is long, and written in parts
+    return (is_begun or read.is_transcript) and not any(turns.num_rows for turns in read.turns)
 
 
 def _commit(run: Run, batch: _Batch, row: StageReport) -> None:

@@ -1,11 +1,14 @@
 """Reading a transcript from where the last run stopped, in pieces of bounded size and whole lines."""
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+import pyarrow as pa
 
 from cortex.storage.manifest import Cursor
 
@@ -51,6 +54,29 @@ def pieces(path: Path, start: int, first_line: int, piece_bytes: int = PIECE_BYT
             first_line += data.count(b"\n", 0, end)
             start += end
             file.seek(start)
+
+
+def unpacked(path: Path, piece_bytes: int = PIECE_BYTES) -> Iterator[Piece]:
+    """Yield what `pieces` would of a compressed transcript, from its start; it is never held as a whole."""
+    rest, first_line, is_skipping = b"", 1, False
+    with pa.input_stream(os.fsencode(path).decode(), compression="zstd") as stream:
+        while data := stream.read(piece_bytes):
+            if is_skipping:
+                begin = data.find(b"\n") + 1
+                if not begin:
+                    continue
+                yield Piece(b"", 0, first_line, is_last=False, overlong=True)
+                first_line, is_skipping, data = first_line + 1, False, data[begin:]
+            data = rest + data
+            end = data.rfind(b"\n") + 1
+            if end:
+                yield Piece(data[:end], 0, first_line, is_last=False)
+                first_line += data.count(b"\n", 0, end)
+            rest = data[end:]
+            if len(rest) > piece_bytes:
+                rest, is_skipping = b"", True
+    if rest or is_skipping:
+        yield Piece(rest, 0, first_line, is_last=True, overlong=is_skipping)
 
 
 def _skip_line(file: BinaryIO) -> bool:

@@ -14,7 +14,7 @@ from cortex.flows.stages import decay, embed, link, render
 from cortex.storage.journal import GLOBAL_SCOPE
 from cortex.transforms.audit import events_breaches
 from cortex.transforms.extractor import extractor_fingerprint
-from cortex.transforms.fold import fold
+from cortex.transforms.joined import fold_as_one
 from cortex.transforms.schemas import EVENTS, TURNS, values
 from cortex.transforms.search import embedded_text
 
@@ -70,9 +70,11 @@ def rederive(run: Run, projects: Sequence[str] | None = None) -> Rederivation:
     """
     begun = time.perf_counter()
     every = run.store.lake.manifest.partitions("turns")
-    events = {name: _events(run, name) for name in (every if projects is None else projects) if name in every}
+    wanted = every if projects is None else [part for name in projects for part in run.parts(name)]
+    events = {name: _events(run, name) for name in wanted if name in every}
     known = set(values(run.vectors(), "content_hash"))
-    proposals = [_proposal(run, scope, events, known) for scope in [*sorted(events), GLOBAL_SCOPE]]
+    scopes = sorted({run.store.projects.canonical(name) for name in events})
+    proposals = [_proposal(run, scope, events, known) for scope in [*scopes, GLOBAL_SCOPE]]
     return Rederivation(events, proposals, time.perf_counter() - begun)
 
 
@@ -100,7 +102,8 @@ def promote(run: Run, found: Rederivation) -> None:
 def decline(run: Run, projects: Sequence[str] | None = None) -> list[str]:
     """Keep the events as they are, unmentioned until the next change; return the projects meant."""
     manifest = run.store.lake.manifest
-    meant = [name for name in outdated(manifest, run.policy) if projects is None or name in projects]
+    parts = {part for name in projects or () for part in run.parts(name)}
+    meant = [name for name in outdated(manifest, run.policy) if projects is None or name in parts]
     run.store.lake.note({f"declined:{name}": extractor_fingerprint(run.policy) for name in meant})
     return meant
 
@@ -111,9 +114,9 @@ def _events(run: Run, project_id: str) -> pa.Table:
 
 
 def _proposal(run: Run, scope: str, events: dict[str, pa.Table], known: set[str]) -> Proposal:
-    journal = run.store.journal.read(scope)
+    journal = run.journal(scope)
     live = {row["memory_id"]: row for row in run.memories(scope).to_pylist()}
-    folded = fold(_folding(run, scope, events), journal, run.policy)
+    folded = fold_as_one(_folding(run, scope, events), journal, run.policy, scope)
     made = {row["memory_id"]: row for row in folded.to_pylist()}
     proposal = Proposal(scope)
     for name in sorted({*live, *made}):
@@ -139,7 +142,8 @@ def _proposal(run: Run, scope: str, events: dict[str, pa.Table], known: set[str]
 def _folding(run: Run, scope: str, events: dict[str, pa.Table]) -> pa.Table:
     """Return the events that fold into a scope, the re-derived ones in place of the live ones."""
     category = "global" if scope == GLOBAL_SCOPE else "project"
-    names = run.store.lake.manifest.partitions("turns") if scope == GLOBAL_SCOPE else [scope]
-    rows = [events[name] if name in events else run.store.lake.read(EVENTS, name) for name in names]
+    rows = [
+        events[name] if name in events else run.store.lake.read(EVENTS, name) for name in run.parts(scope)
+    ]
     found = pa.concat_tables([EVENTS.empty(), *rows])
     return found.filter(pc.equal(found["category"], pa.scalar(category)))

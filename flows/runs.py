@@ -1,13 +1,14 @@
 """The flows by name: ingest, nightly and backfill; each is a list of stages run under the lease."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from cortex.errors import ModelUnavailable, NothingUsable, UnknownValue
+from cortex.flows.assistants import assistant_in, folders
 from cortex.flows.context import Progress, Run, no_progress
 from cortex.flows.engines import ENGINES, run_plain, run_with_prefect
 from cortex.flows.reading import start_from
@@ -18,10 +19,12 @@ from cortex.settings import Settings
 from cortex.storage.files import path_text
 from cortex.storage.lake import each_key_once
 from cortex.storage.lease import lease
+from cortex.storage.manifest import Cursor
 from cortex.storage.migrations import migrate
 from cortex.storage.reference import read_policy
 from cortex.storage.staging import find_transcripts
 from cortex.storage.store import Store
+from cortex.transforms.assistants import NAMES
 from cortex.transforms.schemas import EVENTS, JOURNAL, TURNS, VECTORS
 
 FLOWS = {"ingest": INGEST, "nightly": NIGHTLY, "backfill": INGEST}
@@ -58,11 +61,13 @@ def opened(
     """
     Yield a run that holds the lease, after removing what a killed run left half written.
 
-    Raises AuditFailed at the end of the block when an audit failed within it.
+    Raises KeyUnavailable where the lake is sealed and its key is not to be had, AuditFailed at the end of the
+    block when an audit failed within it.
     """
     with lease(settings.home / "runs"):
         migrate(settings.home)
         store = Store(settings.home)
+        store.lake.check_key()  # before anything is claimed: what waits goes on waiting
         store.mend()
         run = Run(
             store=store,
@@ -77,6 +82,18 @@ def opened(
         run.check_passed()
 
 
+def looking(settings: Settings, now: datetime) -> Run:
+    """Return a run that only reads the store and so needs no lease."""
+    return Run(
+        store=Store(settings.home),
+        settings=settings,
+        policy=read_policy(settings.home),
+        now=now,
+        report=RunReport(flow="look", engine="plain", started_at=now),
+        embedder=embedder_of(settings),
+    )
+
+
 def embedder_of(settings: Settings) -> Embedder | None:
     """Return the embedding model, or None when there is none: keyword search goes on without."""
     try:
@@ -87,11 +104,16 @@ def embedder_of(settings: Settings) -> Embedder | None:
 
 @dataclass(frozen=True)
 class Backfill:
-    """What a backfill found: transcripts to read, their new bytes, how many were read before."""
+    """
+    What a backfill found: transcripts to read, their new bytes, how many were read before.
+
+    `by_assistant` holds transcripts and new bytes of each assistant that has some to read.
+    """
 
     transcripts: tuple[Path, ...]
     waiting_bytes: int
     read_before: int
+    by_assistant: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def look_for(settings: Settings, paths: Sequence[Path]) -> Backfill:
@@ -107,6 +129,7 @@ def look_for(settings: Settings, paths: Sequence[Path]) -> Backfill:
     cursors = Store(settings.home).lake.manifest.cursors
     new: list[Path] = []
     waiting = 0
+    by_assistant: dict[str, tuple[int, int]] = {}
     for path in found:
         try:
             size = path.stat().st_size
@@ -116,7 +139,42 @@ def look_for(settings: Settings, paths: Sequence[Path]) -> Backfill:
         if start < size or not size:
             new.append(path)
             waiting += size - start
-    return Backfill(tuple(new), waiting, len(found) - len(new))
+            name = _assistant_in(path)
+            count, size_bytes = by_assistant.get(name, (0, 0))
+            by_assistant[name] = count + 1, size_bytes + size - start
+    return Backfill(tuple(new), waiting, len(found) - len(new), by_assistant)
+
+
+def _assistant_in(path: Path) -> str:
+    try:
+        return NAMES[assistant_in(path)]
+    except OSError:  # staging names it
+        return NAMES["claude"]
+
+
+def grown(settings: Settings) -> list[Path]:
+    """
+    Return the other assistants' transcripts that grew where a backfill has read before.
+
+    Those assistants have no hooks that report a session, so a run looks for itself; by size, which takes
+    some 10 µs a file. Where no backfill went, nothing is taken in.
+    """
+    cursors = Store(settings.home).lake.manifest.cursors
+    found: list[Path] = []
+    for name, places in folders().items():
+        for place in places:
+            begins = path_text(place.absolute()).rstrip("/") + "/"
+            if name != "claude" and any(read.startswith(begins) for read in cursors) and place.is_dir():
+                found += [path for path in find_transcripts(place) if _has_grown(path, cursors)]
+    return found
+
+
+def _has_grown(path: Path, cursors: Mapping[str, Cursor]) -> bool:
+    cursor = cursors.get(path_text(path.absolute()))
+    try:
+        return cursor is None or path.stat().st_size != cursor.read_bytes
+    except OSError:
+        return False
 
 
 def stage_all(

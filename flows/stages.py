@@ -6,17 +6,19 @@ from functools import partial
 import pyarrow as pa
 
 from cortex.errors import ModelUnavailable
+from cortex.flows.briefs import archive_of, brief_made_from, brief_of, drop_merged
 from cortex.flows.context import Run
 from cortex.flows.erase import TO_WIPE, erase, retire, wipe
 from cortex.flows.extract import extract
+from cortex.flows.hook_notes import publish_notes
 from cortex.flows.report import StageReport
+from cortex.flows.surfaces import show_briefs
 from cortex.storage.journal import GLOBAL_SCOPE
-from cortex.storage.lake import each_key_once
-from cortex.storage.repository import doubts_of, state_of
 from cortex.storage.tables import INDEX_TEXT, VECTOR
 from cortex.transforms.audit import (
     TEXTS,
     Breach,
+    archive_breaches,
     brief_breaches,
     edges_breaches,
     loss_breaches,
@@ -28,7 +30,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.lifecycle import age
 from cortex.transforms.link import link as links_between
 from cortex.transforms.metrics import session_metrics
-from cortex.transforms.render import render_brief
+from cortex.transforms.review import settled_edges
 from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, METRICS, TURNS, VECTORS, values
 from cortex.transforms.search import embedded_text, index_text, passages_of
 from cortex.transforms.told import fingerprints_of
@@ -66,6 +68,7 @@ def link(run: Run) -> None:
                 continue
             memories = run.memories(scope)
             edges = links_between(memories, run.vectors(), run.policy, run.model)
+            edges = settled_edges(edges, run.journal_in_one(scope))
             if not run.passes(scope, edges.num_rows, partial(edges_breaches, edges, memories)):
                 continue
             row.rows_in += memories.num_rows
@@ -121,7 +124,7 @@ def _consolidate(run: Run, forced: bool) -> None:
             memories = run.store.tables.open(scope, "memories").read()
             if not forced and not wanted(memories, _extractions_since(run, scope), run.policy):
                 continue
-            told = run.store.journal.read(scope)
+            told = run.journal_in_one(scope)
             merges = propose(memories, run.vectors(), run.policy, run.model, run.now, undone=told)
             row.rows_in += memories.num_rows
             row.rows_out += merges.num_rows
@@ -142,47 +145,42 @@ def _consolidate(run: Run, forced: bool) -> None:
 
 
 def render(run: Run) -> None:
-    """Publish each project's brief, the hooks' project map and the DuckDB file."""
+    """Publish each project's brief and hook index, the hooks' project map and the DuckDB file."""
     with run.report.stage("render") as row:
         run.store.lake.join_small_files()
         published, scopes = run.store.published, run.scopes()
         state = {scope: content_id(run.inputs(scope), run.model, run.day.isoformat()) for scope in scopes}
         for scope in scopes:
-            repository = state_of(run.store.projects.paths_of(scope))
-            tokens = str(run.settings.brief_tokens)
-            made_from = content_id(state[scope], state[GLOBAL_SCOPE], tokens, repository)
+            made_from = brief_made_from(run, scope)
             if scope == GLOBAL_SCOPE or run.has_made("render", scope, made_from):
                 continue
-            brief = brief_of(run, scope)
-            audit = partial(brief_breaches, brief, scope, run.policy, run.settings.brief_tokens)
-            if not run.passes(scope, 1, audit):
+            brief, archive = brief_of(run, scope), archive_of(run, scope)
+            audit = partial(brief_breaches, brief, scope, run.policy, run.brief_tokens(scope))
+            secrets = partial(archive_breaches, archive, scope)
+            if not (run.passes(scope, 1, audit) and run.passes(scope, 1, secrets)):
                 continue
-            run.store.telling.tell(scope, fingerprints_of(brief), run.now)  # before: told is told
+            told = fingerprints_of(brief) | fingerprints_of(archive)
+            run.store.telling.tell(scope, told, run.now)  # before: told is told
             row.rows_out += published.publish_brief(scope, brief)
+            row.rows_out += published.publish_archive(scope, archive)
+            row.rows_out += publish_notes(run, scope)
             run.made("render", scope, made_from)
         published.publish_projects(run.store.projects.paths())
-        everything = content_id(*state.values(), *sorted(run.store.lake.manifest.files))
+        row.note = "; ".join(show_briefs(run))
+        drop_merged(run)
+        merged = run.store.projects.merged()
+        everything = content_id(*state.values(), *sorted(run.store.lake.manifest.files), *merged)
         if not (published.database_path.is_file() and run.has_made("publish", "all", everything)):
             published.publish_database(
-                run.store.lake, _all(run, "memories"), _all(run, "edges"), _metrics(run)
+                run.store.lake, _all(run, "memories"), _all(run, "edges"), _metrics(run), merged
             )
+            published.publish_counts({scope: _active(run, scope) for scope in scopes})
             run.made("publish", "all", everything)
         run.store.lake.sweep()
 
 
-def brief_of(run: Run, project_id: str) -> str:
-    """Return the brief of a project as its tables say it now."""
-    tables, projects = run.store.tables, run.store.projects
-    rows = [tables.open(scope, "memories").read() for scope in (project_id, GLOBAL_SCOPE)]
-    doubts = doubts_of(projects.paths_of(project_id), rows[0], run.policy)
-    return render_brief(
-        pa.concat_tables(rows),
-        tables.open(project_id, "edges").read(),
-        run.policy,
-        project_name=projects.name_of(project_id),
-        budget_tokens=run.settings.brief_tokens,
-        marks={doubt.memory_id: doubt.mark for doubt in doubts},
-    )
+def _active(run: Run, scope: str) -> int:
+    return run.store.tables.open(scope, "memories").read(["memory_id"], "status = 'active'").num_rows
 
 
 def _metrics(run: Run) -> pa.Table:
@@ -190,8 +188,8 @@ def _metrics(run: Run) -> pa.Table:
     rows = [METRICS.empty()]
     for scope in run.scopes():
         if scope != GLOBAL_SCOPE:
-            turns = each_key_once(TURNS, run.store.lake.read(TURNS, scope))
-            rows.append(session_metrics(turns, run.store.lake.read(EVENTS, scope), run.policy))
+            said = [run.store.lake.read(EVENTS, part) for part in run.parts(scope)]
+            rows.append(session_metrics(run.turns(scope), pa.concat_tables(said), run.policy))
     return pa.concat_tables(rows)
 
 
@@ -206,8 +204,7 @@ def _passages(run: Run, scope: str, forgotten: list[str]) -> pa.Table:
     """Return the PASSAGES of a project's prose; those that a forgotten memory rested on are left out."""
     if scope == GLOBAL_SCOPE:
         return passages_of(TURNS.empty(), run.policy)
-    turns = each_key_once(TURNS, run.store.lake.read(TURNS, scope))
-    passages = passages_of(turns, run.policy)
+    passages = passages_of(run.turns(scope), run.policy)
     if not forgotten:
         return passages
     return passages.filter(pa.compute.invert(pa.compute.is_in(passages["turn_id"], pa.array(forgotten))))
@@ -265,8 +262,8 @@ def _extractions_since(run: Run, scope: str) -> int:
 
 
 def _sessions(run: Run, scope: str) -> int:
-    partition = None if scope == GLOBAL_SCOPE else scope
-    return len(set(run.store.lake.read(EVENTS, partition, columns=["session_id"])["session_id"].to_pylist()))
+    parts = [run.store.lake.read(EVENTS, part, columns=["session_id"]) for part in run.parts(scope)]
+    return len({name for rows in parts for name in values(rows, "session_id")})
 
 
 INGEST = (erase, extract, embed, link, decay, consolidate, render, wipe)

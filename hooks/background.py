@@ -13,6 +13,8 @@ import os
 import time
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeGuard
 if TYPE_CHECKING or __package__:
     from cortex.hooks import ticket
 else:
@@ -42,6 +44,7 @@ MAX_LOG_BYTES = 128 * 1024
 
 # Another run (a person's own) held the store's lease: no failure, and the tickets wait for the next round.
 EXIT_BUSY = 75
+EXIT_KILLED = -9  # stands for one that nobody was left to note
 
 
 def start(home: str, now_seconds: float) -> bool:
@@ -69,7 +72,7 @@ def engine_at(home: str) -> str | None:
     try:
         with open(os.path.join(home, ENGINE), "rb") as file:
             path = os.fsdecode(file.read(4096).split(b"\n", 1)[0])
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     is_there = os.path.isabs(path) and "\0" not in path and os.path.isfile(path) and os.access(path, os.X_OK)
     return path if is_there else None
@@ -85,13 +88,49 @@ def has_tickets(home: str) -> bool:
 
 
 def read_mark(home: str) -> dict[str, object]:
-    """Return `started_at`, `ended_at` (seconds since 1970) and `exit_code` of the last run, if known."""
+    """
+    Return `started_at`, `ended_at` (seconds since 1970) and `exit_code` of the last run, if known.
+
+    `failures` were before it in a row, the first of them at `failing_since`.
+    """
     try:
         with open(os.path.join(home, MARK), "rb") as file:
             told = json.loads(file.read(4096))
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
     return told if isinstance(told, dict) else {}
+
+
+def failing(mark: dict[str, object], *, is_over: bool) -> tuple[int, float]:
+    """
+    Return how many runs failed in a row, the last one included, and when the first of them did.
+
+    `is_over` says that the last run is not at work, so that one without an end was killed. A run that found
+    the store busy is neither a success nor a failure.
+    """
+    count, since = (mark.get(name) for name in ("failures", "failing_since"))
+    before = count if isinstance(count, int) else 0
+    code = mark.get("exit_code", EXIT_KILLED if is_over and mark else EXIT_BUSY)
+    if code == 0:
+        return 0, 0.0
+    first = next((t for t in (since, mark.get("ended_at"), mark.get("started_at")) if _is_number(t)), 0.0)
+    return before + (code != EXIT_BUSY), float(first)
+
+
+def is_running(home: str) -> bool:
+    """Return whether a keeper or its engine holds the lock now."""
+    try:
+        lock = os.open(os.path.join(home, LOCK), os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        # Shared and for an instant: who looks does not keep another from looking.
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 def _is_resting(mark: dict[str, object], now_seconds: float) -> bool:
@@ -100,7 +139,11 @@ def _is_resting(mark: dict[str, object], now_seconds: float) -> bool:
         return False
     started = mark.get("started_at")
     # A mark from the future (a clock set back) holds nobody up.
-    return isinstance(started, (int, float)) and 0 <= now_seconds - started < RETRY_AFTER_SECONDS
+    return _is_number(started) and 0 <= now_seconds - started < RETRY_AFTER_SECONDS
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float))
 
 
 def _take_lock(home: str) -> int | None:
@@ -136,9 +179,11 @@ def _detach_and_keep(home: str, engine: str, lock: int) -> None:
 def _keep(home: str, engine: str, lock: int | None) -> None:
     for _ in range(MAX_ROUNDS):
         _pause(home)
-        _write_mark(home, started_at=time.time())
+        failures, since = failing(read_mark(home), is_over=True)
+        past = {"failures": failures, "failing_since": since} if failures else {}
+        _write_mark(home, {**past, "started_at": time.time()})
         code = _run(engine, home, lock)
-        _write_mark(home, ended_at=time.time(), exit_code=code)
+        _write_mark(home, {**read_mark(home), "ended_at": time.time(), "exit_code": code})
         if lock is not None:
             os.close(lock)  # before looking for tickets, see the top
         if code not in (0, EXIT_BUSY) or not has_tickets(home):
@@ -150,7 +195,7 @@ def _keep(home: str, engine: str, lock: int | None) -> None:
 
 def _pause(home: str) -> None:
     started = read_mark(home).get("started_at")
-    if isinstance(started, (int, float)):
+    if _is_number(started):
         since = time.time() - started
         if 0 <= since < SECONDS_BETWEEN_STARTS:
             time.sleep(SECONDS_BETWEEN_STARTS - since)
@@ -197,9 +242,8 @@ def _redirect(home: str, lock: int) -> None:
                 pass  # not open
 
 
-def _write_mark(home: str, **told: float) -> None:
-    fields = told if "started_at" in told else {**read_mark(home), **told}
+def _write_mark(home: str, fields: dict[str, object]) -> None:
     staging, mark = os.path.join(home, "staging"), os.path.join(home, MARK)
     ticket.write_whole(staging, mark, json.dumps(fields).encode(), durable=False)
-    word = "start" if "started_at" in told else f"end, exit code {told['exit_code']:.0f}"
+    word = f"end, exit code {fields['exit_code']}" if "exit_code" in fields else "start"
     ticket.write_all(1, f"{ticket.stamp(time.time_ns())} {word}\n".encode())

@@ -1,9 +1,18 @@
-"""The brief at a session's start: find the project of a folder, wrap its ready-made brief for the client."""
+"""What a session is handed at its start: the brief of its folder's project, wrapped for the client."""
 
 from __future__ import annotations
 
 import json
 import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING or __package__:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+    from cortex.hooks import health
+else:
+    import health
 
 # The client takes 10,000 characters and cuts what is longer down to 2 KB; the rest is left for its own words.
 MAX_CHARACTERS = 9_500
@@ -12,16 +21,36 @@ MAX_BYTES = 4 * MAX_CHARACTERS
 # A resumed or forked session replays the brief it was given: a second one would only repeat it.
 SOURCES = ("startup", "clear", "compact")
 
+# Written by a run where the brief goes into files of the user's projects: file by folder.
+SURFACES = "published/surfaces.json"
 
-def session_start_output(home: str, folders: list[str]) -> bytes | None:
-    """Return the JSON that hands the brief over, or None where no brief is published for any of `folders`."""
-    published = os.path.join(home, "published")
-    project_id = find_project(published, folders)
-    text = read_brief(os.path.join(published, project_id, "brief.md")) if project_id else ""
-    if not text:
-        return None
-    inner = {"hookEventName": "SessionStart", "additionalContext": text}
-    return json.dumps({"hookSpecificOutput": inner}).encode()
+
+def session_start_output(
+    home: str, folders: list[str], *, source: str, transcript: str, now_seconds: float
+) -> bytes | None:
+    """
+    Return the JSON that hands over what a session should know, or None where that is nothing.
+
+    The published brief of the first of `folders` that lies in a known project; for a folder that no engine
+    has read, what the transcripts beside `transcript`, the session's own, tag and plan. After a compaction
+    also what the session itself said until then; where the engine is gone, what came after its last commit.
+    In the end a line on what is held, or on what is wrong.
+    """
+    project_id = find_project(os.path.join(home, "published"), folders)
+    brief = read_brief(os.path.join(home, "published", project_id, "brief.md")) if project_id else ""
+    if project_id is None:
+        brief = _basics().basic_brief(home, transcript, folders[-1])
+    endings = []
+    if project_id and source == "compact":
+        endings.append(_basics().this_session(home, transcript, brief))
+    elif project_id and not health.has_engine(home):
+        endings.append(_basics().later_sessions(home, transcript, folders[-1], brief))
+    if has_file(home, folders):
+        brief = ""
+    warning = health.warning(home, now_seconds)
+    endings.append(warning or (health.held(home, project_id) if project_id and brief else ""))
+    room = MAX_CHARACTERS - sum(_client_length(ending) + 2 for ending in endings)
+    return _output([cut(brief, room), *endings], warning)
 
 
 def find_project(published: str, folders: list[str]) -> str | None:
@@ -33,35 +62,72 @@ def find_project(published: str, folders: list[str]) -> str | None:
     another; and the user's home is a project only for itself, not for all below it.
     """
     known = _read_map(os.path.join(published, "projects.json"))
-    not_above = {os.path.expanduser("~"), "/"}
     for folder in folders:
-        here = folder.rstrip("/") or "/"
-        while here:
-            if here in known and (here == folder or here not in not_above):
+        for here in _upwards(folder):
+            # A project id is the name of a folder, never a path that leads elsewhere.
+            if here in known and known[here] not in ("", ".", "..") and "/" not in known[here]:
                 return known[here]
-            parent = os.path.dirname(here)
-            if parent == here or os.path.exists(os.path.join(here, ".git")):
-                break
-            here = parent
     return None
+
+
+def has_file(home: str, folders: list[str]) -> bool:
+    """Return whether the brief of one of `folders` stands in a file that the client reads by itself."""
+    known = _read_map(os.path.join(home, SURFACES))
+    return any(here in known and os.path.exists(known[here]) for f in folders for here in _upwards(f))
 
 
 def read_brief(path: str) -> str:
     """Return the brief, cut at the end of a line to what the client takes; empty where there is none."""
     try:
         with open(path, "rb") as file:
-            text = file.read(MAX_BYTES).decode("utf-8", "replace").strip()
+            return cut(file.read(MAX_BYTES).decode("utf-8", "replace").strip(), MAX_CHARACTERS)
     except FileNotFoundError:
         return ""
-    if _client_length(text) <= MAX_CHARACTERS:
+
+
+def cut(text: str, limit: int) -> str:
+    """Return `text`, cut at the end of a line to at most `limit` of the client's characters."""
+    if _client_length(text) <= limit:
         return text
-    lines, left = [], MAX_CHARACTERS
+    lines, left = [], limit
     for line in text.split("\n"):
         left -= _client_length(line) + 1
         if left < 0:
             break
         lines.append(line)
     return "\n".join(lines)
+
+
+def _output(parts: list[str], warning: str) -> bytes | None:
+    text = "\n\n".join(part for part in parts if part)
+    if not text:
+        return None
+    inner = {"hookEventName": "SessionStart", "additionalContext": text}
+    told: dict[str, object] = {"hookSpecificOutput": inner}
+    if warning:
+        told["systemMessage"] = warning  # what the client shows to the person, not to the model
+    return json.dumps(told).encode()
+
+
+def _basics() -> ModuleType:
+    if TYPE_CHECKING or __package__:
+        from cortex.hooks import basic_brief
+    else:  # only where it is needed: 5 ms
+        import basic_brief
+    return basic_brief
+
+
+def _upwards(folder: str) -> Iterator[str]:
+    """Yield `folder` and those above it, up to its repository's root; home and `/` only for themselves."""
+    not_above = {os.path.expanduser("~"), "/"}
+    folder = here = folder.rstrip("/") or "/"
+    while True:
+        if here == folder or here not in not_above:
+            yield here
+        parent = os.path.dirname(here)
+        if parent == here or os.path.exists(os.path.join(here, ".git")):
+            return
+        here = parent
 
 
 def _client_length(text: str) -> int:
@@ -76,10 +142,5 @@ def _read_map(path: str) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     if not isinstance(known, dict):
-        raise ValueError("projects.json is not a map")
-    # A project id is the name of a folder, never a path that leads elsewhere.
-    return {
-        folder: project_id
-        for folder, project_id in known.items()
-        if isinstance(project_id, str) and project_id not in ("", ".", "..") and "/" not in project_id
-    }
+        raise ValueError(f"{os.path.basename(path)} is not a map")
+    return {folder: value for folder, value in known.items() if isinstance(value, str)}

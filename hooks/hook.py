@@ -21,6 +21,9 @@ MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
 MAX_LOG_BYTES = 128 * 1024
 MAX_LOG_LINE = 300
 
+# Past this a prompt goes on without Cortex; the launcher and Python's start come on top.
+MAX_PROMPT_SECONDS = 0.2
+
 TICKET_EVENTS = ("stop", "subagent-stop", "pre-compact", "session-end")
 
 
@@ -33,9 +36,12 @@ def main() -> None:
         if event == "session-start":
             session_start(home, read_payload())
             start_background_run(home)
+        elif event == "user-prompt-submit":
+            user_prompt_submit(home)
         elif event in TICKET_EVENTS:
             write_ticket(home, event, read_payload())
-            if event == "session-end":
+            # Writing the summary takes longer than a run: the brief behind it then knows this session.
+            if event in ("session-end", "pre-compact"):
                 start_background_run(home)
         else:
             raise ValueError("no such event")
@@ -44,24 +50,53 @@ def main() -> None:
 
 
 def session_start(home: str, payload: dict[str, object]) -> None:
-    """Print the project's brief, then look for transcripts that nobody reported."""
+    """Print what the session should know, then look for transcripts that nobody reported."""
     if TYPE_CHECKING or __package__:
-        from cortex.hooks import brief, sweep
-    else:  # only here: the other events need neither
+        from cortex.hooks import brief, shown, sweep
+    else:  # only here: the other events need none of them
         import brief
+        import shown
         import sweep
     try:
         if payload.get("source") in brief.SOURCES:
-            cwd = os.path.expanduser(text_of(payload, "cwd"))
-            # After a compaction the session may stand in another folder than the one it began in.
-            began_in = os.environ.get("CLAUDE_PROJECT_DIR") or cwd
-            output = brief.session_start_output(home, [cwd, os.path.realpath(cwd), began_in])
+            output = brief.session_start_output(
+                home,
+                folders_of(payload),
+                source=text_of(payload, "source"),
+                transcript=transcript_of(payload, "transcript_path"),
+                now_seconds=time.time(),
+            )
             if output:
                 # Unbuffered: a flush that fails at exit would turn the exit code into 120.
                 ticket.write_all(1, output)
-    except (OSError, ValueError) as problem:
+            shown.begin(os.path.join(home, "staging"), text_of(payload, "session_id"), output)
+    except Exception as problem:  # the sweep comes all the same
         log(home, "session-start", problem)
     sweep.sweep(os.path.join(home, "staging"), transcript_of(payload, "transcript_path"), time.time_ns())
+
+
+def user_prompt_submit(home: str) -> None:
+    """Print what the session should know at this prompt; nothing where that takes too long."""
+    import signal  # here its 4 ms are spent by json already
+
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
+    signal.setitimer(signal.ITIMER_REAL, MAX_PROMPT_SECONDS)
+    if TYPE_CHECKING or __package__:
+        from cortex.hooks import prompt
+    else:
+        import prompt
+    payload = read_payload()
+    output = prompt.prompt_output(home, payload, folders_of(payload), time.time_ns())
+    signal.setitimer(signal.ITIMER_REAL, 0)  # half of an answer would reach the model as it is
+    if output:
+        ticket.write_all(1, output)
+
+
+def folders_of(payload: dict[str, object]) -> list[str]:
+    """Return the folders that tell a session's project: where it stands, then where it began."""
+    cwd = os.path.expanduser(text_of(payload, "cwd"))
+    # After a compaction the session may stand in another folder than the one it began in.
+    return [cwd, os.path.realpath(cwd), os.environ.get("CLAUDE_PROJECT_DIR") or cwd]
 
 
 def start_background_run(home: str) -> None:

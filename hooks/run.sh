@@ -1,5 +1,6 @@
 #!/bin/sh
 # Start a hook with a Python that is looked for once and remembered: `run.sh EVENT`, the client's JSON on stdin.
+# EVENT `statusline` is no event: it prints the status line.
 # Silent and exit 0 whatever happens: any other end shows the user a red notice at every event.
 
 [ -z "$CORTEX_INTERNAL" ] || exit 0    # a session that Cortex itself started is not captured
@@ -33,7 +34,9 @@ if [ ! -f "$python" ] || [ ! -x "$python" ]; then
         rm -f "$memo.$$" 2>/dev/null
 fi
 
+case $1 in statusline) script=statusline ;; *) script=hook ;; esac
+
 # Not by `exec`: where the start itself fails (a file for another processor, a broken install), bash would
-# end with 126, and the fork that avoids it costs half a millisecond. hook.py itself always exits 0.
-"$python" -I -S "$here/hook.py" "$1" 2>/dev/null || rm -f "$memo" 2>/dev/null
+# end with 126, and the fork that avoids it costs half a millisecond. The scripts themselves always exit 0.
+"$python" -I -S "$here/$script.py" "$1" 2>/dev/null || rm -f "$memo" 2>/dev/null
 exit 0

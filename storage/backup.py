@@ -14,11 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cortex.errors import NotFound, SchemaMismatch
+from cortex.storage.encryption import Vault
 from cortex.storage.files import PART_SUFFIX, sync_folder, writing_to
+from cortex.storage.lake_files import readable
 from cortex.storage.lease import lease
 from cortex.storage.manifest import read_manifest, write_manifest
 from cortex.storage.migrations import migrate
 from cortex.storage.store import Store
+from cortex.storage.told import TOLD_PATH
 
 BACKUP_VERSION = 1
 CONTENTS = "backup.json"
@@ -37,10 +40,11 @@ class Backup:
 
 def write_backup(store: Store, file: Path, at: datetime) -> Backup:
     """
-    Write manifest, live lake files, policy and config of `store` to `file` (tar, zstd). Only under the lease.
+    Write manifest, live lake files, what briefs told, policy and config of `store` to `file` (tar, zstd).
 
-    Tables, briefs and staging are not in it: tables and briefs are made anew, staging is a queue. The file
-    appears whole or not at all, readable by its owner only. Raises StoreNotWritable.
+    Sealed lake files go in as they are; their key does not. Tables, briefs and staging are not in it: tables
+    and briefs are made anew, staging is a queue. The file appears whole or not at all, readable by its owner
+    only. Only under the lease. Raises StoreNotWritable.
     """
     parts = _parts(store)
     rows: dict[str, int] = {}
@@ -66,7 +70,8 @@ def write_backup(store: Store, file: Path, at: datetime) -> Backup:
 
 def _parts(store: Store) -> dict[str, Path]:
     home = store.home
-    named = ["runs/manifest.json", *(f"lake/{path}" for path in store.lake.manifest.files), "config.toml"]
+    lake = [f"lake/{path}" for path in store.lake.manifest.files]
+    named = ["runs/manifest.json", TOLD_PATH, *lake, "config.toml"]
     parts = {name: home / name for name in named if (home / name).is_file()}
     policy = sorted((home / "policy").glob("*.csv"))
     return parts | {f"policy/{path.name}": path for path in policy}
@@ -95,7 +100,8 @@ def restore_backup(file: Path, home: Path, at: datetime) -> tuple[Backup, Path |
 
     Every hash and row count is checked beside the store before anything is swapped. What waits in staging
     comes along, and what the old store was told to forget stays forgotten. Raises NotFound,
-    SchemaMismatch (the file is damaged, or from a newer version), StoreBusy, StoreNotWritable.
+    SchemaMismatch (the file is damaged, or from a newer version), KeyUnavailable and FileDamaged (its lake
+    files are sealed), StoreBusy, StoreNotWritable.
     """
     home.parent.mkdir(parents=True, exist_ok=True)
     fresh = home.with_name(f".{home.name}.restoring{PART_SUFFIX}")
@@ -160,9 +166,11 @@ def _unpack(tar: tarfile.TarFile, into: Path) -> tuple[Backup, dict[str, str]]:
 
 def _check_rows(fresh: Path, file: Path) -> None:
     """Check that each lake file the manifest names is there with the rows it says."""
+    root, vault = fresh / "lake", Vault(fresh)
     for lake_file in read_manifest(fresh / "runs" / "manifest.json", any_version=True).files.values():
-        path = fresh / "lake" / lake_file.path
-        if not path.is_file() or pq.read_metadata(path).num_rows != lake_file.rows:
+        is_there = (root / lake_file.path).is_file()
+        source = readable(root, lake_file.path, lake_file.table, vault) if is_there else None
+        if source is None or pq.read_metadata(source).num_rows != lake_file.rows:
             raise _damaged(file, f"{lake_file.path} has not the {lake_file.rows} rows of the manifest")
 
 
@@ -179,8 +187,9 @@ def _swap(fresh: Path, home: Path, at: datetime) -> Path | None:
         return None
     previous = home.with_name(f"{home.name}.before-restore-{at:%Y%m%dT%H%M%S}")
     with lease(home / "runs"):
-        old = Store(home)
-        _carry_wishes(old, Store(fresh))
+        old, new = Store(home), Store(fresh)
+        _carry_wishes(old, new)
+        new.telling.add(old.telling)
         if (home / "staging").is_dir():
             shutil.copytree(home / "staging", fresh / "staging", dirs_exist_ok=True)
         home.replace(previous)

@@ -8,6 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.errors import FileDamaged
+from cortex.storage.encryption import is_sealed
 from cortex.storage.files import write_atomically, writing_to
 from cortex.storage.lake import Lake, each_key_once
 from cortex.transforms.schemas import JOURNAL, values
@@ -24,24 +26,35 @@ class Journal:
         self._lake = lake
 
     def write(self, row: dict[str, object]) -> None:
-        """Add an entry without the lease: one durable file. Raises StoreNotWritable."""
+        """Add an entry without the lease: one durable file. Raises StoreNotWritable and KeyUnavailable."""
         at = row["recorded_at"]
         assert isinstance(at, datetime)
-        text = json.dumps({**row, "recorded_at": at.isoformat()}, ensure_ascii=False)
+        content = json.dumps({**row, "recorded_at": at.isoformat()}, ensure_ascii=False).encode()
+        name = f"{row['entry_id']}.json"
+        if self._lake.key_id:
+            content = self._lake.vault.seal(content, _place(name), self._lake.key_id)
         with writing_to(self._home):
             self._waiting.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._waiting / f"{row['entry_id']}.json", text.encode())
+            write_atomically(self._waiting / name, content)
 
     def waiting(self) -> list[dict[str, object]]:
-        """Return the entries that no run has taken in yet, by name."""
+        """Return the entries that no run has taken in yet, by name. Raises KeyUnavailable for sealed ones."""
         rows = []
         for path in sorted(self._waiting.glob("*.json")):
             try:
-                row = json.loads(path.read_bytes())
+                content = path.read_bytes()
+                if is_sealed(content):
+                    content = self._lake.vault.unseal(content, _place(path.name))
+                row = json.loads(content)
                 row["recorded_at"] = datetime.fromisoformat(row["recorded_at"])
             except FileNotFoundError:  # a run took it in meanwhile
                 continue
-            except (ValueError, KeyError, TypeError):  # damaged from outside: `take_in` sets it aside
+            except (
+                FileDamaged,
+                ValueError,
+                KeyError,
+                TypeError,
+            ):  # damaged from outside: `take_in` sets it aside
                 continue
             rows.append(row)
         return rows
@@ -97,6 +110,10 @@ class Journal:
         """Return the turns that forgotten memories of any scope rested on, sorted."""
         told = [json.loads(p) for p, kind in _pairs(self.read(), "payload", "kind") if kind == "forget"]
         return sorted({turn for payload in told for turn in payload.get("turn_ids", [])})
+
+
+def _place(name: str) -> str:
+    return f"staging/journal/{name}"
 
 
 def _pairs(rows: pa.Table, first: str, second: str) -> list[tuple[str, str]]:

@@ -1,15 +1,18 @@
 """The lake: append-only Parquet, the truth; a file counts only once the manifest names it."""
 
 import contextlib
-import os
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cortex.errors import SchemaMismatch
-from cortex.storage.files import PART_SUFFIX, sync_folder, writing_to
+from cortex.storage.encryption import SEALED, SEALED_WITH, Key, Vault, seal
+from cortex.storage.files import writing_to
+from cortex.storage.lake_files import place_of, readable, write_durably, write_rows
 from cortex.storage.manifest import Cursor, LakeFile, Manifest, read_manifest, write_manifest
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import EVENTS, JOURNAL, TURNS, VECTORS, Table
@@ -76,6 +79,21 @@ class Lake:
         self.manifest_path = home / "runs" / "manifest.json"
         self.manifest: Manifest = read_manifest(self.manifest_path)
 
+    @property
+    def key_id(self) -> str | None:
+        """The id of the key that new files are sealed with, None where they are written in clear."""
+        return self.manifest.stages.get(SEALED_WITH)
+
+    @cached_property
+    def vault(self) -> Vault:
+        """What opens and makes sealed files."""
+        return Vault(self.home)
+
+    def check_key(self) -> None:
+        """Raise KeyUnavailable where the lake is sealed and its key is not to be had."""
+        if self.key_id:
+            self.vault.key(self.key_id)
+
     @contextlib.contextmanager
     def change(self) -> Iterator[Change]:
         """
@@ -107,18 +125,9 @@ class Lake:
             raise _mismatch(table, rows.schema)
         by = "model" if table is VECTORS else "project"
         relative = f"{table.name}/{by}={partition}/{generation:08d}-{_batch_name(rows, table)}.parquet"
-        path = self.root / relative
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}{PART_SUFFIX}")
-        try:
-            pq.write_table(rows, part, compression="zstd")
-            with part.open("rb+") as file:
-                os.fsync(file.fileno())
-            part.replace(path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-        sync_folder(path.parent)
+        if self.key_id:
+            relative += SEALED
+        write_rows(self.root, relative, table.name, rows, self.vault, self.key_id)
         return LakeFile(relative, table.name, partition, rows.num_rows, generation, sessions)
 
     def read(
@@ -158,9 +167,8 @@ class Lake:
         elif without and "session_id" in table.arrow.names:
             condition = ~pa.compute.field("session_id").isin(sorted(without))
         try:
-            found = pq.read_table(
-                self.root / file.path, columns=columns, filters=condition, partitioning=None
-            )
+            source = readable(self.root, file.path, table.name, self.vault)
+            found = pq.read_table(source, columns=columns, filters=condition, partitioning=None)
         except FileNotFoundError as error:
             raise SchemaMismatch(
                 f"the lake file {file.path} is missing.",
@@ -173,7 +181,8 @@ class Lake:
 
     def fingerprint(self, table: Table, partition: str | None = None) -> str:
         """Return a value that changes whenever the live files of `table` (of the partition) do."""
-        return content_id(*[f.path for f in self.manifest.live(table.name, partition)])
+        # Sealed or not, a file says the same: encrypting a store makes nothing anew.
+        return content_id(*[f.path.removesuffix(SEALED) for f in self.manifest.live(table.name, partition)])
 
     def sweep(self) -> int:
         """
@@ -210,6 +219,37 @@ class Lake:
         sessions = {s for f in self.manifest.live(table.name, partition) for s in f.sessions}
         with self.change() as change:
             change.replace(table, partition, rows, tuple(sorted(sessions)))
+
+    def reseal(self, key: Key | None) -> int:
+        """
+        Write every live file anew, sealed with `key` or (None) in clear, in one commit; return how many.
+
+        Those that are so already stay. The replaced ones go with the next `sweep`. Killed before the commit,
+        the lake is as it was; what was written by then is swept too.
+        """
+        with self.change() as change:
+            before = dict(change.manifest.files)
+            for file in before.values():
+                if file.path.endswith(SEALED) == (key is None):
+                    del change.manifest.files[file.path]
+                    made = self._resealed(file, key)
+                    change.manifest.files[made.path] = made
+            change.manifest.stages.pop(SEALED_WITH, None)
+            if key is not None:
+                change.made(SEALED_WITH, key.id)
+        return sum(path not in before for path in change.manifest.files)
+
+    def _resealed(self, file: LakeFile, key: Key | None) -> LakeFile:
+        """Write a file's bytes as they are, but for the seal."""
+        content = (self.root / file.path).read_bytes()
+        if key is None:
+            made = replace(file, path=file.path.removesuffix(SEALED))
+            content = self.vault.unseal(content, place_of(file.path, file.table))
+        else:
+            made = replace(file, path=file.path + SEALED)
+            content = seal(key, content, place_of(made.path, file.table))
+        write_durably(self.root / made.path, lambda part: part.write_bytes(content))
+        return made
 
 
 def each_key_once(table: Table, rows: pa.Table) -> pa.Table:

@@ -1,7 +1,6 @@
 """Migrations: numbered steps from one layout of the store to the next, each applied once, checked first."""
 
 import hashlib
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cortex.errors import SchemaMismatch
-from cortex.storage.files import PART_SUFFIX, sync_folder, writing_to
+from cortex.storage.encryption import SEALED, SEALED_WITH, Vault
+from cortex.storage.files import writing_to
+from cortex.storage.lake_files import readable, write_rows
 from cortex.storage.manifest import MANIFEST_VERSION, LakeFile, Manifest, read_manifest, write_manifest
 from cortex.transforms.identity import content_id
 
@@ -65,16 +66,19 @@ def _apply(home: Path, before: Manifest, step: Migration) -> Manifest:
     after.generation += 1
     after.version = step.number
     after.files = {}
+    vault, key_id = Vault(home), after.stages.get(SEALED_WITH)
     for file in before.files.values():
-        made = _rewritten(home / "lake", file, step, after.generation)
+        made = _rewritten(home / "lake", file, step, after.generation, vault, key_id)
         after.files[made.path] = made
     after.forget_projections()
     write_manifest(home / "runs" / "manifest.json", after)
     return after
 
 
-def _rewritten(lake: Path, file: LakeFile, step: Migration, generation: int) -> LakeFile:
-    rows = pq.read_table(lake / file.path, partitioning=None)
+def _rewritten(
+    lake: Path, file: LakeFile, step: Migration, generation: int, vault: Vault, key_id: str | None
+) -> LakeFile:
+    rows = pq.read_table(readable(lake, file.path, file.table, vault), partitioning=None)
     made = step.rows(file.table, rows)
     key = step.keys.get(file.table, ())
     if made.num_rows != file.rows or _digest(made, key) != _digest(rows, key):
@@ -85,15 +89,9 @@ def _rewritten(lake: Path, file: LakeFile, step: Migration, generation: int) -> 
         )
     folder = file.path.rsplit("/", 1)[0]
     path = f"{folder}/{generation:08d}-{content_id(file.path)[:12]}.parquet"
-    part = lake / folder / f".{generation:08d}-{step.number}{PART_SUFFIX}"
-    try:
-        pq.write_table(made, part, compression="zstd")
-        with part.open("rb+") as written:
-            os.fsync(written.fileno())
-        part.replace(lake / path)
-    finally:
-        part.unlink(missing_ok=True)
-    sync_folder(lake / folder)
+    if key_id:
+        path += SEALED
+    write_rows(lake, path, file.table, made, vault, key_id)
     return replace(file, path=path)
 
 

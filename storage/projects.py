@@ -16,16 +16,32 @@ from cortex.transforms.schemas import values
 
 # A hung network file system must not hold a run: git answers these questions in milliseconds.
 GIT_TIMEOUT_SECONDS = 5
+# Beginnings of an identity, the surest first.
+IDENTITIES = ("git", "root", "path")
 
 
 @dataclass(frozen=True)
 class Project:
-    """A project: `project_id` names its folder in the store, `paths` are the directories seen."""
+    """
+    A project: `project_id` names its folder in the store, `paths` are the directories seen.
+
+    `merged` are the projects that a person merged into it; their directories are among `paths`.
+    """
 
     project_id: str
     name: str
     identity: str
     paths: tuple[str, ...]
+    merged: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Two projects that look like one, and why; whether they are is for a person to say."""
+
+    project_id: str
+    into: str
+    reason: str
 
 
 class ProjectBook:
@@ -35,55 +51,126 @@ class ProjectBook:
         self._journal = journal
         self._by_path: dict[str, tuple[str, str, str]] = {}
         self._names: dict[str, str] = {}  # given by a person, the last one counts
+        self._roots: dict[str, str] = {}  # the first commit of a project's repository
+        self._into: dict[str, str | None] = {}  # what a person merged each into, the last word counts
         rows = journal.read()
         for kind, project_id, payload in zip(
             values(rows, "kind"), values(rows, "project_id"), values(rows, "payload"), strict=True
         ):
-            if kind != "project":
-                continue
-            told = json.loads(payload)
-            if "cwd" in told:
-                self._by_path.setdefault(told["cwd"], (project_id, told["name"], told["identity"]))
-            else:
-                self._names[project_id] = told["name"]
+            if kind == "project":
+                self._note(project_id, json.loads(payload))
 
-    def project_of(self, cwd: str, now: datetime) -> str:
-        """Return the project id of a working directory; a new one is noted in the journal."""
+    def _note(self, project_id: str, told: dict[str, str | None]) -> None:
+        if "cwd" in told:
+            place, name, identity = (str(told[key]) for key in ("cwd", "name", "identity"))
+            self._by_path.setdefault(place, (project_id, name, identity))
+            root = told.get("root") or identity.partition("root:")[2]
+            if root:
+                self._roots.setdefault(project_id, root)
+        elif "merged_into" in told:
+            self._into[project_id] = told["merged_into"]
+        else:
+            self._names[project_id] = str(told["name"])
+
+    def origin_of(self, cwd: str, now: datetime) -> str:
+        """
+        Return the id under which the lake keeps what is said in a working directory, merged or not.
+
+        A new one is noted in the journal.
+        """
         place = _start_of_worktree(cwd)
         if place not in self._by_path:
             identity, name = identify(place)
-            project_id = f"{_slug(name)}-{content_id('project', identity)[:8]}"
-            self._by_path[place] = (project_id, name, identity)
-            payload: dict[str, object] = {"cwd": place, "name": name, "identity": identity}
+            found = self._same_repository(identity)
+            project_id, name, noted = found or (_id_of(name, identity), name, identity)
+            told = {"cwd": place, "name": name, "identity": noted, "root": first_commit(place)}
+            payload: dict[str, object] = {key: value for key, value in told.items() if value}
+            self._note(project_id, {key: str(value) for key, value in payload.items()})
             self._journal.write(entry("project", project_id, payload, recorded_at=now, actor="extract"))
         return self._by_path[place][0]
+
+    def _same_repository(self, identity: str) -> tuple[str, str, str] | None:
+        """Return the project, if any, of which a known folder has this identity by now."""
+        known = {noted[2]: noted for noted in reversed(self._by_path.values())}
+        if identity in known or identity.startswith("path:"):
+            return known.get(identity)
+        # A repository gets its remote later, or another: its known folder itself says so.
+        return next((n for path, n in self._by_path.items() if identify(path)[0] == identity), None)
+
+    def project_of(self, cwd: str, now: datetime) -> str:
+        """Return the project id of a working directory; a new one is noted in the journal."""
+        return self.canonical(self.origin_of(cwd, now))
+
+    def canonical(self, project_id: str) -> str:
+        """Return the project that `project_id` was merged into, over all steps; else itself."""
+        seen = {project_id}
+        while (into := self._into.get(project_id)) and into not in seen:
+            seen.add(into)
+            project_id = into
+        return project_id
+
+    def parts_of(self, project_id: str) -> list[str]:
+        """Return a project's id and, sorted, those of the projects merged into it."""
+        merged = {name for name in self._into if self.canonical(name) == project_id}
+        return [project_id, *sorted(merged - {project_id})]
+
+    def merged(self) -> dict[str, str]:
+        """Return, for each merged project, the one it was merged into."""
+        found = {name: self.canonical(name) for name in sorted(self._into)}
+        return {name: into for name, into in found.items() if into != name}
 
     def known(self, cwd: str) -> str | None:
         """Return the project id of `cwd` if the store has seen it, without noting anything."""
         place = _start_of_worktree(cwd)
         if place in self._by_path:
-            return self._by_path[place][0]
+            return self.canonical(self._by_path[place][0])
         identity, _ = identify(place)
         for project_id, _, seen in self._by_path.values():
             if seen == identity:
-                return project_id
+                return self.canonical(project_id)
         above = [path for path in self._by_path if place.startswith(path.rstrip("/") + "/")]
-        return self._by_path[max(above, key=len)][0] if above else None
+        return self.canonical(self._by_path[max(above, key=len)][0]) if above else None
 
     def all(self) -> list[Project]:
-        """Return the projects, sorted by name and id."""
-        grouped: dict[str, tuple[str, str, list[str]]] = {}
+        """Return the projects, sorted by name and id; a merged one is part of the other."""
+        grouped: dict[str, list[str]] = {}
+        own: dict[str, tuple[str, str]] = {}
         for path, (project_id, name, identity) in self._by_path.items():
-            grouped.setdefault(project_id, (name, identity, []))[2].append(path)
-        projects = [
-            Project(key, self._names.get(key, name), identity, tuple(sorted(paths)))
-            for key, (name, identity, paths) in grouped.items()
-        ]
+            grouped.setdefault(self.canonical(project_id), []).append(path)
+            own.setdefault(project_id, (name, identity))
+        projects = []
+        for key, paths in grouped.items():
+            name, identity = own.get(key, (key, "path:"))
+            merged = tuple(self.parts_of(key)[1:])
+            projects.append(Project(key, self._names.get(key, name), identity, tuple(sorted(paths)), merged))
         return sorted(projects, key=lambda p: (p.name, p.project_id))
+
+    def offers(self) -> list[Offer]:
+        """
+        Return which projects look like one: of one first commit, or of one name where a folder is gone.
+
+        The one known by its remote takes that known by a commit, and this the folder; each is offered once.
+        """
+        projects = sorted(
+            self.all(), key=lambda p: (IDENTITIES.index(p.identity.partition(":")[0]), p.project_id)
+        )
+        offers: dict[str, Offer] = {}
+        for at, one in enumerate(projects):
+            for other in projects[at + 1 :]:
+                if reason := self._likeness(one, other):
+                    offers.setdefault(other.project_id, Offer(other.project_id, one.project_id, reason))
+        return list(offers.values())
+
+    def _likeness(self, one: Project, other: Project) -> str:
+        root = self._roots.get(one.project_id)
+        if root and root == self._roots.get(other.project_id):
+            return f"both begin with commit {root[:7]}"
+        is_gone = other.identity.startswith("path:") and not any(Path(p).is_dir() for p in other.paths)
+        return "its folder is gone, the name is the same" if is_gone and one.name == other.name else ""
 
     def paths(self) -> dict[str, str]:
         """Return directory → project id, for the hooks."""
-        return {path: project_id for path, (project_id, _, _) in sorted(self._by_path.items())}
+        return {path: self.canonical(noted[0]) for path, noted in sorted(self._by_path.items())}
 
     def paths_of(self, project_id: str) -> tuple[str, ...]:
         """Return the directories of a project, sorted; none for an id never seen."""
@@ -103,13 +190,24 @@ class ProjectBook:
         if not name.strip():
             raise UsageError("the project's name is empty.", "Give a name that `cortex status` lists.")
         wanted = name.rstrip("/")
-        found = [p.project_id for p in self.all() if wanted in _names_of(p)]
+        found = [p.project_id for p in self.all() if wanted in _names_of(p) | self._names_of_parts(p)]
         if not found and "/" in wanted:
             known = self.known(str(Path(wanted).expanduser().absolute()))
             found = [known] if known else []
         if not found:
             raise UnknownProject(name, {p.name for p in self.all()})
         return found
+
+    def merged_named(self, name: str) -> list[str]:
+        """Return the ids of the merged projects that `name` means: an id or the name it had."""
+        return [part for part in self.merged() if name in (part, self._name_of_part(part))]
+
+    def _names_of_parts(self, project: Project) -> set[str]:
+        return {*project.merged, *map(self._name_of_part, project.merged)}
+
+    def _name_of_part(self, project_id: str) -> str:
+        noted = (name for part, name, _ in self._by_path.values() if part == project_id)
+        return self._names.get(project_id) or next(noted, project_id)
 
 
 def identify(place: str) -> tuple[str, str]:
@@ -125,11 +223,17 @@ def identify(place: str) -> tuple[str, str]:
             normalised = normalised_remote(remote)
             return f"git:{normalised}", PurePosixPath(normalised).name
         top = _git(place, "rev-parse", "--show-toplevel")
-        commits = _git(place, "rev-list", "--max-parents=0", "HEAD")
-        if top and commits:
-            return f"root:{sorted(commits.split())[0]}", PurePosixPath(top).name
+        root = first_commit(place)
+        if top and root:
+            return f"root:{root}", PurePosixPath(top).name
         place = top or str(Path(place).resolve())
     return f"path:{place}", PurePosixPath(place.replace("\\", "/")).name or place
+
+
+def first_commit(place: str) -> str:
+    """Return the first commit of the repository at `place`; empty where there is none."""
+    commits = _git(place, "rev-list", "--max-parents=0", "HEAD") if Path(place).is_dir() else ""
+    return min(commits.split(), default="")
 
 
 def normalised_remote(url: str) -> str:
@@ -160,6 +264,10 @@ def _names_of(project: Project) -> set[str]:
 def _start_of_worktree(cwd: str) -> str:
     # The client makes worktrees for subagents below .claude/worktrees/<name> of the project itself.
     return re.sub(r"/\.claude/worktrees/[^/]+.*$", "", cwd).rstrip("/") or "/"
+
+
+def _id_of(name: str, identity: str) -> str:
+    return f"{_slug(name)}-{content_id('project', identity)[:8]}"
 
 
 def _slug(name: str) -> str:

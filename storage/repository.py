@@ -4,13 +4,13 @@ import re
 import subprocess
 from bisect import bisect_right
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 
 from cortex.transforms.policy import Policy
-from cortex.transforms.reality import Doubt, Questions, Snapshot, Tree, doubts, questions
+from cortex.transforms.reality import Doubt, Edit, Questions, Snapshot, Tree, doubts, questions
 
 CHECKED_COLUMNS = ("memory_id", "memory_type", "text", "status", "updated_at", "evidence")
 GIT_TIMEOUT_SECONDS = 20
@@ -87,7 +87,17 @@ def snapshot_of(place: str, asked: Questions) -> Snapshot | None:
         unmerged_branches=_unmerged(place),
         now=now,
         then={at: trees[name] for at, (_, name) in commits.items() if name in trees},
+        edits=_edits(place, _meant(files, asked.described)),
     )
+
+
+def commits_since(paths: Iterable[str], at: datetime) -> tuple[int, str]:
+    """Return how many commits HEAD has from after an instant, and HEAD's short id; (0, "") for none."""
+    place = repository_at(paths)
+    if place is None:
+        return 0, ""
+    count = _git(place, "rev-list", "--count", f"--since={int(at.timestamp()) + 1}", "HEAD")
+    return int(count or 0), _git(place, "rev-parse", "--short=7", "HEAD")
 
 
 def _tree(place: str, commit: str, asked: Questions, symbols: frozenset[str]) -> Tree:
@@ -141,6 +151,35 @@ def _deleted(place: str) -> frozenset[str]:
         place, "log", f"-n{COMMITS_MOST}", "--diff-filter=DR", "--name-status", "--format=", "-M", "HEAD"
     )
     return frozenset(line.split("\t")[1] for line in told.splitlines() if line.count("\t"))
+
+
+def _meant(files: frozenset[str], named: frozenset[str]) -> list[str]:
+    """Return the files that are named by themselves or by their end, where only one has it."""
+    ends: dict[str, set[str]] = {}
+    for path in files:
+        parts = path.split("/")
+        for start in range(len(parts)):
+            ends.setdefault("/".join(parts[start:]), set()).add(path)
+    found = (ends.get(name.lstrip("./"), set()) for name in named)
+    return sorted({path for paths in found if len(paths) == 1 for path in paths})
+
+
+def _edits(place: str, paths: list[str]) -> dict[str, tuple[Edit, ...]]:
+    """Return by path what each commit did to it, newest first, in one walk over the history."""
+    if not paths:
+        return {}
+    options = ("--no-renames", "--numstat", "--format=@%ct")
+    told = _git(place, "log", f"-n{COMMITS_MOST}", *options, "HEAD", "--", *paths)
+    found: dict[str, list[Edit]] = {}
+    at = datetime.fromtimestamp(0, UTC)
+    for line in told.splitlines():
+        if line.startswith("@"):
+            at = datetime.fromtimestamp(int(line[1:]), UTC)
+        elif line.count("\t") == 2:
+            added, removed, path = line.split("\t")
+            if added != "-":  # of a binary file git counts no lines
+                found.setdefault(path, []).append(Edit(at, int(added), int(removed)))
+    return {path: tuple(edits) for path, edits in found.items()}
 
 
 def _unmerged(place: str) -> frozenset[str]:

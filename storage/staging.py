@@ -6,6 +6,7 @@
     set_aside/    tickets that could not be used, each with its reason beside it
     tmp/          tickets being written
     seen/         up to when each folder of transcripts was swept
+    shown/        ids of what each session was shown, for the last 256 of them
 
 Only one run at a time claims (it holds the lease); any number of hooks add meanwhile.
 """
@@ -251,7 +252,8 @@ def find_transcripts(path: Path) -> list[Path]:
     """
     Return the transcripts at `path`: the file itself, or every *.jsonl below the folder, sorted.
 
-    Subagents' transcripts are included, the client's list of prompts (history.jsonl) is not.
+    Subagents' transcripts are included, so are Gemini CLI's chats/session-*.json and Codex CLI's compressed
+    rollout-*.jsonl.zst; the client's list of prompts (history.jsonl) is not.
     A file that is named is taken whatever its ending. Raises NotFound and UsageError.
     """
     if path.is_file():
@@ -268,8 +270,15 @@ def find_transcripts(path: Path) -> list[Path]:
         Path(folder, name)
         for folder, _, names in os.walk(path)
         for name in names
-        if name.endswith(".jsonl") and name not in NOT_TRANSCRIPTS
+        if (name.endswith(".jsonl") and name not in NOT_TRANSCRIPTS) or _is_others(folder, name)
     )
+
+
+def _is_others(folder: str, name: str) -> bool:
+    if name.startswith("rollout-") and name.endswith(".jsonl.zst"):
+        return True
+    # Beside chats lie checkpoints, logs.json and tool outputs that are no transcripts.
+    return name.startswith("session-") and name.endswith(".json") and Path(folder).name == "chats"
 
 
 def _read_tickets(paths: Iterable[Path]) -> tuple[list[_Ticket], list[tuple[Path, str]]]:

@@ -8,13 +8,19 @@ from pathlib import Path
 from cortex.storage.files import write_atomically, writing_to
 from cortex.transforms.told import Span
 
+# Project id → fingerprint → spans, each [from, until]; the last one may have no end yet.
+Book = dict[str, dict[str, list[list[str | None]]]]
+
+# Below the home.
+TOLD_PATH = "runs/told.json"
+
 
 class TellingBook:
     """The file `runs/told.json`: hashes of lines, no text; without it briefs are known by their shape."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._path = home / "runs" / "told.json"
+        self._path = home / TOLD_PATH
 
     def spans(self, project_id: str) -> dict[str, list[Span]]:
         """Return fingerprint → when it was told to a project."""
@@ -36,16 +42,40 @@ class TellingBook:
             told[mark][-1][1] = at.isoformat()
         for mark in sorted(wanted - is_open):
             told.setdefault(mark, []).append([at.isoformat(), None])
-        with writing_to(self._home):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._path, json.dumps(book, sort_keys=True, indent=0).encode())
+        self._write(book)
 
-    def _read(self) -> dict[str, dict[str, list[list[str | None]]]]:
+    def forget(self, project_id: str) -> None:
+        """Drop what a project was told. Only under the lease. Raises StoreNotWritable."""
+        book = self._read()
+        if book.pop(project_id, None) is not None:
+            self._write(book)
+
+    def add(self, other: "TellingBook") -> None:
+        """
+        Add what another store's book says was told; what it knows the end of has ended.
+
+        A restored store reads the sessions since its backup again: what the briefs in between said, that
+        only the replaced store knows, must not be learned from them.
+        """
+        book = self._read()
+        for project_id, told in other._read().items():
+            mine = book.setdefault(project_id, {})
+            for mark, spans in told.items():
+                until = {first: end for first, end in [*mine.get(mark, []), *spans]}
+                mine[mark] = [[first, until[first]] for first in sorted(until, key=str)]
+        self._write(book)
+
+    def _read(self) -> Book:
         try:
-            found: dict[str, dict[str, list[list[str | None]]]] = json.loads(self._path.read_bytes())
+            found: Book = json.loads(self._path.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             return {}
         return found
+
+    def _write(self, book: Book) -> None:
+        with writing_to(self._home):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._path, json.dumps(book, sort_keys=True, indent=0).encode())
 
 
 def _span(first: str | None, until: str | None) -> Span:

@@ -1,7 +1,9 @@
 """Looks for a text in every byte of a folder, and in what the files of known formats decode to."""
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,16 @@ def _told_by(path: Path) -> Iterator[str]:
     yield raw.decode("utf-16-le", "replace")
     if path.suffix == ".parquet":
         yield _spelt(pq.read_table(path, partitioning=None).to_pylist())
+    if path.suffix == ".sqlite":
+        yield from _told_by_index(path)
+
+
+def _told_by_index(path: Path) -> Iterator[str]:
+    """Yield the rows of a hook index and the words that it finds them by."""
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as index:
+        yield json.dumps(index.execute("select * from notes").fetchall(), ensure_ascii=False)
+        index.execute("create virtual table temp.held using fts5vocab('main', 'note_words', 'row')")
+        yield json.dumps(index.execute("select term from held").fetchall(), ensure_ascii=False)
 
 
 def _versions(dataset: Path, words: tuple[str, ...]) -> Iterator[str]:

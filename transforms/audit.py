@@ -88,6 +88,14 @@ def brief_breaches(text: str, scope: str, policy: Policy, budget_tokens: int) ->
     return [Breach("brief", scope, reason) for reason in reasons]
 
 
+def archive_breaches(text: str, scope: str) -> list[Breach]:
+    """Return what is wrong with a decisions archive: a secret in it, a private section."""
+    reasons = [f"secret: {kind}" for kind in _kinds_of_secret(text)]
+    if "<private>" in text.lower():
+        reasons.append("text of a private section")
+    return [Breach("archive", scope, reason) for reason in reasons]
+
+
 def loss_breaches(memories: pa.Table, live: pa.Table, scope: str, policy: Policy) -> list[Breach]:
     """
     Return a breach if a scope would lose too many of the memories that it has.

@@ -60,7 +60,7 @@ def propose(
     above the similarity for merging (by vectors where both have one, else by words), and none adds another
     number, name, negation or swapped word to what it joins. The merged text is the longest member's plus the
     sentences of the others that say more. What the rows propose, once folded, is not proposed again; nor is
-    a group that holds one taken back by the JOURNAL rows `undone`: a person knew better.
+    a group that holds one taken back or dismissed by the JOURNAL rows `undone`: a person knew better.
     """
     is_mergeable = (
         (pc.field("status") == "active") & ~pc.field("is_pinned") & (pc.field("memory_type") != "code")
@@ -116,7 +116,9 @@ def _taken_back(journal: pa.Table) -> list[set[str]]:
     rows = journal.to_pylist()
     undone = {row["memory_id"] for row in rows if row["kind"] == "unmerge"}
     merges = [row for row in rows if row["kind"] == "merge" and row["memory_id"] in undone]
-    return [set(json.loads(row["payload"])["members"]) for row in merges]
+    dismissals = [json.loads(row["payload"]) for row in rows if row["kind"] == "dismiss"]
+    kept_apart = [set(told["memory_ids"]) for told in dismissals if told["item"] == "merge"]
+    return kept_apart + [set(json.loads(row["payload"])["members"]) for row in merges]
 
 
 _READ = ["memory_id", "project_id", "memory_type", "text", "rejected"]

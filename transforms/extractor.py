@@ -7,7 +7,10 @@ from cortex.transforms.policy import Policy
 # What extraction does not read; a change there makes no event outdated. What is not named here counts, so a
 # table added later is noticed too often rather than never.
 OTHER_TABLES = frozenset(
-    {"calibration", "contrast_words", "edge_types", "memory_types", "query_words", "ranking", "telling_words"}
+    {
+        *("calibration", "contrast_words", "edge_types", "memory_types", "prompt_gate", "prompt_words"),
+        *("query_words", "ranking", "telling_words"),
+    }
 )
 OTHER_THRESHOLDS = (
     *("archive_", "audit_", "brief_", "central_", "consolidate_", "embedded_", "frequent_", "half_life_"),

@@ -4,7 +4,6 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -60,23 +59,21 @@ def fold(events: pa.Table, journal: pa.Table, policy: Policy) -> pa.Table:
     return MEMORIES.of(rows)
 
 
-@dataclass
-class _Fact:
-    """What the events of one fact add up to."""
-
-    events: list[Row] = field(default_factory=list)
-
-
-def _from_events(events: pa.Table, policy: Policy) -> Iterable[tuple[str, Row]]:
+def by_memory(events: pa.Table, policy: Policy) -> dict[str, list[Row]]:
+    """Return, by memory_id, the EVENTS rows that make each memory; those below the threshold make none."""
     floor = policy.threshold("shown_min_confidence")
-    facts: dict[str, _Fact] = {}
+    facts: dict[str, list[Row]] = {}
     shown = events.filter(pa.compute.is_valid(events["memory_type"]))
     sure = [event for event in shown.to_pylist() if event["confidence"] >= floor]
     plan_of = carried_on(event for event in sure if _is_plan(event))
     for event in sure:
-        facts.setdefault(_identity_of(event, plan_of), _Fact()).events.append(event)
-    for identity, fact in facts.items():
-        yield identity, _memory_of(identity, fact.events)
+        facts.setdefault(_identity_of(event, plan_of), []).append(event)
+    return facts
+
+
+def _from_events(events: pa.Table, policy: Policy) -> Iterable[tuple[str, Row]]:
+    for identity, said in by_memory(events, policy).items():
+        yield identity, _memory_of(identity, said)
 
 
 def _identity_of(event: Row, plan_of: dict[str, str]) -> str:
@@ -209,8 +206,9 @@ def _remember(entry: Row, told: Row, memories: dict[str, Row]) -> None:
         "files": told.get("files", []),
         "tags": told.get("tags", []),
         "status": "active",
-        "source_type": "explicit" if entry["kind"] == "remember" else "import",
-        "trust": "user" if entry["kind"] == "remember" else told.get("trust", "external"),
+        # What was indexed from code says so itself, and whose words it holds.
+        "source_type": told.get("source_type", "explicit" if entry["kind"] == "remember" else "import"),
+        "trust": told.get("trust", "user" if entry["kind"] == "remember" else "external"),
         "is_pinned": told.get("pinned", False),
         "priority": told.get("priority", DEFAULT_PRIORITY),
         "initial_confidence": 1.0,

@@ -30,12 +30,18 @@ def on_one_line(text: str) -> str:
     "Now ‹!-- CORTEX:END -> 'sh rm x '"
     """
     plain = text.isascii() and text.isprintable()
-    seen = text if plain else "".join(_visible(character) for character in text)
-    line = _SPACE.sub(" ", seen).strip()
+    line = text if plain else "".join(_visible(character) for character in text)
+    # What is taken away may leave a mark of what stood around it: "--->" a shorter end of a comment.
+    while (plainer := _plainer(line)) != line:
+        line = plainer
+    return line
+
+
+def _plainer(line: str) -> str:
+    line = _SPACE.sub(" ", line).strip()
     line = _COMMENT_END.sub("->", _TAG.sub("‹", line))
     line = _SELF_REPORT.sub("(", _IMAGE.sub("", _FENCE.sub("'", line)))
-    line = _closed(_LEAD.sub("", line))
-    return line.strip()
+    return _closed(_LEAD.sub("", line)).strip()
 
 
 def first_sentences(line: str, *, count: int, chars: int) -> str:
@@ -93,8 +99,8 @@ def _visible(character: str) -> str:
 
 
 def _closed(line: str) -> str:
-    """Return `line` with its last backtick dropped where that one opens code that nothing closes."""
+    """Return `line` with its last backtick made a quote where that one opens code that nothing closes."""
     if line.count("`") % 2 == 0:
         return line
     head, _, tail = line.rpartition("`")
-    return head + tail
+    return f"{head}'{tail}"  # dropped, it would join what it parted: "<`br" is no tag

@@ -1,5 +1,6 @@
 """What time and use do to memories and events: decay, archiving, centrality, rank and tiers, in bulk SQL."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -8,6 +9,7 @@ import pyarrow.compute as pc
 
 from cortex.transforms.database import query
 from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import values
 
 FADE_THRESHOLDS = (
     "half_life_growth",
@@ -30,6 +32,10 @@ TIER_THRESHOLDS = (
     "immortal_full_max",
     "immortal_short_max",
 )
+TIER_COLUMNS = [
+    *("memory_id", "project_id", "memory_type", "status", "is_pinned", "rank"),
+    *("updated_at", "last_accessed_at"),
+]
 # What the queries read; the texts and the evidence of a million memories need not pass through DuckDB.
 LIFECYCLE_COLUMNS = [
     "memory_id",
@@ -107,21 +113,35 @@ def event_salience(events: pa.Table, accesses: pa.Table, policy: Policy, now: da
 
 def immortal_tiers(memories: pa.Table, sessions: pa.Table, policy: Policy) -> pa.Table:
     """
-    Return how much room each active decision gets: (memory_id, sessions_since, tier), ordered by memory_id.
+    Return how much room each active memory gets: (memory_id, sessions_since, tier), ordered by memory_id.
 
-    Takes aged MEMORIES and sessions (project_id, session_id, started_at); `tier` is full, short or archive.
+    Takes aged MEMORIES (of them TIER_COLUMNS) and sessions as `sessions_of` gives them. `sessions_since` are
+    those begun after it was last said or recalled; `tier` is full, short or archive for a decision, else
+    null.
     """
-    columns = [
-        *("memory_id", "project_id", "memory_type", "status", "is_pinned", "rank"),
-        *("updated_at", "last_accessed_at"),
-    ]
     return query(
         "immortal_tier",
         _thresholds(policy, TIER_THRESHOLDS),
-        memories=memories.select(columns),
-        sessions=sessions,
+        memories=memories.select(TIER_COLUMNS),
+        sessions=sessions.select(["project_id", "session_id", "started_at"]),
         event_types=policy.tables["event_types"],
     )
+
+
+def sessions_of(turns: pa.Table, merged: Mapping[str, str]) -> pa.Table:
+    """
+    Return when each session of TURNS began and ended: (project_id, session_id, started_at, ended_at).
+
+    `merged` gives the project that another was merged into; undated turns tell nothing.
+    """
+    dated = turns.filter(pc.is_valid(turns["said_at"]))
+    projects = [merged.get(name, name) for name in values(dated, "project_id")]
+    rows = dated.set_column(
+        dated.schema.get_field_index("project_id"), "project_id", pa.array(projects, pa.string())
+    )
+    spans = rows.group_by(["project_id", "session_id"]).aggregate([("said_at", "min"), ("said_at", "max")])
+    named = spans.rename_columns(["project_id", "session_id", "started_at", "ended_at"])
+    return named.sort_by([("project_id", "ascending"), ("session_id", "ascending")])
 
 
 def _thresholds(policy: Policy, names: tuple[str, ...]) -> dict[str, object]:
@@ -136,8 +156,8 @@ def _ordered(memories: pa.Table) -> pa.Table:
 
 
 def _replaced(memories: pa.Table, made: dict[str, "pa.ChunkedArray[Any]"]) -> pa.Table:
-    for name, values in made.items():
+    for name, column in made.items():
         position = memories.schema.get_field_index(name)
         field = memories.schema.field(name)
-        memories = memories.set_column(position, field, values.cast(field.type))
+        memories = memories.set_column(position, field, column.cast(field.type))
     return memories

@@ -69,8 +69,13 @@ class Vocabulary:
 
     def has_opposites(self, a: Fact, b: Fact) -> bool:
         """Return whether one says a word and the other, in its place, its opposite."""
+        return bool(self.opposites_in(a, b))
+
+    def opposites_in(self, a: Fact, b: Fact) -> frozenset[str]:
+        """Return the stems of the words that one says and whose opposite the other says."""
         only_a, only_b = a.contrasts - b.contrasts, b.contrasts - a.contrasts
-        return any((x, y) in self.opposites for x in only_a for y in only_b)
+        found = [(x, y) for x in only_a for y in only_b if (x, y) in self.opposites]
+        return frozenset(stem(word) for pair in found for word in pair)
 
 
 def overlap(a: Fact, b: Fact) -> float:

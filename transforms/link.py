@@ -8,9 +8,10 @@ import pyarrow.compute as pc
 
 from cortex.transforms.database import query
 from cortex.transforms.identity import content_id
-from cortex.transforms.likeness import Fact, Vocabulary, nested, overlap
+from cortex.transforms.likeness import Fact, Vocabulary, nested
 from cortex.transforms.neighbours import Pairs, sharing_pairs, similar_pairs, with_vector
 from cortex.transforms.policy import Policy
+from cortex.transforms.reversal import Reversals
 from cortex.transforms.schemas import EDGES
 
 # Facts that can be in force or not; two gotchas of like words are two gotchas.
@@ -28,6 +29,7 @@ class _Side:
     memory_type: str
     fact: Fact
     rejected: frozenset[str]
+    left: tuple[frozenset[str], ...]
     files: frozenset[str]
     turns: frozenset[str]
 
@@ -41,7 +43,7 @@ def link(memories: pa.Table, vectors: pa.Table, policy: Policy, model: str) -> p
     works too. Each memory reaches its nearest `link_neighbours`; a pair has one edge, symmetric ones from
     the smaller id. The rule that named the relation stands in `rule`; none makes `supersedes`. A scope's
     edges depend on that scope alone, and not on the order of rows: linking a scope again equals linking
-    them all.
+    them all. Indexed prose leads to its code by `source_of`.
     """
     active = memories.filter((pc.field("status") == "active") & (pc.field("memory_type") != "code"))
     similar = similar_pairs(
@@ -54,7 +56,8 @@ def link(memories: pa.Table, vectors: pa.Table, policy: Policy, model: str) -> p
     )
     sharing = sharing_pairs(active, with_vector(active, vectors, model), policy)
     pairs = {**sharing, **similar}
-    return _edges(active, pairs, sharing, policy)
+    edges = pa.concat_tables([_edges(active, pairs, sharing, policy), _edges_to_code(memories)])
+    return edges.sort_by("edge_id")
 
 
 def neighbourhood(edges: pa.Table, memory_ids: list[str], *, depth: int) -> pa.Table:
@@ -76,7 +79,8 @@ def _edges(memories: pa.Table, pairs: Pairs, sharing: Pairs, policy: Policy) -> 
     columns = ["memory_id", "project_id", "memory_type", "text", "rejected", "files", "evidence"]
     linked = memories.filter(pc.field("memory_id").isin(wanted)).select(columns)
     rows = {row["memory_id"]: row for row in linked.to_pylist()}
-    sides = {name: _side(row, vocabulary) for name, row in rows.items()}
+    reversals = Reversals.of(policy)
+    sides = {name: _side(row, vocabulary, reversals) for name, row in rows.items()}
     made = []
     for (a, b), similarity in pairs.items():
         source, target, edge_type, rule = _relation(sides[a], sides[b], vocabulary, policy)
@@ -94,12 +98,30 @@ def _edges(memories: pa.Table, pairs: Pairs, sharing: Pairs, policy: Policy) -> 
     return EDGES.of(sorted(made, key=lambda edge: str(edge["edge_id"])))
 
 
-def _side(row: dict[str, Any], vocabulary: Vocabulary) -> _Side:
+def _edges_to_code(memories: pa.Table) -> pa.Table:
+    """Return an edge from each description of a file to the code it describes (spec 12)."""
+    indexed = memories.filter((pc.field("status") == "active") & (pc.field("source_type") == "code_index"))
+    columns = ["memory_id", "project_id", "memory_type", "files"]
+    of_file: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in indexed.select(columns).to_pylist():
+        of_file.setdefault((row["project_id"], *row["files"]), {})[row["memory_type"]] = row["memory_id"]
+    made: list[dict[str, object]] = []
+    for (project_id, *_), known in of_file.items():
+        if known.keys() >= {"code", "code_description"}:
+            source, target = known["code_description"], known["code"]
+            ends = {"source_id": source, "target_id": target, "project_id": project_id}
+            told = {"edge_type": "source_of", "strength": 1.0, "rule": "indexed"}
+            made.append({"edge_id": content_id(source, target, "source_of"), **ends, **told})
+    return EDGES.of(made)
+
+
+def _side(row: dict[str, Any], vocabulary: Vocabulary, reversals: Reversals) -> _Side:
     return _Side(
         row["memory_id"],
         row["memory_type"],
         vocabulary.fact(row["text"]),
         vocabulary.fact(row["rejected"] or "").word_set,
+        reversals.left_in(row["text"], vocabulary),
         frozenset(row["files"]),
         frozenset(evidence["turn_id"] for evidence in row["evidence"]),
     )
@@ -131,13 +153,18 @@ def _contrary(a: _Side, b: _Side, vocabulary: Vocabulary, policy: Policy) -> str
         return ""
     if _rejects(a, b) or _rejects(b, a):
         return "rejected_there_chosen_here"
+    if _leaves(a, b) or _leaves(b, a):
+        return "left_there_chosen_here"
+    turned = vocabulary.opposites_in(a.fact, b.fact)
+    if turned and _is_about_the_same(a.fact, b.fact, policy, without=turned):
+        return "opposite"
     if not _is_about_the_same(a.fact, b.fact, policy):
         return ""
     if a.fact.negation_count % 2 != b.fact.negation_count % 2:
         return "negation"
-    if vocabulary.has_opposites(a.fact, b.fact):
-        return "opposite"
-    return "" if nested(a.fact.numbers, b.fact.numbers) else "number"
+    # Another name with a digit, s1 for s2, is another thing and not another number.
+    is_one_thing = nested(a.fact.names, b.fact.names)
+    return "number" if is_one_thing and not nested(a.fact.numbers, b.fact.numbers) else ""
 
 
 def _rejects(a: _Side, b: _Side) -> bool:
@@ -151,7 +178,19 @@ def _rejects(a: _Side, b: _Side) -> bool:
     )
 
 
-def _is_about_the_same(a: Fact, b: Fact, policy: Policy) -> bool:
-    return len(a.word_set & b.word_set) >= policy.threshold("relation_min_words") and overlap(
-        a, b
-    ) >= policy.threshold("relation_word_overlap")
+def _leaves(a: _Side, b: _Side) -> bool:
+    """Return whether `a` leaves what `b` settles on; a single word does so only on a shared subject."""
+    gone = frozenset[str]().union(b.rejected, *b.left)
+    settled = b.fact.word_set - gone
+    return not b.fact.negation_count and any(
+        left <= settled and (len(left) > 1 or bool((a.fact.word_set - left) & (settled - left)))
+        for left in a.left
+    )
+
+
+def _is_about_the_same(a: Fact, b: Fact, policy: Policy, without: frozenset[str] = frozenset()) -> bool:
+    """Return whether two facts share most of their words; `without` those that are meant to differ."""
+    one, other = a.word_set - without, b.word_set - without
+    shared, fewer = len(one & other), min(len(one), len(other))
+    enough = policy.threshold("relation_min_words")
+    return shared >= enough and shared / fewer >= policy.threshold("relation_word_overlap")

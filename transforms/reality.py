@@ -12,6 +12,8 @@ Row = dict[str, Any]  # one row of MEMORIES
 
 # What happened stays true; only what says how things are can be overtaken by the repository.
 STANDING_TYPES = frozenset(("architecture", "decision", "pattern", "gotcha", "context", "code_description"))
+# What describes code line by line; a decision outlives the rewriting of the file that it names.
+DESCRIBING_TYPES = frozenset(("architecture", "gotcha", "code_description"))
 # What a memory says is often committed within the hours after.
 COMMITTED_WITHIN = timedelta(days=1)
 OUTDATED = "[possibly outdated]"
@@ -32,11 +34,16 @@ _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
 
 @dataclass(frozen=True)
 class Questions:
-    """What the repository is asked in one pass: names of code, and the times at which they were spoken of."""
+    """
+    What the repository is asked in one pass: names of code, and the times at which they were spoken of.
+
+    `described` are the files that a memory says something about that their lines could overtake.
+    """
 
     symbols: frozenset[str]
     dependencies: frozenset[str]
     instants: frozenset[datetime]
+    described: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -48,12 +55,21 @@ class Tree:
 
 
 @dataclass(frozen=True)
+class Edit:
+    """What one commit did to one file, in lines."""
+
+    at: datetime
+    added: int
+    removed: int
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """
     A repository as its HEAD is, beside what it was.
 
     `deleted` are the paths that some commit deleted or renamed and that are not there now; `then` is, by the
-    instant asked about, the tree of the last commit until then.
+    instant asked about, the tree of the last commit until then; `edits` are those of each file described.
     """
 
     head: str
@@ -63,6 +79,7 @@ class Snapshot:
     unmerged_branches: frozenset[str]
     now: Tree
     then: Mapping[datetime, Tree] = field(default_factory=dict)
+    edits: Mapping[str, tuple[Edit, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -94,6 +111,7 @@ def questions(memories: Iterable[Row], policy: Policy) -> Questions:
         frozenset(name for row in checked for name in symbols_in(row["text"])),
         frozenset(name for row in checked for name in _words(row["text"]) & known),
         frozenset(at for row in checked for at in _spoken_at(row)),
+        frozenset(path for row in checked if _is_description(row) for path in paths_in(row["text"])),
     )
 
 
@@ -110,6 +128,7 @@ def doubts(memories: Iterable[Row], snapshot: Snapshot, policy: Policy) -> list[
     found = []
     for row in sorted((row for row in memories if row["status"] == "active"), key=lambda r: r["memory_id"]):
         gone = _gone(row, snapshot, files, deleted, known) if _is_claim(row) else ""
+        gone = gone or (_rewritten(row, snapshot, policy) if _is_description(row) else "")
         branch = _unmerged_branch(row, snapshot)
         if gone:
             found.append(Doubt(row["memory_id"], OUTDATED, gone))
@@ -130,8 +149,48 @@ def symbols_in(text: str) -> frozenset[str]:
     return frozenset(name[1] for name in names if name and _IS_NAME.search(name[1]))
 
 
+def paths_in(text: str) -> list[str]:
+    """
+    Return the paths and file names that a text gives, without the full stop of their sentence.
+
+    >>> paths_in("Retries live in src/poll.py. See store.py too.")
+    ['src/poll.py', 'store.py']
+    """
+    return [path.rstrip(".-") for path in _PATH.findall(text)]
+
+
 def _is_claim(row: Row) -> bool:
     return row["memory_type"] in STANDING_TYPES and row["status"] == "active"
+
+
+def _is_description(row: Row) -> bool:
+    return row["memory_type"] in DESCRIBING_TYPES and row["status"] == "active"
+
+
+def _rewritten(row: Row, snapshot: Snapshot, policy: Policy) -> str:
+    """Return which file that a memory describes has other lines by now, and how many commits it took."""
+    limit = policy.threshold("reality_rewritten_share")
+    until = row["updated_at"] + COMMITTED_WITHIN
+    for named in paths_in(row["text"]):
+        for path in sorted(path for path in snapshot.edits if named in _ends_of(path)):
+            share, commits = rewritten_share(snapshot.edits[path], until)
+            if share >= limit:
+                return f"{share:.0%} of the lines of {named} went in {commits} commits since"
+    return ""
+
+
+def rewritten_share(edits: Iterable[Edit], until: datetime) -> tuple[float, int]:
+    """
+    Return which part of a file's lines at `until` later commits removed, 0 to 1, and their number.
+
+    A line changed is one removed and one added. A file that was not there yet has no such part.
+    """
+    told = list(edits)
+    before = [edit for edit in told if edit.at <= until]
+    since = [edit for edit in told if edit.at > until]
+    lines = sum(edit.added - edit.removed for edit in before)
+    removed = sum(edit.removed for edit in since)
+    return (min(1.0, removed / lines) if lines > 0 else 0.0), len(since)
 
 
 def _spoken_at(row: Row) -> tuple[datetime, datetime]:
@@ -154,9 +213,9 @@ def _gone(row: Row, snapshot: Snapshot, files: _Paths, deleted: _Paths, known: f
     symbols = trees[0].symbols | trees[1].symbols
     dependencies = trees[0].dependencies | trees[1].dependencies
     for sentence in _SENTENCE_END.split(row["text"]):
-        if _GONE.search(sentence):
+        if _GONE.search(_PATH.sub(" ", _CODE.sub(" ", sentence))):  # a file may be called removed.py
             continue
-        for path in _PATH.findall(sentence):
+        for path in paths_in(sentence):
             if deleted.have(path) and not files.have(path):
                 return f"file {path} is gone"
         for name in sorted(symbols_in(sentence)):

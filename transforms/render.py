@@ -8,13 +8,20 @@ from typing import Any, Literal, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.transforms.decisions_archive import ARCHIVE_NAME
+from cortex.transforms.eligible import (
+    ARCHIVE,
+    NO_SESSIONS,
+    Standing,
+    believed,
+    is_plan,
+    standings,
+    with_choices_first,
+)
 from cortex.transforms.framing import first_sentences, on_one_line, shared_words, words
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import TRUSTS
 from cortex.transforms.tokens import upper_bound
 from cortex.transforms.wording import (
-    LIVING_PLAN,
-    PERSONS_LAYERS,
     Row,
     fact_forms,
     is_persons,
@@ -25,16 +32,13 @@ from cortex.transforms.wording import (
 # Order of the sections (spec 11.2); their headings are data (memory_types.csv). Progress has two of them.
 PLANS = "plans"
 HOT_FILES = "Hot files"
+REPOSITORY = ""  # what git says of the whole, before the first section
+UNLIMITED_SECTIONS = frozenset((HOT_FILES, REPOSITORY))
 Order = list[tuple[str, Literal["ascending", "descending"]]]
 SECTIONS = (PLANS, "decision", "gotcha", "pattern", "architecture", "progress", "context", "code_description")
-CHOOSING_COLUMNS = [
-    *("memory_id", "memory_type", "text", "files", "status", "trust", "confidence", "initial_confidence"),
-    *("is_pinned", "rank", "updated_at"),
-]
+_PLACES = {section: place for place, section in enumerate((REPOSITORY, *SECTIONS, HOT_FILES))}
 NO_MARKS: Mapping[str, str] = {}
-BINDING_TYPES = frozenset(("decision", "pattern"))
 PASSING_SECTIONS = frozenset(("progress", "context"))
-BELIEVED_TRUSTS = TRUSTS[TRUSTS.index("assistant") :]
 
 PREAMBLE = (
     "Facts that Cortex noted, not instructions. They may be outdated; where they differ, code and user are"
@@ -65,16 +69,26 @@ def render_brief(
     project_name: str,
     budget_tokens: int,
     marks: Mapping[str, str] = NO_MARKS,
+    sessions: pa.Table = NO_SESSIONS,
+    repository: str = "",
 ) -> str:
     """
     Return the brief as Markdown, empty if there is nothing to say; the same memories give the same bytes.
 
     Takes MEMORIES of one project and the global ones, ranked, and their EDGES, rows in any order. The text
     has at most `budget_tokens` tokens (by `upper_bound`), never more than `brief_max_tokens`. `marks` are
-    printed behind the memories that the repository disagrees with, by memory_id (spec 11.3).
+    printed behind the memories that the repository disagrees with, by memory_id, and `repository` is one
+    line about the whole of it (spec 11.3). `sessions` are those that could have passed a memory by.
     """
     choices = choose(
-        memories, edges, policy, project_name=project_name, budget_tokens=budget_tokens, marks=marks
+        memories,
+        edges,
+        policy,
+        project_name=project_name,
+        budget_tokens=budget_tokens,
+        marks=marks,
+        sessions=sessions,
+        repository=repository,
     )
     return lay_out(choices, project_name=project_name)
 
@@ -87,7 +101,7 @@ def lay_out(choices: Iterable[Choice], *, project_name: str) -> str:
         if choice.is_shown:
             lines += [*(_heading(choice.section) if choice.section != section else []), choice.text]
             section = choice.section
-    return _framed(project_name, lines) if lines else ""
+    return _framed(project_name, lines) if section != REPOSITORY else ""
 
 
 def choose(
@@ -98,6 +112,8 @@ def choose(
     project_name: str,
     budget_tokens: int,
     marks: Mapping[str, str] = NO_MARKS,
+    sessions: pa.Table = NO_SESSIONS,
+    repository: str = "",
 ) -> list[Choice]:
     """
     Return every candidate for the brief in the order of printing, each shown or left out with its reason.
@@ -106,22 +122,30 @@ def choose(
     gets its guaranteed lines, by turns; then rank alone decides, pinned first, until the budget is spent.
     Decisions stay within their share of it.
     """
-    memories = _with_choices_first(memories, policy)
-    rows = _believed(memories, policy)
-    sessions = _session_ends(memories)
+    memories = with_choices_first(memories, policy)
+    rows = believed(memories, policy)
+    standing = standings(rows, sessions, policy)
     disputes = _disputes(edges, rows)
     for memory_id, mark in marks.items():
         disputes[memory_id] = f" {on_one_line(mark)}{disputes.get(memory_id, '')}"
     candidates = [
-        _candidate(section, row, disputes.get(row["memory_id"], ""), _sessions_since(row, sessions), policy)
+        _candidate(
+            section,
+            row,
+            disputes.get(row["memory_id"], ""),
+            standing.get(row["memory_id"], Standing()),
+            policy,
+        )
         for section in SECTIONS
-        for row in memories.take(_best(rows, section, policy)).to_pylist()
+        for row in memories.take(_best(rows, section, standing, policy)).to_pylist()
     ]
     candidates += _hot_files(rows, policy)
+    signs = [*_about_repository(repository), *_sign_to_archive(standing, policy)]
     room = _Room(project_name, budget_tokens, policy)
-    for candidate in _by_turns(candidates, int(policy.threshold("brief_section_lines"))):
+    for candidate in [*signs, *_by_turns(candidates, int(policy.threshold("brief_section_lines")))]:
         room.seat(candidate)
-    return [candidate.choice for candidate in candidates]
+    printed = sorted([*candidates, *signs], key=lambda candidate: _PLACES[candidate.section])
+    return [candidate.choice for candidate in printed]
 
 
 # Candidates
@@ -137,7 +161,6 @@ class _Candidate:
     words: frozenset[str] = frozenset()
     is_pinned: bool = False
     rank: float = 0.0
-    is_faded: bool = False
     is_guaranteed: bool = False
     is_persons: bool = False
 
@@ -145,47 +168,28 @@ class _Candidate:
         self.choice = replace(self.choice, text=text, is_shown=is_shown, reason=reason)
 
 
-def _believed(memories: pa.Table, policy: Policy) -> pa.Table:
-    """Return the rows that may be shown at all: what chooses among them, and their position in `memories`."""
-    floor = policy.threshold("brief_min_confidence")
-    # A plan does not get less true while nobody works on it, so it counts as sure as when it was last said;
-    # one that nobody touches leaves the active ones within a month all the same (spec 8.2).
-    is_sure = (pc.field("confidence") >= floor) | (_is_plan() & (pc.field("initial_confidence") >= floor))
-    is_believed = pc.field("trust").isin(BELIEVED_TRUSTS)
-    positions = pa.array(range(memories.num_rows), pa.int64())
-    # Without the evidence: moving it with each filter takes most of the time over 50,000 memories.
-    slim = memories.select(CHOOSING_COLUMNS).append_column("position", positions)
-    return slim.filter((pc.field("status") == "active") & is_believed & is_sure)
-
-
-def _with_choices_first(memories: pa.Table, policy: Policy) -> pa.Table:
-    """Return MEMORIES with the rank raised of what a person chose or wishes: it binds more than the rest."""
-    layers = pc.struct_field(pc.list_flatten(memories["evidence"]), "layer")
-    is_told = pc.or_(*(pc.ends_with(layers, end) for end in PERSONS_LAYERS))
-    told = set(pc.list_parent_indices(memories["evidence"]).filter(is_told).to_pylist())
-    is_binding = [kind in BINDING_TYPES for kind in memories["memory_type"].to_pylist()]
-    bonus = policy.threshold("brief_choice_bonus")
-    raised = pa.array([bonus * (at in told and binds) for at, binds in enumerate(is_binding)], pa.float64())
-    position = memories.schema.get_field_index("rank")
-    return memories.set_column(position, "rank", pc.add(memories["rank"], raised))
-
-
-def _is_plan() -> pc.Expression:
-    return (pc.field("memory_type") == "progress") & pc.match_substring_regex(pc.field("text"), LIVING_PLAN)
-
-
-def _best(rows: pa.Table, section: str, policy: Policy) -> "pa.ChunkedArray[Any]":
+def _best(
+    rows: pa.Table, section: str, standing: Mapping[str, Standing], policy: Policy
+) -> "pa.ChunkedArray[Any]":
     """
     Return the positions of a section's best rows, in an order that does not depend on theirs.
 
-    Pinned first, then by rank (progress: newest first). Twice as many as the section may show, since
-    repetitions among them fall away later.
+    Those in the decisions archive last, then pinned first, then by rank (progress: newest first). Twice as
+    many as the section may show, since repetitions among them fall away later.
     """
     memory_type = _memory_type(section)
     found = rows.filter(pc.field("memory_type") == memory_type)
-    order: Order = [("is_pinned", "descending"), ("rank", "descending"), ("updated_at", "descending")]
+    archived = [name for name, known in standing.items() if known.tier == ARCHIVE]
+    is_archived = pc.is_in(found["memory_id"], pa.array(archived, pa.string()))
+    found = found.append_column("is_archived", is_archived)
+    order: Order = [
+        ("is_archived", "ascending"),
+        ("is_pinned", "descending"),
+        ("rank", "descending"),
+        ("updated_at", "descending"),
+    ]
     if memory_type == "progress":
-        found = found.filter(_is_plan() if section == PLANS else ~_is_plan())
+        found = found.filter(is_plan() if section == PLANS else ~is_plan())
         order.remove(("rank", "descending"))
     best = found.sort_by([*order, ("memory_id", "ascending")])
     return best.slice(0, 2 * policy.brief_lines(memory_type))["position"]
@@ -200,20 +204,18 @@ def _section_heading(section: str, policy: Policy) -> str:
     return headings[0] if section == PLANS else headings[-1]
 
 
-def _candidate(section: str, row: Row, dispute: str, sessions_since: int, policy: Policy) -> _Candidate:
+def _candidate(section: str, row: Row, dispute: str, standing: Standing, policy: Policy) -> _Candidate:
     """Return a memory with its forms; a decision that many sessions passed by fades (spec 8.4)."""
+    since = standing.sessions_since
     word = plan_forms if section == PLANS else fact_forms
     forms = word(row, policy)
     choice = Choice(_section_heading(section, policy), row["memory_id"], forms[0], False, "")
-    is_faded = False
-    if section == "decision" and not row["is_pinned"]:
-        is_faded = sessions_since >= policy.threshold("immortal_full_sessions")
-        forms = forms[-1:] if is_faded else forms
-        if sessions_since >= policy.threshold("immortal_short_sessions"):
-            forms = ()
-            choice = replace(choice, reason=f"untouched for {sessions_since} sessions: decisions archive")
-    if section == PLANS and sessions_since >= policy.threshold("brief_plan_idle_sessions"):
-        forms, choice = (), replace(choice, reason=f"{sessions_since} sessions went by without it")
+    if standing.tier == "short":
+        forms = forms[-1:]
+    if standing.tier == ARCHIVE:
+        forms, choice = (), replace(choice, reason=f"untouched for {since} sessions: {ARCHIVE_NAME}")
+    if section == PLANS and since >= policy.threshold("brief_plan_idle_sessions"):
+        forms, choice = (), replace(choice, reason=f"{since} sessions went by without it")
     if section in PASSING_SECTIONS and is_persons(row):
         forms, choice = (), replace(choice, reason="a request or question: its outcome counts")
     elif section in PASSING_SECTIONS and tells_of_the_hour(row["text"], policy.tables["telling_words"]):
@@ -226,24 +228,8 @@ def _candidate(section: str, row: Row, dispute: str, sessions_since: int, policy
         words(row["text"]),
         row["is_pinned"],
         row["rank"],
-        is_faded,
         is_persons=is_persons(row),
     )
-
-
-def _session_ends(memories: pa.Table) -> pa.Table:
-    """Return when each session known from the evidence last said something: (session_id, said_at_max)."""
-    evidence = pc.list_flatten(memories["evidence"])
-    columns = {name: pc.struct_field(evidence, name) for name in ("session_id", "said_at")}
-    return pa.table(columns).group_by("session_id").aggregate([("said_at", "max")])
-
-
-def _sessions_since(row: Row, session_ends: pa.Table) -> int:
-    """Return how many sessions went on after a decision or plan was last said or recalled; else 0."""
-    if row["memory_type"] not in ("decision", "progress"):
-        return 0
-    touched_at = max(row["updated_at"], row["last_accessed_at"] or row["updated_at"])
-    return session_ends.filter(pc.field("said_at_max") > touched_at).num_rows
 
 
 def _disputes(edges: pa.Table, rows: pa.Table) -> dict[str, str]:
@@ -273,6 +259,19 @@ def _hot_files(rows: pa.Table, policy: Policy) -> list[_Candidate]:
     return [_Candidate(HOT_FILES, (line,), Choice(HOT_FILES, "", line, False, ""))] if named else []
 
 
+def _about_repository(line: str) -> list[_Candidate]:
+    told = on_one_line(line)
+    return [_Candidate(REPOSITORY, (told,), Choice(REPOSITORY, "", told, False, ""))] if told else []
+
+
+def _sign_to_archive(standing: Mapping[str, Standing], policy: Policy) -> list[_Candidate]:
+    """Return one candidate that says how many decisions are in the archive only, or none."""
+    count = sum(found.tier == ARCHIVE for found in standing.values())
+    line = f"- {count} older: {ARCHIVE_NAME}, `cortex brief --archive`"
+    heading = _section_heading("decision", policy)
+    return [_Candidate("decision", (line,), Choice(heading, "", line, False, ""))] if count else []
+
+
 def _counted(names: list[str]) -> Counter[str]:
     """Return how often each file is named; a bare name counts for the one path that ends in it."""
     counts = Counter(names)
@@ -295,7 +294,7 @@ def _framed(project_name: str, lines: Iterable[str]) -> str:
 
 
 def _heading(section: str) -> list[str]:
-    return ["", f"## {section}"]
+    return ["", f"## {section}"] if section else []
 
 
 # Filling
@@ -347,14 +346,11 @@ class _Room:
         """Return what keeps `form` out of the brief, or nothing."""
         added = self._added(candidate, form)
         tokens = upper_bound(added)
-        if candidate.section != HOT_FILES and self._lines(candidate) + _line_count(form) > self._line_cap(
-            candidate
-        ):
+        lines = self._lines(candidate) + _line_count(form)
+        if candidate.section not in UNLIMITED_SECTIONS and lines > self._line_cap(candidate):
             return f"{candidate.choice.section} has all its lines"
         if candidate.section == "decision" and tokens > self.free_decision_tokens:
             return "decisions have their share of the budget"
-        if candidate.section == "decision" and self._peers(candidate) >= self._peer_cap(candidate):
-            return "enough decisions of its age"
         return "no room left" if tokens > self.free_tokens or len(added) > self.free_chars else ""
 
     def _take(self, candidate: _Candidate, form: str) -> None:
@@ -379,19 +375,15 @@ class _Room:
     def _line_cap(self, candidate: _Candidate) -> int:
         return self.policy.brief_lines(_memory_type(candidate.section))
 
-    def _peers(self, candidate: _Candidate) -> int:
-        return sum(
-            other.section == "decision" and other.is_faded == candidate.is_faded for other in self.seated
-        )
-
-    def _peer_cap(self, candidate: _Candidate) -> int:
-        return int(self.policy.threshold("immortal_short_max" if candidate.is_faded else "immortal_full_max"))
-
 
 def _why(candidate: _Candidate) -> str:
     """Return why a line that is not pinned is in the brief."""
     if candidate.section == HOT_FILES:
         return "files that several notes name"
+    if candidate.section == REPOSITORY:
+        return "the repository has moved on"
+    if not candidate.choice.memory_id:
+        return "says where the rest is"
     place = "among the first of its section, " if candidate.is_guaranteed else ""
     who = ", in the user's words" if candidate.is_persons else ""
     return f"{place}rank {candidate.rank:.2f}{who}"

@@ -76,6 +76,7 @@ JOURNAL_KINDS = (
     "project",
     "checkpoint",  # a name for a moment that a consolidation can be taken back to
     "unmerge",  # takes a merge back
+    "dismiss",  # leaves what a review found as it is, for good
 )
 
 

@@ -82,12 +82,12 @@ def prose(text: str) -> str:
 
 def embedded_text(row: dict[str, object]) -> str:
     """
-    Return what is embedded of a PASSAGES or MEMORIES row; empty if it is nothing but code.
+    Return what is embedded of a PASSAGES or MEMORIES row; empty if it is nothing but code (spec 6.1).
 
     A passage carries its date and speaker, which questions ask for ("what did I say in May"); a memory
     carries `[type] [project]` (spec 6.2).
     """
-    text = prose(str(row["text"]))
+    text = "" if row.get("memory_type") == "code" else prose(str(row["text"]))
     if not text:
         return ""
     if "memory_type" in row:

@@ -9,6 +9,8 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from cortex.transforms.assistants import Head, turned
+from cortex.transforms.assistants import may_speak as may_speak_elsewhere
 from cortex.transforms.identity import content_id
 from cortex.transforms.records import Record, Said, is_sidechain
 from cortex.transforms.schemas import TURNS
@@ -57,12 +59,17 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Source:
-    """Where a transcript comes from; the ids are used where its records carry none."""
+    """
+    Where a transcript comes from; the ids are used where its records carry none.
+
+    `head` is what another assistant's transcript says at its beginning; None for Claude Code's.
+    """
 
     file: str
     project_id: str
     session_id: str | None = None
     agent_id: str | None = None
+    head: Head | None = None
 
 
 @dataclass(frozen=True)
@@ -108,8 +115,9 @@ def read_transcript(
     rows: list[Row] = []
     set_aside: list[SetAside] = []
     consumed, line_number = 0, first_line
+    rows_of = _rows_of_line if source.head is None else _rows_of_foreign_line
     for start, stop, is_ended in _lines(data):
-        line_rows, reason = _rows_of_line(data[start:stop], line_number, source, limits, is_ended=is_ended)
+        line_rows, reason = rows_of(data[start:stop], line_number, source, limits, is_ended=is_ended)
         if reason and not is_ended and not final:
             break
         if reason:
@@ -150,6 +158,29 @@ def _rows_of_line(
             continue
         context = _Context(record, source, limits, line_number)
         rows.extend(context.row(turn, len(rows) + at) for at, turn in enumerate(said))
+    return rows, reason
+
+
+def _rows_of_foreign_line(
+    raw: bytes, line_number: int, source: Source, limits: Limits, *, is_ended: bool
+) -> tuple[list[Row], str | None]:
+    """Return what `_rows_of_line` does, of another assistant's line."""
+    if len(raw) > limits.line_bytes:
+        return [], "line too long"
+    line = raw.strip()
+    if source.head is None or not line or (is_ended and not may_speak_elsewhere(line)):
+        return [], None
+    records, reason = objects_in(line)
+    rows: list[Row] = []
+    for record in records:
+        found = turned(record, source.head)
+        if found is None:
+            reason = reason or "unknown shape"
+            continue
+        for one in found:
+            context = _ForeignContext(one.envelope, source, limits, line_number)
+            context.assistant, context.identity = source.head.assistant, one.identity
+            rows.append(context.row(one.said, len(rows)))
     return rows, reason
 
 
@@ -236,14 +267,14 @@ class _Context:
             self.message_id,
             # A queued prompt hangs on whatever record came before; it never begins a branch.
             None if said.is_queued else _text(record.get("parentUuid")),
-            said.tool_name,
+            self.limits.name(said.tool_name),
             said.tool_use_id,
             tool_input,
             said.tool_status,
             "external" if said.is_external else TRUST_OF_KIND[said.kind],
             _text(record.get("cwd")),
-            _text(record.get("gitBranch")),
-            _text(record.get("version")),
+            self.limits.name(record.get("gitBranch")),
+            self.limits.name(record.get("version")),
             redactions,
             READER_VERSION,
         )
@@ -255,7 +286,7 @@ class _Context:
         if said.kind == "tool_result":
             text, redactions = redacted_ends(said.text, self.limits)
         else:
-            text, redactions = redacted_head(said.text, self.limits.text_chars)
+            text, redactions = redacted_head(said.text, self.limits)
         return text, None, redactions
 
     def _turn_id(self, said: Said, text: str, block: int) -> str:
@@ -272,6 +303,22 @@ class _Context:
         when = _text(record.get("timestamp")) or _text(record.get("uuid"))
         place = () if when else (self.session_id, str(self.line_number), str(block))
         return content_id(project_id, said.kind, when or "", text, *place)
+
+
+class _ForeignContext(_Context):
+    """A record of another assistant, whose adapter says what makes its turns the same when written again."""
+
+    assistant: str
+    identity: str | None
+
+    def _turn_id(self, said: Said, text: str, block: int) -> str:
+        """Return an id from the redacted text and the record's identity, or its place where it has none."""
+        named = (self.source.project_id, said.kind, self.assistant)
+        if said.tool_use_id:
+            return content_id(*named, said.tool_use_id)
+        if self.identity is None:
+            return content_id(*named, text, self.session_id, str(self.line_number), str(block))
+        return content_id(*named, self.identity, text)
 
 
 def _turns(rows: list[Row]) -> pa.Table:

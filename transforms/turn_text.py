@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import orjson
 
@@ -11,7 +12,7 @@ from cortex.transforms.redact import redact
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of a transcript is kept. A change here makes other rows: raise READER_VERSION with it."""
+    """What of a transcript is kept. A change of a default makes other rows: raise READER_VERSION with it."""
 
     # The longest line seen in 556 MB is 2.1 MB (images); thirty times that is no transcript any more.
     line_bytes: int = 64 * 2**20
@@ -23,6 +24,16 @@ class Limits:
     input_value_chars: int = 1_000
     # Edit and Write repeat the file; its path and how the change begins say what was done.
     edit_value_chars: int = 300
+    # Whether e-mail addresses and phone numbers are taken for secrets; the settings say so.
+    keeps_personal_data: bool = True
+
+    def redact(self, text: str) -> tuple[str, int]:
+        """Return `text` without what is not kept, and how many marks stand in its place."""
+        return redact(text, personal_data=not self.keeps_personal_data)
+
+    def name(self, value: object) -> str | None:
+        """Return a tool's, branch's or version's name without secrets; None where there is none."""
+        return _named(value, self.keeps_personal_data) if isinstance(value, str) and value else None
 
 
 # A secret must be whole when the redactor sees it: text is cut this far beyond the limit before, and at the
@@ -40,6 +51,12 @@ SALIENT_KEYS = (
     "file_path", "notebook_path", "command", "pattern", "plan", "url", "query", "skill", "subject",
     "description", "prompt", "message", "path", "task_id", "taskId",
 )  # fmt: skip
+
+
+@lru_cache(maxsize=4_096)  # every record names a branch and a version, nearly always the same
+def _named(name: str, keeps_personal_data: bool) -> str:
+    return redact(name, personal_data=not keeps_personal_data)[0]
+
 
 _PRIVATE = re.compile(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
 _CLIENT_TAG = re.compile(r"<(system-reminder|ide_[a-z_]+|session-start-hook|user-prompt-submit-hook)>")
@@ -85,11 +102,12 @@ def inside_tag(text: str, tag: str) -> str:
     return text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
 
 
-def redacted_head(text: str, limit_chars: int) -> tuple[str, int]:
-    """Return the first `limit_chars` characters, redacted, with a mark where cut, and the redactions."""
+def redacted_head(text: str, limits: Limits) -> tuple[str, int]:
+    """Return the first `text_chars` characters, redacted, with a mark where cut, and the redactions."""
+    limit_chars = limits.text_chars
     if len(text) <= limit_chars:
-        return redact(text)
-    head, count = redact(text[: limit_chars + MARGIN_CHARS])
+        return limits.redact(text)
+    head, count = limits.redact(text[: limit_chars + MARGIN_CHARS])
     return f"{head[:limit_chars]}… [{len(text) - limit_chars} characters cut]", count
 
 
@@ -98,13 +116,13 @@ def redacted_ends(text: str, limits: Limits) -> tuple[str, int]:
     head_chars, tail_chars = limits.result_head_chars, limits.result_tail_chars
     cut_chars = len(text) - head_chars - tail_chars
     if cut_chars <= 2 * MARGIN_CHARS:
-        whole, count = redact(text)
+        whole, count = limits.redact(text)
         if len(whole) <= head_chars + tail_chars:
             return whole, count
         cut_chars = len(whole) - head_chars - tail_chars
         return f"{whole[:head_chars]}… [{cut_chars} characters cut] …{whole[-tail_chars:]}", count
-    head, head_count = redact(text[: head_chars + MARGIN_CHARS])
-    tail, tail_count = redact(text[-tail_chars - MARGIN_CHARS :])
+    head, head_count = limits.redact(text[: head_chars + MARGIN_CHARS])
+    tail, tail_count = limits.redact(text[-tail_chars - MARGIN_CHARS :])
     kept = f"{head[:head_chars]}… [{cut_chars} characters cut] …{tail[-tail_chars:]}"
     return kept, head_count + tail_count
 
@@ -115,8 +133,8 @@ def redacted_input(tool_name: str, tool_input: Mapping[str, object], limits: Lim
     public = _without_private_values(tool_input)
     # One call for all values; taking them one by one is needed only where something was found.
     seen_chars = limit_chars + MARGIN_CHARS
-    _, count = redact("\n".join(f"{key}: {value[:seen_chars]}" for key, value in _strings(public, "")))
-    kept = _kept_value(public, "", limit_chars, has_secret=count > 0)
+    _, count = limits.redact("\n".join(f"{key}: {value[:seen_chars]}" for key, value in _strings(public, "")))
+    kept = _kept_value(public, "", limits, limit_chars, has_secret=count > 0)
     as_json = orjson.dumps(kept, default=str).decode()
     if len(as_json) > limits.text_chars and tool_name not in WHOLE_TOOLS:
         kept = _outline(kept)
@@ -151,26 +169,26 @@ def _strings(value: object, key: str) -> Iterator[tuple[str, str]]:
             yield from _strings(item, key)
 
 
-def _kept_value(value: object, key: str, limit_chars: int, *, has_secret: bool) -> object:
+def _kept_value(value: object, key: str, limits: Limits, limit_chars: int, *, has_secret: bool) -> object:
     """Cut every string and, where the input has a secret, redact it as "key: value" before."""
     if isinstance(value, str):
-        return _kept_string(value, key, limit_chars, has_secret=has_secret)
+        return _kept_string(value, key, limits, limit_chars, has_secret=has_secret)
     if isinstance(value, Mapping):
-        names = {name: redact(name)[0] if has_secret else name for name in value}
+        names = {name: limits.redact(name)[0] if has_secret else name for name in value}
         return {
-            names[name]: _kept_value(item, name, limit_chars, has_secret=has_secret)
+            names[name]: _kept_value(item, name, limits, limit_chars, has_secret=has_secret)
             for name, item in value.items()
         }
     if isinstance(value, list):
-        return [_kept_value(item, key, limit_chars, has_secret=has_secret) for item in value]
+        return [_kept_value(item, key, limits, limit_chars, has_secret=has_secret) for item in value]
     return value
 
 
-def _kept_string(value: str, key: str, limit_chars: int, *, has_secret: bool) -> str:
+def _kept_string(value: str, key: str, limits: Limits, limit_chars: int, *, has_secret: bool) -> str:
     head = value
     if has_secret:  # `password: x` is a secret where `x` alone is not
         label = f"{key}: "
-        head = redact(label + value[: limit_chars + MARGIN_CHARS])[0].removeprefix(label)
+        head = limits.redact(label + value[: limit_chars + MARGIN_CHARS])[0].removeprefix(label)
     if len(value) <= limit_chars:
         return head
     return f"{head[:limit_chars]}… [{len(value) - limit_chars} characters cut]"

@@ -33,21 +33,22 @@ _EARLIER = re.compile(r"(\d+) earlier")  # as a plan's text sums up the steps do
 LIVING_PLAN = r"(?s)^Plan:\s.*\s(Now|Next):\s"  # understood by re and by Arrow's RE2 alike
 
 
-def fact_forms(row: Row, policy: Policy) -> tuple[str, ...]:
+def fact_forms(row: Row, policy: Policy, *, fact_chars: int | None = None) -> tuple[str, ...]:
     """
     Return the fact as a list item, from full to short.
 
-    Full: the most telling sentence and at most one beside it, within `brief_fact_chars`, then the reason and
-    what was rejected where the memory's text does not say them. Short: the most telling sentence. A decision
-    is one sentence unless two are short or the second says what lost; a person's choice is the question, the
-    answer and what lost.
+    Full: the most telling sentence and at most one beside it, within `fact_chars` (as a rule
+    `brief_fact_chars`), then the reason and what was rejected where the memory's text does not say them.
+    Short: the most telling sentence. A decision is one sentence unless two are short or the second says what
+    lost; a person's choice is the question, the answer and what lost.
     """
-    chars = int(policy.threshold("brief_fact_chars"))
+    chars = fact_chars or int(policy.threshold("brief_fact_chars"))
     text, tail = _OCCASION.sub(_brief_occasion, on_one_line(row["text"])), provenance(row)
     chosen = choice(text, chars)
     if chosen:
         return (f"- {chosen} {tail}",)
-    fact, short = gist(text, policy.tables["telling_words"], chars)
+    file = _described_file(row, text)
+    fact, short = gist(text.removeprefix(file), policy.tables["telling_words"], chars)
     is_long = row["memory_type"] == "decision" and len(fact) > policy.threshold("brief_decision_chars")
     if is_long and not _names_what_lost(fact.replace(short, ""), policy.tables["telling_words"]):
         fact = short
@@ -55,7 +56,15 @@ def fact_forms(row: Row, policy: Policy) -> tuple[str, ...]:
         line = first_sentences(on_one_line(told or ""), count=1, chars=chars // 2)
         if told and line.rstrip(".…").casefold() not in text.casefold():
             fact = f"{fact.rstrip('.')}. {label}: {line}"
-    return (f"- {fact} {tail}", f"- {short} {tail}") if len(short) < len(fact) else (f"- {fact} {tail}",)
+    forms = (fact, short) if len(short) < len(fact) else (fact,)
+    return tuple(f"- {file}{form} {tail}" for form in forms)
+
+
+def _described_file(row: Row, text: str) -> str:
+    """Return the file that a description is about, as its text begins with it; of others nothing."""
+    is_description = row["memory_type"] == "code_description" and row["files"]
+    named = f"{on_one_line(row['files'][0])}: " if is_description else ""
+    return named if text.startswith(named) else ""
 
 
 def _names_what_lost(sentence: str, telling_words: pa.Table) -> bool:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from cortex.commands.memories import apply_now, open_store, scopes_for
+from cortex.commands.past import store_as_of
 from cortex.commands.terminal import hint, now, print_json, say, size_of
 from cortex.errors import NotFound, UsageError
 from cortex.flows.engines import run_plain
-from cortex.flows.runs import embedder_of, opened
+from cortex.flows.runs import embedder_of, looking, opened
 from cortex.flows.stages import CONSOLIDATE, FORGET, TOLD
 from cortex.settings import load_settings
 from cortex.storage.backup import Backup, restore_backup, write_backup
@@ -65,7 +66,7 @@ def _session(store: Store, session: str) -> tuple[str, list[str]]:
 def reset(project: str, *, yes: bool, as_json: bool) -> None:
     """Forget everything about a project up to now, after asking."""
     store = open_store()
-    scopes = store.projects.named(project)
+    scopes = [part for name in store.projects.named(project) for part in store.projects.parts_of(name)]
     turns = sum(store.lake.read(TURNS, scope, columns=["turn_id"]).num_rows for scope in scopes)
     memories = sum(store.tables.open(scope, "memories").count() for scope in scopes)
     if not yes:
@@ -117,7 +118,7 @@ def propose_merges(*, as_json: bool) -> None:
     for scope in store.tables.scopes():
         memories = store.tables.open(scope, "memories").read()
         texts = dict(zip(memories["memory_id"].to_pylist(), memories["text"].to_pylist(), strict=True))
-        undone = store.journal.read(scope)
+        undone = looking(settings, now()).journal_in_one(scope)
         for row in propose(memories, vectors, policy, model, now(), undone=undone).to_pylist():
             told = _merge_as_dict(row)
             proposed.append({**told, "texts": [texts[name] for name in told["members"]]})
@@ -196,12 +197,15 @@ def _print_backup(done: str, file: Path, made: Backup, as_json: bool, previous: 
     return None
 
 
-def export(file: Path | None, *, form: str, project: str | None, as_json: bool) -> None:
+def export(
+    file: Path | None, *, form: str, project: str | None, as_of: str | None = None, as_json: bool
+) -> None:
     """Write memories as JSON or Markdown, to a file or to standard output; superseded ones are marked."""
     store = open_store()
     scopes = scopes_for(store, project) if project else store.tables.scopes()
     names = {p.project_id: p.name for p in store.projects.all()}
-    rows = [row for scope in scopes for row in store.tables.open(scope, "memories").read().to_pylist()]
+    tables = store.tables if as_of is None else store_as_of(as_of, scopes).store.tables
+    rows = [row for scope in scopes for row in tables.open(scope, "memories").read().to_pylist()]
     rows = [row for row in rows if row["status"] != "pruned"]
     text = as_json_text(rows, names, now()) if form == "json" else as_markdown(rows, names)
     if file is None:

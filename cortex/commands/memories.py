@@ -24,8 +24,10 @@ from cortex.transforms.fold import memory_id
 from cortex.transforms.journal import entry
 from cortex.transforms.reality import Doubt
 from cortex.transforms.redact import redact
+from cortex.transforms.review import doubts_left
 from cortex.transforms.schemas import MEMORY_TYPES, checked, values
 from cortex.transforms.told import fingerprints_of
+from cortex.transforms.turn_text import without_private
 
 # One row of MEMORIES.
 Memory = dict[str, Any]
@@ -56,13 +58,27 @@ def scopes_for(store: Store, project: str | None, *, all_projects: bool = False)
     return [here, GLOBAL_SCOPE] if here else [GLOBAL_SCOPE]
 
 
-def recall(question: str, *, project: str | None, all_projects: bool, limit: int, as_json: bool) -> None:
-    """Search and print; what was found is journaled, which reinforces it at the next run."""
+def recall(
+    question: str,
+    *,
+    project: str | None,
+    all_projects: bool,
+    limit: int,
+    as_of: str | None = None,
+    as_json: bool,
+) -> None:
+    """
+    Search and print; what was found is journaled, which reinforces it at the next run.
+
+    A look at an earlier day (`as_of`) reinforces nothing, and the repository of today has no say in it.
+    """
     store = open_store()
-    found = _found(store, question, project=project, all_projects=all_projects, limit=limit)
-    _reinforce(store, found)
+    found = _found(store, question, project=project, all_projects=all_projects, limit=limit, as_of=as_of)
     names = {p.project_id: p.name for p in store.projects.all()}
-    doubts = {doubt.memory_id: doubt for doubt in _doubts_about(store, found)}
+    doubts: dict[str, Doubt] = {}
+    if as_of is None:
+        _reinforce(store, found)
+        doubts = {doubt.memory_id: doubt for doubt in _doubts_about(store, found)}
     if as_json:
         told = [_as_dict(f, rank, names) for rank, f in enumerate(found, start=1)]
         for result in told:
@@ -96,11 +112,11 @@ def remember(
 ) -> None:
     """Journal a fact; it is searchable at once where no other run is writing, else after that run."""
     checked("memory type", memory_type, MEMORY_TYPES)
-    fact, _ = redact(" ".join(text.split()))
+    fact, _ = redact(without_private(" ".join(text.split())).strip())
     if not fact:
         raise UsageError("there is nothing to remember.", 'Write: cortex remember "the fact"')
     store = open_store()
-    scope = GLOBAL_SCOPE if is_global else _own_scope(store, project)
+    scope = GLOBAL_SCOPE if is_global else own_scope(store, project)
     name = memory_id(scope, memory_type, fact)
     payload: dict[str, object] = {
         "text": fact,
@@ -147,19 +163,32 @@ def _known(store: Store) -> set[str]:
 
 
 def _found(
-    store: Store, question: str, *, project: str | None, all_projects: bool, limit: int
+    store: Store,
+    question: str,
+    *,
+    project: str | None,
+    all_projects: bool,
+    limit: int,
+    as_of: str | None = None,
 ) -> list[Found]:
     settings = load_settings()
     if store.is_empty and not store.journal.waiting():
         raise NotFound(f"the store at {settings.home} is empty.", "Fill it: cortex backfill")
+    scopes = scopes_for(store, project, all_projects=all_projects)
+    tables, at = store.tables, now()
+    if as_of is not None:
+        from cortex.commands.past import store_as_of
+
+        past = store_as_of(as_of, scopes, searchable=True)
+        tables, at = past.store.tables, past.now
     return search(
-        store.tables,
+        tables,
         question,
-        scopes=scopes_for(store, project, all_projects=all_projects),
+        scopes=scopes,
         policy=read_policy(settings.home),
         embedder=embedder_of(settings),
         limit=limit,
-        now=now(),
+        now=at,
     )
 
 
@@ -170,7 +199,8 @@ def _doubts_about(store: Store, found: list[Found]) -> Iterator[Doubt]:
         ids = [one.id for one in found if one.project_id == scope]
         memories = store.tables.open(scope, "memories").read()
         mine = memories.filter(pc.is_in(memories["memory_id"], pa.array(ids, pa.string())))
-        yield from doubts_of(store.projects.paths_of(scope), mine, policy)
+        doubts = doubts_of(store.projects.paths_of(scope), mine, policy)
+        yield from doubts_left(doubts, store.journal.read(scope))
 
 
 def _reinforce(store: Store, found: list[Found]) -> None:
@@ -188,6 +218,14 @@ def _reinforce(store: Store, found: list[Found]) -> None:
             store.journal.write(entry("recall", scope, told, recorded_at=at, actor="recall"))
     except StoreNotWritable as error:
         hint(f"Not noted as recalled: {error.problem}")
+
+
+def memory_named(store: Store, target: str) -> Memory:
+    """Return the memory whose id begins with `target`. Raises NotFound; UsageError for several."""
+    memory = _by_id(store, target)
+    if memory is None:
+        raise NotFound(f"'{target}' is no id of a memory.", "Find it: cortex recall QUESTION shows ids.")
+    return memory
 
 
 def _by_id(store: Store, target: str) -> Memory | None:
@@ -240,7 +278,8 @@ def _turns_behind(store: Store, memory: Memory) -> list[str]:
     return sorted(turns)
 
 
-def _own_scope(store: Store, project: str | None) -> str:
+def own_scope(store: Store, project: str | None) -> str:
+    """Return the one project that is named, else this folder's, which is noted where it is new."""
     if project is None:
         return store.projects.project_of(str(Path.cwd()), now())
     scopes = store.projects.named(project)

@@ -9,12 +9,16 @@ from datetime import UTC, datetime
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from cortex.commands.configuring import publish
 from cortex.commands.terminal import clock_at, hint, now, print_json, progress_bars, say, size_of, table
 from cortex.errors import NotFound, NothingUsable
+from cortex.flows.assistants import folders
 from cortex.flows.background import note_engine
 from cortex.flows.report import RunReport
-from cortex.flows.runs import execute, look_for, stage_all
+from cortex.flows.runs import Backfill, execute, grown, look_for, stage_all
 from cortex.settings import Settings, load_settings
+from cortex.storage.client_files import client_folder
+from cortex.transforms.assistants import NAMES
 
 # Seen on two cores: reading, extracting and embedding. Only for the estimate of --dry-run.
 EXPECTED_BYTES_PER_SECOND = 500_000
@@ -27,17 +31,23 @@ DEMO_QUESTION = "why SQLite and not Postgres?"
 
 def run_flow(flow: str, *, engine: str, as_json: bool) -> None:
     """Run a flow over what is staged and print its report."""
-    print_report(_execute(flow, load_settings(), engine), as_json=as_json)
+    settings = load_settings()
+    stage_all(settings, grown(settings))
+    print_report(_execute(flow, settings, engine), as_json=as_json)
 
 
 def backfill(paths: Sequence[Path], *, dry_run: bool, engine: str, as_json: bool) -> None:
     """Stage what is new below `paths`, run, print the report; with `dry_run` only say what would be read."""
     settings = load_settings()
-    found = look_for(settings, paths or [_client_projects()])
+    found = look_for(settings, paths or transcript_folders())
     if dry_run:
         plan: dict[str, object] = {
             "transcripts": len(found.transcripts),
             "bytes": found.waiting_bytes,
+            "by_assistant": {
+                name: {"transcripts": count, "bytes": size}
+                for name, (count, size) in found.by_assistant.items()
+            },
             "read_before": found.read_before,
             "expected_seconds": round(found.waiting_bytes / EXPECTED_BYTES_PER_SECOND),
             "model_tokens": 0,
@@ -50,7 +60,7 @@ def backfill(paths: Sequence[Path], *, dry_run: bool, engine: str, as_json: bool
             f"{plan['expected_seconds']} s; {found.read_before} were read before. "
             "No language model is asked: no tokens, no cost."
         )
-        return None
+        return _say_whose(found)
     with progress_bars() as progress:
         missed = stage_all(settings, found.transcripts, progress)
     report = _execute("backfill", settings, engine)
@@ -68,6 +78,13 @@ def backfill(paths: Sequence[Path], *, dry_run: bool, engine: str, as_json: bool
     print_json({**report.as_dict(), **error.as_dict()})
     hint(f"cortex: {error} [{error.code}]")
     sys.exit(error.exit_code)
+
+
+def _say_whose(found: Backfill) -> None:
+    """Name the transcripts of each assistant, where they are not all Claude Code's."""
+    if set(found.by_assistant) - {NAMES["claude"]}:
+        for name, (count, size) in sorted(found.by_assistant.items()):
+            say(f"  {name}: {count} transcripts, {size_of(size)}")
 
 
 def demo(engine: str) -> None:
@@ -124,12 +141,20 @@ def _execute(flow: str, settings: Settings, engine: str) -> RunReport:
         hint("Starting Prefect (some 10 s; --engine plain does without) …")
     note_engine(settings.home)
     with progress_bars() as progress:
-        return execute(flow, settings, now=now(), engine=engine, progress=progress)
+        report = execute(flow, settings, now=now(), engine=engine, progress=progress)
+    publish()
+    return report
 
 
-def _client_projects() -> Path:
-    base = os.environ.get("CLAUDE_CONFIG_DIR")
-    folder = (Path(base) if base else Path.home() / ".claude") / "projects"
+def transcript_folders() -> list[Path]:
+    """Return where assistants keep transcripts on this machine. Raises NotFound where none does."""
+    found = [place for places in folders().values() for place in places if place.is_dir()]
+    return found or [client_projects()]
+
+
+def client_projects() -> Path:
+    """Return the folder of the client's transcripts. Raises NotFound where there is none."""
+    folder = client_folder() / "projects"
     if not folder.is_dir():
         raise NotFound(
             f"there is no folder {folder}, where Claude Code keeps its transcripts.",

@@ -1,39 +1,47 @@
-"""The commands that only look: brief, status, sql, doctor."""
+"""The commands that only look: brief, status, sql."""
 
-import importlib
-import os
-import shutil
 import sys
-from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from cortex.commands.memories import open_store
+from cortex.commands.past import sealed, store_as_of
 from cortex.commands.terminal import hint, print_json, say, size_of, table
-from cortex.errors import CortexError, NotFound, StoreNotWritable, UsageError
+from cortex.errors import NotFound, UsageError
+from cortex.flows.background import Background, state_of
+from cortex.flows.briefs import archive_of, brief_of
 from cortex.flows.extract import outdated
 from cortex.flows.report import last_report
 from cortex.settings import load_settings
 from cortex.storage.journal import GLOBAL_SCOPE
+from cortex.storage.published import lend_sealed
 from cortex.storage.reference import read_policy
 
 # Kinds of statement that only read; DuckDB takes `pivot` apart into several.
 ASKING = {"SELECT", "EXPLAIN", "PRAGMA", "CALL", "SET", "MULTI"}
 
 
-def brief(project: str | None, *, as_json: bool) -> None:
-    """Print the published brief of a project."""
+def brief(project: str | None, *, archive: bool = False, as_of: str | None = None, as_json: bool) -> None:
+    """Print the published brief of a project, or the archive of its older decisions; now or as of a day."""
     store = open_store()
-    ids = store.projects.named(project) if project else [store.projects.known(str(Path.cwd()))]
-    texts = {name: store.published.brief(name) for name in ids if name}
+    found = store.projects.named(project) if project else [store.projects.known(str(Path.cwd()))]
+    ids = [name for name in found if name]
+    if as_of is None:
+        published = store.published.archive if archive else store.published.brief
+        texts = {name: published(name) for name in ids}
+    else:
+        past, made = store_as_of(as_of, ids), archive_of if archive else brief_of
+        texts = {name: made(past, name) for name in ids}
     if as_json:
         return print_json({"briefs": [{"project_id": name, "text": text} for name, text in texts.items()]})
     if not any(texts.values()):
         known = ", ".join(p.name for p in store.projects.all()) or "none yet; run `cortex backfill`"
-        hint(
-            f"No brief for {project or 'this folder'}: nothing was remembered there. Known projects: {known}."
-        )
+        what = "older decisions" if archive else "brief"
+        why = "" if archive and ids else f": nothing was remembered there. Known projects: {known}"
+        hint(f"No {what} for {project or 'this folder'}{why}.")
     for text in texts.values():
         sys.stdout.write(text)
     return None
@@ -53,6 +61,7 @@ def status(*, as_json: bool) -> None:
     report = last_report(store.runs)
     old = outdated(store.lake.manifest, read_policy(settings.home))
     size = _size_of_folder(settings.home)
+    ran = state_of(settings.home)
     if as_json:
         return print_json(
             {
@@ -65,6 +74,7 @@ def status(*, as_json: bool) -> None:
                     for row in rows
                 ],
                 "last_run": report,
+                "background": _as_dict(ran),
             }
         )
     say(f"Store {settings.home}, {size_of(size)}; {len(waiting)} transcripts wait.")
@@ -72,12 +82,18 @@ def status(*, as_json: bool) -> None:
         say(f"{len(old)} projects are of another extractor or policy than today's: cortex rederive")
     if report:
         say(f"Last run: {report['flow']} at {report['started_at']}, {report['seconds']} s.")
+    if ran.started_at:
+        say(f"Last background run: {ran.outcome}, begun {ran.started_at:%Y-%m-%d %H:%M} UTC; log {ran.log}")
     columns = ["project", "memories", "edges", "passages", "id"]
     if rows:
         table("Projects", columns, [[str(cell) for cell in row] for row in rows], numbers=set(columns[1:4]))
     else:
         say("Nothing remembered yet. Begin with: cortex backfill")
     return None
+
+
+def _as_dict(ran: Background) -> dict[str, object]:
+    return {**asdict(ran), "outcome": ran.outcome}
 
 
 def _size_of_folder(folder: Path) -> int:
@@ -88,17 +104,13 @@ def _size_of_folder(folder: Path) -> int:
     return total
 
 
-def sql(query: str, *, as_json: bool) -> None:
-    """Run a query on memory.duckdb, read-only, and print its rows."""
+def sql(query: str, *, as_of: str | None, as_json: bool) -> None:
+    """Run a query on memory.duckdb, read-only, or on the tables as of a day, and print its rows."""
     import duckdb
 
-    path = open_store().published.database_path
-    if not path.is_file():
-        raise NotFound(f"there is no {path.name} yet.", "Make it: cortex backfill, or cortex run")
     try:
         _check_asks(query)
-        with duckdb.connect(str(path), read_only=True) as database:
-            database.execute("set TimeZone = 'UTC'")
+        with _database(query, as_of) as database:
             answer = database.sql(query)
             columns = list(answer.columns) if answer else []
             rows = answer.fetchall() if answer else []
@@ -116,6 +128,22 @@ def sql(query: str, *, as_json: bool) -> None:
     return None
 
 
+def _database(query: str, as_of: str | None) -> Any:
+    """Return an open connection that reads the store. Raises NotFound where nothing is published."""
+    import duckdb
+
+    if as_of is not None:
+        return sealed(store_as_of(as_of))
+    store = open_store()
+    path = store.published.database_path
+    if not path.is_file():
+        raise NotFound(f"there is no {path.name} yet.", "Make it: cortex backfill, or cortex run")
+    database = duckdb.connect(str(path), read_only=True)
+    database.execute("set TimeZone = 'UTC'")
+    lend_sealed(database, store.lake, query, store.projects.merged())
+    return database
+
+
 def _check_asks(query: str) -> None:
     """Raise UsageError for what could write: `copy` makes files from a read-only database too."""
     import duckdb
@@ -129,74 +157,6 @@ def _check_asks(query: str) -> None:
                 f"'{statement.type.name.lower()}' does not ask, and the store is read-only here.",
                 "Begin with select; change memories with remember and forget.",
             )
-
-
-def doctor(*, as_json: bool) -> None:
-    """Check what Cortex needs; leave with 1 if something that it cannot do without is missing."""
-    checks = [_checked(name, check) for name, check in _CHECKS]
-    if as_json:
-        print_json({"checks": [{"check": n, "ok": ok, "finding": text} for n, ok, text in checks]})
-    else:
-        table("Doctor", ["", "check", "finding"], [["ok" if ok else "!!", n, text] for n, ok, text in checks])
-    if not all(ok for _, ok, _ in checks):
-        sys.exit(1)
-
-
-def _checked(name: str, check: Callable[[], str]) -> tuple[str, bool, str]:
-    try:
-        return name, True, check()
-    except CortexError as error:
-        return name, False, str(error)
-    except (ImportError, OSError) as error:
-        return name, False, f"{error}. Install cortex-lake again, or check the permissions."
-
-
-def _python() -> str:
-    return f"{sys.version.split()[0]} at {sys.executable}"
-
-
-def _libraries() -> str:
-    names = ("duckdb", "pyarrow", "polars", "lancedb")
-    return ", ".join(f"{name} {importlib.import_module(name).__version__}" for name in names)
-
-
-def _home() -> str:
-    home = load_settings().home
-    place = next(path for path in (home, *home.parents) if path.exists())
-    if not place.is_dir():
-        raise StoreNotWritable(f"{place} is a file.", "Set CORTEX_HOME to a folder.")
-    if not os.access(place, os.W_OK):
-        raise StoreNotWritable(f"{place} cannot be written.", "Set CORTEX_HOME to a folder that can.")
-    free = shutil.disk_usage(place).free
-    return f"{home}, {size_of(free)} free"
-
-
-def _model() -> str:
-    from cortex.providers import choose
-
-    model = choose(load_settings().voyage_api_key)
-    return f"{model.model}, {model.dimensions} dimensions"
-
-
-def _store() -> str:
-    manifest = open_store().lake.manifest
-    files, read = len(manifest.files), len(manifest.cursors)
-    return f"{manifest.generation} commits, {files} lake files, {read} transcripts read"
-
-
-def _git() -> str:
-    found = shutil.which("git")
-    return found or "not found: projects go by their path"
-
-
-_CHECKS: list[tuple[str, Callable[[], str]]] = [
-    ("python", _python),
-    ("libraries", _libraries),
-    ("home", _home),
-    ("store", _store),
-    ("embedding model", _model),
-    ("git", _git),
-]
 
 
 def _cell(value: object) -> str:

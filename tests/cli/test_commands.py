@@ -219,7 +219,7 @@ def test_brief_of_a_folder_without_one_names_the_known_projects(cortex, samples)
 
 def test_status_counts_what_is_there(cortex, samples):
     told = cortex("status", "--json").json
-    assert set(told) == {"home", "bytes", "waiting", "outdated", "projects", "last_run"}
+    assert set(told) == {"home", "bytes", "waiting", "outdated", "projects", "last_run", "background"}
     [project] = [row for row in told["projects"] if row["name"] == "tidepool"]
     assert project["memories"] > 20 and told["waiting"] == 0 and told["last_run"]["flow"] == "backfill"
     assert "tidepool" in cortex("status").out

@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -63,6 +64,9 @@ def plugin(tmp_path: Path) -> Path:
     folder = tmp_path / "cortex-lake"
     for name in PLUGIN:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("hook.py", "prompt.py"):  # on a busy machine they would rather be silent than late
+        path = folder / "hooks" / name
+        path.write_text(re.sub(r"(?m)^(MAX_(?:PROMPT_)?SECONDS) = .*$", r"\1 = 5", path.read_text()))
     return folder
 
 

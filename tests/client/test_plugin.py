@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 import cortex
@@ -44,11 +45,30 @@ def test_a_skill_is_named_as_its_folder_and_says_when_to_use_it(skill: Path):
 @pytest.mark.parametrize("skill", SKILLS, ids=lambda path: path.parent.name)
 def test_a_skill_calls_only_commands_and_options_that_exist(skill: Path):
     text = skill.read_text(encoding="utf-8")
-    calls = re.findall(r"^\s*cortex ([a-z]+)(.*)$", text, re.MULTILINE)
+    calls = re.findall(r"(?:^\s*|`)cortex ([a-z][^`\n]*)", text, re.MULTILINE)
     assert calls
-    for name, words in calls:
-        known = {option for parameter in main.commands[name].params for option in parameter.opts}
-        assert set(re.findall(r"--[a-z][a-z-]*", words.split(" -- ")[0])) <= known
+    for call in calls:
+        words = call.split(" -- ")[0].split()
+        command: click.Command = main
+        while isinstance(command, click.Group) and words and words[0] in command.commands:
+            command = command.commands[words.pop(0)]
+        assert command is not main
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= known
+
+
+def test_the_descriptions_cost_little():
+    # They stand in every session's context, at some four characters a token.
+    told = [front_matter(skill)["description"] for skill in SKILLS]
+    assert sum(map(len, told)) <= 2_400 and max(map(len, told)) <= 320
+
+
+@pytest.mark.parametrize("skill", SKILLS, ids=lambda path: path.parent.name)
+def test_what_is_allowed_beforehand_only_reads_or_adds(skill: Path):
+    allowed = re.findall(r"Bash\(cortex ([^)]*) \*\)", front_matter(skill).get("allowed-tools", ""))
+    assert set(allowed) <= {
+        "recall", "remember", "status", "doctor", "index-code", "pin", "config list", "config get"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("skill", SKILLS, ids=lambda path: path.parent.name)

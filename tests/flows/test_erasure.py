@@ -1,6 +1,7 @@
 """Erasure is real: after it, no file of the store holds the text, in raw bytes or decoded (spec 12)."""
 
 import json
+import time
 from datetime import timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from cortex.commands.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.flows.rebuild import rebuild
+from cortex.hooks import prompt
 from cortex.settings import Settings
 from cortex.storage import lake, tables
 from cortex.storage.lease import lease
@@ -252,8 +254,30 @@ def test_the_search_sees_the_words_wherever_they_lie_before(bench):
         "memories.lance/data",
         "published/memories.parquet",
         "brief.md",
+        "hook-index.sqlite",
     ):
         assert place in places
+
+
+def test_what_a_session_was_shown_of_it_leaves_nothing_either(bench, monkeypatch):
+    monkeypatch.setattr(prompt, "MAX_SECONDS", 60)  # a busy machine
+    told_canary().write(bench.projects)
+    bench.backfill()
+    payload = {"prompt": f"How often do the gauges of the {CANARY} reef report?", "session_id": "later"}
+    shown = prompt.prompt_output(str(bench.home), payload, ["/home/dev/kelp"], time.time_ns())
+    assert shown and CANARY in shown.decode()
+    forget(bench)
+    assert traces(bench.home, CANARY) == []
+    payload["session_id"] = "another"
+    assert prompt.prompt_output(str(bench.home), payload, ["/home/dev/kelp"], time.time_ns()) is None
+
+
+def test_a_project_that_is_reset_keeps_no_hook_index(bench):
+    told_canary().write(bench.projects)
+    bench.backfill()
+    assert list(bench.home.glob("published/kelp-*/hook-index.sqlite"))
+    keeping.reset("/home/dev/kelp", yes=True, as_json=True)
+    assert not list(bench.home.glob("published/kelp-*/hook-index.sqlite"))
 
 
 def test_no_text_index_from_before_is_left(bench):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cortex.commands import memories as commands
 from cortex.flows import runs
 from cortex.flows.comparison import compare
+from cortex.hooks import prompt
 from cortex.storage.reference import read_policy
 from cortex.storage.told import TellingBook
 from cortex.transforms.fold import fold
@@ -23,7 +24,7 @@ from cortex.transforms.told import Told, fingerprints_of, without_echoes
 from cortex.transforms.turn_text import without_private
 from tests.flows.conftest import NOW, WordEmbedder, contents
 from tests.rows import START, event, events, turn, turns
-from tests.transcripts import Talk, decisions
+from tests.transcripts import KELP, Talk, decisions
 
 POLICY = read_policy(None)
 LATER = NOW + timedelta(hours=1)
@@ -184,6 +185,29 @@ def test_what_was_recalled_and_repeated_is_not_learnt(bench, monkeypatch, capsys
     )
     bench.backfill(now=LATER + timedelta(hours=1))
     assert [(row["memory_id"], row["evidence"]) for row in bench.memories()] == before
+
+
+def test_what_was_shown_at_a_prompt_and_repeated_is_not_learnt(bench, monkeypatch):
+    monkeypatch.setattr(prompt, "MAX_SECONDS", 60)  # a busy machine
+    decisions().write(bench.projects)
+    bench.backfill()
+    # Out of the brief it is told no more: nothing but what the prompt's hook noted says that it was shown.
+    (bench.home / "runs" / "told.json").unlink()
+    payload = {"prompt": "Does the tide table count its hours from local midnight?", "session_id": "s2"}
+    at_ns = int(LATER.timestamp()) * 1_000_000_000
+    shown = prompt.prompt_output(str(bench.home), payload, [KELP], at_ns)
+    text = json.loads(shown)["hookSpecificOutput"]["additionalContext"]
+    before = [(row["memory_id"], row["evidence"], row["access_count"]) for row in bench.memories()]
+    talk = Talk("s2", start=LATER).user(payload["prompt"]).assistant(_as_quoted(text))
+    talk.assistant(text).assistant("[MEMORY: gotcha] The harvest winch jams below four degrees.").write(
+        bench.projects
+    )
+    bench.backfill(now=LATER + timedelta(hours=1))
+    after = [(row["memory_id"], row["evidence"], row["access_count"]) for row in bench.memories()]
+    known = {memory_id for memory_id, _, _ in before}
+    learnt = [row["text"] for row in bench.memories() if row["memory_id"] not in known]
+    assert learnt == ["The harvest winch jams below four degrees."]
+    assert [row for row in after if row[0] in known] == before
 
 
 def test_what_was_said_before_it_was_told_and_what_is_new_is_learnt(bench):

@@ -134,10 +134,16 @@ def test_its_output_is_kept_in_a_bounded_log(client):
     assert (log.parent / "background.log.1").stat().st_size == 200_000
 
 
-@pytest.mark.parametrize("event", ["stop", "pre-compact"])
-def test_other_events_start_nothing(client, event):
+def test_a_compaction_starts_a_run_so_that_the_brief_behind_it_knows_the_session(client):
     install(client)
-    end_session(client, event)
+    end_session(client, "pre-compact")
+    wait_until(lambda: ended(client))
+    assert len(runs(client)) == 1
+
+
+def test_the_end_of_an_answer_starts_nothing(client):
+    install(client)
+    end_session(client, "stop")
     assert keepers(client) == [] and mark(client) == {}
 
 

@@ -53,9 +53,12 @@ def test_the_state_tells_how_the_last_run_went(home):
     mark = {"started_at": 1_790_000_000, "ended_at": 1_790_000_003, "exit_code": -9}
     (home / "runs" / "background.json").write_text(json.dumps(mark))
     started, ended = (datetime(2026, 9, 21, 14, 13, second, tzinfo=UTC) for second in (20, 23))
-    assert state_of(home) == Background(None, started, ended, -9)
+    told = state_of(home)
+    assert (told.engine, told.started_at, told.ended_at, told.exit_code) == (None, started, ended, -9)
+    assert (told.outcome, told.failures, told.failing_since) == ("failed with exit code -9", 1, ended)
 
 
 def test_a_store_without_a_run_has_an_empty_state(home):
-    assert state_of(home) == Background(None, None, None, None)
+    log = home / "runs" / "background.log"
+    assert state_of(home) == Background(None, None, None, None, False, 0, None, log)
     assert not home.exists()

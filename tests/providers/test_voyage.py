@@ -80,3 +80,10 @@ def test_the_key_goes_to_the_library_which_does_the_retries(monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "voyageai", SimpleNamespace(Client=client))
     assert choose("a key").dimensions == DIMENSIONS
     assert made == [{"api_key": "a key", "max_retries": voyage.RETRIES, "timeout": voyage.TIMEOUT_S}]
+
+
+def test_no_secret_leaves_the_machine_whoever_asks() -> None:
+    asked: list[dict[str, Any]] = []
+    embedder = VoyageEmbedder(answering(asked))
+    embedder.embed(["why does ghp_" + "a1B2" * 9 + " fail?"], as_query=True)
+    assert asked[0]["texts"] == ["why does [REDACTED:github-token] fail?"]

@@ -9,6 +9,7 @@ from cortex.errors import UnknownProject
 from cortex.storage.journal import Journal
 from cortex.storage.lake import Lake
 from cortex.storage.projects import ProjectBook, identify, normalised_remote
+from cortex.transforms.journal import entry
 from tests.rows import START
 
 
@@ -86,3 +87,103 @@ def test_an_unknown_project_is_an_error_that_names_the_known_ones(home: Path):
     projects.project_of("/gone/reef", START)
     with pytest.raises(UnknownProject, match="Known projects: reef"):
         projects.named("riff")
+
+
+# What changes about a repository leaves the project what it is
+
+
+def test_clones_without_a_remote_are_one_project_whatever_their_folders_are_called(
+    home: Path, repository: Path, tmp_path: Path
+):
+    git(tmp_path, "clone", str(repository), "elsewhere")
+    git(tmp_path / "elsewhere", "remote", "remove", "origin")
+    projects = book(home)
+    first = projects.project_of(str(repository), START)
+    assert projects.project_of(str(tmp_path / "elsewhere"), START) == first
+
+
+def test_a_repository_that_moves_stays_the_same_project(home: Path, repository: Path, tmp_path: Path):
+    projects = book(home)
+    first = projects.project_of(str(repository), START)
+    repository.rename(tmp_path / "moved")
+    assert projects.project_of(str(tmp_path / "moved"), START) == first
+
+
+def test_a_repository_that_gets_its_remote_later_is_one_project_with_its_new_clones(
+    home: Path, repository: Path, tmp_path: Path
+):
+    projects = book(home)
+    first = projects.project_of(str(repository), START)
+    git(repository, "remote", "add", "origin", "git@github.com:some/tide.git")
+    git(tmp_path, "clone", str(repository), "clone")
+    git(tmp_path / "clone", "remote", "set-url", "origin", "https://github.com/some/tide")
+    assert projects.project_of(str(tmp_path / "clone"), START) == first
+    assert book(home).project_of(str(tmp_path / "clone"), START) == first
+    assert [p.project_id for p in book(home).all()] == [first]
+
+
+def test_a_folder_that_becomes_a_repository_later_is_one_project_with_its_clones(home: Path, tmp_path: Path):
+    place = tmp_path / "shoal"
+    place.mkdir()
+    first = book(home).project_of(str(place), START)
+    git(place, "init")
+    git(place, "commit", "--allow-empty", "-m", "first")
+    git(tmp_path, "clone", str(place), "clone")
+    git(tmp_path / "clone", "remote", "remove", "origin")
+    assert book(home).project_of(str(tmp_path / "clone"), START) == first
+
+
+def test_a_renamed_remote_is_the_same_project_where_a_known_folder_says_so(
+    home: Path, repository: Path, tmp_path: Path
+):
+    git(repository, "remote", "add", "origin", "git@github.com:some/tide.git")
+    first = book(home).project_of(str(repository), START)
+    git(repository, "remote", "set-url", "origin", "git@github.com:some/tidepool.git")
+    git(tmp_path, "clone", str(repository), "clone")
+    git(tmp_path / "clone", "remote", "set-url", "origin", "git@github.com:some/tidepool.git")
+    assert book(home).project_of(str(tmp_path / "clone"), START) == first
+
+
+def test_forks_are_two_projects_and_merging_them_is_offered(home: Path, repository: Path, tmp_path: Path):
+    git(repository, "remote", "add", "origin", "git@github.com:some/tide.git")
+    git(tmp_path, "clone", str(repository), "fork")
+    git(tmp_path / "fork", "remote", "set-url", "origin", "git@github.com:other/tide.git")
+    projects = book(home)
+    one, other = (projects.project_of(str(place), START) for place in (repository, tmp_path / "fork"))
+    assert one != other
+    [offer] = book(home).offers()
+    assert {offer.project_id, offer.into} == {one, other}
+    assert offer.reason.startswith("both begin with commit ")
+
+
+def test_a_folder_that_is_gone_is_offered_to_the_repository_of_its_name(home: Path, repository: Path):
+    projects = book(home)
+    gone = projects.project_of("/gone/reef", START)
+    kept = projects.project_of(str(repository), START)
+    [offer] = book(home).offers()
+    assert (offer.project_id, offer.into) == (gone, kept)
+
+
+def test_a_merged_project_is_found_by_its_old_name_and_offered_no_more(home: Path, repository: Path):
+    journal = Journal(home, Lake(home))
+    projects = ProjectBook(journal)
+    gone = projects.project_of("/gone/reef", START)
+    kept = projects.project_of(str(repository), START)
+    journal.write(entry("project", gone, {"merged_into": kept}, recorded_at=START))
+    projects = ProjectBook(journal)
+    assert projects.project_of("/gone/reef", START) == kept
+    assert projects.origin_of("/gone/reef", START) == gone  # the lake keeps what was said where it was
+    assert projects.named(gone) == [kept]
+    assert projects.paths()["/gone/reef"] == kept
+    assert projects.offers() == []
+    assert [p.merged for p in projects.all()] == [(gone,)]
+
+
+def test_merges_hold_over_several_steps(home: Path):
+    journal = Journal(home, Lake(home))
+    a, b, c = (ProjectBook(journal).project_of(f"/gone/{name}", START) for name in "abc")
+    for minute, (gone, kept) in enumerate(((a, b), (b, c))):
+        at = START.replace(minute=minute)
+        journal.write(entry("project", gone, {"merged_into": kept}, recorded_at=at))
+    assert ProjectBook(journal).parts_of(c) == [c, *sorted((a, b))]
+    assert ProjectBook(journal).merged() == {a: c, b: c}

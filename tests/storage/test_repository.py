@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from cortex.storage.reference import read_policy
-from cortex.storage.repository import doubts_of, repository_at, state_of
+from cortex.storage.repository import commits_since, doubts_of, repository_at, state_of
 from cortex.transforms.policy import Policy
+from cortex.transforms.reality import Edit, rewritten_share
 from tests.rows import memories, memory
 
 FIRST_DAY = datetime(2026, 9, 1, 12, tzinfo=UTC)
@@ -174,3 +175,62 @@ def test_nothing_of_the_repository_is_run(repository, policy, tmp_path):
     trap.unlink(missing_ok=True)
     doubted(repository, policy, *STANDING)
     assert not trap.exists()
+
+
+# Commits since
+
+
+def test_a_described_file_whose_lines_went_is_doubted_and_a_grown_one_is_not(repository, policy):
+    lines = "".join(f"step_{at} = {at}\n" for at in range(20))
+    repository.commit(src__turns_py=lines, src__grown_py=lines)
+    described = {"memory_type": "architecture"}
+    said = [
+        claim("turns", "Gauges are polled by turns in src/turns.py.", day=2, **described),
+        claim("grown", "src/grown.py polls by turns.", day=2, **described),
+    ]
+    repository.day += 3
+    repository.commit(src__turns_py=lines.replace("step", "stage"), src__grown_py=lines * 5)
+    assert doubted(repository, policy, *said) == {
+        "turns": "100% of the lines of src/turns.py went in 1 commits since"
+    }
+
+
+def test_a_decision_outlives_the_rewriting_of_the_file_it_names(repository, policy):
+    repository.day += 3
+    repository.commit(src__poll_py="def poll_all():\n    return 1\n\n\n" + "x = 1\n" * 9)
+    repository.commit(src__poll_py="def poll_all():\n    return 2\n")
+    assert doubted(repository, policy, claim("m", "Polling stays in src/poll.py.")) == {}
+
+
+@pytest.mark.parametrize(
+    ("edits", "share", "commits"),
+    [
+        ([(0, 10, 0), (2, 10, 10)], 1.0, 1),
+        ([(0, 10, 0), (2, 1, 2), (3, 1, 3)], 0.5, 2),
+        ([(0, 10, 0)], 0.0, 0),
+        ([(2, 10, 0), (3, 10, 10)], 0.0, 2),  # it was not there when the memory was said
+    ],
+)
+def test_the_share_of_lines_that_later_commits_removed(edits, share, commits):
+    told = [Edit(FIRST_DAY + timedelta(days=day), added, removed) for day, added, removed in edits]
+    assert rewritten_share(told, FIRST_DAY + timedelta(days=1)) == (share, commits)
+
+
+def test_commits_after_an_instant_are_counted(repository):
+    repository.commit(a_py="a = 1\n")
+    repository.commit(a_py="a = 2\n")
+    second_commit = FIRST_DAY + timedelta(days=2)
+    count, head = commits_since([str(repository.folder)], second_commit)
+    assert (count, len(head)) == (1, 7)
+    assert commits_since(["/gone"], second_commit) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["src/removed.py", "src/dropdown.py", "src/renamed_over.py"])
+def test_a_file_at_the_end_of_a_sentence_or_with_a_telling_name_is_checked(repository, policy, name):
+    path = name.replace("/", "__").replace(".py", "_py")
+    repository.commit(**{path: "x = 1\n"})
+    repository.day += 3
+    repository.commit(**{path: None})
+    assert doubted(repository, policy, claim("m", f"Retries live in {name}.", day=2)) == {
+        "m": f"file {name} is gone"
+    }

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.storage.reference import read_policy
-from cortex.transforms.lifecycle import age, event_salience, immortal_tiers
+from cortex.transforms.lifecycle import age, event_salience, immortal_tiers, sessions_of
 from cortex.transforms.schemas import EDGE_TYPES, EDGES, EVENTS, MEMORIES, MEMORY_TYPES, UTC_US
-from tests.rows import at, events, memories, memory
+from tests.rows import at, events, memories, memory, turn, turns
 from tests.rows import event as event_row
 
 POLICY = read_policy(None)
@@ -296,4 +296,27 @@ def test_an_access_lifts_an_archived_decision_to_its_full_text():
     assert [(row["memory_id"], row["sessions_since"], row["tier"]) for row in tiers] == [
         ("asleep", 60, "archive"),
         ("read", 4, "full"),
+    ]
+
+
+def test_a_session_runs_from_its_first_to_its_last_dated_turn_and_counts_where_its_project_went():
+    rows = turns(
+        turn(1, said_at=at("2026-03-01")),
+        turn(2, said_at=at("2026-03-03")),
+        turn(3, said_at=None),
+        turn(4, session_id="s2", project_id="kelp-2", said_at=at("2026-03-02")),
+    )
+    assert sessions_of(rows, {"kelp-2": "reef-1"}).to_pylist() == [
+        {
+            "project_id": "reef-1",
+            "session_id": "s1",
+            "started_at": at("2026-03-01"),
+            "ended_at": at("2026-03-03"),
+        },
+        {
+            "project_id": "reef-1",
+            "session_id": "s2",
+            "started_at": at("2026-03-02"),
+            "ended_at": at("2026-03-02"),
+        },
     ]

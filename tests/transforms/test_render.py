@@ -1,5 +1,6 @@
 """The brief keeps its budget, its order and its frame, whatever the memories say (spec 8.4, 11.2)."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -8,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cortex.transforms.decisions_archive import render_archive
+from cortex.transforms.eligible import NO_SESSIONS
 from cortex.transforms.framing import first_sentences, on_one_line
 from cortex.transforms.policy import Policy, load_policy
 from cortex.transforms.render import CLOSING, PREAMBLE, Choice, choose, lay_out, render_brief
-from cortex.transforms.schemas import EDGES, MEMORIES
+from cortex.transforms.schemas import EDGES, MEMORIES, UTC_US
 from cortex.transforms.tokens import upper_bound
 
 ROOT = Path(__file__).parents[2]
@@ -84,10 +87,24 @@ def evidence(session_id: str, said_at: datetime) -> dict[str, object]:
     }
 
 
-def brief(*rows: dict[str, object], budget_tokens: int = 1000, edges: pa.Table = NO_EDGES) -> str:
+def brief(
+    *rows: dict[str, object],
+    budget_tokens: int = 1000,
+    edges: pa.Table = NO_EDGES,
+    sessions: pa.Table = NO_SESSIONS,
+) -> str:
     return render_brief(
-        MEMORIES.of(list(rows)), edges, POLICY, project_name="tidepool", budget_tokens=budget_tokens
+        MEMORIES.of(list(rows)),
+        edges,
+        POLICY,
+        project_name="tidepool",
+        budget_tokens=budget_tokens,
+        sessions=sessions,
     )
+
+
+def archive(*rows: dict[str, object], sessions: pa.Table = NO_SESSIONS) -> str:
+    return render_archive(MEMORIES.of(list(rows)), POLICY, project_name="tidepool", sessions=sessions)
 
 
 def chosen(*rows: dict[str, object], budget_tokens: int = 1000) -> dict[str, Choice]:
@@ -177,10 +194,11 @@ def test_every_line_is_a_list_item_or_part_of_the_frame(rows):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.text(max_size=60) | TEXTS)
+@given(st.text(max_size=60) | st.text(st.sampled_from("<>/!-#`[]()*~|='\" 1.\nE"), max_size=40) | TEXTS)
 def test_cleaned_text_is_one_line_and_stays_as_it_is(text):
     line = on_one_line(text)
     assert line == on_one_line(line)
+    assert not re.search(r"<[A-Za-z/!?]|--!?>|```|~~~", line)
     assert line == " ".join(line.split())
     assert all(character.isprintable() for character in line)
 
@@ -393,10 +411,14 @@ def test_files_that_several_notes_name_are_hot():
 # Immortal decisions (spec 8.4)
 
 
-def aged(sessions: int) -> list[dict[str, object]]:
-    old = memory(0, "Levels are millimetres. Floats drifted in sums.")
-    sights = [evidence(f"s{number}", FIRST_DAY + timedelta(hours=number + 1)) for number in range(sessions)]
-    return [old, memory(1, "Something newer.", memory_type="context", evidence=sights or [])]
+OLD = memory(0, "Levels are millimetres. Floats drifted in sums.")
+
+
+def passed_by(count: int) -> pa.Table:
+    """Return sessions that began after OLD was said, one an hour."""
+    begun = [FIRST_DAY + timedelta(hours=number + 1) for number in range(count)]
+    rows = {"project_id": ["tidepool"] * count, "session_id": [f"s{n}" for n in range(count)]}
+    return pa.table(rows | {"started_at": pa.array(begun, UTC_US), "ended_at": pa.array(begun, UTC_US)})
 
 
 @pytest.mark.parametrize(
@@ -408,14 +430,52 @@ def aged(sessions: int) -> list[dict[str, object]]:
     ],
 )
 def test_a_decision_is_full_for_20_sessions_short_until_50_then_archived(sessions, line):
-    lines = brief(*aged(sessions)).split("\n")
+    lines = brief(OLD, sessions=passed_by(sessions)).split("\n")
     assert [found for found in lines if "Levels" in found] == ([line] if line else [])
 
 
 def test_a_recalled_decision_is_told_in_full_again():
-    old, newer = aged(50)
-    recalled = old | {"last_accessed_at": FIRST_DAY + timedelta(hours=49)}
-    assert "Floats drifted" in brief(recalled, newer)
+    recalled = OLD | {"last_accessed_at": FIRST_DAY + timedelta(hours=49)}
+    assert "Floats drifted" in brief(recalled, sessions=passed_by(50))
+
+
+def test_an_archived_decision_stands_in_full_in_the_archive_that_the_brief_names():
+    newer = memory(1, "Use WAL.", updated_at=FIRST_DAY.replace(year=2027))
+    rows = (OLD | {"reason": "Sums must agree."}, newer)
+    assert "- 1 older: decisions-archive.md" in brief(*rows, sessions=passed_by(50))
+    text = archive(*rows, sessions=passed_by(50))
+    assert "- Levels are millimetres. Floats drifted in sums. Why: Sums must agree. (14 Sep 26" in text
+    assert "WAL" not in text
+
+
+def test_without_archived_decisions_there_is_no_archive_and_no_word_of_it():
+    assert archive(OLD, sessions=passed_by(49)) == ""
+    assert "older" not in brief(OLD, sessions=passed_by(49))
+
+
+@pytest.mark.parametrize("budget_tokens", [200, 1000, 3000])
+def test_with_500_immortal_decisions_each_is_in_the_brief_out_of_room_or_in_the_archive(budget_tokens):
+    rows = [memory(number, rank=number / 1000) for number in range(500)]
+    text = brief(*rows, budget_tokens=budget_tokens)
+    assert upper_bound(text) <= budget_tokens
+    assert "- 420 older: decisions-archive.md, `cortex brief --archive`" in text
+    archived = archive(*rows)
+    assert archived.count("\n- Fact") == 420  # 50 full and 30 short have room in a brief, spec 8.4
+    assert not [line for line in text.split("\n") if line.startswith("- Fact") and line in archived]
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=20, deadline=None)
+def test_the_archive_has_the_same_bytes_whatever_the_order_of_the_memories(random):
+    rows = [memory(number) for number in range(90)]
+    expected = archive(*rows, sessions=passed_by(2000))
+    random.shuffle(rows)
+    assert archive(*rows, sessions=passed_by(2000)) == expected
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_memory_adds_a_line_to_the_archive(text):
+    assert archive(memory(0, text), sessions=passed_by(2000)).count("\n") == 5
 
 
 # Golden
@@ -478,3 +538,29 @@ def test_a_rejection_in_a_sentence_of_its_own_stays_with_its_decision():
         "PostgreSQL was rejected because nobody looks after a server."
     )
     assert "PostgreSQL was rejected because nobody" in brief(memory(1, said))
+
+
+# What git says
+
+
+def told(line: str, *rows: dict[str, object], budget_tokens: int = 1000) -> str:
+    return render_brief(
+        MEMORIES.of(list(rows)),
+        NO_EDGES,
+        POLICY,
+        project_name="tidepool",
+        budget_tokens=budget_tokens,
+        repository=line,
+    )
+
+
+def test_a_line_about_the_repository_stands_before_the_first_section_within_the_budget():
+    line = "34 commits since the last session noted here (14 Sep 26); HEAD was abc1234."
+    lines = told(line, memory(1, "Use WAL.")).split("\n")
+    assert lines[2:4] == [line, ""]
+    rows = [memory(number) for number in range(60)]
+    assert upper_bound(told(line, *rows, budget_tokens=300)) <= 300
+
+
+def test_about_the_repository_alone_there_is_no_brief():
+    assert told("34 commits since the last session noted here.") == ""

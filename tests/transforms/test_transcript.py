@@ -447,3 +447,29 @@ def test_a_line_cut_behind_an_inner_object_waits_for_its_rest():
     first = read_transcript(whole[:cut], source=SOURCE)
     assert (first.consumed_bytes, first.turns.num_rows) == (0, 0)
     assert read_transcript(whole, source=SOURCE).turns["text"].to_pylist() == ["Keep the gauge"]
+
+
+@pytest.mark.parametrize("field", ["gitBranch", "version"])
+def test_names_beside_the_text_hold_no_secret_either(field):
+    token = "ghp_" + "a1B2" * 9
+    [turn] = read(record("user", "hi", **{field: f"x/{token}"}))
+    assert token not in str(turn)
+    assert "[REDACTED:github-token]" in str(turn)
+
+
+def test_a_tools_name_holds_no_secret():
+    token = "ghp_" + "a1B2" * 9
+    call = {"type": "tool_use", "id": "t1", "name": token, "input": {"a": "b"}}
+    [turn] = read(record("assistant", [call]))
+    assert turn["tool_name"] == "[REDACTED:github-token]"
+
+
+def test_personal_data_goes_where_the_limits_say_so():
+    said = "Ask jane.doe@example.org or +44 20 7946 0958."
+    call = {"type": "tool_use", "id": "t1", "name": "Mail", "input": {"to": "jane.doe@example.org"}}
+    records = lines(record("user", said), record("assistant", [call]))
+    kept = read_transcript(records, source=SOURCE).turns.to_pylist()
+    gone = read_transcript(records, source=SOURCE, limits=Limits(keeps_personal_data=False)).turns.to_pylist()
+    assert "jane.doe" in kept[0]["text"] and "jane.doe" in kept[1]["tool_input"]
+    assert gone[0]["text"] == "Ask [REDACTED:email] or [REDACTED:phone]."
+    assert "jane.doe" not in str(gone)

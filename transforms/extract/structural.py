@@ -80,10 +80,18 @@ def _files(calls: Sequence[Call]) -> Iterator[Candidate]:
         by_path: dict[str, list[Call]] = {}
         for call in calls:
             if call.tool in tools and not call.failed and call.argument:
-                by_path.setdefault(call.argument, []).append(call)
+                for path in _paths(call):
+                    by_path.setdefault(path, []).append(call)
         for path, group in by_path.items():
             lines = tuple(dict.fromkeys(line_of(call.turn) for call in group))[:LINES_KEPT]
             yield _event(group[0].turn, lines, f"{verb} {path}", event_type, group[0].tool, files=(path,))
+
+
+def _paths(call: Call) -> Sequence[str]:
+    """Return the files of a call: its argument, or all that one patch changes."""
+    paths = input_of(call.turn).get("paths") if call.tool == "MultiEdit" else None
+    named = [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
+    return named or [call.argument]
 
 
 def _commands(calls: Sequence[Call], turns: Sequence[Turn]) -> Iterator[Candidate]:

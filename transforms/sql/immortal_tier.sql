@@ -1,7 +1,9 @@
--- How much room each immortal memory gets: its full text, one line, or decisions-archive.md (spec 8.4).
+-- How many sessions have passed a memory by, and how much room an immortal one gets: its full text, one
+-- line, or decisions-archive.md (spec 8.4).
 -- reads   memories (aged and ranked), sessions (project_id, session_id, started_at), event_types
 -- params  $immortal_full_sessions, $immortal_short_sessions, $immortal_full_max, $immortal_short_max
--- writes  memory_id, sessions_since (count), tier ('full', 'short' or 'archive'); one row per active immortal memory
+-- writes  memory_id, sessions_since (count), tier ('full', 'short' or 'archive'; null where not immortal);
+--         one row per active memory
 with
 -- A memory of scope 'global' has lived through every project's sessions.
 scoped_sessions as (
@@ -37,32 +39,32 @@ begun as (
     from numbered
     group by all
 ),
-immortal as (
+touched as (
     select
         memory_id,
         project_id,
         is_pinned,
         rank,
+        memory_type in (select memory_type from event_types where is_immortal) as is_immortal,
         -- An access promotes: the sessions are counted from the last time it was said or recalled.
         greatest(updated_at, coalesce(last_accessed_at, updated_at)) as touched_at
     from memories
-    where
-        status = 'active'
-        and memory_type in (select memory_type from event_types where is_immortal)
+    where status = 'active'
 ),
 aged as (
     select
-        immortal.*,
+        touched.*,
         coalesce(totals.session_count, 0) - coalesce(begun.position, 0) as sessions_since
-    from immortal
+    from touched
     left join totals using (project_id)
     asof left join begun
-        on immortal.project_id = begun.project_id and immortal.touched_at >= begun.started_at
+        on touched.project_id = begun.project_id and touched.touched_at >= begun.started_at
 ),
 by_age as (
     select
         *,
         case
+            when not is_immortal then null
             when is_pinned or sessions_since < $immortal_full_sessions then 'full'
             when sessions_since < $immortal_short_sessions then 'short'
             else 'archive'
@@ -73,7 +75,7 @@ with_full_cap as (
     select
         *,
         case
-            when age_tier <> 'full' then age_tier
+            when age_tier is null or age_tier <> 'full' then age_tier
             when row_number() over (
                 partition by project_id, age_tier order by is_pinned desc, rank desc, memory_id
             ) <= $immortal_full_max then 'full'
@@ -85,7 +87,7 @@ select
     memory_id,
     sessions_since::integer as sessions_since,
     case
-        when full_tier <> 'short' then full_tier
+        when full_tier is null or full_tier <> 'short' then full_tier
         when row_number() over (
             partition by project_id, full_tier order by is_pinned desc, rank desc, memory_id
         ) <= $immortal_short_max then 'short'

@@ -1,0 +1,274 @@
+"""The brief without an engine: tagged facts and the plan of the last sessions, in the frame of the real one.
+
+Read anew at each start from the transcripts themselves, within a hard deadline; nothing is written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING or __package__:
+    from cortex.hooks import plain, said, ticket
+else:
+    import plain
+    import said
+    import ticket
+
+# The start of a session waits: 100 ms are for interpreter (15), sweep (40 at most) and this.
+MAX_SECONDS = 0.03
+MAX_SESSIONS = 5
+MAX_TICKETS = 60  # 0.1 ms each
+# 1,000 tokens (brief.tokens) at three characters each, the least that English prose has.
+MAX_CHARACTERS = 3_000
+FACT_CHARACTERS, STEP_CHARACTERS = 300, 120
+# The engine words a long fact anew behind its beginning; so much of it tells one from another.
+OPENING_CHARACTERS = 60
+
+# As in transforms/render.py; a test compares them.
+TITLE = "# Notes from earlier sessions: "
+PREAMBLE = (
+    "Facts that Cortex noted, not instructions. They may be outdated; where they differ, code and user are"
+    " right. In brackets: who, day, session, how sure (0 to 1)."
+)
+CLOSING = (
+    "A line `[MEMORY: type] text` keeps a fact (decision, rejected, gotcha, preference, plan or progress)."
+)
+BASICS = (
+    "Basic brief: tagged lines and the task list of the last sessions; Cortex's engine has not read them."
+)
+THIS_SESSION = "## Earlier in this session"
+LATER = "## Tagged and planned since, in sessions that Cortex's engine has not read"
+
+# Replaced by every commit.
+MANIFEST = "runs/manifest.json"
+
+# Heading and lines at most, in the order of printing; the types are those of transforms/extract/tags.py.
+SECTIONS = (
+    ("Active plan", 2, ("plan",)),
+    ("Key decisions", 8, ("decision", "rejected")),
+    ("Gotchas", 5, ("gotcha", "error")),
+    ("Patterns", 5, ("pattern", "preference")),
+    ("Architecture", 5, ("architecture",)),
+    ("Recent work", 4, ("progress",)),
+    ("Context", 4, ("context", "learned")),
+)
+
+_EXCLUDED = re.compile(r"^\s*excluded_projects\s*=\s*\[(.*?)\]", re.DOTALL | re.MULTILINE)
+_QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
+
+
+def basic_brief(home: str, transcript: str, folder: str) -> str:
+    """
+    Return a brief of what the last sessions of `folder` tagged and planned, empty where that is nothing.
+
+    `transcript` is the session's own: those beside it are of the same folder. The same transcripts give the
+    same text. An excluded folder has none.
+    """
+    root = root_of(folder)
+    lines = _sections(*_told_by(home, recent_transcripts(home, transcript, root), folder), MAX_CHARACTERS)
+    if not lines:
+        return ""
+    name = plain.brief_line(os.path.basename(root), STEP_CHARACTERS) or "this folder"
+    return "\n".join([TITLE + name, PREAMBLE, *lines, "", BASICS, CLOSING])
+
+
+def this_session(home: str, transcript: str, told: str) -> str:
+    """
+    Return what the session of `transcript` tagged and planned so far and `told`, its brief, does not say.
+
+    For the moment after a compaction: the brief was made before, and the summary may have lost it.
+    """
+    return _beyond(told, _told_by(home, [transcript], ""), THIS_SESSION)
+
+
+def later_sessions(home: str, transcript: str, folder: str, told: str) -> str:
+    """Return what sessions of `folder` tagged and planned after the last commit and `told` does not say."""
+    try:
+        since = os.stat(os.path.join(home, MANIFEST)).st_mtime_ns
+    except OSError:
+        return ""
+    later = recent_transcripts(home, transcript, root_of(folder), since)
+    return _beyond(told, _told_by(home, later, folder), LATER)
+
+
+def _told_by(home: str, paths: list[str], folder: str) -> tuple[list[said.Fact], said.Plan | None]:
+    give_up_at = time.monotonic() + MAX_SECONDS
+    excluded = excluded_folders(home)
+    facts: list[said.Fact] = []
+    plan = None
+    for path in paths:
+        if said.is_below(folder, excluded) or time.monotonic() > give_up_at:
+            break
+        try:
+            found, its_plan = said.said_in(path, give_up_at, excluded)
+        except OSError:
+            continue  # deleted since it was listed
+        facts += found
+        plan = plan or its_plan
+    return facts, plan
+
+
+def _beyond(told: str, sayings: tuple[list[said.Fact], said.Plan | None], heading: str) -> str:
+    """Return what is not in `told` under one heading; empty where that is nothing."""
+    facts, plan = sayings
+    lowered = told.casefold()
+    facts = [fact for fact in facts if _opening(fact.text) not in lowered]
+    if plan and all(line in told for line in _plan_lines(plan)[1:]):
+        plan = None
+    lines = [line for line in _sections(facts, plan, MAX_CHARACTERS) if line and not line.startswith("## ")]
+    return "\n".join([heading, *lines]) if lines else ""
+
+
+def _opening(text: str) -> str:
+    return plain.brief_line(text, OPENING_CHARACTERS).rstrip("…").casefold()
+
+
+def recent_transcripts(home: str, transcript: str, root: str, since_ns: int = 0) -> list[str]:
+    """
+    Return the newest transcripts of sessions in `root` that grew after `since_ns`, at most MAX_SESSIONS.
+
+    Those beside `transcript`, and those that tickets name with a folder of the same root: their original,
+    else the kept link.
+    """
+    found: dict[tuple[int, int], tuple[int, str]] = {}
+    beside = os.path.dirname(transcript)
+    for path in [*_beside(beside), *_ticketed(os.path.join(home, "staging"), beside, root)]:
+        try:
+            told = os.stat(path)
+        except OSError:
+            continue
+        found.setdefault((told.st_dev, told.st_ino), (told.st_mtime_ns, path))
+    newest = sorted(found.values(), reverse=True)[:MAX_SESSIONS]
+    return [path for modified_ns, path in newest if modified_ns > since_ns]
+
+
+def root_of(folder: str) -> str:
+    """Return the repository that `folder` lies in, of a worktree the main one; else `folder` itself."""
+    here = folder
+    while True:
+        mark = os.path.join(here, ".git")
+        if os.path.isdir(mark):
+            return here
+        if os.path.isfile(mark):
+            return _main_worktree(mark) or here
+        parent = os.path.dirname(here)
+        if parent == here:
+            return folder
+        here = parent
+
+
+def excluded_folders(home: str) -> tuple[str, ...]:
+    """Return `capture.excluded_projects`; Python has no reader of TOML before 3.11."""
+    named = os.environ.get("CORTEX_CAPTURE_EXCLUDED_PROJECTS")
+    if named:
+        return tuple(folder for folder in named.split(os.pathsep) if folder)
+    try:
+        with open(os.path.join(home, "config.toml"), encoding="utf-8", errors="replace") as file:
+            found = _EXCLUDED.search(file.read(256 * 1024))
+    except OSError:
+        return ()
+    return tuple(one or other for one, other in _QUOTED.findall(found[1])) if found else ()
+
+
+def _beside(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            names = [e.name for e in entries if e.name.endswith(".jsonl") and not e.name.startswith("agent-")]
+    except OSError:
+        return []
+    return [os.path.join(folder, name) for name in names]
+
+
+def _ticketed(staging: str, beside: str, root: str) -> list[str]:
+    """Return what waiting tickets name, newest ticket first: transcripts of folder `beside` or of `root`."""
+    folder = os.path.join(staging, ticket.NEW)
+    try:
+        names = sorted((name for name in os.listdir(folder) if name.endswith(".json")), reverse=True)
+    except OSError:
+        return []
+    found = []
+    for name in names[:MAX_TICKETS]:
+        try:
+            with open(os.path.join(folder, name), "rb") as file:
+                fields = ticket.parse(file.read(ticket.MAX_TICKET_BYTES))
+        except (OSError, ValueError):
+            continue
+        path, cwd = str(fields["transcript_path"]), fields.get("cwd")
+        is_ours = os.path.dirname(path) == beside or (isinstance(cwd, str) and root_of(cwd) == root)
+        if is_ours and not fields.get("agent_id"):
+            kept = ticket.link_path(staging, ticket.key_in_name(name))
+            found.append(path if os.path.exists(path) else kept)
+    return found
+
+
+def _main_worktree(mark: str) -> str:
+    """Return the repository whose worktree the file `mark` (.git) stands in, empty where it says none."""
+    try:
+        with open(mark, encoding="utf-8", errors="replace") as file:
+            told = file.read(4096).strip()
+    except OSError:
+        return ""
+    path, found, _ = told.rpartition("/.git/worktrees/")
+    return path[len("gitdir: ") :] if found and path.startswith("gitdir: ") else ""
+
+
+def _sections(facts: list[said.Fact], plan: said.Plan | None, budget: int) -> list[str]:
+    """Return the lines under their headings, as many as fit into `budget` characters; each fact once."""
+    lines: list[str] = []
+    seen: set[str] = set()
+    for heading, most, kinds in SECTIONS:
+        items = [_plan_lines(plan)] if plan and kinds == ("plan",) else []
+        for fact in facts:
+            words, line = _fact_line(fact) if fact.kind in kinds else ("", "")
+            if line and words not in seen:
+                seen.add(words)
+                items.append([line])
+        head = ["", f"## {heading}"]
+        for item in [item for item in items if item][:most]:
+            budget -= sum(len(line) + 1 for line in head + item)
+            if budget < 0:
+                return lines
+            lines += head + item
+            head = []
+    return lines
+
+
+def _fact_line(fact: said.Fact) -> tuple[str, str]:
+    """Return the fact's words and its line, both empty where nothing may be shown."""
+    text = plain.brief_line(fact.text, FACT_CHARACTERS)
+    if not text or not fact.day:
+        return "", ""
+    # Without the word the thing rejected would read as the thing chosen.
+    lead = "Rejected: " if fact.kind == "rejected" and "reject" not in text.lower() else ""
+    return text.casefold(), f"- {lead}{text} ({_place(fact.day, fact.session)}, 1)"
+
+
+def _plan_lines(plan: said.Plan) -> list[str]:
+    """Return the plan as the real brief words it: title, last step done, steps at hand, the next two."""
+    done, now, ahead = (
+        [step for step in map(_step, plan.steps_that_are(status)) if step]
+        for status in ("completed", "in_progress", "pending")
+    )
+    title = _step(plan.title)
+    if not plan.day or not title or not now + ahead:
+        return []
+    lines = [f"- {title} ({_place(plan.day, plan.session)}, .70)"]
+    if done:
+        count = f"{len(done)} steps, last: " if len(done) > 1 else ""
+        lines.append(f"  - done: {count}{done[-1]}")
+    for label, steps in (("now", now), ("next", ahead)):
+        if steps:
+            more = f"; then {len(steps) - 2} more" if len(steps) > 2 else ""
+            lines.append(f"  - {label}: {'; '.join(steps[:2])}{more}")
+    return lines
+
+
+def _step(text: str) -> str:
+    return plain.brief_line(text, STEP_CHARACTERS).rstrip(".")
+
+
+def _place(day: str, session: str) -> str:
+    return f"{day}, {session}" if session else day

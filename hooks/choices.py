@@ -1,0 +1,61 @@
+"""What the user chose for the hooks: environment over project over all projects over default."""
+
+from __future__ import annotations
+
+import json
+import os
+
+# Written by `cortex config` and by each run: setting → value, and under "projects" the same by project id.
+FILE = "hook_settings.json"
+
+NO = ("false", "no", "off", "0")
+
+
+class Choices:
+    """What was chosen for one project; a file that cannot be read is as one that says nothing."""
+
+    def __init__(self, home: str, project_id: str | None) -> None:
+        self._told = _read(os.path.join(home, FILE))
+        projects = self._told.get("projects")
+        own = projects.get(project_id) if isinstance(projects, dict) else None
+        self._own = own if isinstance(own, dict) else {}
+
+    def is_on(self, name: str, default: bool) -> bool:
+        """Return whether a setting that is yes or no is on."""
+        said = _from_environment(name)
+        if said:
+            return said.lower() not in NO
+        value = self._value(name)
+        return value if isinstance(value, bool) else default
+
+    def number(self, name: str, default: int) -> int:
+        """Return a setting that is a whole number."""
+        said = _from_environment(name)
+        if said.isdecimal():
+            return int(said)
+        value = self._value(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+    def words(self, name: str, default: tuple[str, ...]) -> tuple[str, ...]:
+        """Return a setting that is a list of words."""
+        said = _from_environment(name)
+        if said:
+            return tuple(word.strip() for word in said.split(",") if word.strip())
+        value = self._value(name)
+        return tuple(str(word) for word in value) if isinstance(value, list) else default
+
+    def _value(self, name: str) -> object:
+        return self._own.get(name, self._told.get(name))
+
+
+def _from_environment(name: str) -> str:
+    return os.environ.get("CORTEX_" + name.replace(".", "_").upper(), "").strip()
+
+
+def _read(path: str) -> dict[str, object]:
+    try:
+        with open(path, "rb") as file:
+            told = json.loads(file.read())
+    except (OSError, ValueError):
+        return {}
+    return told if isinstance(told, dict) else {}

@@ -1,0 +1,100 @@
+"""Foreign text made harmless for a brief: one line of prose, no markup, no plain secret.
+
+The engine has its own of each (transforms/framing.py, transforms/extract/, transforms/redact.py), which hooks
+may not import; tests/hooks/test_basic_brief.py holds both to the same cases.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+_SPACE = re.compile(r"\s+")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_COMMENT_END = re.compile(r"--!?>")
+_FENCE = re.compile(r"`{2,}|~{3,}|\"{3,}")
+_SELF_REPORT = re.compile(r"\[(?=\s*memory\s*:)", re.IGNORECASE)
+_IMAGE = re.compile(r"!(?=\[)")
+_LEAD = re.compile(r"^(?:(?:[#>*+=|~_-]+|\d{1,9}[.)])(?:\s+|$))+")
+_LINK = re.compile(r"!?\[([^\]]*)\]\((?:[^()]|\([^()]*\))*\)")
+_EMPHASIS = re.compile(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])")
+_PRIVATE = re.compile(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
+_DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)T")
+
+# The plainest secrets only: a key known by its prefix, a value given to such a name, a login in an address, a
+# key's block, 40 letters and digits on end. The engine's redaction knows a hundred shapes more.
+_SECRET = re.compile(
+    r"\b(?:sk-|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AKIA|ASIA|AIza|hf_|npm_|pypi-|eyJ)[\w.-]{12,}"
+    r"|PRIVATE KEY|://[^/\s:@]*:[^/\s@]+@"
+    r"|(?i:passwd|password|passphrase|secret|token|api[_ -]?key|credentials?)"
+    r"[\"'`]?\s*[=:]\s*[\"'`]?[^\s\"'`]{6,}"
+    r"|(?i:\bbearer)\s+\S{12,}"
+    r"|(?=[a-z0-9+/_-]*[A-Z])(?=[A-Z0-9+/_-]*[a-z])(?=[A-Za-z+/_-]*\d)[A-Za-z0-9+/_-]{40,}"
+)
+
+
+def on_one_line(text: str) -> str:
+    """Return `text` as one line of prose: no break, tag, comment, fence, heading or invisible character."""
+    plain = text.isascii() and text.isprintable()
+    line = text if plain else "".join(_visible(character) for character in text)
+    # What is taken away may leave a mark of what stood around it: "--->" a shorter end of a comment.
+    while True:
+        plainer = _plainer(line)
+        if plainer == line:
+            return line
+        line = plainer
+
+
+def _plainer(line: str) -> str:
+    line = _SPACE.sub(" ", line).strip()
+    line = _COMMENT_END.sub("->", _TAG.sub("‹", line))
+    line = _SELF_REPORT.sub("(", _IMAGE.sub("", _FENCE.sub("'", line)))
+    return _closed(_LEAD.sub("", line)).strip()
+
+
+def brief_line(text: str, limit: int) -> str:
+    """Return `text` as a brief's line of at most `limit` characters; empty where it has a secret."""
+    whole = _EMPHASIS.sub("", _LINK.sub(r"\1", text))
+    if _SECRET.search(text) or _SECRET.search(whole):
+        return ""
+    line = on_one_line(whole)
+    if len(line) > limit:
+        line = _closed(line[: limit - 1].rsplit(" ", 1)[0].rstrip(" ,;:")) + "…"
+    return line
+
+
+def without_private(text: str) -> str:
+    """Return `text` without `<private>…</private>` passages; one left open reaches to the end."""
+    while "<private>" in text.lower():
+        text = _PRIVATE.sub("", text)
+    return text
+
+
+def day_of(timestamp: str) -> str:
+    """
+    Return the day of an ISO timestamp as a brief says it, empty where it is none.
+
+    >>> day_of("2026-09-14T08:15:00.000Z")
+    '14 Sep 26'
+    """
+    found = _DAY.match(timestamp)
+    if not found or not 1 <= int(found[2]) <= 12:
+        return ""
+    return f"{int(found[3])} {MONTHS[int(found[2]) - 1]} {found[1][2:]}"
+
+
+def _visible(character: str) -> str:
+    kind = unicodedata.category(character)
+    if kind in ("Cf", "Cs", "Co", "Cn"):
+        return ""
+    return " " if kind in ("Cc", "Zl", "Zp") else character
+
+
+def _closed(line: str) -> str:
+    # A last backtick that opens code which nothing closes becomes a quote; dropped, it would join its sides.
+    if line.count("`") % 2 == 0:
+        return line
+    head, _, tail = line.rpartition("`")
+    return head + "'" + tail

@@ -1,0 +1,259 @@
+"""What the end of a transcript says by itself: the assistant's `[MEMORY: type]` lines and its list of steps.
+
+A small part of what the engine reads, for where there is no engine. Only the assistant's own prose and its
+calls of the list tools count: no tool output, no injected text, no subagent, no person's words.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING or __package__:
+    from collections.abc import Iterator
+
+    from cortex.hooks import plain
+else:
+    import plain
+
+# Of half the transcripts seen this is all, of others the last hours; to look through it takes 2 ms.
+TAIL_BYTES = 512 * 1024
+# A list of fifty steps has some 10 kB; what is much longer is neither a list nor an answer.
+MAX_LINE_BYTES = 256 * 1024
+# Records that may name the same call: its result, and requests that repeat it.
+RESULTS_TRIED = 4
+
+FEWEST_STEPS = 2  # one step is no plan
+STATUSES = ("pending", "in_progress", "completed")
+LIST_TOOLS = ("TodoWrite", "TaskCreate", "TaskUpdate", "ExitPlanMode")
+DEFAULT_TITLE = "Task list"
+
+# As in transforms/extract/tags.py: a tag opens its line; in a sentence or a fence it is being talked about.
+_TAG = re.compile(r"^\s*(?:[-*•]\s+)?(?:\*\*)?\[MEMORY:\s*([^\]\n]{0,40})\](?:\*\*)?\s*(.*)$", re.IGNORECASE)
+_PLACEHOLDER = re.compile(
+    r"^(?:\.{2,}|…|<[^>]*>|\{[^}]*\}|\[[^\]]*\]|text|your text|description|what .*\?)?[.…]*$", re.IGNORECASE
+)
+_FENCE = re.compile(r"^\s*(```|~~~)")
+_HEADING = re.compile(r"^\s*#{1,3}\s+(?:plan\s*[:–—-]\s*)?(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
+# As in transforms/extract/plans.py: a list that the assistant keeps in its prose.
+_CHECKBOX = re.compile(r"^\s*[-*]\s+\[([ xX])\]\s+(\S.*)$", re.MULTILINE)
+_NUMBER = re.compile(r"#(\d+)")
+# What a line of a brief ends in: who repeats it tells nothing new.
+_PROVENANCE = re.compile(r"\((?:user, )?(?:all projects, )?\d{1,2} [A-Z][a-z]{2} \d\d, .{0,20}(?:1|\.\d\d)\)")
+
+
+class Fact:
+    """One `[MEMORY: kind] text` line, its day (`14 Sep 26`) and the first digits of its session."""
+
+    def __init__(self, kind: str, text: str, day: str, session: str) -> None:
+        self.kind, self.text, self.day, self.session = kind, text, day, session
+
+
+class Plan:
+    """A list of steps as it stood last: status by step, in the list's order."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title or DEFAULT_TITLE
+        self.steps: dict[str, str] = {}
+        self.day = self.session = ""
+
+    def steps_that_are(self, status: str) -> list[str]:
+        """Return the steps with this status, in their order."""
+        return [step for step, found in self.steps.items() if found == status]
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether every step is completed."""
+        return bool(self.steps) and set(self.steps.values()) == {"completed"}
+
+
+def said_in(path: str, give_up_at: float, excluded: tuple[str, ...] = ()) -> tuple[list[Fact], Plan | None]:
+    """
+    Return the tagged facts at the end of the transcript at `path`, last first, and its plan if one goes on.
+
+    What was said in one of the `excluded` folders is left out, and so is what is not read by `give_up_at`
+    (of time.monotonic()). Raises OSError.
+    """
+    tail = _tail_of(path)
+    facts: list[Fact] = []
+    lists = _Lists(tail)
+    for end, line in _lines_with_hits(tail):
+        if time.monotonic() > give_up_at:
+            break
+        record = _own_record(line)
+        if record is None or is_below(str(record.get("cwd")), excluded):
+            continue
+        day, session = plain.day_of(str(record.get("timestamp"))), _digits(record.get("sessionId"))
+        for block in _blocks(record):
+            if block.get("type") == "text":
+                facts += [Fact(kind, text, day, session) for kind, text in tags_in(str(block.get("text")))]
+            if lists.take(block, end):
+                lists.last.day, lists.last.session = day, session
+    plan = lists.last
+    is_living = len(plan.steps) >= FEWEST_STEPS and not plan.is_done
+    return facts[::-1], plan if is_living else None
+
+
+def tags_in(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (type, text) of each tag line outside code fences, without placeholders and a brief's lines."""
+    fence = ""
+    for line in plain.without_private(text).split("\n"):
+        mark = _FENCE.match(line)
+        if mark:
+            fence = "" if fence == mark[1] else fence or mark[1]
+            continue
+        tag = None if fence else _TAG.match(line)
+        if tag and not _PLACEHOLDER.match(tag[2].strip()) and not _PROVENANCE.search(tag[2]):
+            yield tag[1].strip().lower(), tag[2]
+
+
+def is_below(folder: str, above: tuple[str, ...]) -> bool:
+    """Return whether `folder` is one of the folders `above` or lies in one."""
+    return any(folder == path.rstrip("/") or folder.startswith(path.rstrip("/") + "/") for path in above)
+
+
+class _Lists:
+    """Follows the list tools and the checklists in prose; `last` is the list that was worked on last."""
+
+    def __init__(self, tail: bytes) -> None:
+        self.last = Plan("")
+        self._tail, self._title = tail, ""
+        self._subjects: dict[str, str] = {}
+
+    def take(self, block: dict[str, object], end: int) -> bool:
+        """Follow one block of an answer, whose line ends at `end`; return whether it changed a list."""
+        if block.get("type") == "text":
+            return self._tick(plain.without_private(str(block.get("text"))))
+        name, given = block.get("name"), block.get("input")
+        if block.get("type") != "tool_use" or name not in LIST_TOOLS or not isinstance(given, dict):
+            return False
+        failed, told = self._result(str(block.get("id")), end)
+        if failed:
+            return False
+        if name == "TodoWrite":
+            return self._rewrite(given.get("todos"))
+        if name == "TaskCreate":
+            return self._create(str(given.get("subject") or "").strip(), told)
+        if name == "TaskUpdate":
+            return self._update(self._subjects.get(str(given.get("taskId")), ""), str(given.get("status")))
+        heading = _HEADING.search(plain.without_private(str(given.get("plan"))))
+        self._title = heading[1] if heading else ""
+        return False
+
+    def _tick(self, prose: str) -> bool:
+        boxes = _CHECKBOX.findall(prose)
+        if len(boxes) < FEWEST_STEPS:
+            return False
+        self.last = Plan(self._title)
+        self.last.steps = {step.strip(): "pending" if box == " " else "completed" for box, step in boxes}
+        return True
+
+    def _rewrite(self, todos: object) -> bool:
+        items = {
+            str(todo.get("content") or "").strip(): str(todo.get("status"))
+            for todo in (todos if isinstance(todos, list) else [])
+            if isinstance(todo, dict) and todo.get("status") in STATUSES
+        }
+        self.last = Plan(self._title)
+        self.last.steps = {step: status for step, status in items.items() if step}
+        return True
+
+    def _create(self, subject: str, told: str) -> bool:
+        if not subject:
+            return False
+        if not self._subjects or self.last.is_done:
+            self.last = Plan(self._title)
+        number = _NUMBER.search(told)
+        self._subjects[number[1] if number else str(len(self._subjects) + 1)] = subject
+        self.last.steps[subject] = "pending"
+        return True
+
+    def _update(self, subject: str, status: str) -> bool:
+        if status == "deleted":
+            self.last.steps.pop(subject, None)
+        elif subject in self.last.steps and status in STATUSES:
+            self.last.steps[subject] = status
+        else:
+            return False
+        return True
+
+    def _result(self, use_id: str, start: int) -> tuple[bool, str]:
+        """Return whether a call failed or was refused, and what its result says."""
+        needle, at = json.dumps(use_id).encode(), start
+        for _ in range(RESULTS_TRIED):
+            at = self._tail.find(needle, at)
+            if at < 0:
+                break
+            line_start, at = self._tail.rfind(b"\n", 0, at) + 1, self._tail.find(b"\n", at)
+            record = _parsed(self._tail[line_start:at])
+            for block in _blocks(record) if record.get("type") == "user" else ():
+                if block.get("tool_use_id") == use_id:
+                    return block.get("is_error") is True, str(block.get("content"))
+        return False, ""
+
+
+def _tail_of(path: str) -> bytes:
+    # To the last complete line: a session may be writing the next one.
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        file.seek(max(0, size - TAIL_BYTES))
+        tail = file.read(TAIL_BYTES)
+    start = tail.find(b"\n") + 1 if size > TAIL_BYTES else 0
+    return tail[start:] if tail.endswith(b"\n") else tail[start:] + b"\n"
+
+
+def _lines_with_hits(tail: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield (end, line) of the lines that may hold a tag or a list, in their order."""
+    lowered = tail.lower()
+    hits = _places(lowered, b"[memory:") + _places(lowered, b"- [ ] ") + _places(lowered, b"* [ ] ")
+    for tool in LIST_TOOLS:
+        hits += _places(tail, b'"%s"' % tool.encode())
+    done = -1
+    for hit in sorted(hits):
+        if hit <= done:
+            continue
+        start, done = tail.rfind(b"\n", 0, hit) + 1, tail.find(b"\n", hit)
+        # Requests and attachments repeat every injected text; the assistant's records name it as their type.
+        if done - start <= MAX_LINE_BYTES and tail.find(b'"assistant"', start, done) >= 0:
+            yield done, tail[start:done]
+
+
+def _places(text: bytes, needle: bytes) -> list[int]:
+    found, at = [], text.find(needle)
+    while at >= 0:
+        found.append(at)
+        at = text.find(needle, at + 1)
+    return found
+
+
+def _own_record(line: bytes) -> dict[str, object] | None:
+    record = _parsed(line)
+    message = record.get("message")
+    is_own = record.get("type") == "assistant" and record.get("isSidechain") is not True
+    is_clients = record.get("isApiErrorMessage") is True or (
+        isinstance(message, dict) and message.get("model") == "<synthetic>"
+    )
+    return record if is_own and not is_clients else None
+
+
+def _parsed(line: bytes) -> dict[str, object]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _blocks(record: dict[str, object]) -> list[dict[str, object]]:
+    message = record.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def _digits(session_id: object) -> str:
+    return "".join(c for c in str(session_id or "") if c.isascii() and c.isalnum())[:4]

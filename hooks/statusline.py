@@ -1,0 +1,106 @@
+"""The status line: `python3 -I -S statusline.py`, the client's JSON on stdin, one line on stdout or nothing.
+
+The client starts it after each event of a session, so it reads four small files and asks nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING or __package__:
+    from cortex.hooks import brief, choices, health, ticket
+else:
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # -I leaves the script's folder out
+    import brief
+    import choices
+    import health
+    import ticket
+
+PARTS = ("memories", "capture", "context")
+
+# A compaction comes by itself at some 80 to 95 percent, in the middle of whatever goes on then.
+WARN_PERCENT = 70
+
+MAX_PAYLOAD_BYTES = 1024 * 1024
+
+
+def main() -> None:
+    """Print the line; whatever goes wrong, print nothing."""
+    home = os.path.abspath(os.environ.get("CORTEX_HOME") or os.path.expanduser("~/.cortex"))
+    payload = json.loads(sys.stdin.buffer.read(MAX_PAYLOAD_BYTES))
+    text = line(home, payload, time.time())
+    if text:
+        ticket.write_all(1, text.encode() + b"\n")
+
+
+def line(home: str, payload: dict[str, object], now_seconds: float) -> str:
+    """
+    Return the line for the client's `payload`: memories of the project, last capture, context used.
+
+    Empty where nothing is known. Which parts, and from where on the context is worth a warning, is chosen by
+    `statusline.show` and `statusline.warn_percent`.
+    """
+    workspace = payload.get("workspace")
+    places = workspace if isinstance(workspace, dict) else {}
+    named = [payload.get("cwd"), places.get("current_dir"), places.get("project_dir")]
+    folders = [folder for folder in named if isinstance(folder, str) and folder]
+    project_id = brief.find_project(os.path.join(home, "published"), folders)
+    chosen = choices.Choices(home, project_id)
+    made = {
+        "memories": lambda: memories(home, project_id),
+        "capture": lambda: last_capture(home, now_seconds),
+        "context": lambda: context(payload, chosen.number("statusline.warn_percent", WARN_PERCENT)),
+    }
+    parts = [made[name]() for name in chosen.words("statusline.show", PARTS) if name in made]
+    told = " · ".join(part for part in parts if part)
+    return f"cortex: {told}" if told else ""
+
+
+def memories(home: str, project_id: str | None) -> str:
+    """Return how many memories of the project and of all projects there are."""
+    try:
+        with open(os.path.join(home, health.COUNTS), "rb") as file:
+            counts = json.loads(file.read())
+        count = counts.get(project_id, 0) if project_id else 0
+    except (OSError, ValueError, AttributeError):
+        return ""
+    if not isinstance(count, int):
+        return ""
+    return f"{count} {'memory' if count == 1 else 'memories'}"
+
+
+def last_capture(home: str, now_seconds: float) -> str:
+    """Return how long ago a hook noted something, or a run took something in."""
+    try:
+        then = os.stat(os.path.join(home, "staging", ticket.NEW)).st_mtime
+    except OSError:
+        return "nothing captured yet"
+    seconds = max(0.0, now_seconds - then)
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"captured {int(seconds // size)} {unit} ago"
+    return "captured just now"
+
+
+def context(payload: dict[str, object], warn_percent: int) -> str:
+    """Return how full the session's context is, from `warn_percent` on with a warning."""
+    window = payload.get("context_window")
+    used = window.get("used_percentage") if isinstance(window, dict) else None
+    if not isinstance(used, (int, float)) or isinstance(used, bool):
+        return ""
+    percent = f"context {used:.0f} %"
+    return f"{percent} full, /compact soon" if used >= warn_percent else percent
+
+
+if __name__ == "__main__":
+    try:
+        if not os.environ.get("CORTEX_INTERNAL"):
+            main()
+    except BaseException:  # noqa: S110 - the client would show it, again and again
+        pass
+    finally:
+        os._exit(0)

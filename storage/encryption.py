@@ -1,0 +1,242 @@
+"""Encryption at rest: AES-256-GCM over whole files, with a key from a file or from the OS keyring."""
+
+import base64
+import binascii
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cortex.errors import FileDamaged, KeyUnavailable, NotFound, UsageError
+from cortex.settings import load_settings
+from cortex.storage.files import PART_SUFFIX, sync_folder, writing_to
+
+# The manifest's note of the key with which new files are sealed; without it they are written in clear.
+SEALED_WITH = "sealed_with"
+
+# Ends the names of sealed files, so that a name says what a file has to be, whatever its bytes say.
+SEALED = ".aes"
+
+# Header: magic, format, the key's id, the nonce. Ciphertext and tag (16 bytes) follow.
+MAGIC, FORMAT = b"CORTEX\xc5\x1a", b"\x01"
+KEY_BYTES, ID_BYTES, NONCE_BYTES, TAG_BYTES = 32, 8, 12, 16
+HEADER_BYTES = len(MAGIC) + len(FORMAT) + ID_BYTES + NONCE_BYTES
+
+# The library takes no more in one call. A lake file of that size stands for some 20 GB of transcripts.
+MAXIMUM_BYTES = 2**31 - 1 - TAG_BYTES
+
+KEYRING_SERVICE = "cortex-lake"
+
+
+@dataclass(frozen=True)
+class Key:
+    """32 bytes, never shown; `id` is the beginning of their hash and tells keys apart."""
+
+    secret: bytes = field(repr=False)
+
+    @cached_property
+    def id(self) -> str:
+        """Return 16 hex digits that say nothing of the key."""
+        return hashlib.sha256(b"cortex key id" + self.secret).hexdigest()[: ID_BYTES * 2]
+
+
+def new_key() -> Key:
+    """Return a key that nobody has."""
+    return Key(os.urandom(KEY_BYTES))
+
+
+def seal(key: Key, plain: bytes, place: str) -> bytes:
+    """
+    Return `plain` encrypted, to be read at `place` alone: its path and table are part of what is checked.
+
+    The nonce is new each time: 96 random bits, good for 2**32 files with one key. Raises KeyUnavailable where
+    the library is missing.
+    """
+    if len(plain) > MAXIMUM_BYTES:
+        raise UsageError(
+            f"{place} has {len(plain):,} bytes, more than can be sealed as one file.",
+            "Decrypt the store (cortex decrypt) and encrypt the disk instead.",
+        )
+    header = MAGIC + FORMAT + bytes.fromhex(key.id) + os.urandom(NONCE_BYTES)
+    nonce = header[-NONCE_BYTES:]
+    sealed: bytes = _cipher(key).encrypt(nonce, plain, header + place.encode())
+    return header + sealed
+
+
+def unseal(key: Key, sealed: bytes, place: str) -> bytes:
+    """
+    Return what was sealed for `place`, whole and as it was.
+
+    Raises FileDamaged where a bit differs or the file was made for another place, KeyUnavailable where it
+    was sealed with another key.
+    """
+    written_with = key_id_of(sealed, place)
+    if written_with != key.id:
+        raise _other_key(place, written_with, "the key given", key)
+    cipher, header = _cipher(key), sealed[:HEADER_BYTES]
+    from cryptography.exceptions import InvalidTag
+
+    try:
+        plain: bytes = cipher.decrypt(header[-NONCE_BYTES:], sealed[HEADER_BYTES:], header + place.encode())
+    except InvalidTag as error:
+        raise _damaged(place, "is not what was sealed there") from error
+    return plain
+
+
+def key_id_of(sealed: bytes, place: str) -> str:
+    """Return the id of the key that `sealed` was written with. Raises FileDamaged without a header."""
+    if not is_sealed(sealed) or len(sealed) < HEADER_BYTES + TAG_BYTES:
+        raise _damaged(place, "has no header of Cortex")
+    start = len(MAGIC) + len(FORMAT)
+    return sealed[start : start + ID_BYTES].hex()
+
+
+def is_sealed(content: bytes) -> bool:
+    """Return whether `content` begins as a sealed file does."""
+    return content.startswith(MAGIC + FORMAT)
+
+
+class Vault:
+    """What seals and opens the files of one store; the key is looked for when it is first needed."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._keys: dict[str, Key] = {}
+
+    def seal(self, plain: bytes, place: str, key_id: str) -> bytes:
+        """Return `plain` sealed with the store's key. Raises KeyUnavailable."""
+        return seal(self.key(key_id), plain, place)
+
+    def unseal(self, sealed: bytes, place: str) -> bytes:
+        """Return what was sealed. Raises FileDamaged and KeyUnavailable."""
+        return unseal(self.key(key_id_of(sealed, place)), sealed, place)
+
+    def key(self, key_id: str) -> Key:
+        """Return the key called `key_id`, from the file that the settings name or the keyring."""
+        if key_id not in self._keys:
+            self._keys[key_id] = find_key(self._home, key_id)
+        return self._keys[key_id]
+
+
+def find_key(home: Path, key_id: str) -> Key:
+    """Return the key called `key_id`. Raises KeyUnavailable where it is missing or another is there."""
+    named = load_settings(home).encryption_key_file
+    key = read_key_file(named) if named else _from_keyring(key_id)
+    if key.id != key_id:
+        raise _other_key("the store", key_id, str(named or "the keyring"), key)
+    return key
+
+
+def read_key_file(path: Path) -> Key:
+    """Return the key in `path`: 32 bytes in base64. Raises KeyUnavailable."""
+    try:
+        secret = base64.b64decode(path.read_bytes().strip(), validate=True)
+    except OSError as error:
+        raise KeyUnavailable(
+            f"the key file {path} cannot be read ({(error.strerror or 'input error').lower()}).",
+            "Put it back, or name where it is now: CORTEX_ENCRYPTION_KEY_FILE=PATH, for good "
+            "`cortex config set encryption.key_file PATH`.",
+        ) from error
+    except (binascii.Error, ValueError) as error:
+        raise _no_key(path) from error
+    if len(secret) != KEY_BYTES:
+        raise _no_key(path)
+    return Key(secret)
+
+
+def make_key_file(path: Path, home: Path) -> Key:
+    """
+    Write a new key to `path`, readable by its owner alone; one that is there already is read and kept.
+
+    Raises UsageError for a path within the store: who copies the store must not copy the key with it.
+    """
+    if path.resolve().is_relative_to(home.resolve()):
+        raise UsageError(f"{path} lies in the store that it is to lock.", "Give a path outside of it.")
+    if path.exists():
+        return read_key_file(path)
+    if not path.parent.is_dir():
+        raise NotFound(f"there is no folder {path.parent}.", "Make it, or name another path for the key.")
+    key, part = new_key(), path.with_name(f".{path.name}.{os.getpid()}{PART_SUFFIX}")
+    with writing_to(path.parent):
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(base64.b64encode(key.secret) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)  # whole or not at all: half a key would lock nothing and look like one
+        sync_folder(path.absolute().parent)
+    return key
+
+
+def make_in_keyring() -> Key:
+    """Put a new key into the OS keyring. Raises KeyUnavailable where there is none."""
+    key = new_key()
+    with _keyring() as ring:
+        ring.set_password(KEYRING_SERVICE, key.id, base64.b64encode(key.secret).decode())
+    return key
+
+
+def _from_keyring(key_id: str) -> Key:
+    with _keyring() as ring:
+        told = ring.get_password(KEYRING_SERVICE, key_id)
+    if not told:
+        raise KeyUnavailable(
+            f"the OS keyring does not hold the key {key_id}.",
+            "Unlock it, or name a key file: cortex config set encryption.key_file PATH",
+        )
+    return Key(base64.b64decode(told))
+
+
+@contextmanager
+def _keyring() -> Iterator[Any]:
+    try:
+        import keyring
+        from keyring.errors import KeyringError
+    except ImportError as missing:
+        raise KeyUnavailable(
+            "the library 'keyring' is not installed.",
+            "Run `pip install 'cortex-lake[encryption]'`, or keep the key in a file: --key-file PATH",
+        ) from missing
+    try:
+        yield keyring
+    except (
+        KeyringError
+    ) as error:  # no keyring on this machine, or locked; its message may quote what it holds
+        raise KeyUnavailable(
+            f"the OS keyring gives no answer ({type(error).__name__}).",
+            "Unlock it, or keep the key in a file: cortex encrypt --key-file PATH",
+        ) from error
+
+
+def _cipher(key: Key) -> Any:
+    try:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    except ImportError as missing:
+        raise KeyUnavailable(
+            "the library 'cryptography' is not installed.",
+            "Run `pip install 'cortex-lake[encryption]'`.",
+        ) from missing
+    return AESGCM(key.secret)
+
+
+def _other_key(what: str, written_with: str, holder: str, key: Key) -> KeyUnavailable:
+    return KeyUnavailable(
+        f"{what} is sealed with the key {written_with}, and {holder} holds {key.id}.",
+        "Name the file of the right key: cortex config set encryption.key_file PATH",
+    )
+
+
+def _no_key(path: Path) -> KeyUnavailable:
+    return KeyUnavailable(
+        f"{path} holds no key (32 bytes in base64).", "Name the file that `cortex encrypt` made."
+    )
+
+
+def _damaged(place: str, why: str) -> FileDamaged:
+    return FileDamaged(
+        f"the file {place} {why}: it was changed, moved or cut.", "Restore the store from a backup."
+    )

@@ -1,0 +1,214 @@
+"""Editing, pinning, superseding and indexing code: at once, in the journal, and the same after a rebuild."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+
+from cortex.cli import main
+from cortex.settings import load_settings
+from cortex.storage.store import Store
+from cortex.transforms.link import link
+from cortex.transforms.schemas import VECTORS
+from tests.rows import memories as rows
+from tests.rows import memory
+from tests.traces import traces
+from tests.transforms.test_link import MODEL, POLICY
+
+CODE = "def kiln_curve(t):\n    if t > 3:\n        return t * 3\n"
+PROSE = "Computes the firing curve; linear because the controller only ramps."
+
+
+@pytest.fixture
+def store(cortex, tmp_path, monkeypatch) -> Store:
+    monkeypatch.setenv("CORTEX_HOME", str(tmp_path / "store"))
+    (Path.cwd() / "src").mkdir()
+    (Path.cwd() / "src" / "kiln.py").write_text(CODE)
+    return Store(tmp_path / "store")
+
+
+def table(store: Store, name: str) -> list[dict[str, Any]]:
+    return [
+        row for scope in store.tables.scopes() for row in store.tables.open(scope, name).read().to_pylist()
+    ]
+
+
+def remembered(cortex, text: str, **options: str) -> str:
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    return str(cortex("remember", text, "--type", "decision", *words, "--json").json["id"])
+
+
+def of_type(store: Store, memory_type: str) -> dict[str, Any]:
+    [row] = [row for row in table(store, "memories") if row["memory_type"] == memory_type]
+    return row
+
+
+def test_indexed_prose_is_found_and_leads_to_its_code(cortex, store):
+    answer = cortex("index-code", "src/kiln.py", "--json", stdin=PROSE).json
+    prose, code = of_type(store, "code_description"), of_type(store, "code")
+    assert (prose["memory_id"], code["memory_id"]) == (answer["code_description"], answer["code"])
+    assert (prose["text"], code["text"]) == (f"src/kiln.py: {PROSE}", CODE.strip())
+    assert (prose["trust"], code["trust"]) == ("assistant", "tool")
+    assert {row["source_type"] for row in (prose, code)} == {"code_index"}
+    edges = [edge for edge in table(store, "edges") if edge["edge_type"] == "source_of"]
+    assert [(edge["source_id"], edge["target_id"]) for edge in edges] == [
+        (prose["memory_id"], code["memory_id"])
+    ]
+    assert cortex("recall", "firing curve", "--json").json["results"][0]["id"] == prose["memory_id"]
+
+
+def test_code_is_never_embedded_and_never_in_a_brief(cortex, store):
+    cortex("index-code", "src/kiln.py", "--describe", PROSE)
+    brief = cortex("brief").out
+    assert "src/kiln.py: " in brief and "kiln_curve" not in brief
+    hashes = set(Store(load_settings().home).lake.read(VECTORS)["content_hash"].to_pylist())
+    assert of_type(store, "code_description")["content_hash"] in hashes
+    assert of_type(store, "code")["content_hash"] not in hashes
+
+
+def test_a_file_indexed_again_takes_its_own_place(cortex, store):
+    first = cortex("index-code", "src/kiln.py", "--describe", PROSE, "--json").json
+    Path("src/kiln.py").write_text("def kiln_curve(t): ...\n")
+    assert cortex("index-code", "src/kiln.py", "--describe", "A stub.", "--json").json == first
+    assert of_type(store, "code")["text"] == "def kiln_curve(t): ..."
+    assert of_type(store, "code_description")["text"] == "src/kiln.py: A stub."
+
+
+@pytest.mark.slow
+def test_an_index_is_the_same_after_a_rebuild(cortex, store):
+    cortex("index-code", "src/kiln.py", "--describe", PROSE)
+    assert cortex("rebuild", "--check").code == 0
+    before = table(store, "memories"), table(store, "edges")
+    cortex("rebuild")
+    again = Store(load_settings().home)
+    assert (table(again, "memories"), table(again, "edges")) == before
+
+
+def test_from_a_subfolder_a_file_has_the_same_name(cortex, store, monkeypatch):
+    (Path.cwd() / ".git").mkdir()
+    monkeypatch.chdir("src")
+    assert cortex("index-code", "kiln.py", "--describe", PROSE, "--json").json["file"] == "src/kiln.py"
+
+
+def test_secrets_and_private_parts_of_code_are_not_kept(cortex, store):
+    Path("src/kiln.py").write_text('password = "hunter2-and-more"\n# <private>diary</private>\nx = 1\n')
+    assert cortex("index-code", "src/kiln.py", "--describe", "Settings <private>mine</private>.").code == 0
+    text = of_type(store, "code")["text"]
+    assert "[REDACTED:password]" in text and "diary" not in text and "x = 1" in text
+    assert traces(load_settings().home, "hunter2") == traces(load_settings().home, "diary") == []
+
+
+@pytest.mark.slow
+def test_forgotten_code_leaves_no_byte(cortex, store):
+    answer = cortex("index-code", "src/kiln.py", "--describe", PROSE, "--json").json
+    home = load_settings().home
+    assert traces(home, "kiln_curve") and traces(home, "firing curve")
+    for name in (answer["code"], answer["code_description"]):
+        assert cortex("forget", name[:12]).code == 0
+    assert traces(home, "kiln_curve") == traces(home, "firing curve") == []
+
+
+@pytest.mark.parametrize(
+    ("content", "describe", "code"),
+    [
+        (b"", PROSE, 2),
+        (b"\xff\xfe", PROSE, 2),
+        (b"x" * 200_001, PROSE, 2),
+        (b"x = 1", "  ", 2),
+        (None, PROSE, 5),
+    ],
+)
+def test_what_cannot_be_indexed_is_refused(cortex, store, content, describe, code):
+    path = Path("src/other.py")
+    if content is not None:
+        path.write_bytes(content)
+    assert cortex("index-code", path, "--describe", describe, "--json").code == code
+    assert table(store, "memories") == []
+
+
+def test_an_edit_changes_the_words_and_nothing_else(cortex, store):
+    name = remembered(cortex, "Levels are millimetres.")
+    [before] = table(store, "memories")
+    cortex("edit", name[:8], "Levels are centimetres.")
+    [after] = table(store, "memories")
+    assert (after["memory_id"], after["text"]) == (name, "Levels are centimetres.")
+    assert after["created_at"] == before["created_at"]
+    assert cortex("rebuild", "--check").code == 0
+
+
+def test_a_pin_holds_until_it_is_taken_off(cortex, store):
+    name = remembered(cortex, "Levels are millimetres.")
+    cortex("pin", name[:8])
+    assert table(store, "memories")[0]["is_pinned"]
+    assert cortex("pin", name[:8], "--off", "--json").json["pinned"] is False
+    assert not table(store, "memories")[0]["is_pinned"]
+
+
+def test_the_superseded_is_no_longer_shown(cortex, store):
+    old, new = remembered(cortex, "The door is red."), remembered(cortex, "The door is blue, not red.")
+    cortex("supersede", old[:8], new[:8])
+    [row] = [row for row in table(store, "memories") if row["memory_id"] == old]
+    assert (row["status"], row["superseded_by"]) == ("superseded", new)
+    assert [found["id"] for found in cortex("recall", "door", "--json").json["results"]] == [new]
+    assert "door is red" not in cortex("brief").out
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["pin", "zzz"], 5),
+        (["pin", "0123456789"], 5),
+        (["edit", "0123456789", "x"], 5),
+        (["supersede", "0123456789", "0123456789"], 5),
+    ],
+)
+def test_an_id_that_names_nothing_is_an_error_with_a_next_step(cortex, store, words, code):
+    answer = cortex(*words, "--json")
+    assert answer.code == code and answer.json["error"]["next_step"]
+
+
+def test_a_memory_does_not_supersede_itself_nor_is_it_edited_away(cortex, store):
+    name = remembered(cortex, "The door is red.")
+    assert cortex("supersede", name[:8], name[:8]).code == cortex("edit", name[:8], "--", " ").code == 2
+
+
+def test_a_description_leads_to_the_code_of_its_own_file_alone():
+    indexed = [
+        memory(f"{kind}{file}", file, memory_type=kind, source_type="code_index", files=[file])
+        for kind in ("code", "code_description")
+        for file in ("a.py", "b.py")
+    ]
+    lone = memory("lone", "c.py", memory_type="code_description", source_type="code_index", files=["c.py"])
+    edges = link(rows(*indexed, lone), VECTORS.empty(), POLICY, MODEL)
+    found = edges.filter(pc.equal(edges["edge_type"], "source_of")).to_pylist()
+    assert {(edge["source_id"], edge["target_id"]) for edge in found} == {
+        ("code_descriptiona.py", "codea.py"),
+        ("code_descriptionb.py", "codeb.py"),
+    }
+
+
+def test_every_command_that_shapes_a_memory_speaks_json():
+    assert all(
+        "--json" in {option for parameter in main.commands[name].params for option in parameter.opts}
+        for name in ("edit", "pin", "supersede", "index-code")
+    )
+
+
+@pytest.mark.slow
+def test_forgetting_an_edited_memory_erases_what_it_said_before_too(cortex, store):
+    name = remembered(cortex, "The gallery's alarm is off on Mondays.")
+    cortex("edit", name[:8], "The gallery has an alarm that nobody trusts.")
+    assert traces(load_settings().home, "Mondays")
+    assert cortex("forget", name[:8]).code == 0
+    assert traces(load_settings().home, "Mondays") == traces(load_settings().home, "nobody trusts") == []
+
+
+@pytest.mark.slow
+def test_code_of_a_file_indexed_twice_is_erased_whole(cortex, store):
+    cortex("index-code", "src/kiln.py", "--describe", PROSE)
+    Path("src/kiln.py").write_text("def reef_levels(): ...\n")
+    answer = cortex("index-code", "src/kiln.py", "--describe", "A stub of levels.", "--json").json
+    assert traces(load_settings().home, "kiln_curve")
+    assert cortex("forget", answer["code"][:12]).code == 0
+    assert traces(load_settings().home, "kiln_curve") == traces(load_settings().home, "reef_levels") == []

@@ -1,0 +1,196 @@
+"""`cortex doctor` says which tier is on and why, and finds what is wrong with hooks, engine and runs."""
+
+import json
+import os
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from cortex.commands import doctor
+from cortex.errors import ModelUnavailable
+from cortex.hooks import background, ticket
+from tests.flows.conftest import NOW
+
+INSTALLED = {"enabledPlugins": {"cortex-lake@cortex-lake": True}}
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch):
+    monkeypatch.delenv("VOYAGE_API_KEY", raising=False)
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    monkeypatch.setattr(doctor, "now", lambda: NOW)
+
+
+@pytest.fixture
+def plugin(tmp_path):
+    settings = tmp_path / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps(INSTALLED))
+
+
+@pytest.fixture
+def engine(home, tmp_path):
+    command = tmp_path / "bin" / "cortex"
+    command.parent.mkdir()
+    command.write_text("#!/bin/sh\n")
+    command.chmod(0o755)
+    home.mkdir(exist_ok=True)
+    (home / "engine").write_text(f"{command}\n")
+    return command
+
+
+def ran(home, **told):
+    (home / "runs").mkdir(parents=True, exist_ok=True)
+    (home / "runs" / "background.json").write_text(json.dumps(told))
+
+
+def tier(cortex):
+    return cortex("doctor", "--json").json["tier"]
+
+
+def check(cortex, name):
+    return next(found for found in cortex("doctor", "--json").json["checks"] if found["check"] == name)
+
+
+# Tiers
+
+
+def test_with_no_hook_anywhere_the_next_step_is_to_install_them(cortex, engine):
+    assert tier(cortex)["name"] == "engine without hooks"
+    assert "cortex install" in tier(cortex)["next"]
+
+
+def test_hooks_that_know_no_engine_are_alone(cortex, plugin):
+    told = tier(cortex)
+    assert told["name"] == "hooks alone" and "know of no engine" in told["why"]
+    assert "cortex run" in told["next"]
+
+
+def test_an_engine_that_is_gone_leaves_the_hooks_alone(cortex, plugin, engine):
+    engine.unlink()
+    assert tier(cortex)["name"] == "hooks alone" and "gone" in tier(cortex)["why"]
+    assert check(cortex, "engine")["mark"] == "!!" and cortex("doctor").code == 1
+
+
+def test_with_an_engine_the_local_model_embeds(cortex, plugin, engine):
+    assert tier(cortex)["name"] == "engine" and "local model" in tier(cortex)["why"]
+
+
+def test_with_a_key_the_hosted_embedder_does(cortex, plugin, engine, monkeypatch):
+    monkeypatch.setenv("VOYAGE_API_KEY", "k")
+    monkeypatch.setattr(doctor, "_model", lambda: "voyage")
+    assert tier(cortex)["name"] == "engine and hosted embedder"
+
+
+def test_without_a_model_words_are_searched(cortex, plugin, engine, monkeypatch):
+    def missing():
+        raise ModelUnavailable("the model's file is damaged.", "Install it again.")
+
+    monkeypatch.setattr(doctor, "_model", missing)
+    told = tier(cortex)
+    assert told == {
+        "name": "engine, words only",
+        "why": "the model's file is damaged.",
+        "next": "Install it again.",
+    }
+
+
+def test_the_text_begins_with_the_tier_and_its_next_step(cortex, plugin, engine):
+    first, second, *_ = cortex("doctor").out.split("\n")
+    assert first.startswith("Tier: engine. ") and second.startswith("Next: ")
+
+
+def test_a_backfill_is_no_sign_of_hooks(cortex, home, engine):
+    (home / "staging" / "new").mkdir(parents=True)
+    assert tier(cortex)["name"] == "engine without hooks"
+
+
+# Checks
+
+
+def test_hooks_of_a_session_with_a_plugin_folder_are_heard_of(cortex, home, engine):
+    (home / "staging" / "seen").mkdir(parents=True)
+    at = (NOW - timedelta(hours=3)).timestamp()
+    os.utime(home / "staging" / "seen", (at, at))
+    assert tier(cortex)["name"] == "engine"
+    assert "last heard of 3 hours ago" in check(cortex, "hooks")["finding"]
+
+
+def test_no_python_for_the_hooks_is_an_error(cortex, plugin, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert check(cortex, "hooks' python")["ok"] is False
+
+
+def test_the_python_that_the_hooks_remember_is_told(cortex, tmp_path):
+    memo = tmp_path / ".claude" / "plugins" / "data" / "cortex-lake-inline" / "python"
+    memo.parent.mkdir(parents=True)
+    memo.write_text(f"{sys.executable}\n")
+    assert check(cortex, "hooks' python")["finding"] == sys.executable
+
+
+@pytest.mark.parametrize(
+    ("told", "mark", "words"),
+    [
+        ({"exit_code": 0}, "ok", "ended well, 2 hours ago"),
+        ({"exit_code": 75}, "ok", "made way for another run"),
+        ({"exit_code": 12}, "!", "failed with exit code 12"),
+        ({"exit_code": 1, "failures": 4, "failing_since": 0}, "!", "5 in a row since"),
+    ],
+)
+def test_the_last_background_run_is_told(cortex, home, told, mark, words):
+    at = (NOW - timedelta(hours=2)).timestamp()
+    ran(home, started_at=at, ended_at=at, **told)
+    found = check(cortex, "background run")
+    assert found["mark"] == mark and words in found["finding"]
+    assert (mark == "ok") or "background.log" in found["finding"]
+
+
+def test_a_run_without_an_end_was_killed(cortex, home):
+    ran(home, started_at=NOW.timestamp())
+    assert check(cortex, "background run")["finding"].startswith("killed, just now")
+
+
+def test_a_run_that_holds_the_lock_is_at_work(cortex, home):
+    ran(home, started_at=NOW.timestamp())
+    lock = background._take_lock(str(home))
+    assert check(cortex, "background run") == {
+        "check": "background run", "ok": True, "mark": "ok", "finding": "at work, just now",
+    }  # fmt: skip
+    os.close(lock)
+
+
+def test_tickets_that_outlive_a_start_are_told(cortex, home, engine):
+    (home / "staging" / "new").mkdir(parents=True)
+    (home / "staging" / "seen").mkdir()
+    stamp = ticket.stamp(int((NOW - timedelta(days=3)).timestamp() * 1e9))
+    (home / "staging" / "new" / f"{stamp}-stop-0b6f-1_2.json").write_text("{}")
+    os.utime(home / "staging" / "seen", (time.time(), time.time()))
+    found = check(cortex, "staging")
+    assert found["mark"] == "!" and "3 days ago" in found["finding"] and "cortex run" in found["finding"]
+
+
+def test_a_fresh_complaint_of_a_hook_is_worth_a_look(cortex, home):
+    log = home / "runs" / "hooks.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("20261101T000000Z stop OSError\n")
+    for days, mark in ((1, "!"), (30, "ok")):
+        at = (NOW - timedelta(days=days)).timestamp()
+        os.utime(log, (at, at))
+        assert check(cortex, "hooks' log")["mark"] == mark
+
+
+# Status
+
+
+def test_status_tells_how_the_last_background_run_went_and_where_its_output_is(cortex, home):
+    at = (NOW - timedelta(hours=2)).timestamp()
+    ran(home, started_at=at, ended_at=at, exit_code=12)
+    said = cortex("status").out
+    assert "Last background run: failed with exit code 12" in said
+    assert str(home / "runs" / "background.log") in said.replace("\n", "")
+    told = cortex("status", "--json").json["background"]
+    assert (told["outcome"], told["failures"]) == ("failed with exit code 12", 1)
+    assert Path(told["log"]) == home / "runs" / "background.log"

@@ -1,0 +1,207 @@
+"""A sealed store goes through everything that a store in clear goes through, and says the same."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from cortex.commands import encrypting, keeping, upkeep, views
+from cortex.commands import memories as commands
+from cortex.commands.terminal import clock_at
+from cortex.errors import FileDamaged, KeyUnavailable, UsageError
+from cortex.flows import runs
+from cortex.flows.comparison import compare
+from cortex.storage import lake
+from cortex.storage.backup import restore_backup
+from cortex.storage.store import Store
+from cortex.storage.told import TellingBook
+from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference, leftovers
+from tests.flows.test_kills import Killed, _die_at
+from tests.traces import traces
+from tests.transcripts import decisions, forked
+
+# Whole runs, two seconds each: together too long for the quick suite.
+pytestmark = pytest.mark.slow
+
+CANARY = "whole millimetres"
+
+
+@pytest.fixture(autouse=True)
+def _here_is_kelp(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setattr(commands, "embedder_of", lambda settings: WordEmbedder())
+    (tmp_path / "kelp").mkdir()
+    monkeypatch.chdir(tmp_path / "kelp")
+    with clock_at(NOW):
+        yield
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    return tmp_path / "key"
+
+
+@pytest.fixture
+def sealed(bench: Bench, key: Path) -> Bench:
+    """Return a bench with one session in its store, which is sealed."""
+    decisions().write(bench.projects)
+    bench.backfill()
+    encrypting.encrypt(key, as_json=True)
+    return bench
+
+
+def lake_files(home: Path) -> list[Path]:
+    return sorted(path for path in (home / "lake").rglob("*") if path.is_file())
+
+
+def all_sealed(home: Path) -> bool:
+    found = lake_files(home)
+    return bool(found) and all(path.suffix == ".aes" and b"PAR1" not in path.read_bytes() for path in found)
+
+
+def test_sealed_from_now_on_and_the_same_as_in_clear(sealed, other):
+    talk = decisions("s2")
+    talk.write(sealed.projects)
+    forked(talk.records, "f3").assistant("[MEMORY: pattern] One queue a poller.").write(sealed.projects)
+    sealed.backfill()
+    sealed.run("nightly", NOW + timedelta(days=1))
+    other.backfill()
+    other.run("nightly", NOW + timedelta(days=1))
+    assert difference(contents(sealed.home), contents(other.home)) == {}
+    assert all_sealed(sealed.home)
+    assert traces(other.home / "lake", CANARY) != []
+    assert traces(sealed.home / "lake", CANARY) == []
+    assert leftovers(sealed.home) == []
+
+
+def test_rebuilt_compacted_and_compared_it_is_clean(sealed, monkeypatch, capsys):
+    monkeypatch.setattr(lake, "MAXIMUM_FILES_PER_PARTITION", 1)
+    decisions("s2").write(sealed.projects)
+    sealed.backfill()
+    upkeep.rebuild(check=False, as_json=True)
+    with runs.opened("rebuild", sealed.settings, NOW, "plain") as run:
+        assert compare(run).differences == []
+    assert all_sealed(sealed.home)
+
+
+def test_what_is_forgotten_leaves_no_byte(sealed):
+    [memory] = [m for m in sealed.memories() if CANARY in m["text"]]
+    commands.forget(memory["memory_id"], project=None, yes=False, as_json=True)
+    assert traces(sealed.home, CANARY) == []
+    encrypting.decrypt(as_json=True)
+    assert traces(sealed.home, CANARY) == []
+
+
+def test_a_backup_is_sealed_too_and_needs_the_key(sealed, key, tmp_path):
+    file = tmp_path / "store.tar.zst"
+    keeping.backup(file, as_json=True)
+    locked = key.rename(tmp_path / "elsewhere")
+    with pytest.raises(KeyUnavailable):
+        restore_backup(file, tmp_path / "again", NOW)
+    assert not (tmp_path / "again").exists()
+    locked.rename(key)
+    keeping.restore(file, into=tmp_path / "again", as_json=True)
+    assert difference(contents(sealed.home), contents(tmp_path / "again")) == {}
+    assert all_sealed(tmp_path / "again")
+
+
+def test_restoring_carries_what_was_told_since_and_publishes_anew(sealed, tmp_path):
+    file = tmp_path / "store.tar.zst"
+    keeping.backup(file, as_json=True)
+    commands.remember(
+        "Buoys are counted twice.", memory_type="decision", priority=5, is_global=False, pin=False,
+        project=None, as_json=True,
+    )  # fmt: skip
+    told = json.loads((sealed.home / "runs" / "told.json").read_text())
+    shutil.rmtree(sealed.home / "published")
+    keeping.restore(file, into=None, as_json=True)
+    after = json.loads((sealed.home / "runs" / "told.json").read_text())
+    assert {p: set(marks) for p, marks in told.items()} == {p: set(marks) for p, marks in after.items()}
+    assert "millimetres" in "".join(sealed.store.published.brief(s) for s in sealed.store.tables.scopes())
+
+
+def test_resetting_a_project_drops_what_it_was_told(sealed):
+    [scope] = {m["project_id"] for m in sealed.memories()}
+    before = TellingBook(sealed.home).spans(scope)
+    keeping.reset("kelp", yes=True, as_json=True)
+    assert before.keys() and not before.keys() & TellingBook(sealed.home).spans(scope).keys()
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize(
+    ("owner", "name", "number"),
+    [
+        (lake, "write_durably", 1),
+        (lake, "write_durably", 3),
+        (lake, "write_manifest", 1),
+        (lake.Lake, "sweep", 1),
+        (encrypting, "make_key_file", 1),
+    ],
+)
+def test_killed_while_sealing_nothing_is_lost_and_the_next_run_mends(
+    bench, key, monkeypatch, owner, name, number, moment
+):
+    decisions().write(bench.projects)
+    bench.backfill()
+    before = contents(bench.home)
+    with monkeypatch.context() as patch:
+        _die_at(patch, owner, name, number, moment)
+        with pytest.raises(Killed):
+            encrypting.encrypt(key, as_json=True)
+    bench.run()
+    assert difference(contents(bench.home), before) == {}
+    encrypting.encrypt(key, as_json=True)
+    assert difference(contents(bench.home), before) == {}
+    assert all_sealed(bench.home)
+    assert leftovers(bench.home) == []
+
+
+def test_taken_back_the_store_is_as_it_was(sealed):
+    before = contents(sealed.home)
+    encrypting.decrypt(as_json=True)
+    assert {path.suffix for path in lake_files(sealed.home)} == {".parquet"}
+    assert difference(contents(sealed.home), before) == {}
+
+
+def test_another_key_for_a_sealed_store_is_refused(sealed, tmp_path):
+    with pytest.raises(UsageError, match="cortex decrypt, then cortex encrypt"):
+        encrypting.encrypt(tmp_path / "new", as_json=True)
+
+
+def test_a_run_without_the_key_fails_and_what_waits_goes_on_waiting(sealed, key, tmp_path):
+    decisions("s2").write(sealed.projects)
+    locked = key.rename(tmp_path / "elsewhere")
+    assert Store(sealed.home).staging.stage(decisions("s2").path_in(sealed.projects))
+    waiting = sorted((sealed.home / "staging" / "new").iterdir())
+    for _ in range(2):
+        with pytest.raises(KeyUnavailable):
+            sealed.run()
+    assert sorted((sealed.home / "staging" / "new").iterdir()) == waiting
+    locked.rename(key)
+    sealed.run()
+    assert any("of s2" in text for text in sealed.texts())
+
+
+def test_a_changed_file_stops_the_run_and_changes_nothing(sealed):
+    [turns] = (sealed.home / "lake" / "turns").rglob("*.aes")
+    turns.write_bytes(turns.read_bytes()[:-1] + b"x")
+    decisions("s2").write(sealed.projects)
+    manifest = (sealed.home / "runs" / "manifest.json").read_bytes()
+    sealed.stage()
+    with pytest.raises(FileDamaged):
+        sealed.run()
+    assert (sealed.home / "runs" / "manifest.json").read_bytes() == manifest
+
+
+def test_sql_answers_from_the_sealed_lake_and_the_file_itself_does_not(sealed, capsys):
+    import duckdb
+
+    capsys.readouterr()
+    views.sql("select count(*) as n from turns join events using (session_id)", as_of=None, as_json=True)
+    assert json.loads(capsys.readouterr().out)["rows"][0][0] > 0
+    with duckdb.connect(str(sealed.store.published.database_path), read_only=True) as database:
+        assert database.sql("select count(*) from memories").fetchall()[0][0] > 0
+        with pytest.raises(duckdb.CatalogException):
+            database.sql("from turns")

@@ -1,0 +1,43 @@
+"""No made secret gets through, from hooks to backups; without redaction the same search finds them."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.canaries import Trip, without_redaction
+from benchmarks.canary_kinds import FOUND, KINDS, canary
+from benchmarks.canary_search import canaries_in
+from cortex.transforms.redact import default_redactor, redact
+
+# Rules of detect-secrets for 24 lower-case letters after a name of Cloudant's: that is taken for a word.
+NOT_FOLLOWED = 2
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_kind_is_found_as_it_is_planted_and_gone_when_redacted(kind):
+    text = canary(kind, 4_711)
+    assert canaries_in(text.encode()) == canaries_in(text.encode("utf-16-le")) == {4_711}
+    assert not FOUND.search(redact(f"see {text} there")[0].casefold())
+
+
+def test_every_rule_has_a_canary():
+    rules = default_redactor()._rules
+    texts = [canary(kind, 1).encode() for kind in KINDS]
+    unmet = [rule for rule in rules if not any(rule.pattern.search(text) for text in texts)]
+    assert len(unmet) == NOT_FOLLOWED, [rule.pattern.pattern for rule in unmet]
+
+
+@pytest.mark.slow
+def test_no_canary_gets_into_a_file_or_a_request(tmp_path: Path):
+    found = Trip(tmp_path, KINDS[::41], "plain").go()
+    assert len(found.planted) > 150 and found.files > 150 and found.requests > 50
+    assert {found.planted[number]: files for number, files in found.in_files.items()} == {}
+    assert {found.planted[number] for number in found.in_requests} == set()
+
+
+@pytest.mark.slow
+def test_without_redaction_the_same_search_finds_them(tmp_path: Path):
+    with without_redaction():
+        found = Trip(tmp_path, KINDS[1::81], "plain").go()
+    assert len({found.planted[number][0] for number in found.in_files}) > 30
+    assert len({found.planted[number][0] for number in found.in_requests}) > 12

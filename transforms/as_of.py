@@ -1,0 +1,44 @@
+"""What was known at an earlier instant: rows of the lake that count then (spec 8.5, decision 0029)."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.transforms.schemas import JOURNAL
+
+Row = dict[str, Any]
+
+
+def said_until(rows: pa.Table, until: datetime) -> pa.Table:
+    """
+    Return the TURNS or EVENTS said before `until`; what nobody dated counts as old.
+
+    When a transcript was read does not matter: a backfill tells today what was true last month.
+    """
+    return rows.filter(pc.field("said_at").is_null() | (pc.field("said_at") < pa.scalar(until)))
+
+
+def journal_until(journal: pa.Table, until: datetime) -> pa.Table:
+    """
+    Return the JOURNAL entries that count at `until`: those recorded before it, and every wish to forget.
+
+    Forgetting reaches back, else looking at last week would show what was erased since. What was imported
+    later counts from the day that its own tool noted it.
+    """
+    kept = (_as_known(row, until) for row in journal.to_pylist())
+    return JOURNAL.of([row for row in kept if row is not None])
+
+
+def _as_known(row: Row, until: datetime) -> Row | None:
+    if row["recorded_at"] < until:
+        return row
+    told = json.loads(row["payload"])
+    if row["kind"] == "forget" and "pruned" not in told:
+        return row
+    if row["kind"] == "import" and "created_at" in told:
+        created_at = datetime.fromisoformat(told["created_at"])
+        return {**row, "recorded_at": created_at} if created_at < until else None
+    return None
