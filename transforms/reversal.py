@@ -13,6 +13,11 @@ _END = re.compile(
 )
 # "get rid of that folder" names no folder.
 _POINTS = re.compile(r"\s*(?:that|this|these|those|it|them|him|her|all|any|which)\b", re.I)
+# "Ten minutes instead of six" leaves a number, which stands in every other sentence too.
+_COUNT = re.compile(
+    r"\s*(?:(?:\d[\d.,]*|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|sixty)\s*)+$",
+    re.I,
+)
 
 
 @dataclass(frozen=True)
@@ -31,10 +36,11 @@ class Reversals:
         """
         Return the stems of each thing that `text` says was left.
 
-        Names that are too long to be a thing are passed over.
+        Names that are too long to be a thing, and bare numbers, are passed over.
         """
         spans = (
             _END.split(f"{found[1]} ", maxsplit=1)[0] for p in self.patterns for found in p.finditer(text)
         )
-        left = (vocabulary.fact(span).word_set for span in spans if not _POINTS.match(span))
+        named = (span for span in spans if not (_POINTS.match(span) or _COUNT.match(span)))
+        left = (vocabulary.fact(span).word_set for span in named)
         return tuple(dict.fromkeys(words for words in left if 0 < len(words) <= LEFT_WORDS_MAX))

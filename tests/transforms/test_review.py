@@ -66,6 +66,10 @@ def test_a_decision_that_reverses_another_contradicts_it_whichever_came_first(ol
         ("The web server is nginx.", "nginx serves static files with gzip."),
         ("Move the buttons from the header to the footer.", "The header shows the name of the station."),
         ("Use Postgres instead of SQLite.", "The import reads SQLite files of older releases."),
+        (
+            "Poll every agency each ten minutes instead of six, because it throttles clients.",
+            "We chose a service over cron: cron would open 61 connections every six minutes.",
+        ),
     ],
 )
 def test_decisions_that_go_together_do_not(one, other):
