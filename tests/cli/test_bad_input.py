@@ -235,6 +235,7 @@ def test_a_read_only_home_refuses_writing_and_still_answers(cortex, folder, moun
 SLOW_ROOM_KB = [pytest.param(kb, marks=pytest.mark.slow) for kb in (16, 72, 200, 300)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room_kb", [4, 40, 120, 400, *SLOW_ROOM_KB])
 def test_a_full_disk_loses_nothing_and_the_next_run_goes_on(
     cortex, folder, mount, monkeypatch, tmp_path, room_kb

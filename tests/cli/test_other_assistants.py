@@ -41,6 +41,7 @@ def test_a_machine_without_any_assistant_is_told_so(cortex):
     assert "Name the folder" in answer.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flow", ["run", "nightly"])
 def test_a_run_takes_in_what_grew_after_a_backfill(cortex, tmp_path, flow):
     talk = Codex().user("Sort the imports of the exporter, and keep those of its tests as they are.")

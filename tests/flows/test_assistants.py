@@ -83,6 +83,7 @@ def test_a_rollout_that_grows_gives_what_it_gives_at_once(bench, other, user_hom
     assert leftovers(bench.home) == []
 
 
+@pytest.mark.slow
 def test_a_document_written_anew_gives_what_it_gives_at_once(bench, other, user_home):
     talk = gemini_decisions()
     path = talk.write(user_home)
@@ -95,6 +96,7 @@ def test_a_document_written_anew_gives_what_it_gives_at_once(bench, other, user_
     assert leftovers(bench.home) == []
 
 
+@pytest.mark.slow
 def test_a_document_caught_half_written_is_read_when_it_is_whole(bench, other, user_home):
     talk = gemini_decisions()
     path = talk.write(user_home)
@@ -160,6 +162,7 @@ def test_a_chat_that_goes_on_as_lines_after_a_resume_gives_no_second_turn(bench,
     assert bench.texts() == other.texts()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("c1", "c2"), ("c2", "c1")])
 def test_a_fork_of_a_rollout_gives_no_second_memory_whichever_is_read_first(bench, other, user_home, names):
     parent = codex_decisions("c1")

@@ -91,6 +91,7 @@ WRITES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize(("place", "number"), WRITES)
 def test_killed_around_a_write(home, undisturbed, monkeypatch, place, number, moment):
@@ -123,6 +124,7 @@ def _die_at(patch: pytest.MonkeyPatch, owner: Any, name: str, number: int, momen
     patch.setattr(owner, name, counted)
 
 
+@pytest.mark.slow
 def test_killed_while_merging_nothing_is_merged_twice(bench, other, monkeypatch):
     for store in (bench, other):
         for number, text in enumerate(["Use SQLite in WAL mode.", "Always use SQLite in WAL mode here."]):

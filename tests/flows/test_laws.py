@@ -38,6 +38,7 @@ def test_a_run_over_an_empty_store_makes_no_rows(bench):
     assert fixed_state(bench.home) == before
 
 
+@pytest.mark.slow
 def test_small_lake_files_are_joined_and_the_published_views_follow(bench, monkeypatch):
     import duckdb
 
@@ -54,6 +55,7 @@ def test_small_lake_files_are_joined_and_the_published_views_follow(bench, monke
     assert fixed_state(bench.home) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cuts", [[1, 4, 6]])
 def test_a_transcript_that_grows_line_by_line_gives_what_it_gives_at_once(bench, other, cuts):
     talk = decisions()
@@ -66,6 +68,7 @@ def test_a_transcript_that_grows_line_by_line_gives_what_it_gives_at_once(bench,
     assert difference(contents(bench.home), contents(other.home)) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.33, 0.71, 0.99])
 def test_a_transcript_cut_within_a_line_gives_what_it_gives_at_once(bench, other, share):
     whole = lines(decisions().records)
@@ -80,6 +83,7 @@ def test_a_transcript_cut_within_a_line_gives_what_it_gives_at_once(bench, other
     assert leftovers(bench.home) == []
 
 
+@pytest.mark.slow
 def test_the_order_of_files_does_not_matter(bench, other):
     paths = [decisions(name).write(bench.projects) for name in ("s1", "s2", "s3")]
     for path in paths:
@@ -101,6 +105,7 @@ def test_a_resumed_copy_gives_no_second_turn_and_no_second_memory(bench, other):
     assert (turns, memories) == (contents(other.home)["turns"], other.texts())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("s1", "f4"), ("f4", "s1"), ("s1", "f2")])
 def test_a_fork_gives_no_second_turn_whichever_is_read_first(bench, other, names):
     original = decisions("s1")
@@ -122,6 +127,7 @@ def test_a_fork_gives_no_second_turn_whichever_is_read_first(bench, other, names
     assert len(contents(bench.home)["events"]) == len({e["event_id"] for e in contents(bench.home)["events"]})
 
 
+@pytest.mark.slow
 def test_a_session_that_grows_after_its_fork_was_read_does_not_double(bench, other):
     original = decisions("s1")
     for fork in ("f1", "f4"):

@@ -101,6 +101,7 @@ def test_a_recall_counts_at_the_next_run(bench, capsys):
     assert memory["access_count"] == 2 and memory["last_accessed_at"] is not None
 
 
+@pytest.mark.slow
 def test_an_archived_memory_that_is_recalled_becomes_active_again(bench, capsys):
     decisions().write(bench.projects)
     bench.backfill(now=NOW.replace(month=9))
@@ -136,6 +137,7 @@ def test_remember_recall_and_forget_work_while_a_run_writes(bench, capsys):
     assert list((bench.home / "staging" / "journal").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_model_that_gives_no_answer_stops_no_run_and_is_asked_again(bench, other, monkeypatch):
     class Away(WordEmbedder):
         def embed(self, texts, *, as_query=False):

@@ -73,6 +73,7 @@ def note_of(report):
     return next(stage.note for stage in report.stages if stage.stage == "render")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("surface", "name"),
     [("rules", ".claude/rules/cortex-brief.md"), ("local", "CLAUDE.local.md"), ("docs/memory.md",) * 2],

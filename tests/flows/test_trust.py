@@ -210,6 +210,7 @@ def test_what_was_shown_at_a_prompt_and_repeated_is_not_learnt(bench, monkeypatc
     assert [row for row in after if row[0] in known] == before
 
 
+@pytest.mark.slow
 def test_what_was_said_before_it_was_told_and_what_is_new_is_learnt(bench):
     decisions().write(bench.projects)
     bench.backfill()
@@ -229,6 +230,7 @@ def test_what_was_said_before_it_was_told_and_what_is_new_is_learnt(bench):
     assert any("Stations keep UTC" in text for text in bench.texts())
 
 
+@pytest.mark.slow
 def test_a_store_that_heard_itself_rebuilds_to_itself(bench):
     decisions().write(bench.projects)
     bench.backfill()
