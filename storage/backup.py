@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from cortex.errors import NotFound, SchemaMismatch
 from cortex.storage.encryption import Vault
-from cortex.storage.files import PART_SUFFIX, sync_folder, writing_to
+from cortex.storage.files import PART_SUFFIX, replacing, sync_folder, writing_to
 from cortex.storage.lake_files import readable
 from cortex.storage.lease import lease
 from cortex.storage.manifest import read_manifest, write_manifest
@@ -57,14 +57,8 @@ def write_backup(store: Store, file: Path, at: datetime) -> Backup:
         rows=rows,
         bytes=sum(path.stat().st_size for path in parts.values()),
     )
-    part = file.with_name(f".{file.name}{PART_SUFFIX}")
-    with writing_to(file.parent):
-        try:
-            _write_tar(part, made, parts)
-            part.replace(file)
-        finally:
-            part.unlink(missing_ok=True)
-        sync_folder(file.absolute().parent)
+    with writing_to(file.parent), replacing(file.absolute()) as part:
+        _write_tar(part, made, parts)
     return made
 
 

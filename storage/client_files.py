@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cortex.errors import ClientSettingsUnusable
 from cortex.hooks import ticket
-from cortex.storage.files import PART_SUFFIX, sync_folder, write_atomically, writing_to
+from cortex.storage.files import replacing, write_atomically, writing_to
 from cortex.transforms.json_text import Change, Json
 
 # Of what the client enables; the plugin brings the same hooks.
@@ -85,9 +85,8 @@ class SettingsFile:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}{PART_SUFFIX}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # it may hold keys
-    try:
+    with replacing(path) as part:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # it may hold keys
         with os.fdopen(descriptor, "wb") as file:
             if path.exists():
                 before = path.stat()
@@ -95,13 +94,6 @@ def _replace(path: Path, content: bytes) -> None:
                     os.fchown(file.fileno(), before.st_uid, before.st_gid)
                 os.fchmod(file.fileno(), before.st_mode & 0o7777)
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
 
 
 @dataclass

@@ -13,7 +13,7 @@ from typing import Any
 
 from cortex.errors import FileDamaged, KeyUnavailable, NotFound, UsageError
 from cortex.settings import load_settings
-from cortex.storage.files import PART_SUFFIX, sync_folder, writing_to
+from cortex.storage.files import replacing, writing_to
 
 # The manifest's note of the key with which new files are sealed; without it they are written in clear.
 SEALED_WITH = "sealed_with"
@@ -160,15 +160,12 @@ def make_key_file(path: Path, home: Path) -> Key:
         return read_key_file(path)
     if not path.parent.is_dir():
         raise NotFound(f"there is no folder {path.parent}.", "Make it, or name another path for the key.")
-    key, part = new_key(), path.with_name(f".{path.name}.{os.getpid()}{PART_SUFFIX}")
-    with writing_to(path.parent):
+    key = new_key()
+    # Whole or not at all: half a key would lock nothing and look like one.
+    with writing_to(path.parent), replacing(path.absolute()) as part:
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(base64.b64encode(key.secret) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)  # whole or not at all: half a key would lock nothing and look like one
-        sync_folder(path.absolute().parent)
     return key
 
 

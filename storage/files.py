@@ -21,6 +21,9 @@ _NOT_WRITABLE = {
     errno.EEXIST,
 }
 
+# SQLite has words of its own for them.
+_SQLITE = {"database or disk is full": errno.ENOSPC, "attempt to write a readonly database": errno.EROFS}
+
 
 @contextlib.contextmanager
 def writing_to(home: Path) -> Iterator[None]:
@@ -55,7 +58,8 @@ def _number_of(error: Exception) -> int:
     if isinstance(error, OSError) and error.errno:
         return error.errno
     told = str(error)
-    return next((number for number in _NOT_WRITABLE if os.strerror(number) in told), 0)
+    words = {**{os.strerror(number): number for number in _NOT_WRITABLE}, **_SQLITE}
+    return next((number for said, number in words.items() if said in told), 0)
 
 
 def path_text(path: Path | str) -> str:
@@ -68,14 +72,17 @@ def path_text(path: Path | str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write `content` to `path` by temp file, fsync, rename; readers see the old or the new file."""
-    part = path.with_name(f".{path.name}.{os.getpid()}{PART_SUFFIX}")
+@contextlib.contextmanager
+def replacing(path: Path, part: Path | None = None) -> Iterator[Path]:
+    """
+    Yield a path beside `path`: what is written there takes its place, durable and in one step.
+
+    `part` is that path where it is not the usual one. On an error the old file stays and the new one goes.
+    """
+    part = part or path.with_name(f".{path.name}.{os.getpid()}{PART_SUFFIX}")
     try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        yield part
+        _sync(part)
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
@@ -83,9 +90,19 @@ def write_atomically(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write `content` to `path`; readers see the old or the new file."""
+    with replacing(path) as part:
+        part.write_bytes(content)
+
+
 def sync_folder(folder: Path) -> None:
     """Make the renames in `folder` survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

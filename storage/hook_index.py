@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cortex.hooks import prompt, shown
 from cortex.hooks.terms import words_of
-from cortex.storage.files import PART_SUFFIX, sync_folder
+from cortex.storage.files import replacing
 from cortex.transforms.hook_index import Note
 from cortex.transforms.identity import content_id
 
@@ -50,14 +50,9 @@ def write_hook_index(
     if _fingerprint_in(path) == made_from:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}{PART_SUFFIX}")
-    try:
+    with replacing(path) as part:
         os.close(os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600))
         _write(part, notes, {**settings, "made_from": made_from}, stop)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-    sync_folder(path.parent)
     return True
 
 

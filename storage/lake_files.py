@@ -1,6 +1,5 @@
 """One Parquet file of the lake, in clear or sealed: written whole, read only as it was written."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cortex.storage.encryption import SEALED, Vault
-from cortex.storage.files import PART_SUFFIX, sync_folder
+from cortex.storage.files import PART_SUFFIX, replacing
 
 
 def readable(root: Path, path: str, table: str, vault: Vault) -> Path | pa.BufferReader:
@@ -35,16 +34,8 @@ def write_rows(root: Path, path: str, table: str, rows: pa.Table, vault: Vault, 
 def write_durably(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` make the file beside its place, then put it there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}{PART_SUFFIX}")
-    try:
+    with replacing(path, path.with_name(f".{path.name}{PART_SUFFIX}")) as part:
         write(part)
-        with part.open("rb+") as file:
-            os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
 
 
 def place_of(path: str, table: str) -> str:

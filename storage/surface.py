@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from cortex.storage.files import sync_folder, write_atomically, writing_to
+from cortex.storage.files import replacing, write_atomically, writing_to
 from cortex.transforms.surface import IGNORE_FILE, MARKDOWN, Marks, Undo, Unplaceable, pattern_of, put, take
 
 # Beside the file while it is written. Always the same name: what a kill leaves, the next write replaces.
@@ -162,20 +162,12 @@ def _content(path: Path) -> bytes:
 def _replace(path: Path, content: bytes) -> None:
     """Replace the file, or what a link at `path` names, in one step; its mode stays."""
     path = path.resolve()
-    part = path.with_name(f".{path.name}{PART_ENDING}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
-    try:
+    with replacing(path, path.with_name(f".{path.name}{PART_ENDING}")) as part:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
         with os.fdopen(descriptor, "wb") as file:
             if path.exists():
                 os.fchmod(file.fileno(), path.stat().st_mode & 0o7777)
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
 
 
 def _as_dict(block: Block) -> dict[str, object]:

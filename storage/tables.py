@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.storage.files import writing_to
+from cortex.storage.indexes import PARTITIONS, index_words, make_indexes
 from cortex.transforms.schemas import EDGES, MEMORIES, PASSAGES, Table
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ class Dataset:
     def __init__(self, table: Table, handle: Any | None) -> None:
         self._table = table
         self._handle = handle
+        # Asked for once: each time is a message to LanceDB's own thread and back.
+        self._names: list[str] = handle.schema.names if handle is not None else []
 
     @property
     def version(self) -> int:
@@ -44,7 +48,7 @@ class Dataset:
 
     def has(self, column: str) -> bool:
         """Return whether the dataset has a column; `vector` comes with the first model that answers."""
-        return self._handle is not None and column in self._handle.schema.names
+        return column in self._names
 
     def read(self, columns: list[str] | None = None, where: str | None = None) -> pa.Table:
         """Return rows (those that meet the SQL condition `where`), by key; default: the schema's columns."""
@@ -58,26 +62,39 @@ class Dataset:
         found: pa.Table = scan.limit(max(self.count(), 1)).to_arrow()
         return found.sort_by([(name, "ascending") for name in key]).select(wanted)
 
-    def search_words(self, query: str, limit: int) -> pa.Table:
-        """Return the `limit` best rows by BM25 with their `score`, best first; none for an empty query."""
+    def search_words(self, query: str, limit: int, columns: Sequence[str] = ()) -> pa.Table:
+        """
+        Return the `limit` best rows by BM25 with their `score`, best first; none for an empty query.
+
+        Reads all columns, or those of `columns` that the dataset has.
+        """
         if self._handle is None or not query.strip():
             return self._empty_with("score")
         search = self._handle.search(query, query_type="fts", fts_columns=INDEX_TEXT)
-        found: pa.Table = search.limit(limit).to_arrow()
+        found: pa.Table = search.select([*self._read(columns), "_score"]).limit(limit).to_arrow()
         return found.rename_columns(["score" if name == "_score" else name for name in found.schema.names])
 
-    def search_vector(self, vector: Any, limit: int) -> pa.Table:
-        """Return the `limit` nearest rows with their cosine `similarity`, nearest first."""
-        if self._handle is None or VECTOR not in self._handle.schema.names:
+    def search_vector(self, vector: Any, limit: int, columns: Sequence[str] = ()) -> pa.Table:
+        """
+        Return the `limit` nearest rows with their cosine `similarity`, nearest first.
+
+        The similarity is rounded where there is an index. Columns as in `search_words`.
+        """
+        if self._handle is None or not self.has(VECTOR):
             return self._empty_with("similarity")
         nearest: pa.Table = (
             self._handle.search(vector, vector_column_name=VECTOR)
             .distance_type("cosine")
+            .nprobes(PARTITIONS)
+            .select([*self._read(columns), "_distance"])
             .limit(limit)
             .to_arrow()
         )
         similarity = pc.subtract(1.0, nearest["_distance"])
         return nearest.drop_columns(["_distance"]).append_column("similarity", similarity)
+
+    def _read(self, columns: Sequence[str]) -> list[str]:
+        return [name for name in columns if name in self._names] if columns else self._names
 
     def _empty_with(self, name: str) -> pa.Table:
         return self._table.empty().append_column(name, pa.array([], pa.float32()))
@@ -89,6 +106,7 @@ class Tables:
     def __init__(self, home: Path) -> None:
         self._home = home
         self.root = home / "tables"
+        self._connections: dict[str, Any] = {}
 
     def scopes(self) -> list[str]:
         """Return the scopes that have tables, sorted."""
@@ -99,8 +117,7 @@ class Tables:
     def open(self, scope: str, name: str) -> Dataset:
         """Return a dataset for reading."""
         table = PROJECTED[name]
-        handle = _connect(self.root / scope).open_table(name) if self._exists(scope, name) else None
-        return Dataset(table, handle)
+        return Dataset(table, self._handle(scope, name) if self._exists(scope, name) else None)
 
     def replace(self, scope: str, name: str, rows: pa.Table) -> int:
         """
@@ -115,12 +132,12 @@ class Tables:
         with writing_to(self._home):
             if not self._exists(scope, name):
                 return self._create(scope, name, rows)
-            handle = _connect(self.root / scope).open_table(name)
+            handle = self._handle(scope, name)
             if handle.schema.names != rows.schema.names or handle.schema.types != rows.schema.types:
                 return self._create(scope, name, rows)
             changed = _write_difference(handle, table, rows)
-            if name in SEARCHED and not handle.list_indices():  # killed before it was made
-                _index_words(handle)
+            if name in SEARCHED:
+                make_indexes(handle, words=INDEX_TEXT, vectors=VECTOR)
             if changed:
                 _tidy(handle)
             return changed
@@ -137,14 +154,14 @@ class Tables:
             for name in PROJECTED:
                 if not self._exists(scope, name):
                     continue
-                handle = _connect(self.root / scope).open_table(name)
+                handle = self._handle(scope, name)
                 if not handle.count_rows():
                     shutil.rmtree(self.root / scope / f"{name}.lance")
                     continue
                 self._create(scope, name, handle.to_arrow())
                 with warnings.catch_warnings():  # a reader of an older version may fail: that is meant
                     warnings.simplefilter("ignore", UserWarning)
-                    made = _connect(self.root / scope).open_table(name)
+                    made = self._handle(scope, name)
                     made.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
 
     def drop(self, scope: str) -> None:
@@ -158,11 +175,20 @@ class Tables:
         if not rows.num_rows and not self._exists(scope, name):
             return 0
         (self.root / scope).mkdir(parents=True, exist_ok=True)
-        handle = _connect(self.root / scope).create_table(name, rows, mode="overwrite", on_bad_vectors="null")
+        handle = self._connected(scope).create_table(name, rows, mode="overwrite", on_bad_vectors="null")
         if name in SEARCHED:
-            _index_words(handle)
+            make_indexes(handle, words=INDEX_TEXT, vectors=VECTOR)
         _tidy(handle)
         return int(rows.num_rows)
+
+    def _handle(self, scope: str, name: str) -> Any:
+        return self._connected(scope).open_table(name)
+
+    def _connected(self, scope: str) -> Any:
+        # Kept: a connection holds the indexes it has read, so that only the first question reads them.
+        if scope not in self._connections:
+            self._connections[scope] = _connect(self.root / scope)
+        return self._connections[scope]
 
     def _exists(self, scope: str, name: str) -> bool:
         # A folder without a version is what a kill or a full disk left of the first write.
@@ -191,7 +217,7 @@ class TablesInMemory(Tables):
             database = _connect("memory://")
             self._handles[scope, name] = database.create_table(name, rows, on_bad_vectors="null")
             if name in SEARCHED:
-                _index_words(self._handles[scope, name])
+                index_words(self._handles[scope, name], INDEX_TEXT)
         return int(rows.num_rows)
 
 
@@ -242,14 +268,6 @@ def _write_difference(handle: Any, table: Table, rows: pa.Table) -> int:
         listed = ", ".join(f"'{name}'" for name in gone[start : start + 1_000])
         handle.delete(f"{key} in ({listed})")
     return changed.count(True) + len(gone)
-
-
-def _index_words(handle: Any) -> None:
-    from lancedb.index import FTS
-
-    # Question words are dropped from the query instead of here, which measures better.
-    words = FTS(with_position=False, stem=True, remove_stop_words=False, ascii_folding=True)
-    handle.create_index(INDEX_TEXT, config=words, replace=True)
 
 
 def _tidy(handle: Any) -> None:
