@@ -12,6 +12,7 @@ from cortex.cli import main
 
 ROOT = Path(__file__).parents[2]
 SKILLS = sorted((ROOT / "skills").glob("*/SKILL.md"))
+AGENTS = sorted((ROOT / "agents").glob("*.md"))
 MANIFEST = json.loads((ROOT / ".claude-plugin" / "plugin.json").read_text(encoding="utf-8"))
 MARKETPLACE = json.loads((ROOT / ".claude-plugin" / "marketplace.json").read_text(encoding="utf-8"))
 
@@ -33,16 +34,20 @@ def test_the_marketplace_offers_this_folder_as_the_plugin():
     assert (offered["name"], offered["source"]) == (MANIFEST["name"], "./")
 
 
-@pytest.mark.parametrize("skill", SKILLS, ids=lambda path: path.parent.name)
-def test_a_skill_is_named_as_its_folder_and_says_when_to_use_it(skill: Path):
+def named(path: Path) -> str:
+    return path.parent.name if path.name == "SKILL.md" else path.stem
+
+
+@pytest.mark.parametrize("skill", SKILLS + AGENTS, ids=named)
+def test_a_skill_or_agent_is_named_as_its_place_and_says_when_to_use_it(skill: Path):
     told = front_matter(skill)
-    assert told["name"] == skill.parent.name
+    assert told["name"] == named(skill)
     assert len(told["description"]) <= LONGEST_DESCRIPTION and re.search(
         r"\b[Uu]se it|when", told["description"]
     )
 
 
-@pytest.mark.parametrize("skill", SKILLS, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("skill", SKILLS + AGENTS, ids=named)
 def test_a_skill_calls_only_commands_and_options_that_exist(skill: Path):
     text = skill.read_text(encoding="utf-8")
     calls = re.findall(r"(?:^\s*|`)cortex ([a-z][^`\n]*)", text, re.MULTILINE)
@@ -59,11 +64,11 @@ def test_a_skill_calls_only_commands_and_options_that_exist(skill: Path):
 
 def test_the_descriptions_cost_little():
     # They stand in every session's context, at some four characters a token.
-    told = [front_matter(skill)["description"] for skill in SKILLS]
-    assert sum(map(len, told)) <= 2_400 and max(map(len, told)) <= 320
+    told = [front_matter(skill)["description"] for skill in SKILLS + AGENTS]
+    assert sum(map(len, told)) <= 2_600 and max(map(len, told)) <= 320
 
 
-@pytest.mark.parametrize("skill", SKILLS, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("skill", SKILLS, ids=named)
 def test_what_is_allowed_beforehand_only_reads_or_adds(skill: Path):
     allowed = re.findall(r"Bash\(cortex ([^)]*) \*\)", front_matter(skill).get("allowed-tools", ""))
     assert set(allowed) <= {
@@ -71,7 +76,7 @@ def test_what_is_allowed_beforehand_only_reads_or_adds(skill: Path):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("skill", SKILLS, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("skill", SKILLS + AGENTS, ids=named)
 def test_a_skill_hands_words_to_the_command_and_never_to_a_shell(skill: Path):
     text = skill.read_text(encoding="utf-8")
     assert "!`" not in text  # the client would run it, with the user's words in it
