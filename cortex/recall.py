@@ -1,26 +1,34 @@
 """Recall: what the memories and transcripts of some scopes say to a question, best first."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from cortex.described_code import Code, code_behind
 from cortex.errors import ModelUnavailable
 from cortex.providers import Embedder
+from cortex.similarity import Vector, exact, is_of_same_model
 from cortex.transforms.fusion import Candidate, Places, Scores, comparable, folded, fuse, lend
 from cortex.transforms.policy import Policy
 from cortex.transforms.search import PEOPLE_KINDS, query_terms, setting
 
-Vector = NDArray[np.float32]
-
-# What is gathered of each candidate to rank it; everything else is read of the few that are shown.
-MEMORIES, PASSAGES = "memories", "passages"
+MEMORIES, PASSAGES, EDGES = "memories", "passages", "edges"
 KEYS = {MEMORIES: "memory_id", PASSAGES: "passage_id"}
+# What is read of each row named: what ranks, hides, folds and shows it. All columns take half as long again.
+COLUMNS = {
+    MEMORIES: (
+        "memory_id", "project_id", "memory_type", "text", "confidence", "created_at", "updated_at", "rank",
+        "trust", "status", "merged_into", "evidence", "vector",
+    ),
+    PASSAGES: (
+        "passage_id", "project_id", "session_id", "kind", "text", "said_at", "file", "line", "seq", "trust",
+        "vector",
+    ),
+}  # fmt: skip
 # A memory taken back by a person, or pruned, is no answer; one merged into another is told by that one.
 HIDDEN_STATUSES = ("superseded", "pruned")
 # Rows looked at for folding, by result asked for: in the labelled sessions a result takes up 1.4 rows.
@@ -32,14 +40,17 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Dataset(Protocol):
     """The searches that recall needs of a table."""
 
-    def search_words(self, query: str, limit: int) -> pa.Table:
+    def search_words(self, query: str, limit: int, columns: Sequence[str]) -> pa.Table:
         """Return the best rows by BM25 with their `score`."""
 
-    def search_vector(self, vector: Vector, limit: int) -> pa.Table:
+    def search_vector(self, vector: Vector, limit: int, columns: Sequence[str]) -> pa.Table:
         """Return the nearest rows with their cosine `similarity`."""
 
     def count(self) -> int:
         """Return the number of rows."""
+
+    def read(self, columns: list[str], where: str) -> pa.Table:
+        """Return the rows that meet an SQL condition."""
 
 
 class Tables(Protocol):
@@ -65,7 +76,8 @@ class Found:
     One result: a memory, or a turn in the words of the session.
 
     `score` orders the results of one question and means nothing across questions. `confidence` is 0 to 1,
-    None for a turn. `passage` is the best passage in the session's own words that was folded into a memory.
+    None for a turn. `passage` is the best passage in the session's own words that was folded into a memory,
+    `code` what a description of code leads to by its `source_of` edge.
     """
 
     id: str
@@ -80,6 +92,7 @@ class Found:
     trust: str
     status: str
     passage: str | None
+    code: Code | None = None
 
 
 def recall(
@@ -105,15 +118,27 @@ def recall(
     for scope in scopes:
         for name in (MEMORIES, PASSAGES):
             dataset = tables.open(scope, name)
-            by_words = _comparable(dataset, terms, wanted)
+            by_words = _comparable(dataset, terms, wanted, COLUMNS[name])
             hits.add(name, by_words)
-            if vector is not None and _is_of_same_model(by_words, vector):
-                hits.add(name, dataset.search_vector(vector, wanted))
+            if vector is not None and is_of_same_model(by_words, vector):
+                hits.add(name, dataset.search_vector(vector, wanted, COLUMNS[name]))
     scores = hits.scores(policy, now)
     # Ties go by id, so that the order of scopes or of rows on disk changes nothing.
     order = sorted(range(len(hits.ids)), key=lambda row: (-scores[row], hits.ids[row]))
     looked_at = [hits.candidate(row) for row in order[: limit * ROWS_A_RESULT]]
-    return [hits.found(group, scores) for group in folded(looked_at, policy, limit)]
+    return _with_code(tables, [hits.found(group, scores) for group in folded(looked_at, policy, limit)])
+
+
+def _with_code(tables: Tables, found: list[Found]) -> list[Found]:
+    """Follow the edges `source_of`; code behind a better description is no result of its own (spec 10.2)."""
+    described = [one for one in found if one.memory_type == "code_description"]
+    code_of: dict[str, Code] = {}
+    for scope in sorted({one.project_id for one in described}):
+        ids = [one.id for one in described if one.project_id == scope]
+        code_of |= code_behind(tables.open(scope, EDGES), tables.open(scope, MEMORIES), ids)
+    rank_of = {code.memory_id: rank for rank, one in enumerate(found) if (code := code_of.get(one.id))}
+    kept = [one for rank, one in enumerate(found) if rank_of.get(one.id, rank) >= rank]
+    return [replace(one, code=code_of.get(one.id)) for one in kept]
 
 
 def _vector_of(question: str, embedder: Embedder | None) -> Vector | None:
@@ -126,8 +151,8 @@ def _vector_of(question: str, embedder: Embedder | None) -> Vector | None:
     return vector
 
 
-def _comparable(dataset: Dataset, terms: str, limit: int) -> pa.Table:
-    hits = dataset.search_words(terms, limit)
+def _comparable(dataset: Dataset, terms: str, limit: int, columns: Sequence[str]) -> pa.Table:
+    hits = dataset.search_words(terms, limit, columns)
     at = hits.schema.get_field_index("score")
     scores = comparable(hits["score"].to_numpy().astype(np.float64), dataset.count())
     return hits.set_column(at, "score", pa.array(scores))
@@ -150,7 +175,7 @@ class _Hits:
         """Take in the rows of one list: that of the words if it has a column `score`."""
         hits = _shown(hits) if name == MEMORIES else hits
         # Also for the vectors' own list: an index over many rows answers with rounded distances.
-        similarity = _exact(hits, self._vector)
+        similarity = exact(hits, self._vector)
         lexical = hits["score"].to_numpy() if "score" in hits.schema.names else None
         places = _places_in(name, hits)
         for at, key in enumerate(map(str, hits[KEYS[name]].to_pylist())):
@@ -248,29 +273,8 @@ def _places_in(name: str, hits: pa.Table) -> list[tuple[str | None, int, int, bo
     return [(file, seq, line, kind in PEOPLE_KINDS) for file, seq, line, kind in zip(*columns, strict=True)]
 
 
-def _is_of_same_model(hits: pa.Table, vector: Vector) -> bool:
-    """Return whether stored vectors compare with `vector`; not so between a new key and the next run."""
-    if "vector" not in hits.schema.names:
-        return True
-    kind = hits.schema.field("vector").type
-    return not pa.types.is_fixed_size_list(kind) or kind.list_size == len(vector)
-
-
-def _exact(hits: pa.Table, vector: Vector | None) -> Scores:
-    """Return the cosine of each row's stored vector with `vector`; NaN where there is none."""
-    similarity = np.full(hits.num_rows, np.nan)
-    if vector is None or "vector" not in hits.schema.names or not _is_of_same_model(hits, vector):
-        return similarity
-    stored: Any = hits["vector"].combine_chunks()
-    known = pc.is_valid(stored).to_numpy(zero_copy_only=False)
-    if known.any():
-        flat = stored.drop_null().flatten().to_numpy(zero_copy_only=False)
-        similarity[known] = flat.reshape(int(known.sum()), -1) @ vector
-    return similarity
-
-
 def _heavy(hits: pa.Table) -> list[str]:
-    return [name for name in ("vector", "index_text", "evidence") if name in hits.schema.names]
+    return [name for name in ("vector", "evidence") if name in hits.schema.names]
 
 
 def _evidence(name: str, hits: pa.Table, at: int) -> Iterator[Evidence]:

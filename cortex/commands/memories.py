@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -318,6 +319,7 @@ def _as_dict(found: Found, rank: int, names: dict[str, str]) -> dict[str, object
         "evidence": [
             {"session": e.session_id, "file": e.file, "lines": list(e.lines)} for e in found.evidence
         ],
+        "code": asdict(found.code) if found.code else None,
     }
 
 
@@ -332,6 +334,10 @@ def _print_found(rank: int, found: Found, names: dict[str, str]) -> None:
         first = found.evidence[0]
         more = f" and {len(found.evidence) - 1} more" if len(found.evidence) > 1 else ""
         say(f"    session {first.session_id[:8]}, {first.file}:{','.join(map(str, first.lines[:5]))}{more}")
+    if found.code:
+        say(f"    code of {found.code.file}  [{found.code.memory_id[:12]}]")
+        for line in found.code.excerpt.splitlines():
+            say(f"      | {line}")
 
 
 def _shortened(text: str, limit: int) -> str:

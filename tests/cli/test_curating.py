@@ -58,6 +58,49 @@ def test_indexed_prose_is_found_and_leads_to_its_code(cortex, store):
     assert cortex("recall", "firing curve", "--json").json["results"][0]["id"] == prose["memory_id"]
 
 
+def test_a_recalled_description_brings_the_file_and_how_its_code_begins(cortex, store):
+    cortex("index-code", "src/kiln.py", "--describe", PROSE)
+    cortex("remember", "Never open the kiln above 80 degrees.")
+    results = cortex("recall", "firing curve of the kiln", "--json").json["results"]
+    code_of = {result["memory_type"]: result["code"] for result in results}
+    code = of_type(store, "code")
+    assert code_of["code_description"] == {
+        "memory_id": code["memory_id"], "file": "src/kiln.py", "excerpt": CODE.strip()
+    }  # fmt: skip
+    assert {type_ for type_, behind in code_of.items() if behind} == {"code_description"}
+    shown = cortex("recall", "firing curve").out
+    assert "code of src/kiln.py" in shown and "| def kiln_curve(t):" in shown
+
+
+def test_code_behind_a_better_description_is_no_result_of_its_own_and_else_is(cortex, store):
+    answer = cortex("index-code", "src/kiln.py", "--describe", PROSE, "--json").json
+    code, prose = answer["code"], answer["code_description"]
+    by_meaning = cortex("recall", "how is the firing curve computed", "--json").json["results"]
+    assert [result["id"] for result in by_meaning] == [prose]
+    by_name = cortex("recall", "kiln_curve return", "--json").json["results"]
+    assert [result["id"] for result in by_name] == [code, prose]
+    assert by_name[1]["code"]["memory_id"] == code
+
+
+def test_of_long_code_whole_lines_are_shown(cortex, store):
+    lines = [f"def kiln_{number}(): return {number}" for number in range(100)]
+    Path("src/kiln.py").write_text("\n".join(lines))
+    cortex("index-code", "src/kiln.py", "--describe", PROSE)
+    [excerpt] = [
+        result["code"]["excerpt"]
+        for result in cortex("recall", "firing curve", "--json").json["results"]
+        if result["code"]
+    ]
+    assert excerpt.splitlines() == lines[:10]
+
+
+def test_code_that_was_forgotten_is_not_shown(cortex, store):
+    answer = cortex("index-code", "src/kiln.py", "--describe", PROSE, "--json").json
+    cortex("forget", answer["code"], "--yes")
+    results = cortex("recall", "firing curve", "--json").json["results"]
+    assert [result["code"] for result in results if result["id"] == answer["code_description"]] == [None]
+
+
 def test_code_is_never_embedded_and_never_in_a_brief(cortex, store):
     cortex("index-code", "src/kiln.py", "--describe", PROSE)
     brief = cortex("brief").out
