@@ -1,5 +1,6 @@
 """Edges between memories: who is near whom, and by rules without a model, how they relate (spec 7)."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,9 @@ STANDING_TYPES = frozenset({"decision", "architecture", "pattern"})
 # What happens to a thing, and what says how the thing is made.
 INSTANCE_TYPES = frozenset({"gotcha", "progress"})
 PLAN_TYPES = frozenset({"architecture", "pattern"})
+
+
+_ONLY = re.compile(r"\s*(?:only|just|nur)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -120,11 +124,16 @@ def _side(row: dict[str, Any], vocabulary: Vocabulary, reversals: Reversals) -> 
         row["memory_id"],
         row["memory_type"],
         vocabulary.fact(row["text"]),
-        vocabulary.fact(row["rejected"] or "").word_set,
+        vocabulary.fact(_turned_down(row["rejected"])).word_set,
         reversals.left_in(row["text"], vocabulary),
         frozenset(row["files"]),
         frozenset(evidence["turn_id"] for evidence in row["evidence"]),
     )
+
+
+def _turned_down(rejected: str | None) -> str:
+    # Who turns down "only X" settles on X and on more.
+    return "" if rejected is None or _ONLY.match(rejected) else rejected
 
 
 def _relation(a: _Side, b: _Side, vocabulary: Vocabulary, policy: Policy) -> tuple[str, str, str, str]:

@@ -22,12 +22,23 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 # Four hexadecimal digits tell the sessions of a project apart; a whole name costs a line's worth of tokens.
 SESSION_DIGITS = 4
 # What a person's words were said to, as extraction adds it, is a hint and not the fact.
-OCCASION_CHARS = 50
-LONGEST_TERSE_CHARS = 60
+OCCASION_CHARS = 60
+LONGEST_TERSE_CHARS = 40
+FAULT_CHARS = 110  # of a fault that a person reports; the rest of its line is for what it was
 _OCCASION = re.compile(r" \((said when refusing \w+|asked): (.*?)\)(?= → |$)")
+_QUESTION = re.compile(
+    r"(?:Would|Should|Shall|Do|Does|Did|Can|Could|Will|Is|Are|Which|What|How|Why|Where|When|Who|Want|Or)\b[^?]*\?$"
+)
+_CLAUSE_END = re.compile(r",? (?:or|and|but|so|with)\b|[,;:(]| [-–—] ")
 _CHOICE = re.compile(r"^(.*\?) User chose: (.*?)(?:; not: (.*))?$")
 _BRACKETS = re.compile(r"\s*\((?:[^()]|\([^()]*\))*(?:\)|…?$)")
 _LEANS = re.compile(r"(?:this|that|it|they|these|those|then|so|which|hence)\b", re.IGNORECASE)
+# "in this situation", "bring that part back": says nothing without the sentence before it.
+_POINTS_BACK = re.compile(
+    r"\b(?:this|that|these|those) (?:situation|case|part|ones?|way|problem|issue|approach)\b"
+    r"|\bsupport (?:that|those|these)\b"
+)
+_LETTERS = re.compile(r"[^\W\d_]{2}")
 _PLAN_PART = re.compile(r"(?:^|\s)(Plan|Aim|Done|Now|Next):\s+")
 _EARLIER = re.compile(r"(\d+) earlier")  # as a plan's text sums up the steps done before the last few
 LIVING_PLAN = r"(?s)^Plan:\s.*\s(Now|Next):\s"  # understood by re and by Arrow's RE2 alike
@@ -48,7 +59,7 @@ def fact_forms(row: Row, policy: Policy, *, fact_chars: int | None = None) -> tu
     if chosen:
         return (f"- {chosen} {tail}",)
     file = _described_file(row, text)
-    fact, short = gist(text.removeprefix(file), policy.tables["telling_words"], chars)
+    fact, short = _told(row, text.removeprefix(file), policy.tables["telling_words"], chars)
     is_long = row["memory_type"] == "decision" and len(fact) > policy.threshold("brief_decision_chars")
     if is_long and not _names_what_lost(fact.replace(short, ""), policy.tables["telling_words"]):
         fact = short
@@ -58,6 +69,19 @@ def fact_forms(row: Row, policy: Policy, *, fact_chars: int | None = None) -> tu
             fact = f"{fact.rstrip('.')}. {label}: {line}"
     forms = (fact, short) if len(short) < len(fact) else (fact,)
     return tuple(f"- {file}{form} {tail}" for form in forms)
+
+
+def _told(row: Row, text: str, telling_words: pa.Table, chars: int) -> tuple[str, str]:
+    """Return a fact in full and in short: of an answered person their words, of a fault they report both."""
+    # After an arrow stands what was answered to the words before it, which are the fact and its source.
+    own_words, _, answer = text.partition(" → ") if is_persons(row) else (text, "", "")
+    if not answer or len(own_words) < SHORTEST_FACT_CHARS:
+        return gist(text, telling_words, chars)
+    if row["memory_type"] != "gotcha":
+        return gist(own_words, telling_words, chars)
+    _, fault = gist(own_words, telling_words, FAULT_CHARS)
+    _, cause = gist(answer, telling_words, chars - len(fault))
+    return f"{fault} → {cause}", f"{fault} → {cause}"
 
 
 def _described_file(row: Row, text: str) -> str:
@@ -74,9 +98,14 @@ def _names_what_lost(sentence: str, telling_words: pa.Table) -> bool:
 
 def _brief_occasion(found: re.Match[str]) -> str:
     """Return what words were said to, if they are too short to do without."""
+    occasion, told = found.groups()
     if found.start() > LONGEST_TERSE_CHARS:
         return ""
-    return f" ({found[1]}: {first_sentences(found[2], count=1, chars=OCCASION_CHARS)})"
+    if occasion == "asked":
+        question = _QUESTION.search(told)
+        told = question[0] if question else told
+        return f" (asked: {told})" if len(told) <= OCCASION_CHARS else ""
+    return f" (not `{told}`)" if len(told) < OCCASION_CHARS // 2 and "`" not in told else ""
 
 
 def choice(line: str, chars: int) -> str:
@@ -84,16 +113,30 @@ def choice(line: str, chars: int) -> str:
     Return an answered question in short, or nothing if `line` is none.
 
     >>> choice("Which store? User chose: SQLite (Recommended) (one file); not: files, a server", 80)
-    'Which store? User chose SQLite, not files, a server.'
+    'Which store? User chose SQLite, not files or a server.'
     """
     answered = _CHOICE.match(line)
     if answered is None:
         return ""
     question, answer, lost = answered.groups()
     taken = _BRACKETS.sub("", answer).strip(" .;")
-    told = f"User chose {taken or answer}" + (f", not {lost.rstrip(' .')}" if lost else "")
-    told = f"{told}." if len(told) < chars // 2 else first_sentences(told, count=1, chars=chars // 2)
-    return f"{first_sentences(question, count=2, chars=chars // 2)} {told}"
+    told = f"User chose {taken or answer}"
+    for number, option in enumerate(_BRACKETS.sub("", lost or "").strip(" .…").split(", ")):
+        longer = f"{told}{' or' if number else ', not'} {option}"
+        if not option or len(longer) > chars // 2:
+            break
+        told = longer
+    told = f"{told}." if len(told) <= chars // 2 else first_sentences(told, count=1, chars=chars // 2)
+    return f"{_asked(question, chars // 2)} {told}"
+
+
+def _asked(question: str, chars: int) -> str:
+    """Return a question within `chars`: without brackets, else without its last clauses."""
+    bare = _BRACKETS.sub("", question)
+    ends = [found.start() for found in _CLAUSE_END.finditer(bare) if found.start() < chars]
+    if len(question) <= chars or len(bare) <= chars:
+        return question if len(question) <= chars else bare
+    return f"{bare[: ends[-1]]}?" if ends else first_sentences(bare, count=1, chars=chars)
 
 
 def gist(text: str, telling_words: pa.Table, chars: int) -> tuple[str, str]:
@@ -104,9 +147,7 @@ def gist(text: str, telling_words: pa.Table, chars: int) -> tuple[str, str]:
     sentences. What goes along is the one before, if this leans on it ("This is why ..."), else the one
     after, unless it tells of the hour only.
     """
-    # After an arrow stands what was answered to the words before it, which are the fact and its source.
-    asked, _, answer = text.partition(" → ")
-    told = _statements(asked if len(asked) >= SHORTEST_FACT_CHARS or not answer else text)
+    told = _statements(text)
     if not told:
         return "", ""
     patterns = _patterns(
@@ -115,6 +156,9 @@ def gist(text: str, telling_words: pa.Table, chars: int) -> tuple[str, str]:
     scores = [sum(weight for pattern, weight in patterns if pattern.search(sentence)) for sentence in told]
     best = max(range(len(told)), key=lambda place: (scores[place], -place))
     alone = first_sentences(told[best], count=1, chars=chars)
+    before = f"{told[best - 1]} {told[best]}"
+    if best > 0 and _POINTS_BACK.search(told[best]) and len(before) <= chars:
+        return before, before
     leans = best > 0 and (_LEANS.match(told[best]) or told[best - 1].endswith("?"))
     follows = best + 1 < len(told) and scores[best + 1] >= 0
     pair = told[best - 1 : best + 1] if leans else told[best : best + 2] if follows else []
@@ -128,6 +172,8 @@ def _statements(text: str) -> list[str]:
     items = [item.strip() for item in listed.split("; ") if item.strip()]
     if not colon or heading == "Plan" or len(heading) > LONGEST_HEADING_CHARS or len(items) < FEWEST_ITEMS:
         return sentences(text)
+    # "27-30" and "Timestamp access:" are what is left of an item whose words went elsewhere.
+    items = [item for item in items if _LETTERS.search(item) and not item.endswith(":")] or items
     return [item if item.endswith((".", "?", "!", "…")) else f"{item}." for item in items]
 
 

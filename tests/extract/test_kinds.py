@@ -86,3 +86,40 @@ def test_a_change_log_is_no_decision(lexicon, words, memory_type):
 )
 def test_a_list_is_titled_with_what_was_asked_for(prompt, title):
     assert request(prompt) == title
+
+
+@pytest.mark.parametrize(
+    ("words", "memory_type"),
+    [
+        ("Could we reuse the gauge template for that?", "decision"),
+        (
+            "I feel like even if a single reading of the day before is there we should continue, or?",
+            "decision",
+        ),
+        ("The log should be as small as possible.", "pattern"),
+        ("It still reads as if we opened a new file always", "progress"),
+        ("I'd explain the tide first and then the curve in general.", "progress"),
+    ],
+)
+def test_a_wish_stands_where_it_is_wished_and_a_choice_may_be_a_question(lexicon, words, memory_type):
+    assert lexicon.kinds.of_person(words)[1] == memory_type
+
+
+@pytest.mark.parametrize(
+    ("words", "memory_type"),
+    [
+        ("The simplest approach is to split the loader from the poller.", "context"),
+        (
+            "The tarball is private. The cleanest way is the git strategy. Going with that approach.",
+            "decision",
+        ),
+        ("I've successfully replaced the gauge list with the shared component.", "decision"),
+        ("Loader issues: gaps are skipped silently; the last day is lost", "gotcha"),
+        ("There's a schema error - the property should be `directory` instead of `folder`.", "gotcha"),
+        ("But when the flag is set we skip the rest instead of reading on.", "context"),
+        ("`poll.yaml` edits: remove the hook; keep only the schedule", "progress"),
+        ("커밋이 서명 에이전트 거부로 실패했습니다.", "gotcha"),
+    ],
+)
+def test_proposals_and_thinking_aloud_settle_nothing(lexicon, words, memory_type):
+    assert lexicon.kind_of(words)[1] == memory_type

@@ -129,6 +129,12 @@ def test_choosing_what_another_decision_rejected_contradicts_it():
     assert only_edge(a, b) == ("contradicts", "a", "b", "rejected_there_chosen_here")
 
 
+def test_turning_down_only_a_thing_is_no_contradiction_of_it():
+    a = fact("a", "Tar archives are read on disk and inside others", rejected="Only embedded tar archives")
+    b = fact("b", "Embedded tar archives are read like zip archives")
+    assert only_edge(a, b)[0] == "relates_to"
+
+
 def test_rejecting_the_same_thing_twice_is_no_contradiction():
     a = fact("a", "Use SQLite for the job queue instead of Redis", rejected="Redis")
     b = fact("b", "No Redis for the job queue, too heavy", rejected="Redis")

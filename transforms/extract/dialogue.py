@@ -1,10 +1,13 @@
 """A person's words, made to stand alone: with what they were said to and the answer they got."""
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 
 from cortex.transforms.extract.candidate import Turn, line_of, text_of
 from cortex.transforms.extract.lexicon import Lexicon
-from cortex.transforms.extract.phrases import FILLER, LEAD, PASTED_LINE
+from cortex.transforms.extract.phrases import FILLER, LEAD, PASTED_LINE, PERSONAL
 from cortex.transforms.extract.sentences import (
     LONGEST_CHARS,
     SHORTEST_CHARS,
@@ -20,8 +23,13 @@ from cortex.transforms.extract.thread import PERSON, Place
 Said = tuple[Passage, str, tuple[int, ...]]
 
 ANSWER = " → "
+BLANK_LINE = re.compile(r"\n\s*\n")
 # A prompt longer than this holds a pasted log, file or document; what the person says stands at its start.
 TYPED_CHARS = 1500
+# In a prompt of this length a passage that says neither "I" nor "we" and speaks to nobody was written
+# elsewhere: a page of documentation, a review, another assistant's answer.
+PASTED_FROM_CHARS = 400
+PASSAGE_WITHOUT_VOICE_CHARS = 80
 PASTED_PASSAGES = 3
 # A short prompt ("yes, option 2") says nothing without the question it answers.
 TERSE_CHARS = 60
@@ -36,7 +44,7 @@ TURNS_TO_ANSWER = 40
 def spoken(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexicon) -> Iterator[Said]:
     """Yield the passages of a person's turn; the first with its occasion, the last with its answer."""
     typed = without_pasted_lines(text_of(turns[index]))
-    said = passages(typed)[: PASTED_PASSAGES if len(typed) > TYPED_CHARS else None]
+    said = _passages(typed)[: PASTED_PASSAGES if len(typed) > TYPED_CHARS else None]
     for number, passage in enumerate(said):
         text, lines = passage.text, [line_of(turns[index])]
         occasion, occasion_line = _occasion(turns, index, place) if number == 0 else ("", 0)
@@ -52,6 +60,15 @@ def spoken(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexicon) ->
             yield passage, shortened(text, LONGEST_CHARS), tuple(lines)
 
 
+def _passages(typed: str) -> list[Passage]:
+    """Return the passages of a prompt; what is pasted is never joined with the person's own words."""
+    if len(typed) <= PASTED_FROM_CHARS or "```" in typed:
+        return passages(typed)
+    runs = groupby(BLANK_LINE.split(typed), lambda part: is_anothers(part, typed))
+    found = [passage for _, parts in runs for passage in passages("\n\n".join(parts))]
+    return [replace(passage, position=position) for position, passage in enumerate(found)]
+
+
 def without_pasted_lines(text: str) -> str:
     """
     Return what a person typed, without lines of a shell, a log or a document.
@@ -60,6 +77,18 @@ def without_pasted_lines(text: str) -> str:
     'it fails:'
     """
     return "\n".join(line for line in text.split("\n") if not PASTED_LINE.match(line))
+
+
+def is_anothers(passage: str, prompt: str) -> bool:
+    """
+    Return whether a passage of a long prompt is pasted: nobody speaks in it and nobody is spoken to.
+
+    >>> note = "Medium: the loader exits with 0 although the argument is missing, so scripts do not notice."
+    >>> is_anothers(note, note * 5), is_anothers(f"{note} I think we should fail.", note * 5)
+    (True, False)
+    """
+    is_long = len(prompt) > PASTED_FROM_CHARS and len(passage) > PASSAGE_WITHOUT_VOICE_CHARS
+    return is_long and not PERSONAL.search(passage)
 
 
 def _occasion(turns: Sequence[Turn], index: int, place: Place) -> tuple[str, int]:

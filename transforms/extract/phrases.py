@@ -39,11 +39,48 @@ GENERIC_HEADING = re.compile(
 PASTED_LINE = re.compile(
     r"^\s*(?:[➜❯$%]\s|\w+@[\w.-]+[:~]|\[?\d{1,4}[-:/.]\d{2}[-:/.]\d{2}|at .+:\d+|File \"|Traceback|Loading "
     r"|[{}\[\]<\"'(]\S*.*[,{}\[\]>)]$|[\w.]+(?:Error|Exception): |\d+\s*[|│]|[│└├╭╰┌]|\S+\s{3,}\S+\s{3,}"
-    r"|\[[\w:-]+\] "
+    r"|\[[\w:-]+\] |\"[\w-]+\":\s"
     r"|(?:async )?(?:def|class|import|from|const|let|var|func|return|assert|export|public|private)\b"
     r".*[:;({\[)'\"]$"
     r"|@[\w.]+(?:\(.*\))?$)"
     r"|^ {2,}[\w.-]+:(?:\s|$)|^ {4,}(?![-*•\d])"
+)
+
+# Somebody speaks, or is spoken to: "I", "we", a question, a request, an order at the start.
+PERSONAL = re.compile(
+    r"\b(?:i|i'[a-z]+|we|we'[a-z]+|me|my|our|us|let'?s|please|thanks?"
+    r"|(?:can|could|would|will) you|you (?:can|should|need))\b|\?(?:\s|$)|[가-힣]"
+    r"|^[\W\d]*(?:(?:ok(?:ay)?|no|yes|now|so|and|then|also|but)\b[,.]?\s*)*"
+    r"(?:add|fix|make|use|keep|remove|change|create|update|rename|move|write|implement|do|don'?t|never|always"
+    r"|find|read|search|build|replace|drop|set up|put|run|test|support|refactor|new feature)\b",
+    re.IGNORECASE,
+)
+# What is answered to this is an argument for or against: nothing is settled by it.
+OPINION_ASKED = re.compile(
+    r"\b(?:opinion|pros and cons|pros\b|weak(?:ness(?:es)?| points?)|strengths?|strong points?|advantages?"
+    r"|disadvantages?|drawbacks|argue|devil'?s advocate|arguments? (?:for|against)"
+    r"|what do you think (?:of|about))\b",
+    re.IGNORECASE,
+)
+
+# Takes back what was said just before.
+WITHDRAWN = re.compile(
+    r"^(?:(?:no|ok(?:ay)?|hmm|sorry|actually|wait)\b[,.!]? *)*(?:please )?(?:(?:can|could) you )?"
+    r"(?:never ?mind|scrap (?:that|it|this)|forget (?:that|it|about)"
+    r"|(?:let'?s )?(?:revert|undo|roll back|back out|take back)"
+    r" (?:that|it|this|these|those|the|all|your|everything))\b|되돌려|롤백",
+    re.IGNORECASE,
+)
+# "do 0.54.0" after "I picked 0.52.0": another value than the assistant chose.
+ORDERED_VALUE = re.compile(
+    r"^(?:(?:no|ok(?:ay)?|yes|please)\b,? *)*(?:do|use|take|go with|make it|let'?s (?:do|use|take|go with))"
+    r" v?(\d[\w.]*?)\W*$",
+    re.IGNORECASE,
+)
+CHOSEN_VALUE = re.compile(
+    r"\b(?:picked|chose|go(?:ing)? with|went with|stay(?:ing)? (?:at|on|with)|back to)\b"
+    r"[^.]{0,40}?\bv?(\d[\w.]*\w)",
+    re.IGNORECASE,
 )
 
 COMPLAINT = re.compile(
@@ -81,7 +118,8 @@ FILE = re.compile(
     r"|cfg|ini|lock)\b"
 )
 GLOBAL_WISH = re.compile(
-    r"\b(?:always|never|i (?:really )?prefer|from now on|in general|i (?:hate|dislike|don't like))\b",
+    r"\b(?:(?:always|never) (?=\w)|i (?:really )?prefer|from now on|in general,"
+    r"|i (?:hate|dislike|don't like))\b",
     re.IGNORECASE,
 )
 

@@ -1,21 +1,25 @@
 """Layer 2: every passage of a session that might be worth keeping, as a candidate with its signals."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
-from cortex.transforms.extract.dialogue import ANSWER, Said, spoken
+from cortex.transforms.extract.dialogue import ANSWER, Said, is_anothers, spoken
+from cortex.transforms.extract.kinds import FACT
 from cortex.transforms.extract.lexicon import Lexicon, Reading
 from cortex.transforms.extract.phrases import (
+    CHOSEN_VALUE,
     FILE,
     FILLER,
     GENERIC_HEADING,
     LEAD,
+    ORDERED_VALUE,
     REASON,
     REJECTED,
     RENAMED,
     TO_NAME,
+    WITHDRAWN,
 )
 from cortex.transforms.extract.sentences import (
     LONGEST_CHARS,
@@ -35,7 +39,19 @@ SAID_AGAIN_SHARE = 0.6
 PASSAGES_COMPARED = 100  # the next ones said; what comes later is compared when memories are linked
 FILES_KEPT = 8
 TYPED = frozenset(("prompt", "command", "rejection"))
+# Kinds that a brief shows for a year: neither pasted words nor arguments make one.
+SETTLES = frozenset(("decision", "pattern", "architecture"))
+# Marks of words said between two calls; "root cause" and the like (markers.csv) outlast the call.
+WORK_IN_HAND = frozenset(("before_call", "before_edit"))
+CAUSE_STRENGTH = 0.75
+SAID_IN_PASSING = frozenset(("works_aloud", "narrates", "hedges", "only_reports", "offers"))
+PASSING_CHARS = 140  # one sentence; an explanation of how something works takes two
 PERSON_SAID = ":user"  # ends the layer of what a person typed, whatever was answered to it
+# The first sentence of an approved plan says what was agreed on; steps and files follow.
+AIM = re.compile(
+    r"(?:add|change|replace|move|use|keep|remove|switch|store|report|treat|support|split|merge|rename)\b[^:]*$",
+    re.IGNORECASE,
+)
 # What `spoken` adds to a person's words: the occasion they were said on.
 SAID_TO = re.compile(r" \((?:said when refusing|asked:) .*\)$", re.DOTALL)
 
@@ -57,11 +73,28 @@ def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
         for passage, text, lines in _said(turns, index, place, lexicon):
             reading = lexicon.read(text, place.speaker)
             shown = signals(passage, place, corpus, reading.strengths, lexicon)
-            kind = _kind(turns[index], passage, text, reading, lexicon)
-            layer = f"layer2:{reading.language}" + PERSON_SAID * (turns[index]["kind"] in TYPED)
-            made = _candidate(turns[index], lines, text, shown, kind, layer)
+            is_typed = turns[index]["kind"] in TYPED
+            is_pasted = is_typed and is_anothers(passage.text, text_of(turns[index]))
+            shown["is_overtaken"] = float(_is_withdrawn(text, place.next_words))
+            kind = _kind(turns[index], passage, text, reading, lexicon, place, shown)
+            if (is_pasted or "argued" in place.marks) and kind[1] in SETTLES:
+                kind = FACT
+            layer = f"layer2:{reading.language}" + PERSON_SAID * (is_typed and not is_pasted)
+            made = _candidate(
+                turns[index], lines, text, shown | {"user_pastes": float(is_pasted)}, kind, layer
+            )
+            if is_pasted:  # handed over by a person, said by somebody else
+                made = replace(made, trust="assistant")
             found.append((passage.heading, made))
     return _with_overtaken(found)
+
+
+def _is_withdrawn(text: str, next_words: str) -> bool:
+    """Return whether a person's next words take a passage back, or order another value than it chose."""
+    if WITHDRAWN.search(next_words):
+        return True
+    ordered, chosen = ORDERED_VALUE.match(next_words.strip()), CHOSEN_VALUE.search(text)
+    return ordered is not None and chosen is not None and ordered[1] != chosen[1]
 
 
 def _with_overtaken(found: list[tuple[str, Candidate]]) -> list[Candidate]:
@@ -113,14 +146,31 @@ def _candidate(
     )  # fmt: skip
 
 
-def _kind(turn: Turn, passage: Passage, text: str, reading: Reading, lexicon: Lexicon) -> tuple[str, str]:
-    """Return the event and memory type of a passage; an approved plan is in the assistant's words."""
+def _kind(
+    turn: Turn,
+    passage: Passage,
+    text: str,
+    reading: Reading,
+    lexicon: Lexicon,
+    place: Place,
+    shown: Mapping[str, float],
+) -> tuple[str, str]:
+    """
+    Return the event and memory type of a passage; an approved plan is in the assistant's words.
+
+    What is said in passing between two calls is work in hand: what lasts of it is said again at the end.
+    """
     if turn["kind"] in ("text", "plan"):
-        is_headed = passage.block != "paragraph" and passage.heading and passage.heading not in text
-        told = f"{passage.heading}: {text}" if is_headed else text
+        heading = _heading(passage)
+        told = f"{heading}: {text}" if heading and heading not in text else text
         if turn["kind"] == "text":
-            return lexicon.kind_of(told, reading)
-        kind = lexicon.kind_of(told)
+            kind = lexicon.kind_of(told, reading)
+            is_caused = reading.strengths.get("ERROR_RESOLVED", 0.0) >= CAUSE_STRENGTH
+            is_passing = shown.keys() & SAID_IN_PASSING or len(text) < PASSING_CHARS
+            in_hand = place.marks & WORK_IN_HAND and is_passing and kind[1] != "decision" and not is_caused
+            return ("KNOWLEDGE_ACQUIRED", "progress") if in_hand else kind
+        is_aim = passage.position == 0 and AIM.match(text)
+        kind = ("DECISION_MADE", "decision") if is_aim else lexicon.kind_of(told)
         return kind if kind[1] == "decision" else ("PLAN_CREATED", "progress")
     own_words = SAID_TO.sub("", text.split(ANSWER)[0])
     event_type, memory_type = lexicon.kinds.of_person(own_words)
@@ -146,12 +196,13 @@ def cleaned(passage: Passage) -> str:
     text = LEAD.sub("", text)
     if text[:1].islower() and text.split(" ", 1)[0].rstrip(",.").isalpha():
         text = text[0].upper() + text[1:]  # a word, not a file name or a version
-    heading = sentences(FILLER.sub("", passage.heading) or " ")[-1:]
-    if (
-        passage.block != "paragraph"
-        and heading
-        and len(heading[0]) <= HEADING_CHARS
-        and not GENERIC_HEADING.match(heading[0])
-    ):
-        text = f"{heading[0]}: {text}"
+    heading = _heading(passage)
+    if heading and len(heading) <= HEADING_CHARS and not GENERIC_HEADING.match(heading):
+        text = f"{heading}: {text}"
     return shortened(text, LONGEST_CHARS)
+
+
+def _heading(passage: Passage) -> str:
+    """Return what a list or table stands under, without the filler before it; of a paragraph nothing."""
+    heading = sentences(FILLER.sub("", passage.heading) or " ")[-1:]
+    return heading[0] if heading and passage.block != "paragraph" else ""

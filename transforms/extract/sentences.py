@@ -145,7 +145,7 @@ class _BlockReader:
     def _item(self, indent: int, text: str) -> None:
         self._close()
         if 0 <= self.item_indent < indent and self.found and self.found[-1].kind == "item":
-            self._extend(text, joint="; " if not self.found[-1].text.endswith(":") else " ")
+            self._extend(text, joint=" " if self.found[-1].text.rstrip("*_ ").endswith(":") else "; ")
             return
         self.item_indent = indent
         self.found.append(Block("item", text, self.lead or self.heading, self.group))

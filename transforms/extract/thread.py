@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cortex.transforms.extract.candidate import Turn, text_of
-from cortex.transforms.extract.phrases import ACCEPTANCE, COMPLAINT
+from cortex.transforms.extract.phrases import ACCEPTANCE, COMPLAINT, OPINION_ASKED
 
 PERSON = frozenset({"prompt", "command", "rejection", "choice", "plan"})
 BEFORE = PERSON | {"text", "tool_call", "tool_result", "shell"}
@@ -18,6 +18,7 @@ class Place:
     speaker: str  # user, assistant
     answers: Turn | None
     marks: frozenset[str] = field(default=frozenset())
+    next_words: str = ""  # of a person, after the turn
 
 
 def places(turns: Sequence[Turn]) -> list[Place | None]:
@@ -35,18 +36,22 @@ def places(turns: Sequence[Turn]) -> list[Place | None]:
             marks = {f"kind_{kind}"} if kind != "prompt" else set()
             if not prompts_seen:
                 marks.add("opening")
-            found.append(Place("user", last_text, frozenset(marks)))
+            found.append(Place("user", last_text, frozenset(marks), _words(following[index])))
             last_prompt, since_prompt = turn, 0
             prompts_seen += 1
         elif kind == "text":
             marks = _text_marks(turns, index, following[index], since_prompt, last_prompt)
             if index == last_text_index:
                 marks.add("session_end")
-            found.append(Place("assistant", last_prompt, frozenset(marks)))
+            found.append(Place("assistant", last_prompt, frozenset(marks), _words(following[index])))
             last_text, since_prompt = turn, since_prompt + 1
         else:
             found.append(None)
     return found
+
+
+def _words(turn: Turn | None) -> str:
+    return text_of(turn) if turn is not None else ""
 
 
 def _following_prompts(turns: Sequence[Turn]) -> list[Turn | None]:
@@ -90,6 +95,8 @@ def _text_marks(
         marks.add("reply")
         if last_prompt is not None and COMPLAINT.search(text_of(last_prompt)[:300]):
             marks.add("reply_to_complaint")
+    if last_prompt is not None and OPINION_ASKED.search(text_of(last_prompt)):
+        marks.add("argued")
     length = len(text_of(turns[index]))
     if length > 600:
         marks.add("long_turn")
