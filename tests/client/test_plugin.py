@@ -76,6 +76,15 @@ def test_what_is_allowed_beforehand_only_reads_or_adds(skill: Path):
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("skill", SKILLS, ids=named)
+def test_a_skill_that_only_looks_asks_for_no_permission(skill: Path):
+    # A group of commands without one of them does something too: `cortex config --json` is no `config list`.
+    text = skill.read_text(encoding="utf-8")
+    allowed = re.findall(r"Bash\((cortex [^)]*) \*\)", front_matter(skill).get("allowed-tools", ""))
+    for line in re.findall(r"^ *(cortex .*--json)$", text, re.MULTILINE) if allowed else ():
+        assert line.startswith(tuple(allowed))
+
+
 @pytest.mark.parametrize("skill", SKILLS + AGENTS, ids=named)
 def test_a_skill_hands_words_to_the_command_and_never_to_a_shell(skill: Path):
     text = skill.read_text(encoding="utf-8")

@@ -74,6 +74,13 @@ def test_what_waits_in_staging_comes_along(bench, file):
     assert any("of s2" in text for text in bench.texts())
 
 
+@pytest.mark.parametrize("name", ["runs/surfaces.json", "client_settings.json"])
+def test_what_takes_our_text_out_of_the_users_files_outlives_a_restore(bench, file, name):
+    (bench.home / name).write_text('{"shown": {}, "blocks": {}}')
+    restore_backup(file, bench.home, NOW)
+    assert (bench.home / name).read_text() == '{"shown": {}, "blocks": {}}'
+
+
 @pytest.mark.parametrize("cut", [0, 100, 2_000, -10])
 def test_a_damaged_backup_changes_nothing(bench, file, cut):
     before = contents(bench.home)

@@ -18,6 +18,7 @@ from cortex.storage import lake
 from cortex.storage.backup import restore_backup
 from cortex.storage.store import Store
 from cortex.storage.told import TellingBook
+from cortex.transforms.journal import entry
 from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference, leftovers
 from tests.flows.test_kills import Killed, _die_at
 from tests.traces import traces
@@ -205,3 +206,16 @@ def test_sql_answers_from_the_sealed_lake_and_the_file_itself_does_not(sealed, c
         assert database.sql("select count(*) from memories").fetchall()[0][0] > 0
         with pytest.raises(duckdb.CatalogException):
             database.sql("from turns")
+
+
+def test_an_older_backup_in_clear_restores_what_waits_sealed_in_the_journal(bench, key, tmp_path):
+    decisions().write(bench.projects)
+    bench.backfill()
+    keeping.backup(tmp_path / "clear.tar.zst", as_json=True)
+    encrypting.encrypt(key, as_json=True)
+    told = {"text": "Buoys are painted on Fridays.", "memory_type": "context", "category": "project"}
+    bench.store.journal.write(entry("remember", "kelp", told, recorded_at=NOW, memory_id="mine"))
+    restore_backup(tmp_path / "clear.tar.zst", bench.home, NOW)
+    assert [json.loads(row["payload"])["text"] for row in bench.store.journal.waiting()] == [
+        "Buoys are painted on Fridays."
+    ]

@@ -201,6 +201,30 @@ def test_a_set_aside_transcript_that_holds_the_fact_goes_too(bench, tmp_path):
     assert traces(bench.home, CANARY) == []
 
 
+def test_a_reset_project_leaves_no_transcript_that_was_set_aside(bench):
+    told_canary().write(bench.projects)
+    bad = bench.projects / "bad.jsonl"
+    bad.write_text(f"not a transcript, of the {CANARY}\n")
+    bench.stage()
+    bench.store.staging.stage(bad, cwd="/home/dev/kelp")
+    bench.run()
+    assert any("staging/transcripts" in place for place in traces(bench.home, CANARY))
+    keeping.reset("/home/dev/kelp", yes=True, as_json=True)
+    assert traces(bench.home, CANARY) == []
+
+
+def test_the_reason_for_which_it_was_archived_or_kept_goes_too(bench):
+    told_canary().write(bench.projects)
+    bench.backfill()
+    [memory] = [m for m in bench.memories() if CANARY in m["text"]]
+    scope, name, reason = memory["project_id"], memory["memory_id"], f"`read_{CANARY}` is gone"
+    kept = {"item": "stale", "memory_ids": [name], "reason": reason}
+    bench.store.journal.write(entry("dismiss", scope, kept, recorded_at=NOW))
+    bench.store.journal.write(entry("archive", scope, {"reason": reason}, recorded_at=NOW, memory_id=name))
+    commands.forget(name, project=None, yes=False, as_json=True)
+    assert traces(bench.home, CANARY) == []
+
+
 def test_while_another_run_writes_the_wish_waits_and_the_next_run_grants_it(bench):
     told_canary().write(bench.projects)
     bench.backfill()

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.commands import keeping, projects
+from cortex.commands import curating, keeping, projects
 from cortex.commands import memories as commands
 from cortex.commands.terminal import clock_at
 from cortex.errors import UsageError
@@ -213,3 +213,53 @@ def test_killed_while_the_merged_projects_files_go_the_next_run_goes_on(two, mon
     assert is_clean(two)
     split("reef")
     assert any("s2 writes levels" in text for text in active(two, "reef"))
+
+
+def test_what_was_forgotten_after_a_merge_stays_forgotten_in_a_backup_from_before_it(two, tmp_path):
+    keeping.backup(tmp_path / "before.tar.zst", as_json=True)
+    merge(two)
+    [memory] = [row for row in two.memories() if "Divers" in row["text"]]
+    commands.forget(memory["memory_id"], project=None, yes=True, as_json=True)
+    keeping.restore(tmp_path / "before.tar.zst", into=None, as_json=True)
+    assert traces(two.home, "Divers go out") == []
+    assert not [row for row in two.memories("reef") if "Divers" in row["text"]]
+
+
+def test_a_told_fact_forgotten_after_a_merge_stays_so_in_a_backup_from_before_it(two, tmp_path):
+    remember("The quagsireplum buoy needs a new anchor.", "reef")
+    keeping.backup(tmp_path / "before.tar.zst", as_json=True)
+    merge(two)
+    [memory] = [row for row in two.memories() if "quagsireplum" in row["text"]]
+    commands.forget(memory["memory_id"], project=None, yes=True, as_json=True)
+    keeping.restore(tmp_path / "before.tar.zst", into=None, as_json=True)
+    assert traces(two.home, "quagsireplum") == []
+
+
+def test_a_file_indexed_again_after_a_merge_takes_the_place_of_what_was_kept(two, tmp_path):
+    code = tmp_path / "pump.py"
+    code.write_text("def pump(): ...\n")
+    curating.index_code(code, "Pumps water in turns.", project="reef", as_json=True)
+    merge(two)
+    with clock_at(NOW + timedelta(minutes=1)):
+        curating.index_code(code, "Pumps water by level.", project="kelp", as_json=True)
+    assert [text for text in active(two) if "Pumps water" in text] == [f"{code}: Pumps water by level."]
+    assert is_clean(two)
+
+
+def test_after_a_merge_the_merged_project_is_told_nothing_any_more(two):
+    reef = ids(two)["reef"]
+    assert any(spans[-1][1] is None for spans in two.store.telling.spans(reef).values())
+    merge(two)
+    assert all(spans[-1][1] is not None for spans in two.store.telling.spans(reef).values())
+
+
+def remember(text: str, project: str) -> None:
+    commands.remember(
+        text,
+        memory_type="context",
+        priority=5,
+        is_global=False,
+        pin=False,
+        project=project,
+        as_json=True,
+    )

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -241,6 +242,24 @@ def test_an_excluded_project_is_not_read(client):
     assert start(client, CORTEX_CAPTURE_EXCLUDED_PROJECTS=f"/elsewhere{os.pathsep}/home/ada/kiln") == ""
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        '[capture]\nexcluded_projects = ["/a[b]c", "/home/ada"]',
+        'capture.excluded_projects = ["/home/ada"]',
+        'capture = { excluded_projects = ["/home/ada"] }',
+        '[capture]\n"excluded_projects" = ["/home/ada"]',
+        '[capture]\nexcluded_projects = [ # not [these]\n  "/home/ada",\n]',
+    ],
+)
+def test_an_exclusion_holds_however_it_is_written(client, written):
+    write(client, prose("[MEMORY: decision] Secret glaze."))
+    client.home.mkdir(exist_ok=True)
+    (client.home / "config.toml").write_text(written)
+    assert tomllib.loads(written)["capture"]["excluded_projects"][-1] == "/home/ada"
+    assert start(client) == ""
+
+
 def test_words_of_an_excluded_folder_within_are_left_out(client):
     write(
         client,
@@ -384,6 +403,30 @@ def test_of_a_huge_transcript_the_end_is_read(client):
     records = [prose("[MEMORY: decision] Early."), *[filler] * 15, prose("[MEMORY: decision] Late.")]
     write(client, *records)
     assert [line[:7] for line in facts(start(client))] == ["- Late."]
+
+
+LONG = 20_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[MEMORY: gotcha] " + "a" * LONG,
+        "[MEMORY: gotcha] " + "[" * LONG,
+        "[MEMORY: gotcha] " + "." * LONG + "x",
+        "[MEMORY: gotcha] " + "-" * LONG + ">",
+        "[MEMORY: gotcha] " + "!" * LONG + "[",
+        "- [ ] one\n- [ ] " + "a" * LONG,
+        "- [ ] one" + "\n" * LONG + "- [ ] two",
+    ],
+    ids=["letters", "brackets", "dots", "dashes", "marks", "step", "empty lines"],
+)
+def test_no_line_holds_a_session_up(client, text):
+    path = write(client, prose("[MEMORY: decision] Early."), prose(text))
+    began = time.process_time()
+    told = basic_brief.basic_brief(str(client.home), str(path), "/home/ada/kiln")
+    assert time.process_time() - began < 0.2
+    assert "- Early." in told
 
 
 def test_past_its_time_it_tells_what_it_has(tmp_path):

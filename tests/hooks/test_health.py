@@ -113,7 +113,9 @@ def test_an_error_among_marks_that_are_written_is_nothing(home):
     assert warned(home) == ""
 
 
-@pytest.mark.parametrize("name", ["x.json", "20269999T-stop.json", ".json", "20261301T000000Z-stop-a-b.json"])
+@pytest.mark.parametrize(
+    "name", ["x.json", "1.json", "20269999T-stop.json", ".json", "20261301T000000Z-stop-a-b.json"]
+)
 def test_a_strange_name_of_a_ticket_is_passed_over(home, name):
     (home / "staging" / "new" / name).write_text("{}")
     assert warned(home) == ""

@@ -263,12 +263,17 @@ def test_blocks_of_any_size_give_the_neighbours_of_the_whole_matrix(count, seed,
     matrix = (matrix / np.linalg.norm(matrix, axis=1, keepdims=True)).astype(np.float32)
     near = near_rows(matrix, floor=0.3, neighbours=neighbours, cells=cells)
     exact = matrix.astype(np.float64) @ matrix.astype(np.float64).T
-    expected = set()
+    expected, last = set(), np.full(count, 0.3)
     for row in range(count):
         others = [n for n in range(count) if n != row and exact[row, n] >= 0.3]
         others.sort(key=lambda n: (-round(exact[row, n], 4), n))
         expected.update((min(row, n), max(row, n)) for n in others[:neighbours])
-    assert set(zip(near.left.tolist(), near.right.tolist(), strict=True)) == expected
+        if len(others) > neighbours:
+            last[row] = exact[row, others[neighbours - 1]]
+    found = set(zip(near.left.tolist(), near.right.tolist(), strict=True))
+    # Similarities are rounded to four decimals; where that is a close call, either of two neighbours may be in.
+    for left, right in found ^ expected:
+        assert min(abs(exact[left, right] - last[[left, right]])) < 2e-4
 
 
 def test_made_clusters_are_linked_within_and_not_across():
