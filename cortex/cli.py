@@ -1,6 +1,7 @@
 """The command line: words in, one plain function a command, errors as exit codes and next steps."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -76,6 +77,7 @@ def main() -> None:
 
     Everything stays on this machine, in CORTEX_HOME (default: ~/.cortex).
     """
+    os.umask(0o077)  # as the hooks do: what was said in sessions is for its owner's eyes only
 
 
 @main.command(short_help="The whole way on sample sessions; touches no real data.")

@@ -109,5 +109,6 @@ def drop_merged(run: Run) -> None:
             if stage in PROJECTIONS and scope in gone:
                 del change.manifest.stages[note]
     for name in gone:
+        run.store.telling.tell(name, (), run.now)  # the other project's brief tells it from now on
         run.store.tables.drop(name)
         run.store.published.drop(name)

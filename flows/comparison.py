@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from cortex.flows.briefs import archive_of, brief_made_from, brief_of
 from cortex.flows.context import Run
+from cortex.flows.hook_notes import notes_made_from
 from cortex.flows.rebuild import Afresh, afresh, make_tables
 from cortex.storage.journal import GLOBAL_SCOPE, Journal
 from cortex.storage.store import Store
@@ -169,7 +170,7 @@ def _comparable(dataset: Dataset, table: str) -> pa.Table:
 
 
 def _compare_brief(run: Run, rebuilt: Run, scope: str, found: Comparison) -> None:
-    """Compare the published brief, unless it was made on another day or from another repository state."""
+    """Compare the published brief and what goes with it, unless of another day or repository state."""
     if run.store.lake.manifest.stages.get(f"render:{scope}") != brief_made_from(rebuilt, scope):
         found.notes.append(f"{scope}: its brief is of another day or state of the repository: not compared")
         return
@@ -177,6 +178,7 @@ def _compare_brief(run: Run, rebuilt: Run, scope: str, found: Comparison) -> Non
     for name, live, made in (
         ("brief", published.brief(scope), brief_of(rebuilt, scope)),
         ("archive", published.archive(scope), archive_of(rebuilt, scope)),
+        ("hook index", published.hook_index_made_from(scope), notes_made_from(rebuilt, scope)),
     ):
         found.rows += 1
         if live != made:

@@ -131,7 +131,9 @@ class _Erasure:
     def commit(self) -> int:
         """Erase; return how many turns were removed or rewritten."""
         run, lake = self._run, self._run.store.lake
-        drop_set_aside(run.store.staging.root, self._tombstones.session_ids, self._sought.is_in)
+        drop_set_aside(
+            run.store.staging.root, self._tombstones.session_ids, self._sought.is_in, self._is_reset
+        )
         for project_id in self._tombstones.projects:
             run.store.telling.forget(project_id)
         count = sum(self._erase_project(project_id) for project_id in lake.manifest.partitions("turns"))
@@ -152,6 +154,10 @@ class _Erasure:
             change.made(TO_WIPE, json.dumps(sorted(due)))
             change.made(KEPT_SINCE, run.keeps_since.isoformat() if run.keeps_since else "")
         return count
+
+    def _is_reset(self, cwd: str) -> bool:
+        projects = self._tombstones.projects
+        return bool(projects) and self._run.store.projects.known(cwd) in projects
 
     def _under_all_names(self, doomed: dict[str, Row]) -> dict[str, Row]:
         """Return `doomed` with the other ids that its memories go by, where projects were merged."""

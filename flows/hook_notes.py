@@ -2,6 +2,7 @@
 
 from cortex.flows.briefs import choices_of, material_of
 from cortex.flows.context import Run
+from cortex.storage.hook_index import fingerprint_of
 from cortex.transforms.hook_index import Note, notes_of, settings_of, stop_words_of
 
 
@@ -10,6 +11,12 @@ def publish_notes(run: Run, project_id: str) -> bool:
     notes = notes_at_prompts(run, project_id)
     settings, stop_words = settings_of(run.policy), stop_words_of(run.policy)
     return run.store.published.publish_hook_index(project_id, notes, settings, stop_words)
+
+
+def notes_made_from(run: Run, project_id: str) -> str:
+    """Return the fingerprint that the hook index would have now; empty without notes."""
+    notes = notes_at_prompts(run, project_id)
+    return fingerprint_of(notes, settings_of(run.policy), stop_words_of(run.policy)) if notes else ""
 
 
 def notes_at_prompts(run: Run, project_id: str) -> list[Note]:

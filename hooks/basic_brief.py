@@ -56,7 +56,10 @@ SECTIONS = (
     ("Context", 4, ("context", "learned")),
 )
 
-_EXCLUDED = re.compile(r"^\s*excluded_projects\s*=\s*\[(.*?)\]", re.DOTALL | re.MULTILINE)
+# In any of the ways to write it, comments within included: better one folder too many than one too few.
+_EXCLUDED = re.compile(
+    r"^[^#\n]*\bexcluded_projects[\"']?\s*=\s*\[((?:\"[^\"\n]*\"|'[^'\n]*'|#[^\n]*|[^\]\"'#])*)", re.MULTILINE
+)
 _QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 
 

@@ -72,7 +72,8 @@ def oldest_ticket(home: str) -> str:
         except OSError:
             continue
     stamp = min(names, default="").partition("-")[0]
-    return stamp if stamp[:8].isdecimal() and 1 <= int(stamp[4:6]) <= 12 else ""
+    is_day = len(stamp) >= 8 and stamp[:8].isdecimal()
+    return stamp if is_day and 1 <= int(stamp[4:6]) <= 12 else ""
 
 
 def held(home: str, project_id: str) -> str:

@@ -11,12 +11,16 @@ import unicodedata
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
+# What is longer is neither a fact nor a step. Some of the patterns below take the square of a line's length:
+# 4 ms for this much, minutes for the 256 kB that a line of a transcript may have.
+LONGEST_LINE = 2_000
+
 _SPACE = re.compile(r"\s+")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-_COMMENT_END = re.compile(r"--!?>")
+_COMMENT_END = re.compile(r"-{2,}!?>")
 _FENCE = re.compile(r"`{2,}|~{3,}|\"{3,}")
 _SELF_REPORT = re.compile(r"\[(?=\s*memory\s*:)", re.IGNORECASE)
-_IMAGE = re.compile(r"!(?=\[)")
+_IMAGE = re.compile(r"!+(?=\[)")
 _LEAD = re.compile(r"^(?:(?:[#>*+=|~_-]+|\d{1,9}[.)])(?:\s+|$))+")
 _LINK = re.compile(r"!?\[([^\]]*)\]\((?:[^()]|\([^()]*\))*\)")
 _EMPHASIS = re.compile(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])")
@@ -31,7 +35,7 @@ _SECRET = re.compile(
     r"|(?i:passwd|password|passphrase|secret|token|api[_ -]?key|credentials?)"
     r"[\"'`]?\s*[=:]\s*[\"'`]?[^\s\"'`]{6,}"
     r"|(?i:\bbearer)\s+\S{12,}"
-    r"|(?=[a-z0-9+/_-]*[A-Z])(?=[A-Z0-9+/_-]*[a-z])(?=[A-Za-z+/_-]*\d)[A-Za-z0-9+/_-]{40,}"
+    r"|(?<![A-Za-z0-9+/_-])(?=[a-z0-9+/_-]*[A-Z])(?=[A-Z0-9+/_-]*[a-z])(?=[A-Za-z+/_-]*\d)[A-Za-z0-9+/_-]{40,}"
 )
 
 
@@ -55,7 +59,9 @@ def _plainer(line: str) -> str:
 
 
 def brief_line(text: str, limit: int) -> str:
-    """Return `text` as a brief's line of at most `limit` characters; empty where it has a secret."""
+    """Return `text` as a line of at most `limit` characters; empty where it has a secret or is endless."""
+    if len(text) > LONGEST_LINE:
+        return ""
     whole = _EMPHASIS.sub("", _LINK.sub(r"\1", text))
     if _SECRET.search(text) or _SECRET.search(whole):
         return ""

@@ -3,6 +3,7 @@
 # EVENT `statusline` is no event: it prints the status line.
 # Silent and exit 0 whatever happens: any other end shows the user a red notice at every event.
 
+umask 077    # the home, where this makes it, is for its owner alone
 [ -z "$CORTEX_INTERNAL" ] || exit 0    # a session that Cortex itself started is not captured
 
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac

@@ -37,9 +37,9 @@ _PLACEHOLDER = re.compile(
     r"^(?:\.{2,}|…|<[^>]*>|\{[^}]*\}|\[[^\]]*\]|text|your text|description|what .*\?)?[.…]*$", re.IGNORECASE
 )
 _FENCE = re.compile(r"^\s*(```|~~~)")
-_HEADING = re.compile(r"^\s*#{1,3}\s+(?:plan\s*[:–—-]\s*)?(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
+_HEADING = re.compile(r"^[^\S\n]*#{1,3}\s+(?:plan\s*[:–—-]\s*)?(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
 # As in transforms/extract/plans.py: a list that the assistant keeps in its prose.
-_CHECKBOX = re.compile(r"^\s*[-*]\s+\[([ xX])\]\s+(\S.*)$", re.MULTILINE)
+_CHECKBOX = re.compile(r"^[^\S\n]*[-*]\s+\[([ xX])\]\s+(\S.*)$", re.MULTILINE)
 _NUMBER = re.compile(r"#(\d+)")
 # What a line of a brief ends in: who repeats it tells nothing new.
 _PROVENANCE = re.compile(r"\((?:user, )?(?:all projects, )?\d{1,2} [A-Z][a-z]{2} \d\d, .{0,20}(?:1|\.\d\d)\)")
@@ -105,7 +105,7 @@ def tags_in(text: str) -> Iterator[tuple[str, str]]:
         if mark:
             fence = "" if fence == mark[1] else fence or mark[1]
             continue
-        tag = None if fence else _TAG.match(line)
+        tag = None if fence or len(line) > plain.LONGEST_LINE else _TAG.match(line)
         if tag and not _PLACEHOLDER.match(tag[2].strip()) and not _PROVENANCE.search(tag[2]):
             yield tag[1].strip().lower(), tag[2]
 

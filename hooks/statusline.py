@@ -61,7 +61,7 @@ def line(home: str, payload: dict[str, object], now_seconds: float) -> str:
 
 
 def memories(home: str, project_id: str | None) -> str:
-    """Return how many memories of the project and of all projects there are."""
+    """Return how many memories of the project there are, empty where nobody counted."""
     try:
         with open(os.path.join(home, health.COUNTS), "rb") as file:
             counts = json.loads(file.read())

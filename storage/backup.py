@@ -14,17 +14,27 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cortex.errors import NotFound, SchemaMismatch
+from cortex.hooks.background import ENGINE
+from cortex.storage.client_files import NOTES_PATH
 from cortex.storage.encryption import Vault
 from cortex.storage.files import PART_SUFFIX, replacing, sync_folder, writing_to
 from cortex.storage.lake_files import readable
 from cortex.storage.lease import lease
 from cortex.storage.manifest import read_manifest, write_manifest
 from cortex.storage.migrations import migrate
+from cortex.storage.staging import JOURNAL
 from cortex.storage.store import Store
+from cortex.storage.surface import SURFACES_PATH
 from cortex.storage.told import TOLD_PATH
+from cortex.transforms.forgetting import wishes_in
+from cortex.transforms.schemas import values
 
 BACKUP_VERSION = 1
 CONTENTS = "backup.json"
+
+# What takes our text out of the user's own files again, and where hooks find the engine: in no backup, since
+# it holds for this machine alone.
+NOTES_OF_THIS_MACHINE = (SURFACES_PATH, NOTES_PATH, ENGINE)
 
 
 @dataclass(frozen=True)
@@ -93,14 +103,15 @@ def restore_backup(file: Path, home: Path, at: datetime) -> tuple[Backup, Path |
     Check `file` and put it in the place of the store at `home`; return what it says and where the old one is.
 
     Every hash and row count is checked beside the store before anything is swapped. What waits in staging
-    comes along, and what the old store was told to forget stays forgotten. Raises NotFound,
-    SchemaMismatch (the file is damaged, or from a newer version), KeyUnavailable and FileDamaged (its lake
-    files are sealed), StoreBusy, StoreNotWritable.
+    and what holds for this machine come along, and what the old store was told to forget stays forgotten.
+    Raises NotFound, SchemaMismatch (the file is damaged, or from a newer version), KeyUnavailable and
+    FileDamaged (its lake files are sealed), StoreBusy, StoreNotWritable.
     """
     home.parent.mkdir(parents=True, exist_ok=True)
     fresh = home.with_name(f".{home.name}.restoring{PART_SUFFIX}")
-    shutil.rmtree(fresh, ignore_errors=True)
     with writing_to(home.parent):
+        _undo_half_a_swap(fresh, home)
+        shutil.rmtree(fresh, ignore_errors=True)
         try:
             made = _unpacked(file, fresh)
             _check_rows(fresh, file)
@@ -109,6 +120,13 @@ def restore_backup(file: Path, home: Path, at: datetime) -> tuple[Backup, Path |
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
     return made, previous
+
+
+def _undo_half_a_swap(fresh: Path, home: Path) -> None:
+    """Put the old store back where a kill left neither: it alone knows what was forgotten since."""
+    beside = sorted(home.parent.glob(f"{home.name}.before-restore-*"))
+    if beside and fresh.is_dir() and not home.exists():
+        beside[-1].replace(home)
 
 
 def _unpacked(file: Path, into: Path) -> Backup:
@@ -184,8 +202,10 @@ def _swap(fresh: Path, home: Path, at: datetime) -> Path | None:
         old, new = Store(home), Store(fresh)
         _carry_wishes(old, new)
         new.telling.add(old.telling)
-        if (home / "staging").is_dir():
-            shutil.copytree(home / "staging", fresh / "staging", dirs_exist_ok=True)
+        _carry_what_waits(old, new)
+        for name in NOTES_OF_THIS_MACHINE:
+            if (home / name).is_file():
+                shutil.copy2(home / name, fresh / name)
         home.replace(previous)
         fresh.replace(home)
     sync_folder(home.parent)
@@ -194,11 +214,18 @@ def _swap(fresh: Path, home: Path, at: datetime) -> Path | None:
 
 def _carry_wishes(old: Store, new: Store) -> None:
     """Let the restored store forget what the old one was told to forget since the backup was made."""
-    known = set(new.journal.read()["entry_id"].to_pylist())
-    for row in old.journal.read().to_pylist():
-        is_wish = row["kind"] == "forget" and "of" not in json.loads(row["payload"])
-        if is_wish and row["entry_id"] not in known:
-            new.journal.write(row)
+    known = set(values(new.journal.read(), "entry_id"))
+    for row in wishes_in(old.journal.read(), known):
+        new.journal.write(row)
+
+
+def _carry_what_waits(old: Store, new: Store) -> None:
+    """Copy the queue; the journal's entries are written anew, sealed or in clear as the other store is."""
+    for row in old.journal.waiting():
+        new.journal.write(row)
+    if old.staging.root.is_dir():
+        skipped = shutil.ignore_patterns(JOURNAL)
+        shutil.copytree(old.staging.root, new.staging.root, dirs_exist_ok=True, ignore=skipped)
 
 
 def _damaged(file: Path, reason: str) -> SchemaMismatch:

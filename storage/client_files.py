@@ -13,6 +13,9 @@ from cortex.transforms.json_text import Change, Json
 # Of what the client enables; the plugin brings the same hooks.
 PLUGIN = "cortex-lake"
 
+# Below the home.
+NOTES_PATH = "client_settings.json"
+
 HOOKS, STATUS_LINE = "hooks", "status_line"
 
 
@@ -113,7 +116,7 @@ class Notes:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._path = home / "client_settings.json"
+        self._path = home / NOTES_PATH
 
     def read(self, settings: Path) -> Note:
         """Return the note of a settings file; an empty one where there is none or it cannot be read."""

@@ -7,9 +7,15 @@ from cortex.hooks import ticket
 from cortex.storage.files import writing_to
 
 
-def drop_set_aside(staging: Path, session_ids: Collection[str], holds: Callable[[str], bool]) -> int:
+def drop_set_aside(
+    staging: Path,
+    session_ids: Collection[str],
+    holds: Callable[[str], bool],
+    is_forgotten: Callable[[str], bool],
+) -> int:
     """
-    Remove set-aside tickets of the given sessions, or whose kept transcript `holds` what is forgotten.
+    Remove set-aside tickets of the given sessions, of a folder that `is_forgotten`, or whose kept transcript
+    `holds` what is forgotten.
 
     The kept transcript and the reason go with them. Transcripts that still wait are left: the run that
     reads them lets no forgotten turn in, and then drops them. Returns how many tickets went.
@@ -18,7 +24,9 @@ def drop_set_aside(staging: Path, session_ids: Collection[str], holds: Callable[
     with writing_to(staging.parent):
         for path in sorted((staging / ticket.SET_ASIDE).glob("*.json")):
             kept = Path(ticket.link_path(str(staging), ticket.key_in_name(path.name)))
-            if _session_of(path) in session_ids or (kept.is_file() and holds(_text_of(kept))):
+            session_id, cwd = _origin_of(path)
+            is_meant = session_id in session_ids or (isinstance(cwd, str) and is_forgotten(cwd))
+            if is_meant or (kept.is_file() and holds(_text_of(kept))):
                 kept.unlink(missing_ok=True)
                 path.with_suffix(".reason").unlink(missing_ok=True)
                 path.unlink(missing_ok=True)
@@ -26,11 +34,13 @@ def drop_set_aside(staging: Path, session_ids: Collection[str], holds: Callable[
     return removed
 
 
-def _session_of(path: Path) -> object:
+def _origin_of(path: Path) -> tuple[object, object]:
+    """Return the session and the working directory that a ticket tells."""
     try:
-        return ticket.parse(path.read_bytes()).get("session_id")
+        told = ticket.parse(path.read_bytes())
     except (OSError, ValueError):
-        return None
+        return None, None
+    return told.get("session_id"), told.get("cwd")
 
 
 def _text_of(path: Path) -> str:

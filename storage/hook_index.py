@@ -46,8 +46,8 @@ def write_hook_index(
         path.unlink(missing_ok=True)
         return existed
     stop = list(stop_words)
-    made_from = _fingerprint(notes, settings, stop)
-    if _fingerprint_in(path) == made_from:
+    made_from = fingerprint_of(notes, settings, stop)
+    if fingerprint_in(path) == made_from:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as part:
@@ -56,12 +56,13 @@ def write_hook_index(
     return True
 
 
-def _fingerprint(notes: Sequence[Note], settings: Mapping[str, float | str], stop_words: list[str]) -> str:
+def fingerprint_of(notes: Sequence[Note], settings: Mapping[str, float | str], stop_words: list[str]) -> str:
+    """Return what stands in an index for all that it is made from."""
     rows = (json.dumps(astuple(note), default=str) for note in notes)
     return content_id(str(prompt.VERSION), json.dumps(dict(settings), sort_keys=True), *stop_words, *rows)
 
 
-def _fingerprint_in(path: Path) -> str | None:
+def fingerprint_in(path: Path) -> str | None:
     """Return what the index at `path` was made from; None where there is none that can be read."""
     if not path.is_file():
         return None

@@ -50,6 +50,7 @@ class ProjectBook:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._by_path: dict[str, tuple[str, str, str]] = {}
+        self._now: dict[str, str] = {}  # identity of a known folder as git tells it today
         self._names: dict[str, str] = {}  # given by a person, the last one counts
         self._roots: dict[str, str] = {}  # the first commit of a project's repository
         self._into: dict[str, str | None] = {}  # what a person merged each into, the last word counts
@@ -95,7 +96,13 @@ class ProjectBook:
         if identity in known or identity.startswith("path:"):
             return known.get(identity)
         # A repository gets its remote later, or another: its known folder itself says so.
-        return next((n for path, n in self._by_path.items() if identify(path)[0] == identity), None)
+        return next((n for path, n in self._by_path.items() if self._identity_now(path) == identity), None)
+
+    def _identity_now(self, path: str) -> str:
+        # Asked once a run: git takes some 5 ms, and a first backfill meets a hundred repositories one by one.
+        if path not in self._now:
+            self._now[path] = identify(path)[0]
+        return self._now[path]
 
     def project_of(self, cwd: str, now: datetime) -> str:
         """Return the project id of a working directory; a new one is noted in the journal."""

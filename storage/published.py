@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from cortex.hooks import brief, health, prompt
 from cortex.storage.files import PART_SUFFIX, write_atomically, writing_to
-from cortex.storage.hook_index import write_hook_index
+from cortex.storage.hook_index import fingerprint_in, write_hook_index
 from cortex.storage.lake import Lake, each_key_once
 from cortex.storage.manifest import LakeFile
 from cortex.transforms.decisions_archive import ARCHIVE_NAME
@@ -67,6 +67,7 @@ class Published:
         path = self.root / project_id / ARCHIVE_NAME
         with writing_to(self._home):
             if text:
+                path.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(path, text.encode())
             else:
                 path.unlink(missing_ok=True)
@@ -82,6 +83,10 @@ class Published:
         """Publish what a prompt may bring up, remove it where it is nothing; return whether it changed."""
         with writing_to(self._home):
             return write_hook_index(self.root / project_id / prompt.INDEX, notes, settings, stop_words)
+
+    def hook_index_made_from(self, project_id: str) -> str:
+        """Return the fingerprint of what a project's hook index was made from; empty when there is none."""
+        return fingerprint_in(self.root / project_id / prompt.INDEX) or ""
 
     def projects(self) -> list[str]:
         """Return the projects that something is published of, sorted."""

@@ -10,6 +10,9 @@ from pathlib import Path
 from cortex.storage.files import replacing, write_atomically, writing_to
 from cortex.transforms.surface import IGNORE_FILE, MARKDOWN, Marks, Undo, Unplaceable, pattern_of, put, take
 
+# Below the home.
+SURFACES_PATH = "runs/surfaces.json"
+
 # Beside the file while it is written. Always the same name: what a kill leaves, the next write replaces.
 PART_ENDING = ".cortex-part"
 
@@ -37,7 +40,7 @@ class Surfaces:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._path = home / "runs" / "surfaces.json"
+        self._path = home / SURFACES_PATH
         self._shown: dict[str, Shown] = {}
         self._blocks: dict[str, Block] = {}
         if self._path.is_file():
@@ -133,9 +136,10 @@ def roots_of(folders: Iterable[str]) -> list[Path]:
     """
     found: dict[Path, None] = {}
     for folder in map(Path, folders):
-        tree = next((here for here in (folder, *folder.parents) if (here / ".git").exists()), folder)
-        if folder.is_dir() and tree not in (Path.home(), Path(tree.anchor)):
-            found[tree] = None
+        with suppress(PermissionError):  # a folder that was shut since stops no run
+            tree = next((here for here in (folder, *folder.parents) if (here / ".git").exists()), folder)
+            if folder.is_dir() and tree not in (Path.home(), Path(tree.anchor)):
+                found[tree] = None
     return sorted(found)
 
 

@@ -32,6 +32,11 @@ def memory_id(scope: str, memory_type: str, fact: str) -> str:
     return content_id("memory", scope, memory_type, normalised(fact))
 
 
+def file_memory_id(scope: str, memory_type: str, file: str) -> str:
+    """Return the id of what is kept of a source file: a file indexed again takes its own place."""
+    return content_id("memory", scope, memory_type, "file", file)
+
+
 def normalised(fact: str) -> str:
     """
     Return the words of a fact, lower case, one space between, without punctuation around them.

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -79,6 +79,25 @@ def pending(journal: pa.Table) -> list[Row]:
     entries = list(_forgets(journal))
     done = {told["of"] for _, told in entries if "of" in told}
     return [row for row, told in entries if "of" not in told and row["entry_id"] not in done]
+
+
+def wishes_in(journal: pa.Table, known: Collection[str]) -> list[Row]:
+    """
+    Return the wishes to forget in JOURNAL rows that another store needs; `known` are entry ids that it has.
+
+    A memory that was forgotten along with the one named (a member, or under its name before projects were
+    merged) gets a wish of its own: an older store knows it by that name alone.
+    """
+    told = list(_forgets(journal))
+    named = {row["memory_id"] for row, payload in told if "of" not in payload}
+    fresh = [(row, payload) for row, payload in told if row["entry_id"] not in known]
+    wishes = [row for row, payload in fresh if "of" not in payload]
+    for row, payload in fresh:
+        if "of" in payload and row["memory_id"] and row["memory_id"] not in named:
+            turn_ids = {"turn_ids": payload["turn_ids"]}
+            at, scope = row["recorded_at"], row["project_id"]
+            wishes.append(entry("forget", scope, turn_ids, recorded_at=at, memory_id=row["memory_id"]))
+    return wishes
 
 
 def doomed_by(entries: Iterable[Row], journal: pa.Table) -> dict[str, Row]:
@@ -219,7 +238,9 @@ def erased_journal(
     What was told after the wish to forget stays. A merge goes with any of its members, whose rest comes back.
     """
     until = max((row["recorded_at"] for row in doomed.values()), default=None)
-    kept = [row for row in journal.to_pylist() if not _is_erased(row, doomed, projects)]
+    kept = [
+        _without_reason(row, doomed) for row in journal.to_pylist() if not _is_erased(row, doomed, projects)
+    ]
     if not sought.by_words or until is None:
         return JOURNAL.of(kept)
     may_hold = [row["kind"] in TELLING_KINDS and row["recorded_at"] <= until for row in kept]
@@ -263,12 +284,29 @@ def _is_erased(row: Row, doomed: Mapping[str, Row], projects: Mapping[str, datet
     until = projects.get(row["project_id"])
     if until is not None and row["recorded_at"] <= until:
         return row["kind"] not in ("project", "forget")
+    if row["kind"] == "dismiss":  # its reason may quote the memory
+        names = json.loads(row["payload"])["memory_ids"]
+        return any(name in doomed and row["recorded_at"] <= doomed[name]["recorded_at"] for name in names)
     if row["kind"] not in TELLING_KINDS:
         return False
     name = row["memory_id"]
     if row["kind"] == "merge":  # no person told it, so its time says nothing
         return any(one in doomed for one in [name, *json.loads(row["payload"])["members"]])
     return name in doomed and row["recorded_at"] <= doomed[name]["recorded_at"]
+
+
+def _without_reason(row: Row, doomed: Mapping[str, Row]) -> Row:
+    """Return an entry that archived a doomed memory without its reason, which may quote the memory."""
+    if row["kind"] != "archive" or row["memory_id"] not in doomed or row["payload"] == "{}":
+        return row
+    return entry(
+        "archive",
+        row["project_id"],
+        {},
+        recorded_at=row["recorded_at"],
+        memory_id=row["memory_id"],
+        actor=row["actor"],
+    )
 
 
 def _without_words(row: Row, pattern: str) -> Row:

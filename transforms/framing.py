@@ -7,11 +7,11 @@ from itertools import pairwise
 _SPACE = re.compile(r"\s+")
 # The start of a tag, comment or instruction; `a < b` stays.
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-_COMMENT_END = re.compile(r"--!?>")
+_COMMENT_END = re.compile(r"-{2,}!?>")
 _FENCE = re.compile(r"`{2,}|~{3,}|\"{3,}")
 # A quoted tag would be extracted again, as a new memory.
 _SELF_REPORT = re.compile(r"\[(?=\s*memory\s*:)", re.IGNORECASE)
-_IMAGE = re.compile(r"!(?=\[)")
+_IMAGE = re.compile(r"!+(?=\[)")
 # Heading, quote, list, table and rule marks count at the start of a line, also inside a list item.
 _LEAD = re.compile(r"^(?:(?:[#>*+=|~_-]+|\d{1,9}[.)])(?:\s+|$))+")
 # Full stop, question or exclamation mark, then a space and what a sentence begins with; not after "e.g.".

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.transforms.fold import EPOCH, by_memory, fold, memory_id
+from cortex.transforms.fold import EPOCH, by_memory, file_memory_id, fold, memory_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import JOURNAL, values
 
@@ -45,8 +45,13 @@ def names_in_one(events: pa.Table, journal: pa.Table, policy: Policy, project_id
     for row in journal.to_pylist():
         if row["kind"] in ("remember", "import"):
             told = json.loads(row["payload"])
-            if row["memory_id"] == memory_id(row["project_id"], told["memory_type"], told["text"]):
-                names[row["memory_id"]] = memory_id(project_id, told["memory_type"], told["text"])
+            facts = [
+                (memory_id, told["text"]),
+                *((file_memory_id, file) for file in told.get("files", [])[:1]),
+            ]
+            for id_of, fact in facts:
+                if row["memory_id"] == id_of(row["project_id"], told["memory_type"], fact):
+                    names[row["memory_id"]] = id_of(project_id, told["memory_type"], fact)
     return {old: new for old, new in names.items() if old != new}
 
 

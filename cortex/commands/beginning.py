@@ -43,7 +43,8 @@ def setup(*, yes: bool, as_json: bool) -> None:
     """
     Show what is there, make the engine known, offer a backfill and the hooks.
 
-    Asks only at a terminal; else, and without `yes`, nothing but the engine's place is written.
+    Asks only at a terminal; else, and without `yes`, nothing is written but what hooks need: the engine's
+    place and their settings.
     """
     found = _look()
     publish()

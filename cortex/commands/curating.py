@@ -8,7 +8,7 @@ from cortex.commands.terminal import now, print_json, say
 from cortex.errors import NotFound, UsageError
 from cortex.flows.stages import TOLD
 from cortex.storage.store import Store
-from cortex.transforms.identity import content_id
+from cortex.transforms.fold import file_memory_id
 from cortex.transforms.journal import entry
 from cortex.transforms.redact import redact
 from cortex.transforms.turn_text import without_private
@@ -77,7 +77,7 @@ def index_code(path: Path, description: str | None, *, project: str | None, as_j
         ("code", code, "tool"),
         ("code_description", f"{name}: {prose}", "assistant"),
     ):
-        ids[memory_type] = content_id("memory", scope, memory_type, "file", name)
+        ids[memory_type] = file_memory_id(scope, memory_type, name)
         payload = {**shared, "memory_type": memory_type, "text": text, "trust": trust}
         row = entry("remember", scope, payload, recorded_at=now(), memory_id=ids[memory_type])
         store.journal.write(row)

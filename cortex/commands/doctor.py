@@ -131,7 +131,7 @@ def _hooks_python() -> str:
     for memo in memos:
         if memo.is_file():
             found = memo.read_text(errors="replace").split("\n", 1)[0]
-            if os.access(found, os.X_OK):
+            if "\0" not in found and os.access(found, os.X_OK):
                 return found
     named = next((path for name in ("python3", "python") if (path := shutil.which(name))), None)
     if named is None:

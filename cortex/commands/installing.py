@@ -34,8 +34,9 @@ from cortex.transforms.client_settings import (
     without_status_line,
 )
 from cortex.transforms.json_text import Edited, parsed
+from cortex.transforms.redact import redact
 
-# Lines around a change: enough to find the place, and seldom one with a key of the user's in it.
+# Lines around a change: enough to find the place.
 DIFF_CONTEXT_LINES = 1
 
 
@@ -174,9 +175,11 @@ def _diff(name: str, before: str | None, after: str | None) -> str:
         "/dev/null" if after is None else name,
         n=DIFF_CONTEXT_LINES,
     )
-    return "".join(
+    told = "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
     )
+    # A file on one line is shown whole, with the keys that its `env` may hold.
+    return redact(told)[0]
 
 
 def _note_engine() -> None:

@@ -1,6 +1,7 @@
 """Each command as its user meets it: help, text, JSON, exit codes, the next step in every error."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,17 @@ def test_each_command_says_what_it_does(cortex, command):
     assert answer.out.startswith(f"Usage: cortex {command}") or f" {command} " in answer.out.splitlines()[0]
     told = [line.strip() for line in answer.out.splitlines() if line.strip()]
     assert told[1].endswith((".", ":")) or len(told[1]) > 30
+
+
+def test_what_is_kept_is_for_its_owners_eyes_alone(cortex, tmp_path, monkeypatch):
+    monkeypatch.setenv("CORTEX_HOME", str(tmp_path / "store"))
+    before = os.umask(0o022)
+    try:
+        cortex("config", "set", "brief.tokens", "900")
+    finally:
+        os.umask(before)
+    made = [tmp_path / "store", *(tmp_path / "store").rglob("*")]
+    assert len(made) > 1 and [path for path in made if path.stat().st_mode & 0o077] == []
 
 
 def test_the_list_of_commands_is_on_the_first_page(cortex):

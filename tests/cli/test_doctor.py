@@ -124,6 +124,12 @@ def test_no_python_for_the_hooks_is_an_error(cortex, plugin, monkeypatch, tmp_pa
     assert check(cortex, "hooks' python")["ok"] is False
 
 
+def test_a_memo_that_is_no_path_is_passed_over(cortex, home):
+    home.mkdir(exist_ok=True)
+    (home / "python").write_bytes(b"\0\0\n")
+    assert check(cortex, "hooks' python")["finding"].endswith("to be tried at the next event")
+
+
 def test_the_python_that_the_hooks_remember_is_told(cortex, tmp_path):
     memo = tmp_path / ".claude" / "plugins" / "data" / "cortex-lake-inline" / "python"
     memo.parent.mkdir(parents=True)

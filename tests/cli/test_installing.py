@@ -102,6 +102,14 @@ def test_a_dry_run_shows_the_difference_and_changes_nothing(cortex, claude, tmp_
     assert (claude / "settings.json").read_bytes() == after
 
 
+@pytest.mark.parametrize("way", [["--dry-run"], ["--dry-run", "--json"]])
+def test_the_difference_shows_no_key_of_the_user(cortex, claude, way):
+    key = "sk-ant-api03-" + "Ab1" * 24
+    (claude / "settings.json").write_text('{"env": {"ANTHROPIC_API_KEY": "' + key + '"}, "model": "opus"}')
+    answer = cortex("install", *way)
+    assert "session-start" in answer.out and "opus" in answer.out and key[20:] not in answer.out
+
+
 @pytest.mark.parametrize(
     "command", [["install"], ["uninstall"], ["statusline", "install"], ["statusline", "uninstall"]]
 )

@@ -67,6 +67,15 @@ def test_what_was_forgotten_since_the_backup_stays_forgotten(bench, file):
     assert not any("millimetres" in text for text in bench.texts())
 
 
+def test_killed_between_its_two_renames_a_restore_again_knows_what_was_forgotten(bench, file):
+    [memory] = [m for m in bench.memories() if "millimetres" in m["text"]]
+    commands.forget(memory["memory_id"], project=None, yes=False, as_json=True)
+    bench.home.rename(bench.home.with_name("cortex-home.before-restore-20261101T000000"))
+    bench.home.with_name(f".{bench.home.name}.restoring.part").mkdir()
+    keeping.restore(file, into=None, as_json=True)
+    assert traces(bench.home, "whole millimetres") == []
+
+
 def test_what_waits_in_staging_comes_along(bench, file):
     decisions("s2").write(bench.projects)
     bench.stage()
@@ -74,8 +83,8 @@ def test_what_waits_in_staging_comes_along(bench, file):
     assert any("of s2" in text for text in bench.texts())
 
 
-@pytest.mark.parametrize("name", ["runs/surfaces.json", "client_settings.json"])
-def test_what_takes_our_text_out_of_the_users_files_outlives_a_restore(bench, file, name):
+@pytest.mark.parametrize("name", ["runs/surfaces.json", "client_settings.json", "engine"])
+def test_what_holds_for_this_machine_alone_outlives_a_restore(bench, file, name):
     (bench.home / name).write_text('{"shown": {}, "blocks": {}}')
     restore_backup(file, bench.home, NOW)
     assert (bench.home / name).read_text() == '{"shown": {}, "blocks": {}}'

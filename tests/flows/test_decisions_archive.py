@@ -8,6 +8,7 @@ from cortex.commands import memories as commands
 from cortex.commands.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
+from cortex.storage.published import Published
 from tests.flows.conftest import NOW, WordEmbedder, fixed_state
 from tests.traces import traces
 from tests.transcripts import START, decisions
@@ -75,3 +76,8 @@ def test_the_check_compares_the_archive(archived):
         assert compare(run).differences == []
         run.store.published.publish_archive(project.project_id, "")
         assert [one.table for one in compare(run).differences] == ["archive"]
+
+
+def test_an_archive_is_published_where_the_project_has_no_brief(home):
+    assert Published(home).publish_archive("kelp", "- Older.\n")
+    assert Published(home).archive("kelp") == "- Older.\n"

@@ -215,16 +215,6 @@ def test_killed_while_the_merged_projects_files_go_the_next_run_goes_on(two, mon
     assert any("s2 writes levels" in text for text in active(two, "reef"))
 
 
-def test_what_was_forgotten_after_a_merge_stays_forgotten_in_a_backup_from_before_it(two, tmp_path):
-    keeping.backup(tmp_path / "before.tar.zst", as_json=True)
-    merge(two)
-    [memory] = [row for row in two.memories() if "Divers" in row["text"]]
-    commands.forget(memory["memory_id"], project=None, yes=True, as_json=True)
-    keeping.restore(tmp_path / "before.tar.zst", into=None, as_json=True)
-    assert traces(two.home, "Divers go out") == []
-    assert not [row for row in two.memories("reef") if "Divers" in row["text"]]
-
-
 def test_a_told_fact_forgotten_after_a_merge_stays_so_in_a_backup_from_before_it(two, tmp_path):
     remember("The quagsireplum buoy needs a new anchor.", "reef")
     keeping.backup(tmp_path / "before.tar.zst", as_json=True)

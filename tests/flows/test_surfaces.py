@@ -236,6 +236,18 @@ def test_a_kill_at_any_write_is_mended_by_the_next_run(tmp_path, project, monkey
     assert not json.loads((tmp_path / "home" / "runs" / "surfaces.json").read_bytes())["blocks"]
 
 
+def test_a_folder_that_may_not_be_looked_into_is_passed_over(tmp_path, project, monkeypatch):
+    look = os.stat
+
+    def refuse(path, **how):
+        if str(path).startswith(f"{tmp_path}/shut/"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return look(path, **how)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    assert roots_of([str(tmp_path / "shut" / "in"), str(project)]) == [project]
+
+
 def test_home_and_what_is_gone_are_no_projects(tmp_path, project, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (project / "src").mkdir()

@@ -417,11 +417,12 @@ LONG = 20_000
         "[MEMORY: gotcha] " + "-" * LONG + ">",
         "[MEMORY: gotcha] " + "!" * LONG + "[",
         "- [ ] one\n- [ ] " + "a" * LONG,
-        "- [ ] one" + "\n" * LONG + "- [ ] two",
+        "- [ ] one" + "\n" * LONG + "x",
     ],
     ids=["letters", "brackets", "dots", "dashes", "marks", "step", "empty lines"],
 )
-def test_no_line_holds_a_session_up(client, text):
+def test_no_line_holds_a_session_up(client, monkeypatch, text):
+    monkeypatch.setattr(basic_brief, "MAX_SECONDS", 60)
     path = write(client, prose("[MEMORY: decision] Early."), prose(text))
     began = time.process_time()
     told = basic_brief.basic_brief(str(client.home), str(path), "/home/ada/kiln")

@@ -114,7 +114,7 @@ def test_an_error_among_marks_that_are_written_is_nothing(home):
 
 
 @pytest.mark.parametrize(
-    "name", ["x.json", "1.json", "20269999T-stop.json", ".json", "20261301T000000Z-stop-a-b.json"]
+    "name", ["x.json", "1-a.json", "20269999T-stop.json", ".json", "20261301T000000Z-stop-a-b.json"]
 )
 def test_a_strange_name_of_a_ticket_is_passed_over(home, name):
     (home / "staging" / "new" / name).write_text("{}")

@@ -35,6 +35,16 @@ def test_without_a_plugin_folder_it_is_remembered_in_the_home(client):
     assert (client.home / "python").read_text() == f"{REAL_PYTHON}\n"
 
 
+def test_a_home_that_the_launcher_makes_is_its_owners_alone(client):
+    path = put_on_path(client, "python3", f'#!/bin/sh\nexec {sys.executable} "$@"\n') + ":/usr/bin:/bin"
+    before = os.umask(0o022)
+    try:
+        client.launch("stop", client.payload(client.write_transcript()), PATH=path)
+    finally:
+        os.umask(before)
+    assert client.home.stat().st_mode & 0o077 == 0
+
+
 @pytest.mark.parametrize("remembered", ["", "/gone/python3", "python3", "/tmp", "rm -rf x; /bin/sh"])
 def test_a_memory_that_is_no_program_is_made_anew(client, remembered):
     client.home.mkdir()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cortex.errors import UnknownProject
+from cortex.storage import projects
 from cortex.storage.journal import Journal
 from cortex.storage.lake import Lake
 from cortex.storage.projects import ProjectBook, identify, normalised_remote
@@ -187,3 +188,17 @@ def test_merges_hold_over_several_steps(home: Path):
         journal.write(entry("project", gone, {"merged_into": kept}, recorded_at=at))
     assert ProjectBook(journal).parts_of(c) == [c, *sorted((a, b))]
     assert ProjectBook(journal).merged() == {a: c, b: c}
+
+
+def test_many_new_repositories_ask_git_about_each_folder_twice_at_most(home: Path, monkeypatch):
+    asked: list[str] = []
+
+    def identified(place: str) -> tuple[str, str]:
+        asked.append(place)
+        return f"git:example.com{place}", Path(place).name
+
+    monkeypatch.setattr(projects, "identify", identified)
+    known = book(home)
+    for number in range(20):
+        known.origin_of(f"/repositories/{number}", START)
+    assert len(asked) <= 40
