@@ -44,8 +44,8 @@ class Comparison:
     notes: list[str] = field(default_factory=list)
 
 
-class TablesInMemory(Tables):
-    """Tables that are nowhere on disk."""
+class RowsInMemory(Tables):
+    """Tables that keep their rows as they are: they are compared, not searched."""
 
     def __init__(self, live: Tables) -> None:
         """Make empty tables that stand for `live`."""
@@ -120,7 +120,7 @@ def _variant(run: Run, day: datetime, is_committed: bool) -> Afresh:
     store.lake.manifest = run.store.lake.manifest
     if is_committed:
         store.journal = _Committed(store.home, store.lake)
-    variant = afresh(run, store, TablesInMemory(run.store.tables), day)
+    variant = afresh(run, store, RowsInMemory(run.store.tables), day)
     variant.lacks_vectors = True  # what the lake has no vector for is not embedded
     return variant
 

@@ -12,7 +12,7 @@ from cortex.flows.assistants import assistant_in, folders
 from cortex.flows.context import Progress, Run, no_progress
 from cortex.flows.engines import ENGINES, run_plain, run_with_prefect
 from cortex.flows.reading import start_from
-from cortex.flows.report import RunReport, SetAsideLine, keep_report
+from cortex.flows.report import RunReport, SetAsideLine, keep_report, last_report
 from cortex.flows.stages import INGEST, NIGHTLY
 from cortex.providers import Embedder, choose
 from cortex.settings import Settings
@@ -26,6 +26,9 @@ from cortex.storage.staging import find_transcripts
 from cortex.storage.store import Store
 from cortex.transforms.assistants import NAMES
 from cortex.transforms.schemas import EVENTS, JOURNAL, TURNS, VECTORS
+
+# Between looking for files and the run's own beginning lies the staging of what was found.
+LOOKING_SECONDS = 60
 
 FLOWS = {"ingest": INGEST, "nightly": NIGHTLY, "backfill": INGEST}
 
@@ -156,25 +159,36 @@ def grown(settings: Settings) -> list[Path]:
     """
     Return the other assistants' transcripts that grew where a backfill has read before.
 
-    Those assistants have no hooks that report a session, so a run looks for itself; by size, which takes
-    some 10 µs a file. Where no backfill went, nothing is taken in.
+    Those assistants have no hooks that report a session, so a run looks for itself, by size and time alone.
+    Where no backfill went, nothing is taken in. A file that was looked at and gave nothing (too short, no
+    transcript) is looked at again once it changes.
     """
-    cursors = Store(settings.home).lake.manifest.cursors
+    store = Store(settings.home)
+    cursors, since = store.lake.manifest.cursors, _looked_at(store) - LOOKING_SECONDS
     found: list[Path] = []
     for name, places in folders().items():
         for place in places:
             begins = path_text(place.absolute()).rstrip("/") + "/"
             if name != "claude" and any(read.startswith(begins) for read in cursors) and place.is_dir():
-                found += [path for path in find_transcripts(place) if _has_grown(path, cursors)]
+                found += [path for path in find_transcripts(place) if _has_grown(path, cursors, since)]
     return found
 
 
-def _has_grown(path: Path, cursors: Mapping[str, Cursor]) -> bool:
+def _looked_at(store: Store) -> float:
+    """Return when the last run began, in seconds since 1970; 0 without one."""
+    told = (last_report(store.runs) or {}).get("started_at")
+    return datetime.fromisoformat(told).timestamp() if isinstance(told, str) else 0.0
+
+
+def _has_grown(path: Path, cursors: Mapping[str, Cursor], since: float) -> bool:
     cursor = cursors.get(path_text(path.absolute()))
     try:
-        return cursor is None or path.stat().st_size != cursor.read_bytes
+        found = path.stat()
     except OSError:
         return False
+    if cursor is None:
+        return max(found.st_mtime, found.st_ctime) >= since
+    return found.st_size != cursor.read_bytes
 
 
 def stage_all(

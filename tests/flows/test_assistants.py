@@ -1,6 +1,7 @@
 """Other assistants' transcripts in whole runs: the laws, a chat's project, found by default, swept up."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
@@ -240,3 +241,13 @@ def test_a_run_looks_for_what_grew_only_where_a_backfill_has_read(bench, user_ho
     bench.backfill(chat)
     chat.write_bytes(gemini.assistant("Sorted.").document())
     assert chat in runs.grown(bench.settings)
+
+
+def test_a_file_that_gave_nothing_is_looked_at_again_only_once_it_changes(bench, user_home):
+    bench.backfill(codex_decisions("c1").write(user_home))
+    broken = codex_decisions("c2").write(user_home)
+    broken.write_bytes(b"no transcript")
+    later = datetime.fromtimestamp(broken.stat().st_mtime, tz=UTC) + timedelta(hours=1)
+    assert runs.grown(bench.settings) == [broken]
+    bench.backfill(broken, now=later)
+    assert runs.grown(bench.settings) == []
