@@ -65,7 +65,7 @@ PLACES: dict[str, tuple[Any, str]] = {
     "release of the claims": (Staging, "release"),
     "the journal's files": (Journal, "take_in"),
     "a table": (tables.Tables, "replace"),
-    "a text index": (tables, "_index_words"),
+    "an index": (tables, "make_indexes"),
     "a brief": (published.Published, "publish_brief"),
     "the database": (published.Published, "publish_database"),
 }
@@ -77,7 +77,7 @@ WRITTEN = {
     "release of the claims": 1,
     "the journal's files": 2,
     "a table": 9,
-    "a text index": 4,
+    "an index": 4,
     "a brief": 2,
     "the database": 1,
 }
