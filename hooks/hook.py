@@ -117,14 +117,20 @@ def write_ticket(home: str, event: str, payload: dict[str, object]) -> None:
         if payload.get("agent_type", "unknown") in ("", None):
             return
         name, agent_id = "agent_transcript_path", text_of(payload, "agent_id")
-    ticket.drop(
-        os.path.join(home, "staging"),
-        event,
-        transcript_of(payload, name),
-        session_id=text_of(payload, "session_id"),
-        agent_id=agent_id,
-        cwd=text_of(payload, "cwd") if payload.get("cwd") else None,
-    )
+    transcript = transcript_of(payload, name)
+    try:
+        ticket.drop(
+            os.path.join(home, "staging"),
+            event,
+            transcript,
+            session_id=text_of(payload, "session_id"),
+            agent_id=agent_id,
+            cwd=text_of(payload, "cwd") if payload.get("cwd") else None,
+        )
+    except FileNotFoundError:
+        # `claude -p` may write its transcript after Stop: the session's end has it then, or the next sweep.
+        if event != "stop" or os.path.exists(transcript):
+            raise
 
 
 def read_payload() -> dict[str, object]:

@@ -91,7 +91,6 @@ WRITES = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize(("place", "number"), WRITES)
 def test_killed_around_a_write(home, undisturbed, monkeypatch, place, number, moment):
