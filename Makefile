@@ -42,8 +42,9 @@ bench: setup  ## the table of numbers, against a baseline in the same run
 	$(BIN)/python -m benchmarks.run
 
 KILLS ?= 1000
-chaos: setup  ## kill runs at every file operation and at random; KILLS=200 for fewer
+chaos: setup  ## kill runs at every file operation and at random; KILLS=200 for fewer; then a year in one store
 	$(BIN)/python -W ignore -m tests.chaos.harness --kills $(KILLS)
+	$(BIN)/python -W ignore -m tests.chaos.year --nights 60
 
 SESSIONS ?= 200
 storm: setup  ## sessions that start and end with random kills; then eight processes on one store for a minute

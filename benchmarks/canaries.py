@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,15 +36,19 @@ from benchmarks.canary_carriers import CARRIERS
 from benchmarks.canary_kinds import ALNUM, KINDS, Kind, canary
 from benchmarks.canary_search import canaries_below, canaries_in
 from benchmarks.made import WORDS
-from cortex.cli import main as cortex
-from cortex.commands.terminal import clock_at, table
+from cortex.cli.main import main as cortex
+from cortex.cli.terminal import clock_at, table
 from cortex.flows import runs
-from cortex.providers.voyage import DIMENSIONS, VoyageEmbedder
-from cortex.transforms.redact import Redactor
+from cortex.flows.embedders.voyage import DIMENSIONS, VoyageEmbedder
+from cortex.transforms.errors import StoreBusy
+from cortex.transforms.redaction.redact import Redactor
 from tests.transcripts import START, Talk, lines
 
 NOW = datetime(2026, 11, 1, 10, tzinfo=UTC)
 HOOK = Path(__file__).parents[1] / "hooks" / "hook.py"
+
+LATER = runs.ASKED_AGAIN_AFTER
+BUSY_SECONDS = 120  # how long a command is tried again while the run that a hook has started goes on
 
 # What is between these tags goes whatever it says, so it is no secret by its looks.
 PLAIN = Kind("plain words", "the heron called <S> nests there", ALNUM, 14)
@@ -109,10 +114,15 @@ class Trip:
             self._capture(transcripts)
             with mock.patch.object(runs, "choose", lambda key: VoyageEmbedder(_refusing)):
                 self._done("run", "--engine", "plain")
-            with mock.patch.object(runs, "choose", self._recorded):
-                self._tell()
-                self._say_everything()
-        with self._at(self.home, NOW + timedelta(days=1)), mock.patch.object(runs, "choose", self._recorded):
+        # A hosted model that failed is asked again by a run, some time later.
+        with self._at(self.home, NOW + LATER), mock.patch.object(runs, "choose", self._recorded):
+            self._done("run", "--engine", "plain")
+            self._tell()
+            self._say_everything()
+        with (
+            self._at(self.home, NOW + LATER + timedelta(days=1)),
+            mock.patch.object(runs, "choose", self._recorded),
+        ):
             self._capture(transcripts[:1])
             self._done("nightly", "--engine", self.engine)
             self._say_everything()
@@ -127,7 +137,12 @@ class Trip:
 
     @contextmanager
     def _at(self, home: Path, instant: datetime) -> Iterator[None]:
-        chosen = {"CORTEX_HOME": str(home), "HOME": str(self.folder), "CLAUDE_CONFIG_DIR": ""}
+        chosen = {
+            "CORTEX_HOME": str(home),
+            "HOME": str(self.folder),
+            "CLAUDE_CONFIG_DIR": "",
+            "VOYAGE_API_KEY": "x",
+        }
         with mock.patch.dict(os.environ, chosen), clock_at(instant):
             yield
 
@@ -144,7 +159,27 @@ class Trip:
             for kind in (*self.kinds, PLAIN) if "private" in name else self.kinds:
                 carry(talk, self.planted.text(name, kind))
             written.append(_write(talk, talk.path_in(self.folder / "projects")))
-        return [*written, self._write_subagent(written[0])]
+        return [*written, *self._write_named(), self._write_subagent(written[0])]
+
+    def _write_named(self) -> list[Path]:
+        """Write sessions in files, folders and repositories whose names and remotes hold a canary."""
+        written = []
+        for number, kind in enumerate(kind for kind in self.kinds if _fits_a_name(kind)):
+            for at, carrier in enumerate(("file name", "folder name", "remote", "query of a remote")):
+                secret = self.planted.text(carrier, kind).split(" ", WORDS_BEFORE)[-1]
+                talk = Talk(f"{carrier} {number}", start=START + timedelta(days=100 + at, hours=number))
+                talk.user("How do the gauges report?").assistant("Once a minute, by radio, to the depot.")
+                path = talk.path_in(self.folder / "projects")
+                place = self.folder / "projects" / f"repository {at} {number}"
+                if carrier == "file name":
+                    path = path.with_name(f"{secret}.jsonl")
+                elif carrier == "folder name":
+                    place = place / secret
+                _set_cwd(talk, place)
+                if "remote" in carrier:
+                    _make_repository(place, _remote(carrier, secret))
+                written.append(_write(talk, path))
+        return written
 
     def _write_subagent(self, of: Path) -> Path:
         talk = Talk("s0", start=START - timedelta(days=1))
@@ -227,7 +262,7 @@ class Trip:
             content = bytearray(path.read_bytes())
             content[len(content) // 2 :: 97] = bytes(len(content[len(content) // 2 :: 97]))
             path.write_bytes(content)
-        with self._at(failing, NOW + timedelta(days=2)):
+        with self._at(failing, NOW + LATER + timedelta(days=2)):
             for words in (
                 ("rebuild",),
                 ("recall", "--project", "kelp", "gauges"),
@@ -246,7 +281,11 @@ class Trip:
 
     def _done(self, *words: str) -> None:
         """Run a command that must do its work: what found nothing because nothing was done proves nothing."""
-        result = CliRunner().invoke(cortex, list(words))
+        for _ in range(BUSY_SECONDS):
+            result = CliRunner().invoke(cortex, list(words))
+            if result.exit_code != StoreBusy.exit_code:
+                break
+            time.sleep(1)  # a hook has started a run
         if result.exit_code:
             raise RuntimeError(f"cortex {' '.join(words)} fails: {result.stderr}") from result.exception
         self._keep(result)
@@ -262,6 +301,30 @@ class Trip:
             return SimpleNamespace(embeddings=[_vector(text) for text in texts])
 
         return VoyageEmbedder(request)
+
+
+def _fits_a_name(kind: Kind) -> bool:
+    """Whether a secret of this kind can stand in the name of a file and in an address."""
+    return not set(kind.form) & set("/\n \"'|;:&?#%@")
+
+
+def _set_cwd(talk: Talk, place: Path) -> None:
+    for record in talk.records:
+        record["cwd"] = str(place)
+
+
+def _remote(carrier: str, secret: str) -> str:
+    if carrier == "remote":
+        return f"https://dev:{secret}@git.internal/dev/kelp.git"
+    return f"https://git.internal/dev/kelp.git?private_token={secret}"
+
+
+def _make_repository(place: Path, remote: str) -> None:
+    place.mkdir(parents=True)
+    for words in (("init", "-q"), ("config", "remote.origin.url", remote)):
+        subprocess.run(
+            ["git", "-C", str(place), *words], check=True, env={**os.environ, "GIT_CONFIG_GLOBAL": ""}
+        )
 
 
 def _write(talk: Talk, path: Path) -> Path:
@@ -291,7 +354,7 @@ def without_redaction() -> Iterator[None]:
 
     with (
         mock.patch.object(Redactor, "redact", lambda self, text: (text, 0)),
-        mock.patch.object(Redactor, "findings", lambda self, data: []),
+        mock.patch.object(Redactor, "findings", lambda self, text: []),
     ):
         yield
 

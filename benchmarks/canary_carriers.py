@@ -50,6 +50,24 @@ def _with(name: str) -> Carrier:
     return carry
 
 
+def _answer_with(name: str) -> Carrier:
+    """Return a carrier that puts the text into a field of an answer's message."""
+
+    def carry(talk: Talk, text: str) -> object:
+        talk.assistant("The gauges report once a minute.")
+        talk.records[-1]["message"][name] = text
+        return None
+
+    return carry
+
+
+def _tool_use_id(talk: Talk, text: str) -> object:
+    talk.call("Bash", "done", command="make")
+    talk.records[-2]["message"]["content"][0]["id"] = text
+    talk.records[-1]["message"]["content"][0]["tool_use_id"] = text
+    return None
+
+
 def _damaged(talk: Talk, text: str) -> object:
     talk.records.append({"type": "user", "half": text, "broken": True})
     return None
@@ -206,6 +224,15 @@ CARRIERS: dict[str, Carrier] = {
     ),
     "subagent in the main file": _sidechain,
     "branch name": _with("gitBranch"),
+    "session id": _with("sessionId"),
+    "working directory": _with("cwd"),
+    "record id": _with("uuid"),
+    "id of the record before": _with("parentUuid"),
+    "agent id": _with("agentId"),
+    "instant": _with("timestamp"),
+    "message id": _answer_with("id"),
+    "model": _answer_with("model"),
+    "tool use id": _tool_use_id,
     "client's version": _with("version"),
     "unknown field": _with("somethingNew"),
     "unknown record": lambda talk, text: _record(talk, "something-new", content=text),

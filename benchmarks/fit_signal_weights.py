@@ -3,8 +3,8 @@ Fits data/reference/signal_weights.csv to labelled transcripts: what a signal ad
 
     python benchmarks/fit_signal_weights.py --transcripts DIR --labels FILE [--write]
 
-A candidate counts as worth keeping when it finds a labelled item (see transforms/evaluate.py). The fit is a
-logistic regression drawn towards the priors in the table, which are what one would set by hand: few labels
+A candidate counts as worth keeping when it finds a labelled item (transforms/extract/evaluate.py). The fit is
+a logistic regression drawn towards the priors in the table, which are what one would set by hand: few labels
 move a weight a little, many move it as far as they go. Prints recall by cross-validation over sessions and
 over projects, so that a gain on the sessions it was fitted to is not taken for one on others.
 """
@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cortex.transforms.evaluate import Shown, finds, hits
 from cortex.transforms.extract import session_candidates, sessions_of
 from cortex.transforms.extract.candidate import Candidate
+from cortex.transforms.extract.evaluate import Shown, finds, hits
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.select import Budget, confidences
 from cortex.transforms.policy import Policy, load_policy
-from cortex.transforms.transcript import Source, read_transcript
+from cortex.transforms.transcripts.transcript import Source, read_transcript
 
 REFERENCE = Path(__file__).parents[1] / "data" / "reference"
 # Strength of the priors. Recall on left-out projects: .77 at 4, .79 at 8, .81 at 16 and at 30.

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cortex.flows import runs
-from cortex.settings import Settings
+from cortex.storage.settings import Settings
 from tests.flows.conftest import WordEmbedder
 from tests.transcripts import decisions
 

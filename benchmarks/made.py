@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cortex.storage.tables import INDEX_TEXT, VECTOR
+from cortex.transforms.memory.fading import WEAK
+from cortex.transforms.memory.lifecycle import ACTIVITY
 from cortex.transforms.schemas import EDGES, MEMORIES
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -59,6 +61,19 @@ def memories(count: int, *, texts: bool = True, seed: int = 1) -> pa.Table:
         for f in MEMORIES.arrow
     ]
     return pa.Table.from_arrays(arrays, schema=MEMORIES.arrow)
+
+
+def activity(days: int = 365) -> pa.Table:
+    """Return the ACTIVITY of the made project: a session on each of the last `days`."""
+    at = [NOW - timedelta(days=number) for number in range(days)]
+    return pa.table({"project_id": pa.repeat(PROJECT, days), "active_at": at}, schema=ACTIVITY)
+
+
+def weak(rows: pa.Table) -> pa.Table:
+    """Return every tenth of MEMORIES as found weak twenty days ago."""
+    found = rows["memory_id"].to_pylist()[::10]
+    since = [NOW - timedelta(days=20)] * len(found)
+    return pa.table({"memory_id": found, "weak_since": since}, schema=WEAK)
 
 
 def edges(count: int, among: int) -> pa.Table:

@@ -17,20 +17,20 @@ import pyarrow as pa
 
 from benchmarks import made
 from cortex.flows.engines import run_plain
+from cortex.flows.recall import recall
 from cortex.flows.runs import FLOWS, embedder_of, opened, stage_all
 from cortex.hooks.prompt import INDEX
-from cortex.recall import recall
-from cortex.settings import Settings
 from cortex.storage.published import Published
 from cortex.storage.reference import read_policy
+from cortex.storage.settings import Settings
 from cortex.storage.staging import find_transcripts
 from cortex.storage.tables import Tables
-from cortex.transforms.client_settings import with_status_line
-from cortex.transforms.hook_index import notes_of, settings_of, stop_words_of
-from cortex.transforms.lifecycle import age
-from cortex.transforms.render import render_brief
+from cortex.transforms.brief.hook_index import notes_of, settings_of, stop_words_of
+from cortex.transforms.brief.render import choose, lay_out
+from cortex.transforms.files.client_settings import with_status_line
+from cortex.transforms.memory.lifecycle import age
 from cortex.transforms.schemas import EDGES
-from cortex.transforms.transcript import Source, read_transcript
+from cortex.transforms.transcripts.transcript import Source, read_transcript
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -172,7 +172,8 @@ def lifecycle(sizes: Sizes) -> Iterator[Measured]:
     """Time ageing, ranking and centrality against the decay formula alone in numpy."""
     policy = read_policy(None)
     rows, edges = made.memories(sizes.aged, texts=False), made.edges(sizes.aged, sizes.aged)
-    aged = _seconds(lambda: age(rows, edges, policy, made.NOW))
+    activity, weak = made.activity(), made.weak(rows)
+    aged = _seconds(lambda: age(rows, edges, policy, made.NOW, activity=activity, weak=weak))
     initial = rows["initial_confidence"].to_numpy()
     idle_days = np.random.default_rng(5).uniform(0, 365, sizes.aged)
     formula = _seconds(lambda: initial * 0.5 ** (idle_days / 45))
@@ -185,7 +186,8 @@ def brief(sizes: Sizes) -> Iterator[Measured]:
     policy, rows = read_policy(None), made.memories(sizes.briefed)
 
     def render() -> object:
-        return render_brief(rows, EDGES.empty(), policy, project_name="made", budget_tokens=1_000)
+        choices = choose(rows, EDGES.empty(), policy, project_name="made", budget_tokens=1_000)
+        return lay_out(choices, project_name="made")
 
     rendered = _seconds(render) * 1e3
     ranked = _seconds(lambda: rows.sort_by([("rank", "descending"), ("memory_id", "ascending")])) * 1e3

@@ -3,8 +3,8 @@ A whole nightly run over made memories: `python -m benchmarks.nightly [MEMORIES 
 
 Each size is a store of its own with projects of 10,000 memories, in a process of its own. The first nightly
 run makes the tables; what is measured is the next day's: everything ages, is ranked, audited, written and
-published, and what fell due is pruned. Facts are up to 54 days old, as in a store in daily use: progress is
-pruned at 55. Printed: seconds in all and by stage, the process's peak memory, bytes on disk.
+published. Facts are up to 54 days old and every project was worked on each day, as in a store in daily use.
+Printed: seconds in all and by stage, the process's peak memory, bytes on disk.
 """
 
 import resource
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from benchmarks import made
 from cortex.flows import runs
-from cortex.settings import Settings
+from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import EVENTS, TURNS
@@ -32,23 +32,32 @@ HEADINGS = ("memories", "projects", "seconds", *PARTS, "peak MB", "disk MB")
 
 
 def fill(home: Path, count: int) -> int:
-    """Write events of `count` different facts, and one turn a project, into the lake; return the projects."""
+    """Write events of `count` different facts, and a turn a day, into the lake; return the projects."""
     projects = max(1, count // PROJECT_MEMORIES)
     with Store(home).lake.change() as change:
         for number in range(projects):
             name = f"made-{number:08x}"
-            change.append(TURNS, name, _turn(name))
+            change.append(TURNS, name, _turns(name))
             change.append(EVENTS, name, _events(name, number, count // projects))
     return projects
 
 
-def _turn(project: str) -> pa.Table:
+def _turns(project: str) -> pa.Table:
     known = {
-        "turn_id": content_id("turn", project), "project_id": project, "session_id": project, "file": "/made",
-        "line": 1, "block": 0, "kind": "prompt", "said_at": made.NOW, "text": "made", "trust": "user",
-        "redactions": 0, "reader_version": 1,
+        "project_id": project, "session_id": project, "file": "/made", "block": 0, "kind": "prompt",
+        "text": "made", "trust": "user", "redactions": 0, "reader_version": 1,
     }  # fmt: skip
-    return TURNS.of([known])
+    return TURNS.of(
+        [
+            {
+                **known,
+                "turn_id": content_id("turn", project, str(day)),
+                "line": day + 1,
+                "said_at": made.NOW - timedelta(days=day),
+            }
+            for day in range(OLDEST_DAYS + 1)
+        ]
+    )
 
 
 def _events(project: str, seed: int, count: int) -> pa.Table:

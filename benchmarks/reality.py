@@ -19,8 +19,8 @@ from typing import Any
 
 from cortex.storage.reference import read_policy
 from cortex.storage.repository import doubts_of, snapshot_of
+from cortex.transforms.memory.reality import Questions, rewritten_share
 from cortex.transforms.policy import Policy
-from cortex.transforms.reality import Questions, rewritten_share
 from cortex.transforms.schemas import MEMORIES
 
 FIRST_DAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -148,6 +148,14 @@ def scripted(folder: Path, number: int) -> list[Claim]:
         claim("name never there", f"`foreign_name_{n}` polls all gauges.", False),
         claim("dependency dropped", "Sessions are kept in redis for an hour.", True),
         claim("dependency kept", "Requests are served by flask.", False),
+        claim("choice not taken", "We chose FastAPI over Flask because it validates.", True),
+        claim("choice not taken, German", "Wir nehmen FastAPI statt Flask.", True),
+        claim("choice not taken, French", "On prend FastAPI plutôt que Flask.", True),
+        claim("choice not taken, Spanish", "Usamos FastAPI en lugar de Flask.", True),
+        claim("choice taken", "We chose Flask over Django.", False),
+        claim("choice taken, rejected gone", "We keep sessions in numpy files instead of redis.", False),
+        claim("the same in German", "Sitzungen liegen in numpy-Dateien statt redis.", False),
+        claim("choice dropped later", "Sessions are in redis rather than mongodb.", True),
         claim("branch unmerged", "Tides are cached.", True, branch=f"try/unmerged{n}"),
         claim("branch merged", "Tides are cached.", False, branch=f"try/merged{n}"),
         claim("file rewritten", f"src/turns{n}.py polls by turns.", True, memory_type="architecture"),

@@ -1,7 +1,7 @@
 """
 Recall measured: `python benchmarks/retrieval.py [SET …] [--set NAME=VALUE …] [--no-model] [--memories]`.
 
-Each set is put into real tables and asked through `cortex.recall`: the figures are those of the product.
+Each set is put into real tables and asked through `cortex.flows.recall`: the figures are the product's.
 DevMemBench is judged by session (share of the right sessions among the first k), CoSQA by function, the
 labels by transcript line (is any of the first k results one that rests on an evidence line?). The sets are
 read from ../shared/data; `--set` tries another number of ranking.csv, `--memories` adds extracted memories.
@@ -20,17 +20,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cortex.providers import Embedder, choose
-from cortex.recall import Found, recall
+from cortex.flows.embedders import Embedder, choose
+from cortex.flows.recall import Found, recall
 from cortex.storage.reference import read_policy
 from cortex.storage.tables import Tables
 from cortex.transforms.extract import extract_events
-from cortex.transforms.fold import fold
 from cortex.transforms.identity import content_id
+from cortex.transforms.memory.fold import fold
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import JOURNAL, TURNS
-from cortex.transforms.search import PEOPLE_KINDS, embedded_text, index_text, passages_of
-from cortex.transforms.transcript import Source, read_transcript
+from cortex.transforms.search.index_text import PEOPLE_KINDS, embedded_text, index_text, passages_of
+from cortex.transforms.transcripts.transcript import Source, read_transcript
 
 DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
 CUTS = (1, 5, 10)

@@ -16,7 +16,7 @@ from dataclasses import asdict
 
 from benchmarks.measures import ALL, SIZES, Measured
 from cortex import __version__
-from cortex.commands.terminal import table
+from cortex.cli.terminal import table
 
 COLUMNS = ["what", "value", "unit", "baseline", "its value", "ratio", "must", "aim"]
 NUMBERS = {"value", "its value", "ratio", "must", "aim"}

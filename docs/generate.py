@@ -2,10 +2,10 @@
 Prints the reference pages from the code: `python -m docs.generate` writes them all.
 
     docs/tables.md       every table and column, with meaning and unit    from transforms/schemas.py
-    docs/cli.md          every command with its options                   from cortex/cli.py
+    docs/cli.md          every command with its options                   from cortex/cli/main.py
     docs/policy.md       every policy table, numbers with their reason    from data/reference/*.csv
-    docs/config.md       every setting with default, unit, variable       from cortex/setting_keys.py
-    docs/exit-codes.md   every error, its exit code, whether to retry     from cortex/errors.py
+    docs/config.md       every setting with default, unit, variable       from storage/setting_keys.py
+    docs/exit-codes.md   every error, its exit code, whether to retry     from transforms/errors.py
 """
 
 import csv
@@ -17,9 +17,9 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from cortex import errors, setting_keys
-from cortex.cli import main as command_line
-from cortex.transforms import schemas
+from cortex.cli.main import main as command_line
+from cortex.storage import setting_keys
+from cortex.transforms import errors, schemas
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "data" / "reference"
@@ -70,7 +70,7 @@ def tables_page() -> str:
 def cli_page() -> str:
     """Return the page of commands: the help text of each as the terminal shows it."""
     parts = [
-        _title("Command line", "cortex/cli.py"),
+        _title("Command line", "cortex/cli/main.py"),
         "`--json` prints one JSON object on standard output; hints and progress go to standard error. "
         "[Exit codes](exit-codes.md).",
         _fenced(_help_of()),
@@ -121,6 +121,7 @@ def config_page() -> str:
             key.wanted,
             "yes" if key.per_project else "",
             f"`{key.variable}`",
+            key.acts,
             key.meaning,
         ]
         for key in setting_keys.KEYS
@@ -128,14 +129,14 @@ def config_page() -> str:
     example = '[brief]\ntokens = 1500\n\n[project."/home/dev/tidepool".brief]\ntokens = 600'
     return _joined(
         [
-            _title("Settings", "cortex/setting_keys.py"),
+            _title("Settings", "storage/setting_keys.py"),
             "The environment has the last word, then the project's section of `CORTEX_HOME/config.toml`, "
             "then the file's own sections, then the default. `cortex config` shows what holds and why; "
             "`cortex config set KEY VALUE [--project NAME]` and `unset` change the file and keep its "
             "comments. A name or value that is not known is an error. Lists in a variable: paths between "
             "`:`, other words between commas.",
             f"```toml\n{example}\n```",
-            _grid(["setting", "default", "unit", "takes", "by project", "variable", "meaning"], rows),
+            _grid(["setting", "default", "unit", "takes", "by project", "variable", "acts", "meaning"], rows),
             "`VOYAGE_API_KEY` is read as well. Hooks are told of a change by `cortex config` and by the next "
             "run, in `hook_settings.json`: they run on any Python from 3.9 on, which reads no TOML.",
         ]
@@ -157,7 +158,7 @@ def errors_page() -> str:
     ]
     return _joined(
         [
-            _title("Exit codes", "cortex/errors.py"),
+            _title("Exit codes", "transforms/errors.py"),
             "0 means done. Every error says what is wrong and what to do next, on standard error; with "
             '`--json` standard output holds `{"error": {"code", "problem", "next_step", "retryable"}}`. '
             "Words on the command line that cannot be parsed leave with 2 as well, hooks always with 0.",

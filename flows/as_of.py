@@ -7,22 +7,22 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.errors import ModelUnavailable
 from cortex.flows.context import Run
+from cortex.flows.embed import embed
 from cortex.flows.extract import PLACE, events_of, in_first_place
 from cortex.flows.rebuild import Afresh
 from cortex.flows.report import RunReport
-from cortex.flows.stages import decay, embed, link
-from cortex.storage.journal import GLOBAL_SCOPE
+from cortex.flows.stages import decay, link
 from cortex.storage.store import Store, start_of_day
 from cortex.storage.tables import TablesInMemory
-from cortex.transforms.as_of import journal_until, said_until
 from cortex.transforms.audit import Breach
+from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.identity import content_id
-from cortex.transforms.lifecycle import sessions_of
-from cortex.transforms.reality import Doubt
-from cortex.transforms.schemas import EVENTS, TURNS, VECTORS, values
-from cortex.transforms.search import embedded_text
+from cortex.transforms.memory.as_of import journal_until, said_until
+from cortex.transforms.memory.lifecycle import sessions_of
+from cortex.transforms.memory.reality import Doubt
+from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, TURNS, VECTORS, values
+from cortex.transforms.search.index_text import embedded_text
 
 # Stands for no end: on the present day everything counts, also what a clock ahead of ours has dated.
 ENDLESS = datetime.max.replace(tzinfo=UTC)
@@ -61,17 +61,13 @@ class AsOf(Afresh):
         """Return the entries of a scope that count then."""
         return journal_until(super().journal(scope), self.until)
 
-    def sessions(self) -> pa.Table:
-        """Return every session begun until then."""
-        if self._sessions is None:
-            columns = ["project_id", "session_id", "said_at"]
-            rows = said_until(self.store.lake.read(TURNS, columns=columns), self.until)
-            self._sessions = ("", sessions_of(rows, self.store.projects.merged()))
-        return self._sessions[1]
+    def dated_turns(self, part: str | None = None) -> pa.Table:
+        """Return who said something when, until then."""
+        return said_until(super().dated_turns(part), self.until)
 
-    def vectors(self) -> pa.Table:
+    def vectors(self, model: str = "") -> pa.Table:
         """Return the VECTORS of the lake and of what was a memory for the middle of a session only."""
-        known = super().vectors()
+        known = super().vectors(model)
         if self._more_vectors is None:
             self._more_vectors = self._embedded(known) if self.is_past and self.embedder else VECTORS.empty()
         return pa.concat_tables([known, self._more_vectors]).combine_chunks()
@@ -129,8 +125,7 @@ class AsOf(Afresh):
 
     def _went_on(self, part: str) -> set[str]:
         """Return the sessions of a partition that spoke before and after the instant."""
-        rows = self.store.lake.read(TURNS, part, columns=["project_id", "session_id", "said_at"])
-        spans = sessions_of(rows, {})
+        spans = sessions_of(super().dated_turns(part), {})
         until = pa.scalar(self.until)
         return set(
             values(

@@ -12,12 +12,16 @@ import pyarrow as pa
 
 from cortex.storage.client_files import client_folder
 from cortex.storage.files import path_text
-from cortex.transforms.assistants import HEAD_BYTES, Head, assistant_of, head_of
+from cortex.storage.staging import open_transcript
+from cortex.transforms.transcripts.assistants import HEAD_BYTES, Head, assistant_of, head_of
 
 # The first line of a rollout holds the instructions and tools given to the model; the longest seen has 60 kB.
 FIRST_LINE_BYTES = 4 * 1024 * 1024
 # Rollouts before September 2025 tell their folder in the first message only.
 OPENING_BYTES = 256 * 1024
+
+# The lists that Gemini CLI keeps beside chats; a hundred projects take 10 kB.
+SMALL_FILE_BYTES = 4 * 1024 * 1024
 
 # The first bytes of a file that zstd compressed.
 ZSTD = b"\x28\xb5\x2f\xfd"
@@ -38,7 +42,7 @@ def folders() -> dict[str, list[Path]]:
 
 def is_packed(path: Path) -> bool:
     """Return whether a transcript is compressed, as Codex CLI does after a week. Raises OSError."""
-    with path.open("rb") as file:
+    with open_transcript(path) as file:
         return file.read(len(ZSTD)) == ZSTD
 
 
@@ -68,9 +72,9 @@ def head_in(path: Path, transcript: Path, projects: Callable[[], Iterable[str]])
 
 def _start_of(path: Path, length: int) -> bytes:
     if not is_packed(path):
-        with path.open("rb") as file:
+        with open_transcript(path) as file:
             return file.read(length)
-    with pa.input_stream(os.fsencode(path).decode(), compression="zstd") as stream:
+    with open_transcript(path) as file, pa.input_stream(file, compression="zstd") as stream:
         start: bytes = stream.read(length)
     return start
 
@@ -87,7 +91,7 @@ def _gemini_folder(path: Path, head: Head, projects: Callable[[], Iterable[str]]
         return None
     beside = chats.parent
     try:
-        return (beside / ".project_root").read_text("utf-8").strip() or None
+        return _small_file(beside / ".project_root").decode("utf-8").strip() or None
     except (OSError, UnicodeDecodeError):
         pass
     root = beside.parent.parent
@@ -104,7 +108,12 @@ def _gemini_folder(path: Path, head: Head, projects: Callable[[], Iterable[str]]
 
 def _object_in(path: Path) -> Mapping[str, object]:
     try:
-        found = orjson.loads(path.read_bytes())
+        found = orjson.loads(_small_file(path))
     except (OSError, orjson.JSONDecodeError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _small_file(path: Path) -> bytes:
+    with open_transcript(path) as file:
+        return file.read(SMALL_FILE_BYTES)

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cortex.flows.context import Run
-from cortex.storage.journal import GLOBAL_SCOPE
 from cortex.storage.manifest import PROJECTIONS
 from cortex.storage.repository import state_of
-from cortex.transforms.decisions_archive import render_archive
+from cortex.transforms.brief.decisions_archive import render_archive
+from cortex.transforms.brief.render import Choice, choose, lay_out
 from cortex.transforms.identity import content_id
-from cortex.transforms.render import Choice, choose, lay_out
+from cortex.transforms.masking import SECRET, without_secrets
+from cortex.transforms.schemas import GLOBAL_SCOPE
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def material_of(run: Run, project_id: str) -> Material:
 
 def choices_of(run: Run, material: Material) -> list[Choice]:
     """Return every candidate for the brief, shown or not, with its reason."""
-    return choose(
+    choices = choose(
         material.memories,
         material.edges,
         run.policy,
@@ -57,26 +58,69 @@ def choices_of(run: Run, material: Material) -> list[Choice]:
         sessions=material.sessions,
         repository=material.repository,
     )
+    return without_secrets(choices, project_name=material.project_name)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A project's brief with what it was chosen from, so the repository is searched once for all."""
+
+    material: Material
+    choices: list[Choice]
+    brief: str
+
+
+def draft_of(run: Run, project_id: str) -> Draft:
+    """Return the brief of a project as its tables say it now, and what it was chosen from."""
+    material = material_of(run, project_id)
+    choices = choices_of(run, material)
+    run.report.leave_out(project_id, [c for c in choices if c.reason.startswith(SECRET)])
+    return Draft(material, choices, lay_out(choices, project_name=material.project_name))
 
 
 def brief_of(run: Run, project_id: str) -> str:
     """Return the brief of a project as its tables say it now."""
-    material = material_of(run, project_id)
-    return lay_out(choices_of(run, material), project_name=material.project_name)
+    return draft_of(run, project_id).brief
 
 
 def brief_made_from(run: Run, project_id: str) -> str:
     """Return a fingerprint of all that a project's brief and archive follow from."""
-    projects = run.store.projects
-    states = [
-        content_id(run.inputs(scope), run.model, run.day.isoformat()) for scope in (project_id, GLOBAL_SCOPE)
+    states = [run.aged_inputs(scope, run.day) for scope in (project_id, GLOBAL_SCOPE)]
+    return content_id(*states, *_outside(run, project_id))
+
+
+def brief_now(run: Run, project_id: str) -> str:
+    """Return the brief as it would be published now: what is published, where nothing has changed since."""
+    return run.store.published.brief(project_id) if is_current(run, project_id) else brief_of(run, project_id)
+
+
+def archive_now(run: Run, project_id: str) -> str:
+    """Return the archive as it would be published now."""
+    if is_current(run, project_id):
+        return run.store.published.archive(project_id)
+    return archive_of(run, project_id)
+
+
+def is_current(run: Run, project_id: str) -> bool:
+    """Return whether a run would publish for a project what is published, its tables being as they are."""
+    is_noted = run.store.lake.manifest.stages.get(f"brief:{project_id}") == shown_from(run, project_id)
+    return is_noted and run.store.has_output("render", project_id)
+
+
+def shown_from(run: Run, project_id: str) -> str:
+    """Return a fingerprint of the tables, settings and repository that a brief shows; needs no model."""
+    notes = run.store.lake.manifest.stages
+    tables = [
+        notes.get(f"{s}:{scope}", "") for s in ("link", "decay") for scope in (project_id, GLOBAL_SCOPE)
     ]
-    return content_id(
-        *states,
-        str(run.brief_tokens(project_id)),
-        projects.name_of(project_id),
-        state_of(projects.paths_of(project_id)),
-    )
+    return content_id(*tables, run.policy.fingerprint, *_outside(run, project_id))
+
+
+def _outside(run: Run, project_id: str) -> tuple[str, str, str]:
+    """Return what a brief follows from beside the tables: its budget, its project's name, the repository."""
+    projects = run.store.projects
+    repository = state_of(projects.paths_of(project_id))
+    return str(run.brief_tokens(project_id)), projects.name_of(project_id), repository
 
 
 def archive_of(run: Run, project_id: str) -> str:

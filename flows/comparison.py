@@ -11,10 +11,10 @@ from cortex.flows.briefs import archive_of, brief_made_from, brief_of
 from cortex.flows.context import Run
 from cortex.flows.hook_notes import notes_made_from
 from cortex.flows.rebuild import Afresh, afresh, make_tables
-from cortex.storage.journal import GLOBAL_SCOPE, Journal
+from cortex.storage.journal import Journal
 from cortex.storage.store import Store
 from cortex.storage.tables import INDEX_TEXT, PROJECTED, SEARCHED, VECTOR, Dataset, Tables
-from cortex.transforms.identity import content_id
+from cortex.transforms.schemas import GLOBAL_SCOPE
 
 # How far back the day of the live memories is looked for: a store left alone for ten years.
 DAYS_LOOKED_BACK = 3_650
@@ -72,7 +72,7 @@ class _InMemory(Dataset):
         wanted = columns or self._table.arrow.names
         return by_key.select([name for name in wanted if name in by_key.schema.names])
 
-    def count(self) -> int:
+    def count(self, where: str | None = None) -> int:
         return int(self.rows.num_rows)
 
     def has(self, column: str) -> bool:
@@ -129,10 +129,10 @@ def _made_on(run: Run, scope: str) -> tuple[datetime, bool] | None:
     """Return the day and the journal (committed only, or not) that a scope's memories were made from."""
     noted = run.store.lake.manifest.stages.get(f"decay:{scope}")
     for is_committed in (True, False):
-        inputs = _variant(run, run.day, is_committed).inputs(scope)
+        of_day = _variant(run, run.day, is_committed).aged_inputs_by_day(scope)
         for back in range(DAYS_LOOKED_BACK):
             day = run.day - timedelta(days=back)
-            if content_id(inputs, run.model, day.isoformat()) == noted:
+            if of_day(day) == noted:
                 return day, is_committed
     return None
 

@@ -1,34 +1,38 @@
 """What every stage of one run is given: the store, the policy, the model, the clock's reading, the report."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.errors import AuditFailed
+from cortex.flows.embedders import Embedder, local_or_none
 from cortex.flows.report import RunReport
-from cortex.providers import Embedder
-from cortex.settings import Settings
-from cortex.storage.journal import GLOBAL_SCOPE
 from cortex.storage.lake import each_key_once
+from cortex.storage.model_failure import ModelFailure, clear_failure, note_failure
 from cortex.storage.repository import commits_since, doubts_of
-from cortex.storage.store import Store, start_of_day
+from cortex.storage.settings import Settings
+from cortex.storage.store import EMPTY, Store, start_of_day
 from cortex.transforms.audit import Breach
-from cortex.transforms.forgetting import Tombstones, tombstones_of
+from cortex.transforms.errors import AuditFailed, FileDamaged, LossRefused, ModelUnavailable
+from cortex.transforms.extract.echoes import Span, Told
+from cortex.transforms.faults import contained
 from cortex.transforms.identity import content_id
-from cortex.transforms.joined import fold_as_one, in_project, names_in_one, renamed
-from cortex.transforms.lifecycle import sessions_of
+from cortex.transforms.masking import masked
+from cortex.transforms.memory.fading import findings, known_weak
+from cortex.transforms.memory.forgetting import Tombstones, tombstones_of
+from cortex.transforms.memory.joined import fold_as_one, in_project, names_in_one, renamed
+from cortex.transforms.memory.lifecycle import Aged, activity_of, age, sessions_of
+from cortex.transforms.memory.reality import Doubt
+from cortex.transforms.memory.review import doubts_left
 from cortex.transforms.policy import Policy
-from cortex.transforms.reality import Doubt
-from cortex.transforms.review import doubts_left
-from cortex.transforms.schemas import EVENTS, TURNS, VECTORS, values
-from cortex.transforms.told import Span, Told
+from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, MEMORIES, TURNS, VECTORS, values
 
 # Raise it when the code of a stage changes what it makes of the same inputs.
-STAGES_VERSION = "2"
+STAGES_VERSION = "7"
 
 # An error message of more is not read; the run report has them all.
 BREACHES_NAMED = 5
@@ -52,8 +56,13 @@ class Run:
     report: RunReport
     embedder: Embedder | None = None
     progress: Progress = no_progress
+    accepts_loss: bool = False  # a person lets the run hide much of what was shown
     lacks_vectors: bool = False  # the model gave no answer: what is missing is filled by the next run
+    failure: ModelFailure | None = None  # of the hosted model that the local one stands in for
+    is_doubted: bool = False  # the hosted model failed before and is asked again
     failed: set[str] = field(default_factory=set)  # scopes that keep their last good version in this run
+    damages: list[FileDamaged] = field(default_factory=list)  # what stopped scopes, but not the run
+    refused: LossRefused | None = None  # why briefs keep their last good version in this run
     _folded: dict[str, tuple[str, pa.Table]] = field(default_factory=dict)
     _vectors: tuple[str, pa.Table] | None = None
     _sessions: tuple[str, pa.Table] | None = None
@@ -126,10 +135,45 @@ class Run:
         """Return every session of the store: (project_id, session_id, started_at, ended_at)."""
         made = self.store.lake.fingerprint(TURNS)
         if self._sessions is None or self._sessions[0] != made:
-            columns = ["project_id", "session_id", "said_at"]
-            rows = self.store.lake.read(TURNS, columns=columns)
-            self._sessions = (made, sessions_of(rows, self.store.projects.merged()))
+            self._sessions = (made, sessions_of(self.dated_turns(), self.store.projects.merged()))
         return self._sessions[1]
+
+    def dated_turns(self, part: str | None = None) -> pa.Table:
+        """Return who said something when, (project_id, session_id, said_at), in a partition or anywhere."""
+        columns = ["project_id", "session_id", "said_at"]
+        rows = [TURNS.empty().select(columns)]
+        for name in [part] if part is not None else self.store.lake.manifest.partitions(TURNS.name):
+            with self.without_damage(name):
+                rows.append(self.store.lake.read(TURNS, name, columns=columns))
+        return pa.concat_tables(rows)
+
+    def activity(self, scope: str) -> pa.Table:
+        """Return when a scope was worked on, as `lifecycle.activity_of` gives it; the global one anywhere."""
+        parts = [None] if scope == GLOBAL_SCOPE else self.parts(scope)
+        turns = pa.concat_tables([self.dated_turns(part) for part in parts])
+        return activity_of(turns, self.journal(scope), scope)
+
+    def weak(self, scope: str) -> pa.Table:
+        """Return which memories of a scope are known to be weak, as `fading.known_weak` gives it."""
+        return known_weak(self.journal_in_one(scope))
+
+    def aged(self, scope: str) -> Aged:
+        """Return a scope's memories as they are today, by the edges of its tables."""
+        edges = self.store.tables.open(scope, "edges").read()
+        return age(
+            self.memories(scope),
+            edges,
+            self.policy,
+            self.day,
+            activity=self.activity(scope),
+            weak=self.weak(scope),
+        )
+
+    def note_findings(self, scope: str, aged: Aged) -> None:
+        """Journal which memories of a scope were found weak, or strong again."""
+        rows = findings(aged, self.weak(scope), scope, self.now)
+        if rows.num_rows:
+            self.store.journal.commit(rows)
 
     def doubts(self, project_id: str, memories: pa.Table) -> list[Doubt]:
         """Return what the project's repository on this machine has against MEMORIES (spec 11.3)."""
@@ -164,19 +208,42 @@ class Run:
         inputs = self.inputs(scope)
         known = self._folded.get(scope)
         if known is None or known[0] != inputs:
-            memories = fold_as_one(self.events(scope), self.journal(scope), self.policy, scope)
-            known = (inputs, memories)
+            folded = fold_as_one(self.events(scope), self.journal(scope), self.policy, scope)
+            known = (inputs, masked(folded, MEMORIES))
             self._folded[scope] = known
         return known[1]
 
-    def vectors(self) -> pa.Table:
-        """Return the VECTORS of the run's model, read once per state of the lake; none without a model."""
-        if self.embedder is None:
+    def vectors(self, model: str = "") -> pa.Table:
+        """Return the VECTORS of a model (default: the run's), read once per state of the lake."""
+        model = model or self.model
+        if not model:
             return VECTORS.empty()
-        made = self.store.lake.fingerprint(VECTORS, self.model)
+        made = content_id(model, self.store.lake.fingerprint(VECTORS, model))
         if self._vectors is None or self._vectors[0] != made:
-            self._vectors = (made, self.store.lake.read(VECTORS, self.model).combine_chunks())
+            self._vectors = (made, self.store.lake.read(VECTORS, model).combine_chunks())
         return self._vectors[1]
+
+    def fall_back(self, error: ModelUnavailable) -> None:
+        """Go on with the local model where the hosted one failed, and note that; else without vectors."""
+        spare = self.spare()
+        if spare is None:
+            self.lacks_vectors = True
+            return
+        self.failure = ModelFailure(self.model, self.now, error.problem)
+        note_failure(self.store.home, self.failure)
+        self.embedder = spare
+
+    def spare(self) -> Embedder | None:
+        """Return the local model where the hosted one is in use; None where there is no other."""
+        is_hosted = bool(self.settings.voyage_api_key) and self.embedder is not None
+        spare = local_or_none() if is_hosted else None
+        return spare if spare is not None and spare.model != self.model else None
+
+    def trust_model(self) -> None:
+        """Note that the model in use answers; of the one that it stands in for that says nothing."""
+        if self.is_doubted and self.failure is None:
+            clear_failure(self.store.home)
+            self.is_doubted = False
 
     def inputs(self, scope: str, also: Sequence[str] = ()) -> str:
         """Return the fingerprint of what a scope's tables are made from, once the entries `also` are in."""
@@ -192,22 +259,68 @@ class Run:
             *sorted({*entries, *also}),
         )
 
+    def aged_inputs(self, scope: str, day: datetime) -> str:
+        """Return the fingerprint of what a scope's aged memories are made from on a day, and its brief."""
+        return self.aged_inputs_by_day(scope)(day)
+
+    def aged_inputs_by_day(self, scope: str) -> Callable[[datetime], str]:
+        """Return `aged_inputs` of a scope for any day; the lake is looked at once."""
+        parts = [scope] if scope == GLOBAL_SCOPE else self.parts(scope)
+        noted = sorted({name for part in parts for name in self.store.journal.finding_ids(part)})
+        inputs = self.inputs(scope)
+        return lambda day: content_id(inputs, self.model, day.isoformat(), *noted)
+
     def makers(self, scope: str) -> str:
-        """Return a fingerprint of the policy and of what extracted the events that fold into a scope."""
+        """Return what a scope's tables follow from beside the lake: fingerprints of policy and extractors."""
         made = self.store.lake.manifest.stages
         names = sorted(name for name in made if name.startswith("extract:"))
         mine = names if scope == GLOBAL_SCOPE else [f"extract:{part}" for part in self.parts(scope)]
-        return content_id(self.policy.fingerprint, *(f"{name}={made.get(name)}" for name in mine))
+        extractors = sorted({made[name] for name in mine if name in made})
+        return f"{self.policy.fingerprint}:{content_id(*extractors)}"
 
     def has_made(self, stage: str, scope: str, fingerprint: str) -> bool:
         """Return whether `stage` made this of these inputs before, or is to leave a failed scope alone."""
-        return scope in self.failed or self.store.lake.manifest.stages.get(f"{stage}:{scope}") == fingerprint
+        if scope in self.failed:
+            return True
+        is_noted = self.store.lake.manifest.stages.get(f"{stage}:{scope}") == fingerprint
+        return is_noted and self.store.has_output(stage, scope)
 
-    def made(self, stage: str, scope: str, fingerprint: str) -> None:
-        """Note that it did now; without all vectors it is to be made again."""
+    def made(self, stage: str, scope: str, fingerprint: str, **also: str) -> None:
+        """Note that it did now, and what else to note; without all vectors it is to be made again."""
         if self.lacks_vectors:
             return
-        self.store.lake.note({f"{stage}:{scope}": fingerprint})
+        notes = {stage: fingerprint, **also}
+        if not self.store.is_output_there(stage, scope):
+            notes[f"{EMPTY}{stage}"] = fingerprint
+        self.store.lake.note({f"{name}:{scope}": value for name, value in notes.items()})
+
+    def join_small_files(self) -> None:
+        """Rewrite each crowded partition as one file, so that a thousand runs leave no thousand files."""
+        for table, part in self.store.lake.crowded():
+            with self.without_damage(part):
+                self.store.lake.compact(table, part)
+
+    @contextmanager
+    def without_damage(self, scope: str) -> Iterator[None]:
+        """Let a damaged file of the lake cost `scope` its next version, and no other scope anything."""
+        try:
+            yield
+        except FileDamaged as error:
+            self._fail(scope)
+            self.damages.append(error)
+
+    @contextmanager
+    def apart(self, scope: str, stage: str) -> Iterator[None]:
+        """Let what nobody foresaw, or a damaged file, cost `scope` alone its next version."""
+        faults: list[str] = []
+        with self.without_damage(scope), contained(faults.append):
+            yield
+        for fault in faults:
+            self._fail(scope)
+            self.report.breaches.append(Breach(stage, scope, fault))
+
+    def _fail(self, scope: str) -> None:
+        self.failed |= {scope, self.store.projects.canonical(scope)}
 
     def passes(self, scope: str, rows: int, audit: Callable[[], list[Breach]]) -> bool:
         """
@@ -222,13 +335,22 @@ class Run:
             row.rows_out += len(breaches)
             row.note = "rows out: breaches; its seconds are part of the other stages'"
         if breaches:
-            self.failed |= {scope, self.store.projects.canonical(scope)}
+            self._fail(scope)
             self.report.breaches += breaches
         return not breaches
 
     def check_passed(self) -> None:
-        """Raise AuditFailed, naming the first breaches by id and reason, if an audit of this run failed."""
+        """
+        Raise AuditFailed, naming the first breaches by id and reason, if an audit of this run failed.
+
+        Raises FileDamaged where a damaged file kept scopes from their next version, LossRefused where briefs
+        were held back.
+        """
         found = sorted(self.report.breaches)
+        if self.damages and not found:
+            raise self.damages[0]
+        if not found and self.refused:
+            raise self.refused
         if not found:
             return
         named = "; ".join(f"{b.table} {b.row_id[:32]}: {b.reason}" for b in found[:BREACHES_NAMED])

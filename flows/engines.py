@@ -5,13 +5,17 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from cortex.errors import CortexError
 from cortex.flows.context import Run
+from cortex.flows.embed import embed
+from cortex.flows.stages import decay, link
+from cortex.transforms.errors import CortexError, TablesDamaged
 
 Stage = Callable[[Run], None]
+Result = TypeVar("Result")
 
 ENGINES = ("prefect", "plain")
 
@@ -26,7 +30,28 @@ RETRY_DELAY_SECONDS = 1
 def run_plain(stages: Sequence[Stage], run: Run) -> None:
     """Run the stages one after another in this process."""
     for stage in stages:
-        stage(run)
+        healing(stage)(run)
+
+
+def healing(stage: Callable[[Run], Result]) -> Callable[[Run], Result]:
+    """Return `stage` so that damaged tables in its way are made again from the lake, once a scope."""
+
+    @wraps(stage)
+    def healed(run: Run) -> Result:
+        healed_scopes: set[str | None] = set()
+        while True:
+            try:
+                return stage(run)
+            except TablesDamaged as error:
+                if error.scope is None or error.scope in healed_scopes:
+                    raise
+                healed_scopes.add(error.scope)
+                run.report.note(error.problem + " It was made again from the lake.")
+                run.store.tables.drop(error.scope)
+                for made in (embed, link, decay):
+                    made(run)
+
+    return healed
 
 
 def run_with_prefect(stages: Sequence[Stage], run: Run) -> None:
@@ -48,7 +73,7 @@ def run_with_prefect(stages: Sequence[Stage], run: Run) -> None:
             retry_delay_seconds=RETRY_DELAY_SECONDS,
             retry_condition_fn=_is_passing,
             cache_policy=NO_CACHE,
-        )(stage)
+        )(healing(stage))
         for stage in stages
     ]
 

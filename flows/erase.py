@@ -1,4 +1,4 @@
-"""Erasing for good: what was asked to be forgotten, what was pruned, what is past its days (spec 8.2, 12)."""
+"""Erasing for good: what was asked to be forgotten, and what is past its days (spec 12)."""
 
 import json
 from collections.abc import Iterable
@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context import Run
-from cortex.flows.extract import events_of, in_first_place
 from cortex.storage.erasure import drop_set_aside
-from cortex.storage.journal import GLOBAL_SCOPE
-from cortex.storage.lake import Change
-from cortex.transforms.fold import memory_id
-from cortex.transforms.forgetting import (
+from cortex.storage.lake import Change, each_key_once
+from cortex.transforms.erased_events import erased_events
+from cortex.transforms.extract.settled import settled_rows
+from cortex.transforms.memory.fold import by_memory, memory_id
+from cortex.transforms.memory.forgetting import (
     TELLING_KINDS,
     Sought,
     Tombstones,
@@ -27,46 +27,14 @@ from cortex.transforms.forgetting import (
     pending,
     tombstones_of,
 )
-from cortex.transforms.joined import fold_as_one, names_in_one
-from cortex.transforms.journal import entry
-from cortex.transforms.lifecycle import age
-from cortex.transforms.schemas import EVENTS, JOURNAL, TURNS, VECTORS, values
-from cortex.transforms.search import passages_of
+from cortex.transforms.memory.joined import fold_as_one, in_project, names_in_one
+from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, JOURNAL, SETTLED, TURNS, VECTORS, values
+from cortex.transforms.search.index_text import passages_of
 
 Row = dict[str, Any]
 
 # Notes of the manifest: up to when too old turns are erased, and which scopes' tables still hold old bytes.
 KEPT_SINCE, TO_WIPE = "kept_since", "to_wipe"
-
-
-def retire(run: Run) -> None:
-    """Journal a tombstone for each memory that was archived too long; erasing it takes its text."""
-    with run.report.stage("retire") as row:
-        run.store.journal.take_in()
-        for scope in run.scopes():
-            table = run.store.tables.open(scope, "memories")
-            # As of the last decay: nothing to prune there, nothing to look at closer.
-            if not table.read(["memory_id"], where="status = 'pruned' and text != ''").num_rows:
-                continue
-            edges = run.store.tables.open(scope, "edges").read()
-            aged = age(run.memories(scope), edges, run.policy, run.day)
-            pruned = aged.filter((pc.field("status") == "pruned") & (pc.field("text") != "")).to_pylist()
-            row.rows_out += len(pruned)
-            if pruned:
-                run.store.journal.commit(JOURNAL.of([_tombstone(memory, run.now) for memory in pruned]))
-
-
-def _tombstone(memory: Row, now: datetime) -> Row:
-    told = {name: memory[name] for name in ("memory_type", "source_type", "trust")}
-    told |= {name: memory[name].isoformat() for name in ("created_at", "updated_at")}
-    return entry(
-        "forget",
-        memory["project_id"],
-        {"pruned": told},
-        recorded_at=now,
-        memory_id=memory["memory_id"],
-        actor="decay",
-    )
 
 
 def erase(run: Run) -> None:
@@ -97,6 +65,7 @@ def wipe(run: Run) -> None:
     with run.report.stage("wipe") as row:
         for scope in ready:
             run.store.tables.purge(scope)
+            run.store.note_emptied(scope)
         row.rows_out = run.store.lake.sweep()
         run.store.lake.note({TO_WIPE: json.dumps([scope for scope in due if scope in run.failed])})
 
@@ -106,8 +75,8 @@ class _Evidence:
     """Where the doomed memories were said and in which words."""
 
     turn_ids: set[str] = field(default_factory=set)
-    faded: set[str] = field(default_factory=set)  # those of pruned memories, whom no person wanted gone
     places: set[tuple[str, int]] = field(default_factory=set)
+    event_ids: set[str] = field(default_factory=set)
     texts: set[str] = field(default_factory=set)
 
 
@@ -127,6 +96,7 @@ class _Erasure:
         self._turn_ids: dict[str, set[str]] = {row["entry_id"]: set() for row in wishes}
         self._turns: dict[str, pa.Table] = {}
         self._events: dict[str, pa.Table] = {}
+        self._settled: dict[str, pa.Table] = {}
 
     def commit(self) -> int:
         """Erase; return how many turns were removed or rewritten."""
@@ -137,14 +107,15 @@ class _Erasure:
         for project_id in self._tombstones.projects:
             run.store.telling.forget(project_id)
         count = sum(self._erase_project(project_id) for project_id in lake.manifest.partitions("turns"))
-        changed = {*self._turns, *(row["project_id"] for row in self._wishes)}
+        changed = {*self._events, *(row["project_id"] for row in self._wishes)}
         scopes = self._scopes_of({*changed, GLOBAL_SCOPE})
         journal = self._journal_after(scopes)
         with lake.change() as change:
             for project_id, turns in self._turns.items():
                 change.replace(TURNS, project_id, turns)
-                events = self._events[project_id]
-                change.replace(EVENTS, project_id, events, tuple(sorted(set(values(turns, "session_id")))))
+                sessions = tuple(sorted(set(values(turns, "session_id"))))
+                change.replace(EVENTS, project_id, self._events[project_id], sessions)
+                change.replace(SETTLED, project_id, self._settled[project_id])
             for scope in sorted(set(values(self._journal, "project_id"))):
                 mine = journal.filter(pc.equal(journal["project_id"], scope))
                 if not mine.equals(_of_scope(self._journal, scope)):
@@ -179,13 +150,14 @@ class _Erasure:
         named = evidence | {name for ids in self._turn_ids.values() for name in ids}
         gone = self._tombstones.covers(turns)
         gone |= Tombstones(before=run.keeps_since).covers(turns) & ~_is_in(turns, self._kept)
-        resting = self._resting_elsewhere(project_id) if evidence else set[str]()
-        shared = evidence & (resting | self._evidence.faded)
+        shared = evidence & self._resting_elsewhere(project_id) if evidence else set[str]()
         made, changed = erased_turns(turns, gone, frozenset(named), frozenset(shared), self._sought)
-        if not changed:
+        events = each_key_once(EVENTS, run.store.lake.read(EVENTS, project_id))
+        left = self._events_left(events, made, changed & named, shared)
+        if not changed and left.equals(events):
             return 0
-        self._turns[project_id] = made
-        self._events[project_id] = self._events_after(project_id, turns, made, changed)
+        self._turns[project_id], self._events[project_id] = made, left
+        self._settled[project_id] = self._settled_after(project_id, turns, changed, events)
         before, after = (set(values(passages_of(t, run.policy), "content_hash")) for t in (turns, made))
         self._hashes_gone |= before - after
         return len(changed)
@@ -210,16 +182,33 @@ class _Erasure:
                 mine = turns.filter(pc.is_in(turns["session_id"], pa.array(sorted(sessions), pa.string())))
                 self._turn_ids[row["entry_id"]] |= set(values(mine, "turn_id"))
 
-    def _events_after(
-        self, project_id: str, before: pa.Table, after: pa.Table, changed: set[str]
+    def _events_left(self, events: pa.Table, turns: pa.Table, hit: set[str], shared: set[str]) -> pa.Table:
+        """
+        Return a project's EVENTS without those that rest on forgotten words; the others stay as rows.
+
+        Of turns that were `hit` only what makes a memory stays, and of those that no memory rests on nothing.
+        """
+        floor = self._run.policy.threshold("shown_min_confidence")
+        makes_none = pc.field("memory_type").is_null() | (pc.field("confidence") < floor)
+        is_lone = pc.field("turn_id").isin(pa.array(sorted(hit - shared), pa.string()))
+        is_hit = pc.field("turn_id").isin(pa.array(sorted(hit), pa.string()))
+        wordless = events.filter(is_lone | (is_hit & makes_none))
+        doomed = self._evidence.event_ids | set(values(wordless, "event_id"))
+        return erased_events(events, set(values(turns, "turn_id")), doomed, self._sought)
+
+    def _settled_after(
+        self, project_id: str, before: pa.Table, changed: set[str], events: pa.Table
     ) -> pa.Table:
-        """Return a project's EVENTS, those of every session that lost words extracted anew."""
-        touched = before.filter(pa.array(_is_in(before, changed).to_list(), pa.bool_()))
-        sessions = pa.array(sorted(set(values(touched, "session_id"))), pa.string())
-        old = self._run.store.lake.read(EVENTS, project_id)
-        untouched = old.filter(pc.invert(pc.is_in(old["session_id"], sessions)))
-        turns = after.filter(pc.is_in(after["session_id"], sessions))
-        return pa.concat_tables([untouched, events_of(self._run, project_id, in_first_place(turns, after))])
+        """Return the project's SETTLED rows: all turns left of sessions that lost words, now or earlier."""
+        known = self._run.store.lake.read(SETTLED, project_id)
+        after = self._turns[project_id]
+        gone = events.filter(
+            pc.invert(pc.is_in(events["event_id"], self._events[project_id]["event_id"].combine_chunks()))
+        )
+        touched = before.filter(pc.is_in(before["turn_id"], pa.array(sorted(changed), pa.string())))
+        sessions = {*values(touched, "session_id"), *values(gone, "session_id")}
+        least_shown = self._run.policy.threshold("shown_min_confidence")
+        return settled_rows(known, after, sessions, gone, project_id, least_shown)
 
     def _evidence_of_doomed(self) -> _Evidence:
         evidence = _Evidence()
@@ -229,34 +218,41 @@ class _Erasure:
         for told in self._journal.to_pylist():
             if told["kind"] in TELLING_KINDS and told["memory_id"] in self._doomed:
                 evidence.texts.add(json.loads(told["payload"])["text"])
-        waiting = pc.is_in(
-            self._journal["entry_id"], pa.array([row["entry_id"] for row in self._wishes], pa.string())
-        )
-        unforgotten = self._journal.filter(pc.invert(waiting))
+        unforgotten = self._before_wishes()
         for scope in self._scopes_of(row["project_id"] for row in self._doomed.values()):
             events = self._run.events(scope)
             by_turn: dict[str, list[Row]] = {}
             for event in events.to_pylist():
                 by_turn.setdefault(event["turn_id"], []).append(event)
+            whole = events if scope == GLOBAL_SCOPE else in_project(events, scope)
+            for name, rows in by_memory(whole, self._run.policy).items():
+                if name in self._doomed:
+                    evidence.event_ids |= {row["event_id"] for row in rows}
             for memory in self._folded(events, unforgotten, scope).to_pylist():
                 if memory["memory_id"] in self._doomed:
                     self._add_evidence(evidence, memory, by_turn)
         return evidence
 
+    def _before_wishes(self) -> pa.Table:
+        """Return the journal without the wishes, and without the tombstones of what they are about."""
+        gone = {row["entry_id"] for row in self._wishes}
+        pruned = self._journal.filter(pc.field("kind") == "prune")
+        ids = zip(values(pruned, "entry_id"), values(pruned, "memory_id"), strict=True)
+        gone |= {entry_id for entry_id, name in ids if name in self._doomed}
+        return self._journal.filter(~pc.field("entry_id").isin(pa.array(sorted(gone), pa.string())))
+
     def _add_evidence(self, evidence: _Evidence, memory: Row, by_turn: dict[str, list[Row]]) -> None:
         self._hashes_gone.add(memory["content_hash"])
-        evidence.texts |= {memory[name] for name in ("text", "reason", "rejected") if memory[name]}
+        evidence.texts |= _texts_of(memory)
         turn_ids = {told["turn_id"] for told in memory["evidence"]}
         evidence.turn_ids |= turn_ids
-        if "pruned" in json.loads(self._doomed[memory["memory_id"]]["payload"]):
-            evidence.faded |= turn_ids
         evidence.places |= {(told["file"], line) for told in memory["evidence"] for line in told["lines"]}
         said = [event for name in sorted(turn_ids) for event in by_turn.get(name, [])]
         for event in (event for event in said if event["memory_type"] == memory["memory_type"]):
             is_plan = event["memory_type"] == "progress" and event["subject"]
             name = memory_id(memory["project_id"], memory["memory_type"], event["text"])
             if is_plan or name == memory["memory_id"]:
-                evidence.texts |= {event[name] for name in ("text", "reason", "rejected") if event[name]}
+                evidence.texts |= _texts_of(event)
 
     def _resting_elsewhere(self, project_id: str) -> set[str]:
         """Return the turns that memories which stay rest on."""
@@ -329,6 +325,12 @@ class _Erasure:
 
 # Stands for a wish behind everything: what vanished has no entry of its own.
 _END: Row = {"recorded_at": datetime.max.replace(tzinfo=UTC)}
+
+
+def _texts_of(row: Row) -> set[str]:
+    """Return the words of a memory or event; what its text holds is found with it, not wherever else."""
+    more = {row[name] for name in ("reason", "rejected") if row[name] and row[name] not in row["text"]}
+    return {row["text"], *more} - {""}
 
 
 def _of_scope(journal: pa.Table, scope: str) -> pa.Table:

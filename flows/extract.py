@@ -1,6 +1,7 @@
 """The extract stage: waiting transcripts become turns and events, committed together with their cursors."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -21,24 +22,33 @@ from cortex.flows.reading import (
     working_directory,
 )
 from cortex.flows.report import SetAsideLine, StageReport
-from cortex.storage.files import path_text
+from cortex.storage.files import path_text, stored_name
 from cortex.storage.lake import Change, each_key_once
 from cortex.storage.manifest import Cursor, Manifest
-from cortex.storage.staging import Claim
-from cortex.transforms.assistants import Head, lines_of_document
+from cortex.storage.staging import Claim, open_transcript
 from cortex.transforms.audit import events_breaches, turns_breaches
 from cortex.transforms.extract import extract_events
-from cortex.transforms.extractor import extractor_fingerprint
+from cortex.transforms.extract.echoes import Told, without_echoes
+from cortex.transforms.extract.extractor import extractor_fingerprint
+from cortex.transforms.extract.quotes import with_quotes_lowered
+from cortex.transforms.extract.settled import NOTHING_SETTLED, Settled
+from cortex.transforms.faults import contained
+from cortex.transforms.masking import masked
 from cortex.transforms.policy import Policy
-from cortex.transforms.quotes import with_quotes_lowered, without_secrets
-from cortex.transforms.schemas import EVENTS, TURNS, values
-from cortex.transforms.told import without_echoes
-from cortex.transforms.transcript import Source, read_transcript
-from cortex.transforms.turn_text import Limits
+from cortex.transforms.schemas import EVENTS, SETTLED, TURNS, values
+from cortex.transforms.transcripts.assistants import Head, lines_of_document
+from cortex.transforms.transcripts.transcript import Source, read_transcript
+from cortex.transforms.transcripts.turn_text import Limits
 
 # Transcript bytes taken up before a commit: some 40 sessions of median size. Rows of one batch and the
 # sessions they touch stay in memory together.
 BATCH_BYTES = 32 * 1024 * 1024
+
+# Linux takes no longer path (PATH_MAX); a record's working directory may say anything.
+PATH_BYTES_MAX = 4_095
+
+# Note of the manifest, by project: sessions that grew since they were shown, and may take back words.
+GROWN = "grown"
 
 # Where a turn stands; of copies of a turn the one in the first place counts.
 PLACE = ["file", "line", "block"]
@@ -51,45 +61,73 @@ class _Batch:
     turns: list[pa.Table] = field(default_factory=list)
     cursors: dict[str, Cursor] = field(default_factory=dict)
     done: list[Claim] = field(default_factory=list)
+    set_aside: list[SetAsideLine] = field(default_factory=list)
+    transcripts: int = 0
     size: int = 0
 
     def keep_back(self, failed: set[str]) -> None:
         """Leave out the transcripts of projects whose audit failed: they wait for the next run."""
         kept_back = {name for name, cursor in self.cursors.items() if cursor.project_id in failed}
         self.cursors = {name: at for name, at in self.cursors.items() if name not in kept_back}
-        self.done = [claim for claim in self.done if path_text(claim.transcript) not in kept_back]
+        self.done = [claim for claim in self.done if stored_name(claim.transcript) not in kept_back]
 
 
 def extract(run: Run) -> None:
     """Take in every waiting transcript; events of sessions that do not grow stay as they are."""
     with run.report.stage("extract") as row:
         for path in run.store.journal.set_aside_damaged():
-            run.report.set_aside.append(SetAsideLine(path_text(path), None, "not a journal entry"))
+            run.report.set_aside.append(SetAsideLine(stored_name(path), None, "not a journal entry"))
         run.store.journal.take_in()
         claims = run.store.staging.claim()
         for number, batch in enumerate(_batches(run, claims), start=1):
-            _commit(run, batch, row)
-            run.store.staging.release(batch.done)
+            _take_in(run, batch, row)
             row.note = f"{number} batch{'es' if number > 1 else ''}"
         run.store.journal.take_in()  # projects met on the way
         old = outdated(run.store.lake.manifest, run.policy)
         if old:
             row.note += f"; {len(old)} projects are of another extractor or policy: cortex rederive"
-        run.store.lake.join_small_files()  # now: what is made from turns and events is known by their files
+        run.join_small_files()  # now: what is made from turns and events is known by their files
 
 
 def _batches(run: Run, claims: list[Claim]) -> Iterator[_Batch]:
     batch = _Batch()
     for done, claim in enumerate(claims, start=1):
-        try:
-            _read(run, claim, batch)
-        except OSError as error:
-            _set_aside(run, claim, f"cannot be read: {(error.strerror or 'input error').lower()}")
+        _read_or_set_aside(run, claim, batch)
         if batch.size >= BATCH_BYTES:
             yield batch
             batch = _Batch()
         run.progress("extract", done, len(claims))
     yield batch
+
+
+def _take_in(run: Run, batch: _Batch, row: StageReport) -> None:
+    """Commit a batch and drop its tickets; where that fails, one transcript after another."""
+    faults: list[str] = []
+    with contained(faults.append):
+        _commit(run, batch, row)
+    if not faults:
+        run.report.set_aside += batch.set_aside
+        run.report.transcripts += batch.transcripts
+        run.report.transcript_bytes += batch.size
+        run.store.staging.release(batch.done)
+    elif len(batch.done) == 1:
+        _set_aside(run, batch.done[0], faults[0])
+    else:
+        for claim in batch.done:
+            single = _Batch()
+            _read_or_set_aside(run, claim, single)
+            _take_in(run, single, row)
+
+
+def _read_or_set_aside(run: Run, claim: Claim, batch: _Batch) -> None:
+    faults: list[str] = []
+    try:
+        with contained(faults.append):
+            _read(run, claim, batch)
+    except OSError as error:
+        faults.append(f"cannot be read: {(error.strerror or 'input error').lower()}")
+    if faults:
+        _set_aside(run, claim, faults[0])
 
 
 def _read(run: Run, claim: Claim, batch: _Batch) -> None:
@@ -102,7 +140,7 @@ def _read(run: Run, claim: Claim, batch: _Batch) -> None:
     size = path.stat().st_size
     if not size:
         return _set_aside(run, claim, "empty file")
-    name = path_text(claim.transcript)
+    name = stored_name(claim.transcript)
     cursor = run.store.lake.manifest.cursors.get(name)
     start, first_line = start_from(path, cursor)
     if cursor and start == size:
@@ -112,6 +150,7 @@ def _read(run: Run, claim: Claim, batch: _Batch) -> None:
     if head and (head.is_document or is_packed(path)):
         start, first_line = 0, 1
     told = (head.cwd if head else working_directory(path)) or claim.cwd
+    told = told if told and _is_path(told) else None
     if not (told or cursor) and _says_nothing_yet(claim, path, head):
         batch.done.append(claim)
         return None
@@ -126,9 +165,8 @@ def _read(run: Run, claim: Claim, batch: _Batch) -> None:
     if start == 0 and cursor is None and _is_trivial(read.turns, run.settings.min_chars):
         batch.done.append(claim)  # when it grows, its next ticket brings the whole of it
         return None
-    run.report.set_aside += read.set_aside
-    run.report.transcripts += 1
-    run.report.transcript_bytes += read.read_to - start
+    batch.set_aside += read.set_aside
+    batch.transcripts += 1
     batch.turns.extend(read.turns)
     batch.size += read.read_to - start
     if read.read_to > start:
@@ -143,6 +181,11 @@ def _read(run: Run, claim: Claim, batch: _Batch) -> None:
         )
     batch.done.append(claim)
     return None
+
+
+def _is_path(text: str) -> bool:
+    """Return whether the system can be asked about `text` as a path."""
+    return "\0" not in text and len(text.encode("utf-8", "replace")) <= PATH_BYTES_MAX
 
 
 def _is_trivial(turns: list[pa.Table], min_chars: int) -> bool:
@@ -168,7 +211,7 @@ def limits_of(run: Run) -> Limits:
 
 
 def _session_of(claim: Claim) -> str | None:
-    return path_text(claim.session_id) if claim.session_id else None
+    return stored_name(claim.session_id) if claim.session_id else None
 
 
 def _known_folders(run: Run) -> list[str]:
@@ -185,7 +228,7 @@ def _read_pieces(
     limits: Limits | None = None,
 ) -> _Read:
     """Read a transcript piece by piece; unusable lines are named with their reason."""
-    name = path_text(claim.transcript)
+    name = stored_name(claim.transcript)
     agent_id = head.agent_id if head else claim.agent_id or _agent_of(name)
     source = Source(name, project_id, _session_of(claim), agent_id, head)
     if head and head.is_document:
@@ -217,7 +260,8 @@ def _read_document(path: Path, source: Source, limits: Limits | None) -> _Read:
     """Read a chat that its assistant writes anew as a whole; turns read before are known by their ids."""
     if path.stat().st_size > PIECE_BYTES:
         return _Read(0, set_aside=[SetAsideLine(source.file, None, "file too long")])
-    document = path.read_bytes()
+    with open_transcript(path) as file:
+        document = file.read(PIECE_BYTES)
     lines = lines_of_document(document)
     if lines is None:  # half written, perhaps: the whole of it is another file, and is staged again
         return _Read(0, set_aside=[SetAsideLine(source.file, None, "not JSON")])
@@ -250,7 +294,8 @@ def _commit(run: Run, batch: _Batch, row: StageReport) -> None:
     with run.store.lake.change() as change:
         for project_id in sorted(set(values(turns, "project_id")) - run.failed):
             mine = turns.filter(pc.equal(turns["project_id"], project_id))
-            row.rows_out += _add_project(run, change, project_id, mine)
+            with run.without_damage(project_id):
+                row.rows_out += _add_project(run, change, project_id, mine)
         batch.keep_back(run.failed)
         for name, cursor in batch.cursors.items():
             change.move_cursor(name, cursor)
@@ -260,7 +305,8 @@ def _add_project(run: Run, change: Change, project_id: str, turns: pa.Table) -> 
     """Add a project's new turns and the events of their sessions to the change; return rows added."""
     lake = run.store.lake
     known = lake.read(TURNS, project_id, columns=["turn_id", "session_id", *PLACE])
-    fresh = unknown_turns(turns, known)
+    # Cut after redaction, a turn may hold what looks like a secret: one row must not stop a project.
+    fresh = masked(unknown_turns(turns, known), TURNS)
     if not fresh.num_rows:
         return 0
     sessions = _touched_sessions(fresh, known)
@@ -272,11 +318,20 @@ def _add_project(run: Run, change: Change, project_id: str, turns: pa.Table) -> 
         return 0
     if not known.num_rows:  # sessions of before stay as an older extractor made them, and so does the note
         change.made(f"extract:{project_id}", extractor_fingerprint(run.policy))
+    _note_grown(change.manifest.stages, project_id, sessions & set(values(known, "session_id")))
     change.append(TURNS, project_id, fresh)
     change.append(EVENTS, project_id, events, tuple(sorted(sessions)))
     run.report.new_rows["turns"] = run.report.new_rows.get("turns", 0) + fresh.num_rows
     run.report.new_rows["events"] = run.report.new_rows.get("events", 0) + events.num_rows
     return int(fresh.num_rows + events.num_rows)
+
+
+def _note_grown(stages: dict[str, str], project_id: str, sessions: Iterable[str]) -> None:
+    """Note in a manifest's stages which sessions that were there before have gone on."""
+    name = f"{GROWN}:{project_id}"
+    known = {*json.loads(stages.get(name, "[]")), *sessions}
+    if known:
+        stages[name] = json.dumps(sorted(known))
 
 
 def unknown_turns(turns: pa.Table, known: pa.Table) -> pa.Table:
@@ -318,9 +373,37 @@ def _frame(rows: pa.Table) -> pl.DataFrame:
 
 
 def events_of(run: Run, project_id: str, turns: pa.Table) -> pa.Table:
-    """Return the EVENTS of a project's whole sessions; what Cortex said itself is no evidence of anything."""
-    events = extract_events(without_echoes(turns, run.told(project_id)), run.policy)
-    return without_secrets(with_quotes_lowered(events, turns))
+    """
+    Return the EVENTS of a project's whole sessions; what Cortex said itself is no evidence of anything.
+
+    Sessions that lost words keep what was chosen from them before.
+    """
+    told, settled = run.told(project_id), _settled(run, project_id)
+    faults: list[str] = []
+    with contained(faults.append):
+        return _events_of(turns, told, run.policy, settled)
+    events = [EVENTS.empty()]
+    for session_id in sorted(set(values(turns, "session_id"))):
+        mine, reasons = turns.filter(pc.equal(turns["session_id"], session_id)), list[str]()
+        with contained(reasons.append):
+            events.append(_events_of(mine, told, run.policy, settled))
+        for reason in reasons:  # its turns are kept: a later extractor reads them again
+            run.report.set_aside.append(
+                SetAsideLine(values(mine, "file")[0], None, f"nothing extracted from session: {reason}")
+            )
+    return pa.concat_tables(events)
+
+
+def _events_of(turns: pa.Table, told: Told, policy: Policy, settled: Settled) -> pa.Table:
+    events = extract_events(without_echoes(turns, told), policy, settled)
+    return masked(with_quotes_lowered(events, turns), EVENTS)
+
+
+def _settled(run: Run, project_id: str) -> Settled:
+    settled = run.store.lake.read(SETTLED, project_id)
+    if not settled.num_rows:
+        return NOTHING_SETTLED
+    return Settled.of(settled, run.store.lake.read(EVENTS, project_id))
 
 
 def outdated(manifest: Manifest, policy: Policy) -> list[str]:
@@ -336,7 +419,7 @@ def outdated(manifest: Manifest, policy: Policy) -> list[str]:
 
 def _set_aside(run: Run, claim: Claim, reason: str) -> None:
     run.store.staging.set_aside(claim, reason)
-    run.report.set_aside.append(SetAsideLine(path_text(claim.transcript), None, reason))
+    run.report.set_aside.append(SetAsideLine(stored_name(claim.transcript), None, reason))
 
 
 def _is_excluded(cwd: str, excluded: tuple[str, ...]) -> bool:

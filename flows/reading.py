@@ -1,7 +1,6 @@
 """Reading a transcript from where the last run stopped, in pieces of bounded size and whole lines."""
 
 import hashlib
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from cortex.storage.manifest import Cursor
+from cortex.storage.staging import open_transcript
 
 # A piece of this size and its rows keep a run below 1 GB; the longest genuine line seen is 2.1 MB
 # (a pasted image), so a line that fills a whole piece is no conversation.
@@ -37,7 +37,7 @@ class Piece:
 
 def pieces(path: Path, start: int, first_line: int, piece_bytes: int = PIECE_BYTES) -> Iterator[Piece]:
     """Yield the file's bytes from `start` on, cut after a newline; the last piece may end within a line."""
-    with path.open("rb") as file:
+    with open_transcript(path) as file:
         file.seek(start)
         while data := file.read(piece_bytes):
             is_last = len(data) < piece_bytes
@@ -59,7 +59,7 @@ def pieces(path: Path, start: int, first_line: int, piece_bytes: int = PIECE_BYT
 def unpacked(path: Path, piece_bytes: int = PIECE_BYTES) -> Iterator[Piece]:
     """Yield what `pieces` would of a compressed transcript, from its start; it is never held as a whole."""
     rest, first_line, is_skipping = b"", 1, False
-    with pa.input_stream(os.fsencode(path).decode(), compression="zstd") as stream:
+    with open_transcript(path) as file, pa.input_stream(file, compression="zstd") as stream:
         while data := stream.read(piece_bytes):
             if is_skipping:
                 begin = data.find(b"\n") + 1
@@ -91,7 +91,7 @@ def _skip_line(file: BinaryIO) -> bool:
 
 def head_of(path: Path, length: int) -> str:
     """Return a hash of the file's first `length` bytes."""
-    with path.open("rb") as file:
+    with open_transcript(path) as file:
         return hashlib.sha256(file.read(length)).hexdigest()[:16]
 
 
@@ -108,7 +108,7 @@ def working_directory(path: Path) -> str | None:
     """Return the first working directory that the transcript names, or None."""
     import orjson
 
-    with path.open("rb") as file:
+    with open_transcript(path) as file:
         found = _CWD.search(file.read(4 * 1024 * 1024))
     if not found:
         return None
@@ -116,4 +116,4 @@ def working_directory(path: Path) -> str | None:
         named = orjson.loads(b'"' + found.group(1) + b'"')
     except orjson.JSONDecodeError:
         return None
-    return str(named) or None
+    return named or None if "\0" not in named else None

@@ -7,14 +7,17 @@ from datetime import datetime
 from pathlib import Path
 
 from cortex.flows.context import Run
+from cortex.flows.embed import embed
+from cortex.flows.guard import guard
 from cortex.flows.report import RunReport
-from cortex.flows.stages import decay, embed, link, render
+from cortex.flows.stages import decay, link, render
 from cortex.storage.files import writing_to
-from cortex.storage.store import REBUILDING, Store
+from cortex.storage.store import EMPTY, REBUILDING, Store
 from cortex.storage.tables import PROJECTED, Tables
+from cortex.transforms.memory.lifecycle import Aged
 
 # Stages whose output is a table or a published file; what they noted is forgotten before it is replaced.
-PROJECTING = ("embed", "link", "decay", "render", "publish")
+PROJECTING = ("embed", "link", "decay", "render", "brief", "publish")
 
 
 @dataclass
@@ -27,10 +30,16 @@ class Afresh(Run):
         """Return whether to leave a scope alone: only where its audit failed."""
         return scope in self.failed
 
-    def made(self, stage: str, scope: str, fingerprint: str) -> None:
-        """Keep the note until the output is in place."""
+    def note_findings(self, scope: str, aged: Aged) -> None:
+        """Note nothing: the lake is read here, and a run that follows finds the same."""
+
+    def made(self, stage: str, scope: str, fingerprint: str, **also: str) -> None:
+        """Keep the notes until the output is in place."""
         if not self.lacks_vectors:
-            self.noted[f"{stage}:{scope}"] = fingerprint
+            notes = {stage: fingerprint, **also}
+            if not self.store.is_output_there(stage, scope):
+                notes[f"{EMPTY}{stage}"] = fingerprint
+            self.noted |= {f"{name}:{scope}": value for name, value in notes.items()}
 
 
 def afresh(run: Run, store: Store, tables: Tables, now: datetime | None = None) -> Afresh:
@@ -52,10 +61,12 @@ def rebuild(run: Run, only: Sequence[str] | None = None) -> None:
 
     Vectors come from the lake; only texts without one are embedded. Killed before the swap nothing has
     changed; killed within it, the notes of what was made are gone and the next run makes the rest again.
-    A scope whose audit fails keeps its live tables. `only` names the scopes to replace (default: all).
+    A scope whose audit fails keeps its live tables. Raises LossRefused, before anything is replaced, where
+    much of what is shown would be gone. `only` names the scopes to replace (default: all).
     """
     with run.report.stage("rebuild") as row:
         run.store.journal.take_in()
+        guard(run)
         beside = run.store.home / REBUILDING
         with writing_to(run.store.home):
             shutil.rmtree(beside, ignore_errors=True)
@@ -89,10 +100,11 @@ def _swap(run: Run, beside: Path, scope: str) -> int:
     """Put a scope's fresh datasets in place and return their rows; between two renames there are none."""
     live, fresh, old = run.store.tables, beside / "tables" / scope, beside / "old" / scope
     with writing_to(run.store.home):
-        old.parent.mkdir(parents=True, exist_ok=True)
-        live.root.mkdir(parents=True, exist_ok=True)
-        if (live.root / scope).is_dir():
-            (live.root / scope).rename(old)
-        if fresh.is_dir():
-            fresh.rename(live.root / scope)
+        old.mkdir(parents=True, exist_ok=True)
+        (live.root / scope).mkdir(parents=True, exist_ok=True)
+        for name in (f"{table}.lance" for table in PROJECTED):  # what else is there is not ours
+            if (live.root / scope / name).exists():
+                (live.root / scope / name).rename(old / name)
+            if (fresh / name).is_dir():
+                (fresh / name).rename(live.root / scope / name)
     return sum(live.open(scope, name).count() for name in PROJECTED)

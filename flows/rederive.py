@@ -4,19 +4,22 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context import Run
+from cortex.flows.embed import embed
 from cortex.flows.extract import events_of, in_first_place, outdated
-from cortex.flows.stages import decay, embed, link, render
-from cortex.storage.journal import GLOBAL_SCOPE
+from cortex.flows.guard import Asking, check_loss, guard, loss_of
+from cortex.flows.stages import decay, link, render
 from cortex.transforms.audit import events_breaches
-from cortex.transforms.extractor import extractor_fingerprint
-from cortex.transforms.joined import fold_as_one
-from cortex.transforms.schemas import EVENTS, TURNS, values
-from cortex.transforms.search import embedded_text
+from cortex.transforms.extract.extractor import extractor_fingerprint
+from cortex.transforms.memory.joined import fold_as_one
+from cortex.transforms.memory.loss import shown
+from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, TURNS, values
+from cortex.transforms.search.index_text import embedded_text
 
 # What makes a memory another one to its reader; the rest follows from it or from the day.
 COMPARED = ("text", "reason", "rejected", "trust", "initial_confidence", "category", "files")
@@ -66,7 +69,8 @@ def rederive(run: Run, projects: Sequence[str] | None = None) -> Rederivation:
     """
     Make events and memories of `projects` (default: all) from the lake's turns beside the live ones.
 
-    Nothing is written; what is wrong with the new events is found when they are promoted.
+    They are compared with what the tables show, so that a change of policy is seen as well as one of the
+    extractor. Nothing is written; what is wrong with the new events is found when they are promoted.
     """
     begun = time.perf_counter()
     every = run.store.lake.manifest.partitions("turns")
@@ -83,8 +87,12 @@ def promote(run: Run, found: Rederivation) -> None:
     Put the re-derived events in place of the live ones, in one commit, and make the tables from them.
 
     Killed before the commit nothing has changed; after it, the next run makes the tables. A project whose
-    audit fails keeps its events.
+    audit fails keeps its events. Raises LossRefused, before the commit, where much of what is shown would be
+    gone and the run does not accept it.
     """
+    asking = Asking(run)
+    losses = [loss_of(run, p.scope, _made(run, p.scope, found.events), asking) for p in found.proposals]
+    check_loss(run, losses)
     today = extractor_fingerprint(run.policy)
     with run.report.stage("rederive") as row, run.store.lake.change() as change:
         for project_id, events in sorted(found.events.items()):
@@ -95,7 +103,7 @@ def promote(run: Run, found: Rederivation) -> None:
             change.made(f"extract:{project_id}", today)
             change.manifest.stages.pop(f"declined:{project_id}", None)
             row.rows_out += events.num_rows
-    for stage in (embed, link, decay, render):
+    for stage in (guard, embed, link, decay, render):
         stage(run)
 
 
@@ -115,9 +123,8 @@ def _events(run: Run, project_id: str) -> pa.Table:
 
 def _proposal(run: Run, scope: str, events: dict[str, pa.Table], known: set[str]) -> Proposal:
     journal = run.journal(scope)
-    live = {row["memory_id"]: row for row in run.memories(scope).to_pylist()}
-    folded = fold_as_one(_folding(run, scope, events), journal, run.policy, scope)
-    made = {row["memory_id"]: row for row in folded.to_pylist()}
+    live = _rows(run.store.tables.open(scope, "memories").read())
+    made = _rows(_made(run, scope, events))
     proposal = Proposal(scope)
     for name in sorted({*live, *made}):
         before, after = live.get(name), made.get(name)
@@ -137,6 +144,16 @@ def _proposal(run: Run, scope: str, events: dict[str, pa.Table], known: set[str]
     texts = {row["content_hash"] for row in made.values() if embedded_text(row)}
     proposal.texts_to_embed = len(texts - known) if run.model else 0
     return proposal
+
+
+def _rows(memories: pa.Table) -> dict[str, dict[str, Any]]:
+    """Return the rows of MEMORIES that are shown, by memory_id."""
+    return {row["memory_id"]: row for row in shown(memories).to_pylist()}
+
+
+def _made(run: Run, scope: str, events: dict[str, pa.Table]) -> pa.Table:
+    """Return the MEMORIES that a scope would have, unaged."""
+    return fold_as_one(_folding(run, scope, events), run.journal(scope), run.policy, scope)
 
 
 def _folding(run: Run, scope: str, events: dict[str, pa.Table]) -> pa.Table:

@@ -1,8 +1,9 @@
 """The run report: what each stage took in and gave out, what was set aside, how long it took."""
 
 import json
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,6 +11,9 @@ from pathlib import Path
 
 from cortex.storage.files import write_atomically, writing_to
 from cortex.transforms.audit import Breach
+from cortex.transforms.brief.render import Choice
+
+_REPORT_NAME = re.compile(r"\d{8}T\d{12}Z-\w+\.json")
 
 REPORTS_KEPT = 100  # a report is some 2 KB; older ones are removed so that the folder does not grow
 
@@ -49,6 +53,8 @@ class RunReport:
     rows: dict[str, int] = field(default_factory=dict)
     new_rows: dict[str, int] = field(default_factory=dict)
     breaches: list[Breach] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    left_out: list[Breach] = field(default_factory=list)  # lines that a brief goes on without
 
     @contextmanager
     def stage(self, name: str) -> Iterator[StageReport]:
@@ -62,6 +68,16 @@ class RunReport:
             yield row
         finally:
             row.seconds += time.perf_counter() - begun
+
+    def leave_out(self, scope: str, lines: Iterable[Choice]) -> None:
+        """Note the lines that the brief of a scope leaves out because of a secret, each once."""
+        named = [Breach("brief", line.memory_id or scope, line.reason) for line in lines]
+        self.left_out = sorted({*self.left_out, *named})
+
+    def note(self, text: str) -> None:
+        """Note what a person should know of this run, once."""
+        if text not in self.notes:
+            self.notes.append(text)
 
     def as_dict(self) -> dict[str, object]:
         """Return the report as a JSON object."""
@@ -85,7 +101,9 @@ class RunReport:
             "rows": self.rows,
             "new_rows": self.new_rows,
             "set_aside": [vars(line) for line in self.set_aside],
+            "left_out": [vars(line) for line in self.left_out],
             "breaches": [vars(breach) for breach in self.breaches],
+            "notes": self.notes,
         }
 
 
@@ -96,16 +114,23 @@ def keep_report(runs: Path, report: RunReport) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{report.started_at:%Y%m%dT%H%M%S%f}Z-{report.flow}.json"
         write_atomically(path, json.dumps(report.as_dict(), ensure_ascii=False, indent=1).encode())
-        for old in sorted(folder.glob("*.json"))[:-REPORTS_KEPT]:
+        for old in _reports(folder)[:-REPORTS_KEPT]:
             old.unlink(missing_ok=True)
     return path
 
 
 def last_report(runs: Path) -> dict[str, object] | None:
-    """Return the newest report, or None."""
-    found = sorted((runs / "reports").glob("*.json"))
-    if not found:
-        return None
-    report = json.loads(found[-1].read_bytes())
-    assert isinstance(report, dict)
-    return report
+    """Return the newest report that can be read, or None."""
+    for path in reversed(_reports(runs / "reports")):
+        try:
+            report = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError):  # written atomically, so damaged from outside
+            continue
+        if isinstance(report, dict) and report.keys() >= {"flow", "started_at", "seconds"}:
+            return report
+    return None
+
+
+def _reports(folder: Path) -> list[Path]:
+    """Return the reports in a folder, oldest first; other files are not ours."""
+    return sorted(path for path in folder.glob("*.json") if _REPORT_NAME.fullmatch(path.name))

@@ -1,57 +1,69 @@
 """The flows by name: ingest, nightly and backfill; each is a list of stages run under the lease."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cortex.errors import ModelUnavailable, NothingUsable, UnknownValue
 from cortex.flows.assistants import assistant_in, folders
 from cortex.flows.context import Progress, Run, no_progress
-from cortex.flows.engines import ENGINES, run_plain, run_with_prefect
+from cortex.flows.embedders import Embedder, choose, local_or_none
+from cortex.flows.engines import ENGINES, healing, run_plain, run_with_prefect
 from cortex.flows.reading import start_from
 from cortex.flows.report import RunReport, SetAsideLine, keep_report, last_report
 from cortex.flows.stages import INGEST, NIGHTLY
-from cortex.providers import Embedder, choose
-from cortex.settings import Settings
-from cortex.storage.files import path_text
+from cortex.storage.files import stored_name
 from cortex.storage.lake import each_key_once
 from cortex.storage.lease import lease
 from cortex.storage.manifest import Cursor
 from cortex.storage.migrations import migrate
+from cortex.storage.model_failure import ModelFailure, note_failure, read_failure
 from cortex.storage.reference import read_policy
+from cortex.storage.settings import Settings
 from cortex.storage.staging import find_transcripts
 from cortex.storage.store import Store
-from cortex.transforms.assistants import NAMES
+from cortex.storage.swapping import finish_swap, forget_swap
+from cortex.transforms.errors import ModelUnavailable, NothingUsable, UnknownValue
 from cortex.transforms.schemas import EVENTS, JOURNAL, TURNS, VECTORS
+from cortex.transforms.transcripts.assistants import NAMES
 
 # Between looking for files and the run's own beginning lies the staging of what was found.
 LOOKING_SECONDS = 60
+# A service that failed is not waited for by each command that follows: its three tries of 20 s take a minute.
+ASKED_AGAIN_AFTER = timedelta(minutes=10)
 
 FLOWS = {"ingest": INGEST, "nightly": NIGHTLY, "backfill": INGEST}
 
 
 def execute(
-    flow: str, settings: Settings, *, now: datetime, engine: str, progress: Progress = no_progress
+    flow: str,
+    settings: Settings,
+    *,
+    now: datetime,
+    engine: str,
+    progress: Progress = no_progress,
+    accepts_loss: bool = False,
 ) -> RunReport:
     """
     Run a flow over the store and return its report, which is kept in the store too.
 
-    Raises StoreBusy when another run holds the lease, StoreNotWritable when the disk refuses; what was
-    committed before stays and the next run goes on from there.
+    Raises StoreBusy when another run holds the lease, StoreNotWritable when the disk refuses, LossRefused
+    where it would hide much of what is shown and `accepts_loss` is not given; what was committed before stays
+    and the next run goes on from there.
     """
     if engine not in ENGINES:
         raise UnknownValue("engine", engine, ENGINES)
     begun = time.perf_counter()
     with opened(flow, settings, now, engine, progress) as run:
+        run.accepts_loss = accepts_loss
         stages = FLOWS[flow]
         if engine == "prefect":
             run_with_prefect(stages, run)
         else:
             run_plain(stages, run)
-        run.report.rows = row_counts(run)
+        run.report.rows = healing(row_counts)(run)
         run.report.seconds = time.perf_counter() - begun
         keep_report(run.store.runs, run.report)
     return run.report
@@ -59,49 +71,88 @@ def execute(
 
 @contextmanager
 def opened(
-    flow: str, settings: Settings, now: datetime, engine: str, progress: Progress = no_progress
+    flow: str,
+    settings: Settings,
+    now: datetime,
+    engine: str,
+    progress: Progress = no_progress,
+    *,
+    prepare: Callable[[], object] = lambda: None,
 ) -> Iterator[Run]:
     """
     Yield a run that holds the lease, after removing what a killed run left half written.
 
-    Raises KeyUnavailable where the lake is sealed and its key is not to be had, AuditFailed at the end of the
-    block when an audit failed within it.
+    `prepare` is called under the lease before the store is opened. Raises LakeUnclear where manifest and lake
+    do not belong together, KeyUnavailable where the lake is sealed and its key is not to be had, AuditFailed
+    at the end of the block when an audit failed within it.
     """
+    finish_swap(settings.home)
     with lease(settings.home / "runs"):
+        prepare()
         migrate(settings.home)
         store = Store(settings.home)
+        store.lake.check_belongs()
         store.lake.check_key()  # before anything is claimed: what waits goes on waiting
         store.mend()
+        again = _asked_again(settings, now)
+        embedder = again or embedder_of(settings)
         run = Run(
             store=store,
             settings=settings,
             policy=read_policy(settings.home),
             now=now,
             report=RunReport(flow=flow, engine=engine, started_at=now),
-            embedder=embedder_of(settings),
+            embedder=embedder,
             progress=progress,
+            failure=failure_of(settings) if again is None else None,
+            is_doubted=again is not None,
         )
         yield run
         run.check_passed()
+        forget_swap(settings.home)
 
 
-def looking(settings: Settings, now: datetime) -> Run:
-    """Return a run that only reads the store and so needs no lease."""
+def looking(settings: Settings, now: datetime, *, with_model: bool = True) -> Run:
+    """Return a run that only reads the store and so needs no lease; a model takes a third of a second."""
     return Run(
         store=Store(settings.home),
         settings=settings,
         policy=read_policy(settings.home),
         now=now,
         report=RunReport(flow="look", engine="plain", started_at=now),
-        embedder=embedder_of(settings),
+        embedder=embedder_of(settings) if with_model else None,
     )
 
 
 def embedder_of(settings: Settings) -> Embedder | None:
-    """Return the embedding model, or None when there is none: keyword search goes on without."""
+    """
+    Return the embedding model in force, or None when there is none: keyword search goes on without.
+
+    With a key that is the hosted one, unless it failed and has not answered a run since.
+    """
+    is_trusted = bool(settings.voyage_api_key) and read_failure(settings.home) is None
+    return (hosted_or_none(settings) if is_trusted else None) or local_or_none()
+
+
+def failure_of(settings: Settings) -> ModelFailure | None:
+    """Return the failure of the hosted model that the local one stands in for; None without a key."""
+    return read_failure(settings.home) if settings.voyage_api_key else None
+
+
+def _asked_again(settings: Settings, now: datetime) -> Embedder | None:
+    """Return the hosted model where it failed long enough ago to be asked again."""
+    failure = failure_of(settings)
+    is_due = failure is not None and now - failure.failed_at >= ASKED_AGAIN_AFTER
+    return hosted_or_none(settings) if is_due else None
+
+
+def hosted_or_none(settings: Settings) -> Embedder | None:
+    """Return the hosted model; None where its library is missing, which is noted as its failure."""
     try:
         return choose(settings.voyage_api_key)
-    except ModelUnavailable:
+    except ModelUnavailable as error:
+        if settings.voyage_api_key:
+            note_failure(settings.home, ModelFailure("Voyage AI", datetime.now(UTC), error.problem))
         return None
 
 
@@ -136,7 +187,7 @@ def look_for(settings: Settings, paths: Sequence[Path]) -> Backfill:
     for path in found:
         try:
             size = path.stat().st_size
-            start, _ = start_from(path, cursors.get(path_text(path)))
+            start, _ = start_from(path, cursors.get(stored_name(path)))
         except OSError:  # gone meanwhile, or not to be read: staging names it
             size, start = 0, 0
         if start < size or not size:
@@ -168,7 +219,7 @@ def grown(settings: Settings) -> list[Path]:
     found: list[Path] = []
     for name, places in folders().items():
         for place in places:
-            begins = path_text(place.absolute()).rstrip("/") + "/"
+            begins = stored_name(place.absolute()).rstrip("/") + "/"
             if name != "claude" and any(read.startswith(begins) for read in cursors) and place.is_dir():
                 found += [path for path in find_transcripts(place) if _has_grown(path, cursors, since)]
     return found
@@ -181,7 +232,7 @@ def _looked_at(store: Store) -> float:
 
 
 def _has_grown(path: Path, cursors: Mapping[str, Cursor], since: float) -> bool:
-    cursor = cursors.get(path_text(path.absolute()))
+    cursor = cursors.get(stored_name(path.absolute()))
     try:
         found = path.stat()
     except OSError:
@@ -203,7 +254,7 @@ def stage_all(
     missed = []
     for done, path in enumerate(transcripts, start=1):
         if not store.staging.stage(path):
-            missed.append(SetAsideLine(path_text(path), None, "gone, or not to be read"))
+            missed.append(SetAsideLine(stored_name(path), None, "gone, or not to be read"))
         progress("stage", done, len(transcripts))
     return missed
 
@@ -211,11 +262,15 @@ def stage_all(
 def row_counts(run: Run) -> dict[str, int]:
     """Return how many rows each table holds; repeated keys counted once."""
     lake, tables = run.store.lake, run.store.tables
-    turns = lake.read(TURNS, columns=["turn_id", "file", "line", "block"])
-    counts = {"turns": len(set(turns["turn_id"].to_pylist()))}
-    counts["events"] = lake.read(EVENTS, columns=["event_id", "session_id"]).num_rows
-    counts["journal"] = each_key_once(JOURNAL, lake.read(JOURNAL)).num_rows
-    counts["vectors"] = lake.read(VECTORS, columns=["model", "content_hash"]).num_rows
+    if run.damages:  # as the manifest says: not all of it can be read
+        files = list(lake.manifest.files.values())
+        counts = {t.name: sum(f.rows for f in files if f.table == t.name) for t in (TURNS, EVENTS, JOURNAL)}
+    else:
+        turns = lake.read(TURNS, columns=["turn_id", "file", "line", "block"])
+        counts = {"turns": len(set(turns["turn_id"].to_pylist()))}
+        counts["events"] = lake.read(EVENTS, columns=["event_id", "session_id"]).num_rows
+        counts["journal"] = each_key_once(JOURNAL, lake.read(JOURNAL)).num_rows
+        counts["vectors"] = lake.read(VECTORS, columns=["model", "content_hash"]).num_rows
     for name in ("memories", "edges", "passages"):
         counts[name] = sum(tables.open(scope, name).count() for scope in run.scopes())
     return counts

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from cortex.flows.context import Run
 from cortex.storage.surface import Surfaces, roots_of
-from cortex.transforms.surface import Unplaceable, file_of
+from cortex.transforms.files.marker_block import Unplaceable, file_of
 
 
 class Wanted(NamedTuple):

@@ -44,6 +44,8 @@ MAX_LOG_BYTES = 128 * 1024
 
 # Another run (a person's own) held the store's lease: no failure, and the tickets wait for the next round.
 EXIT_BUSY = 75
+# A run that would hide much of what is shown: sessions were taken in, and a person is to decide.
+EXIT_LOSS = 20
 EXIT_KILLED = -9  # stands for one that nobody was left to note
 
 

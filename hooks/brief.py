@@ -10,8 +10,9 @@ if TYPE_CHECKING or __package__:
     from collections.abc import Iterator
     from types import ModuleType
 
-    from cortex.hooks import health
+    from cortex.hooks import branches, health
 else:
+    import branches
     import health
 
 # The client takes 10,000 characters and cuts what is longer down to 2 KB; the rest is left for its own words.
@@ -37,7 +38,10 @@ def session_start_output(
     In the end a line on what is held, or on what is wrong.
     """
     project_id = find_project(os.path.join(home, "published"), folders)
-    brief = read_brief(os.path.join(home, "published", project_id, "brief.md")) if project_id else ""
+    brief = ""
+    if project_id:
+        published = os.path.join(home, "published", project_id)
+        brief = branches.followed(read_brief(os.path.join(published, "brief.md")), published, folders[0])
     if project_id is None:
         brief = _basics().basic_brief(home, transcript, folders[-1])
     endings = []
@@ -98,14 +102,25 @@ def cut(text: str, limit: int) -> str:
     return "\n".join(lines)
 
 
+def shown(text: str) -> str:
+    """Return `text` without what cannot be seen, though an older engine, or somebody else, has written it."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    if TYPE_CHECKING or __package__:
+        from cortex.hooks import characters
+    else:  # only where it is needed: 2 ms
+        import characters
+    return characters.visible(text, keeps_lines=True)
+
+
 def _output(parts: list[str], warning: str) -> bytes | None:
-    text = "\n\n".join(part for part in parts if part)
+    text = shown("\n\n".join(part for part in parts if part))
     if not text:
         return None
     inner = {"hookEventName": "SessionStart", "additionalContext": text}
     told: dict[str, object] = {"hookSpecificOutput": inner}
     if warning:
-        told["systemMessage"] = warning  # what the client shows to the person, not to the model
+        told["systemMessage"] = shown(warning)  # what the client shows to the person, not to the model
     return json.dumps(told).encode()
 
 

@@ -40,6 +40,8 @@ def warning(home: str, now_seconds: float) -> str:
     day = f"{int(since[6:8])} {MONTHS[int(since[4:6]) - 1]} {since[2:4]}"
     if had_engine(home) and not has_engine(home):
         return f"Cortex has taken in no session since {day}: its `cortex` command is gone. Install it again."
+    if had_engine(home) and _background().read_mark(home).get("exit_code") == _background().EXIT_LOSS:
+        return f"Cortex has published nothing new since {day}, so as to hide nothing: run `cortex status`."
     return f"Cortex has taken in no session since {day}: run `cortex doctor`."
 
 

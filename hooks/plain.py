@@ -1,13 +1,19 @@
 """Foreign text made harmless for a brief: one line of prose, no markup, no plain secret.
 
-The engine has its own of each (transforms/framing.py, transforms/extract/, transforms/redact.py), which hooks
-may not import; tests/hooks/test_basic_brief.py holds both to the same cases.
+The engine has its own of each (transforms/words/framing.py, transforms/extract/,
+transforms/redaction/redact.py), which hooks may not import;
+tests/hooks/test_basic_brief.py holds both to the same cases.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
+
+TYPE_CHECKING = False
+if TYPE_CHECKING or __package__:
+    from cortex.hooks.characters import visible
+else:
+    from characters import visible
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -41,8 +47,7 @@ _SECRET = re.compile(
 
 def on_one_line(text: str) -> str:
     """Return `text` as one line of prose: no break, tag, comment, fence, heading or invisible character."""
-    plain = text.isascii() and text.isprintable()
-    line = text if plain else "".join(_visible(character) for character in text)
+    line = visible(text)
     # What is taken away may leave a mark of what stood around it: "--->" a shorter end of a comment.
     while True:
         plainer = _plainer(line)
@@ -89,13 +94,6 @@ def day_of(timestamp: str) -> str:
     if not found or not 1 <= int(found[2]) <= 12:
         return ""
     return f"{int(found[3])} {MONTHS[int(found[2]) - 1]} {found[1][2:]}"
-
-
-def _visible(character: str) -> str:
-    kind = unicodedata.category(character)
-    if kind in ("Cf", "Cs", "Co", "Cn"):
-        return ""
-    return " " if kind in ("Cc", "Zl", "Zp") else character
 
 
 def _closed(line: str) -> str:

@@ -93,7 +93,7 @@ def prompt_output(home: str, payload: dict[str, object], folders: list[str], now
     marks = (settings["frame_marks"], *(row[MARKS] for row in rows))
     told = [mark for text in marks for mark in text.split()]
     _write_entry(staging, str(project_id), told, now_ns)
-    context = "\n".join([settings["frame"], *(row[LINE] for row in rows)])
+    context = brief.shown("\n".join([settings["frame"], *(row[LINE] for row in rows)]))
     inner = {"hookEventName": "UserPromptSubmit", "additionalContext": context}
     return json.dumps({"hookSpecificOutput": inner}).encode()
 

@@ -15,9 +15,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
     from collections.abc import Iterator
 
-    from cortex.hooks import plain
+    from cortex.hooks import plain, read_before, self_report, ticket
+    from cortex.hooks.own_prose import own_prose
 else:
     import plain
+    import read_before
+    import self_report
+    import ticket
+    from own_prose import own_prose
 
 # Of half the transcripts seen this is all, of others the last hours; to look through it takes 2 ms.
 TAIL_BYTES = 512 * 1024
@@ -26,18 +31,15 @@ MAX_LINE_BYTES = 256 * 1024
 # Records that may name the same call: its result, and requests that repeat it.
 RESULTS_TRIED = 4
 
+# What was read in time is worth looking through for what only repeats; 5 ms as a rule.
+CHECKING_SECONDS = 0.02
+
 FEWEST_STEPS = 2  # one step is no plan
 STATUSES = ("pending", "in_progress", "completed")
 LIST_TOOLS = ("TodoWrite", "TaskCreate", "TaskUpdate", "ExitPlanMode")
 DEFAULT_TITLE = "Task list"
 
-# As in transforms/extract/tags.py: a tag opens its line; in a sentence or a fence it is being talked about.
-_TAG = re.compile(r"^\s*(?:[-*•]\s+)?(?:\*\*)?\[MEMORY:\s*([^\]\n]{0,40})\](?:\*\*)?\s*(.*)$", re.IGNORECASE)
-_PLACEHOLDER = re.compile(
-    r"^(?:\.{2,}|…|<[^>]*>|\{[^}]*\}|\[[^\]]*\]|text|your text|description|what .*\?)?[.…]*$", re.IGNORECASE
-)
-_FENCE = re.compile(r"^\s*(```|~~~)")
-_HEADING = re.compile(r"^[^\S\n]*#{1,3}\s+(?:plan\s*[:–—-]\s*)?(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
+_HEADING = re.compile(r"^[^\S\n]*#{1,3}\s+(?:plan\s*[:–—-]\s*)?(\S.*)$", re.IGNORECASE | re.MULTILINE)
 # As in transforms/extract/plans.py: a list that the assistant keeps in its prose.
 _CHECKBOX = re.compile(r"^[^\S\n]*[-*]\s+\[([ xX])\]\s+(\S.*)$", re.MULTILINE)
 _NUMBER = re.compile(r"#(\d+)")
@@ -59,10 +61,17 @@ class Plan:
         self.title = title or DEFAULT_TITLE
         self.steps: dict[str, str] = {}
         self.day = self.session = ""
+        self.end = 0
 
     def steps_that_are(self, status: str) -> list[str]:
         """Return the steps with this status, in their order."""
         return [step for step, found in self.steps.items() if found == status]
+
+    def leave_out(self, results: read_before.Results) -> None:
+        """Leave out the steps that a stranger wrote; a file of the project may say what there is to do."""
+        steps = list(self.steps)
+        for at in results.repeated([(step, self.end) for step in steps], ("external",)) if steps else ():
+            del self.steps[steps[at]]
 
     @property
     def is_done(self) -> bool:
@@ -74,11 +83,11 @@ def said_in(path: str, give_up_at: float, excluded: tuple[str, ...] = ()) -> tup
     """
     Return the tagged facts at the end of the transcript at `path`, last first, and its plan if one goes on.
 
-    What was said in one of the `excluded` folders is left out, and so is what is not read by `give_up_at`
-    (of time.monotonic()). Raises OSError.
+    What was said in one of the `excluded` folders is left out, as is what repeats the result of a tool, and
+    what is not read by `give_up_at` (of time.monotonic()). Raises OSError.
     """
     tail = _tail_of(path)
-    facts: list[Fact] = []
+    facts: list[tuple[Fact, int]] = []
     lists = _Lists(tail)
     for end, line in _lines_with_hits(tail):
         if time.monotonic() > give_up_at:
@@ -89,25 +98,26 @@ def said_in(path: str, give_up_at: float, excluded: tuple[str, ...] = ()) -> tup
         day, session = plain.day_of(str(record.get("timestamp"))), _digits(record.get("sessionId"))
         for block in _blocks(record):
             if block.get("type") == "text":
-                facts += [Fact(kind, text, day, session) for kind, text in tags_in(str(block.get("text")))]
+                tags = tags_in(str(block.get("text")))
+                facts += [(Fact(kind, text, day, session), end) for kind, text in tags]
             if lists.take(block, end):
-                lists.last.day, lists.last.session = day, session
+                lists.last.day, lists.last.session, lists.last.end = day, session, end
     plan = lists.last
+    if not facts and not plan.steps:
+        return [], None
+    results = read_before.Results(tail, give_up_at + CHECKING_SECONDS)
+    repeated = results.repeated([(fact.text, end) for fact, end in facts], ("tool", "external"))
+    plan.leave_out(results)
     is_living = len(plan.steps) >= FEWEST_STEPS and not plan.is_done
-    return facts[::-1], plan if is_living else None
+    own = [fact for at, (fact, _) in enumerate(facts) if at not in repeated]
+    return own[::-1], plan if is_living else None
 
 
 def tags_in(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (type, text) of each tag line outside code fences, without placeholders and a brief's lines."""
-    fence = ""
-    for line in plain.without_private(text).split("\n"):
-        mark = _FENCE.match(line)
-        if mark:
-            fence = "" if fence == mark[1] else fence or mark[1]
-            continue
-        tag = None if fence or len(line) > plain.LONGEST_LINE else _TAG.match(line)
-        if tag and not _PLACEHOLDER.match(tag[2].strip()) and not _PROVENANCE.search(tag[2]):
-            yield tag[1].strip().lower(), tag[2]
+    """Yield (type, text) of each tag in the assistant's own prose, without a brief's lines."""
+    for kind, words in self_report.tags_in(plain.without_private(text)):
+        if not _PROVENANCE.search(words):
+            yield kind, words
 
 
 def is_below(folder: str, above: tuple[str, ...]) -> bool:
@@ -126,7 +136,7 @@ class _Lists:
     def take(self, block: dict[str, object], end: int) -> bool:
         """Follow one block of an answer, whose line ends at `end`; return whether it changed a list."""
         if block.get("type") == "text":
-            return self._tick(plain.without_private(str(block.get("text"))))
+            return self._tick(own_prose(plain.without_private(str(block.get("text")))))
         name, given = block.get("name"), block.get("input")
         if block.get("type") != "tool_use" or name not in LIST_TOOLS or not isinstance(given, dict):
             return False
@@ -140,7 +150,7 @@ class _Lists:
         if name == "TaskUpdate":
             return self._update(self._subjects.get(str(given.get("taskId")), ""), str(given.get("status")))
         heading = _HEADING.search(plain.without_private(str(given.get("plan"))))
-        self._title = heading[1] if heading else ""
+        self._title = heading[1].strip() if heading else ""
         return False
 
     def _tick(self, prose: str) -> bool:
@@ -197,10 +207,10 @@ class _Lists:
 
 def _tail_of(path: str) -> bytes:
     # To the last complete line: a session may be writing the next one.
-    with open(path, "rb") as file:
+    with os.fdopen(ticket.open_transcript(path), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         file.seek(max(0, size - TAIL_BYTES))
-        tail = file.read(TAIL_BYTES)
+        tail = file.read(min(size, TAIL_BYTES))  # some files of the system say no size and have no end
     start = tail.find(b"\n") + 1 if size > TAIL_BYTES else 0
     return tail[start:] if tail.endswith(b"\n") else tail[start:] + b"\n"
 

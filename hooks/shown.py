@@ -8,8 +8,9 @@ import zlib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
-    from cortex.hooks import ticket
+    from cortex.hooks import branches, ticket
 else:
+    import branches
     import ticket
 
 FOLDER = "shown"
@@ -45,7 +46,8 @@ def add(staging: str, session_id: str, note_ids: list[str]) -> None:
 
 
 def mark_of(line: str) -> int:
-    """Return what a line of the brief is known by."""
+    """Return what a line of the brief is known by, whatever branch it is marked for."""
+    line = line.partition(branches.MARK_BEGINS)[0]
     return zlib.crc32(line.encode("utf-8", "surrogatepass"))
 
 

@@ -44,8 +44,8 @@ def sweep(staging: str, transcript: str, now_ns: int) -> int:
                 break
             try:
                 ticket.drop(staging, "sweep", path, durable=False)
-            except FileNotFoundError:
-                continue  # deleted since it was listed
+            except (FileNotFoundError, PermissionError, ticket.NotATranscript):
+                continue  # deleted since it was listed, not ours to read, or never one
             count += 1
     ticket.write_whole(staging, mark, b"%d" % seen_ns, durable=False)
     return count
@@ -113,7 +113,7 @@ def _grown(folder: str, since_ns: int) -> list[tuple[int, str, int]]:
 def _transcripts(folder: str, since_ns: int) -> list[tuple[int, str, int]]:
     try:
         entries = list(os.scandir(folder))
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []
     found = []
     for entry in entries:

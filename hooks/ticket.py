@@ -7,9 +7,15 @@ Standard library only, Python 3.9: this file also runs inside the assistant.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
 
 VERSION = 1
 
@@ -21,8 +27,53 @@ NEW, CLAIMED, TRANSCRIPTS, SET_ASIDE, TEMP, SEEN = "new", "claimed", "transcript
 COPY_LIMIT_BYTES = 8 * 1024 * 1024
 COPY_CHUNK_BYTES = 1024 * 1024
 
+# A file of which more than this was never written is not a transcript; reading 1 TB of nothing takes minutes.
+# Less is what a power cut may leave in a real one.
+MAX_HOLE_BYTES = 64 * 1024 * 1024
+
 # Longest ticket that is believed; a real one has some 500 bytes.
 MAX_TICKET_BYTES = 64 * 1024
+
+
+class NotATranscript(OSError):
+    """What a path names is not a regular file of this user: a pipe, a device, a folder, another's file."""
+
+
+def open_transcript(path: str) -> int:
+    """
+    Return a descriptor to read the transcript at `path`; opening never waits and has no effect of its own.
+
+    A symbolic link is followed, since people keep the client's folder elsewhere. What it leads to must be a
+    regular file of this user or of root. Raises NotATranscript, and OSError where it cannot be opened.
+    """
+    _check_regular(os.stat(path), path)  # before: opening a tape rewinds it
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        status = os.fstat(descriptor)
+        _check_regular(status, path)
+        if status.st_size - 512 * status.st_blocks > MAX_HOLE_BYTES and _has_hole(descriptor, status.st_size):
+            raise NotATranscript(errno.EINVAL, "a file of holes", path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_regular(status: os.stat_result, path: str) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise NotATranscript(errno.EINVAL, "not a regular file", path)
+    if status.st_uid not in (os.geteuid(), 0):
+        raise NotATranscript(errno.EINVAL, "a file of another user", path)
+
+
+def _has_hole(descriptor: int, size: int) -> bool:
+    # A file system that compresses also has fewer blocks than bytes, but no hole.
+    try:
+        return os.lseek(descriptor, 0, os.SEEK_HOLE) < size
+    except (OSError, AttributeError):
+        return False
+    finally:
+        os.lseek(descriptor, 0, os.SEEK_SET)
 
 
 def path_hash(path: str) -> int:
@@ -89,10 +140,14 @@ def drop(
     """
     Write a ticket for `transcript`, an absolute path, and keep the transcript; return the ticket's path.
 
-    `durable` waits for the disk. Raises FileNotFoundError where there is no such transcript,
-    OSError where staging cannot be written; the ticket stands even when keeping failed.
+    `durable` waits for the disk. Raises FileNotFoundError where there is no such transcript, NotATranscript
+    where it is none, OSError where staging cannot be written; the ticket stands even when keeping failed.
     """
-    found = os.stat(transcript)
+    descriptor = open_transcript(transcript)
+    try:
+        found = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
     key = key_of(transcript, found.st_ino)
     told_session, told_agent = owner_in_path(transcript)
     session_id = session_id or told_session
@@ -124,12 +179,23 @@ def parse(raw: bytes) -> dict[str, object]:
     if not isinstance(fields, dict) or fields.get("version") != VERSION:
         raise ValueError(f"not a ticket of version {VERSION}")
     for name in ("session_id", "agent_id", "cwd"):
-        if not isinstance(fields.get(name), (str, type(None))):
-            raise ValueError(f"'{name}' is no text")
+        if not (fields.get(name) is None or _is_text(fields[name])):
+            raise ValueError(f"'{name}' is not text")
     path = fields.get("transcript_path")
-    if not isinstance(path, str) or not os.path.isabs(path) or "\0" in path:
+    if not _is_text(path) or not os.path.isabs(str(path)):
         raise ValueError("'transcript_path' is not an absolute path")
     return fields
+
+
+def _is_text(value: object) -> bool:
+    """Return whether `value` is text that a path can hold: no NUL, no half of a surrogate pair."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def write_whole(staging: str, target: str, content: bytes, *, durable: bool) -> None:
@@ -165,35 +231,43 @@ def write_all(descriptor: int, content: bytes) -> None:
 
 
 def keep(staging: str, transcript: str, key: str, *, copy_limit_bytes: int | None) -> None:
-    """Keep a transcript in staging by hard link, or by copying what is new where linking is impossible."""
+    """
+    Keep a transcript in staging by hard link, or by copying what is new where linking is impossible.
+
+    Raises NotATranscript, OSError.
+    """
     target = link_path(staging, key)
     source = os.path.realpath(transcript)  # a link to a symbolic link would keep nothing
-    try:
-        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-        os.link(source, target)
-    except FileExistsError:
-        if os.stat(target).st_ino != os.stat(source).st_ino:
-            _copy_rest(source, target, copy_limit_bytes)
-    except OSError:
-        _copy_rest(source, target, copy_limit_bytes)
+    reader = open_transcript(source)
+    with os.fdopen(reader, "rb") as file:
+        found = os.fstat(reader)
+        try:
+            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+            os.link(source, target)
+            if os.lstat(target).st_ino != found.st_ino:  # replaced meanwhile: by what, the next ticket asks
+                os.unlink(target)
+        except FileExistsError:
+            if os.lstat(target).st_ino != found.st_ino:
+                _copy_rest(file, target, copy_limit_bytes)
+        except OSError:
+            _copy_rest(file, target, copy_limit_bytes)
 
 
-def _copy_rest(source: str, target: str, limit_bytes: int | None) -> None:
+def _copy_rest(reader: BinaryIO, target: str, limit_bytes: int | None) -> None:
     # Transcripts only grow, so a shorter copy is a true beginning; and two hooks at once write
     # the same bytes to the same places.
-    with open(source, "rb") as reader:
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT, 0o600)
-        try:
-            at = os.fstat(descriptor).st_size
-            end = os.fstat(reader.fileno()).st_size
-            if limit_bytes is not None:
-                end = min(end, at + limit_bytes)
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        at = os.fstat(descriptor).st_size
+        end = os.fstat(reader.fileno()).st_size
+        if limit_bytes is not None:
+            end = min(end, at + limit_bytes)
+        reader.seek(at)
+        while at < end and (chunk := reader.read(min(COPY_CHUNK_BYTES, end - at))):
+            at += os.pwrite(descriptor, chunk, at)
             reader.seek(at)
-            while at < end and (chunk := reader.read(min(COPY_CHUNK_BYTES, end - at))):
-                at += os.pwrite(descriptor, chunk, at)
-                reader.seek(at)
-        finally:
-            os.close(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _open_temp(path: str) -> int:

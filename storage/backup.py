@@ -1,40 +1,38 @@
-"""Backup and restore: the truth of a store in one file, with the hash of each part of it inside."""
+"""Backup: the truth of a store in one file, with the hash of each part of it inside."""
 
 import hashlib
 import io
 import json
 import os
-import shutil
+import re
 import tarfile
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from cortex.errors import NotFound, SchemaMismatch
-from cortex.hooks.background import ENGINE
-from cortex.storage.client_files import NOTES_PATH
-from cortex.storage.encryption import Vault
-from cortex.storage.files import PART_SUFFIX, replacing, sync_folder, writing_to
-from cortex.storage.lake_files import readable
-from cortex.storage.lease import lease
-from cortex.storage.manifest import read_manifest, write_manifest
-from cortex.storage.migrations import migrate
-from cortex.storage.staging import JOURNAL
+from cortex.storage.files import replacing, writing_to
+from cortex.storage.lake import LAKE_TABLES
 from cortex.storage.store import Store
-from cortex.storage.surface import SURFACES_PATH
-from cortex.storage.told import TOLD_PATH
-from cortex.transforms.forgetting import wishes_in
-from cortex.transforms.schemas import values
+from cortex.storage.telling import TOLD_PATH
+from cortex.transforms.errors import UsageError
 
 BACKUP_VERSION = 1
 CONTENTS = "backup.json"
 
-# What takes our text out of the user's own files again, and where hooks find the engine: in no backup, since
-# it holds for this machine alone.
-NOTES_OF_THIS_MACHINE = (SURFACES_PATH, NOTES_PATH, ENGINE)
+MANIFEST_PATH = "runs/manifest.json"
+CONFIG_PATH = "config.toml"
+
+# The name of a project, or of a model: a folder's name in the store, never a path.
+NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*"
+# Every part that a backup has. A restore takes no other: `engine` or `python` in a store name programs that
+# the next hook starts.
+_PART = re.compile(
+    rf"{re.escape(MANIFEST_PATH)}|{re.escape(TOLD_PATH)}|{re.escape(CONFIG_PATH)}|policy/{NAME}\.csv|"
+    rf"lake/(?:{'|'.join(LAKE_TABLES)})/(?:project|model)={NAME}/\d{{8,}}-[0-9a-f]{{12}}\.parquet(?:\.aes)?",
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +44,16 @@ class Backup:
     files: dict[str, str]
     rows: dict[str, int]
     bytes: int
+
+
+def is_part(name: str) -> bool:
+    """
+    Return whether a backup may hold a part of this name.
+
+    >>> is_part("policy/thresholds.csv"), is_part("engine"), is_part("policy/../engine")
+    (True, False, False)
+    """
+    return _PART.fullmatch(name) is not None
 
 
 def write_backup(store: Store, file: Path, at: datetime) -> Backup:
@@ -63,11 +71,13 @@ def write_backup(store: Store, file: Path, at: datetime) -> Backup:
     made = Backup(
         version=BACKUP_VERSION,
         made_at=at.isoformat(),
-        files={name: _sha256(path) for name, path in sorted(parts.items())},
+        files={name: sha256_of(path) for name, path in sorted(parts.items())},
         rows=rows,
         bytes=sum(path.stat().st_size for path in parts.values()),
     )
-    with writing_to(file.parent), replacing(file.absolute()) as part:
+    if file.exists() and not file.is_file():
+        raise UsageError(f"{file} is not a regular file.", "Name a file that it may replace.")
+    with writing_to(file.parent), replacing(file.resolve()) as part:
         _write_tar(part, made, parts)
     return made
 
@@ -75,10 +85,10 @@ def write_backup(store: Store, file: Path, at: datetime) -> Backup:
 def _parts(store: Store) -> dict[str, Path]:
     home = store.home
     lake = [f"lake/{path}" for path in store.lake.manifest.files]
-    named = ["runs/manifest.json", TOLD_PATH, *lake, "config.toml"]
+    named = [MANIFEST_PATH, TOLD_PATH, *lake, CONFIG_PATH]
     parts = {name: home / name for name in named if (home / name).is_file()}
-    policy = sorted((home / "policy").glob("*.csv"))
-    return parts | {f"policy/{path.name}": path for path in policy}
+    policy = {f"policy/{path.name}": path for path in sorted((home / "policy").glob("*.csv"))}
+    return parts | {name: path for name, path in policy.items() if is_part(name)}
 
 
 def _write_tar(path: Path, made: Backup, parts: dict[str, Path]) -> None:
@@ -86,7 +96,7 @@ def _write_tar(path: Path, made: Backup, parts: dict[str, Path]) -> None:
     with (
         os.fdopen(descriptor, "wb") as file,
         pa.CompressedOutputStream(pa.PythonFile(file), "zstd") as packed,
-        tarfile.open(fileobj=packed, mode="w|") as tar,
+        tarfile.open(fileobj=packed, mode="w|", dereference=True) as tar,  # a link to config.toml is its text
     ):
         told = json.dumps(asdict(made), ensure_ascii=False, indent=1).encode()
         head = tarfile.TarInfo(CONTENTS)
@@ -98,140 +108,7 @@ def _write_tar(path: Path, made: Backup, parts: dict[str, Path]) -> None:
         os.fsync(written.fileno())
 
 
-def restore_backup(file: Path, home: Path, at: datetime) -> tuple[Backup, Path | None]:
-    """
-    Check `file` and put it in the place of the store at `home`; return what it says and where the old one is.
-
-    Every hash and row count is checked beside the store before anything is swapped. What waits in staging
-    and what holds for this machine come along, and what the old store was told to forget stays forgotten.
-    Raises NotFound, SchemaMismatch (the file is damaged, or from a newer version), KeyUnavailable and
-    FileDamaged (its lake files are sealed), StoreBusy, StoreNotWritable.
-    """
-    home.parent.mkdir(parents=True, exist_ok=True)
-    fresh = home.with_name(f".{home.name}.restoring{PART_SUFFIX}")
-    with writing_to(home.parent):
-        _undo_half_a_swap(fresh, home)
-        shutil.rmtree(fresh, ignore_errors=True)
-        try:
-            made = _unpacked(file, fresh)
-            _check_rows(fresh, file)
-            migrate(fresh)
-            previous = _swap(fresh, home, at)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
-    return made, previous
-
-
-def _undo_half_a_swap(fresh: Path, home: Path) -> None:
-    """Put the old store back where a kill left neither: it alone knows what was forgotten since."""
-    beside = sorted(home.parent.glob(f"{home.name}.before-restore-*"))
-    if beside and fresh.is_dir() and not home.exists():
-        beside[-1].replace(home)
-
-
-def _unpacked(file: Path, into: Path) -> Backup:
-    """Unpack a backup, each part checked against its hash. Raises NotFound and SchemaMismatch."""
-    try:
-        with (
-            file.open("rb") as opened,
-            pa.CompressedInputStream(pa.PythonFile(opened), "zstd") as plain,
-            tarfile.open(fileobj=plain, mode="r|") as tar,
-        ):
-            made, seen = _unpack(tar, into)
-    except FileNotFoundError as error:
-        raise NotFound(f"there is no file {file}.", "Check the path of the backup.") from error
-    except (tarfile.TarError, OSError, ValueError, KeyError, TypeError) as error:
-        raise _damaged(file, str(error)) from error
-    wrong = sorted(name for name, digest in made.files.items() if seen.get(name) != digest)
-    if wrong or set(seen) != set(made.files):
-        raise _damaged(file, f"{', '.join(wrong[:3]) or 'its list of files'} differs from what was written")
-    return made
-
-
-def _unpack(tar: tarfile.TarFile, into: Path) -> tuple[Backup, dict[str, str]]:
-    made: Backup | None = None
-    seen: dict[str, str] = {}
-    for member in tar:
-        body = tar.extractfile(member)
-        if body is None:
-            raise ValueError(f"{member.name} is no file")
-        if made is None:
-            if member.name != CONTENTS:
-                raise ValueError("no Cortex backup")
-            made = Backup(**json.loads(body.read()))
-            if made.version > BACKUP_VERSION:
-                raise ValueError(f"made by a newer Cortex (backup version {made.version})")
-            continue
-        if member.name not in made.files or ".." in PurePosixPath(member.name).parts:
-            raise ValueError(f"{member.name} is not in its list of files")
-        target = into / member.name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("wb") as out:
-            shutil.copyfileobj(body, out)
-            out.flush()
-            os.fsync(out.fileno())
-        seen[member.name] = _sha256(target)
-    if made is None:
-        raise ValueError("empty")
-    return made, seen
-
-
-def _check_rows(fresh: Path, file: Path) -> None:
-    """Check that each lake file the manifest names is there with the rows it says."""
-    root, vault = fresh / "lake", Vault(fresh)
-    for lake_file in read_manifest(fresh / "runs" / "manifest.json", any_version=True).files.values():
-        is_there = (root / lake_file.path).is_file()
-        source = readable(root, lake_file.path, lake_file.table, vault) if is_there else None
-        if source is None or pq.read_metadata(source).num_rows != lake_file.rows:
-            raise _damaged(file, f"{lake_file.path} has not the {lake_file.rows} rows of the manifest")
-
-
-def _swap(fresh: Path, home: Path, at: datetime) -> Path | None:
-    """Put the checked store in place under the old one's lease; projections are to be made anew."""
-    manifest_path = fresh / "runs" / "manifest.json"
-    manifest = read_manifest(manifest_path)
-    manifest.forget_projections()
-    write_manifest(manifest_path, manifest)
-    if not home.exists() or not any(home.iterdir()):
-        if home.exists():
-            home.rmdir()
-        fresh.replace(home)
-        return None
-    previous = home.with_name(f"{home.name}.before-restore-{at:%Y%m%dT%H%M%S}")
-    with lease(home / "runs"):
-        old, new = Store(home), Store(fresh)
-        _carry_wishes(old, new)
-        new.telling.add(old.telling)
-        _carry_what_waits(old, new)
-        for name in NOTES_OF_THIS_MACHINE:
-            if (home / name).is_file():
-                shutil.copy2(home / name, fresh / name)
-        home.replace(previous)
-        fresh.replace(home)
-    sync_folder(home.parent)
-    return previous
-
-
-def _carry_wishes(old: Store, new: Store) -> None:
-    """Let the restored store forget what the old one was told to forget since the backup was made."""
-    known = set(values(new.journal.read(), "entry_id"))
-    for row in wishes_in(old.journal.read(), known):
-        new.journal.write(row)
-
-
-def _carry_what_waits(old: Store, new: Store) -> None:
-    """Copy the queue; the journal's entries are written anew, sealed or in clear as the other store is."""
-    for row in old.journal.waiting():
-        new.journal.write(row)
-    if old.staging.root.is_dir():
-        skipped = shutil.ignore_patterns(JOURNAL)
-        shutil.copytree(old.staging.root, new.staging.root, dirs_exist_ok=True, ignore=skipped)
-
-
-def _damaged(file: Path, reason: str) -> SchemaMismatch:
-    return SchemaMismatch(f"{file} is no whole backup: {reason}.", "Nothing was changed. Try another backup.")
-
-
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, as hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -5,10 +5,10 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cortex.errors import ClientSettingsUnusable
 from cortex.hooks import ticket
 from cortex.storage.files import replacing, write_atomically, writing_to
-from cortex.transforms.json_text import Change, Json
+from cortex.transforms.errors import ClientSettingsUnusable
+from cortex.transforms.files.json_text import Change, Json
 
 # Of what the client enables; the plugin brings the same hooks.
 PLUGIN = "cortex-lake"

@@ -7,9 +7,9 @@ from pathlib import Path
 import tomlkit
 from tomlkit.items import Item
 
-from cortex.setting_keys import KEYS, Key
-from cortex.settings import PROJECT, read_config
 from cortex.storage.files import write_atomically, writing_to
+from cortex.storage.setting_keys import KEYS, Key
+from cortex.storage.settings import PROJECT, read_config
 
 # In the home, where hooks look: they run on any Python from 3.9 on, which reads no TOML before 3.11.
 HOOK_SETTINGS = "hook_settings.json"

@@ -11,9 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cortex.errors import FileDamaged, KeyUnavailable, NotFound, UsageError
-from cortex.settings import load_settings
 from cortex.storage.files import replacing, writing_to
+from cortex.storage.settings import load_settings
+from cortex.transforms.errors import FileDamaged, KeyUnavailable, NotFound, UsageError
 
 # The manifest's note of the key with which new files are sealed; without it they are written in clear.
 SEALED_WITH = "sealed_with"

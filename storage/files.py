@@ -4,9 +4,11 @@ import contextlib
 import errno
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
-from cortex.errors import StoreNotWritable
+from cortex.transforms.errors import StoreNotWritable
+from cortex.transforms.redaction.redact import redact
 
 # Ends the name of every file that is being written; a run removes what a killed run left.
 PART_SUFFIX = ".part"
@@ -18,6 +20,7 @@ _NOT_WRITABLE = {
     errno.ENOSPC,
     errno.EDQUOT,
     errno.ENOTDIR,
+    errno.EISDIR,
     errno.EEXIST,
 }
 
@@ -72,6 +75,17 @@ def path_text(path: Path | str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
+@lru_cache(maxsize=4_096)  # a run asks of each transcript several times
+def stored_name(path: Path | str) -> str:
+    """
+    Return a path, or an id, as the store may keep it: as text, without the secrets that it holds.
+
+    >>> stored_name("/t/token=ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R/s1.jsonl")
+    '/t/token=[REDACTED:github-token]/s1.jsonl'
+    """
+    return redact(path_text(path))[0]
+
+
 @contextlib.contextmanager
 def replacing(path: Path, part: Path | None = None) -> Iterator[Path]:
     """
@@ -96,6 +110,18 @@ def write_atomically(path: Path, content: bytes) -> None:
         part.write_bytes(content)
 
 
+def write_where_named(path: Path, content: bytes) -> None:
+    """
+    Write `content` where a person named a place: a link stays one, a device or pipe is written to.
+
+    Only a regular file is replaced in one step. Raises IsADirectoryError and the like as `open` does.
+    """
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+    else:
+        write_atomically(path.resolve(), content)
+
+
 def sync_folder(folder: Path) -> None:
     """Make the renames in `folder` survive a power cut."""
     _sync(folder)
@@ -112,7 +138,7 @@ def _sync(path: Path) -> None:
 def remove_parts(root: Path) -> int:
     """Remove what killed writers left below `root`; return how many files. Only under the lease."""
     removed = 0
-    for part in root.rglob(f"*{PART_SUFFIX}"):
+    for part in root.rglob(f".*{PART_SUFFIX}"):  # others call their files .part too, but do not hide them
         part.unlink(missing_ok=True)
         removed += 1
     return removed

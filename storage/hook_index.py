@@ -6,18 +6,14 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import astuple
-from functools import cache
-from importlib import resources
 from pathlib import Path
 
 from cortex.hooks import prompt, shown
 from cortex.hooks.terms import words_of
 from cortex.storage.files import replacing
-from cortex.transforms.hook_index import Note
+from cortex.storage.reference import common_words
+from cortex.transforms.brief.hook_index import Note
 from cortex.transforms.identity import content_id
-
-# English words and pieces by frequency, as the local model's tokeniser brings them.
-VOCABULARY = "reference/bert-base-uncased-vocab.txt"
 
 # No text in it: words are found, lines are read from `notes`. The cutter folds case, accents and endings.
 WORDS = "fts5(words, content='', detail=none, columnsize=0, tokenize='porter unicode61 remove_diacritics 2')"
@@ -87,7 +83,7 @@ def _write(
         words = [words_of(note.text) for note in notes]
         index.executemany("insert into notes values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _rows(notes, words))
         _insert_words(index, "note_words", enumerate((" ".join(told) for told in words), start=1))
-        common = _common_words()[: int(settings["common_words"])]
+        common = common_words()[: int(settings["common_words"])]
         _insert_words(index, "common_words", enumerate(common, start=1))
         index.executemany("insert into stop_words values (?)", ((word,) for word in stop_words))
         counted = {**settings, "version": prompt.VERSION, "notes": len(notes)}
@@ -116,10 +112,3 @@ def _rows(notes: Sequence[Note], words: Sequence[Sequence[str]]) -> Iterable[tup
 def _insert_words(index: sqlite3.Connection, table: str, rows: Iterable[tuple[int, str]]) -> None:
     index.executemany(f"insert into {table} (rowid, words) values (?, ?)", rows)
     index.execute(f"insert into {table} ({table}) values ('optimize')")
-
-
-@cache
-def _common_words() -> tuple[str, ...]:
-    """Return the whole English words of the vocabulary, the most frequent first."""
-    lines = resources.files("cortex.data").joinpath(VOCABULARY).read_text(encoding="utf-8").split("\n")
-    return tuple(line for line in lines if len(line) > 1 and line.isalpha())

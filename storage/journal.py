@@ -8,13 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.errors import FileDamaged
 from cortex.storage.encryption import is_sealed
 from cortex.storage.files import write_atomically, writing_to
 from cortex.storage.lake import Lake, each_key_once
-from cortex.transforms.schemas import JOURNAL, values
-
-GLOBAL_SCOPE = "global"
+from cortex.transforms.errors import FileDamaged
+from cortex.transforms.journal_entries import entry_in
+from cortex.transforms.schemas import FOUND_KINDS, JOURNAL, values
 
 
 class Journal:
@@ -45,16 +44,13 @@ class Journal:
                 content = path.read_bytes()
                 if is_sealed(content):
                     content = self._lake.vault.unseal(content, _place(path.name))
-                row = json.loads(content)
-                row["recorded_at"] = datetime.fromisoformat(row["recorded_at"])
+                row = entry_in(content)
+                if path.stem != row["entry_id"]:
+                    raise ValueError("named as another entry")
             except FileNotFoundError:  # a run took it in meanwhile
                 continue
-            except (
-                FileDamaged,
-                ValueError,
-                KeyError,
-                TypeError,
-            ):  # damaged from outside: `take_in` sets it aside
+            # Damaged from outside: `set_aside_damaged` names it.
+            except (FileDamaged, ValueError, TypeError, RecursionError, IsADirectoryError):
                 continue
             rows.append(row)
         return rows
@@ -103,13 +99,24 @@ class Journal:
         return sorted({p for p, kind in _pairs(rows, "project_id", "kind") if kind != "project"})
 
     def entry_ids(self, scope: str) -> list[str]:
-        """Return the ids of a scope's entries about memories, sorted."""
-        return sorted(i for i, kind in _pairs(self.read(scope), "entry_id", "kind") if kind != "project")
+        """Return the ids of a scope's entries that make or change memories, sorted."""
+        pairs = _pairs(self.read(scope), "entry_id", "kind")
+        return sorted(name for name, kind in pairs if kind not in ("project", *FOUND_KINDS))
+
+    def finding_ids(self, scope: str) -> list[str]:
+        """Return the ids of a scope's entries by which runs noted what is weak, sorted."""
+        pairs = _pairs(self.read(scope), "entry_id", "kind")
+        return sorted(name for name, kind in pairs if kind in FOUND_KINDS)
 
     def forgotten_turns(self) -> list[str]:
         """Return the turns that forgotten memories of any scope rested on, sorted."""
         told = [json.loads(p) for p, kind in _pairs(self.read(), "payload", "kind") if kind == "forget"]
         return sorted({turn for payload in told for turn in payload.get("turn_ids", [])})
+
+    def forgotten_sessions(self) -> list[str]:
+        """Return the sessions that were forgotten as a whole, sorted."""
+        told = [json.loads(p) for p, kind in _pairs(self.read(), "payload", "kind") if kind == "forget"]
+        return sorted({name for payload in told for name in payload.get("session_ids", [])})
 
 
 def _place(name: str) -> str:

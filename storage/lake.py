@@ -1,7 +1,11 @@
-"""The lake: append-only Parquet, the truth; a file counts only once the manifest names it."""
+"""
+The lake: append-only Parquet, the truth; a file counts only once the manifest names it.
+
+Removed are only files that this manifest named once, or that were noted as written for a commit of its own.
+"""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -9,18 +13,31 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cortex.errors import SchemaMismatch
 from cortex.storage.encryption import SEALED, SEALED_WITH, Key, Vault, seal
 from cortex.storage.files import writing_to
-from cortex.storage.lake_files import place_of, readable, write_durably, write_rows
-from cortex.storage.manifest import Cursor, LakeFile, Manifest, read_manifest, write_manifest
+from cortex.storage.lake_files import (
+    UNREADABLE,
+    Label,
+    files_below,
+    label_of,
+    place_of,
+    readable,
+    write_durably,
+    write_rows,
+)
+from cortex.storage.manifest import Cursor, LakeFile, Manifest, is_lake_file, read_manifest, write_manifest
+from cortex.storage.unfinished import Unfinished
+from cortex.transforms.errors import FileDamaged, LakeUnclear, SchemaMismatch
 from cortex.transforms.identity import content_id
-from cortex.transforms.schemas import EVENTS, JOURNAL, TURNS, VECTORS, Table
+from cortex.transforms.schemas import EVENTS, JOURNAL, SETTLED, TURNS, VECTORS, Table
 
-LAKE_TABLES = {table.name: table for table in (TURNS, EVENTS, JOURNAL, VECTORS)}
+LAKE_TABLES = {table.name: table for table in (TURNS, EVENTS, SETTLED, JOURNAL, VECTORS)}
 
 # Above this many live files a partition is rewritten as one: 1,000 small runs leave 16 files, not 1,000.
 MAXIMUM_FILES_PER_PARTITION = 16
+
+# An error message of more names is not read.
+UNKNOWN_NAMED = 3
 
 
 class Change:
@@ -31,16 +48,25 @@ class Change:
         self.manifest = lake.manifest.copy()
         self.manifest.generation += 1
 
-    def append(self, table: Table, partition: str, rows: pa.Table, sessions: tuple[str, ...] = ()) -> None:
+    def append(
+        self,
+        table: Table,
+        partition: str,
+        rows: pa.Table,
+        sessions: tuple[str, ...] = (),
+        *,
+        is_whole: bool = False,
+    ) -> None:
         """
         Add `rows` to a partition of `table`; nothing happens without rows and sessions.
 
         `sessions` named here are held whole by this file: rows of the same sessions in older files of the
-        partition no longer count.
+        partition no longer count. `is_whole` says that the file stands for all older ones of the partition.
         """
         if not rows.num_rows and not sessions:
             return
-        written = self._lake.write_file(table, partition, self.manifest.generation, rows, sessions)
+        label = Label(table.name, partition, self.manifest.generation, sessions, is_whole)
+        written = self._lake.write_file(table, label, rows)
         self.manifest.files[written.path] = written
         if sessions:
             self._drop_shadowed(table.name, partition)
@@ -49,7 +75,7 @@ class Change:
         """Make `rows` the whole content of a partition."""
         for old in self.manifest.live(table.name, partition):
             self._drop(old.path)
-        self.append(table, partition, rows, sessions)
+        self.append(table, partition, rows, sessions, is_whole=True)
 
     def move_cursor(self, transcript: str, cursor: Cursor) -> None:
         """Note how far `transcript` was read."""
@@ -71,13 +97,14 @@ class Change:
 
 
 class Lake:
-    """The Parquet tables turns, events, journal and vectors below one folder."""
+    """The Parquet tables turns, events, settled, journal and vectors below one folder."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
         self.root = home / "lake"
         self.manifest_path = home / "runs" / "manifest.json"
         self.manifest: Manifest = read_manifest(self.manifest_path)
+        self.unfinished = Unfinished(home)
 
     @property
     def key_id(self) -> str | None:
@@ -105,9 +132,16 @@ class Lake:
         change = Change(self)
         with writing_to(self.home):
             yield change
+            change.manifest.replaced = self._replaced_by(change.manifest)
             self.manifest_path.parent.mkdir(parents=True, exist_ok=True)
             write_manifest(self.manifest_path, change.manifest)
             self.manifest = change.manifest
+            self.unfinished.clear()
+
+    def _replaced_by(self, after: Manifest) -> frozenset[str]:
+        """Return the files on disk that count no more once `after` is the manifest, and that are ours."""
+        ours = {*self.manifest.replaced, *self.manifest.files, *self.unfinished.paths(after.generation)}
+        return frozenset(path for path in ours - set(after.files) if (self.root / path).is_file())
 
     def note(self, made: dict[str, str]) -> None:
         """Note stage fingerprints; writes nothing when they are known already."""
@@ -117,18 +151,21 @@ class Lake:
             for stage, fingerprint in made.items():
                 change.made(stage, fingerprint)
 
-    def write_file(
-        self, table: Table, partition: str, generation: int, rows: pa.Table, sessions: tuple[str, ...]
-    ) -> LakeFile:
+    def write_file(self, table: Table, label: Label, rows: pa.Table) -> LakeFile:
         """Write one Parquet file, durable but not yet live. Raises SchemaMismatch on other columns."""
         if not rows.schema.equals(table.arrow):
             raise _mismatch(table, rows.schema)
         by = "model" if table is VECTORS else "project"
-        relative = f"{table.name}/{by}={partition}/{generation:08d}-{_batch_name(rows, table)}.parquet"
+        name = f"{label.generation:08d}-{_batch_name(rows, table)}.parquet"
+        relative = f"{table.name}/{by}={label.partition}/{name}"
         if self.key_id:
             relative += SEALED
-        write_rows(self.root, relative, table.name, rows, self.vault, self.key_id)
-        return LakeFile(relative, table.name, partition, rows.num_rows, generation, sessions)
+        self.check_key()  # before the note: what cannot be written leaves none
+        self.unfinished.note(label.generation, relative)
+        write_rows(self.root, relative, label, rows, self.vault, self.key_id)
+        return LakeFile(
+            relative, table.name, label.partition, rows.num_rows, label.generation, label.sessions
+        )
 
     def read(
         self,
@@ -170,10 +207,9 @@ class Lake:
             source = readable(self.root, file.path, table.name, self.vault)
             found = pq.read_table(source, columns=columns, filters=condition, partitioning=None)
         except FileNotFoundError as error:
-            raise SchemaMismatch(
-                f"the lake file {file.path} is missing.",
-                "Restore it from a backup, or backfill the transcripts again.",
-            ) from error
+            raise _damaged(file, "is missing") from error
+        except UNREADABLE as error:
+            raise _damaged(file, f"cannot be read ({type(error).__name__})") from error
         schema = table.arrow if columns is None else pa.schema([table.arrow.field(name) for name in columns])
         if found.schema.names != schema.names:
             raise _mismatch(table, found.schema)
@@ -186,18 +222,63 @@ class Lake:
 
     def sweep(self) -> int:
         """
-        Remove the files that the manifest does not name; return how many.
+        Remove the files that the manifest named once and names no more; return how many.
 
-        They were replaced since, or a killed run left them. Only under the lease, and only once the
-        published views read the present files.
+        Whatever else lies in the lake stays. Only under the lease, and only once the published views read the
+        present files.
         """
-        live = set(self.manifest.files)
+        return self.remove_unfinished() + self._remove(self.manifest.replaced)
+
+    def remove_unfinished(self) -> int:
+        """Remove the files of a commit that never came; return how many. Only under the lease."""
+        removed = self._remove(self.unfinished.paths(self.manifest.generation + 1))
+        self.unfinished.clear()
+        return removed
+
+    def _remove(self, paths: Iterable[str]) -> int:
         removed = 0
-        for path in self.root.rglob("*"):
-            if path.is_file() and path.relative_to(self.root).as_posix() not in live:
-                path.unlink(missing_ok=True)
+        for path in set(paths) - set(self.manifest.files):
+            if is_lake_file(path) and (self.root / path).is_file():
+                (self.root / path).unlink(missing_ok=True)
                 removed += 1
         return removed
+
+    def unknown(self) -> list[str]:
+        """Return, sorted, the lake files on disk that this manifest never named."""
+        own = {*self.manifest.files, *self.manifest.replaced}
+        own |= self.unfinished.paths(self.manifest.generation + 1)
+        return sorted(set(files_below(self.root)) - own)
+
+    def missing(self) -> list[str]:
+        """Return, sorted, the files that the manifest names and that are not there."""
+        return sorted(path for path in self.manifest.files if not (self.root / path).is_file())
+
+    def check_readable(self, tables: Iterable[Table]) -> None:
+        """Raise FileDamaged for the first live file of `tables` that cannot be read to its end."""
+        for file in (file for table in tables for file in self.manifest.live(table.name)):
+            try:
+                label_of(self.root, file.path, self.vault)
+            except UNREADABLE as error:
+                raise _damaged(file, f"cannot be read ({type(error).__name__})") from error
+
+    def drop_unreadable(self, table: Table, partition: str) -> int:
+        """Give up files of a partition that cannot be read; for what can be made again. Under the lease."""
+        gone = []
+        for file in self.manifest.live(table.name, partition):
+            try:
+                label_of(self.root, file.path, self.vault)
+            except (FileDamaged, *UNREADABLE):
+                gone.append(file.path)
+        if gone:
+            with self.change() as change:
+                for path in gone:
+                    del change.manifest.files[path]
+        return len(gone)
+
+    def check_belongs(self) -> None:
+        """Raise LakeUnclear where the lake has files that the manifest never named."""
+        if unknown := self.unknown():
+            raise unclear(unknown, has_manifest=self.manifest_path.is_file())
 
     def crowded(self) -> list[tuple[Table, str]]:
         """Return the (table, partition) pairs that have more live files than they should."""
@@ -207,11 +288,6 @@ class Lake:
             for partition in self.manifest.partitions(table.name)
             if len(self.manifest.live(table.name, partition)) > MAXIMUM_FILES_PER_PARTITION
         ]
-
-    def join_small_files(self) -> None:
-        """Rewrite each crowded partition as one file, so that a thousand runs leave no thousand files."""
-        for table, partition in self.crowded():
-            self.compact(table, partition)
 
     def compact(self, table: Table, partition: str) -> None:
         """Rewrite a partition as one file, each key once, with the same rows."""
@@ -232,6 +308,7 @@ class Lake:
             for file in before.values():
                 if file.path.endswith(SEALED) == (key is None):
                     del change.manifest.files[file.path]
+                    self.unfinished.note(change.manifest.generation, _sealed_name(file.path, key))
                     made = self._resealed(file, key)
                     change.manifest.files[made.path] = made
             change.manifest.stages.pop(SEALED_WITH, None)
@@ -242,11 +319,10 @@ class Lake:
     def _resealed(self, file: LakeFile, key: Key | None) -> LakeFile:
         """Write a file's bytes as they are, but for the seal."""
         content = (self.root / file.path).read_bytes()
+        made = replace(file, path=_sealed_name(file.path, key))
         if key is None:
-            made = replace(file, path=file.path.removesuffix(SEALED))
             content = self.vault.unseal(content, place_of(file.path, file.table))
         else:
-            made = replace(file, path=file.path + SEALED)
             content = seal(key, content, place_of(made.path, file.table))
         write_durably(self.root / made.path, lambda part: part.write_bytes(content))
         return made
@@ -262,6 +338,31 @@ def each_key_once(table: Table, rows: pa.Table) -> pa.Table:
     order = [*key, "file", "line", "block"] if table.name == "turns" else key
     kept = frame.sort(order, maintain_order=True).unique(subset=key, keep="first", maintain_order=True)
     return kept.to_arrow().cast(table.arrow)
+
+
+def unclear(unknown: list[str], *, has_manifest: bool) -> LakeUnclear:
+    """Return the error that names lake files that the manifest never named."""
+    shown = ", ".join(unknown[:UNKNOWN_NAMED]) + (", …" if len(unknown) > UNKNOWN_NAMED else "")
+    why = "it may be an older one or that of another store" if has_manifest else "it is missing"
+    return LakeUnclear(
+        f"runs/manifest.json does not name {len(unknown)} files of the lake ({shown}): {why}. "
+        "Nothing was changed.",
+        "Put back the manifest that belongs to them (cortex restore FILE), or make one from the files: "
+        "cortex rebuild --adopt-lake. To go on without them: cortex rebuild --set-aside",
+    )
+
+
+def _damaged(file: LakeFile, why: str) -> FileDamaged:
+    what = "vectors" if file.table == VECTORS.name else f"the {file.table} of project {file.partition}"
+    return FileDamaged(
+        f"the lake file {file.path} {why}. It holds {file.rows} rows: {what}.",
+        "Put that file back from a copy of the store, or restore a backup (cortex restore FILE). "
+        "To go on without it: cortex rebuild --set-aside",
+    )
+
+
+def _sealed_name(path: str, key: Key | None) -> str:
+    return path.removesuffix(SEALED) if key is None else path + SEALED
 
 
 def _batch_name(rows: pa.Table, table: Table) -> str:

@@ -1,6 +1,8 @@
 """One Parquet file of the lake, in clear or sealed: written whole, read only as it was written."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,6 +10,51 @@ import pyarrow.parquet as pq
 
 from cortex.storage.encryption import SEALED, Vault
 from cortex.storage.files import PART_SUFFIX, replacing
+from cortex.storage.manifest import is_lake_file
+
+# Under this name a file says in its own footer what the manifest says of it.
+LABEL = b"cortex_lake"
+
+# What reading a damaged Parquet file raises.
+UNREADABLE = (pa.ArrowException, OSError, ValueError, TypeError, KeyError)
+
+
+@dataclass(frozen=True)
+class Label:
+    """
+    What a lake file says of itself, so that a lost manifest can be made again from the files.
+
+    `sessions` are held whole by it; `is_whole` means that it stands for all older files of its partition.
+    """
+
+    table: str
+    partition: str
+    generation: int
+    sessions: tuple[str, ...] = ()
+    is_whole: bool = False
+
+
+def label_of(root: Path, path: str, vault: Vault) -> tuple[Label | None, int]:
+    """
+    Return a lake file's label, None where it has none, and its number of rows; every byte of it is read.
+
+    Raises FileDamaged and KeyUnavailable for a sealed file, one of UNREADABLE for a damaged one.
+    """
+    file = pq.ParquetFile(readable(root, path, path.partition("/")[0], vault))
+    rows = sum(batch.num_rows for batch in file.iter_batches())
+    content = (file.metadata.metadata or {}).get(LABEL)
+    if content is None:
+        return None, rows
+    fields = json.loads(content)
+    return Label(**{**fields, "sessions": tuple(fields["sessions"])}), rows
+
+
+def files_below(root: Path) -> Iterator[str]:
+    """Yield the paths of the lake files on disk, relative to the lake `root`."""
+    for path in root.glob("*/*/*"):
+        name = path.relative_to(root).as_posix()
+        if is_lake_file(name) and path.is_file():
+            yield name
 
 
 def readable(root: Path, path: str, table: str, vault: Vault) -> Path | pa.BufferReader:
@@ -21,13 +68,15 @@ def readable(root: Path, path: str, table: str, vault: Vault) -> Path | pa.Buffe
     return pa.BufferReader(vault.unseal((root / path).read_bytes(), place_of(path, table)))
 
 
-def write_rows(root: Path, path: str, table: str, rows: pa.Table, vault: Vault, key_id: str | None) -> None:
+def write_rows(root: Path, path: str, label: Label, rows: pa.Table, vault: Vault, key_id: str | None) -> None:
     """Write `rows` to the lake file `path`, durable; where its name says sealed, nothing in clear on disk."""
+    named = {LABEL: json.dumps(asdict(label), ensure_ascii=False).encode()}
+    rows = rows.replace_schema_metadata({**(rows.schema.metadata or {}), **named})
     if not path.endswith(SEALED):
         return write_durably(root / path, lambda part: pq.write_table(rows, part, compression="zstd"))
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, compression="zstd")
-    sealed = vault.seal(sink.getvalue().to_pybytes(), place_of(path, table), key_id or "")
+    sealed = vault.seal(sink.getvalue().to_pybytes(), place_of(path, label.table), key_id or "")
     return write_durably(root / path, lambda part: part.write_bytes(sealed))
 
 

@@ -4,8 +4,8 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from cortex.errors import StoreBusy
 from cortex.storage.files import writing_to
+from cortex.transforms.errors import StoreBusy
 
 
 @contextlib.contextmanager

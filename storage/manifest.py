@@ -1,16 +1,28 @@
 """The manifest: which lake files count, how far each transcript was read, what each stage last made."""
 
 import json
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any, TypeVar
 
-from cortex.errors import SchemaMismatch
 from cortex.storage.files import write_atomically
+from cortex.transforms.errors import ManifestDamaged, SchemaMismatch
 
 MANIFEST_VERSION = 1
 
 # Stages that make what can be made anew from the lake.
-PROJECTIONS = frozenset({"embed", "link", "decay", "made_by", "consolidate", "render", "publish"})
+PROJECTIONS = frozenset({"embed", "link", "decay", "made_by", "consolidate", "render", "brief", "publish"})
+
+# Where this Cortex writes lake files. What has another name is not ours: it is neither read nor removed, and
+# a manifest that was tampered with reaches nothing outside the lake.
+_LAKE_FILE = re.compile(r"[a-z]+/(?:project|model)=[^/]+/\d{8,}-[0-9a-f]{12}\.parquet(?:\.aes)?")
+
+
+def is_lake_file(path: str) -> bool:
+    """Return whether `path`, relative to the lake, has the form of a file that this Cortex writes."""
+    return _LAKE_FILE.fullmatch(path) is not None
 
 
 @dataclass(frozen=True)
@@ -39,13 +51,19 @@ class Cursor:
 
 @dataclass
 class Manifest:
-    """What the store holds; replaced as a whole, last in every commit."""
+    """
+    What the store holds; replaced as a whole, last in every commit.
+
+    `replaced` names files that counted once, or were written for a commit that never came: what a sweep may
+    remove. Every other file of the lake is someone's truth.
+    """
 
     generation: int = 0
     files: dict[str, LakeFile] = field(default_factory=dict)
     cursors: dict[str, Cursor] = field(default_factory=dict)
     stages: dict[str, str] = field(default_factory=dict)
     version: int = MANIFEST_VERSION
+    replaced: frozenset[str] = frozenset()
 
     def live(self, table: str, partition: str | None = None) -> list[LakeFile]:
         """Return the live files of a table (of one partition), oldest first."""
@@ -63,25 +81,26 @@ class Manifest:
     def copy(self) -> "Manifest":
         """Return a copy to change before it is committed."""
         files, cursors, stages = dict(self.files), dict(self.cursors), dict(self.stages)
-        return Manifest(self.generation, files, cursors, stages, self.version)
+        return Manifest(self.generation, files, cursors, stages, self.version, self.replaced)
 
 
 def read_manifest(path: Path, *, any_version: bool = False) -> Manifest:
     """
     Return the manifest at `path`, an empty one where there is none.
 
-    Raises SchemaMismatch, also for another version than this Cortex writes unless `any_version`: versions
-    before it are brought up by `migrate`.
+    Raises ManifestDamaged for what is no manifest, SchemaMismatch for another version than this Cortex writes
+    unless `any_version`: versions before it are brought up by `migrate`.
     """
     try:
         raw = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return Manifest()
-    except ValueError as error:
-        raise SchemaMismatch(
-            f"{path} is not readable as JSON.",
-            "Restore it from a backup of the store; it is written atomically.",
-        ) from error
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, "it is not JSON") from error
+    except OSError as error:
+        raise _damaged(path, f"it cannot be read ({(error.strerror or 'input error').lower()})") from error
+    if not isinstance(raw, dict):
+        raise _damaged(path, "it is not an object")
     version = raw.get("version")
     if version != MANIFEST_VERSION and not (any_version and isinstance(version, int)):
         is_older = isinstance(version, int) and version < MANIFEST_VERSION
@@ -89,15 +108,63 @@ def read_manifest(path: Path, *, any_version: bool = False) -> Manifest:
             f"the store has version {version}, this Cortex reads {MANIFEST_VERSION}.",
             "Bring it up to date: cortex run" if is_older else "Install the version of Cortex that wrote it.",
         )
-    return Manifest(
-        generation=raw["generation"],
-        files={
-            path: LakeFile(path, **{**entry, "sessions": tuple(entry["sessions"])})
-            for path, entry in raw["files"].items()
-        },
-        cursors={file: Cursor(**entry) for file, entry in raw["cursors"].items()},
-        stages=raw["stages"],
-        version=version,
+    try:
+        return _parsed(raw, version)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise _damaged(path, "its entries are not what Cortex writes") from error
+
+
+Kind = TypeVar("Kind", LakeFile, Cursor)
+
+
+def _parsed(raw: Mapping[str, Any], version: int) -> Manifest:
+    stages = {name: _text(value) for name, value in raw["stages"].items()}
+    files = {name: _lake_file(name, entry) for name, entry in raw["files"].items()}
+    cursors = {file: _of_types(Cursor, entry) for file, entry in raw["cursors"].items()}
+    replaced = frozenset(_own_path(name) for name in raw.get("replaced", ()))
+    return Manifest(_count(raw["generation"]), files, cursors, stages, version, replaced)
+
+
+def _lake_file(name: str, entry: Mapping[str, Any]) -> LakeFile:
+    sessions = tuple(_text(session) for session in entry["sessions"])
+    return _of_types(LakeFile, {**entry, "path": _own_path(name), "sessions": sessions})
+
+
+def _of_types(kind: type[Kind], entry: Mapping[str, Any]) -> Kind:
+    """Return the entry as `kind`. Raises TypeError for a missing or unknown field, or one of another type."""
+    made = kind(**entry)
+    for each in fields(kind):
+        value = getattr(made, each.name)
+        if each.type is int:
+            _count(value)
+        elif each.type is str or (each.name == "session_id" and value is not None):
+            _text(value)
+    return made
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not text")
+    return value
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TypeError("not a count")
+    return value
+
+
+def _own_path(name: object) -> str:
+    if not isinstance(name, str) or not is_lake_file(name):
+        raise ValueError("not a file of the lake")
+    return name
+
+
+def _damaged(path: Path, why: str) -> ManifestDamaged:
+    return ManifestDamaged(
+        f"{path} is damaged: {why}.",
+        "Restore a backup (cortex restore FILE), or make it again from the files of the lake: "
+        "cortex rebuild --adopt-lake",
     )
 
 
@@ -118,5 +185,6 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
         },
         "cursors": {name: vars(cursor) for name, cursor in sorted(manifest.cursors.items())},
         "stages": dict(sorted(manifest.stages.items())),
+        "replaced": sorted(manifest.replaced),
     }
     write_atomically(path, json.dumps(raw, ensure_ascii=False, indent=1).encode())

@@ -8,11 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cortex.errors import SchemaMismatch
 from cortex.storage.encryption import SEALED, SEALED_WITH, Vault
 from cortex.storage.files import writing_to
-from cortex.storage.lake_files import readable, write_rows
+from cortex.storage.lake_files import Label, readable, write_rows
 from cortex.storage.manifest import MANIFEST_VERSION, LakeFile, Manifest, read_manifest, write_manifest
+from cortex.storage.unfinished import Unfinished
+from cortex.transforms.errors import SchemaMismatch
 from cortex.transforms.identity import content_id
 
 
@@ -71,7 +72,9 @@ def _apply(home: Path, before: Manifest, step: Migration) -> Manifest:
         made = _rewritten(home / "lake", file, step, after.generation, vault, key_id)
         after.files[made.path] = made
     after.forget_projections()
+    after.replaced = before.replaced | frozenset(before.files)
     write_manifest(home / "runs" / "manifest.json", after)
+    Unfinished(home).clear()
     return after
 
 
@@ -91,7 +94,9 @@ def _rewritten(
     path = f"{folder}/{generation:08d}-{content_id(file.path)[:12]}.parquet"
     if key_id:
         path += SEALED
-    write_rows(lake, path, file.table, made, vault, key_id)
+    Unfinished(lake.parent).note(generation, path)
+    label = Label(file.table, file.partition, file.generation, file.sessions)
+    write_rows(lake, path, label, made, vault, key_id)
     return replace(file, path=path)
 
 

@@ -2,20 +2,21 @@
 
 import json
 import re
-import subprocess
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
-from cortex.errors import UnknownProject, UsageError
+from cortex.storage.files import stored_name
+from cortex.storage.git import GitFailed, ask
 from cortex.storage.journal import Journal
+from cortex.transforms.errors import UnknownProject, UsageError
 from cortex.transforms.identity import content_id
-from cortex.transforms.journal import entry
+from cortex.transforms.journal_entries import entry
+from cortex.transforms.redaction.remote import normalised_remote, without_query
 from cortex.transforms.schemas import values
 
 # A hung network file system must not hold a run: git answers these questions in milliseconds.
-GIT_TIMEOUT_SECONDS = 5
+GIT_DEADLINE_SECONDS = 5
 # Beginnings of an identity, the surest first.
 IDENTITIES = ("git", "root", "path")
 
@@ -63,7 +64,8 @@ class ProjectBook:
 
     def _note(self, project_id: str, told: dict[str, str | None]) -> None:
         if "cwd" in told:
-            place, name, identity = (str(told[key]) for key in ("cwd", "name", "identity"))
+            place = str(told["cwd"])
+            name, identity = (without_query(str(told[key])) for key in ("name", "identity"))
             self._by_path.setdefault(place, (project_id, name, identity))
             root = told.get("root") or identity.partition("root:")[2]
             if root:
@@ -79,12 +81,13 @@ class ProjectBook:
 
         A new one is noted in the journal.
         """
-        place = _start_of_worktree(cwd)
+        folder = _start_of_worktree(cwd)
+        place = stored_name(folder)
         if place not in self._by_path:
-            identity, name = identify(place)
+            identity, name = identify(folder)
             found = self._same_repository(identity)
             project_id, name, noted = found or (_id_of(name, identity), name, identity)
-            told = {"cwd": place, "name": name, "identity": noted, "root": first_commit(place)}
+            told = {"cwd": place, "name": name, "identity": noted, "root": first_commit(folder)}
             payload: dict[str, object] = {key: value for key, value in told.items() if value}
             self._note(project_id, {key: str(value) for key, value in payload.items()})
             self._journal.write(entry("project", project_id, payload, recorded_at=now, actor="extract"))
@@ -128,10 +131,11 @@ class ProjectBook:
 
     def known(self, cwd: str) -> str | None:
         """Return the project id of `cwd` if the store has seen it, without noting anything."""
-        place = _start_of_worktree(cwd)
+        folder = _start_of_worktree(cwd)
+        place = stored_name(folder)
         if place in self._by_path:
             return self.canonical(self._by_path[place][0])
-        identity, _ = identify(place)
+        identity, _ = identify(folder)
         for project_id, _, seen in self._by_path.values():
             if seen == identity:
                 return self.canonical(project_id)
@@ -209,6 +213,17 @@ class ProjectBook:
         """Return the ids of the merged projects that `name` means: an id or the name it had."""
         return [part for part in self.merged() if name in (part, self._name_of_part(part))]
 
+    def former_names(self, project_id: str) -> set[str]:
+        """Return the names that a project has had before the one it has now."""
+        rows = self._journal.read(project_id).to_pylist()
+        told = [json.loads(row["payload"]) for row in rows if row["kind"] == "project"]
+        return {payload["name"] for payload in told if payload.get("name")} - {self.name_of(project_id)}
+
+    def split_named(self, name: str) -> list[str]:
+        """Return the ids of the projects that `name` means and that were merged once and split again."""
+        split = sorted(part for part, into in self._into.items() if into is None)
+        return [part for part in split if name in (part, self._name_of_part(part))]
+
     def _names_of_parts(self, project: Project) -> set[str]:
         return {*project.merged, *map(self._name_of_part, project.merged)}
 
@@ -222,13 +237,20 @@ def identify(place: str) -> tuple[str, str]:
     Return (identity, name) of a directory.
 
     The identity is `git:<normalised remote>`, `root:<first commit>` or `path:<path>`; the name is the
-    repository's or the directory's last part. A directory that no longer exists goes by its path.
+    repository's or the directory's last part. A directory that no longer exists goes by its path. Neither
+    holds a secret, though the remote or the path do.
     """
+    identity, name = _identify(place)
+    return stored_name(identity), stored_name(name)
+
+
+def _identify(place: str) -> tuple[str, str]:
     if Path(place).is_dir():
         remote = _git(place, "config", "--get", "remote.origin.url")
-        if remote:
-            normalised = normalised_remote(remote)
-            return f"git:{normalised}", PurePosixPath(normalised).name
+        normalised = normalised_remote(remote)
+        name = PurePosixPath(normalised).name
+        if name not in ("", ".."):  # a remote of `.` would make all repositories that have it one project
+            return f"git:{normalised}", name
         top = _git(place, "rev-parse", "--show-toplevel")
         root = first_commit(place)
         if top and root:
@@ -241,26 +263,6 @@ def first_commit(place: str) -> str:
     """Return the first commit of the repository at `place`; empty where there is none."""
     commits = _git(place, "rev-list", "--max-parents=0", "HEAD") if Path(place).is_dir() else ""
     return min(commits.split(), default="")
-
-
-def normalised_remote(url: str) -> str:
-    """
-    Return a git remote without scheme, user, port and `.git`, lower case, so that all spellings agree.
-
-    >>> normalised_remote("git@github.com:Some/Repo.git")
-    'github.com/some/repo'
-    >>> normalised_remote("https://user:key@github.com:443/some/repo/")
-    'github.com/some/repo'
-    """
-    bare = re.sub(r"^[a-z+]+://", "", url.strip().lower())
-    bare = re.sub(r"^[^/@]*@", "", bare)
-    bare = re.sub(r"^([^/:]+):(\d+/)?", r"\1/", bare)
-    return re.sub(r"(\.git)?/*$", "", bare)
-
-
-def folder_names(transcripts: Iterable[str]) -> set[str]:
-    """Return the names of the folders that hold the given transcripts."""
-    return {PurePosixPath(path).parent.name for path in transcripts}
 
 
 def _names_of(project: Project) -> set[str]:
@@ -281,16 +283,8 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "project"
 
 
-def _git(place: str, *arguments: str) -> str:
+def _git(place: str, *question: str) -> str:
     try:
-        answer = subprocess.run(
-            ["git", "-C", place, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=GIT_TIMEOUT_SECONDS,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        return ask(place, *question, seconds=GIT_DEADLINE_SECONDS)
+    except GitFailed:
         return ""
-    return answer.stdout.strip() if answer.returncode == 0 else ""

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -12,14 +12,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cortex.hooks import branches as hook_branches
 from cortex.hooks import brief, health, prompt
 from cortex.storage.files import PART_SUFFIX, write_atomically, writing_to
 from cortex.storage.hook_index import fingerprint_in, write_hook_index
-from cortex.storage.lake import Lake, each_key_once
+from cortex.storage.lake import Lake
 from cortex.storage.manifest import LakeFile
-from cortex.transforms.decisions_archive import ARCHIVE_NAME
-from cortex.transforms.hook_index import Note
-from cortex.transforms.schemas import EVENTS, JOURNAL, METRICS, TURNS, Table, values
+from cortex.transforms.branch_notes import BranchLine, BranchTips
+from cortex.transforms.brief.decisions_archive import ARCHIVE_NAME
+from cortex.transforms.brief.hook_index import Note
+from cortex.transforms.schemas import EVENTS, JOURNAL, METRICS, TURNS, Table
 
 # The oldest storage format that current DuckDB clients share, so that older ones open the file too.
 DUCKDB_STORAGE_VERSION = "v1.0.0"
@@ -40,8 +42,12 @@ class Published:
         """Return the published brief of a project; empty when there is none."""
         try:
             return self._brief_path(project_id).read_text(encoding="utf-8")
-        except FileNotFoundError:
+        except (FileNotFoundError, UnicodeDecodeError):  # damaged from outside: the next run makes it again
             return ""
+
+    def has_brief(self, project_id: str) -> bool:
+        """Return whether a brief is published that can be read."""
+        return bool(self.brief(project_id))
 
     def publish_brief(self, project_id: str, text: str) -> bool:
         """Publish a brief; return whether it differs from the last one (else nothing is written)."""
@@ -57,7 +63,7 @@ class Published:
         """Return a project's published archive of older decisions; empty when there is none."""
         try:
             return (self.root / project_id / ARCHIVE_NAME).read_text(encoding="utf-8")
-        except FileNotFoundError:
+        except (FileNotFoundError, UnicodeDecodeError):
             return ""
 
     def publish_archive(self, project_id: str, text: str) -> bool:
@@ -71,6 +77,30 @@ class Published:
                 write_atomically(path, text.encode())
             else:
                 path.unlink(missing_ok=True)
+        return True
+
+    def publish_branches(self, project_id: str, lines: Sequence[BranchLine], branches: BranchTips) -> bool:
+        """Publish which lines of the brief hold on which branches; nothing where all hold on every one."""
+        path = self.root / project_id / hook_branches.NOTES
+        if not lines:
+            is_there = path.is_file()
+            with writing_to(self._home):
+                path.unlink(missing_ok=True)
+            return is_there
+        told = {
+            "lines": [
+                [line.number, hook_branches.checksum_of(line.text), list(line.branches), line.is_marked]
+                for line in lines
+            ],
+            "tips": dict(branches.tips),
+            "within": {name: sorted(found) for name, found in branches.within.items()},
+        }
+        text = json.dumps(told, ensure_ascii=False, indent=1, sort_keys=True).encode()
+        if path.is_file() and path.read_bytes() == text:
+            return False
+        with writing_to(self._home):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, text)
         return True
 
     def publish_hook_index(
@@ -132,8 +162,8 @@ class Published:
 
         The views read the lake's live files and Parquet snapshots beside the file, so it stays small
         and any DuckDB client can open it read-only. Older readers keep the file they opened. Of a sealed
-        lake the views turns, events and journal are left out: `lend_sealed`. `merged` gives the project that
-        another was merged into: all views know it under that id.
+        lake the views turns, events and journal are left out: DuckDB cannot read it. `merged` gives the
+        project that another was merged into: all views know it under that id.
         """
         with writing_to(self._home):
             self.root.mkdir(parents=True, exist_ok=True)
@@ -148,6 +178,11 @@ class Published:
             finally:
                 part.unlink(missing_ok=True)
 
+    def drop_database(self) -> None:
+        """Remove `memory.duckdb`, so that the next run writes it and its snapshots again."""
+        with writing_to(self._home):
+            self.database_path.unlink(missing_ok=True)
+
     def _write_snapshot(self, name: str, rows: pa.Table) -> None:
         path = self.root / f"{name}.parquet"
         part = self.root / f".{name}.parquet.{os.getpid()}{PART_SUFFIX}"
@@ -160,61 +195,60 @@ class Published:
     def _write_database(self, path: Path, lake: Lake, merged: Mapping[str, str]) -> None:
         import duckdb
 
-        with duckdb.connect(":memory:") as database:
-            database.execute(
-                f"attach {_quoted(str(path))} as made (storage_version {_quoted(DUCKDB_STORAGE_VERSION)})"
-            )
-            database.execute("use made")
-            for name in ("memories", "edges", "metrics"):
-                database.execute(
-                    f"create view {name} as from read_parquet({_quoted(str(self.root / f'{name}.parquet'))})"
-                )
-            for table in () if lake.key_id else FROM_THE_LAKE:  # DuckDB cannot read sealed files
-                database.execute(f"create view {table.name} as {_view_of(table, lake, merged)}")
-            database.execute("use memory")
-            database.execute("detach made")
+        try:
+            with duckdb.connect(":memory:") as database:
+                self._write_views(database, path, lake, merged)
+        except duckdb.Error:
+            lake.check_readable(FROM_THE_LAKE)
+            raise
+
+    def _write_views(self, database: Any, path: Path, lake: Lake, merged: Mapping[str, str]) -> None:
+        database.execute(
+            f"attach {_quoted(str(path))} as made (storage_version {_quoted(DUCKDB_STORAGE_VERSION)})"
+        )
+        database.execute("use made")
+        for name in ("memories", "edges", "metrics"):
+            database.execute(f"create view {name} as {_from_parquet(self.root / f'{name}.parquet')}")
+        for table in () if lake.key_id else FROM_THE_LAKE:
+            view = view_of(table, lake, merged, lambda file: _from_parquet(lake.root / file.path))
+            database.execute(f"create view {table.name} as {view}")
+        database.execute("use memory")
+        database.execute("detach made")
 
     def _brief_path(self, project_id: str) -> Path:
         return self.root / project_id / "brief.md"
 
 
-def lend_sealed(database: Any, lake: Lake, query: str, merged: Mapping[str, str]) -> None:
+def view_of(table: Table, lake: Lake, merged: Mapping[str, str], source: Callable[[LakeFile], str]) -> str:
     """
-    Let an open DuckDB connection read the tables of a sealed lake that `query` names, from memory.
+    Return the SELECT over the live files of a lake table; shadowed sessions and repeated keys left out.
 
-    They say what the views say, with `merged` as `publish_database` takes it. Does nothing where the lake is
-    not sealed. Raises KeyUnavailable and FileDamaged.
+    `source` gives the FROM clause for a file, `merged` the project that another was merged into.
     """
-    for table in FROM_THE_LAKE if lake.key_id else ():
-        if re.search(rf"\b{table.name}\b", query, re.IGNORECASE):
-            rows = each_key_once(table, lake.read(table))
-            names = [merged.get(name, name) for name in values(rows, "project_id")]
-            position = rows.schema.get_field_index("project_id")
-            field = rows.schema.field(position)
-            database.register(table.name, rows.set_column(position, field, pa.array(names, field.type)))
-
-
-def _view_of(table: Table, lake: Lake, merged: Mapping[str, str]) -> str:
-    """Return the SELECT over the live files of a lake table; shadowed sessions and repeated keys left out."""
     files = lake.manifest.live(table.name)
     if not files:
         columns = ", ".join(f"null::{_sql_type(field)} as {field.name}" for field in table.arrow)
         return f"select {columns} where false"
-    union = " union all ".join(_rows_of(file, files, lake, merged) for file in files)
+    union = " union all ".join(_rows_of(file, files, merged, source(file)) for file in files)
     key = ", ".join(table.key)
     order = ", ".join(["file", "line", "block"] if table is TURNS else list(table.key))
     return f"select * from ({union}) qualify row_number() over (partition by {key} order by {order}) = 1"
 
 
-def _rows_of(file: LakeFile, files: list[LakeFile], lake: Lake, merged: Mapping[str, str]) -> str:
+def _rows_of(file: LakeFile, files: list[LakeFile], merged: Mapping[str, str], source: str) -> str:
     newer = [f for f in files if f.partition == file.partition and f.generation > file.generation]
     hidden = sorted({session for f in newer for session in f.sessions})
-    source = f"from read_parquet({_quoted(str(lake.root / file.path))}, hive_partitioning = false)"
     project = merged.get(file.partition)
     columns = f"* replace ({_quoted(project)} as project_id)" if project else "*"
     if not hidden:
         return f"select {columns} {source}"
     return f"select {columns} {source} where session_id not in ({', '.join(map(_quoted, hidden))})"
+
+
+def _from_parquet(path: Path) -> str:
+    # DuckDB takes the path for a pattern: of a store `[ab]` it would read a store `a` beside it.
+    pattern = re.sub(r"[*?\[]", r"[\g<0>]", str(path))
+    return f"from read_parquet({_quoted(pattern)}, hive_partitioning = false)"
 
 
 def _sql_type(field: "pa.Field[Any]") -> str:

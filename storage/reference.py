@@ -1,10 +1,14 @@
 """Reads the policy tables: those that come with the package, and the user's own rows on top."""
 
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from cortex.errors import NotFound
+from cortex.transforms.errors import NotFound
 from cortex.transforms.policy import Policy, load_policy
+
+# Ordered by frequency in English; the local model's own.
+VOCABULARY = "reference/bert-base-uncased-vocab.txt"
 
 
 def read_policy(home: Path | None) -> Policy:
@@ -23,6 +27,19 @@ def read_policy(home: Path | None) -> Policy:
     if folder is None or not folder.is_dir():
         return load_policy(texts)
     return load_policy(texts, {path.stem: _text(path) for path in sorted(folder.glob("*.csv"))})
+
+
+@cache
+def common_words() -> tuple[str, ...]:
+    """Return the whole English words of the local model's vocabulary, the most frequent first."""
+    lines = resources.files("cortex.data").joinpath(VOCABULARY).read_text(encoding="utf-8").split("\n")
+    return tuple(line for line in lines if len(line) > 1 and line.isalpha())
+
+
+@cache
+def word_ranks() -> dict[str, int]:
+    """Return the place of each of `common_words`, from 1."""
+    return {word: rank for rank, word in enumerate(common_words(), start=1)}
 
 
 def _text(path: Path) -> str:

@@ -1,7 +1,6 @@
-"""Asking a project's git repository, in one pass and without running anything of it, what it holds now."""
+"""What a project's git repository holds now, asked in one pass."""
 
 import re
-import subprocess
 from bisect import bisect_right
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -9,28 +8,26 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from cortex.storage.git import GitFailed, ask
+from cortex.transforms.branch_notes import BranchTips
+from cortex.transforms.memory.reality import Doubt, Edit, Questions, Snapshot, Tree, doubts, questions
 from cortex.transforms.policy import Policy
-from cortex.transforms.reality import Doubt, Edit, Questions, Snapshot, Tree, doubts, questions
 
-CHECKED_COLUMNS = ("memory_id", "memory_type", "text", "status", "updated_at", "evidence")
-GIT_TIMEOUT_SECONDS = 20
+CHECKED_COLUMNS = ("memory_id", "memory_type", "text", "rejected", "status", "updated_at", "evidence")
 # Commits looked at beside HEAD, newest first: a search of one took 30 ms in a repository of 2,000 files.
 TREES_MOST = 40
 # History older than this is left: `log` gives some 20,000 commits a second.
 COMMITS_MOST = 20_000
 # Words that `git grep` looks for in one go: 100 take 0.1 s over 300 files, 1,600 took five minutes.
 PATTERNS_AT_ONCE = 100
+# Branches told to the hook, newest first; each of those that a brief speaks of costs one question more.
+BRANCHES_MOST = 200
+TRUNKS = ("main", "master", "trunk", "develop")
 MANIFESTS = (
     "pyproject.toml", "requirements*.txt", "setup.py", "setup.cfg", "Pipfile", "package.json", "go.mod",
     "Cargo.toml", "Gemfile", "composer.json", "pom.xml", "build.gradle*",
 )  # fmt: skip
-# What a repository's own configuration could start: its hooks and its file system monitor.
-_SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
 _WORD = re.compile(r"[A-Za-z][\w.@+-]*")
-
-
-class GitFailed(Exception):
-    """Git is missing, refused, or took too long; never leaves this module."""
 
 
 def repository_at(paths: Iterable[str]) -> str | None:
@@ -70,7 +67,7 @@ def snapshot_of(place: str, asked: Questions) -> Snapshot | None:
     """
     head = _git(place, "rev-parse", "HEAD")
     try:
-        listed = _answer(place, "ls-tree", "-r", "--name-only", "--full-tree", "HEAD")
+        listed = ask(place, "ls-tree", "-r", "--name-only", "--full-tree", "HEAD")
         now = _tree(place, "HEAD", asked, asked.symbols)
     except GitFailed:
         return None
@@ -81,6 +78,7 @@ def snapshot_of(place: str, asked: Questions) -> Snapshot | None:
     trees = {name: _tree_or_nothing(place, name, asked, missing) for _, name in newest}
     return Snapshot(
         head=head,
+        head_at=_committed_at(place),
         branch=_git(place, "rev-parse", "--abbrev-ref", "HEAD"),
         files=files,
         deleted=_deleted(place) - files,
@@ -98,6 +96,10 @@ def commits_since(paths: Iterable[str], at: datetime) -> tuple[int, str]:
         return 0, ""
     count = _git(place, "rev-list", "--count", f"--since={int(at.timestamp()) + 1}", "HEAD")
     return int(count or 0), _git(place, "rev-parse", "--short=7", "HEAD")
+
+
+def _committed_at(place: str) -> datetime:
+    return datetime.fromtimestamp(int(_git(place, "log", "-n1", "--format=%ct", "HEAD") or 0), UTC)
 
 
 def _tree(place: str, commit: str, asked: Questions, symbols: frozenset[str]) -> Tree:
@@ -123,17 +125,15 @@ def _present(place: str, commit: str, symbols: frozenset[str]) -> frozenset[str]
         return frozenset()
     parts, found = sorted(by_part), set[str]()
     for start in range(0, len(parts), PATTERNS_AT_ONCE):
-        given = "\n".join(parts[start : start + PATTERNS_AT_ONCE])
-        found |= set(
-            _answer(place, "grep", "-I", "-h", "-o", "-w", "-F", "-f", "-", commit, given=given).split()
-        )
+        patterns = [word for part in parts[start : start + PATTERNS_AT_ONCE] for word in ("-e", part)]
+        found |= set(ask(place, "grep", "-I", "-h", "-o", "-w", "-F", *patterns, commit).split())
     return frozenset(name for part in sorted(found & by_part.keys()) for name in by_part[part])
 
 
 def _declared(place: str, commit: str) -> frozenset[str]:
     """Return the words of the commit's dependency manifests, lower case."""
     globs = [f":(glob)**/{name}" for name in MANIFESTS]
-    text = _answer(place, "grep", "-I", "-h", "-e", "", commit, "--", *globs)
+    text = ask(place, "grep", "-I", "-h", "-F", "-e", "", commit, "--", *globs)
     return frozenset(word.lower().rstrip(".-") for word in _WORD.findall(text))
 
 
@@ -147,10 +147,10 @@ def _commits_until(place: str, instants: Iterable[datetime]) -> dict[datetime, t
 
 
 def _deleted(place: str) -> frozenset[str]:
-    told = _git(
-        place, "log", f"-n{COMMITS_MOST}", "--diff-filter=DR", "--name-status", "--format=", "-M", "HEAD"
-    )
-    return frozenset(line.split("\t")[1] for line in told.splitlines() if line.count("\t"))
+    # A renamed file is deleted under its old name; telling the two apart would need every file's content,
+    # which a partial clone does not have.
+    options = ("--no-renames", "--diff-filter=D", "--name-only", "--format=")
+    return frozenset(_git(place, "log", f"-n{COMMITS_MOST}", *options, "HEAD").splitlines())
 
 
 def _meant(files: frozenset[str], named: frozenset[str]) -> list[str]:
@@ -169,7 +169,8 @@ def _edits(place: str, paths: list[str]) -> dict[str, tuple[Edit, ...]]:
     if not paths:
         return {}
     options = ("--no-renames", "--numstat", "--format=@%ct")
-    told = _git(place, "log", f"-n{COMMITS_MOST}", *options, "HEAD", "--", *paths)
+    named = [f":(top,literal){path}" for path in paths]
+    told = _git(place, "log", f"-n{COMMITS_MOST}", *options, "HEAD", "--", *named)
     found: dict[str, list[Edit]] = {}
     at = datetime.fromtimestamp(0, UTC)
     for line in told.splitlines():
@@ -184,32 +185,45 @@ def _edits(place: str, paths: list[str]) -> dict[str, tuple[Edit, ...]]:
 
 def _unmerged(place: str) -> frozenset[str]:
     names = _git(place, "for-each-ref", "--no-merged=HEAD", "--format=%(refname:short)", "refs/heads")
-    return frozenset(names.splitlines())
+    # On an older branch the trunk has moved on; what was said there holds for the project all the same.
+    return frozenset(names.splitlines()) - {_trunk(place)}
+
+
+def _trunk(place: str) -> str:
+    """Return the branch that others are taken from: what the remote calls HEAD, else one of TRUNKS."""
+    remote = _git(place, "for-each-ref", "--format=%(symref:short)", "refs/remotes/origin/HEAD")
+    if remote:
+        return remote.removeprefix("origin/")
+    local = _git(place, "for-each-ref", "--format=%(refname:short)", *(f"refs/heads/{t}" for t in TRUNKS))
+    return next((name for name in TRUNKS if name in local.split()), "")
+
+
+def branches_at(paths: Iterable[str], said_on: Iterable[str]) -> BranchTips:
+    """
+    Return the local branches of the repository at one of `paths`, and which contain those of `said_on`.
+
+    Nothing where there is no repository or none of `said_on` is a branch of it.
+    """
+    place, wanted = repository_at(paths), set(said_on)
+    if place is None or not wanted:
+        return BranchTips({}, {})
+    newest = ("--sort=-committerdate", f"--count={BRANCHES_MOST}")
+    listed = _git(place, "for-each-ref", *newest, "--format=%(objectname) %(refname:short)", "refs/heads")
+    tips = {name: commit for commit, _, name in (line.partition(" ") for line in listed.splitlines())}
+    within = {
+        name: frozenset(
+            _git(
+                place, "for-each-ref", f"--contains={tips[name]}", "--format=%(refname:short)", "refs/heads"
+            ).splitlines()
+        )
+        for name in sorted(wanted & tips.keys())
+    }
+    return BranchTips(tips, within, _trunk(place))
 
 
 def _git(place: str, *arguments: str) -> str:
     """Return git's answer, empty if it fails."""
     try:
-        return _answer(place, *arguments)
+        return ask(place, *arguments)
     except GitFailed:
         return ""
-
-
-def _answer(place: str, *arguments: str, given: str = "") -> str:
-    """Return git's answer; a search that finds nothing is one. Raises GitFailed."""
-    try:
-        answer = subprocess.run(
-            ["git", "-C", place, *_SAFE, *arguments],
-            input=given,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=GIT_TIMEOUT_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise GitFailed from error
-    found_nothing = arguments[0] == "grep" and answer.returncode == 1
-    if answer.returncode and not found_nothing:
-        raise GitFailed
-    return answer.stdout.strip()

@@ -14,17 +14,22 @@ Only one run at a time claims (it holds the lease); any number of hooks add mean
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 
-from cortex.errors import NotFound, StoreNotWritable, UsageError
 from cortex.hooks import ticket
 from cortex.storage.files import PART_SUFFIX
+from cortex.storage.manifest import Cursor
+from cortex.transforms.errors import NotFound, StoreNotWritable, UsageError
 
 # Where entries of the journal wait.
 JOURNAL = "journal"
+
+# The event of a ticket that a run writes for a kept transcript without one.
+FOUND_AGAIN = "found"
 
 # A hook is killed by the client after 5 s; what it left half written is dead long before this.
 TEMP_DEAD_AFTER_SECONDS = 60
@@ -76,7 +81,7 @@ class Staging:
         event: str = "backfill",
     ) -> bool:
         """
-        Write a ticket for `transcript` and keep it; return False where the file is gone or may not be read.
+        Write a ticket for `transcript` and keep it; return False where the file is gone or is not to be read.
 
         Staging the same file again is harmless: a claim gathers all its tickets. Raises
         StoreNotWritable.
@@ -84,7 +89,7 @@ class Staging:
         path = os.path.normpath(transcript.absolute())
         if not transcript.is_file() or not os.access(path, os.R_OK):
             return False
-        with self._writing():
+        with self._writing(), suppress(ticket.NotATranscript):
             # Not waiting for the disk: after a power cut the same command stages it again.
             ticket.drop(
                 str(self.root),
@@ -95,7 +100,8 @@ class Staging:
                 durable=False,
                 copy_limit_bytes=None,
             )
-        return True
+            return True
+        return False
 
     def claim(self) -> list[Claim]:
         """
@@ -153,7 +159,8 @@ class Staging:
         Return temporary files whose writer is dead, and kept transcripts that no ticket names.
 
         Tickets come before their links. A link alone is what a run left that was killed while it dropped
-        both, or a hook that made it when a run had already read and dropped its ticket.
+        both, or a hook that made it when a run had already read and dropped its ticket; or the tickets are
+        lost, and it may be all that is left of a session.
         """
         now = time.time()
         halves = [*self._listed(ticket.TEMP, ending=".tmp"), *self._listed(JOURNAL, ending=PART_SUFFIX)]
@@ -162,14 +169,41 @@ class Staging:
         named = self._keys(ticket.NEW, ticket.CLAIMED, ticket.SET_ASIDE)
         return dead + [path for path in links if path.stem not in named]
 
-    def sweep_temp(self) -> int:
-        """Remove the leftovers; return how many there were."""
+    def sweep_temp(self, cursors: Mapping[str, Cursor]) -> int:
+        """
+        Remove the leftovers and return how many; a kept transcript that was not read gets a ticket again.
+
+        `cursors` tells how far each transcript was read.
+        """
         found = self.leftovers()
+        by_hash = {f"{ticket.path_hash(name):016x}": name for name in cursors}
+        removed = []
         with self._writing():
             for path in found:
-                path.unlink(missing_ok=True)
-            self._keep_again({path.stem for path in found})
-        return len(found)
+                name = by_hash.get(path.stem.partition("_")[0])
+                if path.suffix != ".jsonl" or (name and path.stat().st_size <= cursors[name].read_bytes):
+                    path.unlink(missing_ok=True)
+                    removed.append(path)
+                else:
+                    self._report_again(path, name or str(path))
+            self._keep_again({path.stem for path in removed})
+        return len(removed)
+
+    def _report_again(self, kept: Path, transcript: str) -> None:
+        """Write a ticket for a kept transcript that none names; `transcript` is its path as far as known."""
+        at = ticket.stamp(time.time_ns())
+        fields = {
+            "version": ticket.VERSION,
+            "event": FOUND_AGAIN,
+            "session_id": None,
+            "agent_id": None,
+            "transcript_path": transcript,
+            "cwd": None,
+            "at": at,
+            "size": kept.stat().st_size,
+        }
+        target = self.root / ticket.NEW / f"{at}-{FOUND_AGAIN}-_-{kept.stem}.json"
+        ticket.write_whole(str(self.root), str(target), json.dumps(fields).encode(), durable=True)
 
     def _set_aside(self, tickets: Iterable[Path], *, file: str, reason: str) -> None:
         folder = self.root / ticket.SET_ASIDE
@@ -217,7 +251,7 @@ class Staging:
         late = [path for path in self._listed(ticket.NEW) if ticket.key_in_name(path.name) in keys]
         for one in _read_tickets(late)[0]:
             key = ticket.key_in_name(one.path.name)
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError, ticket.NotATranscript):
                 ticket.keep(str(self.root), str(one.fields["transcript_path"]), key, copy_limit_bytes=None)
 
     def _keys(self, *folders: str) -> set[str]:
@@ -246,6 +280,11 @@ class Staging:
                 f"staging folder {self.root} cannot be written: {problem.strerror or problem}.",
                 "Free some space or make it writable, then run the same command again; nothing is lost.",
             ) from problem
+
+
+def open_transcript(path: Path) -> BufferedReader:
+    """Open a transcript for reading: a regular file of the user, without waiting. Raises OSError."""
+    return os.fdopen(ticket.open_transcript(os.fspath(path)), "rb")
 
 
 def find_transcripts(path: Path) -> list[Path]:
@@ -306,8 +345,10 @@ def _reason_path(path: Path) -> Path:
 
 def _writer_is_dead(path: Path, now: float) -> bool:
     writer = path.name.split(".")[-2]
+    if not writer.isdecimal():  # no name that hooks or runs give
+        return False
     try:
-        if now - path.stat().st_mtime > TEMP_DEAD_AFTER_SECONDS or not writer.isdecimal():
+        if now - path.stat().st_mtime > TEMP_DEAD_AFTER_SECONDS:
             return True
         os.kill(int(writer), 0)
     except ProcessLookupError:

@@ -12,10 +12,18 @@ from cortex.storage.projects import ProjectBook
 from cortex.storage.published import Published
 from cortex.storage.staging import Staging
 from cortex.storage.tables import Tables
-from cortex.storage.told import TellingBook
+from cortex.storage.telling import TellingBook
+from cortex.transforms.errors import TablesDamaged
 
 # Where a rebuild makes tables before it puts them in place; a killed one leaves it behind.
 REBUILDING = "rebuilding"
+
+
+# Stages whose output is a table of each scope, and that table.
+TABLE_OF = {"embed": "passages", "link": "edges", "decay": "memories"}
+
+# Begins the note that a stage made nothing, so that no file of it is to be expected.
+EMPTY = "empty_"
 
 
 class Store:
@@ -46,13 +54,53 @@ class Store:
         """Whether nothing was ever committed to the store."""
         return self.lake.manifest.generation == 0
 
+    def is_output_there(self, stage: str, scope: str) -> bool:
+        """Return whether what a stage made for a scope is on disk."""
+        if stage in TABLE_OF:
+            return self.tables.exists(scope, TABLE_OF[stage])
+        return stage != "render" or self.published.has_brief(scope)
+
+    def has_output(self, stage: str, scope: str) -> bool:
+        """Return whether what a stage noted as made is there, or was nothing to begin with."""
+        notes = self.lake.manifest.stages
+        made = notes.get(f"{stage}:{scope}")
+        return self.is_output_there(stage, scope) or (
+            made is not None and notes.get(f"{EMPTY}{stage}:{scope}") == made
+        )
+
+    def check_projections(self) -> None:
+        """Raise TablesDamaged where tables or published files are gone that a run noted as made."""
+        notes = self.lake.manifest.stages
+        gone = sorted(
+            scope
+            for stage, _, scope in (name.partition(":") for name in notes)
+            if (stage in TABLE_OF or stage == "render") and not self.has_output(stage, scope)
+        )
+        if gone:
+            raise TablesDamaged(f"Tables or published files of {', '.join(dict.fromkeys(gone))} are gone.")
+        if "publish:all" in notes and not self.published.database_path.is_file():
+            raise TablesDamaged(f"{self.published.database_path} is gone.")
+
+    def note_emptied(self, scope: str) -> None:
+        """Note that a scope's tables without rows are not there, once a purge has removed them."""
+        notes = self.lake.manifest.stages
+        made = {stage: notes.get(f"{stage}:{scope}") for stage in TABLE_OF}
+        self.lake.note(
+            {
+                f"{EMPTY}{stage}:{scope}": value
+                for stage, value in made.items()
+                if value is not None and not self.is_output_there(stage, scope)
+            }
+        )
+
     def mend(self) -> int:
         """Remove what a killed run left half written; return how many files. Only under the lease."""
         with writing_to(self.home):
             folders = (self.lake.root, self.runs, self.published.root)
             shutil.rmtree(self.home / REBUILDING, ignore_errors=True)
             removed = sum(remove_parts(folder) for folder in folders if folder.is_dir())
-            return removed + self.staging.sweep_temp()
+            removed += self.lake.remove_unfinished()
+            return removed + self.staging.sweep_temp(self.lake.manifest.cursors)
 
 
 def start_of_day(now: datetime) -> datetime:

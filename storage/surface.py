@@ -8,7 +8,17 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from cortex.storage.files import replacing, write_atomically, writing_to
-from cortex.transforms.surface import IGNORE_FILE, MARKDOWN, Marks, Undo, Unplaceable, pattern_of, put, take
+from cortex.transforms.errors import FileDamaged
+from cortex.transforms.files.marker_block import (
+    IGNORE_FILE,
+    MARKDOWN,
+    Marks,
+    Undo,
+    Unplaceable,
+    pattern_of,
+    put,
+    take,
+)
 
 # Below the home.
 SURFACES_PATH = "runs/surfaces.json"
@@ -110,12 +120,20 @@ class Surfaces:
         del self._blocks[str(path)]
 
     def _load(self, raw: bytes) -> None:
-        told = json.loads(raw)
-        self._shown = {file: Shown(**fields) for file, fields in told["shown"].items()}
-        self._blocks = {
-            file: Block(_undo(**fields["undo"]), fields["is_made"], tuple(fields["folders"]))
-            for file, fields in told["blocks"].items()
-        }
+        """Read the note. Raises FileDamaged: without it nobody knows what to take out of the user's files."""
+        try:
+            note = json.loads(raw)
+            self._shown = {file: Shown(**fields) for file, fields in note["shown"].items()}
+            self._blocks = {
+                file: Block(_undo(**fields["undo"]), fields["is_made"], tuple(fields["folders"]))
+                for file, fields in note["blocks"].items()
+            }
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+            raise FileDamaged(
+                f"{self._path}, which says what is ours in files of your projects, cannot be read.",
+                "Restore it, or take the parts between the CORTEX marks out of these files yourself and "
+                "remove it; the next run writes it again.",
+            ) from error
 
     def _save(self) -> None:
         shown = {file: asdict(one) for file, one in self._shown.items()}
@@ -148,6 +166,8 @@ def _exclude_of(root: Path) -> str | None:
     mark = root / ".git"
     if mark.is_dir():
         return str(mark / "info" / "exclude")
+    if not mark.is_file():
+        return None
     try:
         folder = (root / mark.read_text(encoding="utf-8").partition("gitdir: ")[2].strip()).resolve()
         common = folder / "commondir"
@@ -160,6 +180,8 @@ def _exclude_of(root: Path) -> str | None:
 
 
 def _content(path: Path) -> bytes:
+    if path.exists() and not path.is_file():  # reading a pipe would never end
+        raise Unplaceable("it is not a regular file")
     return path.read_bytes() if path.exists() else b""
 
 

@@ -2,7 +2,8 @@
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.storage.files import writing_to
+from cortex.storage.files import refusal_of, writing_to
 from cortex.storage.indexes import PARTITIONS, index_words, make_indexes
+from cortex.transforms.errors import CortexError, TablesDamaged
 from cortex.transforms.schemas import EDGES, MEMORIES, PASSAGES, Table
 
 if TYPE_CHECKING:
@@ -28,12 +30,24 @@ VERSIONS_KEPT = timedelta(seconds=10)
 INDEX_TEXT, VECTOR, ROW_HASH = "index_text", "vector", "row_hash"
 
 
+@contextmanager
+def reading(scope: str, name: str) -> Iterator[None]:
+    """Turn what LanceDB raises over a damaged dataset into TablesDamaged."""
+    try:
+        yield
+    except CortexError:
+        raise
+    except Exception as error:  # LanceDB's errors share no base class
+        raise TablesDamaged(f"The table '{name}' of {scope} cannot be read.", scope) from error
+
+
 class Dataset:
     """One LanceDB dataset, opened for reading; a missing one reads as empty."""
 
-    def __init__(self, table: Table, handle: Any | None) -> None:
+    def __init__(self, table: Table, handle: Any | None, scope: str = "") -> None:
         self._table = table
         self._handle = handle
+        self._scope = scope
         # Asked for once: each time is a message to LanceDB's own thread and back.
         self._names: list[str] = handle.schema.names if handle is not None else []
 
@@ -42,9 +56,10 @@ class Dataset:
         """Return the dataset's version; it rises only when rows change. 0: there is none."""
         return int(self._handle.version) if self._handle is not None else 0
 
-    def count(self) -> int:
-        """Return the number of rows."""
-        return int(self._handle.count_rows()) if self._handle is not None else 0
+    def count(self, where: str | None = None) -> int:
+        """Return the number of rows (those that meet the SQL condition `where`)."""
+        with reading(self._scope, self._table.name):
+            return int(self._handle.count_rows(where)) if self._handle is not None else 0
 
     def has(self, column: str) -> bool:
         """Return whether the dataset has a column; `vector` comes with the first model that answers."""
@@ -59,7 +74,8 @@ class Dataset:
         scan = self._handle.search().select(list(dict.fromkeys([*key, *wanted])))
         if where:
             scan = scan.where(where)
-        found: pa.Table = scan.limit(max(self.count(), 1)).to_arrow()
+        with reading(self._scope, self._table.name):
+            found: pa.Table = scan.limit(max(self.count(), 1)).to_arrow()
         return found.sort_by([(name, "ascending") for name in key]).select(wanted)
 
     def search_words(self, query: str, limit: int, columns: Sequence[str] = ()) -> pa.Table:
@@ -70,8 +86,9 @@ class Dataset:
         """
         if self._handle is None or not query.strip():
             return self._empty_with("score")
-        search = self._handle.search(query, query_type="fts", fts_columns=INDEX_TEXT)
-        found: pa.Table = search.select([*self._read(columns), "_score"]).limit(limit).to_arrow()
+        with reading(self._scope, self._table.name):
+            search = self._handle.search(query, query_type="fts", fts_columns=INDEX_TEXT)
+            found: pa.Table = search.select([*self._read(columns), "_score"]).limit(limit).to_arrow()
         return found.rename_columns(["score" if name == "_score" else name for name in found.schema.names])
 
     def search_vector(self, vector: Any, limit: int, columns: Sequence[str] = ()) -> pa.Table:
@@ -82,14 +99,15 @@ class Dataset:
         """
         if self._handle is None or not self.has(VECTOR):
             return self._empty_with("similarity")
-        nearest: pa.Table = (
-            self._handle.search(vector, vector_column_name=VECTOR)
-            .distance_type("cosine")
-            .nprobes(PARTITIONS)
-            .select([*self._read(columns), "_distance"])
-            .limit(limit)
-            .to_arrow()
-        )
+        with reading(self._scope, self._table.name):
+            nearest: pa.Table = (
+                self._handle.search(vector, vector_column_name=VECTOR)
+                .distance_type("cosine")
+                .nprobes(PARTITIONS)
+                .select([*self._read(columns), "_distance"])
+                .limit(limit)
+                .to_arrow()
+            )
         similarity = pc.subtract(1.0, nearest["_distance"])
         return nearest.drop_columns(["_distance"]).append_column("similarity", similarity)
 
@@ -109,15 +127,17 @@ class Tables:
         self._connections: dict[str, Any] = {}
 
     def scopes(self) -> list[str]:
-        """Return the scopes that have tables, sorted."""
-        return (
-            sorted(path.name for path in self.root.iterdir() if path.is_dir()) if self.root.is_dir() else []
-        )
+        """Return the scopes that have tables, sorted; other folders are not ours."""
+        folders = {path.parent.name for name in PROJECTED for path in self.root.glob(f"*/{name}.lance")}
+        return sorted(folders)
 
     def open(self, scope: str, name: str) -> Dataset:
         """Return a dataset for reading."""
         table = PROJECTED[name]
-        return Dataset(table, self._handle(scope, name) if self._exists(scope, name) else None)
+        if not self.exists(scope, name):
+            return Dataset(table, None)
+        with reading(scope, name):
+            return Dataset(table, self._handle(scope, name), scope)
 
     def replace(self, scope: str, name: str, rows: pa.Table) -> int:
         """
@@ -125,22 +145,32 @@ class Tables:
 
         `rows` has the schema's columns, for searched tables also `index_text` and (where there is a model)
         `vector`. Rows equal to the stored ones are not written; without any difference there is no new
-        version. Compacts, prunes old versions and brings the text index up to date in the same call.
+        version. Compacts, prunes old versions and brings the text index up to date in the same call. A
+        dataset that cannot be read is made from nothing.
         """
-        table = PROJECTED[name]
-        rows = _with_row_hash(rows, table)
+        rows = _with_row_hash(rows, PROJECTED[name])
         with writing_to(self._home):
-            if not self._exists(scope, name):
-                return self._create(scope, name, rows)
-            handle = self._handle(scope, name)
-            if handle.schema.names != rows.schema.names or handle.schema.types != rows.schema.types:
-                return self._create(scope, name, rows)
-            changed = _write_difference(handle, table, rows)
-            if name in SEARCHED:
-                make_indexes(handle, words=INDEX_TEXT, vectors=VECTOR)
-            if changed:
-                _tidy(handle)
-            return changed
+            try:
+                return self._replace(scope, name, rows)
+            except Exception as error:  # LanceDB's errors share no base class
+                if refusal_of(error, self._home) is not None:
+                    raise
+                self._drop_dataset(scope, name)
+                return self._replace(scope, name, rows)
+
+    def _replace(self, scope: str, name: str, rows: pa.Table) -> int:
+        table = PROJECTED[name]
+        if not self.exists(scope, name):
+            return self._create(scope, name, rows)
+        handle = self._handle(scope, name)
+        if handle.schema.names != rows.schema.names or handle.schema.types != rows.schema.types:
+            return self._create(scope, name, rows)
+        changed = _write_difference(handle, table, rows)
+        if name in SEARCHED:
+            make_indexes(handle, words=INDEX_TEXT, vectors=VECTOR)
+        if changed:
+            _tidy(handle)
+        return changed
 
     def purge(self, scope: str) -> None:
         """
@@ -152,7 +182,7 @@ class Tables:
 
         with writing_to(self._home):
             for name in PROJECTED:
-                if not self._exists(scope, name):
+                if not self.exists(scope, name):
                     continue
                 handle = self._handle(scope, name)
                 if not handle.count_rows():
@@ -166,15 +196,28 @@ class Tables:
 
     def drop(self, scope: str) -> None:
         """Remove a scope's tables."""
+        with writing_to(self._home):
+            for name in PROJECTED:
+                self._drop_dataset(scope, name)
+            with suppress(OSError):  # somebody put something else there
+                (self.root / scope).rmdir()
+
+    def _drop_dataset(self, scope: str, name: str) -> None:
         import shutil
 
-        with writing_to(self._home):
-            shutil.rmtree(self.root / scope, ignore_errors=True)
+        path = self.root / scope / f"{name}.lance"
+        self._connections.pop(scope, None)  # it may hold what it has read of it
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
     def _create(self, scope: str, name: str, rows: pa.Table) -> int:
-        if not rows.num_rows and not self._exists(scope, name):
+        if not rows.num_rows and not self.exists(scope, name):
             return 0
         (self.root / scope).mkdir(parents=True, exist_ok=True)
+        if (self.root / scope / f"{name}.lance").is_file():  # it takes the place of a folder of ours
+            self._drop_dataset(scope, name)
         handle = self._connected(scope).create_table(name, rows, mode="overwrite", on_bad_vectors="null")
         if name in SEARCHED:
             make_indexes(handle, words=INDEX_TEXT, vectors=VECTOR)
@@ -190,7 +233,8 @@ class Tables:
             self._connections[scope] = _connect(self.root / scope)
         return self._connections[scope]
 
-    def _exists(self, scope: str, name: str) -> bool:
+    def exists(self, scope: str, name: str) -> bool:
+        """Return whether there is a dataset; one without rows may never have been written."""
         # A folder without a version is what a kill or a full disk left of the first write.
         return any((self.root / scope / f"{name}.lance" / "_versions").glob("*.manifest"))
 
@@ -206,6 +250,10 @@ class TablesInMemory(Tables):
     def scopes(self) -> list[str]:
         """Return the scopes that have tables, sorted."""
         return sorted({scope for scope, _ in self._handles})
+
+    def exists(self, scope: str, name: str) -> bool:
+        """Return whether there is a dataset."""
+        return (scope, name) in self._handles
 
     def open(self, scope: str, name: str) -> Dataset:
         """Return a dataset for reading."""

@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from cortex.transforms import faults
+
+CONTAINED_AS_IN_USE = faults.NEVER_CONTAINED
 REAL_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
@@ -11,8 +14,21 @@ REAL_DATA = Path(__file__).parents[2] / "shared" / "data"
 def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Give each test a home of its own; no key, no real store."""
     monkeypatch.setenv("CORTEX_HOME", str(tmp_path / "cortex-home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))  # the key of exports
     for name in ("VOYAGE_API_KEY", "CORTEX_INTERNAL", "CLAUDE_CONFIG_DIR", "CLAUDE_PLUGIN_DATA"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _faults_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing be contained: what a test meets is known, so a fault in it is a bug of ours."""
+    monkeypatch.setattr(faults, "NEVER_CONTAINED", (Exception,))
+
+
+@pytest.fixture
+def contained_faults(monkeypatch: pytest.MonkeyPatch, _faults_show: None) -> None:
+    """Contain faults as a user's run does."""
+    monkeypatch.setattr(faults, "NEVER_CONTAINED", CONTAINED_AS_IN_USE)
 
 
 @pytest.fixture

@@ -6,11 +6,12 @@ from pathlib import Path
 import click
 import pytest
 
-from cortex.cli import main
+from cortex.cli.main import main
 from docs.generate import commands, pages
 
 ROOT = Path(__file__).parents[1]
 HAND_WRITTEN = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 
 
@@ -46,5 +47,15 @@ def test_every_link_of_a_page_leads_to_a_file(page: Path):
 
 
 def test_decisions_are_numbered_without_a_gap():
-    numbers = sorted(int(path.name[:4]) for path in (ROOT / "docs" / "decisions").glob("*.md"))
+    numbers = [int(path.name[:4]) for path in DECISIONS]
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_the_index_of_decisions_has_each_with_its_title():
+    titles = [path.read_text(encoding="utf-8").split("\n", 1)[0] for path in DECISIONS]
+    expected = [
+        f"- {int(path.name[:4])}. [{re.sub(r'^# [0-9]+[.]? ', '', title)}]({path.name})"
+        for path, title in zip(DECISIONS, titles, strict=True)
+    ]
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
+    assert [line for line in index.split("\n") if line.startswith("- ")] == expected

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from cortex.transforms import schemas
 from cortex.transforms.database import query
 from cortex.transforms.policy import Policy
-from cortex.transforms.redact import default_redactor
+from cortex.transforms.redaction.redact import kinds_of_secret
 from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, Table, values
-from cortex.transforms.tokens import upper_bound
+from cortex.transforms.words.tokens import upper_bound
 
 # Columns that hold free text and so might hold a secret.
 TEXTS = {
@@ -80,7 +80,7 @@ def passages_breaches(passages: pa.Table, scope: str) -> list[Breach]:
 def brief_breaches(text: str, scope: str, policy: Policy, budget_tokens: int) -> list[Breach]:
     """Return what is wrong with a brief: over its budget, a secret in it, a private section."""
     tokens_max = min(budget_tokens, int(policy.threshold("brief_max_tokens")))
-    reasons = [f"secret: {kind}" for kind in _kinds_of_secret(text)]
+    reasons = [f"secret: {kind}" for kind in kinds_of_secret(text)]
     if upper_bound(text) > tokens_max or len(text) > policy.threshold("brief_max_chars"):
         reasons.append(f"over its budget of {tokens_max} tokens")
     if "<private>" in text.lower():
@@ -90,25 +90,10 @@ def brief_breaches(text: str, scope: str, policy: Policy, budget_tokens: int) ->
 
 def archive_breaches(text: str, scope: str) -> list[Breach]:
     """Return what is wrong with a decisions archive: a secret in it, a private section."""
-    reasons = [f"secret: {kind}" for kind in _kinds_of_secret(text)]
+    reasons = [f"secret: {kind}" for kind in kinds_of_secret(text)]
     if "<private>" in text.lower():
         reasons.append("text of a private section")
     return [Breach("archive", scope, reason) for reason in reasons]
-
-
-def loss_breaches(memories: pa.Table, live: pa.Table, scope: str, policy: Policy) -> list[Breach]:
-    """
-    Return a breach if a scope would lose too many of the memories that it has.
-
-    Takes MEMORIES after and before (`live`) with at least memory_id. Below `audit_loss_from_rows` lost rows
-    nothing is said: a session that is rewound to its start takes all of its own with it. Ask only where no
-    erasure and no change of policy or extractor explains a loss.
-    """
-    lost = len(set(values(live, "memory_id")) - set(values(memories, "memory_id")))
-    share = (live.num_rows - memories.num_rows) / max(1, live.num_rows)
-    if lost < policy.threshold("audit_loss_from_rows") or share <= policy.threshold("audit_max_loss"):
-        return []
-    return [Breach("memories", scope, f"{live.num_rows} memories would become {memories.num_rows}")]
 
 
 def schema_breaches(rows: pa.Table, table: Table) -> list[Breach]:
@@ -157,13 +142,8 @@ def _secrets(table: str, key: str, rows: pa.Table) -> list[Breach]:
         for name in columns
         for at, text in enumerate(values(rows, name))
         if text
-        for kind in _kinds_of_secret(text)
+        for kind in kinds_of_secret(text)
     ]
-
-
-def _kinds_of_secret(text: str) -> list[str]:
-    found = default_redactor().findings(text.encode("utf-8", "surrogatepass"))
-    return sorted({finding.kind for finding in found})
 
 
 def _not_in(memories: pa.Table, live: pa.Table) -> pa.Table:

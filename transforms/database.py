@@ -8,7 +8,7 @@ from importlib import resources
 import duckdb
 import pyarrow as pa
 
-from cortex.errors import CortexError
+from cortex.transforms.errors import CortexError
 
 # One thread: float sums differ between runs on several. No replacement scans: a misspelt table must not
 # find a Python variable of that name.
@@ -58,10 +58,17 @@ def sql_text(name: str) -> str:
     return resources.files("cortex.transforms.sql").joinpath(f"{name}.sql").read_text(encoding="utf-8")
 
 
-@cache
-def _sealed_connection() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(":memory:", config=SEALED)
+def open_sealed(
+    config: Mapping[str, str | bool | int | float | list[str]] = SEALED,
+) -> duckdb.DuckDBPyConnection:
+    """Return a new in-memory database that sees what is registered with it, no file and no network."""
+    connection = duckdb.connect(":memory:", config=dict(config))
     # The machine's time zone would leak into every date otherwise.
     connection.execute("set TimeZone = 'UTC'")
     connection.execute("set lock_configuration = true")
     return connection
+
+
+@cache
+def _sealed_connection() -> duckdb.DuckDBPyConnection:
+    return open_sealed()

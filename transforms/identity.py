@@ -23,3 +23,8 @@ def content_id(*parts: str) -> str:
         digest.update(b"%d:" % len(raw))
         digest.update(raw)
     return digest.hexdigest()[:ID_HEX_DIGITS]
+
+
+def event_id(event_type: str, layer: str, turn_id: str, text: str) -> str:
+    """Return the id of an event: what was seen, by which layer, in which turn, in which words."""
+    return content_id("event", event_type, layer, turn_id, text)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from cortex.errors import NotFound, SchemaMismatch, UnknownValue
+from cortex.transforms.errors import NotFound, SchemaMismatch, UnknownValue
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import CATEGORIES, EDGE_TYPES, EVENT_TYPES, MEMORY_TYPES, TRUSTS, checked
 
@@ -27,7 +27,10 @@ ENUMERATIONS = {
     "trust": ("trust", TRUSTS),
 }
 NUMBER_COLUMNS = frozenset(
-    {"half_life_days", "brief_lines", "salience", "confidence", "weight", "value", "zero_at", "one_at"}
+    (
+        *("half_life_days", "brief_lines", "salience", "confidence", "weight", "value"),
+        *("zero_at", "one_at", "answer_cosine", "answer_share"),
+    )
 )
 
 # Tables that code looks things up in: their key and the columns that must be there.
@@ -39,11 +42,11 @@ KEYS = {
     "calibration": ("model",),
 }
 COLUMNS = {
-    "memory_types": ("memory_type", "half_life_days", "brief_lines", "brief_section", "is_embedded"),
+    "memory_types": ("memory_type", "half_life_days", "brief_lines", "brief_section"),
     "event_types": ("event_type", "salience", "is_immortal", "memory_type"),
-    "edge_types": ("edge_type", "is_symmetric", "is_person_only"),
+    "edge_types": ("edge_type", "is_symmetric"),
     "thresholds": ("name", "value", "unit", "why"),
-    "calibration": ("model", "zero_at", "one_at"),
+    "calibration": ("model", "zero_at", "one_at", "answer_cosine", "answer_share"),
 }
 # Tables whose rows are exactly the members of an enumeration.
 COMPLETE = {"memory_types": MEMORY_TYPES, "event_types": EVENT_TYPES, "edge_types": EDGE_TYPES}
@@ -64,11 +67,6 @@ class Policy:
         """Return the threshold `name`; its unit and reason stand in thresholds.csv. Raises UnknownValue."""
         return self._number("thresholds", "threshold", name, "value")
 
-    def half_life_days(self, memory_type: str) -> float | None:
-        """Return the days in which confidence halves, or None for a type that does not decay."""
-        days = self._row("memory_types", "memory type", memory_type)["half_life_days"]
-        return None if days is None else float(days)
-
     def brief_lines(self, memory_type: str) -> int:
         """Return how many lines of a brief the type may take."""
         return int(self._number("memory_types", "memory type", memory_type, "brief_lines"))
@@ -77,26 +75,9 @@ class Policy:
         """Return the heading a memory of the type stands under in a brief; empty for none."""
         return str(self._row("memory_types", "memory type", memory_type)["brief_section"] or "")
 
-    def is_embedded(self, memory_type: str) -> bool:
-        """Return whether memories of the type get a vector; raw code never does."""
-        return bool(self._row("memory_types", "memory type", memory_type)["is_embedded"])
-
     def salience(self, event_type: str) -> float:
         """Return how much an event of the type matters when new, 0 to 1."""
         return self._number("event_types", "event type", event_type, "salience")
-
-    def is_immortal(self, event_type: str) -> bool:
-        """Return whether events of the type keep their salience forever."""
-        return bool(self._row("event_types", "event type", event_type)["is_immortal"])
-
-    def memory_type(self, event_type: str) -> str | None:
-        """Return the memory type that events of the type fold into by default, or None."""
-        found = self._row("event_types", "event type", event_type)["memory_type"]
-        return None if found is None else str(found)
-
-    def is_symmetric(self, edge_type: str) -> bool:
-        """Return whether an edge of the type holds both ways."""
-        return bool(self._row("edge_types", "edge type", edge_type)["is_symmetric"])
 
     def calibration(self, model: str) -> tuple[float, float]:
         """Return the raw cosines of `model` that count as similarity 0 and 1. Raises UnknownValue."""

@@ -1,11 +1,17 @@
 """Every table of Cortex, declared once: columns with meaning and unit, key, closed enumerations."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 
-from cortex.errors import UnknownValue
+from cortex.transforms.errors import UnknownValue
+
+# Stands for a time nobody noted, so that sorting and ageing stay defined: very old.
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# The scope of what holds in every project.
+GLOBAL_SCOPE = "global"
 
 UTC_US = pa.timestamp("us", tz="UTC")
 
@@ -45,6 +51,7 @@ EDGE_TYPES = (
     "supersedes",
     "source_of",
 )
+BY_A_PERSON = "person"  # the rule of an edge that a person's word made
 TURN_KINDS = (
     "prompt",  # words a person typed, queued prompts included
     "command",  # arguments of a slash command, typed by a person
@@ -70,14 +77,20 @@ JOURNAL_KINDS = (
     "supersede",
     "merge",
     "archive",
-    "restore",
+    "restore",  # takes a supersede back
     "recall",
     "import",
+    "worked",  # when a project was worked on in the store that an import came from
     "project",
     "checkpoint",  # a name for a moment that a consolidation can be taken back to
     "unmerge",  # takes a merge back
     "dismiss",  # leaves what a review found as it is, for good
+    "fade",  # memories that a run found weak: their days of grace begin
+    "recover",  # weak memories that a run found strong again
+    "prune",  # the tombstone of a memory that faded too long ago: its words stay in the lake
 )
+# Those by which a run notes what it found; they make and change no memory by themselves.
+FOUND_KINDS = ("fade", "recover")
 
 
 def checked(what: str, value: str, allowed: tuple[str, ...]) -> str:
@@ -207,6 +220,19 @@ EVENTS = Table(
             column("git_branch", pa.string(), "branch at that moment", null=True),
             column("git_commit", pa.string(), "commit named by the session", null=True),
             column("extractor_version", pa.int16(), "version of the extractor that made the row"),
+        ]
+    ),
+)
+
+SETTLED = Table(
+    name="settled",
+    version=1,
+    key=("turn_id",),
+    arrow=pa.schema(
+        [
+            column("turn_id", pa.string(), "turn of a session that lost words; its events stay as they are"),
+            column("project_id", pa.string(), "project of the session"),
+            column("forgotten_events", pa.int32(), "shown events of the turn that were erased", unit="count"),
         ]
     ),
 )
@@ -361,7 +387,7 @@ METRICS = Table(
             column(
                 "minutes_to_first_edit",
                 pa.float64(),
-                "from the first prompt to the first change of a file",
+                "from the first turn of the session to the first change of a file",
                 unit="minutes",
                 null=True,
             ),
@@ -374,4 +400,4 @@ METRICS = Table(
     ),
 )
 
-ALL_TABLES = (TURNS, EVENTS, JOURNAL, VECTORS, MEMORIES, EDGES, PASSAGES, METRICS)
+ALL_TABLES = (TURNS, EVENTS, SETTLED, JOURNAL, VECTORS, MEMORIES, EDGES, PASSAGES, METRICS)

@@ -18,13 +18,13 @@ os.environ.setdefault("LANCEDB_LOG", "error")
 
 import lancedb  # noqa: F401  (imported before forking: it takes a second)
 
-from cortex.errors import StoreBusy
 from cortex.flows import runs
-from cortex.recall import recall
-from cortex.storage.journal import GLOBAL_SCOPE
+from cortex.flows.recall import recall
 from cortex.storage.reference import read_policy
-from cortex.transforms.fold import memory_id
-from cortex.transforms.journal import entry
+from cortex.transforms.errors import StoreBusy
+from cortex.transforms.journal_entries import entry
+from cortex.transforms.memory.fold import memory_id
+from cortex.transforms.schemas import GLOBAL_SCOPE
 from tests.chaos.harness import in_child, unnamed_files
 from tests.flows.conftest import NOW, Bench, WordEmbedder, leftovers
 from tests.transcripts import decisions

@@ -1,17 +1,20 @@
 """
 The kill harness: `python -m tests.chaos.harness --kills 1000`.
 
-One scenario of three steps (a first run, a second with more transcripts and words remembered, a nightly run
-with something forgotten) is done once undisturbed, and the store kept as it was before each step. Then, for
-each kill, one of these is put back in its place: the step is killed at one of its file operations or at a
-random moment, done again as a user would, and the scenario goes on to its end. The store must say the same
-as the undisturbed one, hold nothing twice, and leave nothing behind.
+One scenario is done once undisturbed, and the store kept as it was before each step: a first run, a second
+with more transcripts and words remembered, a nightly run with something forgotten; then a backup, a merge
+of two projects, a session forgotten, the backup restored, memories imported. For each kill, one of these is
+put back in its place: the step is killed at one of its file operations or at a random moment, done again as
+a user would, and the scenario goes on to its end. The store must say the same as the undisturbed one, hold
+nothing twice, and leave nothing behind.
 
 File operations are counted by an audit hook of the interpreter, so the product holds no code for this. What
 compiled libraries write by themselves is not seen there; the kills at random moments fall into it.
 """
 
 import argparse
+import contextlib
+import io
 import json
 import os
 import random
@@ -31,19 +34,25 @@ os.environ.setdefault("LANCEDB_LOG", "error")
 
 import lancedb  # noqa: F401  (imported before forking: it takes a second)
 
+from cortex.cli import exchanging, keeping, projects
+from cortex.cli.terminal import clock_at
 from cortex.flows import runs
-from cortex.storage.journal import GLOBAL_SCOPE
 from cortex.storage.lake import LAKE_TABLES
 from cortex.storage.store import Store
-from cortex.transforms.fold import memory_id
-from cortex.transforms.journal import entry
+from cortex.transforms.journal_entries import entry
+from cortex.transforms.memory.fold import memory_id
+from cortex.transforms.schemas import GLOBAL_SCOPE
 from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference, leftovers
+from tests.traces import traces
 from tests.transcripts import Talk, decisions, forked, lines, resumed
 
 COUNTED = ("os.rename", "os.remove", "os.link", "os.mkdir", "os.rmdir", "os.truncate", "shutil.rmtree")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 REMEMBERED = "The pilots phone before slack water"
 FORGOTTEN = "Quartermaster Ottoline keeps the spare sextant"
+SAID_IN_FORK = "The lamp trimmer counts the wicks at dusk"  # by the session that is forgotten
+IMPORTED = ("The slipway is greased on Mondays.", "Charts older than ten years go to the museum.")
+BACKUP = "store.tar.zst"
 
 # A step takes under two seconds, a crowd and the run after it two minutes; what hangs counts as lost.
 CHILD_SECONDS = 300
@@ -86,7 +95,7 @@ def second_run(folder: Path) -> None:
     talk = _long("s1")
     talk.records += resumed(talk.records[:4])
     talk.write(bench.projects)
-    forked(_long("s1").records, "f4").assistant("[MEMORY: pattern] One queue a poller.").write(bench.projects)
+    forked(_long("s1").records, "f4").assistant(f"[MEMORY: pattern] {SAID_IN_FORK}.").write(bench.projects)
     when = NOW + timedelta(hours=1)
     for text in (REMEMBERED, FORGOTTEN):
         payload = {"text": text, "memory_type": "pattern", "category": "global"}
@@ -103,7 +112,51 @@ def nightly_run(folder: Path) -> None:
     bench.run("nightly", now=when)
 
 
-STEPS: tuple[Step, ...] = (first_run, second_run, nightly_run)
+def backing_up(folder: Path) -> None:
+    """Write the backup that is restored later."""
+    _command(folder, 2, lambda: keeping.backup(folder / BACKUP, as_json=True))
+
+
+def merging(folder: Path) -> None:
+    """Merge one project into the other."""
+    _command(folder, 3, lambda: projects.merge("reef", "kelp", as_json=True))
+
+
+def forgetting_a_session(folder: Path) -> None:
+    """Forget the fork, and what only it said."""
+    session_id = forked(_long("s1").records, "f4").session_id
+    _command(folder, 4, lambda: keeping.forget_session(session_id, as_json=True))
+
+
+def restoring(folder: Path) -> None:
+    """Go back to the backup: the projects are two again, the session stays forgotten."""
+    _command(folder, 5, lambda: keeping.restore(folder / BACKUP, into=None, as_json=True))
+
+
+def importing(folder: Path) -> None:
+    """Take in a list of memories from elsewhere."""
+    file = folder / "projects" / "notes.md"
+    file.write_text("".join(f"- {fact}\n" for fact in IMPORTED))
+    _command(folder, 6, lambda: exchanging.import_file(file, project="kelp", as_json=True))
+
+
+def _command(folder: Path, days: int, command: Callable[[], None]) -> None:
+    """Give a command as a shell does, on a day of its own."""
+    os.environ["CORTEX_HOME"] = str(folder / "home")
+    with clock_at(NOW + timedelta(days=days)), contextlib.redirect_stdout(io.StringIO()):
+        command()
+
+
+STEPS: tuple[Step, ...] = (
+    first_run,
+    second_run,
+    nightly_run,
+    backing_up,
+    merging,
+    forgetting_a_session,
+    restoring,
+    importing,
+)
 
 
 @dataclass(frozen=True)
@@ -123,6 +176,8 @@ def rehearse(folder: Path, kept: Path) -> Rehearsal:
     for position, step in enumerate(STEPS):
         rehearsal.before.append(kept / f"before-{position}")
         shutil.copytree(folder, rehearsal.before[-1])
+        if step is forgetting_a_session and _in_child(partial(_check_said, folder)):
+            raise RuntimeError("the session to be forgotten said nothing")
         begun = time.monotonic()
         counted = kept / "count"
         if _in_child(partial(_count_operations, step, folder, counted)):
@@ -203,6 +258,10 @@ def _one_kill(
     return None
 
 
+def _check_said(folder: Path) -> None:
+    assert traces(_bench(folder).home, SAID_IN_FORK)
+
+
 def _write_down(folder: Path, said: Path) -> None:
     """Write what the store says and how many rows lie in its lake."""
     home = _bench(folder).home
@@ -215,7 +274,7 @@ def _judge(folder: Path, undisturbed: Path, verdict: Path) -> None:
     expected, rows = json.loads(undisturbed.read_text())
     said = json.loads(json.dumps(contents(home), default=str))
     more = {name: count for name, count in stored_rows(home).items() if count > rows[name]}
-    left = [*leftovers(home), *unnamed_files(home), *_still_read(home)]
+    left = [*leftovers(home), *unnamed_files(home), *_still_read(home), *_beside(folder)]
     told = [sorted(difference(said, expected)), more, left]
     verdict.write_text(json.dumps(told))
 
@@ -277,10 +336,15 @@ def _killed_at(step: Step, folder: Path, operation: int) -> None:
 
 
 def _is_operation(event: str, arguments: tuple[object, ...], folder: Path) -> bool:
+    """Return whether an audited event changes a file of the store, or of one that takes its place."""
     if event == "open":
-        path, _, flags = arguments
-        return isinstance(flags, int) and bool(flags & WRITING) and str(folder / "home") in str(path)
-    return event in COUNTED and str(folder / "home") in str(arguments[0])
+        _, _, flags = arguments
+        if not (isinstance(flags, int) and flags & WRITING):
+            return False
+    elif event not in COUNTED:
+        return False
+    place = str(arguments[0])
+    return place.startswith(f"{folder}/") and not place.startswith(f"{folder}/projects")
 
 
 def _bench(folder: Path) -> Bench:
@@ -293,9 +357,13 @@ def _tell(bench: Bench, kind: str, text: str, payload: dict[str, object], when: 
 
 
 def _still_read(home: Path) -> list[str]:
-    """Return the files in which what was forgotten can still be read."""
-    found = (path for path in home.rglob("*") if path.is_file() and FORGOTTEN.encode() in path.read_bytes())
-    return sorted(str(path.relative_to(home)) for path in found)
+    """Return the places, packed ones too, in which what was forgotten can still be read."""
+    return sorted({place for words in (FORGOTTEN, SAID_IN_FORK) for place in traces(home, words)})
+
+
+def _beside(folder: Path) -> list[str]:
+    """Return half-made stores and backups beside the store; replaced ones are kept on purpose."""
+    return sorted(path.name for path in folder.iterdir() if path.name.endswith(".part"))
 
 
 def _long(name: str) -> Talk:

@@ -9,6 +9,8 @@ from cortex.flows import runs
 from tests.chaos.crowd import crowd
 from tests.chaos.harness import run_kills
 from tests.chaos.storm import MUST_BE_NONE, storm
+from tests.chaos.year import MUST_BE_NONE as LOSSES
+from tests.chaos.year import live
 
 
 @pytest.fixture(autouse=True)
@@ -43,3 +45,10 @@ def test_after_a_storm_of_killed_sessions_nothing_is_missing_and_nothing_left(tm
     told = storm(tmp_path, sessions=12, seed=3, engine=engine)
     assert told["hooks_killed"] > 0
     assert {name: told[name] for name in MUST_BE_NONE} == dict.fromkeys(MUST_BE_NONE, 0)
+
+
+@pytest.mark.slow
+def test_a_fortnight_after_a_backfill_loses_nothing_that_nobody_took_away(tmp_path: Path):
+    tally = live(tmp_path, nights=11)
+    assert (tally["refused"], tally["forgotten"]) == (1, 1)
+    assert {name: tally[name] for name in LOSSES} == dict.fromkeys(LOSSES, 0)

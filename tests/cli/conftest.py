@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cortex.cli import main
-from cortex.commands import memories
-from cortex.commands import runs as run_commands
+from cortex.cli import memories
+from cortex.cli import runs as run_commands
+from cortex.cli.main import main
 from cortex.flows import runs
 from tests.flows.conftest import NOW, SAMPLES, Bench, WordEmbedder
 

@@ -188,7 +188,7 @@ def test_a_home_with_spaces_and_quotes_works(cortex, folder, tmp_path, monkeypat
     assert cortex("recall", "millimetres", "--all-projects").code == 0
 
 
-WRITES = (["remember", "x"], ["run", "--engine", "plain"], ["nightly", "--engine", "plain"])
+WRITES = (["remember", "Use pnpm"], ["run", "--engine", "plain"], ["nightly", "--engine", "plain"])
 
 
 @pytest.mark.parametrize("command", WRITES)
@@ -287,12 +287,13 @@ def test_a_line_of_200_mb_is_passed_over_within_a_gigabyte(tmp_path, folder):
     with path.open("r+b") as file:
         file.seek(0, os.SEEK_END)
         file.write(b'{"type":"user","message":{"role":"user","content":"')
-        file.seek(200_000_000, os.SEEK_CUR)  # a hole: takes no room on disk
+        for _ in range(200):  # real bytes: a file of holes is no transcript
+            file.write(b"x" * 1_000_000)
         file.write(b'"}}\n')
         file.write(lines(Talk("late").user("[MEMORY: decision] What comes after is read.").records))
     program = (
         "import resource, sys\n"
-        "from cortex.cli import main\n"
+        "from cortex.cli.main import main\n"
         "try:\n    main(['backfill', sys.argv[1], '--engine', 'plain', '--json'])\n"
         "finally:\n    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
     )

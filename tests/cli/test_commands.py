@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.cli import main
+from cortex.cli.main import main
 from cortex.storage.lease import lease
 from tests.flows.conftest import SAMPLES
 from tests.transcripts import KELP, decisions
@@ -58,7 +58,7 @@ def test_the_list_of_commands_is_on_the_first_page(cortex):
 def test_help_imports_nothing_heavy(words):
     program = (
         "import sys, json\n"
-        "from cortex.cli import main\n"
+        "from cortex.cli.main import main\n"
         "try:\n    main(sys.argv[1:])\n"
         "except SystemExit:\n    pass\n"
         "print(json.dumps(sorted(sys.modules)), file=sys.stderr)\n"
@@ -74,11 +74,11 @@ def test_backfill_prints_the_run_report_as_json_and_nothing_else(cortex, home):
     report = answer.json
     assert set(report) == {
         "flow", "engine", "started_at", "seconds", "transcripts", "transcript_bytes", "stages", "rows",
-        "new_rows", "set_aside", "breaches",
+        "new_rows", "set_aside", "left_out", "notes", "breaches",
     }  # fmt: skip
     assert (report["flow"], report["engine"], report["transcripts"]) == ("backfill", "plain", 7)
     assert [stage["stage"] for stage in report["stages"]] == [
-        "erase", "extract", "audit", "embed", "link", "decay", "consolidate", "render",
+        "erase", "extract", "audit", "guard", "embed", "link", "decay", "consolidate", "render",
     ]  # fmt: skip
     assert {"rows_in", "rows_out", "seconds", "note", "stage"} == set(report["stages"][0])
     [line] = report["set_aside"]
@@ -101,6 +101,14 @@ def test_backfill_dry_run_only_says_what_it_would_read(cortex, home):
     assert "7 transcripts" in cortex("backfill", SAMPLES, "--dry-run").out
 
 
+def test_backfill_dry_run_tells_what_a_hosted_model_would_cost(cortex, home, monkeypatch):
+    monkeypatch.setenv("CORTEX_EMBED_VOYAGE_API_KEY", "a-key")
+    plan = cortex("backfill", SAMPLES, "--dry-run", "--json").json["would_read"]
+    assert plan["model_tokens"] == round(plan["bytes"] / 1e6 * 11_600) > 0
+    assert plan["cost_usd"] == round(plan["model_tokens"] / 1e6 * 0.02, 4)
+    assert f"{plan['model_tokens']:,} tokens" in cortex("backfill", SAMPLES, "--dry-run").out
+
+
 def test_backfill_without_a_path_reads_the_assistants_own_folder(cortex, tmp_path):
     answer = cortex("backfill", "--engine", "plain")
     assert (answer.code, "CORTEX_E_NOT_FOUND" in answer.err) == (5, True)
@@ -121,7 +129,7 @@ def test_recall_prints_the_fields_that_programs_rely_on(cortex, samples):
     assert [result["rank"] for result in results] == [1, 2, 3]
     assert set(results[0]) == {
         "id", "rank", "score", "kind", "memory_type", "text", "project", "project_id", "confidence", "trust",
-        "status", "created_at", "evidence", "doubt", "code",
+        "status", "created_at", "evidence", "doubt", "code", "replaces",
     }  # fmt: skip
     first = results[0]
     assert "SQLite" in first["text"] and first["project"] == "tidepool"
@@ -155,7 +163,9 @@ def test_recall_on_an_empty_store_says_how_to_fill_it(cortex):
     assert "cortex backfill" in cortex("recall", "anything").err
 
 
-@pytest.mark.parametrize("command", [["recall", "why"], ["remember", "x"], ["forget", "why"], ["brief"]])
+@pytest.mark.parametrize(
+    "command", [["recall", "why"], ["remember", "Use pnpm"], ["forget", "why"], ["brief"]]
+)
 def test_an_unknown_project_names_the_known_ones(cortex, samples, command):
     answer = cortex(*command, "--project", "nowhere", "--json")
     error = error_of(answer)
@@ -177,7 +187,6 @@ def test_an_unknown_memory_type_names_the_allowed_ones(cortex, home):
         ["recall", "x", "--limit", "0", "--json"],
         ["recall", "--json"],
         ["recall", "x", "--project", "p", "--all-projects", "--json"],
-        ["remember", "  ", "--json"],
         ["nightly", "--engine", "magic", "--json"],
         ["status", "--jsno", "--json"],
     ],
@@ -195,7 +204,7 @@ def test_an_unknown_command_is_a_usage_error(cortex):
 
 def test_remember_then_forget_by_the_id_that_was_printed(cortex, samples):
     told = cortex("remember", "Levels", "are", "millimetres.", "--project", "tidepool", "--json").json
-    assert set(told) == {"id", "project", "searchable"} and told["searchable"] is True
+    assert set(told) == {"id", "project", "searchable", "outcome"} and told["searchable"] is True
     assert "Levels are millimetres." in cortex("recall", "millimetres", "--project", "tidepool").out
     gone = cortex("forget", told["id"][:12], "--json").json
     assert gone == {"id": told["id"], "forgotten": True, "applied": True, "went_with_it": []}
@@ -231,7 +240,10 @@ def test_brief_of_a_folder_without_one_names_the_known_projects(cortex, samples)
 
 def test_status_counts_what_is_there(cortex, samples):
     told = cortex("status", "--json").json
-    assert set(told) == {"home", "bytes", "waiting", "outdated", "projects", "last_run", "background"}
+    assert set(told) == {
+        "home", "bytes", "waiting", "outdated", "projects", "last_run", "background", "embedding",
+        "pending_loss",
+    }  # fmt: skip
     [project] = [row for row in told["projects"] if row["name"] == "tidepool"]
     assert project["memories"] > 20 and told["waiting"] == 0 and told["last_run"]["flow"] == "backfill"
     assert "tidepool" in cortex("status").out
@@ -322,3 +334,13 @@ def test_a_project_is_known_by_its_folder(cortex, tmp_path, monkeypatch):
     assert "kelp" in cortex("recall", "millimetres").out
     assert "millimetres" in cortex("brief").out
     assert KELP not in cortex("status").out
+
+
+def test_recall_shows_what_is_linked_to_the_results(cortex, home):
+    cortex("remember", "--type", "decision", "The poller in src/poll_gauge.py retries three times.")
+    cortex("remember", "--type", "gotcha", "src/poll_gauge.py drops readings when the clock steps back.")
+    plain = cortex("recall", "retries three times", "--limit", "1", "--json").json
+    near = cortex("recall", "retries three times", "--limit", "1", "--related", "1", "--json").json
+    assert "related" not in plain and near["results"] == plain["results"]
+    assert [memory["text"][:17] for memory in near["related"]] == ["src/poll_gauge.py"]
+    assert "Related:" in cortex("recall", "retries three times", "--limit", "1", "--related", "1").out

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cortex.errors import UsageError
 from cortex.hooks.choices import Choices
 from cortex.hooks.statusline import PARTS, WARN_PERCENT
-from cortex.setting_keys import BY_NAME, KEYS
-from cortex.settings import load_settings, read_config
 from cortex.storage.config_file import HOOK_SETTINGS, ConfigFile, publish_hook_settings
+from cortex.storage.setting_keys import BY_NAME, KEYS
+from cortex.storage.settings import load_settings, read_config
+from cortex.transforms.errors import UsageError
 
 MINE = """\
 # what I chose

@@ -6,15 +6,15 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
-from cortex.cli import main
-from cortex.settings import load_settings
+from cortex.cli.main import main
+from cortex.storage.settings import load_settings
 from cortex.storage.store import Store
-from cortex.transforms.link import link
+from cortex.transforms.memory.link import link
 from cortex.transforms.schemas import VECTORS
 from tests.rows import memories as rows
 from tests.rows import memory
 from tests.traces import traces
-from tests.transforms.test_link import MODEL, POLICY
+from tests.transforms.memory.test_link import MODEL, POLICY
 
 CODE = "def kiln_curve(t):\n    if t > 3:\n        return t * 3\n"
 PROSE = "Computes the firing curve; linear because the controller only ramps."
@@ -197,6 +197,29 @@ def test_the_superseded_is_no_longer_shown(cortex, store):
     assert "door is red" not in cortex("brief").out
 
 
+def test_a_replacement_has_its_edge_and_recall_says_what_it_replaced(cortex, store):
+    old, new = remembered(cortex, "The door is red."), remembered(cortex, "The door is blue, not red.")
+    cortex("supersede", old[:8], new[:8])
+    [edge] = [edge for edge in table(store, "edges") if edge["edge_type"] == "supersedes"]
+    assert (edge["source_id"], edge["target_id"], edge["rule"]) == (new, old, "person")
+    [result] = cortex("recall", "door", "--json").json["results"]
+    assert result["replaces"] == [{"id": old, "text": "The door is red."}]
+    assert f"in the place of: The door is red.  [{old[:12]}]" in cortex("recall", "door").out
+
+
+def test_a_replacement_taken_back_shows_both_again(cortex, store):
+    old, new = remembered(cortex, "The door is red."), remembered(cortex, "The door is blue, not red.")
+    cortex("supersede", old[:8], new[:8])
+    assert cortex("supersede", new[:8], old[:8]).code == 2  # else neither would be shown
+    assert cortex("supersede", "--undo", old[:8]).code == 0
+    states = {row["memory_id"]: (row["status"], row["superseded_by"]) for row in table(store, "memories")}
+    assert states == {old: ("active", None), new: ("active", None)}
+    assert "supersedes" not in {edge["edge_type"] for edge in table(store, "edges")}
+    assert cortex("supersede", "--undo", old[:8]).code == 0  # said twice, it is still so
+    assert cortex("supersede", "--undo", new[:8]).code == 2  # that one was never superseded
+    assert cortex("supersede", old[:8]).code == 2
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [
@@ -213,7 +236,8 @@ def test_an_id_that_names_nothing_is_an_error_with_a_next_step(cortex, store, wo
 
 def test_a_memory_does_not_supersede_itself_nor_is_it_edited_away(cortex, store):
     name = remembered(cortex, "The door is red.")
-    assert cortex("supersede", name[:8], name[:8]).code == cortex("edit", name[:8], "--", " ").code == 2
+    assert cortex("supersede", name[:8], name[:8]).code == 2
+    assert cortex("edit", name[:8], "--", " ").code == 18
 
 
 def test_a_description_leads_to_the_code_of_its_own_file_alone():

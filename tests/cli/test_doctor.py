@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cortex.commands import doctor
-from cortex.errors import ModelUnavailable
+from cortex.cli import doctor
 from cortex.hooks import background, ticket
+from cortex.transforms.errors import ModelUnavailable
 from tests.flows.conftest import NOW
 
 INSTALLED = {"enabledPlugins": {"cortex-lake@cortex-lake": True}}

@@ -20,7 +20,7 @@ def test_on_and_off_again(cortex, samples: Path, tmp_path: Path):
 
 @pytest.mark.parametrize(
     "words",
-    [("run", "--engine", "plain"), ("recall", "SQLite"), ("remember", "a fact"), ("status",), ("decrypt",)],
+    [("run", "--engine", "plain"), ("recall", "SQLite"), ("remember", "Use pnpm"), ("status",), ("decrypt",)],
 )
 def test_without_the_key_every_command_says_so(cortex, samples: Path, tmp_path: Path, words):
     cortex("encrypt", "--key-file", tmp_path / "key")

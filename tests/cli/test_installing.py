@@ -167,7 +167,7 @@ def test_without_its_note_it_is_still_taken_out(cortex, claude, tmp_path):
 def test_a_moved_installation_is_mended_by_installing_again(cortex, claude, monkeypatch):
     settings = claude / "settings.json"
     settings.write_bytes(MINE)
-    monkeypatch.setattr("cortex.commands.installing.launcher", lambda: Path("/old/cortex/hooks/run.sh"))
+    monkeypatch.setattr("cortex.cli.installing.launcher", lambda: Path("/old/cortex/hooks/run.sh"))
     cortex("install")
     cortex("statusline", "install")
     monkeypatch.undo()
@@ -277,7 +277,7 @@ def test_setup_with_yes_reads_and_installs(cortex, claude):
 
 def test_setup_at_a_terminal_takes_no_for_an_answer(cortex, claude, monkeypatch):
     (claude / "settings.json").write_bytes(MINE)
-    monkeypatch.setattr("cortex.commands.beginning._is_asked", lambda: True)
+    monkeypatch.setattr("cortex.cli.beginning._is_asked", lambda: True)
     assert "Put the hooks into" in cortex("setup", stdin="n\n").out
     assert (claude / "settings.json").read_bytes() == MINE
     cortex("setup", stdin="y\n")

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner, Result
 
-from cortex.cli import main
+from cortex.cli.main import main
 
 
 def run(*words: str) -> Result:

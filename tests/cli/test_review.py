@@ -114,3 +114,27 @@ def test_projects_are_merged_and_split_by_name(disputed, tmp_path):
 def test_splitting_what_was_not_merged_names_what_was(disputed):
     answer = disputed("projects", "split", "kelp", "--json")
     assert answer.json["error"]["next_step"] == "Merged ones: none."
+
+
+def test_a_second_project_of_a_merged_ones_name_is_merged_too(disputed, tmp_path):
+    fact = "[MEMORY: decision] Divers go out on Tuesdays because the harbour is free."
+    for number, folder in enumerate(["a", "b"]):
+        Talk(f"t{number}", cwd=f"/home/dev/{folder}/reef").user("When?").assistant(fact).write(
+            tmp_path / "projects"
+        )
+        disputed("backfill", tmp_path / "projects", "--engine", "plain")
+        assert disputed("projects", "merge", "reef", "kelp").code == 0
+    [project] = disputed("projects", "--json").json["projects"]
+    assert len(project["merged"]) == 2
+
+
+def test_a_name_that_was_anothers_once_names_the_project_that_has_it_now(disputed, tmp_path):
+    fact = "[MEMORY: decision] Divers go out on Tuesdays because the harbour is free."
+    for number, folder in enumerate(["a", "b"]):
+        Talk(f"t{number}", cwd=f"/home/dev/{folder}/reef").user("When?").assistant(fact).write(
+            tmp_path / "projects"
+        )
+        disputed("backfill", tmp_path / "projects", "--engine", "plain")
+        assert disputed("projects", "rename", "reef", "backend").code == 0
+    names = [project["name"] for project in disputed("projects", "--json").json["projects"]]
+    assert sorted(names) == ["backend", "backend", "kelp"]

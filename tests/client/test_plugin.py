@@ -8,7 +8,7 @@ import click
 import pytest
 
 import cortex
-from cortex.cli import main
+from cortex.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 SKILLS = sorted((ROOT / "skills").glob("*/SKILL.md"))

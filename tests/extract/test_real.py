@@ -6,10 +6,10 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from cortex.transforms.evaluate import Scores, evaluate
 from cortex.transforms.extract import extract_events
+from cortex.transforms.extract.evaluate import Scores, evaluate
 from cortex.transforms.policy import Policy
-from cortex.transforms.transcript import Source, read_transcript
+from cortex.transforms.transcripts.transcript import Source, read_transcript
 
 pytestmark = pytest.mark.real
 
@@ -24,7 +24,8 @@ def scores(real_data: Path, policy: Policy) -> Scores:
         data = (real_data / "transcripts" / session).read_bytes()
         source = Source(session, session.split("/")[0], session, None)
         tables.append(read_transcript(data, source=source, final=True).turns)
-    return evaluate(extract_events(pa.concat_tables(tables), policy), labels)
+    least_shown = policy.threshold("shown_min_confidence")
+    return evaluate(extract_events(pa.concat_tables(tables), policy), labels, least_shown)
 
 
 def test_more_than_three_quarters_of_the_labels_are_found(scores: Scores) -> None:

@@ -34,8 +34,9 @@ def test_a_tag_is_certain(shown: Shown) -> None:
     ],
 )
 def test_every_type_has_its_memory_type(shown: Shown, name: str, memory_type: str) -> None:
-    (found,) = shown(text(f"- **[MEMORY: {name}]** The gauge reports in millimetres."))
-    assert found["memory_type"] == memory_type
+    found = shown(text(f"- **[MEMORY: {name}]** The gauge reports in millimetres."))
+    assert {row["memory_type"] for row in found} == {memory_type}
+    assert len(found) == (2 if name == "plan" else 1)  # a plan and its step
 
 
 @pytest.mark.parametrize(
@@ -62,3 +63,8 @@ def test_a_person_writing_a_tag_does_not_report_for_the_assistant(events: Shown)
 
     rows = events(prompt("[MEMORY: decision] Use SQLite for the tides, please."))
     assert not [row for row in rows if row["layer"] == "layer3:tag"]
+
+
+def test_a_subagents_tag_is_no_tag(events: Shown) -> None:
+    rows = events(text("[MEMORY: decision] Use SQLite for the tides.", agent_id="a1"))
+    assert rows == []

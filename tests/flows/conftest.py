@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from cortex.flows import runs
 from cortex.flows.report import RunReport
-from cortex.settings import Settings
 from cortex.storage.lake import LAKE_TABLES, each_key_once
+from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.schemas import VECTORS
 

@@ -6,16 +6,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cortex.commands import keeping, past, projects
-from cortex.commands import memories as commands
-from cortex.commands.terminal import clock_at
+from cortex.cli import exchanging, forgetting, past, projects
+from cortex.cli import memories as commands
+from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.as_of import as_of
 from cortex.flows.briefs import archive_of, brief_of
-from cortex.recall import recall
-from cortex.storage.journal import GLOBAL_SCOPE
+from cortex.flows.recall import recall
 from cortex.storage.reference import read_policy
+from cortex.storage.sealed_sql import database_of
 from cortex.storage.store import start_of_day
+from cortex.transforms.schemas import GLOBAL_SCOPE
 from tests.flows.conftest import NOW, SAMPLES, Bench, WordEmbedder
 from tests.transcripts import START, Talk, decisions
 
@@ -108,7 +109,7 @@ def test_what_was_forgotten_since_is_in_no_look_back(bench):
     assert word in str(looked_at(bench, day))
     [memory] = [row for row in bench.memories() if word in row["text"]]
     with clock_at(NOW):
-        commands.forget(memory["memory_id"], project=None, yes=True, as_json=True)
+        forgetting.forget(memory["memory_id"], project=None, yes=True, as_json=True)
     assert word not in str(looked_at(bench, day))
 
 
@@ -162,7 +163,7 @@ def store(bench):
 
 
 def test_sql_as_of_a_day_sees_that_days_tables_and_no_file(store):
-    database = past.sealed(past.store_as_of(f"{START:%Y-%m-%d}"))
+    database = database_of(past.tables_of(past.store_as_of(f"{START:%Y-%m-%d}")))
     for name in ("turns", "events", "memories", "metrics"):
         assert database.sql(f"select count(*) from {name}").fetchall()[0][0] > 0
     assert database.sql("select count(*) from turns where said_at > '2026-09-02'").fetchall() == [(0,)]
@@ -186,6 +187,6 @@ def test_recall_as_of_a_day_reinforces_nothing(store, capsys):
 
 
 def test_export_as_of_a_day_holds_that_days_memories(store, capsys):
-    keeping.export(None, form="markdown", project="kelp", as_of=f"{START:%Y-%m-%d}", as_json=False)
+    exchanging.export(None, form="markdown", project="kelp", as_of=f"{START:%Y-%m-%d}", as_json=False)
     out = capsys.readouterr().out
     assert "s1 writes levels" in out and "s2" not in out

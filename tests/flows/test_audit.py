@@ -1,28 +1,32 @@
 """Write, audit, publish: what breaks a promise is not shown, the last good version stays, the run says so."""
 
 import json
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.cli import main
-from cortex.errors import AuditFailed
+from cortex.cli.main import main
+from cortex.flows import briefs, context, embed, stages
 from cortex.flows import extract as extracting
-from cortex.flows import stages
 from cortex.flows.report import last_report
 from cortex.storage.reference import read_policy
 from cortex.transforms.audit import (
     brief_breaches,
     edges_breaches,
     events_breaches,
-    loss_breaches,
     memories_breaches,
     turns_breaches,
 )
+from cortex.transforms.brief.render import Choice, lay_out
+from cortex.transforms.errors import AuditFailed
+from cortex.transforms.masking import without_secrets
+from cortex.transforms.redaction.redact import Redactor, kinds_of_secret
 from cortex.transforms.schemas import EDGES, MEMORIES
-from tests.flows.conftest import contents, difference, leftovers
+from tests.flows.conftest import NOW, contents, difference, leftovers
 from tests.rows import event, events, memories, memory, turn, turns
 from tests.transcripts import Talk, decisions
 
@@ -59,14 +63,6 @@ def test_an_edge_to_a_memory_that_is_not_there_is_an_orphan():
     assert (found.row_id, found.reason) == ("e", "orphan: an end is no memory")
 
 
-@pytest.mark.parametrize(
-    ("kept", "lost", "is_wrong"), [(60, 60, False), (59, 61, True), (0, 39, False), (0, 40, True)]
-)
-def test_a_scope_may_lose_half_of_its_memories_and_the_two_sessions_of_a_rewind(kept, lost, is_wrong):
-    live = memories(*[memory(f"m{n}") for n in range(kept + lost)])
-    assert bool(loss_breaches(live.slice(0, kept), live, "reef-1", POLICY)) == is_wrong
-
-
 @settings(max_examples=30, deadline=None)
 @given(junk=st.integers(0, 30), good=st.integers(0, 60))
 def test_junk_is_a_breach_from_a_tenth_of_twenty_shown_memories_on(junk, good):
@@ -87,6 +83,71 @@ def test_a_brief_over_its_budget_or_with_a_secret_is_not_published():
     assert brief_breaches(f"- {SECRET}", "p", POLICY, 100)[0].reason.startswith("secret")
 
 
+@pytest.mark.parametrize("unseen", ["\u200b", "\u00ad", "\ufe0f", "\u034f", "\U000e0041", "\u202e", "\x08"])
+def test_a_secret_split_by_unseen_characters_is_marked_and_the_brief_goes_on(bench, unseen):
+    split = unseen.join(SECRET)
+    talk = decisions("s1")
+    talk.user("And the mirror?").assistant(
+        f"We decided to keep the mirror behind the key {split} because the depot asks for it."
+    )
+    talk.write(bench.projects)
+    bench.backfill()
+    brief = bench.store.published.brief(bench.store.tables.scopes()[-1])
+    everything = json.dumps([brief, *bench.texts()], ensure_ascii=False).replace(unseen, "")
+    assert "[REDACTED:github-token]" in everything and SECRET not in everything
+    assert last_report(bench.store.runs)["breaches"] == []
+
+
+def test_what_an_older_version_stored_is_marked_and_stops_nothing(bench, monkeypatch):
+    talk = decisions("s1")
+    talk.user("And the mirror?").assistant(
+        f"We decided to keep the mirror behind the key {SECRET} because the depot asks for it."
+    )
+    talk.write(bench.projects)
+    with monkeypatch.context() as patch:
+        patch.setattr(Redactor, "redact", lambda self, text: (text, 0))
+        patch.setattr(Redactor, "findings", lambda self, text: [])
+        bench.backfill()
+        assert SECRET in str(bench.memories())
+    monkeypatch.setattr(context, "STAGES_VERSION", "a newer one")
+    bench.run()
+    assert SECRET not in str(bench.memories()) and "[REDACTED:github-token]" in str(bench.memories())
+
+
+def test_a_line_that_would_show_a_secret_is_left_out_and_the_others_are_shown(bench, monkeypatch):
+    decisions("s1").write(bench.projects)
+    real = briefs.choose
+
+    def spoilt(*args, **options):
+        first, *rest = real(*args, **options)
+        return [replace(first, text=f"{first.text} {SECRET}"), *rest]
+
+    before = bench.backfill()
+    assert before.left_out == []
+    [scope] = [name for name in bench.store.tables.scopes() if name.startswith("kelp")]
+    whole = bench.store.published.brief(scope).splitlines()
+    monkeypatch.setattr(briefs, "choose", spoilt)
+    report = bench.run(now=NOW + timedelta(days=1))
+    shown = bench.store.published.brief(scope).splitlines()
+    assert SECRET not in str(shown)
+    items = [[line for line in lines if line.startswith("- ")] for lines in (whole, shown)]
+    assert len(items[0]) - 1 == len(items[1]) > 0
+    assert [line.reason for line in report.left_out] == ["would show a secret: github-token"]
+    assert SECRET not in json.dumps(last_report(bench.store.runs))
+
+
+def test_a_secret_that_takes_two_lines_costs_one_of_them():
+    halves = [
+        Choice("Key decisions", name, text, True, "")
+        for name, text in (("a", "- Password:"), ("b", "hunter2-and-more"))
+    ]
+    sound = Choice("Key decisions", "c", "- Keep UTC.", True, "")
+    assert kinds_of_secret(lay_out([*halves, sound], project_name="kelp"))
+    kept = without_secrets([*halves, sound], project_name="kelp")
+    assert not kinds_of_secret(lay_out(kept, project_name="kelp"))
+    assert [choice.memory_id for choice in kept if choice.is_shown] == ["a", "c"]
+
+
 def test_a_failed_audit_keeps_the_last_good_version_and_the_next_run_goes_on(bench, other, monkeypatch):
     decisions("s1").write(bench.projects)
     bench.backfill()
@@ -95,7 +156,7 @@ def test_a_failed_audit_keeps_the_last_good_version_and_the_next_run_goes_on(ben
     decisions("s3", cwd="/home/dev/reef").write(bench.projects)
     real = extracting.extract_events
     with monkeypatch.context() as patch:
-        patch.setattr(extracting, "extract_events", lambda t, p: _spoilt(real(t, p)))
+        patch.setattr(extracting, "extract_events", lambda *given: _spoilt(real(*given)))
         with pytest.raises(AuditFailed, match=r"kelp.*unknown trust") as failed:
             bench.backfill()
     assert failed.value.exit_code == 12
@@ -119,10 +180,14 @@ def _spoilt(made):
 
 
 @pytest.mark.parametrize(
-    ("stage", "table"),
-    [("memories_breaches", "memories"), ("edges_breaches", "edges"), ("passages_breaches", "passages")],
+    ("module", "stage", "table"),
+    [
+        (stages, "memories_breaches", "memories"),
+        (stages, "edges_breaches", "edges"),
+        (embed, "passages_breaches", "passages"),
+    ],
 )
-def test_a_table_whose_audit_fails_is_not_replaced(bench, monkeypatch, stage, table):
+def test_a_table_whose_audit_fails_is_not_replaced(bench, monkeypatch, module, stage, table):
     decisions("s1").write(bench.projects)
     bench.backfill()
     before = {name: rows for name, rows in contents(bench.home).items() if name.endswith(table)}
@@ -132,7 +197,7 @@ def test_a_table_whose_audit_fails_is_not_replaced(bench, monkeypatch, stage, ta
     from cortex.transforms.audit import Breach
 
     with monkeypatch.context() as patch:
-        patch.setattr(stages, stage, lambda *rows: [Breach(table, "row-1", "made up")])
+        patch.setattr(module, stage, lambda *rows: [Breach(table, "row-1", "made up")])
         with pytest.raises(AuditFailed, match="row-1: made up"):
             bench.backfill()
     assert {name: rows for name, rows in contents(bench.home).items() if name.endswith(table)} == before
@@ -144,7 +209,7 @@ def test_the_command_leaves_with_12_and_quotes_no_text(bench, monkeypatch):
     decisions("s1").write(bench.projects)
     bench.stage()
     real = extracting.extract_events
-    monkeypatch.setattr(extracting, "extract_events", lambda t, p: _spoilt(real(t, p)))
+    monkeypatch.setattr(extracting, "extract_events", lambda *given: _spoilt(real(*given)))
     done = CliRunner().invoke(main, ["run", "--engine", "plain", "--json"])
     assert done.exit_code == 12
     assert json.loads(done.stdout)["error"]["code"] == "CORTEX_E_AUDIT"

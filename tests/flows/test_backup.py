@@ -2,17 +2,19 @@
 
 import io
 import json
+import os
+import shutil
 import tarfile
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from cortex.commands import keeping
-from cortex.commands import memories as commands
-from cortex.commands.terminal import clock_at
-from cortex.errors import NotFound, SchemaMismatch
-from cortex.storage.backup import restore_backup
+from cortex.cli import forgetting, keeping, remembering
+from cortex.cli import memories as commands
+from cortex.cli.terminal import clock_at
+from cortex.storage.restore import restore_backup
+from cortex.transforms.errors import NotFound, SchemaMismatch, UsageError
 from tests.flows.conftest import NOW, WordEmbedder, contents, difference, leftovers
 from tests.traces import traces
 from tests.transcripts import decisions
@@ -61,19 +63,70 @@ def test_restoring_over_a_store_leaves_that_one_beside(bench, file, tmp_path):
 
 def test_what_was_forgotten_since_the_backup_stays_forgotten(bench, file):
     [memory] = [m for m in bench.memories() if "millimetres" in m["text"]]
-    commands.forget(memory["memory_id"], project=None, yes=False, as_json=True)
+    forgetting.forget(memory["memory_id"], project=None, yes=False, as_json=True)
     keeping.restore(file, into=None, as_json=True)
     assert traces(bench.home, "whole millimetres") == []
     assert not any("millimetres" in text for text in bench.texts())
 
 
-def test_killed_between_its_two_renames_a_restore_again_knows_what_was_forgotten(bench, file):
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def restore_killed_at(monkeypatch, file, number: int) -> None:
+    """Restore, and end the process before the nth rename of a whole store."""
+    real, seen = Path.replace, []
+
+    def replace(self: Path, target: Path) -> Path:
+        if self.is_dir():
+            seen.append(self)
+            if len(seen) == number:
+                raise Killed
+        return real(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", replace)
+        patch.setattr(shutil, "rmtree", lambda *given, **more: None)  # a dead process cleans nothing up
+        with pytest.raises(Killed):
+            keeping.restore(file, into=None, as_json=True)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("next_command", ["run", "forget", "restore"])
+def test_killed_at_a_rename_any_command_goes_on(bench, file, monkeypatch, number, next_command):
     [memory] = [m for m in bench.memories() if "millimetres" in m["text"]]
-    commands.forget(memory["memory_id"], project=None, yes=False, as_json=True)
-    bench.home.rename(bench.home.with_name("cortex-home.before-restore-20261101T000000"))
-    bench.home.with_name(f".{bench.home.name}.restoring.part").mkdir()
-    keeping.restore(file, into=None, as_json=True)
+    forgetting.forget(memory["memory_id"], project=None, yes=False, as_json=True)
+    restore_killed_at(monkeypatch, file, number)
+    if next_command == "restore":
+        keeping.restore(file, into=None, as_json=True)
+    elif next_command == "forget":
+        forgetting.forget(memory["memory_id"], project=None, yes=False, as_json=True)
+    bench.run()
     assert traces(bench.home, "whole millimetres") == []
+    assert any("SQLite" in text for text in bench.texts())
+    assert not bench.home.with_name(f".{bench.home.name}.restoring.part").exists() or number == 1
+
+
+def test_a_hook_between_the_two_renames_loses_no_ticket(bench, file, monkeypatch):
+    restore_killed_at(monkeypatch, file, 2)
+    path = decisions("s2").write(bench.projects)
+    bench.store.staging.stage(path)
+    bench.run()
+    assert any("of s2" in text for text in bench.texts())
+
+
+def test_restored_again_before_its_first_run_the_store_is_swapped_once(bench, file, monkeypatch):
+    def dies(*given: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(keeping, "run_plain", dies)
+        with pytest.raises(Killed):
+            keeping.restore(file, into=None, as_json=True)
+    keeping.restore(file, into=None, as_json=True)
+    assert len(list(bench.home.parent.glob(f"{bench.home.name}.before-restore-*"))) == 1
+    assert any("SQLite" in text for text in bench.texts())
+    assert leftovers(bench.home) == []
 
 
 def test_what_waits_in_staging_comes_along(bench, file):
@@ -94,14 +147,14 @@ def test_what_holds_for_this_machine_alone_outlives_a_restore(bench, file, name)
 def test_a_damaged_backup_changes_nothing(bench, file, cut):
     before = contents(bench.home)
     file.write_bytes(file.read_bytes()[:cut])
-    with pytest.raises(SchemaMismatch, match="no whole backup"):
+    with pytest.raises(SchemaMismatch, match="not a whole backup"):
         restore_backup(file, bench.home, NOW)
     assert contents(bench.home) == before
     assert list(bench.home.parent.glob("*restor*")) == []
 
 
 def test_a_changed_part_is_named(bench, file):
-    rewritten(file, lambda name, body: body + b" " if name == "runs/manifest.json" else body)
+    rewritten(file, lambda name, body: body[:-1] + b" " if name == "runs/manifest.json" else body)
     with pytest.raises(SchemaMismatch, match=r"runs/manifest\.json"):
         restore_backup(file, bench.home, NOW)
 
@@ -119,7 +172,7 @@ def test_a_missing_file_is_said_to_be_missing(bench, tmp_path):
 
 
 def remember(text: str) -> None:
-    commands.remember(
+    remembering.remember(
         text, memory_type="decision", priority=5, is_global=False, pin=False, project=None, as_json=True
     )
 
@@ -144,3 +197,11 @@ def rewritten(file: Path, change, rename=lambda name: name) -> None:
     with file.open("wb") as opened, pa.CompressedOutputStream(pa.PythonFile(opened), "zstd") as packed:
         packed.write(out.getvalue())
     assert json.loads(parts["backup.json"])["version"] == 1
+
+
+def test_a_backup_takes_the_place_of_no_device_and_no_folder(bench, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "pipe", tmp_path):
+        with pytest.raises(UsageError, match="regular file"):
+            keeping.backup(place, as_json=True)
+    assert (tmp_path / "pipe").is_fifo()

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.commands import keeping
-from cortex.commands import memories as commands
-from cortex.commands.terminal import clock_at
-from cortex.errors import NotFound
+from cortex.cli import keeping, remembering
+from cortex.cli import memories as commands
+from cortex.cli.terminal import clock_at
+from cortex.transforms.errors import NotFound
 from tests.flows.conftest import NOW, Bench, WordEmbedder, contents
 
 # Whole runs, two seconds each: together too long for the quick suite.
@@ -37,7 +37,7 @@ def _here_is_kelp(monkeypatch, tmp_path):
 def remember(*texts: str, minutes: int = 0) -> None:
     with clock_at(NOW + timedelta(minutes=minutes)):
         for text in texts:
-            commands.remember(text, **DECISION)
+            remembering.remember(text, **DECISION)
 
 
 def consolidate(minutes: int = 10) -> None:

@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.commands import memories as commands
-from cortex.commands.terminal import clock_at
+from cortex.cli import forgetting
+from cortex.cli import memories as commands
+from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.storage.published import Published
@@ -66,7 +67,7 @@ def test_a_recall_brings_a_decision_back_into_the_brief(archived):
 
 def test_forgotten_it_is_gone_from_the_archive_too(archived):
     [memory] = [row for row in archived.memories() if WORD in row["text"]]
-    commands.forget(memory["memory_id"], project=None, yes=True, as_json=True)
+    forgetting.forget(memory["memory_id"], project=None, yes=True, as_json=True)
     assert traces(archived.home, WORD) == []
 
 

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from cortex.commands import encrypting, keeping, upkeep, views
-from cortex.commands import memories as commands
-from cortex.commands.terminal import clock_at
-from cortex.errors import FileDamaged, KeyUnavailable, UsageError
+from cortex.cli import encrypting, forgetting, keeping, remembering, upkeep, views
+from cortex.cli import memories as commands
+from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.storage import lake
-from cortex.storage.backup import restore_backup
+from cortex.storage.restore import restore_backup
 from cortex.storage.store import Store
-from cortex.storage.told import TellingBook
-from cortex.transforms.journal import entry
+from cortex.storage.telling import TellingBook
+from cortex.transforms.errors import FileDamaged, KeyUnavailable, UsageError
+from cortex.transforms.journal_entries import entry
 from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference, leftovers
 from tests.flows.test_kills import Killed, _die_at
 from tests.traces import traces
@@ -89,7 +89,7 @@ def test_rebuilt_compacted_and_compared_it_is_clean(sealed, monkeypatch, capsys)
 
 def test_what_is_forgotten_leaves_no_byte(sealed):
     [memory] = [m for m in sealed.memories() if CANARY in m["text"]]
-    commands.forget(memory["memory_id"], project=None, yes=False, as_json=True)
+    forgetting.forget(memory["memory_id"], project=None, yes=False, as_json=True)
     assert traces(sealed.home, CANARY) == []
     encrypting.decrypt(as_json=True)
     assert traces(sealed.home, CANARY) == []
@@ -111,7 +111,7 @@ def test_a_backup_is_sealed_too_and_needs_the_key(sealed, key, tmp_path):
 def test_restoring_carries_what_was_told_since_and_publishes_anew(sealed, tmp_path):
     file = tmp_path / "store.tar.zst"
     keeping.backup(file, as_json=True)
-    commands.remember(
+    remembering.remember(
         "Buoys are counted twice.", memory_type="decision", priority=5, is_global=False, pin=False,
         project=None, as_json=True,
     )  # fmt: skip

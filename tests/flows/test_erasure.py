@@ -6,18 +6,18 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.commands import keeping
-from cortex.commands import memories as commands
-from cortex.commands.terminal import clock_at
+from cortex.cli import forgetting, keeping, remembering
+from cortex.cli import memories as commands
+from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.flows.rebuild import rebuild
 from cortex.hooks import prompt
-from cortex.settings import Settings
 from cortex.storage import lake, tables
 from cortex.storage.lease import lease
+from cortex.storage.settings import Settings
 from cortex.storage.store import Store
-from cortex.transforms.journal import entry
+from cortex.transforms.journal_entries import entry
 from cortex.transforms.schemas import TURNS
 from tests.flows import test_kills
 from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference, leftovers
@@ -49,7 +49,7 @@ def told_canary(name: str = "s1") -> Talk:
 
 def forget(bench: Bench, word: str = CANARY) -> None:
     [memory] = [m for m in bench.memories() if word in m["text"] and m["status"] != "archived"]
-    commands.forget(memory["memory_id"], project=None, yes=False, as_json=True)
+    forgetting.forget(memory["memory_id"], project=None, yes=False, as_json=True)
 
 
 def test_no_byte_of_a_forgotten_fact_is_left_and_the_others_stay(bench):
@@ -132,8 +132,10 @@ def test_what_is_remembered_again_after_it_was_forgotten_stays(bench):
 
 
 def test_a_merged_memory_takes_its_members_along(bench):
-    for text in ("Use SQLite in WAL mode.", "Always use SQLite in WAL mode here."):
-        remember(text)
+    Talk().user("Go.").assistant("[MEMORY: decision] Use SQLite in WAL mode.").write(bench.projects)
+    said_again = "[MEMORY: decision] Always use SQLite in WAL mode here."
+    Talk("s2").user("Go.").assistant(said_again).write(bench.projects)
+    bench.backfill()
     bench.run("nightly", NOW + timedelta(days=1))
     assert len(bench.memories()) == 3
     forget(bench, "WAL")
@@ -182,15 +184,6 @@ def test_what_is_past_its_days_goes_and_what_is_pinned_stays(bench):
     assert bench.texts() == [pinned["text"]]
 
 
-def test_a_pruned_memory_leaves_a_tombstone_without_its_text(bench):
-    Talk().user("Go.").assistant(f"[MEMORY: gotcha] {FACT}").write(bench.projects)
-    bench.backfill()
-    bench.run("nightly", NOW + timedelta(days=400))
-    bench.run("nightly", NOW + timedelta(days=401))
-    assert traces(bench.home, CANARY) == []
-    assert [(m["status"], m["text"]) for m in bench.memories()] == [("pruned", "")]
-
-
 def test_a_set_aside_transcript_that_holds_the_fact_goes_too(bench, tmp_path):
     told_canary().write(bench.projects)
     bad = bench.projects / "bad.jsonl"
@@ -221,7 +214,7 @@ def test_the_reason_for_which_it_was_archived_or_kept_goes_too(bench):
     kept = {"item": "stale", "memory_ids": [name], "reason": reason}
     bench.store.journal.write(entry("dismiss", scope, kept, recorded_at=NOW))
     bench.store.journal.write(entry("archive", scope, {"reason": reason}, recorded_at=NOW, memory_id=name))
-    commands.forget(name, project=None, yes=False, as_json=True)
+    forgetting.forget(name, project=None, yes=False, as_json=True)
     assert traces(bench.home, CANARY) == []
 
 
@@ -326,7 +319,7 @@ def test_an_erasure_leaves_nothing_for_a_second_run_to_do(bench):
 
 
 def remember(text: str, project: str | None = None) -> None:
-    commands.remember(
+    remembering.remember(
         text, memory_type="decision", priority=5, is_global=False, pin=False, project=project, as_json=True
     )
 
@@ -338,27 +331,22 @@ def test_the_journal_says_that_something_was_forgotten_and_not_what(bench):
     assert told and CANARY not in json.dumps(told, default=str)
 
 
-@pytest.mark.parametrize("way", ["memory", "session", "project", "pruned"])
+@pytest.mark.parametrize("way", ["memory", "session", "project"])
 def test_tables_made_anew_after_an_erasure_equal_the_live_ones(bench, way):
     talk = told_canary()
     talk.write(bench.projects)
     decisions("s2").write(bench.projects)
     bench.backfill()
-    now = NOW
     if way == "memory":
         forget(bench)
     elif way == "session":
         keeping.forget_session(talk.session_id, as_json=True)
-    elif way == "project":
-        keeping.reset("/home/dev/kelp", yes=True, as_json=True)
     else:
-        now = NOW + timedelta(days=400)
-        bench.run("nightly", now)
-        bench.run("nightly", now)
-    with runs.opened("rebuild", bench.settings, now, "plain") as run:
+        keeping.reset("/home/dev/kelp", yes=True, as_json=True)
+    with runs.opened("rebuild", bench.settings, NOW, "plain") as run:
         assert compare(run).differences == []
         rebuild(run)
-    assert way == "pruned" or traces(bench.home, CANARY) == []  # decisions do not fade, the gotchas beside do
+    assert traces(bench.home, CANARY) == []
 
 
 PLACES = {

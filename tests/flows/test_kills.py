@@ -15,7 +15,7 @@ from cortex.flows import runs
 from cortex.storage import lake, published, tables
 from cortex.storage.journal import Journal
 from cortex.storage.staging import Staging
-from cortex.transforms.journal import entry
+from cortex.transforms.journal_entries import entry
 from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference, leftovers
 from tests.transcripts import decisions, forked
 

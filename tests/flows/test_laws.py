@@ -181,7 +181,7 @@ def test_a_transcript_of_an_excluded_project_is_not_kept(bench):
     (bench.home).mkdir()
     (bench.home / "config.toml").write_text('[capture]\nexcluded_projects = ["/home/dev/kelp"]\n')
     from cortex.flows import runs
-    from cortex.settings import load_settings
+    from cortex.storage.settings import load_settings
 
     bench.stage()
     report = runs.execute("ingest", load_settings(bench.home), now=NOW, engine="plain")

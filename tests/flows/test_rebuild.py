@@ -5,15 +5,15 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.commands import memories as commands
-from cortex.commands import upkeep
-from cortex.errors import AuditFailed
+from cortex.cli import memories as commands
+from cortex.cli import upkeep
 from cortex.flows import rebuild as rebuilding
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.flows.rebuild import rebuild
 from cortex.storage.store import Store
-from cortex.transforms.journal import entry
+from cortex.transforms.errors import AuditFailed
+from cortex.transforms.journal_entries import entry
 from tests.flows.conftest import NOW, SAMPLES, WordEmbedder, contents, difference, leftovers
 from tests.transcripts import decisions
 
@@ -116,7 +116,7 @@ def test_a_lost_table_comes_back_and_the_check_leaves_with_12_before(bench, monk
     bench.backfill()
     before = contents(bench.home)
     shutil.rmtree(bench.home / "tables")
-    monkeypatch.setattr("cortex.commands.upkeep.now", lambda: NOW)
+    monkeypatch.setattr("cortex.cli.upkeep.now", lambda: NOW)
     with pytest.raises(AuditFailed):
         upkeep.rebuild(check=True, as_json=True)
     upkeep.rebuild(check=False, as_json=True)

@@ -6,16 +6,15 @@ from datetime import timedelta
 import pytest
 from click.testing import CliRunner
 
-from cortex.cli import main
+from cortex.cli.main import main
 from cortex.flows import extract as extracting
 from cortex.flows import rederive as rederiving
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.flows.rederive import decline, promote, rederive
 from cortex.storage.reference import read_policy
-from cortex.transforms import extractor
-from cortex.transforms.extract import extract_events
-from cortex.transforms.extractor import extractor_fingerprint
+from cortex.transforms.extract import extract_events, extractor
+from cortex.transforms.extract.extractor import extractor_fingerprint
 from cortex.transforms.policy import Policy
 from tests.flows.conftest import NOW, SAMPLES, contents, difference
 from tests.rows import turn, turns
@@ -32,12 +31,12 @@ def newer(monkeypatch):
     def begin():
         real = extract_events
 
-        def read(given, policy):
-            rows = real(given, policy).to_pylist()
+        def read(given, policy, *more):
+            rows = real(given, policy, *more).to_pylist()
             for row in rows:
                 if row["memory_type"] == "gotcha":
                     row.update(memory_type="pattern", text=f"Mind: {row['text']}")
-            return real(given, policy).from_pylist(rows, schema=real(given, policy).schema)
+            return real(given, policy, *more).from_pylist(rows, schema=real(given, policy, *more).schema)
 
         monkeypatch.setattr(extracting, "extract_events", read)
         monkeypatch.setattr(extractor, "EXTRACTOR_VERSION", 99)
@@ -134,7 +133,7 @@ def test_dropped_it_is_not_mentioned_again_and_a_session_that_grows_is_read_anew
 
 
 def test_journal_entries_about_a_memory_that_would_vanish_are_counted(bench, newer):
-    from cortex.transforms.journal import entry
+    from cortex.transforms.journal_entries import entry
 
     decisions().write(bench.projects)
     bench.backfill()

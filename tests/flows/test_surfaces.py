@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from cortex.flows import runs
-from cortex.settings import Settings
+from cortex.storage.settings import Settings
 from cortex.storage.surface import Surfaces, roots_of
 from tests.flows.conftest import NOW
 from tests.hooks.conftest import HOOKS

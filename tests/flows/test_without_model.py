@@ -3,7 +3,7 @@
 import pytest
 
 from cortex.flows import runs
-from cortex.recall import recall
+from cortex.flows.recall import recall
 from cortex.storage.reference import read_policy
 from tests.flows.conftest import NOW, Bench
 from tests.transcripts import decisions

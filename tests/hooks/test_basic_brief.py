@@ -12,13 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex.hooks import basic_brief, health, plain, said
-from cortex.transforms import framing, render, wording
+from cortex.hooks import basic_brief, health, plain, said, self_report
+from cortex.transforms.brief import render, wording
 from cortex.transforms.extract import sentences, tags
-from cortex.transforms.redact import redact
-from cortex.transforms.told import PROVENANCE
-from cortex.transforms.turn_text import without_private
-from tests.transforms.test_render import HOSTILE
+from cortex.transforms.extract.echoes import PROVENANCE
+from cortex.transforms.redaction.redact import redact
+from cortex.transforms.transcripts.turn_text import without_private
+from cortex.transforms.words import framing
+from tests.rows import turn
+from tests.transforms.brief.test_render import HOSTILE
 
 SESSION = "0b6f4a52-7d3e-4c1b-9a55-3f1c8e2d7a10"
 DAY = "2026-11-02T09:00:00.000Z"
@@ -507,8 +509,13 @@ TAGGED = st.lists(
 def test_both_find_the_same_tags(lines):
     text = "\n".join(lines)
     found = [(kind, plain.brief_line(told, 400)) for kind, told in said.tags_in(text)]
-    engines = tags.tags_in(without_private(text))
-    assert found == [(kind, framing.on_one_line(told)) for kind, told in engines]
+    engines = self_report.tags_in(without_private(text))
+    assert found == [(kind, framing.on_one_line(sentences.plain(words))) for kind, words in engines]
+    turns = [turn(1, without_private(text), kind="text", agent_id=None)]
+    made = [row for row in tags.tag_candidates(turns) if row.confidence == 1 and row.step_status is None]
+    assert [framing.on_one_line(row.text.removeprefix("Plan: ")) for row in made] == [
+        line for kind, line in found if kind in tags.MEANINGS
+    ]
 
 
 def test_both_frame_and_name_alike():

@@ -15,9 +15,9 @@ import pytest
 from cortex.hooks import prompt, shown
 from cortex.storage.hook_index import write_hook_index
 from cortex.storage.reference import read_policy
-from cortex.transforms.hook_index import FRAME, Note, settings_of, stop_words_of
-from cortex.transforms.journal import entry
-from cortex.transforms.tokens import upper_bound
+from cortex.transforms.brief.hook_index import FRAME, Note, settings_of, stop_words_of
+from cortex.transforms.journal_entries import entry
+from cortex.transforms.words.tokens import upper_bound
 
 KILN = "/home/ada/kiln"
 FIRING = "The kiln is fired in two ramps because the celadon glaze crawls when it is heated fast."

@@ -13,6 +13,9 @@ import pytest
 from cortex.storage.reference import read_policy
 from cortex.transforms.audit import closed_sets
 from cortex.transforms.database import query, sql_text
+from cortex.transforms.memory.fading import WEAK
+from cortex.transforms.memory.lifecycle import ACTIVITY
+from cortex.transforms.memory.repeated_decisions import REPEATS
 from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, UTC_US
 
 HERE = Path(__file__).parent
@@ -30,8 +33,18 @@ INPUTS = {
     "passages": PASSAGES.arrow,
     "turns": TURNS.arrow,
     "known_turns": TURNS.arrow,
-    "accesses": pa.schema([("event_id", pa.string()), ("accessed_at", UTC_US)]),
+    "repeats": REPEATS,
     "sessions": pa.schema([("project_id", pa.string()), ("session_id", pa.string()), ("started_at", UTC_US)]),
+    "activity": ACTIVITY,
+    "weak": WEAK,
+    "clock": pa.schema(
+        [
+            ("project_id", pa.string()),
+            ("active_at", UTC_US),
+            ("worked_us", pa.int64()),
+            ("runs_us", pa.int64()),
+        ]
+    ),
     "terms": pa.schema(
         [
             ("memory_id", pa.string()),

@@ -11,15 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.errors import CortexError, FileDamaged, KeyUnavailable, NotFound, SchemaMismatch, UsageError
-from cortex.setting_keys import key_of
 from cortex.storage import encryption, lake_files
 from cortex.storage.config_file import ConfigFile
 from cortex.storage.encryption import Key, make_key_file, new_key, seal, unseal
 from cortex.storage.journal import Journal
 from cortex.storage.lake import Lake
 from cortex.storage.migrations import Migration, migrate
-from cortex.transforms.journal import entry
+from cortex.storage.setting_keys import key_of
+from cortex.transforms.errors import (
+    CortexError,
+    FileDamaged,
+    KeyUnavailable,
+    NotFound,
+    SchemaMismatch,
+    UsageError,
+)
+from cortex.transforms.journal_entries import entry
 from cortex.transforms.schemas import TURNS
 from tests.rows import START, turn, turns
 
@@ -192,7 +199,8 @@ def test_with_another_key_nothing_is_read(lake: Lake, home: Path, tmp_path: Path
 
 def test_entries_that_wait_are_sealed_and_read(lake: Lake, home: Path):
     journal = Journal(home, lake)
-    journal.write(entry("remember", "reef-1", {"text": CANARY}, recorded_at=START, memory_id="m"))
+    fact = {"text": CANARY, "memory_type": "pattern", "category": "project"}
+    journal.write(entry("remember", "reef-1", fact, recorded_at=START, memory_id="m"))
     [waiting] = (home / "staging" / "journal").iterdir()
     assert CANARY.encode() not in waiting.read_bytes()
     assert journal.take_in() == 1

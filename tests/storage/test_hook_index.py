@@ -12,7 +12,7 @@ from cortex.hooks.terms import words_of
 from cortex.storage import hook_index
 from cortex.storage.hook_index import write_hook_index
 from cortex.storage.reference import read_policy
-from cortex.transforms.hook_index import Note, settings_of, stop_words_of
+from cortex.transforms.brief.hook_index import Note, settings_of, stop_words_of
 
 POLICY = read_policy(None)
 SETTINGS, STOP_WORDS = settings_of(POLICY), stop_words_of(POLICY)
@@ -95,7 +95,7 @@ def test_a_writer_that_fails_leaves_the_old_one_whole(path: Path, monkeypatch: p
     def fails() -> tuple[str, ...]:
         raise OSError("no space left")
 
-    monkeypatch.setattr(hook_index, "_common_words", fails)
+    monkeypatch.setattr(hook_index, "common_words", fails)
     with pytest.raises(OSError, match="no space left"):
         write(path, note("b", "Poll each minute."))
     assert path.read_bytes() == before

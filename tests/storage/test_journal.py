@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from cortex.errors import UnknownValue
 from cortex.storage.journal import Journal
 from cortex.storage.lake import Lake
-from cortex.transforms.journal import entry
+from cortex.transforms.errors import UnknownValue
+from cortex.transforms.journal_entries import entry
 from tests.rows import START
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cortex.errors import SchemaMismatch, StoreNotWritable
 from cortex.storage.lake import Lake
 from cortex.storage.manifest import Cursor
+from cortex.transforms.errors import SchemaMismatch, StoreNotWritable
 from cortex.transforms.schemas import EVENTS, TURNS
 from tests.rows import event, events, turn, turns
 

@@ -1,16 +1,17 @@
 """Claims about project identity: worktrees, subfolders and clones are one project (spec 3.1)."""
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from cortex.errors import UnknownProject
 from cortex.storage import projects
 from cortex.storage.journal import Journal
 from cortex.storage.lake import Lake
 from cortex.storage.projects import ProjectBook, identify, normalised_remote
-from cortex.transforms.journal import entry
+from cortex.transforms.errors import UnknownProject
+from cortex.transforms.journal_entries import entry
 from tests.rows import START
 
 
@@ -43,6 +44,72 @@ def book(home: Path) -> ProjectBook:
 )
 def test_all_spellings_of_a_remote_are_one(url: str):
     assert normalised_remote(url) == "github.com/some/repo"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://git.example/some/repo.git?private_token=Zk83hfa7",
+        "https://git.example/some/repo?private_token=Zk83hfa7&x=/y@z",
+        "https://git.example/some/repo.git#Zk83hfa7",
+        "https://oauth2:Zk83hfa7@git.example/some/repo.git",
+        "https://oauth2:Zk83@hfa7@git.example/some/repo.git",
+        "https://oauth2:Zk83/hfa7@git.example/some/repo.git",
+        "https://oauth2:Zk83?hfa7#Zk83hfa7@git.example/some/repo.git",
+        "https://Zk83hfa7@git.example:8443/some/repo.git/?x=Zk83hfa7",
+        "HTTPS://user:Zk83hfa7@git.example/some/repo",
+        "git+https://user:Zk83hfa7@git.example/some/repo",
+        "user:Zk83hfa7@git.example:some/repo.git",
+        "git@git.example:some/repo.git?private_token=Zk83hfa7",
+        "ssh://user:Zk83hfa7@git.example:22/some/repo.git",
+    ],
+)
+def test_no_credential_of_a_remote_is_in_what_names_the_project(url: str):
+    assert normalised_remote(url) == "git.example/some/repo"
+
+
+def test_a_token_in_the_path_of_a_remote_is_marked():
+    token = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    assert token.lower() not in normalised_remote(f"https://git.example/{token}/some/repo.git")
+
+
+@pytest.mark.parametrize(
+    ("url", "normalised"),
+    [
+        ("/srv/git/c#-lib.git", "/srv/git/c#-lib"),
+        ("../what?/now", "../what?/now"),
+        ("file:///srv/git/a#b@c.git", "/srv/git/a#b@c"),
+        ("git@git.example:c#.git", "git.example/c#"),
+        ("https://git.example/@scope/repo@2.git", "git.example/@scope/repo@2"),
+        ("https://gist.github.com/abcdef0123456789abcdef01.git", "gist.github.com/abcdef0123456789abcdef01"),
+    ],
+)
+def test_a_remote_without_credentials_is_named_as_ever(url: str, normalised: str):
+    assert normalised_remote(url) == normalised == as_before(url)
+
+
+def as_before(url: str) -> str:
+    """Return what version 0.1.0 made of a remote: ids in stores were derived from it."""
+    bare = re.sub(r"^[a-z+]+://", "", url.strip().lower())
+    bare = re.sub(r"^[^/@]*@", "", bare)
+    bare = re.sub(r"^([^/:]+):(\d+/)?", r"\1/", bare)
+    return re.sub(r"(\.git)?/*$", "", bare)
+
+
+def test_what_was_noted_with_a_query_is_shown_without(home: Path):
+    journal = Journal(home, Lake(home))
+    query = "?private_token=abc"
+    noted = {"cwd": "/gone/reef", "name": f"reef.git{query}", "identity": f"git:x/reef.git{query}"}
+    journal.write(entry("project", "reef-1", {**noted}, recorded_at=START))
+    [project] = ProjectBook(journal).all()
+    assert (project.name, project.identity) == ("reef", "git:x/reef")
+
+
+@pytest.mark.parametrize("url", [".", "/", "..", "./", "https://"])
+def test_a_remote_without_a_name_names_no_project(home: Path, repository: Path, url: str):
+    git(repository, "config", "remote.origin.url", url)
+    assert identify(str(repository))[0].startswith("root:")
+    assert book(home).project_of(str(repository), START).startswith("reef-")
 
 
 def test_a_remote_names_the_project(repository: Path):

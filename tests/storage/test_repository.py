@@ -9,8 +9,8 @@ import pytest
 
 from cortex.storage.reference import read_policy
 from cortex.storage.repository import commits_since, doubts_of, repository_at, state_of
+from cortex.transforms.memory.reality import Edit, rewritten_share
 from cortex.transforms.policy import Policy
-from cortex.transforms.reality import Edit, rewritten_share
 from tests.rows import memories, memory
 
 FIRST_DAY = datetime(2026, 9, 1, 12, tzinfo=UTC)
@@ -130,6 +130,67 @@ def test_what_says_itself_that_something_went_is_right(repository, policy):
         claim("instead", "The lake is used instead of `read_store()` since September."),
     )
     assert doubted(repository, policy, *told) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We chose FastAPI over Flask for the API because it validates input.",
+        "Use FastAPI instead of Flask.",
+        "The API is served by FastAPI, not Flask.",
+        "FastAPI rather than Flask: the forms are typed.",
+        "Instead of Flask, the API uses FastAPI.",
+        "We replaced Flask with FastAPI.",
+        "We moved from Flask to FastAPI.",
+        "We rejected Flask in favour of FastAPI.",
+        "Wir nehmen FastAPI statt Flask, weil es prüft.",
+        "Statt Flask nehmen wir FastAPI.",
+        "On prend FastAPI plutôt que Flask.",
+        "FastAPI au lieu de Flask pour les formulaires.",
+        "Usamos FastAPI en lugar de Flask.",
+    ],
+)
+def test_a_choice_is_doubted_where_its_rejected_rival_is_declared_and_it_is_not(repository, policy, text):
+    assert doubted(repository, policy, claim("choice", text)) == {}  # nothing was committed since
+    repository.commit(src__api_py="pass\n")
+    repository.commit(src__api_py="pass  # again\n")
+    assert doubted(repository, policy, claim("choice", text)) == {
+        "choice": "fastapi is not a dependency, flask is"
+    }
+    repository.commit(pyproject_toml='[project]\ndependencies = ["fastapi", "numpy"]\n')
+    assert doubted(repository, policy, claim("choice", text)) == {}  # flask being gone is what it says
+
+
+def test_what_a_memory_turned_down_elsewhere_counts_too(repository, policy):
+    repository.commit(src__api_py="pass\n")
+    repository.commit(src__api_py="pass  # again\n")
+    choice = claim("choice", "FastAPI serves the API.", rejected="Flask")
+    assert doubted(repository, policy, choice) == {"choice": "fastapi is not a dependency, flask is"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We chose Redis over Flask sessions.",  # no rivals: one takes nothing from the other
+        "Use SQLite instead of numpy files.",
+        "Flask over Django.",
+        "Next.js over React Router.",
+        "Requests go over Flask.",
+        "FastAPI and Flask both serve pages.",
+        "Send JSON over HTTP, not FastAPI.",
+    ],
+)
+def test_a_choice_among_things_that_are_no_rivals_is_not_doubted(repository, policy, text):
+    repository.commit(src__api_py="pass\n")
+    repository.commit(src__api_py="pass  # again\n")
+    assert doubted(repository, policy, claim("choice", text)) == {}
+
+
+def test_a_choice_whose_chosen_side_went_is_doubted(repository, policy):
+    repository.commit(pyproject_toml='[project]\ndependencies = ["numpy"]\n')
+    repository.commit(src__api_py="pass\n")
+    choice = claim("choice", "We chose Flask over Django.")
+    assert doubted(repository, policy, choice) == {"choice": "flask is no longer a dependency"}
 
 
 def test_what_happened_stays_true(repository, policy):

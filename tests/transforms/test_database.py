@@ -6,9 +6,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from cortex.errors import CortexError
 from cortex.transforms import database
 from cortex.transforms.database import query
+from cortex.transforms.errors import CortexError
 
 NUMBERS = pa.table({"n": [1, 2, 3]})
 

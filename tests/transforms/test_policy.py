@@ -2,8 +2,8 @@
 
 import pytest
 
-from cortex.errors import NotFound, SchemaMismatch, UnknownValue
 from cortex.storage.reference import read_policy
+from cortex.transforms.errors import NotFound, SchemaMismatch, UnknownValue
 from cortex.transforms.policy import load_policy
 from cortex.transforms.schemas import EDGE_TYPES, EVENT_TYPES, MEMORY_TYPES
 
@@ -13,42 +13,30 @@ POLICY = read_policy(None)
 def texts(**changed):
     """Return the smallest policy that is complete, with some tables replaced."""
     made = {
-        "memory_types": "memory_type,half_life_days,brief_lines,brief_section,is_embedded\n"
-        + "".join(f"{name},7,10,Heading,true\n" for name in MEMORY_TYPES),
+        "memory_types": "memory_type,half_life_days,brief_lines,brief_section\n"
+        + "".join(f"{name},7,10,Heading\n" for name in MEMORY_TYPES),
         "event_types": "event_type,salience,is_immortal,memory_type\n"
         + "".join(f"{name},0.5,false,\n" for name in EVENT_TYPES),
-        "edge_types": "edge_type,is_symmetric,is_person_only\n"
-        + "".join(f"{name},false,false\n" for name in EDGE_TYPES),
+        "edge_types": "edge_type,is_symmetric\n" + "".join(f"{name},false\n" for name in EDGE_TYPES),
         "thresholds": "name,value,unit,why\nlimit,0.3,fraction,a test\n",
-        "calibration": "model,zero_at,one_at\ntiny,0.4,1\n",
+        "calibration": "model,zero_at,one_at,answer_cosine,answer_share\ntiny,0.4,1,0.5,0.5\n",
     }
     return made | changed
 
 
 def test_the_packaged_tables_say_what_the_specification_says():
-    assert [POLICY.half_life_days(name) for name in MEMORY_TYPES] == [None, None, 60, 45, 7, 30, None, None]
+    assert column("memory_types", "half_life_days") == [None, None, 60, 45, 7, 30, None, None]
     assert [POLICY.brief_lines(name) for name in MEMORY_TYPES] == [25, 25, 25, 20, 30, 15, 10, 0]
-    assert [POLICY.salience(name) for name in EVENT_TYPES] == [
-        0.9,
-        0.9,
-        0.85,
-        0.8,
-        0.75,
-        0.7,
-        0.7,
-        0.6,
-        0.4,
-        0.3,
-        0.2,
-    ]
-    assert [name for name in EVENT_TYPES if POLICY.is_immortal(name)] == [
-        "DECISION_MADE",
-        "APPROACH_REJECTED",
-    ]
-    assert [name for name in EDGE_TYPES if POLICY.is_symmetric(name)] == ["relates_to", "contradicts"]
-    assert [name for name in MEMORY_TYPES if not POLICY.is_embedded(name)] == ["code"]
-    assert POLICY.memory_type("ERROR_RESOLVED") == "gotcha"
-    assert POLICY.memory_type("COMMAND_RUN") is None
+    saliences = [0.9, 0.9, 0.85, 0.8, 0.75, 0.7, 0.7, 0.6, 0.4, 0.3, 0.2]
+    assert [POLICY.salience(name) for name in EVENT_TYPES] == saliences
+    immortal = zip(column("event_types", "event_type"), column("event_types", "is_immortal"), strict=True)
+    assert [name for name, is_immortal in immortal if is_immortal] == ["DECISION_MADE", "APPROACH_REJECTED"]
+    symmetric = zip(column("edge_types", "edge_type"), column("edge_types", "is_symmetric"), strict=True)
+    assert [name for name, is_symmetric in symmetric if is_symmetric] == ["relates_to", "contradicts"]
+
+
+def column(table: str, name: str) -> list[object]:
+    return POLICY.tables[table][name].to_pylist()
 
 
 def test_every_threshold_has_a_unit_and_a_reason():
@@ -59,9 +47,9 @@ def test_every_threshold_has_a_unit_and_a_reason():
 @pytest.mark.parametrize(
     ("table", "line"),
     [
-        ("memory_types", "opinion,7,10,Heading,true\n"),
+        ("memory_types", "opinion,7,10,Heading\n"),
         ("event_types", "DREAM_HAD,0.5,false,\n"),
-        ("edge_types", "likes,false,false\n"),
+        ("edge_types", "likes,false\n"),
     ],
 )
 def test_a_type_outside_its_closed_set_is_an_error_that_names_the_allowed_ones(table, line):
@@ -78,7 +66,7 @@ def test_a_malformed_number_is_an_error_naming_file_row_and_column(number):
 
 def test_a_flag_is_true_or_false_and_nothing_else():
     with pytest.raises(UnknownValue, match=r"edge_types.csv row 9, column is_symmetric.*true, false"):
-        load_policy(texts(edge_types=texts()["edge_types"] + "relates_to,yes,false\n"))
+        load_policy(texts(edge_types=texts()["edge_types"] + "relates_to,yes\n"))
 
 
 def test_a_missing_column_an_odd_row_and_a_repeated_key_are_errors():
@@ -95,7 +83,7 @@ def test_a_missing_table_or_type_is_an_error():
     with pytest.raises(NotFound, match=r"calibration.csv is missing"):
         load_policy(without)
     with pytest.raises(NotFound, match=r"no row for 'code'"):
-        load_policy(texts(memory_types=texts()["memory_types"].replace("code,7,10,Heading,true\n", "", 1)))
+        load_policy(texts(memory_types=texts()["memory_types"].replace("code,7,10,Heading\n", "", 1)))
 
 
 def test_an_override_replaces_its_row_and_leaves_the_others():

@@ -12,12 +12,19 @@ from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.plans import plan_candidates
 from cortex.transforms.extract.prose import prose_candidates
 from cortex.transforms.extract.rows import event_row
-from cortex.transforms.extract.select import Budget, confidences, weights_of
+from cortex.transforms.extract.select import Budget, Taken, confidences, weights_of
+from cortex.transforms.extract.settled import (
+    FORGOTTEN,
+    NOTHING_SETTLED,
+    Settled,
+    is_shown,
+    rival_of,
+)
 from cortex.transforms.extract.structural import structural_candidates
 from cortex.transforms.extract.tags import tag_candidates
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS
-from cortex.transforms.threads import deduplicated, mark_rewound
+from cortex.transforms.transcripts.threads import deduplicated, mark_rewound
 
 __all__ = ["extract_events", "session_candidates", "sessions_of"]
 
@@ -28,22 +35,66 @@ READ_COLUMNS = [
 ]  # fmt: skip
 
 
-def extract_events(turns: pa.Table, policy: Policy) -> pa.Table:
+def extract_events(turns: pa.Table, policy: Policy, settled: Settled = NOTHING_SETTLED) -> pa.Table:
     """
     Return the EVENTS that layers 1 to 3 see in whole sessions, ordered by event_id.
 
     Takes TURNS, all rows of each session, in any order. Rewound turns give nothing, repeated ones nothing
     twice. Within a session at most `session_memories_max` memories of `session_chars_max` characters have
-    a confidence of .5 or more; weaker ones are kept and never shown.
+    a confidence of `shown_min_confidence` or more; weaker ones are kept and never shown. Of turns that are
+    `settled` the rows stay as they were chosen once, and what is new in their sessions competes with them
+    for the budget.
     """
     lexicon, weights, budget = Lexicon.of(policy), weights_of(policy), Budget.of(policy)
     rows: dict[str, dict[str, object]] = {}
     for session in sessions_of(turns):
-        found = session_candidates(session, lexicon)
-        for candidate, confidence in zip(found, confidences(found, budget, weights), strict=True):
+        found = [candidate for candidate in session_candidates(session, lexicon) if candidate.text.strip()]
+        taken = Taken()
+        if not settled.forgotten.keys().isdisjoint(turn["turn_id"] for thread in session for turn in thread):
+            kept = _kept(session, settled)
+            rows.update((str(row["event_id"]), row) for row in kept)
+            found = _new_ones(found, session, settled)
+            taken = _taken(kept, session, settled, budget.least_shown)
+        for candidate, confidence in zip(found, confidences(found, budget, weights, taken), strict=True):
             row = event_row(candidate, confidence, policy)
             rows.setdefault(str(row["event_id"]), row)
     return EVENTS.of([rows[key] for key in sorted(rows)])
+
+
+def _kept(session: Sequence[Sequence[Turn]], settled: Settled) -> list[dict[str, object]]:
+    """Return the rows of EVENTS that stay as they are, of the turns of one session."""
+    return [
+        row
+        for thread in session
+        for turn in thread
+        for row in settled.rows_of(turn["turn_id"], turn["session_id"])
+    ]
+
+
+def _new_ones(
+    found: Sequence[Candidate], session: Sequence[Sequence[Turn]], settled: Settled
+) -> list[Candidate]:
+    """Return the candidates that rest on a line said since, and on no words that were forgotten."""
+    new_lines = {
+        (turn["file"], turn["line"])
+        for thread in session
+        for turn in thread
+        if turn["turn_id"] not in settled.forgotten
+    }
+    return [
+        candidate
+        for candidate in found
+        if FORGOTTEN not in candidate.text
+        and any((candidate.turn["file"], line) in new_lines for line in candidate.lines)
+    ]
+
+
+def _taken(
+    kept: Sequence[dict[str, object]], session: Sequence[Sequence[Turn]], settled: Settled, least_shown: float
+) -> Taken:
+    names = {turn["turn_id"] for thread in session for turn in thread}
+    gaps = sum(settled.forgotten.get(name, 0) for name in names)
+    return Taken(tuple(rival_of(row, least_shown) for row in kept if is_shown(row, least_shown)), gaps)
 
 
 def session_candidates(threads: Sequence[Sequence[Turn]], lexicon: Lexicon) -> list[Candidate]:

@@ -6,6 +6,9 @@ from typing import Any
 
 Turn = Mapping[str, Any]
 
+# Ends of the layers that read what a person typed or chose.
+PERSONS_LAYERS = (":user", ":choice")
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -25,6 +28,8 @@ class Candidate:
     step_status: str | None = None
     files: tuple[str, ...] = ()
     git_commit: str | None = None
+    # Place within what its turn says, from 0: the steps of one list carry one time.
+    position: int = 0
     # Structure and tags are sure of themselves; prose is as sure as its score says.
     confidence: float | None = field(default=None)
 

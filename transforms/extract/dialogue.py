@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from cortex.hooks.own_prose import own_prose
+from cortex.hooks.self_report import SIGN
 from cortex.transforms.extract.candidate import Turn, line_of, text_of
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.phrases import FILLER, LEAD, PASTED_LINE, PERSONAL
@@ -17,6 +19,7 @@ from cortex.transforms.extract.sentences import (
     sentences,
     shortened,
 )
+from cortex.transforms.extract.tags import without_tags
 from cortex.transforms.extract.thread import PERSON, Place
 
 # Passage, what a memory of it says, and the lines that rests on.
@@ -31,6 +34,8 @@ TYPED_CHARS = 1500
 PASTED_FROM_CHARS = 400
 PASSAGE_WITHOUT_VOICE_CHARS = 80
 PASTED_PASSAGES = 3
+WISH = "wish"  # block of a passage that says what holds for good
+SHORTEST_WISH_CHARS = 14  # "Always use uv."
 # A short prompt ("yes, option 2") says nothing without the question it answers.
 TERSE_CHARS = 60
 QUESTION_CHARS = 140
@@ -42,9 +47,17 @@ TURNS_TO_ANSWER = 40
 
 
 def spoken(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexicon) -> Iterator[Said]:
-    """Yield the passages of a person's turn; the first with its occasion, the last with its answer."""
+    """
+    Yield the passages of a person's turn; the first with its occasion, the last with its answer.
+
+    What is said for good stands by itself: the answer was given to the rest.
+    """
     typed = without_pasted_lines(text_of(turns[index]))
     said = _passages(typed)[: PASTED_PASSAGES if len(typed) > TYPED_CHARS else None]
+    wishes = [wish for passage in said for wish in _wishes(passage, typed, lexicon)]
+    for wish in wishes:
+        yield wish, wish.text, (line_of(turns[index]),)
+    said = _without({wish.text for wish in wishes}, said)
     for number, passage in enumerate(said):
         text, lines = passage.text, [line_of(turns[index])]
         occasion, occasion_line = _occasion(turns, index, place) if number == 0 else ("", 0)
@@ -58,6 +71,31 @@ def spoken(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexicon) ->
                 lines.append(reply_line)
         if len(text) >= SHORTEST_CHARS:
             yield passage, shortened(text, LONGEST_CHARS), tuple(lines)
+
+
+def _wishes(passage: Passage, typed: str, lexicon: Lexicon) -> list[Passage]:
+    """Return what a passage says for good, each sentence by itself; of a pasted one nothing."""
+    if is_anothers(passage.text, typed):
+        return []
+    said = [wish for wish in lexicon.kinds.standing(passage.text) if len(wish) >= SHORTEST_WISH_CHARS]
+    return [replace(passage, text=shortened(wish, LONGEST_CHARS), block=WISH) for wish in said]
+
+
+def _without(wishes: set[str], said: list[Passage]) -> list[Passage]:
+    """Return passages without the sentences in `wishes`; what is then too short says nothing."""
+    if not wishes:
+        return said
+    rest = [
+        replace(passage, text=" ".join(part for part in sentences(passage.text) if part not in wishes))
+        for passage in said
+    ]
+    return [passage for passage in rest if len(passage.text) >= SHORTEST_CHARS]
+
+
+def own_passages(turn: Turn) -> list[Passage]:
+    """Return the passages of the assistant's own prose: nothing it quotes, no tag and no talk of tags."""
+    prose = without_tags(own_prose(text_of(turn)))
+    return [passage for passage in passages(prose) if SIGN not in passage.text.lower()]
 
 
 def _passages(typed: str) -> list[Passage]:
@@ -101,7 +139,7 @@ def _occasion(turns: Sequence[Turn], index: int, place: Place) -> tuple[str, int
                 return f"said when refusing {earlier['tool_name']}: {argument}", line_of(earlier)
     if place.answers is None or len(text_of(turn)) > TERSE_CHARS:
         return "", 0
-    question = asked(text_of(place.answers))
+    question = asked(own_prose(text_of(place.answers)))
     return (f"asked: {question}", line_of(place.answers)) if question else ("", 0)
 
 
@@ -125,7 +163,7 @@ def answered(turns: Sequence[Turn], index: int, lexicon: Lexicon) -> tuple[str, 
             break
         if turn["kind"] != "text":
             continue
-        for passage in passages(text_of(turn))[:3]:
+        for passage in own_passages(turn)[:3]:
             text = LEAD.sub("", FILLER.sub("", passage.text))
             if len(text) >= SHORTEST_CHARS and not lexicon.narrates(text):
                 return shortened(text, REPLY_CHARS), line_of(turn)

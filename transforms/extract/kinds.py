@@ -6,6 +6,12 @@ from dataclasses import dataclass
 
 from cortex.transforms.extract.sentences import sentences
 
+# Holds for the hour, or in this place only.
+PASSING = re.compile(
+    r"\b(?:for now|for the moment|temporarily|today|tonight|this time|just once|until (?:i|we|the)"
+    r"|in (?:this|that) (?:function|file|test|branch|case|commit|pr|module|loop|line|method|class))\b",
+    re.IGNORECASE,
+)
 NUMBERING = re.compile(r"^[\W\d]+")
 # Event type and memory type.
 Kind = tuple[str, str]
@@ -25,6 +31,8 @@ class Rule:
     def matches(self, said: list[str]) -> bool:
         """Return whether the rule speaks for a passage, given as its sentences."""
         match self.looks_at:
+            case "standing":
+                return bool(self.standing_in(said))
             case "start":
                 return bool(self.pattern.search(NUMBERING.sub("", said[0])))
             case "question":
@@ -33,6 +41,14 @@ class Rule:
                 return any(self.pattern.search(sentence) for sentence in said)
             case _:
                 return any(self.pattern.search(sentence) for sentence in said if not sentence.endswith("?"))
+
+    def standing_in(self, said: list[str]) -> list[str]:
+        """Return the sentences that state what always holds: no question and nothing for the hour."""
+        return [
+            sentence
+            for sentence in said
+            if self.pattern.search(sentence) and not sentence.endswith("?") and not PASSING.search(sentence)
+        ]
 
 
 class Kinds:
@@ -50,6 +66,13 @@ class Kinds:
     def of_person(self, own_words: str) -> Kind:
         """Return the kind of a person's own words, without the answer that they got."""
         return next(self._ruled(own_words, "user"), FACT)
+
+    def standing(self, text: str) -> list[str]:
+        """Return the sentences of a person's words that say what holds from then on, in their order."""
+        said = sentences(text) or [text]
+        rules = [rule for rule in self._rules if rule.looks_at == "standing"]
+        wishes = {wish for rule in rules for wish in rule.standing_in(said)}
+        return [sentence for sentence in said if sentence in wishes]
 
     def of_assistant(
         self, text: str, strengths: Mapping[str, float], memory_types: Mapping[str, str]

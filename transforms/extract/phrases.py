@@ -123,6 +123,17 @@ GLOBAL_WISH = re.compile(
     re.IGNORECASE,
 )
 
+# Names the places where a wish holds: all of them, or this one.
+EVERYWHERE = re.compile(
+    r"\b(?:in|for|across|on) (?:every|all|each|any)(?: single| of)?(?: (?:my|our|the|your))?(?: other)?"
+    r" (?:repositor(?:y|ies)|repos?|projects?|code ?bases?)\b|\beverywhere\b|모든 (?:프로젝트|저장소)",
+    re.IGNORECASE,
+)
+OF_THIS_PROJECT = re.compile(
+    r"\b(?:here|(?:this|the|our) (?:repository|repo|project|code ?base|package|service|library|app))\b",
+    re.IGNORECASE,
+)
+
 # A question about what is done next, not about how a thing is: its answer is old news once it is done.
 NEXT_STEP = re.compile(
     r"\b(?:do (?:first|next|now)|next steps?|proceed|go ahead|start (?:with|now)|continue)\b[^.]*\?",

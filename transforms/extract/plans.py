@@ -1,11 +1,13 @@
 """Layer 1: todo lists, task tools and approved plans: one plan each, with its steps and how far they are."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from cortex.hooks.own_prose import own_prose
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.dialogue import TERSE_CHARS, without_pasted_lines
+from cortex.transforms.extract.living_plans import APPROVED, APPROVED_LAYER, subject_of
 from cortex.transforms.extract.sentences import (
     LONGEST_CHARS,
     SHORTEST_CHARS,
@@ -15,8 +17,7 @@ from cortex.transforms.extract.sentences import (
     sentences,
     shortened,
 )
-from cortex.transforms.extract.structural import LINES_KEPT, calls_that_ran, input_of
-from cortex.transforms.plans import APPROVED, APPROVED_LAYER, subject_of
+from cortex.transforms.extract.structural import LINES_KEPT, Call, calls_that_ran, input_of, objects_of
 
 TASK_NUMBER = re.compile(r"#(\d+)")
 TITLE = re.compile(
@@ -69,31 +70,36 @@ def plan_candidates(turns: Sequence[Turn]) -> Iterator[Candidate]:
 def _todo_plans(turns: Sequence[Turn]) -> list[Plan]:
     plans: list[Plan] = []
     for call in calls_that_ran(turns):
-        todos = input_of(call.turn).get("todos") if call.tool == "TodoWrite" and not call.failed else None
-        items = {
-            str(todo.get("content", "")).strip(): str(todo.get("status"))
-            for todo in todos or []
-            if isinstance(todo, dict)
-        }
+        items = _todos(call) if call.tool == "TodoWrite" and not call.failed else {}
         if not items:
             continue
         if not plans or not plans[-1].steps.keys() & items.keys():
             plans.append(Plan(call.turn, *_occasion(turns, call.turn)))
-        _update(plans[-1], items, call.turn)
+        _rewrite(plans[-1], items, call.turn)
     return plans
+
+
+def _todos(call: Call) -> dict[str, str]:
+    """Return step → status of a call of TodoWrite; what has another shape than a list of steps gives none."""
+    steps: dict[str, str] = {}
+    for todo in objects_of(input_of(call.turn), "todos"):
+        content, status = todo.get("content"), todo.get("status")
+        if isinstance(content, str) and plain(content) and isinstance(status, str):
+            steps[content.strip()] = status
+    return steps
 
 
 def _checklists(turns: Sequence[Turn]) -> list[Plan]:
     """Return the plans that the assistant keeps as `- [ ]` and `- [x]` lists in its text."""
     plans: list[Plan] = []
     for turn in turns:
-        boxes = CHECKBOX.findall(text_of(turn)) if turn["kind"] == "text" else []
-        items = {step.strip(): "pending" if box == " " else "completed" for box, step in boxes}
+        boxes = CHECKBOX.findall(own_prose(text_of(turn))) if turn["kind"] == "text" else []
+        items = {step.strip(): "pending" if box == " " else "completed" for box, step in boxes if plain(step)}
         if len(items) < FEWEST_STEPS:
             continue
         if not plans or not plans[-1].steps.keys() & items.keys():
             plans.append(Plan(turn, *_occasion(turns, turn)))
-        _update(plans[-1], items, turn)
+        _rewrite(plans[-1], items, turn)
     return plans
 
 
@@ -103,17 +109,30 @@ def _task_plans(turns: Sequence[Turn]) -> list[Plan]:
     subjects: dict[str, tuple[Plan, str]] = {}
     for call in calls_that_ran(turns):
         given = input_of(call.turn) if call.tool in ("TaskCreate", "TaskUpdate") and not call.failed else {}
-        if call.tool == "TaskCreate" and given.get("subject"):
+        subject = given.get("subject")
+        if call.tool == "TaskCreate" and isinstance(subject, str) and plain(subject):
             if not plans or plans[-1].is_done:
                 plans.append(Plan(call.turn, *_occasion(turns, call.turn)))
-            subject = str(given["subject"]).strip()
+            subject = subject.strip()
             number = TASK_NUMBER.search(text_of(call.result))
             subjects[number[1] if number else str(len(subjects) + 1)] = (plans[-1], subject)
             _update(plans[-1], {subject: "pending"}, call.turn)
-        elif given.get("status") and str(given.get("taskId")) in subjects:
-            plan, subject = subjects[str(given["taskId"])]
-            _update(plan, {subject: str(given["status"])}, call.turn)
+        elif isinstance(given.get("status"), str) and _task_id(given) in subjects:
+            plan, subject = subjects[_task_id(given)]
+            _update(plan, {subject: given["status"]}, call.turn)
     return plans
+
+
+def _task_id(given: Mapping[str, object]) -> str:
+    name = given.get("taskId")
+    return str(name) if isinstance(name, str | int) else ""
+
+
+def _rewrite(plan: Plan, items: dict[str, str], turn: Turn) -> None:
+    """Take over a whole list: its steps in its order, then those that it names no more."""
+    _update(plan, items, turn)
+    named = {step: plan.steps[step] for step in items if step in plan.steps}
+    plan.steps = {**named, **plan.steps}
 
 
 def _update(plan: Plan, items: dict[str, str], turn: Turn) -> None:
@@ -178,10 +197,10 @@ def _as_events(plan: Plan) -> Iterator[Candidate]:
         "PLAN_CREATED", "progress", layer, {},
         "assistant", subject=subject, confidence=PLAN_CONFIDENCE,
     )  # fmt: skip
-    for name, (status, turn) in plan.steps.items():
+    for position, (name, (status, turn)) in enumerate(plan.steps.items(), start=1):
         yield Candidate(
             turn, (line_of(turn),), shortened(plain(name), STEP_CHARS), "PLAN_STEP_COMPLETED", "progress",
-            layer, {}, "assistant", subject=subject, step_status=status,
+            layer, {}, "assistant", subject=subject, step_status=status, position=position,
         )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
-from cortex.transforms.extract.dialogue import ANSWER, Said, is_anothers, spoken
+from cortex.transforms.extract.dialogue import ANSWER, WISH, Said, is_anothers, own_passages, spoken
 from cortex.transforms.extract.kinds import FACT
 from cortex.transforms.extract.lexicon import Lexicon, Reading
 from cortex.transforms.extract.phrases import (
@@ -25,12 +25,10 @@ from cortex.transforms.extract.sentences import (
     LONGEST_CHARS,
     SHORTEST_CHARS,
     Passage,
-    passages,
     sentences,
     shortened,
 )
 from cortex.transforms.extract.signals import Corpus, content_words, signals
-from cortex.transforms.extract.tags import without_tags
 from cortex.transforms.extract.thread import Place, places
 
 HEADING_CHARS = 90
@@ -46,6 +44,7 @@ WORK_IN_HAND = frozenset(("before_call", "before_edit"))
 CAUSE_STRENGTH = 0.75
 SAID_IN_PASSING = frozenset(("works_aloud", "narrates", "hedges", "only_reports", "offers"))
 PASSING_CHARS = 140  # one sentence; an explanation of how something works takes two
+WISH_CONFIDENCE = 0.9  # in the person's own words; what they meant by it may still be less
 PERSON_SAID = ":user"  # ends the layer of what a person typed, whatever was answered to it
 # The first sentence of an approved plan says what was agreed on; steps and files follow.
 AIM = re.compile(
@@ -75,6 +74,7 @@ def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
             shown = signals(passage, place, corpus, reading.strengths, lexicon)
             is_typed = turns[index]["kind"] in TYPED
             is_pasted = is_typed and is_anothers(passage.text, text_of(turns[index]))
+            shown["is_wish"] = float(passage.block == WISH)
             shown["is_overtaken"] = float(_is_withdrawn(text, place.next_words))
             kind = _kind(turns[index], passage, text, reading, lexicon, place, shown)
             if (is_pasted or "argued" in place.marks) and kind[1] in SETTLES:
@@ -86,7 +86,13 @@ def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
             if is_pasted:  # handed over by a person, said by somebody else
                 made = replace(made, trust="assistant")
             found.append((passage.heading, made))
-    return _with_overtaken(found)
+    return [_settled(candidate) for candidate in _with_overtaken(found)]
+
+
+def _settled(candidate: Candidate) -> Candidate:
+    """Return a person's wish as sure of itself, unless it was taken back or said anew later."""
+    is_wish = candidate.signals.get("is_wish") and not candidate.signals["is_overtaken"]
+    return replace(candidate, confidence=WISH_CONFIDENCE) if is_wish else candidate
 
 
 def _is_withdrawn(text: str, next_words: str) -> bool:
@@ -184,7 +190,7 @@ def _said(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexicon) -> 
     if turn["kind"] in TYPED:
         yield from spoken(turns, index, place, lexicon)
         return
-    for passage in passages(without_tags(text_of(turn))):
+    for passage in own_passages(turn):
         text = cleaned(passage)
         if len(text) >= SHORTEST_CHARS:
             yield passage, text, (line_of(turn),)

@@ -1,23 +1,26 @@
 """An event row from a candidate: its id, category and provenance."""
 
+from datetime import datetime, timedelta
+
 from cortex.transforms.extract.candidate import Candidate
 from cortex.transforms.extract.dialogue import ANSWER
-from cortex.transforms.extract.phrases import FILE, GLOBAL_WISH
+from cortex.transforms.extract.phrases import EVERYWHERE, FILE, GLOBAL_WISH, OF_THIS_PROJECT
 from cortex.transforms.extract.signals import IDENTIFIER
-from cortex.transforms.identity import content_id
+from cortex.transforms.extract.technologies import tag_by_term, tags_in
+from cortex.transforms.identity import event_id
 from cortex.transforms.policy import Policy
 
+TAG_LAYER = "layer3:tag"
+
 # Raise it when the same turns give other events than before: stored events are then made anew.
-EXTRACTOR_VERSION = 3
+EXTRACTOR_VERSION = 5
 
 
 def event_row(candidate: Candidate, confidence: float, policy: Policy) -> dict[str, object]:
     """Return the row of EVENTS for a candidate, with the confidence it was given."""
     turn = candidate.turn
     return {
-        "event_id": content_id(
-            "event", candidate.event_type, candidate.layer, str(turn["turn_id"]), candidate.text
-        ),
+        "event_id": event_id(candidate.event_type, candidate.layer, str(turn["turn_id"]), candidate.text),
         "project_id": turn["project_id"],
         "session_id": turn["session_id"],
         "event_type": candidate.event_type,
@@ -36,27 +39,34 @@ def event_row(candidate: Candidate, confidence: float, policy: Policy) -> dict[s
         "turn_id": turn["turn_id"],
         "file": turn["file"],
         "lines": list(dict.fromkeys(candidate.lines)),
-        "said_at": turn["said_at"],
+        "said_at": _said_at(candidate),
         "git_branch": turn["git_branch"],
         "git_commit": candidate.git_commit,
         "extractor_version": EXTRACTOR_VERSION,
     }
 
 
+def _said_at(candidate: Candidate) -> datetime | None:
+    """Return when a candidate was said; of things said in one breath each a microsecond after the last."""
+    said_at: datetime | None = candidate.turn["said_at"]
+    return said_at and said_at + timedelta(microseconds=candidate.position)
+
+
 def category(candidate: Candidate, policy: Policy) -> str:
     """
-    Return `global` only for a person's wish about their way of working that names nothing of the project.
+    Return `global` only for a wish about a person's way of working that is not tied to the project.
 
-    A wrong `global` follows the person into every project, a wrong `project` is only missed there.
+    A wish that names every project is global whatever it speaks of. Others are tied by what they name of code
+    or tools: a wrong `global` follows the person into every project, a wrong `project` is only missed there.
     """
     said = candidate.turn["kind"]  # an approved plan is the assistant's wording
-    is_wish = candidate.event_type == "PREFERENCE_NOTED" and said in ("prompt", "command", "rejection")
+    is_persons = said in ("prompt", "command", "rejection")
+    is_tag = candidate.layer == TAG_LAYER
+    if candidate.event_type != "PREFERENCE_NOTED" or not (is_persons or is_tag):
+        return "project"
     words = candidate.text.split(ANSWER)[0]
-    is_tied = bool(IDENTIFIER.search(words) or FILE.search(words) or names_technology(words, policy))
-    return "global" if is_wish and GLOBAL_WISH.search(words) and not is_tied else "project"
-
-
-def names_technology(text: str, policy: Policy) -> bool:
-    """Return whether a text names a tool, language or service of technologies.csv."""
-    words = {word.strip(".,:;!?()`\"'").lower() for word in text.split()}
-    return any(row["term"] in words for row in policy.tables["technologies"].to_pylist())
+    if EVERYWHERE.search(words):
+        return "global"
+    is_tied = bool(IDENTIFIER.search(words) or FILE.search(words) or tags_in(words, tag_by_term(policy)))
+    is_tied = is_tied or bool(OF_THIS_PROJECT.search(words))
+    return "global" if (is_tag or GLOBAL_WISH.search(words)) and not is_tied else "project"

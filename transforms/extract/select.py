@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from cortex.transforms.extract.candidate import Candidate
+from cortex.transforms.extract.settled import Rival
 from cortex.transforms.extract.signals import content_words
 from cortex.transforms.policy import Policy
 
-# Shown memories lie between these; below the first nothing is shown (spec 5.2), and only tags are certain.
-LEAST_SHOWN = 0.5
-MOST_HIDDEN = 0.49
+# Shown memories lie between `shown_min_confidence` and SUREST; only tags are certain. What is left out stays
+# below by this much at least, so that rounding to three decimals shows nothing of it.
 SUREST = 0.95
+HIDDEN_BY = 0.01
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Budget:
     least_score: float
     same_turn_penalty: float
     same_words_share: float
+    least_shown: float
 
     @classmethod
     def of(cls, policy: Policy) -> "Budget":
@@ -35,7 +37,16 @@ class Budget:
             policy.threshold("extract_least_score"),
             policy.threshold("extract_same_turn_penalty"),
             policy.threshold("extract_same_words_share"),
+            policy.threshold("shown_min_confidence"),
         )
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What of a session's budget is spent before: by memories that stay, and by forgotten ones (`gaps`)."""
+
+    rivals: tuple[Rival, ...] = ()
+    gaps: int = 0
 
 
 def weights_of(policy: Policy) -> dict[str, float]:
@@ -48,20 +59,23 @@ def score(signals: Mapping[str, float], weights: Mapping[str, float]) -> float:
     return weights["bias"] + sum(weights.get(name, 0.0) * value for name, value in signals.items())
 
 
-def confidences(found: Sequence[Candidate], budget: Budget, weights: Mapping[str, float]) -> list[float]:
+def confidences(
+    found: Sequence[Candidate], budget: Budget, weights: Mapping[str, float], taken: Taken = Taken()
+) -> list[float]:
     """
     Return the confidence of each candidate of one session, 0 to 1, in the order given.
 
     Candidates that make no memory and those that are sure of themselves keep their own. Of the others the
-    best are taken one by one until the budget is spent: at least .5; the rest stays below. Steps of a
-    plan go with their plan.
+    best are taken one by one until the budget is spent: at least `least_shown`; the rest stays below. Steps
+    of a plan go with their plan. What was `taken` before spends the budget in the order of its points too.
     """
-    chosen = _chosen(found, [score(candidate.signals, weights) for candidate in found], budget)
+    chosen = _chosen(found, [score(candidate.signals, weights) for candidate in found], budget, taken)
     values = [
-        _confidence(candidate, score(candidate.signals, weights), index in chosen)
+        _confidence(candidate, score(candidate.signals, weights), budget.least_shown, index in chosen)
         for index, candidate in enumerate(found)
     ]
     plans: dict[str, float] = defaultdict(float)
+    plans.update((rival.subject, rival.confidence) for rival in taken.rivals if rival.subject)
     for candidate, value in zip(found, values, strict=True):
         if candidate.subject and candidate.step_status is None:
             plans[candidate.subject] = max(plans[candidate.subject], value)
@@ -71,32 +85,40 @@ def confidences(found: Sequence[Candidate], budget: Budget, weights: Mapping[str
     ]
 
 
-def _confidence(candidate: Candidate, points: float, is_chosen: bool) -> float:
+def _confidence(candidate: Candidate, points: float, least_shown: float, is_chosen: bool) -> float:
     if candidate.confidence is not None:
         return candidate.confidence
     chance = 1.0 / (1.0 + math.exp(-points))
     if is_chosen:
-        return round(min(SUREST, LEAST_SHOWN + 0.5 * chance), 3)
-    return round(min(MOST_HIDDEN, chance), 3)
+        return round(min(SUREST, least_shown + (1 - least_shown) * chance), 3)
+    return round(max(0.0, min(least_shown - HIDDEN_BY, chance)), 3)
 
 
-def _chosen(found: Sequence[Candidate], points: Sequence[float], budget: Budget) -> set[int]:
+def _chosen(found: Sequence[Candidate], points: Sequence[float], budget: Budget, before: Taken) -> set[int]:
     """Return the positions of the candidates that the budget takes: greedy, with a price on repetition."""
-    certain = [candidate for candidate in found if _is_certain(candidate)]
+    certain = [candidate for candidate in found if _is_certain(candidate, budget.least_shown)]
     # A plan is titled with the request it answers, which says more than the title: both may be shown.
     said = [content_words(candidate.text) for candidate in certain if candidate.subject is None]
+    said += [content_words(rival.text) for rival in before.rivals if rival.subject is None]
     chars = sum(len(candidate.text) for candidate in certain)
+    spent = len(certain) + before.gaps
     taken: set[int] = set()
     per_turn: Counter[str] = Counter()
     # Best first, with the number of memories its turn had given by then; a stale entry is priced anew.
+    # Those of before have positions below zero: at the same points they come first.
     heap = [
         (-points[i], i, 0)
         for i, candidate in enumerate(found)
         if _competes(candidate) and points[i] >= budget.least_score
     ]
+    heap += [(-rival.points, at - len(before.rivals), 0) for at, rival in enumerate(before.rivals)]
     heapify(heap)
-    while heap and len(taken) + len(certain) < budget.memories:
+    while heap and spent < budget.memories:
         _, best, price = heappop(heap)
+        if best < 0:
+            chars += len(before.rivals[best].text)
+            spent += 1
+            continue
         turn_id = found[best].turn["turn_id"]
         if price != per_turn[turn_id]:
             heappush(
@@ -110,6 +132,7 @@ def _chosen(found: Sequence[Candidate], points: Sequence[float], budget: Budget)
             said.append(words)
             chars += len(found[best].text)
             per_turn[turn_id] += 1
+            spent += 1
     return taken
 
 
@@ -119,9 +142,9 @@ def _competes(candidate: Candidate) -> bool:
     )
 
 
-def _is_certain(candidate: Candidate) -> bool:
+def _is_certain(candidate: Candidate, least_shown: float) -> bool:
     is_memory = candidate.memory_type is not None and candidate.step_status is None
-    return is_memory and candidate.confidence is not None and candidate.confidence >= LEAST_SHOWN
+    return is_memory and candidate.confidence is not None and candidate.confidence >= least_shown
 
 
 def _shared(words: set[str], others: set[str]) -> float:

@@ -48,7 +48,7 @@ class Corpus:
     def topicality(self, words: set[str]) -> float:
         """Return the mean of how often the passage's words recur in other turns, 0 to 1."""
         return (
-            sum(min(max(self.turns_with[word] - 1, 0), 4) / 4 for word in words) / len(words)
+            sum(min(max(self.turns_with[word] - 1, 0), OFTEN) / OFTEN for word in words) / len(words)
             if words
             else 0.0
         )

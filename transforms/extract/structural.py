@@ -62,6 +62,12 @@ def input_of(turn: Turn) -> Mapping[str, Any]:
     return given if isinstance(given, dict) else {}
 
 
+def objects_of(given: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    """Return the objects in the list `key` of an input; none where it holds anything else."""
+    items = given.get(key)
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
 def structural_candidates(turns: Sequence[Turn]) -> Iterator[Candidate]:
     """Yield what one thread's tool calls and answers say; `turns` as for `prose_candidates`."""
     calls = calls_that_ran(turns)
@@ -176,13 +182,17 @@ def _choices(turns: Sequence[Turn]) -> Iterator[Candidate]:
 def _questions(given: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Return for each question its options: label and description."""
     found: dict[str, dict[str, str]] = {}
-    for question in given.get("questions") or []:
-        if isinstance(question, dict):
-            options = [option for option in question.get("options") or [] if isinstance(option, dict)]
-            found[str(question.get("question", "")).strip()] = {
-                str(option.get("label", "")): str(option.get("description", "")) for option in options
-            }
+    for question in objects_of(given, "questions"):
+        found[_words(question, "question").strip()] = {
+            _words(option, "label"): _words(option, "description")
+            for option in objects_of(question, "options")
+        }
     return found
+
+
+def _words(given: Mapping[str, Any], key: str) -> str:
+    words = given.get(key)
+    return words if isinstance(words, str) else ""
 
 
 def _choice(

@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from cortex.hooks import self_report
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
-from cortex.transforms.extract.sentences import FENCE, LONGEST_CHARS, plain, shortened
+from cortex.transforms.extract.living_plans import subject_of
+from cortex.transforms.extract.sentences import LONGEST_CHARS, plain, shortened
 
-# A tag opens its line; inside a sentence or in backticks it is being talked about.
-TAG = re.compile(r"^\s*(?:[-*•]\s+)?(?:\*\*)?\[MEMORY:\s*([^\]\n]{0,40})\](?:\*\*)?\s*(.*)$", re.IGNORECASE)
-PLACEHOLDER = re.compile(
-    r"^(?:\.{2,}|…|<[^>]*>|\{[^}]*\}|\[[^\]]*\]|text|your text|description|what .*\?)?[.…]*$", re.IGNORECASE
-)
+# "1. schema 2. copy", "schema; copy", "schema, then copy", "schema → copy".
+STEP_BREAK = re.compile(r";\s+|\s*(?:→|->)\s*|,?\s+(?:and )?then\s+|(?:^|\s)\(?\d{1,2}[.)]\s+", re.IGNORECASE)
+FEWEST_STEPS = 2
 UNKNOWN_TYPE_CONFIDENCE = 0.3  # kept for a look, never shown: no type is guessed
 
 MEANINGS = {
@@ -29,36 +30,43 @@ MEANINGS = {
 
 
 def tag_candidates(turns: Sequence[Turn]) -> Iterator[Candidate]:
-    """Yield the tags of the assistant's own words, each with confidence 1, the unknown ones below .5."""
+    """
+    Yield the tags of the assistant's own words, each with confidence 1, the unknown ones below .5.
+
+    `turns` are those of one thread; a subagent's tags are a report to the assistant and none to Cortex.
+    """
     for turn in turns:
-        if turn["kind"] == "text" and "[memory:" in text_of(turn).lower():
-            for name, told in tags_in(text_of(turn)):
-                yield _tagged(turn, name, told)
-
-
-def tags_in(text: str) -> Iterator[tuple[str, str]]:
-    """
-    Yield (type, text) of each tag line outside code fences; placeholders of an explanation are left out.
-
-    >>> list(tags_in("[MEMORY: decision] Use SQLite.\\n```\\n[MEMORY: plan] no\\n```\\n[MEMORY: type] ..."))
-    [('decision', 'Use SQLite.')]
-    """
-    fence = ""
-    for line in text.split("\n"):
-        mark = FENCE.match(line)
-        if mark:
-            fence = "" if fence == mark[1] else fence or mark[1]
-            continue
-        tag = None if fence else TAG.match(line)
-        if tag and not PLACEHOLDER.match(tag[2].strip()):
-            yield tag[1].strip().lower(), plain(tag[2])
+        if turn["kind"] == "text" and turn["agent_id"] is None:
+            for name, words in self_report.tags_in(text_of(turn)):
+                yield from (
+                    _plan(turn, plain(words)) if name == "plan" else [_tagged(turn, name, plain(words))]
+                )
 
 
 def without_tags(text: str) -> str:
     """Return `text` without its tag lines, which are not prose any more."""
-    if "[memory:" not in text.lower():
+    if self_report.SIGN not in text.lower():
         return text
-    return "\n".join(line for line in text.split("\n") if not TAG.match(line))
+    return "\n".join("" if self_report.TAG.match(line.strip()) else line for line in text.split("\n"))
+
+
+def _plan(turn: Turn, words: str) -> Iterator[Candidate]:
+    """Yield a plan and its steps, all ahead; words that list none are the one step there is."""
+    head, colon, listed = words.partition(": ")
+    steps = [step.strip(" ,.") for step in STEP_BREAK.split(listed if colon else words)]
+    steps = [step for step in steps if step]
+    if len(steps) < FEWEST_STEPS:
+        head, steps = words, [words]
+    title = head if colon or len(steps) < FEWEST_STEPS else steps[0]
+    subject = subject_of(str(turn["project_id"]), title)
+    plan = _tagged(turn, "plan", f"Plan: {title}")
+    yield replace(plan, subject=subject)
+    for position, step in enumerate(steps, start=1):
+        text = shortened(step, LONGEST_CHARS)
+        event = "PLAN_STEP_COMPLETED"
+        yield replace(
+            plan, text=text, event_type=event, subject=subject, step_status="pending", position=position
+        )
 
 
 def _tagged(turn: Turn, name: str, told: str) -> Candidate:

@@ -1,7 +1,7 @@
 -- How each session went: what was asked for again, read again, put right by the user.
--- reads   turns, events
+-- reads   turns, events, repeats (event_id, is_re_proposal; of repeated_decisions)
 -- params  $edit_tools, $read_tools (names of tools), $complaint (RE2, case folded),
---         $shown_min_confidence, $metrics_same_words (fractions), $link_max_memories_per_term
+--         $shown_min_confidence (fraction)
 -- writes  project_id, session_id, began_at (UTC instant), prompts, edits, minutes_to_first_edit (null without
 --         one), re_read_files, corrections, decisions, duplicate_decisions, re_proposals (counts); one row per
 --         session
@@ -24,9 +24,11 @@ sessions as (
         count(*) filter (where kind = 'tool_call' and list_contains($read_tools, tool_name))
         - count(distinct text) filter (where kind = 'tool_call' and list_contains($read_tools, tool_name))
             as re_read_files,
+        -- From the first turn of all: a session may begin with a plan handed over, or with a command that the
+        -- transcript does not hold, and its first prompt come after the first edit.
         epoch(
             min(said_at) filter (where kind = 'tool_call' and list_contains($edit_tools, tool_name))
-            - min(said_at) filter (where kind in ('prompt', 'command'))
+            - min(said_at)
         ) / 60 as minutes_to_first_edit
     from spoken
     group by project_id, session_id
@@ -35,87 +37,19 @@ decisions as (
     select
         event_id,
         project_id,
-        session_id,
-        event_type,
-        text,
-        rejected,
-        said_at
+        session_id
     from events
     where memory_type = 'decision' and confidence >= $shown_min_confidence and said_at is not null
 ),
-words as (
-    select distinct
-        event_id,
+repeated as (
+    select
         project_id,
         session_id,
-        said_at,
-        unnest(regexp_extract_all(lower(text), '[\pL_][\pL\pN_]{3,}')) as word
+        count(*) filter (where not is_re_proposal) as duplicate_decisions,
+        count(*) filter (where is_re_proposal) as re_proposals
     from decisions
-),
-telling as (
-    select
-        project_id,
-        word
-    from words
-    group by project_id, word
-    having count(*) <= $link_max_memories_per_term
-),
-kept as (
-    select words.*
-    from words
-    join telling using (project_id, word)
-),
-counted as (
-    select
-        event_id,
-        count(*) as word_count
-    from kept
-    group by event_id
-),
-again as (
-    select
-        later.session_id,
-        later.project_id,
-        later.event_id,
-        count(*) as shared_count,
-        earlier.event_id as earlier_id
-    from kept as later
-    join kept as earlier
-        on
-            later.project_id = earlier.project_id
-            and later.word = earlier.word
-            and later.session_id <> earlier.session_id
-            and later.said_at > earlier.said_at
-    group by later.session_id, later.project_id, later.event_id, earlier.event_id
-),
-duplicates as (
-    select
-        again.project_id,
-        again.session_id,
-        count(distinct again.event_id) as duplicate_decisions
-    from again
-    join counted as one on again.event_id = one.event_id
-    join counted as other on again.earlier_id = other.event_id
-    where shared_count >= $metrics_same_words * (one.word_count + other.word_count - shared_count)
-    group by again.project_id, again.session_id
-),
-proposals as (
-    select
-        later.project_id,
-        later.session_id,
-        count(distinct later.event_id) as re_proposals
-    from decisions as later
-    join decisions as earlier
-        on
-            later.project_id = earlier.project_id
-            and later.session_id <> earlier.session_id
-            and later.said_at > earlier.said_at
-            and length(earlier.rejected) between 4 and 60
-            and contains(lower(later.text), lower(earlier.rejected))
-    where
-        later.event_type <> 'APPROACH_REJECTED'
-        and not contains(lower(coalesce(later.rejected, '')), lower(earlier.rejected))
-    group by later.project_id, later.session_id
+    inner join repeats using (event_id)
+    group by project_id, session_id
 ),
 made as (
     select
@@ -135,12 +69,11 @@ select
     sessions.re_read_files,
     sessions.corrections,
     coalesce(made.decisions, 0) as decisions,
-    coalesce(duplicates.duplicate_decisions, 0) as duplicate_decisions,
-    coalesce(proposals.re_proposals, 0) as re_proposals
+    coalesce(repeated.duplicate_decisions, 0) as duplicate_decisions,
+    coalesce(repeated.re_proposals, 0) as re_proposals
 from sessions
 left join made using (project_id, session_id)
-left join duplicates using (project_id, session_id)
-left join proposals using (project_id, session_id)
+left join repeated using (project_id, session_id)
 order by
     sessions.project_id,
     sessions.session_id

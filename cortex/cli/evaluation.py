@@ -1,0 +1,85 @@
+"""The command that measures what extraction keeps against hand labels."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cortex.cli.terminal import print_json, say, table
+from cortex.storage.reference import read_policy
+from cortex.storage.settings import load_settings
+from cortex.storage.staging import find_transcripts
+from cortex.transforms.errors import NotFound, UsageError
+from cortex.transforms.extract import extract_events
+from cortex.transforms.extract.evaluate import Scores
+from cortex.transforms.extract.evaluate import evaluate as score
+from cortex.transforms.schemas import TURNS
+from cortex.transforms.transcripts.transcript import Source, read_transcript
+
+
+def extract(transcripts: Path, labels: Path, *, as_json: bool) -> None:
+    """Read the labelled sessions below `transcripts`, extract, score, print. Touches no store."""
+    rows = _labels(labels)
+    sessions = sorted({str(row["session"]) for row in rows})
+    files = [path for name in sessions for path in _files_of(transcripts, name)]
+    turns = pa.concat_tables([TURNS.empty(), *(_turns(path, transcripts) for path in files)])
+    policy = read_policy(load_settings().home)
+    scores = score(extract_events(turns, policy), rows, policy.threshold("shown_min_confidence"))
+    if as_json:
+        return print_json(scores.as_dict())
+    return _print(scores)
+
+
+def _labels(path: Path) -> list[dict[str, Any]]:
+    try:
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+    except FileNotFoundError as error:
+        raise NotFound(
+            f"there is no file {path}.", "Name a file of labels, one JSON object a line."
+        ) from error
+    except (ValueError, OSError) as error:
+        raise UsageError(
+            f"{path} cannot be read as labels: {error}.", "It holds one JSON object a line."
+        ) from error
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, dict) or "session" not in row or "kind" not in row:
+            raise UsageError(f"{path}: label {number} has no session or kind.", "See the labels' README.")
+    return rows
+
+
+def _files_of(transcripts: Path, session: str) -> list[Path]:
+    """Return a labelled session's file and those of its subagents."""
+    path = transcripts / session
+    if not path.is_file():
+        raise NotFound(
+            f"the labelled session {session} is not below {transcripts}.", "Name the folder it lies in."
+        )
+    agents = path.with_suffix("")
+    return [path, *(find_transcripts(agents) if agents.is_dir() else [])]
+
+
+def _turns(path: Path, transcripts: Path) -> pa.Table:
+    name = path.relative_to(transcripts).as_posix()
+    agent = path.stem.removeprefix("agent-") if path.stem.startswith("agent-") else None
+    source = Source(name, project_id=name.split("/", 1)[0], session_id=None, agent_id=agent)
+    return read_transcript(path.read_bytes(), source=source, final=True).turns
+
+
+def _print(scores: Scores) -> None:
+    told = scores.as_dict()
+    by_type = told.pop("recall_by_type")
+    assert isinstance(by_type, dict)
+    table(
+        "Extraction against labels",
+        ["measure", "value"],
+        [[n, f"{v:.3f}" if isinstance(v, float) else str(v)] for n, v in told.items()],
+        numbers={"value"},
+    )
+    table(
+        "Recall by type",
+        ["type", "recall"],
+        [[n, f"{v:.2f}"] for n, v in sorted(by_type.items())],
+        numbers={"recall"},
+    )
+    say("Within 20 memories and 6,000 characters a session; a trap is what must not become a memory.")

@@ -1,0 +1,53 @@
+"""What lies near the memories that were found, by the edges between memories (spec 7.3)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from cortex.flows.recall import HIDDEN_STATUSES, Found, Tables
+from cortex.transforms.memory.link import neighbourhood
+from cortex.transforms.schemas import values
+
+COLUMNS = ["memory_id", "memory_type", "text", "status", "merged_into", "trust", "rank"]
+MOST_RELATED = 10
+
+
+@dataclass(frozen=True)
+class Related:
+    """A memory some steps away from one that was found."""
+
+    memory_id: str
+    memory_type: str
+    text: str
+    distance: int
+
+
+def related_to(found: Sequence[Found], tables: Tables, *, depth: int) -> list[Related]:
+    """Return at most MOST_RELATED memories within `depth` edges of those found, nearest first."""
+    rows: list[tuple[int, float, Related]] = []
+    for scope in sorted({result.project_id for result in found if result.kind == "memory"}):
+        ids = [result.id for result in found if result.project_id == scope and result.kind == "memory"]
+        edges = tables.open(scope, "edges").read(["source_id", "target_id"], "true")
+        reached = neighbourhood(edges, ids, depth=depth)
+        distances = dict(zip(values(reached, "memory_id"), values(reached, "distance"), strict=True))
+        for row in _told(tables, scope, sorted(distances.keys() - set(ids))):
+            distance = distances[row["memory_id"]]
+            related = Related(row["memory_id"], row["memory_type"], row["text"], distance)
+            rows.append((distance, -row["rank"], related))
+    rows.sort(key=lambda row: (*row[:2], row[2].memory_id))
+    return [related for _, _, related in rows[:MOST_RELATED]]
+
+
+def _told(tables: Tables, scope: str, ids: list[str]) -> list[dict[str, Any]]:
+    """Return the memories of these ids that recall may show."""
+    if not ids:
+        return []
+    memories = tables.open(scope, "memories").read(COLUMNS, "memory_type != 'code'")
+    mine = memories.filter(pa.compute.is_in(memories["memory_id"], pa.array(ids, pa.string())))
+    return [
+        row
+        for row in mine.to_pylist()
+        if row["status"] not in HIDDEN_STATUSES and row["merged_into"] is None and row["trust"] != "external"
+    ]

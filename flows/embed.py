@@ -1,0 +1,149 @@
+"""The stage embed: a vector for every memory and passage, from the hosted model or the one that stands in."""
+
+from functools import partial
+
+import pyarrow as pa
+
+from cortex.flows.context import Run
+from cortex.flows.embedders import Embedder
+from cortex.flows.report import StageReport
+from cortex.storage.tables import INDEX_TEXT, VECTOR
+from cortex.transforms.audit import passages_breaches
+from cortex.transforms.errors import FileDamaged, ModelUnavailable
+from cortex.transforms.identity import content_id
+from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, VECTORS
+from cortex.transforms.search.index_text import embedded_text, index_text, passages_of
+
+# Vectors committed together: at some 140 texts a second, a kill loses at most 15 s of work.
+EMBEDDED_AT_ONCE = 2_048
+# What the hosted model is asked where nothing is missing, to see whether it answers again.
+PROBE = "Does it answer?"
+
+
+def embed(run: Run) -> None:
+    """
+    Give every memory and every passage of prose a vector, once per text; index the passages.
+
+    Where the hosted model fails, the local one makes or has the vectors of all of them: those of two models
+    are not comparable. Without it what has no vector is found by words, and the next run asks again.
+    """
+    with run.report.stage("embed") as row:
+        _give_up_damaged(run)
+        is_done = False
+        while not is_done:
+            try:
+                _embed_all(run, row)
+                is_done = True
+            except ModelUnavailable as error:
+                run.fall_back(error)  # to the local model, and where that fails too to none
+        row.note = _note_of(run)
+
+
+def _give_up_damaged(run: Run) -> None:
+    """Drop vectors that cannot be read: what lacks one gets it again."""
+    try:
+        run.vectors()
+    except FileDamaged as error:
+        run.store.lake.drop_unreadable(VECTORS, run.model)
+        run.report.note(f"{error.problem} They were made again.")
+
+
+def embed_spare(run: Run) -> None:
+    """Keep the local model's vectors complete beside the hosted one's, for the day that one fails."""
+    spare = run.spare()
+    if spare is None or run.lacks_vectors:
+        return
+    with run.report.stage("embed_spare") as row:
+        forgotten = run.store.journal.forgotten_turns()
+        for scope in run.scopes():
+            made_from = content_id(run.inputs(scope), spare.model, *forgotten)
+            if not run.has_made("embed_spare", scope, made_from):
+                _embed_missing(run, spare, _texts_of(run, scope, forgotten), row)
+                run.made("embed_spare", scope, made_from)
+        row.note = f"{spare.model}, should {run.model} fail"
+
+
+def _embed_all(run: Run, row: StageReport) -> None:
+    forgotten, before = run.store.journal.forgotten_turns(), row.rows_in
+    for scope in run.scopes():
+        with run.apart(scope, "embed"):
+            made_from = content_id(run.inputs(scope), run.model, *forgotten)
+            if run.has_made("embed", scope, made_from):
+                continue
+            passages = passages_in(run, scope, forgotten)
+            if not run.lacks_vectors:
+                _embed_missing(run, run.embedder, _texts_of(run, scope, forgotten), row)
+            if not run.passes(scope, passages.num_rows, partial(passages_breaches, passages, scope)):
+                continue
+            rows = searchable(passages, run.vectors())
+            row.rows_out += run.store.tables.replace(scope, "passages", rows)
+            run.made("embed", scope, made_from)
+    if run.embedder is not None and not run.lacks_vectors:
+        if row.rows_in == before and run.is_doubted and run.failure is None:
+            run.embedder.embed([PROBE])
+        run.trust_model()
+
+
+def _note_of(run: Run) -> str:
+    note = run.model or "no model: keyword search only"
+    if run.lacks_vectors:
+        return f"{note} gave no answer; the next run asks again"
+    return f"{note}, in the place of {run.failure.model}: {run.failure.reason}" if run.failure else note
+
+
+def _texts_of(run: Run, scope: str, forgotten: list[str]) -> dict[str, str]:
+    """Return content hash → text of all that is embedded in a scope."""
+    return _texts(run.memories(scope)) | _texts(_newest(run, passages_in(run, scope, forgotten)))
+
+
+def passages_in(run: Run, scope: str, forgotten: list[str]) -> pa.Table:
+    """Return the PASSAGES of a project's prose; those that a forgotten memory rested on are left out."""
+    if scope == GLOBAL_SCOPE:
+        return passages_of(TURNS.empty(), run.policy)
+    passages = passages_of(run.turns(scope), run.policy)
+    if not forgotten:
+        return passages
+    return passages.filter(pa.compute.invert(pa.compute.is_in(passages["turn_id"], pa.array(forgotten))))
+
+
+def _newest(run: Run, passages: pa.Table) -> pa.Table:
+    limit = int(run.policy.threshold("embedded_passages_per_project"))
+    return passages.sort_by([("said_at", "descending"), ("passage_id", "ascending")]).slice(0, limit)
+
+
+def _texts(rows: pa.Table) -> dict[str, str]:
+    """Return content hash → text to embed; rows of nothing but code have none."""
+    texts = {row["content_hash"]: embedded_text(row) for row in rows.to_pylist()}
+    return {name: text for name, text in texts.items() if text}
+
+
+def _embed_missing(run: Run, embedder: Embedder | None, texts: dict[str, str], row: StageReport) -> None:
+    """Commit the vectors of what `embedder` has none for. Raises ModelUnavailable."""
+    if embedder is None:
+        return
+    known = set(run.vectors(embedder.model)["content_hash"].to_pylist())
+    missing = sorted(name for name in texts if name not in known)
+    for start in range(0, len(missing), EMBEDDED_AT_ONCE):
+        names = missing[start : start + EMBEDDED_AT_ONCE]
+        vectors = embedder.embed([texts[name] for name in names])
+        rows = [
+            {"model": embedder.model, "content_hash": n, "vector": v}
+            for n, v in zip(names, vectors, strict=True)
+        ]
+        with run.store.lake.change() as change:
+            change.append(VECTORS, embedder.model, VECTORS.of(rows))
+        row.rows_in += len(names)
+        run.progress("embed", start + len(names), len(missing))
+
+
+def searchable(rows: pa.Table, vectors: pa.Table) -> pa.Table:
+    """Return `rows` with what search needs: `index_text`, and `vector` where the model gave vectors."""
+    texts = pa.array([index_text(row) for row in rows.to_pylist()], pa.string())
+    rows = rows.append_column(INDEX_TEXT, texts)
+    if not vectors.num_rows:
+        return rows
+    position = {name: at for at, name in enumerate(vectors["content_hash"].to_pylist())}
+    taken = pa.array([position.get(name) for name in rows["content_hash"].to_pylist()], pa.int64())
+    dimensions = len(vectors["vector"][0])
+    kind = pa.list_(pa.float32(), dimensions)
+    return rows.append_column(VECTOR, vectors["vector"].combine_chunks().cast(kind).take(taken))

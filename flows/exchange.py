@@ -1,0 +1,292 @@
+"""Export and import of a store's memories: what leaves, what enters, and into which project."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.flows.context import Run
+from cortex.flows.engines import run_plain
+from cortex.flows.runs import looking, opened
+from cortex.flows.stages import TOLD
+from cortex.storage.export_key import own_export_key, read_export_key
+from cortex.storage.settings import Settings
+from cortex.storage.store import Store
+from cortex.transforms.errors import StoreBusy, UsageError
+from cortex.transforms.files.interchange import Imported, as_markdown, read_export
+from cortex.transforms.files.own_export import (
+    Export,
+    as_json_text,
+    document_in,
+    entry_of,
+    export_in,
+    is_signed_with,
+    moved,
+)
+from cortex.transforms.journal_entries import entry
+from cortex.transforms.memory.fold import memory_id
+from cortex.transforms.redaction.redact import redact
+from cortex.transforms.schemas import GLOBAL_SCOPE, JOURNAL, values
+from cortex.transforms.transcripts.turn_text import without_private
+
+Row = dict[str, Any]
+
+OWN = "cortex export"
+
+
+@dataclass
+class ImportResult:
+    """
+    What an import did: its format, and how many memories came, were known, could not be used.
+
+    `forgotten` were forgotten or pruned here before and stay so; `homeless` name a project that this store
+    does not know. `is_own` says whether the file is believed as this user's own export; `applied` whether
+    the memories can be searched already.
+    """
+
+    form: str
+    imported: int = 0
+    known: int = 0
+    unusable: int = 0
+    forgotten: int = 0
+    homeless: int = 0
+    is_own: bool = False
+    applied: bool = True
+    entries: list[Row] = field(default_factory=list)
+
+
+def export_text(run: Run, scopes: Sequence[str], form: str) -> tuple[str, int]:
+    """
+    Return the memories of `scopes` as JSON or Markdown, and how many they are; pruned ones have no words.
+
+    JSON is signed with the user's key, so that an import knows it again.
+    """
+    names = {project.project_id: project.name for project in run.store.projects.all()}
+    rows: list[Row] = []
+    for scope in scopes:
+        folded, aged = run.memories(scope), run.aged(scope).memories
+        today = dict(zip(values(aged, "memory_id"), values(aged, "status"), strict=True))
+        shown = [row for row in folded.to_pylist() if today[row["memory_id"]] != "pruned"]
+        # Ageing is the reader's to repeat; a list for people says what is active today.
+        rows += shown if form == "json" else [{**row, "status": today[row["memory_id"]]} for row in shown]
+    if form != "json":
+        return as_markdown(rows, names), sum(row["status"] == "active" for row in rows)
+    ids = {row["memory_id"] for row in rows}
+    text = as_json_text(
+        rows,
+        names,
+        run.now,
+        notes=_notes(run, scopes),
+        settled=_settled(run, scopes),
+        worked={scope: values(run.activity(scope), "active_at") for scope in scopes},
+        weak={name: at for scope in scopes for name, at in _weak(run, scope).items() if name in ids},
+        key=own_export_key(),
+    )
+    return text, len(rows)
+
+
+def import_memories(
+    settings: Settings,
+    raw: bytes,
+    here: Callable[[], str],
+    now: datetime,
+    *,
+    project: str | None,
+    is_own: bool,
+) -> ImportResult:
+    """
+    Journal what a file holds and the store does not; in one commit, or waiting while another run writes.
+
+    An export of this user's, known by its signature or vouched for (`is_own`), is put back as it was, each
+    memory in its own project; `project` (an id) takes the place of the one project it holds. Anything
+    else is external, and `here` gives the id of the project for memories whose file names none.
+    """
+    run = looking(settings, now)
+    document = document_in(raw)
+    if document is not None and (is_own or is_signed_with(document, read_export_key())):
+        result = _put_back(run, export_in(document), project, now)
+    else:
+        result = _take_in(run, raw, here, project, now)
+    # Also without a new entry: a killed import may have left the tables without what it journaled.
+    result.applied = _record(settings, result.entries, now)
+    return result
+
+
+def _put_back(run: Run, export: Export, project: str | None, now: datetime) -> ImportResult:
+    result = ImportResult(OWN, unusable=export.unusable, is_own=True)
+    names = {row["project_id"] for row in export.memories} - {GLOBAL_SCOPE}
+    if project is not None and len(names) > 1:
+        raise UsageError(
+            f"the export holds {len(names)} projects, and each goes to its own.",
+            "Leave out --project, or export one project by itself: cortex export --project NAME",
+        )
+    if project is None:
+        result.entries += _missing_notes(run.store, export.notes, now)
+    # A project merged into another one here takes what it had along.
+    to = {name: project or run.store.projects.canonical(name) for name in names}
+    known = _Known.of(run)
+    fresh: dict[str, list[Row]] = {}
+    for row, before in zip(moved(export.memories, to), export.memories, strict=True):
+        if known.takes(row["memory_id"], result):
+            result.entries.append(entry_of(row, now))
+            fresh.setdefault(row["project_id"], []).append(row | {"before": before})
+    result.entries += _as_old_as_there(export, fresh, now)
+    journal = set(values(run.store.journal.read(), "entry_id"))
+    if project is None:
+        result.entries += [row for row in export.settled if row["entry_id"] not in journal]
+    return result
+
+
+def _as_old_as_there(export: Export, fresh: dict[str, list[Row]], now: datetime) -> list[Row]:
+    """Return the entries by which what came, by its project here, has the age that it had where it was."""
+    entries = []
+    for scope, rows in fresh.items():
+        there = {row["before"]["project_id"] for row in rows}
+        instants = sorted({at for name in there for at in export.worked.get(name, ())})
+        if instants:
+            payload = {"active_at": [at.isoformat() for at in instants]}
+            entries.append(entry("worked", scope, payload, recorded_at=now, actor="import"))
+        since: dict[datetime, list[str]] = {}
+        for row in rows:
+            if at := export.weak.get(row["before"]["memory_id"]):
+                since.setdefault(at, []).append(row["memory_id"])
+        for at, names in since.items():
+            faded = {"memory_ids": sorted(names)}
+            entries.append(entry("fade", scope, faded, recorded_at=at, actor="decay"))
+    return entries
+
+
+def _weak(run: Run, scope: str) -> dict[str, datetime]:
+    weak = run.weak(scope)
+    return dict(zip(values(weak, "memory_id"), values(weak, "weak_since"), strict=True))
+
+
+def _missing_notes(store: Store, notes: Iterable[tuple[str, Row]], now: datetime) -> list[Row]:
+    """Return the entries about projects whose folder, name or merging this store knows nothing of."""
+    places, merged = store.projects.paths(), store.projects.merged()
+    named = {p.project_id for p in store.projects.all()}
+    entries = []
+    for project_id, payload in notes:
+        is_new = payload["cwd"] not in places if "cwd" in payload else project_id not in named | merged.keys()
+        if is_new:
+            entries.append(entry("project", project_id, payload, recorded_at=now, actor="import"))
+    return entries
+
+
+def _take_in(
+    run: Run, raw: bytes, here: Callable[[], str], project: str | None, now: datetime
+) -> ImportResult:
+    read = read_export(raw)
+    places: dict[str | None, str | None] = {}
+    result = ImportResult(read.form, unusable=read.unusable)
+    known = _Known.of(run)
+    for memory in read.memories:
+        if memory.project not in places:
+            named = memory.project
+            places[named] = project or (_project_here(run.store, named) if named else here())
+        scope = GLOBAL_SCOPE if memory.is_global else places[memory.project]
+        fact = redact(without_private(memory.text))[0].strip()
+        if not fact:
+            result.unusable += 1
+        elif scope is None:
+            result.homeless += 1
+        elif known.takes(name := memory_id(scope, memory.memory_type, fact), result):
+            payload = _payload(memory, fact)
+            result.entries.append(entry("import", scope, payload, recorded_at=now, memory_id=name))
+    return result
+
+
+def _payload(memory: Imported, fact: str) -> Row:
+    clean = {
+        name: [redact(text)[0] for text in texts]
+        for name, texts in (("tags", memory.tags), ("files", memory.files))
+    }
+    category = "global" if memory.is_global else "project"
+    return {**memory.payload(), **clean, "text": fact, "category": category}
+
+
+def _project_here(store: Store, name: str) -> str | None:
+    """Return the project of this store that an id or name means; None for none or several."""
+    found = [p.project_id for p in store.projects.all() if name in (p.project_id, p.name, *p.merged)]
+    return found[0] if len(found) == 1 else None
+
+
+@dataclass
+class _Known:
+    """Which memories a store has, and which it forgot or pruned."""
+
+    memory_ids: set[str]
+    gone: set[str]
+
+    @classmethod
+    def of(cls, run: Run) -> "_Known":
+        known = {
+            name
+            for scope in run.scopes()
+            for name in values(run.memories(scope).filter(pc.field("status") != "pruned"), "memory_id")
+        }
+        entries = run.store.journal.read()
+        forgotten = entries.filter(pc.field("kind").isin(pa.array(["forget", "prune"], pa.string())))
+        return cls(known, set(values(forgotten, "memory_id")) - known)
+
+    def takes(self, name: str, result: ImportResult) -> bool:
+        """Return whether a memory is new here, and count it in `result`."""
+        if name in self.memory_ids:
+            result.known += 1
+        elif name in self.gone:
+            result.forgotten += 1
+        else:
+            self.memory_ids.add(name)
+            result.imported += 1
+            return True
+        return False
+
+
+def _record(settings: Settings, entries: list[Row], now: datetime) -> bool:
+    """Commit the entries and make them searchable; while another run writes they wait for the next one."""
+    try:
+        with opened("import", settings, now, "plain") as run:
+            run.store.journal.take_in()
+            if entries:
+                run.store.journal.commit(JOURNAL.of(entries))
+            run_plain(TOLD, run)
+    except StoreBusy:
+        store = Store(settings.home)
+        for row in entries:
+            store.journal.write(row)
+        return False
+    return True
+
+
+def _notes(run: Run, scopes: Sequence[str]) -> list[tuple[str, Row]]:
+    """Return the journal's words about the projects of `scopes`: folders, given names, merges, once each."""
+    wanted = {part for scope in scopes if scope != GLOBAL_SCOPE for part in run.parts(scope)}
+    notes: dict[tuple[str, str], tuple[str, Row]] = {}
+    for row in run.store.journal.read().to_pylist():
+        if row["kind"] == "project" and row["project_id"] in wanted:
+            payload = json.loads(row["payload"])
+            if "cwd" in payload:  # a folder stays what it first resolved to
+                notes.setdefault(("cwd", payload["cwd"]), (row["project_id"], payload))
+            else:  # of a name and of a merge the last word counts
+                notes[min(payload), row["project_id"]] = (row["project_id"], payload)
+    return [note for note in notes.values() if None not in note[1].values()]
+
+
+def _settled(run: Run, scopes: Sequence[str]) -> list[Row]:
+    """Return the entries by which a person left a contradiction or a doubt as it is, under today's ids."""
+    rows = [row for scope in scopes for row in run.journal_in_one(scope).to_pylist()]
+    return [
+        entry(
+            "dismiss",
+            row["project_id"],
+            json.loads(row["payload"]),
+            recorded_at=row["recorded_at"],
+            actor=row["actor"],
+        )
+        for row in rows
+        if row["kind"] == "dismiss"
+    ]

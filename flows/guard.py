@@ -1,0 +1,275 @@
+"""The guard: a run that would hide or remove much of what was shown publishes nothing and says so (law 8)."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.flows.context import Run
+from cortex.flows.erase import TO_WIPE
+from cortex.flows.extract import GROWN
+from cortex.flows.withdraw import withdraw_forgotten
+from cortex.storage.lake import Lake
+from cortex.storage.manifest import Manifest
+from cortex.transforms.errors import LossRefused
+from cortex.transforms.memory.forgetting import Tombstones, tombstones_of
+from cortex.transforms.memory.loss import (
+    SHOWN,
+    SHOWN_COLUMNS,
+    Loss,
+    lines_of,
+    lost_ids,
+    replaced,
+    too_many_lines,
+    too_many_memories,
+)
+from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, TURNS, values
+from cortex.transforms.words.tokens import upper_bound
+
+Row = dict[str, Any]
+
+PENDING = "loss"  # note of the manifest: the loss that waits for a decision
+# Entries by which a person takes a memory away, or what took its place.
+TAKING_KINDS = ("forget", "supersede", "unmerge")
+SCOPES_NAMED = 5
+
+
+def guard(run: Run) -> None:
+    """
+    Compare what the lake gives now with what is shown, before any table is replaced.
+
+    Raises LossRefused where more than a small share of a scope, or of the store, would be gone that nobody
+    took away: the tables and briefs stay as they are. With `accepts_loss` it passes.
+    """
+    with run.report.stage("guard") as row:
+        losses = _losses(run)
+        row.rows_in = sum(loss.shown for loss in losses)
+        row.rows_out = sum(loss.lost for loss in losses)
+        try:
+            check_loss(run, losses)
+        except LossRefused:
+            # What was asked to be forgotten is out of sight all the same: that is no loss to decide.
+            withdraw_forgotten(run)
+            raise
+
+
+def _losses(run: Run) -> list[Loss]:
+    """Return what each scope would lose; none, without a look at the tables, where nothing is to be made."""
+    known, losses, asking = run.scopes(), [], Asking(run)
+    due = {
+        scope
+        for scope in _scopes(run)
+        if scope not in known or not run.has_made("decay", scope, run.aged_inputs(scope, run.day))
+    }
+    for scope in _scopes(run) if due else ():
+        with run.apart(scope, "guard"):
+            made = None if scope not in due else run.memories(scope) if scope in known else MEMORIES.empty()
+            losses.append(loss_of(run, scope, made, asking))
+    return losses
+
+
+def check_loss(run: Run, losses: Iterable[Loss]) -> None:
+    """Raise LossRefused where these losses of memories are too much and not accepted; note or forget it."""
+    _judge(run, too_many_memories(losses, run.policy), "memories")
+
+
+def loss_of(run: Run, scope: str, made: pa.Table | None, asking: "Asking") -> Loss:
+    """Return what a scope would lose if MEMORIES `made` took the place of its table; None: all stay."""
+    table = run.store.tables.open(scope, "memories")
+    count = table.count(SHOWN)
+    names = lost_ids(table.read(SHOWN_COLUMNS), made) if made is not None and count else []
+    if made is None or not names:
+        return Loss(scope, 0, count)
+    whole = table.read()
+    rows = whole.filter(pc.is_in(whole["memory_id"], pa.array(names, pa.string()))).to_pylist()
+    asked_for = _asked_for(asking, scope, rows)
+    unasked = [row for row in rows if row["memory_id"] not in asked_for]
+    return Loss(scope, len(unasked) - len(replaced(unasked, whole, made)), count)
+
+
+def guard_briefs(run: Run, briefs: Mapping[str, str], wiped: Iterable[str]) -> set[str]:
+    """
+    Return which of the briefs about to be published, by project, would lose too much: these are held back.
+
+    The run goes on with the others and ends with LossRefused, unless the loss is accepted.
+
+    What a new line displaces is no loss, nor is one that goes with an erasure (`wiped` names these scopes)
+    or with a smaller budget.
+    """
+    losses = []
+    for project_id, brief in briefs.items():
+        published = run.store.published.brief(project_id)
+        before = lines_of(published)
+        is_asked_for = project_id in wiped or upper_bound(published) > run.brief_tokens(project_id)
+        lost = 0 if is_asked_for else max(0, before - lines_of(brief))
+        losses.append(Loss(project_id, lost, before))
+    held = too_many_lines(losses, run.policy)
+    try:
+        _judge(run, held, "lines of briefs")
+    except LossRefused as error:
+        run.refused = error
+        return {loss.scope for loss in held}
+    return set()
+
+
+def pending_loss(manifest: Manifest) -> dict[str, Any] | None:
+    """Return the loss that waits for a decision (what, lost, shown, scopes, why), None without one."""
+    noted = manifest.stages.get(PENDING)
+    found = json.loads(noted) if noted else None
+    return found if isinstance(found, dict) else None
+
+
+def settle(run: Run) -> None:
+    """Forget what was noted for the guard, once the tables of every scope are what the lake says."""
+    if run.failed:
+        return
+    noted = [name for name in run.store.lake.manifest.stages if name.partition(":")[0] == GROWN]
+    _drop(run.store.lake, noted)
+
+
+def _judge(run: Run, losses: list[Loss], what: str) -> None:
+    noted = pending_loss(run.store.lake.manifest)
+    if not losses or run.accepts_loss:
+        if noted and (run.accepts_loss or noted["what"] == what):
+            _drop(run.store.lake, [PENDING])
+        return
+    lost, known = sum(loss.lost for loss in losses), sum(loss.shown for loss in losses)
+    why = _why(run)
+    told = {
+        "what": what, "lost": lost, "shown": known, "why": why, "scopes": [asdict(loss) for loss in losses],
+    }  # fmt: skip
+    run.store.lake.note({PENDING: json.dumps(told, sort_keys=True)})
+    worst = sorted(losses, key=lambda loss: -loss.lost)[:SCOPES_NAMED]
+    named = [f"{_name_of(run, loss.scope)} {loss.lost} of {loss.shown}" for loss in worst]
+    more = f", and {len(losses) - SCOPES_NAMED} more" if len(losses) > SCOPES_NAMED else ""
+    raise LossRefused(
+        f"this run would hide {lost} of {known} {what} that are shown ({', '.join(named)}{more}) and nobody "
+        f"took away; {why}. {_outcome(run, what)}",
+        "See what would go: cortex rederive. Undo the change, or let it pass: cortex run --accept-loss",
+    )
+
+
+def _outcome(run: Run, what: str) -> str:
+    """Return what the refused run has published all the same."""
+    if what != "memories":
+        return "The tables are new; the briefs named keep their last version, the others are published."
+    if json.loads(run.store.lake.manifest.stages.get(TO_WIPE, "[]")):
+        return "What was forgotten is gone, with the briefs it may stand in; nothing else was published."
+    return "Nothing was published: what was shown still is."
+
+
+def _name_of(run: Run, scope: str) -> str:
+    return scope if scope == GLOBAL_SCOPE else run.store.projects.name_of(scope)
+
+
+def _why(run: Run) -> str:
+    """Return what has changed since the tables were made, as far as it is known."""
+    noted = run.store.lake.manifest.stages
+    scopes = [scope for scope in run.scopes() if f"made_by:{scope}" in noted]
+    changed = [zip(noted[f"made_by:{s}"].split(":"), run.makers(s).split(":"), strict=False) for s in scopes]
+    differing = {at for pairs in changed for at, (then, now) in enumerate(pairs) if then != now}
+    reasons = ["a policy table has changed"] if 0 in differing else []
+    if 1 in differing:
+        reasons.append("another extractor has read the sessions")
+    return " and ".join(reasons) or "policy and extractor are the same as before"
+
+
+def _scopes(run: Run) -> list[str]:
+    merged = run.store.projects.merged()
+    known = run.scopes()
+    return [*known, *(name for name in run.store.tables.scopes() if name not in {*known, *merged})]
+
+
+def _asked_for(asking: "Asking", scope: str, rows: list[Row]) -> set[str]:
+    """Return which of a scope's memories a person took away, or a session that went on, or that moved."""
+    taken, asked = asking.taken(scope), asking.of(scope, rows)
+    return {
+        row["memory_id"]
+        for row in rows
+        if row["memory_id"] in taken
+        or any(asked.covers(place) for place in row["evidence"])
+        or (not row["evidence"] and asked.reset_at is not None)
+    }
+
+
+class Asking:
+    """What persons asked for anywhere in the store; the journal is read once for all scopes of a guard."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    @cached_property
+    def _journal(self) -> pa.Table:
+        return self._run.store.journal.read()
+
+    @cached_property
+    def _tombstones(self) -> Tombstones:
+        return tombstones_of(self._journal, self._run.keeps_since)
+
+    @cached_property
+    def _turn_ids(self) -> dict[str, set[str]]:
+        return {}
+
+    def _turns_of(self, part: str) -> set[str]:
+        if part not in self._turn_ids:
+            turns = self._run.store.lake.read(TURNS, part, columns=["turn_id"])
+            self._turn_ids[part] = set(values(turns, "turn_id"))
+        return self._turn_ids[part]
+
+    def taken(self, scope: str) -> set[str]:
+        """Return the memories that a person's entries took away, by every name that they go by."""
+        run = self._run
+        is_joined = scope != GLOBAL_SCOPE and len(run.parts(scope)) > 1
+        tables = [self._journal, *([run.journal_in_one(scope)] if is_joined else [])]
+        rows = pa.concat_tables(tables)
+        entries = rows.filter(pc.is_in(rows["kind"], pa.array(TAKING_KINDS)))
+        pairs = zip(values(entries, "memory_id"), values(entries, "payload"), strict=True)
+        return {name for name, payload in pairs if name and "pruned" not in json.loads(payload)}
+
+    def of(self, scope: str, rows: list[Row]) -> "_Asked":
+        """Return what a scope's memories `rows` no longer rest on by a person's doing."""
+        parts, noted = self._run.parts(scope), self._run.store.lake.manifest.stages
+        resets = [at for name, at in self._tombstones.projects.items() if name in {scope, *parts}]
+        grown = {name for part in parts for name in json.loads(noted.get(f"{GROWN}:{part}", "[]"))}
+        # The other projects are looked through only for turns that are not here any more.
+        sought = {place["turn_id"] for row in rows for place in row["evidence"]}
+        for part in parts:
+            sought -= self._turns_of(part)
+        others = [p for p in self._run.store.lake.manifest.partitions("turns") if p not in parts]
+        moved = {name for part in (others if sought else ()) for name in sought & self._turns_of(part)}
+        return _Asked(self._tombstones, max(resets, default=None), frozenset(grown), frozenset(moved))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a scope no longer rests on by a person's doing: forgotten, past its days, rewound, or moved."""
+
+    tombstones: Tombstones
+    reset_at: datetime | None
+    grown: frozenset[str]
+    moved: frozenset[str]
+
+    def covers(self, place: Row) -> bool:
+        """Return whether this evidence of a memory is none any more because somebody wanted it so."""
+        at, until, before = place["said_at"], self.reset_at, self.tombstones.before
+        return (
+            place["session_id"] in self.grown
+            or place["session_id"] in self.tombstones.session_ids
+            or place["turn_id"] in self.tombstones.turn_ids
+            or place["turn_id"] in self.moved
+            or (until is not None and (at is None or at <= until))
+            or (before is not None and (at is None or at < before))
+        )
+
+
+def _drop(lake: Lake, names: list[str]) -> None:
+    known = [name for name in names if name in lake.manifest.stages]
+    if known:
+        with lake.change() as change:
+            for name in known:
+                del change.manifest.stages[name]

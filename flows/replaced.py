@@ -1,0 +1,32 @@
+"""What a memory replaced, by a person's word: along its `supersedes` edges (spec 10.3, 12)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cortex.flows.described_code import Readable, is_in
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """A memory that another one took the place of: its id and its words."""
+
+    memory_id: str
+    text: str
+
+
+def replaced_by(edges: Readable, memories: Readable, ids: Iterable[str]) -> dict[str, tuple[Replaced, ...]]:
+    """Return, by id, what each memory took the place of, ordered by id; nothing for those that took none."""
+    condition = f"edge_type = 'supersedes' and {is_in('source_id', ids)}"
+    pairs = edges.read(["source_id", "target_id"], condition).to_pylist()
+    if not pairs:
+        return {}
+    named = is_in("memory_id", (pair["target_id"] for pair in pairs))
+    rows = memories.read(["memory_id", "text"], f"status = 'superseded' and {named}").to_pylist()
+    texts = {row["memory_id"]: row["text"] for row in rows}
+    replaced: dict[str, tuple[Replaced, ...]] = {}
+    for pair in sorted(pairs, key=lambda pair: pair["target_id"]):
+        if pair["target_id"] in texts:
+            known = replaced.get(pair["source_id"], ())
+            target = pair["target_id"]
+            replaced[pair["source_id"]] = (*known, Replaced(target, texts[target]))
+    return replaced

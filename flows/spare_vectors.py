@@ -1,0 +1,81 @@
+"""Search by another model's vectors than those of the tables, where the hosted model does not answer."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cortex.flows.recall import KEYS, Dataset, Tables
+from cortex.flows.similarity import Vector, exact
+
+VECTOR, HASH = "vector", "content_hash"
+
+
+class SpareVectors:
+    """
+    Tables whose rows have the vectors of `model` in the place of their own.
+
+    `read_vectors` gives the VECTORS of that model; they are read once, and only where a table has others.
+    """
+
+    def __init__(self, tables: Tables, read_vectors: Callable[[], pa.Table], dimensions: int) -> None:
+        self._tables = tables
+        self._read_vectors = read_vectors
+        self._dimensions = dimensions
+        self._vectors: pa.Table | None = None
+
+    def open(self, scope: str, name: str) -> Dataset:
+        """Return a table that searches by the spare vectors; one that has such vectors as it is."""
+        dataset = self._tables.open(scope, name)
+        if name not in KEYS or not dataset.count():
+            return dataset
+        columns = [KEYS[name], VECTOR]
+        kind = dataset.search_words("a", 1, columns).schema
+        is_same = VECTOR in kind.names and kind.field(VECTOR).type == self._kind()
+        return dataset if is_same else _Searched(dataset, KEYS[name], self)
+
+    def of(self, hashes: Sequence[str | None]) -> "pa.ChunkedArray[Any]":
+        """Return the vectors of texts by their content hash, null where there is none."""
+        if self._vectors is None:
+            self._vectors = self._read_vectors().combine_chunks()
+        position = {name: at for at, name in enumerate(self._vectors[HASH].to_pylist())}
+        taken = pa.array([position.get(name or "") for name in hashes], pa.int64())
+        return self._vectors[VECTOR].cast(self._kind()).take(taken)
+
+    def _kind(self) -> pa.DataType:
+        return pa.list_(pa.float32(), self._dimensions)
+
+
+class _Searched:
+    """One table, its rows given the spare vectors; by these it is searched row by row, without an index."""
+
+    def __init__(self, dataset: Dataset, key: str, spare: SpareVectors) -> None:
+        self._dataset = dataset
+        self._key = key
+        self._spare = spare
+
+    def count(self) -> int:
+        return self._dataset.count()
+
+    def read(self, columns: list[str], where: str) -> pa.Table:
+        return self._dataset.read(columns, where)
+
+    def search_words(self, query: str, limit: int, columns: Sequence[str]) -> pa.Table:
+        wanted = [name for name in columns if name != VECTOR]
+        return self._with_vectors(self._dataset.search_words(query, limit, [*wanted, HASH]))
+
+    def search_vector(self, vector: Vector, limit: int, columns: Sequence[str]) -> pa.Table:
+        ids = self._with_vectors(self._dataset.read([self._key, HASH], "true"))
+        similarity = np.nan_to_num(exact(ids, vector), nan=-1.0)
+        nearest = np.argsort(-similarity, kind="stable")[:limit]
+        named = ids.take(nearest[similarity[nearest] > -1.0])[self._key].to_pylist()
+        wanted = [name for name in columns if name != VECTOR]
+        listed = ", ".join("'" + str(name).replace("'", "''") + "'" for name in named)
+        rows = self._dataset.read([*wanted, HASH], f"{self._key} in ({listed})" if listed else "false")
+        found = self._with_vectors(rows)
+        return found.append_column("similarity", pa.array(exact(found, vector), pa.float32()))
+
+    def _with_vectors(self, rows: pa.Table) -> pa.Table:
+        vectors = self._spare.of(rows[HASH].to_pylist())
+        return rows.drop_columns([HASH]).append_column(VECTOR, vectors)

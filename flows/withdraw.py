@@ -1,0 +1,110 @@
+"""Taking what was forgotten out of what people see while a loss waits and nothing else is published."""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.flows.context import Run
+from cortex.flows.database import publish_database
+from cortex.flows.embed import passages_in, searchable
+from cortex.flows.erase import TO_WIPE, wipe
+from cortex.flows.surfaces import show_briefs
+from cortex.transforms.memory.forgetting import Sought
+from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, values
+
+Row = dict[str, Any]
+
+# Notes by which a later run would take a scope's tables and brief for made.
+MADE = ("embed", "link", "decay", "render", "brief")
+
+
+def withdraw_forgotten(run: Run) -> None:
+    """
+    Remove erased memories and passages from the live tables and what is published; nothing is added.
+
+    The briefs of the scopes concerned go whole, of all projects where a global memory goes: the next run that
+    publishes makes them again. Does nothing where no erasure is due.
+    """
+    due = json.loads(run.store.lake.manifest.stages.get(TO_WIPE, "[]"))
+    if not due:
+        return
+    with run.report.stage("withdraw") as row:
+        counts = {scope: _withdraw_rows(run, scope) for scope in due}
+        row.rows_out = sum(counts.values())
+        is_everywhere = counts.get(GLOBAL_SCOPE, 0) > 0
+        projects = run.store.published.projects() if is_everywhere else due
+        _forget_made(run, {*due, *projects})
+        for project_id in projects:
+            run.store.telling.tell(project_id, (), run.now)
+            run.store.published.drop(project_id)
+        show_briefs(run)
+        publish_database(run, run.scopes(), "")
+    wipe(run)
+
+
+def _withdraw_rows(run: Run, scope: str) -> int:
+    """Remove a scope's erased rows from its tables; return how many memories went."""
+    tables = run.store.tables
+    memories = tables.open(scope, "memories").read()
+    doomed = pa.array(sorted(_doomed(run, scope, memories)), pa.string())
+    kept = memories.filter(pc.invert(pc.is_in(memories["memory_id"], doomed)))
+    tables.replace(scope, "memories", searchable(kept, run.vectors()))
+    edges = tables.open(scope, "edges").read()
+    ends = pc.or_(pc.is_in(edges["source_id"], doomed), pc.is_in(edges["target_id"], doomed))
+    tables.replace(scope, "edges", edges.filter(pc.invert(ends)))
+    passages = tables.open(scope, "passages").read()
+    made = passages_in(run, scope, run.store.journal.forgotten_turns())
+    same = set(zip(values(made, "passage_id"), values(made, "content_hash"), strict=True))
+    pairs = zip(values(passages, "passage_id"), values(passages, "content_hash"), strict=True)
+    still = passages.filter(pa.array([pair in same for pair in pairs], pa.bool_()))
+    tables.replace(scope, "passages", searchable(still, run.vectors()))
+    return memories.num_rows - kept.num_rows
+
+
+def _doomed(run: Run, scope: str, memories: pa.Table) -> set[str]:
+    """
+    Return the memories that are to be out of sight: forgotten by name, resting on erased turns, or with the
+    words of one that is.
+    """
+    named, tombstones = _forgotten_by_name(run, scope), run.tombstones()
+    resets = [at for name, at in tombstones.projects.items() if name in {scope, *run.parts(scope)}]
+    left = {n for p in run.parts(scope) for n in values(run.store.lake.read(TURNS, p), "turn_id")}
+    rows = memories.to_pylist()
+
+    def is_gone(row: Row) -> bool:
+        if row["memory_id"] in named:
+            return True
+        if not row["evidence"]:
+            return any(row["created_at"] <= at for at in resets)
+        return any(
+            place["turn_id"] not in left
+            and (
+                place["session_id"] in tombstones.session_ids
+                or place["turn_id"] in tombstones.turn_ids
+                or any(place["said_at"] is None or place["said_at"] <= at for at in resets)
+                or (tombstones.before is not None and (place["said_at"] or run.now) < tombstones.before)
+            )
+            for place in row["evidence"]
+        )
+
+    gone = {row["memory_id"] for row in rows if is_gone(row)}
+    sought = Sought.of(row["text"] for row in rows if row["memory_id"] in named)
+    holds = sought.patterns_in([row["text"] for row in rows])
+    return gone | {row["memory_id"] for row, held in zip(rows, holds, strict=True) if held}
+
+
+def _forgotten_by_name(run: Run, scope: str) -> set[str]:
+    journal = pa.concat_tables([run.store.journal.read(), run.journal_in_one(scope)])
+    rows = journal.filter(pc.equal(journal["kind"], pa.scalar("forget")))
+    pairs = zip(values(rows, "memory_id"), values(rows, "payload"), strict=True)
+    return {name for name, payload in pairs if name and "pruned" not in json.loads(payload)}
+
+
+def _forget_made(run: Run, scopes: set[str]) -> None:
+    with run.store.lake.change() as change:
+        for note in list(change.manifest.stages):
+            stage, _, scope = note.partition(":")
+            if stage in MADE and scope in scopes:
+                del change.manifest.stages[note]

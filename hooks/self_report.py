@@ -1,0 +1,44 @@
+"""The lines `[MEMORY: type] text`, by which the assistant reports a memory; read by hooks and engine."""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING or __package__:
+    from collections.abc import Iterator
+
+    from cortex.hooks.own_prose import own_prose
+    from cortex.hooks.plain import LONGEST_LINE
+else:
+    from own_prose import own_prose
+    from plain import LONGEST_LINE
+
+SIGN = "[memory:"
+
+# A tag opens its line; in a sentence or in backticks it is being talked about, further in it is code.
+TAG = re.compile(r"^ {0,3}(?:[-*•] +)?(?:\*\*)?\[MEMORY:\s*([^\]\n]{0,40})\](?:\*\*)?\s*(.*)$", re.IGNORECASE)
+_PLACEHOLDER = re.compile(
+    r"^(?:\.{2,}|…|<[^>]*>|\{[^}]*\}|\[[^\]]*\]|text|your text|description|what .*\?)?[.…]*$", re.IGNORECASE
+)
+_TABLE_RULE = re.compile(
+    r"^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)+\|?[ \t]*$|^[ \t]*\|[ \t:-]+\|[ \t]*$"
+)
+
+
+def tags_in(text: str) -> Iterator[tuple[str, str]]:
+    """
+    Yield (type, text) of each tag line in the assistant's own prose; placeholders and tables are left out.
+
+    >>> list(tags_in("[MEMORY: decision] Use SQLite.\\n```\\n[MEMORY: plan] no\\n```\\n[MEMORY: type] ..."))
+    [('decision', 'Use SQLite.')]
+    """
+    if SIGN not in text.lower():
+        return
+    lines = own_prose(text).split("\n")
+    is_table = False
+    for line, following in zip(lines, [*lines[1:], ""]):  # noqa: B905 - Python 3.9
+        is_table = bool(line.strip()) and (is_table or bool(_TABLE_RULE.match(following)))
+        tag = None if is_table or len(line) > LONGEST_LINE else TAG.match(line)
+        if tag and not _PLACEHOLDER.match(tag[2].strip()):
+            yield tag[1].strip().lower(), tag[2]

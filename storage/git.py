@@ -1,0 +1,204 @@
+"""The one place that runs git: it asks a repository questions and lets nothing run that the repository names.
+
+A repository's own configuration cannot be switched off, and dozens of its settings name programs. So only
+questions that read are asked, each with the options that keep it from running anything; what a setting could
+still do is overridden; nothing is fetched; and no configuration or environment but ours counts.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from selectors import EVENT_READ, DefaultSelector
+
+# A hung network file system must not hold a run: most questions take milliseconds, the longest seen 5 s.
+DEADLINE_SECONDS = 20
+# Of 80,000 files the names take 4 MB. More than this is no answer to a question of ours.
+MOST_BYTES = 64 * 1024 * 1024
+CHUNK_BYTES = 1024 * 1024
+
+# What may be asked, and the options that turn off what a repository's configuration turns on.
+QUESTIONS: dict[str, tuple[str, ...]] = {
+    "config": (),
+    "for-each-ref": (),
+    "grep": ("--no-color", "--no-textconv", "--no-recurse-submodules", "--no-line-number", "--no-column"),
+    "log": ("--no-color", "--no-textconv", "--no-ext-diff", "--no-show-signature", "--no-mailmap"),
+    "ls-tree": (),
+    "rev-list": (),
+    "rev-parse": (),
+}
+
+# Beats the repository's own configuration. Programs first, then what would change the form of an answer.
+_SETTINGS = (
+    "core.alternateRefsCommand=:", "core.askPass=", "core.editor=:", "core.fsmonitor=false",
+    "core.gitProxy=", "core.hooksPath=/dev/null", "core.pager=cat", "core.sshCommand=false",
+    "credential.helper=", "gpg.program=false", "gpg.openpgp.program=false", "gpg.ssh.program=false",
+    "gpg.ssh.defaultKeyCommand=", "gpg.x509.program=false", "sequence.editor=:", "log.showSignature=false",
+    "gc.auto=0", "maintenance.auto=false", "protocol.allow=never", "safe.bareRepository=explicit",
+    "core.attributesFile=/dev/null", "core.excludesFile=/dev/null", "core.quotePath=false",
+    "log.follow=false", "log.showRoot=true", "mailmap.file=/dev/null", "submodule.recurse=false",
+)  # fmt: skip
+
+# GIT_ALLOW_PROTOCOL beats `protocol.<name>.allow` of the repository, which beats `protocol.allow` of ours;
+# it is also what keeps a git before 2.45, which does not know GIT_NO_LAZY_FETCH, from fetching.
+_OWN = {
+    "GIT_ALLOW_PROTOCOL": "",
+    "GIT_ASKPASS": "false",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_EDITOR": ":",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "HOME": "/nonexistent",  # a git before 2.32 does not know GIT_CONFIG_GLOBAL
+    "LC_ALL": "C",
+    "SSH_ASKPASS": "false",
+    "XDG_CONFIG_HOME": "/nonexistent",
+}
+# All that is passed on: what finds git and its libraries, and whose repositories root may read under sudo.
+_KEPT = ("DEVELOPER_DIR", "DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH", "SUDO_UID", "TMPDIR")
+
+# Working trees whose git ran into its deadline: another dozen questions would wait as long each.
+_hung: set[str] = set()
+
+
+class GitFailed(Exception):
+    """Git is missing, refused, took too long or said too much."""
+
+
+def ask(place: str, *question: str, seconds: float = DEADLINE_SECONDS) -> str:
+    """
+    Return what git answers to a question about the repository around `place`, stripped.
+
+    The question is asked at the top of the working tree. A `grep` that matches nothing answers with nothing.
+    Raises GitFailed; after a deadline passed, every later question about the same tree does so at once.
+    """
+    top = working_tree(place)
+    if top is None or top in _hung:
+        raise GitFailed
+    command, *words = question
+    settings = [word for setting in (*_SETTINGS, *_trust_in(top)) for word in ("-c", setting)]
+    call = [_program(), "--no-pager", *settings, "-C", top, command, *QUESTIONS[command], *words]
+    code, answer = _run(call, {**_environment(), "GIT_CEILING_DIRECTORIES": str(Path(top).parent)}, seconds)
+    if code is None:
+        _hung.add(top)
+    if code != 0 and not (command == "grep" and code == 1):
+        raise GitFailed
+    return answer.decode("utf-8", "replace").strip()
+
+
+def working_tree(place: str) -> str | None:
+    """
+    Return the top of the working tree that `place` lies in; None outside of one.
+
+    As git finds it, except that a bare repository ends the search: one may come as a plain folder of a clone,
+    with a configuration that its author wrote. `safe.bareRepository` says so to git itself from 2.38 on.
+    """
+    try:
+        return _top_above(Path(place).resolve())
+    except (OSError, RuntimeError, ValueError):  # not readable, a loop of links, no path at all
+        return None
+
+
+def _top_above(here: Path) -> str | None:
+    if not here.is_dir():
+        return None
+    device = here.stat().st_dev
+    while not ((here / ".git").is_file() or (here / ".git" / "HEAD").exists()):
+        is_bare = here.name != ".git" and _is_git_folder(here)
+        if is_bare or here.parent == here or here.parent.stat().st_dev != device:
+            return None
+        here = here.parent
+    return str(here)
+
+
+def _is_git_folder(folder: Path) -> bool:
+    return (folder / "HEAD").exists() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
+
+
+def _trust_in(top: str) -> tuple[str, ...]:
+    """Return the user's own `safe.directory` for a tree that belongs to another; git refuses it otherwise."""
+    owners = {path.stat().st_uid for path in (Path(top), Path(top, ".git"))}
+    return () if owners == {os.geteuid()} else _trusted()
+
+
+@cache
+def _trusted() -> tuple[str, ...]:
+    """Return `safe.directory` as the user and the machine have it: their word, not that of a repository."""
+    theirs = {name: os.environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in os.environ}
+    environment = {**_environment(), **theirs}
+    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
+        environment.pop(name)
+    found: list[str] = []
+    for owner in ("--system", "--global"):
+        call = [_program(), "config", owner, "--get-all", "safe.directory"]
+        code, answer = _run(call, environment, DEADLINE_SECONDS)
+        found += answer.decode("utf-8", "replace").splitlines() if code == 0 else []
+    return tuple(f"safe.directory={folder}" for folder in found)
+
+
+def _program() -> str:
+    """Return git's absolute path: a relative entry of PATH could mean a file of the repository."""
+    program = shutil.which("git", path=_search_path())
+    if program is None:
+        raise GitFailed
+    return program
+
+
+def _search_path() -> str:
+    entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(entry for entry in entries if entry.startswith("/"))
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    return {**kept, "PATH": _search_path(), **_OWN}
+
+
+def _run(call: list[str], environment: dict[str, str], seconds: float) -> tuple[int | None, bytes]:
+    """Return (exit code, output); the code is None where time ran out. Raises GitFailed."""
+    until = time.monotonic() + seconds
+    try:
+        process = subprocess.Popen(
+            call,
+            cwd="/",
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # a process group to kill as a whole, and no terminal to ask on
+        )
+    except OSError as error:
+        raise GitFailed from error
+    with process:
+        try:
+            answer = _output_of(process, until)
+            return process.wait(max(0.0, until - time.monotonic())), answer
+        except BaseException as error:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # also what git started and left behind
+            if isinstance(error, (TimeoutError, subprocess.TimeoutExpired)):
+                return None, b""
+            raise
+
+
+def _output_of(process: subprocess.Popen[bytes], until: float) -> bytes:
+    """Return what a process writes. Raises TimeoutError, and GitFailed where it is too much."""
+    assert process.stdout is not None
+    descriptor, output = process.stdout.fileno(), bytearray()
+    with DefaultSelector() as ready:
+        ready.register(descriptor, EVENT_READ)
+        while ready.select(max(0.0, until - time.monotonic())):
+            chunk = os.read(descriptor, CHUNK_BYTES)
+            if not chunk:
+                return bytes(output)
+            output += chunk
+            if len(output) > MOST_BYTES:
+                raise GitFailed
+    raise TimeoutError

@@ -1,0 +1,47 @@
+"""The note that the hosted embedder failed, kept until it answers a run again: `runs/embedder.json`."""
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from cortex.storage.files import write_atomically, writing_to
+
+NOTE_PATH = "runs/embedder.json"
+
+
+@dataclass(frozen=True)
+class ModelFailure:
+    """Which model gave no answer, when, and what kind of failure it was; never what the service said."""
+
+    model: str
+    failed_at: datetime
+    reason: str
+
+
+def read_failure(home: Path) -> ModelFailure | None:
+    """Return the failure noted last; None where there is none, or its note cannot be read."""
+    try:
+        note = json.loads((home / NOTE_PATH).read_bytes())
+        return ModelFailure(note["model"], datetime.fromisoformat(note["failed_at"]), str(note["reason"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def note_failure(home: Path, failure: ModelFailure) -> None:
+    """Note a failure in the place of an earlier one. Raises StoreNotWritable."""
+    note = {
+        "model": failure.model,
+        "failed_at": failure.failed_at.isoformat(),
+        "reason": failure.reason,
+    }
+    with writing_to(home):
+        (home / NOTE_PATH).parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(home / NOTE_PATH, json.dumps(note).encode())
+
+
+def clear_failure(home: Path) -> None:
+    """Forget the failure: the model answers."""
+    with suppress(FileNotFoundError), writing_to(home):
+        (home / NOTE_PATH).unlink()

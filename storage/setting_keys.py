@@ -1,0 +1,203 @@
+"""Every setting, once: name, kind, default, bounds, unit and meaning; read from words and from TOML."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from cortex.transforms.errors import UsageError
+from cortex.transforms.files.marker_block import ENDINGS, FILES, HOOK
+
+MAXIMUM_BRIEF_TOKENS = 3_000  # spec 11.2
+
+# When a change acts: with the command that makes it, or with the run that next does what it is about.
+AT_ONCE, NEXT_RUN, NIGHTLY = "at once", "with the next run", "with the next nightly run"
+
+YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+@dataclass(frozen=True)
+class Key:
+    """
+    One setting.
+
+    `default` tells its kind: a whole number within `low` and `high`, yes or no, a text, or a list of texts
+    out of `words` (of any, where there are none). A text with `endings` is one of `words`, or ends in one of
+    them. One that is `per_project` may differ by project; one that
+    is `for_hooks` is handed to the hooks, which cannot read TOML. `acts` says when a change does.
+    """
+
+    name: str
+    default: int | bool | str | tuple[str, ...]
+    unit: str
+    meaning: str
+    low: int = 0
+    high: int | None = None
+    words: tuple[str, ...] = ()
+    endings: tuple[str, ...] = ()
+    per_project: bool = False
+    for_hooks: bool = False
+    is_secret: bool = False
+    acts: str = AT_ONCE
+
+    @property
+    def variable(self) -> str:
+        """Return the environment variable that has the last word."""
+        return "CORTEX_" + self.name.replace(".", "_").upper()
+
+    def checked(self, value: object, where: str) -> object:
+        """Return `value` as the setting's kind, lists as tuples. Raises UsageError, naming `where`."""
+        if isinstance(self.default, tuple) and isinstance(value, list):
+            value = tuple(value)
+        if self._fits(value):
+            return value
+        shown = "what was given" if self.is_secret else repr(value)
+        raise UsageError(f"{where}: {self.name} is {shown}.", f"Give {self.wanted}.")
+
+    def from_words(self, words: Sequence[str], where: str) -> object:
+        """Return the value that a person's words mean; a word of a closed list may hold several."""
+        if isinstance(self.default, tuple):
+            parts = [part.strip() for word in words for part in (word.split(",") if self.words else [word])]
+            return self.checked(tuple(part for part in parts if part), where)
+        text = " ".join(words).strip()
+        if isinstance(self.default, bool):
+            word = text.lower()
+            return self.checked(word in YES if word in (*YES, *NO) else text, where)
+        if isinstance(self.default, int):
+            return self.checked(int(text) if text.lstrip("-").isdecimal() else text, where)
+        return self.checked(text, where)
+
+    def from_variable(self, text: str, where: str) -> object:
+        """Return the value that an environment variable means: paths stand between `:`, as in PATH."""
+        is_paths = isinstance(self.default, tuple) and not self.words
+        return self.from_words(text.split(os.pathsep) if is_paths else [text], where)
+
+    @property
+    def wanted(self) -> str:
+        """Say what the setting takes."""
+        if isinstance(self.default, tuple):
+            return f"any of {', '.join(self.words)}" if self.words else 'a list of paths: ["/one", "/two"]'
+        if isinstance(self.default, bool):
+            return "true or false"
+        if isinstance(self.default, int):
+            return f"a whole number from {self.low}" + ("" if self.high is None else f" to {self.high}")
+        if self.endings:
+            return f"{', '.join(self.words)} or a path that ends in {' or '.join(self.endings)}"
+        return "a text"
+
+    def _fits(self, value: object) -> bool:
+        if isinstance(self.default, tuple):
+            return isinstance(value, tuple) and all(
+                isinstance(one, str) and (not self.words or one in self.words) for one in value
+            )
+        if isinstance(self.default, int) and not isinstance(self.default, bool):
+            is_number = isinstance(value, int) and not isinstance(value, bool)
+            return is_number and self.low <= value and (self.high is None or value <= self.high)  # type: ignore[operator]
+        if isinstance(value, str) and self.endings:
+            return value in self.words or value.endswith(self.endings)
+        return isinstance(value, type(self.default))
+
+
+KEYS = (
+    Key(
+        "capture.excluded_projects",
+        (),
+        "folders",
+        "what happens in these folders, and below them, is never stored",
+        acts=NEXT_RUN,
+    ),
+    Key(
+        "capture.min_chars",
+        50,
+        "characters",
+        "a session in which less was said and done is not taken in until it grows",
+        acts=NEXT_RUN,
+    ),
+    Key(
+        "brief.tokens",
+        1_000,
+        "tokens",
+        "budget of the brief at a session's start",
+        low=1,
+        high=MAXIMUM_BRIEF_TOKENS,
+        per_project=True,
+    ),
+    Key(
+        "brief.surface",
+        "hook",
+        "place",
+        "where a session reads the brief: hook; or rules, local, or the path of a .md file in the project",
+        words=(HOOK, *FILES),
+        endings=ENDINGS,
+        per_project=True,
+    ),
+    Key(
+        "recall.at_prompt",
+        True,
+        "yes or no",
+        "add what is known about a prompt to it",
+        per_project=True,
+        for_hooks=True,
+    ),
+    Key(
+        "retention.days",
+        0,
+        "days",
+        "how long what was said is kept; 0 keeps it for ever",
+        acts=NIGHTLY,
+    ),
+    Key(
+        "embed.voyage_api_key",
+        "",
+        "key",
+        "embed with Voyage AI instead of the local model: prose leaves this machine",
+        acts=NEXT_RUN,
+        is_secret=True,
+    ),
+    Key(
+        "redact.personal_data",
+        False,
+        "yes or no",
+        "replace e-mail addresses and phone numbers in transcripts too, from the next run on",
+        acts=NEXT_RUN,
+    ),
+    Key(
+        "encryption.key_file",
+        "",
+        "path",
+        "the key of an encrypted store; empty: the OS keyring. `cortex encrypt` sets it",
+    ),
+    Key(
+        "statusline.show",
+        ("memories", "capture", "context"),
+        "parts",
+        "what the status line says, in this order",
+        words=("memories", "capture", "context"),
+        per_project=True,
+        for_hooks=True,
+    ),
+    Key(
+        "statusline.warn_percent",
+        70,
+        "percent of the context window",
+        "from here on the status line says that the context fills up",
+        low=1,
+        high=100,
+        per_project=True,
+        for_hooks=True,
+    ),
+)
+
+BY_NAME = {key.name: key for key in KEYS}
+
+
+def key_of(name: str, where: str = "") -> Key:
+    """Return the setting called `name`. Raises UsageError with the nearest one, naming `where`."""
+    if name in BY_NAME:
+        return BY_NAME[name]
+    near = get_close_matches(name, BY_NAME, n=1, cutoff=0.5)
+    guess = f"Did you mean {near[0]}? " if near else ""
+    raise UsageError(
+        f"{f'{where}: ' if where else ''}there is no setting '{name}'.",
+        f"{guess}The settings are: {', '.join(BY_NAME)}.",
+    )

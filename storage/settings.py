@@ -1,0 +1,185 @@
+"""Where the store lies and what the user chose: environment over project over config file over default."""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from cortex.storage.setting_keys import BY_NAME, KEYS, Key, key_of
+from cortex.transforms.errors import UsageError
+
+# `[project."<id or folder>".brief]`: the sections that hold for one project.
+PROJECT = "project"
+
+_NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f?\\]")
+
+# The name that Voyage AI's own tools use.
+ALSO_READ = {"embed.voyage_api_key": "VOYAGE_API_KEY"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """
+    What a run needs to know from outside.
+
+    `home` is the store's folder; `voyage_api_key` turns on hosted embedding; `excluded_projects` are
+    working directories that are never stored; a transcript with fewer than `min_chars` characters waits until
+    it has more; `brief_tokens` is the brief's budget (1 to 3,000 tokens);
+    `brief_surface` is where it stands, `hook` or a file of the project
+    (cortex.transforms.files.marker_block.file_of);
+    `retention_days` is how long what was said is kept, 0 for ever; `redacts_personal_data` takes e-mail
+    addresses and phone numbers for secrets; `encryption_key_file` holds the key of an encrypted store, None
+    means the OS keyring; `by_project` is what the file says of
+    single projects, by id or folder.
+    """
+
+    home: Path
+    voyage_api_key: str | None = None
+    excluded_projects: tuple[str, ...] = ()
+    min_chars: int = 50
+    brief_tokens: int = 1_000
+    brief_surface: str = "hook"
+    retention_days: int = 0
+    redacts_personal_data: bool = False
+    encryption_key_file: Path | None = None
+    by_project: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+
+    def of_project(self, project_id: str, folders: Sequence[str]) -> "Settings":
+        """Return the settings that hold for a project, by its id or one of its folders."""
+        names = [project_id, *folders]
+        tokens = chosen(BY_NAME["brief.tokens"], {}, self.by_project, names)
+        surface = chosen(BY_NAME["brief.surface"], {}, self.by_project, names)
+        return replace(
+            self,
+            brief_tokens=self.brief_tokens if tokens.is_default else tokens.value,
+            brief_surface=self.brief_surface if surface.is_default else surface.value,
+        )
+
+    def __repr__(self) -> str:
+        """Show the settings with the key masked."""
+        key = "set" if self.voyage_api_key else "unset"
+        return f"Settings(home={str(self.home)!r}, voyage_api_key={key}, brief_tokens={self.brief_tokens})"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A setting's value and where it comes from."""
+
+    value: Any
+    source: str
+
+    @property
+    def is_default(self) -> bool:
+        """Return whether nobody chose it."""
+        return self.source == "default"
+
+
+def store_home() -> Path:
+    """Return the store's folder: `CORTEX_HOME`, else `~/.cortex`."""
+    named = os.environ.get("CORTEX_HOME")
+    return Path(named).expanduser().absolute() if named else Path.home() / ".cortex"
+
+
+def _check_path(home: Path) -> None:
+    """Raise UsageError for a path that LanceDB (control characters) or DuckDB (`?`, `\\`) cannot open."""
+    if found := _NOT_IN_PATHS.search(str(home)):
+        raise UsageError(
+            f"The store's path has the character {found[0]!r}, which its tables cannot have: {str(home)!r}.",
+            "Set CORTEX_HOME to another folder, or rename this one.",
+        )
+
+
+def load_settings(home: Path | None = None) -> Settings:
+    """
+    Return the settings of the store at `home` (default: `store_home()`).
+
+    Reads `<home>/config.toml`. Raises UsageError when the file is not TOML, names a setting that there is
+    not, or a value has the wrong kind.
+    """
+    home = home or store_home()
+    _check_path(home)
+    values, by_project = read_config(home)
+    told = {key.name: chosen(key, values).value for key in KEYS}
+    key_file = told["encryption.key_file"]
+    return Settings(
+        home=home,
+        voyage_api_key=told["embed.voyage_api_key"] or None,
+        excluded_projects=told["capture.excluded_projects"],
+        min_chars=told["capture.min_chars"],
+        brief_tokens=told["brief.tokens"],
+        brief_surface=told["brief.surface"],
+        retention_days=told["retention.days"],
+        redacts_personal_data=told["redact.personal_data"],
+        encryption_key_file=Path(key_file).expanduser() if key_file else None,
+        by_project=by_project,
+    )
+
+
+def chosen(
+    key: Key,
+    values: Mapping[str, object],
+    by_project: Mapping[str, Mapping[str, object]] | None = None,
+    names: Sequence[str] = (),
+) -> Chosen:
+    """
+    Return the value of `key`: environment over the project's sections over the file's own over the default.
+
+    `values` and `by_project` are what `read_config` gives, `names` the project's id and folders. Raises
+    UsageError for a variable whose value has the wrong kind.
+    """
+    for variable in (key.variable, ALSO_READ.get(key.name, "")):
+        if variable and os.environ.get(variable):
+            return Chosen(key.from_variable(os.environ[variable], variable), variable)
+    for name in names:
+        if key.name in (by_project or {}).get(name, {}):
+            return Chosen((by_project or {})[name][key.name], f'config.toml, project "{name}"')
+    if key.name in values:
+        return Chosen(values[key.name], "config.toml")
+    return Chosen(key.default, "default")
+
+
+def read_config(home: Path) -> tuple[dict[str, object], dict[str, dict[str, object]]]:
+    """
+    Return what `<home>/config.toml` says: setting → value, and project → setting → value.
+
+    Raises UsageError as `load_settings` does.
+    """
+    told = _read_toml(home / "config.toml")
+    projects = _section(told.pop(PROJECT, {}), PROJECT)
+    return _checked(told, "config.toml"), {
+        name: _checked(_section(told, name), f'config.toml, project "{name}"', per_project=True)
+        for name, told in projects.items()
+    }
+
+
+def _checked(told: Mapping[str, object], where: str, *, per_project: bool = False) -> dict[str, object]:
+    values: dict[str, object] = {}
+    for section, members in told.items():
+        for name, value in _section(members, section).items():
+            key = key_of(f"{section}.{name}", where)
+            if per_project and not key.per_project:
+                raise UsageError(
+                    f"{where}: {key.name} holds for all projects.", "Move it out of the section."
+                )
+            values[key.name] = key.checked(value, where)
+    return values
+
+
+def _read_toml(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not TOML: {error}.", "Mend or remove the file.") from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.", "Check its permissions.") from error
+
+
+def _section(told: object, name: str) -> dict[str, object]:
+    if not isinstance(told, dict):
+        raise UsageError(f"config.toml: [{name}] is no section.", f"Write it as [{name}] with keys below.")
+    return told

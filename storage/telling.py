@@ -1,0 +1,96 @@
+"""What each project was told in its briefs and when, as fingerprints: `runs/told.json`."""
+
+import json
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+
+from cortex.storage.files import write_atomically, writing_to
+from cortex.transforms.extract.echoes import Span
+
+# Project id → fingerprint → spans, each [from, until]; the last one may have no end yet.
+Book = dict[str, dict[str, list[list[str | None]]]]
+
+# Below the home.
+TOLD_PATH = "runs/told.json"
+
+
+class TellingBook:
+    """The file `runs/told.json`: hashes of lines, no text; without it briefs are known by their shape."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._path = home / TOLD_PATH
+
+    def spans(self, project_id: str) -> dict[str, list[Span]]:
+        """Return fingerprint → when it was told to a project."""
+        told = self._read().get(project_id, {})
+        return {mark: [_span(*span) for span in spans] for mark, spans in told.items()}
+
+    def tell(self, project_id: str, fingerprints: Iterable[str], at: datetime) -> None:
+        """
+        Note that a project is told these lines from `at` on, and no others any more. Only under the lease.
+
+        Nothing is written where that is known. Raises StoreNotWritable.
+        """
+        book = self._read()
+        told, wanted = book.setdefault(project_id, {}), set(fingerprints)
+        is_open = {mark for mark, spans in told.items() if spans[-1][1] is None}
+        if is_open == wanted:
+            return
+        for mark in sorted(is_open - wanted):
+            told[mark][-1][1] = at.isoformat()
+        for mark in sorted(wanted - is_open):
+            told.setdefault(mark, []).append([at.isoformat(), None])
+        self._write(book)
+
+    def forget(self, project_id: str) -> None:
+        """Drop what a project was told. Only under the lease. Raises StoreNotWritable."""
+        book = self._read()
+        if book.pop(project_id, None) is not None:
+            self._write(book)
+
+    def add(self, other: "TellingBook") -> None:
+        """
+        Add what another store's book says was told; what it knows the end of has ended.
+
+        A restored store reads the sessions since its backup again: what the briefs in between said, that
+        only the replaced store knows, must not be learned from them.
+        """
+        book = self._read()
+        for project_id, told in other._read().items():
+            mine = book.setdefault(project_id, {})
+            for mark, spans in told.items():
+                until = {first: end for first, end in [*mine.get(mark, []), *spans]}
+                mine[mark] = [[first, until[first]] for first in sorted(until, key=str)]
+        self._write(book)
+
+    def _read(self) -> Book:
+        try:
+            book: Book = json.loads(self._path.read_bytes())
+            for marks in book.values():
+                for spans in marks.values():
+                    _check(spans)
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        # Damaged from outside: as without it, and written again with the next brief.
+        except (AttributeError, TypeError, ValueError, RecursionError, IsADirectoryError):
+            return {}
+        return book
+
+    def _write(self, book: Book) -> None:
+        with writing_to(self._home):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._path, json.dumps(book, sort_keys=True, indent=0).encode())
+
+
+def _check(spans: list[list[str | None]]) -> None:
+    """Raise ValueError or TypeError for what are no spans."""
+    if not spans:
+        raise ValueError("no span")
+    for span in spans:
+        _span(*span)
+
+
+def _span(first: str | None, until: str | None) -> Span:
+    return datetime.fromisoformat(first or ""), datetime.fromisoformat(until) if until else None

@@ -1,0 +1,45 @@
+"""A setting acts at once or says when it will, and `cortex brief` prints what holds now."""
+
+import pytest
+
+from cortex.storage.lease import lease
+from cortex.transforms.words.tokens import upper_bound
+
+
+def test_a_budget_set_now_is_that_of_the_brief_handed_over_next(cortex, samples):
+    published = next((samples / "published").glob("tidepool-*/brief.md"))
+    before = published.read_text()
+    answer = cortex("config", "set", "brief.tokens", "300")
+    assert answer.out == "brief.tokens is 300, at once.\n"
+    after = published.read_text()
+    assert upper_bound(after) <= 300 < upper_bound(before)
+    assert cortex("config", "unset", "brief.tokens").out.endswith(", at once.\n")
+    assert upper_bound(published.read_text()) > 300
+
+
+def test_while_another_run_writes_a_setting_says_that_it_waits(cortex, samples):
+    with lease(samples / "runs"):
+        answer = cortex("config", "set", "brief.tokens", "300", "--json")
+    assert answer.code == 0 and answer.json["acts"] == "with the next run"
+
+
+@pytest.mark.parametrize(
+    "words, acts",
+    [
+        (["retention.days", "90"], "with the next nightly run"),
+        (["capture.min_chars", "80"], "with the next run"),
+        (["recall.at_prompt", "false"], "at once"),
+    ],
+)
+def test_a_setting_says_when_it_acts(cortex, home, words, acts):
+    assert cortex("config", "set", *words).out == f"{words[0]} is {words[1]}, {acts}.\n"
+
+
+def test_brief_prints_what_a_run_would_publish_now(cortex, samples, monkeypatch):
+    published = cortex("brief", "--project", "tidepool").out
+    monkeypatch.setenv("CORTEX_BRIEF_TOKENS", "300")
+    shown = cortex("brief", "--project", "tidepool").out
+    assert upper_bound(shown) <= 300 < upper_bound(published)
+    assert next((samples / "published").glob("tidepool-*/brief.md")).read_text() == published
+    cortex("run", "--engine", "plain")
+    assert next((samples / "published").glob("tidepool-*/brief.md")).read_text() == shown

@@ -1,0 +1,52 @@
+"""`shown_min_confidence` alone says from which confidence on a session's facts are shown (spec 5.2)."""
+
+from dataclasses import replace
+
+import pytest
+
+from cortex.storage.reference import read_policy
+from cortex.transforms.extract import extract_events
+from cortex.transforms.memory.fold import fold
+from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import JOURNAL, values
+from tests.rows import turn, turns
+
+SESSION = turns(
+    turn(1, "Which store should the tide gauges write to?"),
+    *(
+        turn(
+            line,
+            f"We decided to use relay{line} over relay{line + 100} because gauge{line} loses readings.",
+            kind="text",
+            trust="assistant",
+        )
+        for line in range(2, 60)
+    ),
+)
+
+
+def policy_with(shown_from: float) -> Policy:
+    policy = read_policy(None)
+    row = {**policy.rows["thresholds"][("shown_min_confidence",)], "value": shown_from}
+    thresholds = {**policy.rows["thresholds"], ("shown_min_confidence",): row}
+    return replace(policy, rows={**policy.rows, "thresholds": thresholds})
+
+
+@pytest.mark.parametrize("shown_from", [0.3, 0.4, 0.5, 0.6, 0.8])
+def test_the_budget_of_a_session_is_shown_whatever_the_threshold(shown_from):
+    policy = policy_with(shown_from)
+    events = extract_events(SESSION, policy)
+    shown = fold(events, JOURNAL.empty(), policy)
+    assert shown.num_rows == policy.threshold("session_memories_max") < events.num_rows
+    assert min(values(shown, "initial_confidence")) >= shown_from
+
+
+def test_a_threshold_above_one_shows_nothing():
+    policy = policy_with(1.01)
+    assert fold(extract_events(SESSION, policy), JOURNAL.empty(), policy).num_rows == 0
+
+
+def test_a_change_of_it_is_a_change_of_the_extractor():
+    from cortex.transforms.extract.extractor import is_read
+
+    assert is_read("shown_min_confidence")

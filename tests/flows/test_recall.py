@@ -1,0 +1,251 @@
+"""Recall finds what was said and what is known, by words alone or with vectors, and says where it stands."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cortex.flows.recall import Found, recall
+from cortex.storage.reference import read_policy
+from cortex.storage.tables import Tables
+from cortex.transforms.errors import ModelUnavailable
+from cortex.transforms.identity import content_id
+from cortex.transforms.policy import Policy
+from cortex.transforms.search.index_text import embedded_text, index_text, passages_of
+from tests.rows import memories, memory, turn, turns
+
+NOW = datetime(2026, 10, 1, tzinfo=UTC)
+# Each topic is a direction, so that texts are near exactly if they speak of the same one.
+TOPICS = (("tide", "sea", "water"), ("coral", "reef", "polyp"), ("clock", "time", "utc"))
+
+
+class TopicEmbedder:
+    model, dimensions = "topics", len(TOPICS) + 1
+
+    def embed(self, texts: Sequence[str], *, as_query: bool = False) -> Any:
+        rows = [
+            [float(any(word in text.lower() for word in topic)) for topic in TOPICS] + [0.1] for text in texts
+        ]
+        vectors = np.array(rows, dtype=np.float32)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+class BrokenEmbedder(TopicEmbedder):
+    def embed(self, texts: Sequence[str], *, as_query: bool = False) -> Any:
+        raise ModelUnavailable("no answer.", "Try later.")
+
+
+@pytest.fixture(scope="module")
+def policy() -> Policy:
+    return read_policy(None)
+
+
+def evidence(*lines: int, file: str = "/t/s1.jsonl") -> dict[str, Any]:
+    return {
+        "turn_id": "t", "session_id": "s1", "file": file, "lines": list(lines), "layer": "layer2:en",
+        "said_at": NOW, "git_branch": None,
+    }  # fmt: skip
+
+
+class Asked:
+    """A real store of passages and memories in one scope, and the question's fixed words."""
+
+    def __init__(self, home: Path, policy: Policy) -> None:
+        self.tables, self.policy = Tables(home), policy
+
+    def hold(self, name: str, rows: pa.Table, scope: str = "reef-1", with_vectors: bool = True) -> None:
+        listed = rows.to_pylist()
+        rows = rows.append_column("index_text", pa.array([index_text(row) for row in listed], pa.string()))
+        if with_vectors:
+            vectors = list(TopicEmbedder().embed([embedded_text(row) for row in listed]))
+            rows = rows.append_column("vector", pa.array(vectors, pa.list_(pa.float32(), len(TOPICS) + 1)))
+        self.tables.replace(scope, name, rows)
+
+    def say(self, *rows: dict[str, Any]) -> None:
+        self.hold("passages", passages_of(turns(*rows), self.policy))
+
+    def know(self, *rows: dict[str, Any], scope: str = "reef-1") -> None:
+        self.hold("memories", memories(*rows), scope)
+
+    def __call__(
+        self, question: str, embedder: Any = None, limit: int = 5, scopes: Any = ("reef-1",)
+    ) -> list[Found]:
+        return recall(
+            self.tables, question, scopes=scopes, policy=self.policy, embedder=embedder, limit=limit, now=NOW
+        )
+
+
+@pytest.fixture
+def ask(tmp_path: Path, policy: Policy) -> Asked:
+    return Asked(tmp_path / "store", policy)
+
+
+def test_a_turn_is_found_by_its_words_with_its_line(ask: Asked) -> None:
+    ask.say(turn(7, "The tide gauges report in UTC."), turn(20, "Paint the boat."))
+    (found,) = ask("Which gauges report?")
+    assert (found.kind, found.text, found.confidence) == ("turn", "The tide gauges report in UTC.", None)
+    assert [(item.session_id, item.file, item.lines) for item in found.evidence] == [
+        ("s1", "/t/s1.jsonl", (7,))
+    ]
+
+
+def test_a_turn_is_found_by_its_meaning_without_a_common_word(ask: Asked) -> None:
+    ask.say(turn(1, "Polyps grow slowly."), turn(9, "Set every clock."))
+    assert ask("coral?") == []
+    assert ask("coral?", TopicEmbedder())[0].text == "Polyps grow slowly."
+
+
+def test_words_still_find_when_the_model_does_not_answer(ask: Asked) -> None:
+    ask.say(turn(1, "Polyps grow slowly."))
+    assert [found.text for found in ask("polyps", BrokenEmbedder())] == ["Polyps grow slowly."]
+
+
+def test_words_still_find_when_the_stored_vectors_are_of_another_model(ask: Asked) -> None:
+    class Wider(TopicEmbedder):
+        def embed(self, texts: Sequence[str], *, as_query: bool = False) -> Any:
+            return np.full((len(texts), 9), 1 / 3, dtype=np.float32)
+
+    ask.say(turn(1, "Polyps grow slowly."))
+    assert [found.text for found in ask("polyps", Wider())] == ["Polyps grow slowly."]
+
+
+def test_rows_without_vectors_are_found_beside_rows_with_them(ask: Asked) -> None:
+    ask.know(memory("m1", "Coral needs light"))
+    ask.hold(
+        "passages", passages_of(turns(turn(1, "Coral grows near light.")), ask.policy), with_vectors=False
+    )
+    assert {found.kind for found in ask("coral light", TopicEmbedder())} == {"memory", "turn"}
+
+
+def test_a_memory_and_its_passage_are_one_result_with_the_lines_of_both(ask: Asked) -> None:
+    ask.say(turn(4, "Let us keep all times in UTC."), turn(30, "Coral is an animal."))
+    ask.know(memory("m1", "Times are kept in UTC", evidence=[evidence(4, 6)]))
+    (found, *others) = ask("times in UTC", TopicEmbedder())
+    assert (found.id, found.kind, found.passage) == ("m1", "memory", "Let us keep all times in UTC.")
+    assert [item.lines for item in found.evidence] == [(4, 6)]
+    assert all(other.text != "Let us keep all times in UTC." for other in others)
+
+
+@pytest.mark.parametrize(
+    "hidden", [{"status": "superseded"}, {"status": "pruned"}, {"status": "archived", "merged_into": "m2"}]
+)
+def test_what_is_no_longer_valid_is_not_told(ask: Asked, hidden: dict[str, Any]) -> None:
+    ask.know(memory("m1", "Tides are logged hourly", **hidden))
+    assert ask("tides logged", TopicEmbedder()) == []
+
+
+def test_an_archived_memory_is_found_and_says_so(ask: Asked) -> None:
+    ask.know(memory("m1", "Tides are logged hourly", status="archived"))
+    assert [found.status for found in ask("tides logged")] == ["archived"]
+
+
+def test_an_external_memory_is_found_with_its_source_or_as_imported(ask: Asked) -> None:
+    ask.know(
+        memory("m1", "Tides are logged hourly", trust="external", evidence=[evidence(3)]),
+        memory("m2", "Tides and tides logged daily", trust="external"),
+        memory("m3", "Tides logged at the pier", trust="external", source_type="import"),
+    )
+    assert {(found.id, found.trust) for found in ask("tides logged")} == {
+        ("m1", "external"),
+        ("m3", "external"),
+    }
+
+
+def test_only_the_named_scopes_are_searched_and_global_beside_the_project(ask: Asked) -> None:
+    ask.know(memory("m1", "Tides are logged hourly"))
+    ask.know(memory("m2", "Tides: prefer metres", project_id="global"), scope="global")
+    ask.know(memory("m3", "Tides of another harbour", project_id="other"), scope="other")
+    assert {found.id for found in ask("tides", scopes=("reef-1", "global"))} == {"m1", "m2"}
+
+
+def test_no_more_results_than_asked_best_first(ask: Asked) -> None:
+    ask.say(*(turn(10 * line, f"Tide {'tide ' * (line % 3)}note {'abcdefghi'[line]}") for line in range(9)))
+    found = ask("tide note", limit=4)
+    assert len(found) == 4
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+
+
+def test_the_order_of_scopes_changes_nothing(ask: Asked) -> None:
+    ask.know(memory("m1", "Tides are logged hourly"))
+    ask.know(memory("m2", "Tides are read at noon", project_id="global"), scope="global")
+    there, back = (
+        ask("tides", TopicEmbedder(), scopes=scopes)
+        for scopes in (("reef-1", "global"), ("global", "reef-1"))
+    )
+    assert there == back
+
+
+def test_an_empty_store_and_an_empty_question_find_nothing(ask: Asked) -> None:
+    assert ask("tides", TopicEmbedder()) == []
+    ask.say(turn(1, "The tide turns."))
+    assert ask(" ", TopicEmbedder()) == []
+
+
+class ApartEmbedder(TopicEmbedder):
+    """Texts of no common topic have nothing in common; goes by a name that has a calibration."""
+
+    model, dimensions = "all-MiniLM-L6-v2", len(TOPICS) + 64
+
+    def embed(self, texts: Sequence[str], *, as_query: bool = False) -> Any:
+        rows = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            row[: len(TOPICS)] = [any(word in text.lower() for word in topic) for topic in TOPICS]
+            row[len(TOPICS) + int(content_id(text), 16) % 64] = 0.5
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def stored(ask: Asked, name: str, rows: pa.Table) -> None:
+    listed = rows.to_pylist()
+    vectors = list(ApartEmbedder().embed([row["text"] for row in listed]))
+    kind = pa.list_(pa.float32(), ApartEmbedder.dimensions)
+    rows = rows.append_column("index_text", pa.array([index_text(row) for row in listed], pa.string()))
+    ask.tables.replace("reef-1", name, rows.append_column("vector", pa.array(vectors, kind)))
+
+
+NONSENSE = (
+    "asdf qwer zxcv",
+    "purple zebra submarine",
+    "who painted the Mona Lisa",
+    "오늘 저녁 메뉴 추천해줘",
+)
+
+
+@pytest.mark.parametrize("embedder", [None, ApartEmbedder()])
+@pytest.mark.parametrize("question", NONSENSE)
+def test_nonsense_finds_nothing(ask: Asked, question: str, embedder: Any) -> None:
+    said = turns(turn(7, "The tide gauges report in UTC."), turn(20, "Paint the boat."))
+    stored(ask, "passages", passages_of(said, ask.policy))
+    stored(ask, "memories", memories(memory("m1", "Levels are whole millimetres, who ever reads them.")))
+    assert ask(question, embedder) == []
+
+
+@pytest.mark.parametrize("question", ["millimetres", "whole levels or not?", "what does poll_gauge do"])
+@pytest.mark.parametrize("embedder", [None, ApartEmbedder()])
+def test_a_question_in_the_words_of_a_memory_or_its_files_is_answered(
+    ask: Asked, question: str, embedder: Any
+) -> None:
+    row = memory("m1", "Levels are whole millimetres.", files=["src/poll_gauge.py"])
+    stored(ask, "memories", memories(row))
+    assert [found.id for found in ask(question, embedder)] == ["m1"]
+
+
+def test_what_has_no_vector_yet_is_answered_by_fewer_words(ask: Asked) -> None:
+    ask.hold("memories", memories(memory("m1", "Levels are whole millimetres.")), with_vectors=False)
+    assert [found.id for found in ask("What unit are the levels in?", ApartEmbedder())] == ["m1"]
+
+
+def test_meaning_alone_answers_where_no_word_is_shared(ask: Asked) -> None:
+    said = turns(turn(7, "The reef bleaches."), turn(9, "Paint the boat."))
+    stored(ask, "passages", passages_of(said, ask.policy))
+    (found,) = ask("Any polyp news?", ApartEmbedder(), limit=1)
+    assert found.text == "The reef bleaches."
+
+
+def test_the_only_memory_of_a_small_store_is_found_by_one_telling_word(ask: Asked) -> None:
+    ask.know(memory("m1", "Use pnpm"))
+    assert [found.id for found in ask("npm or pnpm?")] == ["m1"]
+    assert [found.id for found in ask("pnpm")] == ["m1"]

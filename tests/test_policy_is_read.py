@@ -1,0 +1,85 @@
+"""No knob without a hand on it: each row and column of the policy tables is read by the product (spec 2)."""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from cortex.transforms.schemas import TURN_KINDS
+
+ROOT = Path(__file__).parents[1]
+REFERENCE = ROOT / "data" / "reference"
+TABLES = sorted(REFERENCE.glob("*.csv"))
+PRODUCTION = [
+    path
+    for room in ("cortex", "flows", "hooks", "storage", "transforms")
+    for path in sorted((ROOT / room).rglob("*.*"))
+    if path.suffix in (".py", ".sql") and not path.is_symlink()
+]
+# Said to the reader of a table, not to the program.
+REMARKS = {"why", "note", "unit", "prior", "language"}
+LOOKUPS = ("threshold", "brief_lines", "brief_section", "salience", "calibration")
+# Named settings, whose rows the code asks for one by one.
+NAMED = ("thresholds", "ranking", "prompt_gate")
+
+
+def code() -> str:
+    """Return all of the product's code but the declarations of tables, without comments."""
+    kept = [path for path in PRODUCTION if path.name != "policy.py"]
+    lines = [line for path in kept for line in path.read_text(encoding="utf-8").split("\n")]
+    return "\n".join(line for line in lines if not re.match(r"\s*(?:#|--)", line))
+
+
+CODE = code()
+
+
+def is_read(name: str) -> bool:
+    """Return whether the code holds a name as a text of its own, a parameter or a column of a query."""
+    in_python = re.search(rf"[\"']{re.escape(name)}[\"']", CODE)
+    in_sql = re.search(rf"(?<![\w\"'.]){re.escape(name)}(?![\w\"'])|[$.]{re.escape(name)}(?!\w)", SQL)
+    return bool(in_python or in_sql)
+
+
+SQL = "\n".join(path.read_text(encoding="utf-8") for path in PRODUCTION if path.suffix == ".sql")
+
+
+def rows(table: Path) -> list[dict[str, str]]:
+    with table.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("stem", NAMED)
+def test_every_named_number_is_read(stem):
+    names = [row["name"] for row in rows(REFERENCE / f"{stem}.csv")]
+    assert [name for name in names if not is_read(name)] == []
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda path: path.stem)
+def test_every_table_and_column_is_read(table):
+    columns = set(rows(table)[0]) - REMARKS
+    assert is_read(table.stem) or f"{table.stem}.csv" in CODE
+    # These four are looked up by methods of Policy, which production code calls: asserted below.
+    looked_up = {"brief_lines", "brief_section", "salience", "zero_at", "one_at"}
+    assert [name for name in sorted(columns - looked_up) if not is_read(name)] == []
+
+
+@pytest.mark.parametrize("method", LOOKUPS)
+def test_every_lookup_of_the_policy_is_called_by_the_product(method):
+    assert re.search(rf"\.{method}\(", CODE)
+
+
+def test_the_policy_has_no_other_lookups():
+    text = (ROOT / "transforms" / "policy.py").read_text(encoding="utf-8")
+    methods = re.findall(r"^    def ([a-z]\w*)\(self", text, re.MULTILINE)
+    assert set(methods) - {"arrow"} == set(LOOKUPS)
+
+
+def test_every_weighted_signal_is_given_by_the_code_or_the_patterns():
+    patterns = {row["signal"] for row in rows(REFERENCE / "signal_patterns.csv")}
+    events = {f"marker_{row['event_type'].lower()}" for row in rows(REFERENCE / "event_types.csv")}
+    kinds = {f"at_kind_{kind}" for kind in TURN_KINDS}
+    given = patterns | events | kinds | {"marker_best"}
+    names = [row["signal"] for row in rows(REFERENCE / "signal_weights.csv")]
+    unread = [name for name in names if name not in given and not is_read(name)]
+    assert [name for name in unread if not is_read(name.removeprefix("at_"))] == []

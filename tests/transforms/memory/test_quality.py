@@ -1,0 +1,141 @@
+"""What is worth remembering: a short fact is, noise and a question are not; nothing is kept twice."""
+
+import pytest
+
+from cortex.storage.reference import read_policy
+from cortex.transforms.memory.quality import flaw_of, known_as
+from cortex.transforms.redaction.redact import redact
+from tests.rows import memories, memory
+
+POLICY = read_policy(None)
+FLAWED = (
+    ("asdf", "say nothing"),
+    ("asdf qwer zxcv", "say nothing"),
+    ("test", "say nothing"),
+    ("foo bar baz", "say nothing"),
+    ("lorem ipsum", "say nothing"),
+    ("asdlkfj sdkfjh", "say nothing"),
+    ("aaaaaaa", "say nothing"),
+    ("blablabla", "say nothing"),
+    ("hello", "say nothing"),
+    ("ok thanks", "say nothing"),
+    ("TODO", "say nothing"),
+    ("pnpm", "single word"),
+    ("Kubernetes", "single word"),
+    ("???", "no word"),
+    ("...", "no word"),
+    ("   ", "no word"),
+    ("🎉🎉", "no word"),
+    ("12345 678", "no word"),
+    ("it is what we do", "say nothing"),
+    ("the and of", "say nothing"),
+    ("안녕", "single word"),
+    ("should we use Postgres?", "a question"),
+    ("Should we use Postgres", "a question"),
+    ("Which port does the proxy take?", "a question"),
+    ("Is it Redis? Or Valkey?", "a question"),
+    ("why do the tests fail on Mondays", "a question"),
+    ("Sollen wir Postgres nehmen?", "a question"),
+    ("我们应该用 pnpm 吗", "a question"),
+    ("ポートは変えますか。", "a question"),
+    ("password=Tr0ub4dor3xyz", "only a secret"),
+    ("sk-ant-api03-" + "Ab3dE6gH9jK2mN5pQ8sT1vW4yZ7" * 3, "only a secret"),
+    ("API key: ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8", "only a secret"),
+)  # fmt: skip
+WORTH = (
+    "Use pnpm",
+    "端口 8080 被占用",
+    "Utiliser pnpm",
+    "Prefers tabs",
+    "Python 3.12 only",
+    "Nie npm verwenden",
+    "CI needs TZ=UTC",
+    "psql needs -X",
+    "No Windows support",
+    "Port 5433",
+    "Error pages: half static",
+    "Flask salad dash",
+    "make check",
+    "Test with pytest -n 4",
+    "API keys live in vault",
+    "the key of the staging database is in 1Password",
+    "Why two queues? The old one feeds the warehouse.",
+    "When the build fails, clear the cache",
+    "How to deploy: make ship",
+    "What the mobile app calls lives in lib/legacy",
+    "ポートは3000です",
+    "빌드 서버는 디스크가 부족하다",
+    "Логи в Loki",
+    "Deploys need the token [REDACTED:token] of the release bot in CI",
+)
+
+
+@pytest.mark.parametrize("text, reason", FLAWED)
+def test_what_says_nothing_is_named(text, reason):
+    assert reason in flaw_of(redact(text)[0].strip(), POLICY)
+
+
+@pytest.mark.parametrize("text", WORTH)
+def test_a_short_fact_is_worth_keeping(text):
+    assert flaw_of(redact(text)[0], POLICY) == ""
+
+
+def explicit(*texts, **chosen):
+    rows = [
+        memory(f"m{n}", text, source_type="explicit", memory_type="context", **chosen)
+        for n, text in enumerate(texts)
+    ]
+    return memories(*rows)
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        "The invoice service is written in Go.",
+        "the invoice service is written in `Go`",
+        "Invoice service: written in Go!",
+        "The invoices service is written in Go",
+    ],
+)
+def test_the_same_fact_in_like_words_is_known(new):
+    known = known_as(new, explicit("Ports start at 9000.", "The invoice service is written in Go."), POLICY)
+    assert known is not None and (known.memory_id, known.says_more) == ("m1", False)
+
+
+def test_more_words_on_a_known_fact_take_its_place():
+    known = known_as(
+        "The invoice service is written in Go, because the team knows it.",
+        explicit("The invoice service is written in Go."),
+        POLICY,
+    )
+    assert known is not None and (known.memory_id, known.says_more) == ("m0", True)
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        "The invoice service is written in Rust.",
+        "The invoice service is not written in Go.",
+        "The payment service is written in Go.",
+        "The invoice service is written in Go 1.23 and deployed by hand every second Friday of the month.",
+    ],
+)
+def test_another_fact_is_not_known(new):
+    rows = explicit("The invoice service is written in Go 1.22.")
+    assert known_as(new, rows, POLICY) is None
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [("Use pnpm", "Use npm"), ("Port 5433", "Port 5434"), ("端口 8080 被占用", "端口 8081 被占用")],
+)
+def test_short_facts_that_differ_in_a_word_are_two(old, new):
+    assert known_as(new, explicit(old), POLICY) is None
+
+
+@pytest.mark.parametrize(
+    "chosen", [{"source_type": "conversation"}, {"status": "archived"}, {"status": "superseded"}]
+)
+def test_only_what_is_said_on_purpose_and_holds_is_reinforced(chosen):
+    row = memory("m0", "The invoice service is written in Go.", source_type="explicit") | chosen
+    assert known_as("The invoice service is written in Go", memories(row), POLICY) is None

@@ -1,0 +1,108 @@
+"""Decisions that a project makes twice, and what it turned down and proposes again."""
+
+from datetime import timedelta
+
+import pytest
+
+from cortex.storage.reference import read_policy
+from cortex.transforms.memory.metrics import session_metrics
+from cortex.transforms.memory.repeated_decisions import repeats_of
+from tests.rows import START, event, events, turn, turns
+
+POLICY = read_policy(None)
+NEXT_DAY = START + timedelta(days=1)
+
+
+def repeated(earlier, later, *, kinds=("DECISION_MADE", "DECISION_MADE"), sessions=("a", "b"), **of_earlier):
+    """Return which repeats a decision of session b is, given one that session a made a day before."""
+    rows = events(
+        event(earlier, event_id="e1", session_id=sessions[0], event_type=kinds[0], **of_earlier),
+        event(
+            later,
+            event_id="e2",
+            session_id=sessions[1],
+            event_type=kinds[1],
+            said_at=NEXT_DAY,
+        ),
+    )
+    return [
+        "proposed" if row["is_re_proposal"] else "repeated" for row in repeats_of(rows, POLICY).to_pylist()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("SQLite holds the readings of every station", "We keep the readings of every station in SQLite."),
+        (
+            "We use PostgreSQL for the invoice store because of JSON columns.",
+            "PostgreSQL stores the invoices.",
+        ),
+        ("Chose FastAPI over Flask for the API.", "The API uses FastAPI instead of Django."),
+        ("Levels are whole millimetres.", "Let's store levels as whole millimetres (floats drift)."),
+        ("Retries stop after 3 attempts.", "Stop retries after 3 attempts → Done, the loop ends there."),
+    ],
+)
+def test_a_decision_in_other_words_is_the_same_decision(earlier, later):
+    assert repeated(earlier, later) == ["repeated"]
+    assert repeated(earlier, later, sessions=("a", "a")) == []
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("SQLite holds the readings of every station", "PostgreSQL holds the readings of every station"),
+        ("SQLite holds the readings", "SQLite holds the invoices"),
+        ("Retries stop after 3 attempts.", "Retries stop after 5 attempts."),
+        ("Enable the cache by default.", "Disable the cache by default."),
+        ("Use SQLite.", "SQLite is in the image now."),
+        ("Store readings as a queue", "Store readings as a file"),
+    ],
+)
+def test_another_value_or_subject_is_another_decision(earlier, later):
+    assert repeated(earlier, later) == []
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("MongoDB for the invoice store: no transactions.", "Use MongoDB for the invoice store."),
+        ("Rejected: web socket for Acme, too chatty", "Acme is polled through a web socket"),
+        ("MongoDB was ruled out because it has no transactions.", "Invoices move to MongoDB."),
+        ("No global state in the parser", "The parser keeps global state between files."),
+    ],
+)
+def test_what_was_turned_down_and_is_chosen_later_is_proposed_again(earlier, later):
+    assert repeated(earlier, later, kinds=("APPROACH_REJECTED", "DECISION_MADE")) == ["proposed"]
+
+
+def test_what_a_choice_left_behind_is_turned_down_too():
+    assert repeated("Chose FastAPI over Flask.", "Flask serves the API.") == ["proposed"]
+    assert repeated("Use FastAPI.", "Flask serves the API.", rejected="Flask") == ["proposed"]
+
+
+@pytest.mark.parametrize(
+    "later",
+    ["Still no MongoDB for the invoices.", "PostgreSQL instead of MongoDB for the invoice store."],
+)
+def test_who_turns_it_down_once_more_proposes_nothing(later):
+    assert (
+        repeated(
+            "MongoDB for the invoice store: no transactions.",
+            later,
+            kinds=("APPROACH_REJECTED", "DECISION_MADE"),
+        )
+        == []
+    )
+
+
+def test_the_figures_of_a_session_count_them():
+    rows = events(
+        event("SQLite holds the levels", event_id="e1", session_id="a"),
+        event("MongoDB for levels", event_id="e2", session_id="a", event_type="APPROACH_REJECTED"),
+        event("Levels are kept in SQLite", event_id="e3", session_id="b", said_at=NEXT_DAY),
+        event("Move levels to MongoDB", event_id="e4", session_id="b", said_at=NEXT_DAY),
+    )
+    said = turns(turn(1, session_id="a"), turn(2, session_id="b", said_at=NEXT_DAY))
+    [_, second] = session_metrics(said, rows, POLICY).to_pylist()
+    assert (second["decisions"], second["duplicate_decisions"], second["re_proposals"]) == (2, 1, 1)

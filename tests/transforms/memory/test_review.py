@@ -1,0 +1,136 @@
+"""A decision that reverses an older one is found; what a person settled is not asked again."""
+
+from datetime import timedelta
+
+import pytest
+
+from cortex.storage.reference import read_policy
+from cortex.transforms.journal_entries import entry
+from cortex.transforms.memory.consolidate import propose
+from cortex.transforms.memory.link import link
+from cortex.transforms.memory.reality import Doubt
+from cortex.transforms.memory.reversal import Reversals
+from cortex.transforms.memory.review import (
+    dismissal,
+    disputes,
+    doubts_left,
+    merges,
+    settled_edges,
+    stale_claims,
+    unsettled,
+)
+from cortex.transforms.schemas import EDGES, JOURNAL, VECTORS
+from cortex.transforms.words.likeness import Vocabulary
+from tests.rows import START, memories, memory
+
+POLICY = read_policy(None)
+MODEL = "all-MiniLM-L6-v2"
+
+
+def relation(old, new):
+    """Return what links two decisions that mean much the same."""
+    rows = (memory("a", old, content_hash="a"), memory("b", new, content_hash="b"))
+    vectors = VECTORS.of(
+        [{"model": MODEL, "content_hash": name, "vector": [1.0, 0.0]} for name in ("a", "b")]
+    )
+    [edge] = link(memories(*rows), vectors, POLICY, MODEL).to_pylist()
+    return edge["edge_type"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("We use SQLite for the cache.", "We use Postgres for the cache instead of SQLite."),
+        ("Harvest records are kept in SQLite.", "We moved the harvest records from SQLite to Postgres."),
+        ("Deploy the service with Docker.", "We dropped Docker; the service is deployed by systemd."),
+        ("The web server is nginx.", "Replace nginx with Caddy as the web server: it renews certificates."),
+        ("Tests run on every push.", "We stopped running tests on every push; they run nightly."),
+        ("We decided against a message queue.", "Add a message queue for ingest because volumes tripled."),
+        ("Levels are stored as floats.", "Levels are whole millimetres now, no longer as floats."),
+        ("Enable caching of tiles in the proxy.", "Disable caching of tiles in the proxy."),
+        ("Retry failed uploads three times.", "Do not retry failed uploads."),
+        ("Logs are kept for 7 days.", "Logs are kept for 30 days."),
+    ],
+)
+def test_a_decision_that_reverses_another_contradicts_it_whichever_came_first(old, new):
+    assert relation(old, new) == relation(new, old) == "contradicts"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("We use SQLite for the cache.", "The cache in SQLite is opened in WAL mode."),
+        ("s1 writes levels as whole millimetres.", "s2 writes levels as whole millimetres."),
+        ("Deploy the service with Docker.", "The Docker image of the service is built from Alpine."),
+        ("Logs are kept for 7 days.", "Backups of the tables are kept for 30 days."),
+        ("The web server is nginx.", "nginx serves static files with gzip."),
+        ("Move the buttons from the header to the footer.", "The header shows the name of the station."),
+        ("Use Postgres instead of SQLite.", "The import reads SQLite files of older releases."),
+        (
+            "Poll every agency each ten minutes instead of six, because it throttles clients.",
+            "We chose a service over cron: cron would open 61 connections every six minutes.",
+        ),
+    ],
+)
+def test_decisions_that_go_together_do_not(one, other):
+    assert relation(one, other) != "contradicts"
+
+
+def test_what_is_left_is_cut_at_the_end_of_its_phrase():
+    left = Reversals.of(POLICY).left_in(
+        "Switch from the old poller to webhooks, and use pnpm instead of npm because it is faster.",
+        Vocabulary.of(POLICY),
+    )
+    assert set(left) == {frozenset({"old", "poller"}), frozenset({"npm"})}
+
+
+def journal(*items):
+    return JOURNAL.of(
+        [entry("dismiss", item.project_id, dismissal(item), recorded_at=START) for item in items]
+    )
+
+
+def at_odds():
+    rows = memories(
+        memory("new", "Use Postgres.", updated_at=START + timedelta(days=1)), memory("old", "Use SQLite.")
+    )
+    edge = {"edge_id": "e", "project_id": "reef-1", "source_id": "new", "target_id": "old"}
+    return rows, EDGES.of([edge | {"edge_type": "contradicts", "strength": 0.9, "rule": "number"}])
+
+
+def test_of_two_decisions_at_odds_the_newer_is_offered_in_the_place_of_the_older():
+    [item] = disputes(*at_odds())
+    assert item.memory_ids == ("old", "new")
+    assert item.texts == ("Use SQLite.", "Use Postgres.")
+
+
+def test_what_is_superseded_or_no_decision_is_not_in_dispute():
+    rows, edges = at_odds()
+    for chosen in ({"status": "superseded"}, {"memory_type": "architecture"}):
+        changed = memories(*(row | (chosen if row["memory_id"] == "old" else {}) for row in rows.to_pylist()))
+        assert disputes(changed, edges) == []
+
+
+def test_a_dismissed_dispute_does_not_come_back_and_its_edge_is_a_relation():
+    rows, edges = at_odds()
+    [item] = disputes(rows, edges)
+    told = journal(item)
+    assert unsettled([item], told) == []
+    [edge] = settled_edges(edges, told).to_pylist()
+    assert (edge["edge_type"], edge["rule"]) == ("relates_to", "person")
+    assert settled_edges(edges, JOURNAL.empty()).equals(edges)
+
+
+def test_a_dismissed_doubt_does_not_come_back_for_the_same_reason():
+    gone, other = Doubt("old", "[possibly outdated]", "file a.py is gone"), Doubt("old", "x", "`f` is gone")
+    [item] = stale_claims(at_odds()[0], [gone])
+    assert doubts_left([gone, other], journal(item)) == [other]
+
+
+def test_a_dismissed_merge_is_not_proposed_again():
+    text = "Harvest records stay in SQLite because one writer is enough"
+    rows = memories(memory("a", text), memory("b", f"{text}."))
+    proposed = propose(rows, VECTORS.empty(), POLICY, MODEL, START)
+    [item] = merges(rows, proposed)
+    assert item.memory_ids == ("a", "b")
+    assert propose(rows, VECTORS.empty(), POLICY, MODEL, START, undone=journal(item)).num_rows == 0

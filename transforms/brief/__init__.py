@@ -1,0 +1,1 @@
+"""Brief: which memories a new session is given, and how they read."""

@@ -1,0 +1,111 @@
+"""What of the memories a reader may be told at all, and how much room each gets (spec 5.2, 8.4)."""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.transforms.brief.wording import LIVING_PLAN
+from cortex.transforms.extract.candidate import PERSONS_LAYERS
+from cortex.transforms.memory.lifecycle import TIER_COLUMNS, immortal_tiers, sessions_of
+from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import TRUSTS, TURNS, values
+
+CHOOSING_COLUMNS = [
+    *("memory_id", "memory_type", "text", "files", "status", "trust", "confidence", "initial_confidence"),
+    *("is_pinned", "rank", "updated_at", "project_id", "last_accessed_at", "source_type"),
+]
+BINDING_TYPES = frozenset(("decision", "pattern"))
+BELIEVED_TRUSTS = TRUSTS[TRUSTS.index("assistant") :]
+ARCHIVE = "archive"
+PASSED_BY_TYPES = ["decision", "progress"]  # what sessions going by without it says something about
+# Sessions of a store that was never fed: nothing has passed a memory by.
+NO_SESSIONS = sessions_of(TURNS.empty(), {})
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How many sessions have passed a memory by, and the room a decision has: full, short or archive."""
+
+    sessions_since: int = 0
+    tier: str | None = None
+
+
+def with_choices_first(memories: pa.Table, policy: Policy) -> pa.Table:
+    """
+    Return MEMORIES with the rank raised of what a person said on purpose, and of what one chose or wishes.
+
+    What is said on purpose is raised above all else; a choice binds more than what an assistant settled.
+    """
+    layers = pc.struct_field(pc.list_flatten(memories["evidence"]), "layer")
+    is_told = pc.or_(*(pc.ends_with(layers, end) for end in PERSONS_LAYERS))
+    told = set(pc.list_parent_indices(memories["evidence"]).filter(is_told).to_pylist())
+    is_binding = [kind in BINDING_TYPES for kind in memories["memory_type"].to_pylist()]
+    bonus, lead = policy.threshold("brief_choice_bonus"), policy.threshold("brief_explicit_bonus")
+    on_purpose = is_on_purpose(memories).to_pylist()
+    raised = pa.array(
+        [
+            lead * bool(meant) + bonus * (at in told and binds)
+            for at, (meant, binds) in enumerate(zip(on_purpose, is_binding, strict=True))
+        ],
+        pa.float64(),
+    )
+    position = memories.schema.get_field_index("rank")
+    return memories.set_column(position, "rank", pc.add(memories["rank"], raised))
+
+
+def believed(memories: pa.Table, policy: Policy) -> pa.Table:
+    """Return the rows that may be shown at all: what chooses among them, and their position in `memories`."""
+    floor = policy.threshold("brief_min_confidence")
+    # A plan does not get less true while nobody works on it, so it counts as sure as when it was last said;
+    # one that nobody touches leaves the active ones within a month all the same (spec 8.2).
+    # What a person pinned is wanted however sure it is.
+    is_sure = (
+        (pc.field("confidence") >= floor)
+        | (is_plan() & (pc.field("initial_confidence") >= floor))
+        | pc.field("is_pinned")
+    )
+    is_believed = pc.field("trust").isin(BELIEVED_TRUSTS)
+    positions = pa.array(range(memories.num_rows), pa.int64())
+    # Without the evidence: moving it with each filter takes most of the time over 50,000 memories.
+    slim = memories.select(CHOOSING_COLUMNS).append_column("position", positions)
+    slim = slim.append_column("is_on_purpose", is_on_purpose(memories))
+    return slim.filter((pc.field("status") == "active") & is_believed & is_sure)
+
+
+def is_on_purpose(memories: pa.Table) -> "pa.ChunkedArray[Any]":
+    """Return, by row of MEMORIES, whether a person remembered, edited or pinned it: they want it told."""
+    # What was indexed from code stays that when a person edits it, and is believed as theirs from then on.
+    is_code = pc.equal(memories["source_type"], pa.scalar("code_index"))
+    is_edited_code = pc.and_(is_code, pc.equal(memories["trust"], pa.scalar("user")))
+    is_worded = pc.or_(pc.equal(memories["source_type"], pa.scalar("explicit")), is_edited_code)
+    return cast("pa.ChunkedArray[Any]", pc.or_(is_worded, memories["is_pinned"]))
+
+
+def is_plan() -> pc.Expression:
+    """Return the condition of a plan that still has a step to do."""
+    return (pc.field("memory_type") == "progress") & pc.match_substring_regex(pc.field("text"), LIVING_PLAN)
+
+
+def standings(rows: pa.Table, sessions: pa.Table, policy: Policy) -> dict[str, Standing]:
+    """Return the standing of each believed decision and plan, by memory_id; no other row has one."""
+    passed_by = rows.filter(pc.field("memory_type").isin(PASSED_BY_TYPES))
+    made = immortal_tiers(passed_by.select(TIER_COLUMNS), sessions, policy)
+    columns = (values(made, name) for name in ("memory_id", "sessions_since", "tier"))
+    return {name: Standing(since, tier) for name, since, tier in zip(*columns, strict=True)}
+
+
+def archived_decisions(memories: pa.Table, sessions: pa.Table, policy: Policy) -> pa.Table:
+    """
+    Return the MEMORIES that no brief has room for any more, newest first: decisions untouched for long.
+
+    Takes MEMORIES of one project and the global ones, ranked, and their sessions.
+    """
+    rows = believed(with_choices_first(memories, policy), policy)
+    place_of = dict(zip(values(rows, "memory_id"), values(rows, "position"), strict=True))
+    archived = [
+        place_of[name] for name, found in standings(rows, sessions, policy).items() if found.tier == ARCHIVE
+    ]
+    found = memories.take(pa.array(sorted(archived), pa.int64()))
+    return found.sort_by([("updated_at", "descending"), ("memory_id", "ascending")])

@@ -1,0 +1,134 @@
+"""What a prompt may bring up: the notes of a hook index, none of which can leave its frame."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+
+import pyarrow as pa
+
+from cortex.transforms.brief.eligible import believed
+from cortex.transforms.brief.render import NO_MARKS, PASSING_SECTIONS, PREAMBLE
+from cortex.transforms.brief.wording import (
+    LIVING_PLAN,
+    Row,
+    fact_forms,
+    is_persons,
+    plan_forms,
+    tells_of_the_hour,
+)
+from cortex.transforms.extract.echoes import fingerprints_of
+from cortex.transforms.policy import Policy
+from cortex.transforms.redaction.redact import kinds_of_secret
+from cortex.transforms.schemas import values
+from cortex.transforms.words.framing import on_one_line
+from cortex.transforms.words.tokens import upper_bound
+
+# Stands before the notes; what is told with them is an echo when it is quoted, and so is this.
+FRAME = f"# What earlier sessions noted on this subject\n{PREAMBLE}"
+NO_LINES: Mapping[str, str] = {}
+_COLUMNS = [
+    *("memory_id", "memory_type", "text", "reason", "rejected", "files", "tags", "trust", "category"),
+    *("confidence", "rank", "updated_at", "session_count", "evidence"),
+]
+
+
+@dataclass(frozen=True)
+class Note:
+    """
+    One memory in the hook index.
+
+    `line` is shown, `text` is what it is found by, `tokens` what it costs at most. `marks` are the
+    fingerprints that an echo is known by, `brief_line` is how the brief tells the same, if it does.
+    """
+
+    memory_id: str
+    memory_type: str
+    line: str
+    text: str
+    updated_on: date
+    confidence: float
+    rank: float
+    tokens: int
+    marks: tuple[str, ...]
+    brief_line: str | None
+
+
+def notes_of(
+    memories: pa.Table,
+    policy: Policy,
+    *,
+    marks: Mapping[str, str] = NO_MARKS,
+    brief_lines: Mapping[str, str] = NO_LINES,
+) -> list[Note]:
+    """
+    Return the notes that a prompt may bring up, by rank and id, whatever the order of the rows.
+
+    Takes MEMORIES of one project and the global ones. As for the brief, only what is active, sure enough and
+    said by a believed source; no code, no requests, nothing that was true for its hour only. `marks` are
+    printed behind what the repository disagrees with, `brief_lines` is what the brief shows, by memory_id.
+    """
+    rows = memories.take(believed(memories, policy)["position"]).select(_COLUMNS).to_pylist()
+    chars = int(_number(policy, "fact_chars"))
+    notes = [
+        _note(row, policy, chars, marks, brief_lines)
+        for row in rows
+        if policy.brief_lines(row["memory_type"]) and _lasts(row, policy)
+    ]
+    shown = [note for note in notes if not kinds_of_secret(f"{note.line}\n{note.text}")]
+    return sorted(shown, key=lambda note: (-note.rank, note.memory_id))
+
+
+def settings_of(policy: Policy) -> dict[str, float | str]:
+    """Return the numbers of the gate and the frame, as the hook reads them in the index."""
+    numbers = {str(name): _number(policy, str(name)) for (name,) in policy.rows["prompt_gate"]}
+    told = " ".join(sorted(fingerprints_of(FRAME)))
+    return {**numbers, "frame": FRAME, "frame_marks": told, "frame_tokens": upper_bound(FRAME)}
+
+
+def stop_words_of(policy: Policy) -> list[str]:
+    """
+    Return the words that no prompt is looked up by, sorted: question words and what any project is made of.
+
+    Without the second, 4 % of web questions about a language bring up a note that only names it; with, 3 %.
+    """
+    names = ("query_words", "prompt_words")
+    return sorted({str(word) for name in names for word in values(policy.tables[name], "word")})
+
+
+def _number(policy: Policy, name: str) -> float:
+    return float(policy.rows["prompt_gate"][(name,)]["value"] or 0.0)
+
+
+def _lasts(row: Row, policy: Policy) -> bool:
+    """Return whether a memory outlasts its session: not a request, not a result of the hour."""
+    if row["memory_type"] not in PASSING_SECTIONS or _is_plan(row):
+        return True
+    return not is_persons(row) and not tells_of_the_hour(row["text"], policy.tables["telling_words"])
+
+
+def _is_plan(row: Row) -> bool:
+    return row["memory_type"] == "progress" and re.search(LIVING_PLAN, row["text"]) is not None
+
+
+def _note(
+    row: Row, policy: Policy, chars: int, marks: Mapping[str, str], brief_lines: Mapping[str, str]
+) -> Note:
+    line = plan_forms(row, policy)[0] if _is_plan(row) else fact_forms(row, policy, fact_chars=chars)[0]
+    line = f"- {row['memory_type'].replace('_', ' ')}: {line.removeprefix('- ')}"
+    mark = marks.get(row["memory_id"])
+    if mark:
+        line = f"{line} {on_one_line(mark)}"
+    said = (row["text"], row["reason"] or "", row["rejected"] or "")
+    return Note(
+        memory_id=row["memory_id"],
+        memory_type=row["memory_type"],
+        line=line,
+        text=" ".join((*said, *row["files"], *row["tags"])),
+        updated_on=row["updated_at"].date(),
+        confidence=row["confidence"],
+        rank=row["rank"],
+        tokens=upper_bound(line) + 1,
+        marks=tuple(sorted(fingerprints_of(line))),
+        brief_line=brief_lines.get(row["memory_id"]),
+    )

@@ -1,0 +1,181 @@
+"""The error family: each with a code, an exit code, whether retrying helps, and a next step.
+
+CortexError                      1
+├── UsageError                   2   the command's words are off
+├── UnknownProject               3
+├── UnknownValue                 4   not one of a closed set of names
+├── NotFound                     5   no such memory, file or store
+├── SchemaMismatch              10
+│   └── ManifestDamaged         10
+├── StoreNotWritable            11   read-only home, disk full
+├── AuditFailed                 12
+├── NothingUsable               13   none of the inputs could be read
+├── ModelUnavailable            14
+├── ClientSettingsUnusable      15
+├── KeyUnavailable              16   the store is encrypted and its key is not here
+├── FileDamaged                 17   a file of the lake was changed, moved or cut
+├── LowQuality                  18   what was to be remembered is no fact
+│   └── EmptyQuestion           18   what was asked has no word to search for
+├── LakeUnclear                 19   manifest and files of the lake do not belong together
+├── LossRefused                 20   a run would hide much of what is shown
+├── TablesDamaged               21   tables, or what is published, are gone or damaged
+└── StoreBusy                   75   another run holds the lease
+"""
+
+from collections.abc import Iterable
+
+
+class CortexError(Exception):
+    """Something went wrong that a person can act on; the message ends with the next step."""
+
+    code = "CORTEX_E"
+    exit_code = 1
+    retryable = False
+
+    def __init__(self, problem: str, next_step: str) -> None:
+        super().__init__(f"{problem} {next_step}")
+        self.problem = problem
+        self.next_step = next_step
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the error as the JSON object that `--json` prints."""
+        return {
+            "error": {
+                "code": self.code,
+                "problem": self.problem,
+                "next_step": self.next_step,
+                "retryable": self.retryable,
+            }
+        }
+
+
+class UsageError(CortexError):
+    """The command was called in a way it cannot follow."""
+
+    code, exit_code = "CORTEX_E_USAGE", 2
+
+
+class UnknownProject(CortexError):
+    """A project was named that the store has never seen."""
+
+    code, exit_code = "CORTEX_E_UNKNOWN_PROJECT", 3
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        listed = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+        super().__init__(
+            f"no project is called '{name}'.",
+            f"Known projects: {listed}. Or search them all with --all-projects."
+            if names
+            else "The store is empty: run `cortex backfill` first.",
+        )
+
+
+class UnknownValue(CortexError, ValueError):
+    """A value from disk, a model or a user is not in its closed set of names."""
+
+    code, exit_code = "CORTEX_E_UNKNOWN_VALUE", 4
+
+    def __init__(self, what: str, value: str, allowed: Iterable[str]) -> None:
+        super().__init__(f"'{value}' is no {what}.", f"Allowed: {', '.join(allowed)}.")
+
+
+class NotFound(CortexError):
+    """A memory, file or store that was named does not exist."""
+
+    code, exit_code = "CORTEX_E_NOT_FOUND", 5
+
+
+class SchemaMismatch(CortexError):
+    """A table on disk has other columns than this version of Cortex writes."""
+
+    code, exit_code = "CORTEX_E_SCHEMA", 10
+
+
+class ManifestDamaged(SchemaMismatch):
+    """The manifest is damaged: cut, overwritten, or not written by Cortex."""
+
+    code = "CORTEX_E_MANIFEST"
+
+
+class StoreNotWritable(CortexError):
+    """The store cannot be written: read-only, no permission, or no space left."""
+
+    code, exit_code, retryable = "CORTEX_E_STORE_NOT_WRITABLE", 11, True
+
+
+class AuditFailed(CortexError):
+    """A stage made rows that break a promise; the last good version stays."""
+
+    code, exit_code = "CORTEX_E_AUDIT", 12
+
+
+class NothingUsable(CortexError):
+    """None of the given files could be read as a transcript."""
+
+    code, exit_code = "CORTEX_E_NOTHING_USABLE", 13
+
+
+class ModelUnavailable(CortexError):
+    """The embedding model is missing or not the one expected; keyword search goes on without it."""
+
+    code, exit_code, retryable = "CORTEX_E_MODEL", 14, True
+
+
+class ClientSettingsUnusable(CortexError):
+    """The settings file of the assistant's client cannot be edited safely; it was left as it is."""
+
+    code, exit_code = "CORTEX_E_CLIENT_SETTINGS", 15
+
+
+class KeyUnavailable(CortexError):
+    """The store is encrypted, and its key is missing, another one, or behind a locked keyring."""
+
+    code, exit_code = "CORTEX_E_KEY", 16
+
+
+class FileDamaged(CortexError):
+    """A file of the lake is not what was written at its place; nothing of it was used."""
+
+    code, exit_code = "CORTEX_E_DAMAGED", 17
+
+
+class LowQuality(CortexError):
+    """What was to be remembered says nothing, only asks, or is only a secret; nothing was kept."""
+
+    code, exit_code = "CORTEX_E400", 18
+
+
+class EmptyQuestion(LowQuality):
+    """What was asked has no word to search for."""
+
+    code = "CORTEX_E401"
+
+
+class LakeUnclear(CortexError):
+    """The manifest and the files of the lake do not belong together; nothing was read, written or removed."""
+
+    code, exit_code = "CORTEX_E_LAKE", 19
+
+
+class LossRefused(CortexError):
+    """A run would hide or remove much of what is shown, and nobody asked for it; nothing was published."""
+
+    code, exit_code = "CORTEX_E_LOSS", 20
+
+
+class TablesDamaged(CortexError):
+    """Tables or published files are gone or damaged; the lake, from which they are made, is not affected."""
+
+    code, exit_code, retryable = "CORTEX_E_TABLES", 21, True
+
+    def __init__(self, problem: str, scope: str | None = None) -> None:
+        """Take `scope` where its tables are damaged and must go before they are made again."""
+        super().__init__(problem, "Make them again from the lake: cortex rebuild")
+        self.scope = scope
+
+
+class StoreBusy(CortexError):
+    """Another run holds the lease; two runs never write at once."""
+
+    code, exit_code, retryable = "CORTEX_E_BUSY", 75, True

@@ -1,0 +1,137 @@
+"""What an event may rest on: others' words stay others'."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from cortex.hooks.repeats import Heard, least_words, statements
+from cortex.transforms.extract.candidate import PERSONS_LAYERS
+from cortex.transforms.extract.dialogue import ANSWER
+from cortex.transforms.extract.sources import own_words, trust_of_result
+from cortex.transforms.schemas import EPOCH, EVENTS, TRUSTS
+
+Row = dict[str, Any]
+
+# Free text of an event.
+TEXTS = ("text", "reason", "rejected")
+TURN_COLUMNS = [
+    *("turn_id", "session_id", "agent_id", "file", "line", "block", "kind", "said_at", "text", "tool_name"),
+    *("tool_use_id", "tool_input", "tool_status", "trust"),
+]
+# The assistant's own acts; files of the project may say what there is to do, as a person does. A checklist in
+# an answer is prose.
+ACTS = "layer1:"
+CHECKLIST = "layer1:checklist"
+
+
+def with_quotes_lowered(events: pa.Table, turns: pa.Table) -> pa.Table:
+    """
+    Return EVENTS with the trust of whoever said it first where the assistant repeats nearly the same.
+
+    Takes the TURNS of whole sessions that the events rest on. Nearly the same is a sentence of which three
+    words in four stand together in the result of a tool: `external` for web pages, MCP servers and whatever
+    else comes from elsewhere, `tool` for files and commands here. What the assistant or the person said
+    before the tool did stays theirs. What a person typed stays too, but without an answer that only repeats.
+    Steps of a plan and other acts may follow a file of the project.
+    """
+    by_session: dict[str, list[int]] = defaultdict(list)
+    rows = events.select(["session_id", "turn_id", "trust", "layer", "memory_type", *TEXTS]).to_pylist()
+    for at, row in enumerate(rows):
+        if row["trust"] == "assistant" and row["memory_type"] is not None:
+            by_session[row["session_id"]].append(at)
+    trusts, texts = [row["trust"] for row in rows], [row["text"] for row in rows]
+    said = _turns_by_session(turns, by_session)
+    for session_id, places in by_session.items():
+        session = _Session(said.get(session_id, []), [rows[at] for at in places])
+        for at in places:
+            trust = session.trust_of(rows[at])
+            if rows[at]["layer"].endswith(PERSONS_LAYERS) and trust != "assistant":
+                texts[at] = rows[at]["text"].partition(ANSWER)[0]
+            else:
+                trusts[at] = trust
+    return _with_column(_with_column(events, "trust", trusts), "text", texts)
+
+
+class _Session:
+    """What one session read, searched for the statements of its events."""
+
+    def __init__(self, turns: Sequence[Row], events: Sequence[Row]) -> None:
+        self._place_of = {turn["turn_id"]: place for place, turn in enumerate(turns)}
+        self._turns = turns
+        self._statements = {id(event): _statements(event) for event in events}
+        self._trusts: dict[int, str] = {}
+        self._marks: dict[tuple[str, ...], list[int]] = {}
+        self._heard = self._read()
+        self._own: list[tuple[int, str, str]] | None = None
+
+    def trust_of(self, event: Row) -> str:
+        """Return the event's trust, or the lowest of the sources that said nearly the same before."""
+        said_at = self._place_of.get(event["turn_id"], len(self._turns))
+        if event["layer"].endswith(PERSONS_LAYERS):
+            said_at = len(self._turns)  # what was answered to the turn comes after it
+        lowest = [self._lowest(words, said_at, event["layer"]) for words in self._statements[id(event)]]
+        return min([str(event["trust"]), *lowest], key=TRUSTS.index)
+
+    def _read(self) -> Heard:
+        heard = Heard(words for said in self._statements.values() for words in said)
+        calls = {turn["tool_use_id"]: turn for turn in self._turns if turn["kind"] == "tool_call"}
+        for place, turn in enumerate(self._turns):
+            if turn["kind"] != "tool_result":
+                continue
+            trust = trust_of_result(calls.get(turn["tool_use_id"]), turn)
+            if trust:
+                self._trusts[place] = trust
+                heard.hear(turn["text"], place)
+        return heard
+
+    def _lowest(self, words: Sequence[str], said_at: int, layer: str) -> str:
+        key = tuple(words)
+        if key not in self._marks:
+            self._marks[key] = self._heard.marks_of(words)
+        places = [place for place in self._marks[key] if place < said_at]
+        if layer.startswith(ACTS) and layer != CHECKLIST:
+            places = [place for place in places if self._trusts[place] == "external"]
+        if places and self._was_own(words, places[0]):
+            places = []
+        return min((self._trusts[place] for place in places), key=TRUSTS.index, default=TRUSTS[-1])
+
+    def _was_own(self, words: Sequence[str], before: int) -> bool:
+        """Return whether the person or the assistant had said nearly the same before any tool did."""
+        if self._own is None:
+            self._own = [(place, text, text.casefold()) for place, text in own_words(self._turns)]
+        distinct = set(words)
+        least = least_words(len(distinct))
+        heard = Heard([words])
+        for place, text, folded in self._own:
+            # Few texts hold enough of the words at all, and only those are worth reading word by word.
+            if place < before and sum(word in folded for word in distinct) >= least:
+                heard.hear(text, place)
+        return bool(heard.marks_of(words))
+
+
+def _turns_by_session(turns: pa.Table, wanted: Mapping[str, object]) -> dict[str, list[Row]]:
+    """Return the turns of the sessions wanted, in the order in which they were said."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    for turn in turns.select(TURN_COLUMNS).to_pylist():
+        if turn["session_id"] in wanted:
+            found[turn["session_id"]].append(turn)
+    for session in found.values():
+        session.sort(key=lambda t: (t["said_at"] or EPOCH, t["file"], t["line"], t["block"]))
+    return found
+
+
+def _statements(event: Row) -> list[list[str]]:
+    """Return the content words of each statement of an event that is not a person's."""
+    found: list[list[str]] = []
+    for name in TEXTS:
+        text = event[name] or ""
+        # After the arrow of a person's words stands what was answered.
+        found += statements(text.partition(ANSWER)[2] if event["layer"].endswith(PERSONS_LAYERS) else text)
+    return found
+
+
+def _with_column(events: pa.Table, name: str, values: list[str | None]) -> pa.Table:
+    position = events.schema.get_field_index(name)
+    return events.set_column(position, EVENTS.arrow.field(name), pa.array(values, pa.string()))

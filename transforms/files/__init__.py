@@ -1,0 +1,1 @@
+"""Files: text of the user's own files and of other tools' exports, as values."""

@@ -1,0 +1,249 @@
+"""Which memories say the same, and the one text that keeps what each of them says (spec 9, no model)."""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.transforms.errors import NotFound
+from cortex.transforms.identity import content_id
+from cortex.transforms.journal_entries import entry
+from cortex.transforms.memory.neighbours import Pairs, similar_pairs, with_vector
+from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import JOURNAL
+from cortex.transforms.words.likeness import Fact, Vocabulary, has_swapped_word, likeness, nested, overlap
+
+SENTENCE_END = re.compile(r"(?<=[.!?。])\s+|\n+")
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Memories taken for one fact, and the text that stands for them."""
+
+    members: tuple[str, ...]
+    text: str
+    fact: Fact
+    rejected: frozenset[str]
+
+
+def wanted(memories: pa.Table, extractions_since: int, policy: Policy) -> bool:
+    """
+    Return whether a run should consolidate without being asked (spec 9.1).
+
+    Takes MEMORIES and the number of sessions extracted since the last consolidation.
+    """
+    active_count = memories.filter(pc.field("status") == "active").num_rows
+    return bool(
+        extractions_since >= policy.threshold("consolidate_every_extractions")
+        or active_count > policy.threshold("consolidate_above_active")
+    )
+
+
+def propose(
+    memories: pa.Table,
+    vectors: pa.Table,
+    policy: Policy,
+    model: str,
+    now: datetime,
+    actor: str = "consolidate",
+    undone: pa.Table | None = None,
+) -> pa.Table:
+    """
+    Return JOURNAL rows of kind merge, one per group of memories that say the same, ordered by entry_id.
+
+    Takes MEMORIES and VECTORS. A group is active, of one type and scope, and nothing in it was remembered,
+    edited or pinned by a person. Every two members are above the similarity for merging (by vectors where
+    both have one, else by words), and none adds another number, name, negation or swapped word to what it
+    joins. The merged text is the longest member's plus the sentences of the others that say more. What the
+    rows propose, once folded, is not proposed again; nor is a group that holds one taken back or dismissed
+    by the JOURNAL rows `undone`: a person knew better.
+    """
+    # A merge takes the longest member's words and the lowest trust: what a person worded stays theirs.
+    is_on_purpose = pc.field("is_pinned") | (pc.field("source_type") == "explicit")
+    is_mergeable = (pc.field("status") == "active") & ~is_on_purpose & (pc.field("memory_type") != "code")
+    mergeable = memories.filter(is_mergeable).sort_by("memory_id")
+    vocabulary = Vocabulary.of(policy)
+    rows = {row["memory_id"]: row for row in mergeable.select(_READ).to_pylist()}
+    groups = {
+        name: _Group(
+            (name,),
+            row["text"],
+            vocabulary.fact(row["text"]),
+            vocabulary.fact(row["rejected"] or "").word_set,
+        )
+        for name, row in rows.items()
+    }
+    pairs = _candidates(mergeable, vectors, policy, model, groups)
+    merged = _merged(groups, pairs, vocabulary, policy)
+    apart = _taken_back(undone) if undone is not None else []
+    entries = [
+        _entry(group, rows[group.members[0]], now, actor)
+        for group in merged
+        if not any(known <= set(group.members) for known in apart)
+    ]
+    return JOURNAL.of(sorted(entries, key=lambda entry: str(entry["entry_id"])))
+
+
+def to_undo(journal: pa.Table, checkpoint: str | None) -> list[dict[str, Any]]:
+    """
+    Return the merges to take back, latest first: those of the last consolidation, or all since a checkpoint.
+
+    Takes JOURNAL. Raises NotFound when no checkpoint has that name.
+    """
+    rows = journal.sort_by([("recorded_at", "descending"), ("entry_id", "descending")]).to_pylist()
+    undone = {row["memory_id"] for row in rows if row["kind"] == "unmerge"}
+    merges = [row for row in rows if row["kind"] == "merge" and row["memory_id"] not in undone]
+    if checkpoint is None:
+        return [row for row in merges if row["recorded_at"] == merges[0]["recorded_at"]]
+    named = {
+        json.loads(row["payload"])["name"]: row["recorded_at"]
+        for row in reversed(rows)
+        if row["kind"] == "checkpoint"
+    }
+    if checkpoint not in named:
+        raise NotFound(
+            f"there is no checkpoint '{checkpoint}'.",
+            f"Known: {', '.join(sorted(named)) or 'none'}. Without --to, the last consolidation is undone.",
+        )
+    return [row for row in merges if row["recorded_at"] > named[checkpoint]]
+
+
+def _taken_back(journal: pa.Table) -> list[set[str]]:
+    rows = journal.to_pylist()
+    undone = {row["memory_id"] for row in rows if row["kind"] == "unmerge"}
+    merges = [row for row in rows if row["kind"] == "merge" and row["memory_id"] in undone]
+    dismissals = [json.loads(row["payload"]) for row in rows if row["kind"] == "dismiss"]
+    kept_apart = [set(told["memory_ids"]) for told in dismissals if told["item"] == "merge"]
+    return kept_apart + [set(json.loads(row["payload"])["members"]) for row in merges]
+
+
+_READ = ["memory_id", "project_id", "memory_type", "text", "rejected"]
+
+
+def _candidates(
+    memories: pa.Table, vectors: pa.Table, policy: Policy, model: str, groups: dict[str, _Group]
+) -> Pairs:
+    """Return the similarities above the merge threshold within each type and scope."""
+    floor = policy.threshold("merge_above_similarity")
+    pairs: Pairs = {}
+    for memory_type in pc.unique(memories["memory_type"]).to_pylist():
+        of_type = memories.filter(pc.field("memory_type") == memory_type)
+        near = similar_pairs(
+            of_type, vectors, policy, model, floor=floor, neighbours=int(policy.threshold("merge_neighbours"))
+        )
+        known = with_vector(of_type, vectors, model)
+        pairs |= near
+        pairs |= _by_words(of_type, known, floor, groups)
+    return {pair: similarity for pair, similarity in pairs.items() if similarity > floor}
+
+
+def _by_words(memories: pa.Table, known: set[str], floor: float, groups: dict[str, _Group]) -> Pairs:
+    """Return the word likeness of pairs of which one has no vector, found by their rarest words."""
+    pairs: Pairs = {}
+    for scope in pc.unique(memories["project_id"]).to_pylist():
+        ids = [
+            str(name) for name in memories.filter(pc.field("project_id") == scope)["memory_id"].to_pylist()
+        ]
+        if known.issuperset(ids):
+            continue
+        for a, b in _sharing_a_rare_word(ids, groups, floor):
+            if a in known and b in known:
+                continue
+            similarity = likeness(groups[a].fact, groups[b].fact)
+            if similarity > floor:
+                pairs[a, b] = similarity
+    return pairs
+
+
+def _sharing_a_rare_word(ids: list[str], groups: dict[str, _Group], floor: float) -> set[tuple[str, str]]:
+    """
+    Return all pairs whose word likeness can pass `floor`, and some more (prefix filtering).
+
+    Two sets with a likeness above t share at least one of the first (1 - t) x n + 1 words of each, when words
+    are ordered from rare to common.
+    """
+    frequency: dict[str, int] = {}
+    for name in ids:
+        for word in groups[name].fact.word_set:
+            frequency[word] = frequency.get(word, 0) + 1
+    holders: dict[str, list[str]] = {}
+    found: set[tuple[str, str]] = set()
+    for name in ids:
+        words = sorted(groups[name].fact.word_set, key=lambda word: (frequency[word], word))
+        for word in words[: int((1 - floor) * len(words)) + 1]:
+            others = holders.setdefault(word, [])
+            found.update((other, name) for other in others)
+            others.append(name)
+    return found
+
+
+def _merged(groups: dict[str, _Group], pairs: Pairs, vocabulary: Vocabulary, policy: Policy) -> list[_Group]:
+    """Return the groups of two and more, joined nearest first until no two groups say the same."""
+    group_of = dict(groups)
+    ordered = sorted(pairs, key=lambda pair: (-pairs[pair], pair))
+    is_changing = True
+    while is_changing:
+        is_changing = False
+        for a, b in ordered:
+            first, second = group_of[a], group_of[b]
+            if first.members == second.members or not _is_complete(first, second, pairs):
+                continue
+            if _says_the_same(first, second, vocabulary, policy):
+                joined = _joined(first, second, vocabulary)
+                group_of.update(dict.fromkeys(joined.members, joined))
+                is_changing = True
+    return list({group.members: group for group in group_of.values() if len(group.members) > 1}.values())
+
+
+def _is_complete(a: _Group, b: _Group, pairs: Pairs) -> bool:
+    """Return whether each member of one is near each of the other, so that chains do not swallow a scope."""
+    return all((min(x, y), max(x, y)) in pairs for x in a.members for y in b.members)
+
+
+def _says_the_same(a: _Group, b: _Group, vocabulary: Vocabulary, policy: Policy) -> bool:
+    return (
+        len(a.fact.word_set & b.fact.word_set) >= policy.threshold("merge_min_words")
+        and overlap(a.fact, b.fact) >= policy.threshold("merge_word_overlap")
+        and nested(a.fact.numbers, b.fact.numbers)
+        and nested(a.fact.names, b.fact.names)
+        and nested(a.rejected, b.rejected)
+        and a.fact.negation_count == b.fact.negation_count
+        and not vocabulary.has_opposites(a.fact, b.fact)
+        and not has_swapped_word(a.fact, b.fact)
+    )
+
+
+def _joined(a: _Group, b: _Group, vocabulary: Vocabulary) -> _Group:
+    shorter, longer = sorted((a, b), key=lambda group: (len(group.text), group.members))
+    text = merged_text(longer.text, [shorter.text], vocabulary)
+    members = tuple(sorted(a.members + b.members))
+    return _Group(members, text, vocabulary.fact(text), a.rejected | b.rejected)
+
+
+def merged_text(longest: str, others: Iterable[str], vocabulary: Vocabulary) -> str:
+    """
+    Return `longest` followed by each sentence of `others` that holds a word, number or name it does not.
+
+    Nothing is reworded, so nothing can be invented.
+    """
+    text = longest.strip()
+    for other in others:
+        for sentence in SENTENCE_END.split(other.strip()):
+            said, new = vocabulary.fact(text), vocabulary.fact(sentence)
+            if not (
+                new.word_set <= said.word_set and new.numbers <= said.numbers and new.names <= said.names
+            ):
+                text = f"{text}{'' if text.endswith(('.', '!', '?', '。')) else '.'} {sentence.strip()}"
+    return text
+
+
+def _entry(group: _Group, row: dict[str, str], now: datetime, actor: str) -> dict[str, object]:
+    scope, memory_type = row["project_id"], row["memory_type"]
+    payload = {"members": list(group.members), "text": group.text, "memory_type": memory_type}
+    merged_id = content_id("memory", scope, memory_type, "merge", *group.members)
+    return entry("merge", scope, payload, recorded_at=now, memory_id=merged_id, actor=actor)

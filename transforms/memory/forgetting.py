@@ -1,0 +1,343 @@
+"""What forgetting means for rows: which turns go, which words go, what of the journal goes (spec 8.2, 12)."""
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from cortex.transforms.extract.settled import FORGOTTEN
+from cortex.transforms.journal_entries import entry
+from cortex.transforms.schemas import JOURNAL, TURNS
+
+Row = dict[str, Any]
+
+ERASER = "erase"
+
+# Wherever the words of a forgotten fact stand, they go. Shorter texts ("Run tests.") would take half of a
+# log with them; these go only where the fact itself was said.
+SHORTEST_SOUGHT = 12
+
+# Kinds of the journal that carry the text of a memory.
+TELLING_KINDS = ("remember", "import", "edit", "merge")
+# Where it stands in their payloads; an import of an own export has all three.
+TOLD_TEXTS = ("text", "reason", "rejected")
+
+_SENTENCE_END = re.compile(r"(?<=[.!?。])\s+|\n+")
+
+
+@dataclass(frozen=True)
+class Tombstones:
+    """
+    What is to stay forgotten: single turns, whole sessions, projects up to an instant, what is too old.
+
+    Told by the journal's forget entries, which hold ids and no text, and by the days of retention.
+    """
+
+    turn_ids: frozenset[str] = frozenset()
+    session_ids: frozenset[str] = frozenset()
+    projects: Mapping[str, datetime] = field(default_factory=dict)
+    before: datetime | None = None
+
+    def covers(self, turns: pa.Table) -> pl.Series:
+        """Return for each of TURNS whether its session, project or time is forgotten; undated is old."""
+        rows = _frame(turns)
+        said_at = pl.col("said_at")
+        covered = pl.col("session_id").is_in(list(self.session_ids))
+        for project_id, until in self.projects.items():
+            is_old = said_at.is_null() | (said_at <= until)
+            covered |= (pl.col("project_id") == project_id) & is_old
+        if self.before is not None:
+            covered |= said_at.is_null() | (said_at < self.before)
+        return rows.select(covered.alias("covered"))["covered"]
+
+    def admitted(self, turns: pa.Table) -> pa.Table:
+        """Return those of TURNS that may enter the lake: a transcript read again brings nothing back."""
+        stays = ~self.covers(turns) & ~_frame(turns)["turn_id"].is_in(list(self.turn_ids))
+        return turns.filter(pa.array(stays.to_list(), pa.bool_()))
+
+
+def tombstones_of(journal: pa.Table, before: datetime | None = None) -> Tombstones:
+    """Return what JOURNAL rows say is forgotten, and all that was said before an instant."""
+    turn_ids: set[str] = set()
+    session_ids: set[str] = set()
+    projects: dict[str, datetime] = {}
+    for row, told in _forgets(journal):
+        turn_ids.update(told.get("turn_ids", []))
+        session_ids.update(told.get("session_ids", []))
+        if told.get("everything"):
+            scope = str(row["project_id"])
+            projects[scope] = max(row["recorded_at"], projects.get(scope, row["recorded_at"]))
+    return Tombstones(frozenset(turn_ids), frozenset(session_ids), projects, before)
+
+
+def pending(journal: pa.Table) -> list[Row]:
+    """
+    Return the forget entries whose text is not erased yet; erasing notes which one it is `of`.
+
+    An older Cortex wrote `pruned` into such an entry for what had only faded: nobody asked to erase that.
+    """
+    entries = list(_forgets(journal))
+    done = {payload["of"] for _, payload in entries if "of" in payload}
+    return [
+        row
+        for row, payload in entries
+        if "of" not in payload and "pruned" not in payload and row["entry_id"] not in done
+    ]
+
+
+def wishes_in(journal: pa.Table, known: Collection[str]) -> list[Row]:
+    """
+    Return the wishes to forget in JOURNAL rows that another store needs; `known` are entry ids that it has.
+
+    A memory that was forgotten along with the one named (a member, or under its name before projects were
+    merged) gets a wish of its own: an older store knows it by that name alone.
+    """
+    told = [(row, payload) for row, payload in _forgets(journal) if "pruned" not in payload]
+    named = {row["memory_id"] for row, payload in told if "of" not in payload}
+    fresh = [(row, payload) for row, payload in told if row["entry_id"] not in known]
+    wishes = [row for row, payload in fresh if "of" not in payload]
+    for row, payload in fresh:
+        if "of" in payload and row["memory_id"] and row["memory_id"] not in named:
+            turn_ids = {"turn_ids": payload["turn_ids"]}
+            at, scope = row["recorded_at"], row["project_id"]
+            wishes.append(entry("forget", scope, turn_ids, recorded_at=at, memory_id=row["memory_id"]))
+    return wishes
+
+
+def doomed_by(entries: Iterable[Row], journal: pa.Table) -> dict[str, Row]:
+    """Return the memories that forget entries speak of, with their entry; a merged one takes its members."""
+    members = {
+        row["memory_id"]: json.loads(row["payload"])["members"]
+        for row in journal.to_pylist()
+        if row["kind"] == "merge"
+    }
+    doomed: dict[str, Row] = {}
+    waiting = [(row["memory_id"], row) for row in entries if row["memory_id"]]
+    while waiting:
+        name, row = waiting.pop()
+        if name not in doomed:
+            doomed[name] = row
+            waiting += [(member, row) for member in members.get(name, [])]
+    return doomed
+
+
+@dataclass(frozen=True)
+class Sought:
+    """
+    The texts that an erasure looks for wherever they stand, each with its words as they are compared.
+
+    A night may prune thousands of memories. One expression of all their texts passes the size that the
+    engine takes at some 500, so texts are found by their words first, all at once, and each place gets an
+    expression of the few that occur there.
+    """
+
+    by_words: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, texts: Iterable[str | None]) -> "Sought":
+        """Return what to look for; texts that are too short are left out."""
+        sought = sorted({" ".join((text or "").split()).rstrip(".!?") for text in texts})
+        long = [text for text in sought if len(text) >= SHORTEST_SOUGHT]
+        return cls({words: text for words, text in zip(_compared(long), long, strict=True) if words})
+
+    def patterns_in(self, texts: Sequence[str | None]) -> list[str | None]:
+        """Return for each of `texts` one expression of what it holds of the sought, None where nothing."""
+        if not self.by_words or not texts:
+            return [None] * len(texts)
+        found = _compared(texts).str.extract_many(list(self.by_words), overlapping=True)
+        return [
+            self._pattern_in(text, words) if text and words is not None and len(words) else None
+            for text, words in zip(texts, found, strict=True)
+        ]
+
+    def is_in(self, text: str) -> bool:
+        """Return whether `text` holds any of the sought."""
+        return self.patterns_in([text]) != [None]
+
+    def _pattern_in(self, text: str, words: Iterable[str]) -> str | None:
+        pattern = _pattern_of({self.by_words[one] for one in words})
+        return pattern if re.search(pattern, text) else None
+
+
+def _compared(texts: Sequence[str | None]) -> pl.Series:
+    """Return texts in lower case, without marks of emphasis, each white space (also JSON's) one blank."""
+    return (
+        pl.Series(texts, dtype=pl.String)
+        .str.to_lowercase()
+        .str.replace_all(r"\\[nrt]", " ")
+        .str.replace_all(r'\\"', '"')
+        .str.replace_all(r"[*_`]", "")
+        .str.replace_all(r"[\s\x1c-\x1f]+", " ")
+        .str.strip_chars()
+    )
+
+
+def _pattern_of(texts: Iterable[str]) -> str:
+    # Case, white space, line breaks inside JSON and marks of emphasis do not matter.
+    between = r"[*_`]*(?:\s|\\[nrt])+[*_`]*"
+    ordered = sorted(texts, key=lambda text: (-len(text), text))
+    spelt = [between.join(re.escape(w).replace('"', r"\\?" + '"') for w in t.split()) for t in ordered]
+    return f"(?i)(?:{'|'.join(spelt)})"
+
+
+def without_sentences(text: str, pattern: str) -> str:
+    """
+    Return `text` with each sentence that holds a match of `pattern` replaced.
+
+    >>> without_sentences("Fine. We use a red door. Go on.", "red door")
+    'Fine. [forgotten] Go on.'
+    """
+    spans = [(found.start(), found.end()) for found in re.finditer(pattern, text)]
+    ends = [found.span() for found in _SENTENCE_END.finditer(text)]
+    starts = [0, *[stop for _, stop in ends]]
+    stops = [*[start for start, _ in ends], len(text)]
+    said, at = "", 0
+    for start, stop in spans:
+        first = max(s for s in starts if s <= start)
+        last = min((s for s in stops if s >= stop), default=len(text))
+        if last > at:
+            said += text[at : max(first, at)] + (FORGOTTEN if first >= at else "")
+            at = last
+    return said + text[at:]
+
+
+def erased_turns(
+    turns: pa.Table, gone: pl.Series, named: frozenset[str], shared: frozenset[str], sought: Sought
+) -> tuple[pa.Table, set[str]]:
+    """
+    Return TURNS without what is forgotten, and the ids of the turns that were removed or rewritten.
+
+    Rows where `gone` is true are removed. Of the turns `named`, all words go, also of a call's input; but of
+    those that other memories rest on (`shared`) only the sentences that hold what is `sought`, if any do. So
+    do the sentences of every other turn that hold it.
+    """
+    rows = _frame(turns)
+    kept = rows.filter(~gone)
+    changed = set(rows.filter(gone)["turn_id"].to_list())
+    texts, inputs = kept["text"].to_list(), kept["tool_input"].to_list()
+    patterns = zip(sought.patterns_in(texts), sought.patterns_in(inputs), strict=True)
+    for at, (name, found) in enumerate(zip(kept["turn_id"].to_list(), patterns, strict=True)):
+        if name in named and not (name in shared and any(found)):
+            text, given = FORGOTTEN, None
+        elif any(found):
+            text = without_sentences(texts[at], found[0]) if found[0] else texts[at]
+            given = re.sub(found[1], FORGOTTEN, inputs[at]) if found[1] else inputs[at]
+        else:
+            continue
+        if (text, given) != (texts[at], inputs[at]):
+            texts[at], inputs[at] = text, given
+            changed.add(name)
+    made = kept.with_columns(
+        pl.Series("text", texts, dtype=pl.String), pl.Series("tool_input", inputs, dtype=pl.String)
+    )
+    return made.to_arrow().cast(TURNS.arrow), changed
+
+
+def erased_journal(
+    journal: pa.Table, doomed: Mapping[str, Row], projects: Mapping[str, datetime], sought: Sought
+) -> pa.Table:
+    """
+    Return JOURNAL rows without the text of `doomed` memories, of reset `projects`, and of what is `sought`.
+
+    What was told after the wish to forget stays. A merge goes with any of its members, whose rest comes back.
+    """
+    until = max((row["recorded_at"] for row in doomed.values()), default=None)
+    kept = [
+        _without_reason(row, doomed) for row in journal.to_pylist() if not _is_erased(row, doomed, projects)
+    ]
+    if not sought.by_words or until is None:
+        return JOURNAL.of(kept)
+    may_hold = [row["kind"] in TELLING_KINDS and row["recorded_at"] <= until for row in kept]
+    texts = [
+        _words_of(json.loads(row["payload"])) if may else None
+        for row, may in zip(kept, may_hold, strict=True)
+    ]
+    patterns = sought.patterns_in(texts)
+    return JOURNAL.of(
+        [
+            _without_words(row, pattern) if pattern else row
+            for row, pattern in zip(kept, patterns, strict=True)
+        ]
+    )
+
+
+def done_entries(
+    entries: Iterable[Row], doomed: Mapping[str, Row], turn_ids: Mapping[str, set[str]]
+) -> list[Row]:
+    """
+    Return the JOURNAL rows that say what was erased for each wish: ids, no text.
+
+    `turn_ids` gives the turns by entry id. A merged memory's members get a tombstone of their own.
+    """
+    made = []
+    for row in entries:
+        scope, at, of = row["project_id"], row["recorded_at"], row["entry_id"]
+        told: dict[str, object] = {"of": of, "turn_ids": sorted(turn_ids.get(of, ()))}
+        for name in sorted(name for name, wish in doomed.items() if wish is row) or [row["memory_id"]]:
+            made.append(entry("forget", scope, told, recorded_at=at, memory_id=name, actor=ERASER))
+    return made
+
+
+def _is_erased(row: Row, doomed: Mapping[str, Row], projects: Mapping[str, datetime]) -> bool:
+    until = projects.get(row["project_id"])
+    if until is not None and row["recorded_at"] <= until:
+        return row["kind"] not in ("project", "forget")
+    if row["kind"] == "dismiss":  # its reason may quote the memory
+        names = json.loads(row["payload"])["memory_ids"]
+        return any(name in doomed and row["recorded_at"] <= doomed[name]["recorded_at"] for name in names)
+    if row["kind"] not in TELLING_KINDS:
+        return False
+    name = row["memory_id"]
+    if row["kind"] == "merge":  # no person told it, so its time says nothing
+        return any(one in doomed for one in [name, *json.loads(row["payload"])["members"]])
+    return name in doomed and row["recorded_at"] <= doomed[name]["recorded_at"]
+
+
+def _without_reason(row: Row, doomed: Mapping[str, Row]) -> Row:
+    """Return an entry that archived a doomed memory without its reason, which may quote the memory."""
+    if row["kind"] != "archive" or row["memory_id"] not in doomed or row["payload"] == "{}":
+        return row
+    return entry(
+        "archive",
+        row["project_id"],
+        {},
+        recorded_at=row["recorded_at"],
+        memory_id=row["memory_id"],
+        actor=row["actor"],
+    )
+
+
+def _words_of(payload: Row) -> str:
+    return "\n".join(payload[name] for name in TOLD_TEXTS if payload.get(name))
+
+
+def _without_words(row: Row, pattern: str) -> Row:
+    told = json.loads(row["payload"])
+    for name in TOLD_TEXTS:
+        if told.get(name):
+            told[name] = without_sentences(told[name], pattern)
+    return entry(
+        row["kind"],
+        row["project_id"],
+        told,
+        recorded_at=row["recorded_at"],
+        memory_id=row["memory_id"],
+        actor=row["actor"],
+    )
+
+
+def _forgets(journal: pa.Table) -> Iterable[tuple[Row, Row]]:
+    for row in journal.to_pylist():
+        if row["kind"] == "forget":
+            yield row, json.loads(row["payload"])
+
+
+def _frame(rows: pa.Table) -> pl.DataFrame:
+    frame = pl.from_arrow(rows)
+    assert isinstance(frame, pl.DataFrame)
+    return frame

@@ -1,0 +1,225 @@
+"""What time and use do to memories: decay, archiving, centrality, rank and tiers, in bulk SQL."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.transforms.database import query
+from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import UTC_US, column, values
+
+FADE_THRESHOLDS = (
+    "half_life_growth",
+    "frequent_access_count",
+    "central_above_centrality",
+    "archive_below_confidence",
+    "archive_grace_days",
+    "prune_after_days",
+)
+RANK_THRESHOLDS = (
+    "rank_weight_confidence",
+    "rank_weight_priority",
+    "rank_weight_centrality",
+    "rank_weight_access",
+    "priority_max",
+)
+TIER_THRESHOLDS = (
+    "immortal_full_sessions",
+    "immortal_short_sessions",
+    "immortal_full_max",
+    "immortal_short_max",
+)
+TIER_COLUMNS = [
+    *("memory_id", "project_id", "memory_type", "status", "is_pinned", "rank"),
+    *("updated_at", "last_accessed_at"),
+]
+ACTIVITY = pa.schema(
+    [
+        column("project_id", pa.string(), "scope that was worked on"),
+        column("active_at", UTC_US, "when something was said, told or recalled there"),
+    ]
+)
+# Entries that show somebody at work in a scope; imports and what Cortex notes by itself do not.
+WORKING_KINDS = ("remember", "edit", "recall")
+# What the queries read; the texts and the evidence of a million memories need not pass through DuckDB.
+LIFECYCLE_COLUMNS = [
+    "memory_id",
+    "project_id",
+    "memory_type",
+    "status",
+    "is_pinned",
+    "priority",
+    "initial_confidence",
+    "access_count",
+    "last_accessed_at",
+    "updated_at",
+    "archived_at",
+    "merged_into",
+]
+
+
+@dataclass(frozen=True)
+class Aged:
+    """
+    What age has made of memories, with what it says of each (`marks`).
+
+    `marks` has (memory_id, is_weak, weak_since, is_due), one row a memory, ordered by memory_id: whether its
+    confidence is under the limit, since when a run has known so (null: not before), whether it is due to be
+    pruned.
+    """
+
+    memories: pa.Table
+    marks: pa.Table
+
+
+def age(
+    memories: pa.Table,
+    edges: pa.Table,
+    policy: Policy,
+    now: datetime,
+    *,
+    activity: pa.Table,
+    weak: pa.Table,
+) -> Aged:
+    """
+    Return `memories` with confidence, status, archived_at, centrality and rank as they are at `now`.
+
+    Takes MEMORIES as the fold made them (those the journal archived, superseded or pruned marked), EDGES, the
+    activity of their scopes as `activity_of` gives it, and what was found weak as `fading.known_weak` gives
+    it. Returns MEMORIES ordered by memory_id. Days count while a scope is worked on: its clock stands still
+    in a pause and behind the last activity. Ageing what was aged at the same `now` changes nothing. The
+    result follows the instant: a caller that wants a second run of the day to change nothing passes the start
+    of the UTC day. `now` must be timezone-aware. A memory that leaves the active ones gets the instant at
+    which its days of grace were over as archived_at, whenever the run was; those that fold archived stay so.
+    Nothing is pruned here: what is due is marked.
+    """
+    ordered = _ordered(memories)
+    narrow = ordered.select(LIFECYCLE_COLUMNS)
+    central = query(
+        "centrality",
+        {},
+        memories=narrow.select(["memory_id", "project_id"]),
+        edges=edges.select(["source_id", "target_id", "edge_type"]),
+        edge_types=policy.tables["edge_types"],
+    )
+    narrow = narrow.append_column("centrality", central["centrality"])
+    faded = query(
+        "lifecycle",
+        {"now": now, **_thresholds(policy, FADE_THRESHOLDS)},
+        memories=narrow,
+        memory_types=policy.tables["memory_types"],
+        clock=clock_of(activity, policy, now),
+        weak=weak,
+    )
+    ranked = query(
+        "rank",
+        _thresholds(policy, RANK_THRESHOLDS),
+        memories=narrow.append_column("confidence", faded["confidence"]),
+    )
+    made = {
+        "confidence": faded["confidence"],
+        "status": faded["status"],
+        "archived_at": faded["archived_at"],
+        "centrality": central["centrality"],
+        "rank": ranked["rank"],
+    }
+    return Aged(_replaced(ordered, made), faded.select(["memory_id", "is_weak", "weak_since", "is_due"]))
+
+
+def clock_of(activity: pa.Table, policy: Policy, now: datetime) -> pa.Table:
+    """
+    Return the clocks of scopes at `now`: (project_id, active_at, worked_us, runs_us), by project and instant.
+
+    Takes (project_id, active_at). A clock goes on from one activity to the next, at most `clock_pause_days`:
+    what is beyond them is a pause, in which it stands still, as it does behind the last activity.
+    """
+    return query(
+        "project_clock", {"now": now, **_thresholds(policy, ("clock_pause_days",))}, activity=activity
+    )
+
+
+def activity_of(turns: pa.Table, journal: pa.Table, scope: str) -> pa.Table:
+    """
+    Return when a scope was worked on: (project_id, active_at), the first and the last instant of each day.
+
+    Takes TURNS rows with `said_at` and JOURNAL rows: what was said, what a person told or recalled, and when
+    the store was at work that memories were imported from.
+    """
+    told = journal.filter(pc.is_in(journal["kind"], pa.array(WORKING_KINDS)))
+    elsewhere = pa.table({"active_at": _worked_elsewhere(journal)}, schema=pa.schema([("active_at", UTC_US)]))
+    frames = [_frame(turns.select(["said_at"])), _frame(told.select(["recorded_at"])), _frame(elsewhere)]
+    instants = pl.concat([frame.rename({frame.columns[0]: "active_at"}) for frame in frames])
+    days = instants.drop_nulls().group_by(pl.col("active_at").dt.date().alias("day"))
+    spans = days.agg(first=pl.col("active_at").min(), last=pl.col("active_at").max())
+    marks = pl.concat([spans["first"], spans["last"]]).unique().sort()
+    rows = pl.DataFrame({"project_id": pl.repeat(scope, len(marks), eager=True), "active_at": marks})
+    return rows.to_arrow().cast(ACTIVITY)
+
+
+def _worked_elsewhere(journal: pa.Table) -> list[datetime]:
+    payloads = values(journal.filter(pc.field("kind") == "worked"), "payload")
+    return [datetime.fromisoformat(at) for payload in payloads for at in json.loads(payload)["active_at"]]
+
+
+def immortal_tiers(memories: pa.Table, sessions: pa.Table, policy: Policy) -> pa.Table:
+    """
+    Return how much room each active memory gets: (memory_id, sessions_since, tier), ordered by memory_id.
+
+    Takes aged MEMORIES (of them TIER_COLUMNS) and sessions as `sessions_of` gives them. `sessions_since` are
+    those begun after it was last said or recalled; `tier` is full, short or archive for a decision, else
+    null.
+    """
+    return query(
+        "immortal_tier",
+        _thresholds(policy, TIER_THRESHOLDS),
+        memories=memories.select(TIER_COLUMNS),
+        sessions=sessions.select(["project_id", "session_id", "started_at"]),
+        event_types=policy.tables["event_types"],
+    )
+
+
+def sessions_of(turns: pa.Table, merged: Mapping[str, str]) -> pa.Table:
+    """
+    Return when each session of TURNS began and ended: (project_id, session_id, started_at, ended_at).
+
+    `merged` gives the project that another was merged into; undated turns tell nothing.
+    """
+    dated = turns.filter(pc.is_valid(turns["said_at"]))
+    projects = [merged.get(name, name) for name in values(dated, "project_id")]
+    rows = dated.set_column(
+        dated.schema.get_field_index("project_id"), "project_id", pa.array(projects, pa.string())
+    )
+    spans = rows.group_by(["project_id", "session_id"]).aggregate([("said_at", "min"), ("said_at", "max")])
+    named = spans.rename_columns(["project_id", "session_id", "started_at", "ended_at"])
+    return named.sort_by([("project_id", "ascending"), ("session_id", "ascending")])
+
+
+def _frame(rows: pa.Table) -> pl.DataFrame:
+    frame = pl.from_arrow(rows)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def _thresholds(policy: Policy, names: tuple[str, ...]) -> dict[str, object]:
+    return {name: policy.threshold(name) for name in names}
+
+
+def _ordered(memories: pa.Table) -> pa.Table:
+    ids = memories["memory_id"]
+    if len(ids) < 2 or pc.all(pc.less_equal(ids.slice(0, len(ids) - 1), ids.slice(1))).as_py():
+        return memories
+    return memories.sort_by("memory_id")
+
+
+def _replaced(memories: pa.Table, made: dict[str, "pa.ChunkedArray[Any]"]) -> pa.Table:
+    for name, replacing in made.items():
+        position = memories.schema.get_field_index(name)
+        field = memories.schema.field(name)
+        memories = memories.set_column(position, field, replacing.cast(field.type))
+    return memories

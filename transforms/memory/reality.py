@@ -1,0 +1,277 @@
+"""Whether the repository still agrees with what is remembered: names that are gone, branches not merged."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from cortex.transforms.memory.chosen import Choices, Sides
+from cortex.transforms.policy import Policy
+
+Row = dict[str, Any]  # one row of MEMORIES
+
+# What happened stays true; only what says how things are can be overtaken by the repository.
+STANDING_TYPES = frozenset(("architecture", "decision", "pattern", "gotcha", "context", "code_description"))
+# What describes code line by line; a decision outlives the rewriting of the file that it names.
+DESCRIBING_TYPES = frozenset(("architecture", "gotcha", "code_description"))
+# What a memory says is often committed within the hours after.
+COMMITTED_WITHIN = timedelta(days=1)
+OUTDATED = "[possibly outdated]"
+
+_PATH = re.compile(r"(?<![\w/.:])[\w.-]+(?:/[\w.-]+)+|(?<![\w/.])[\w-]+\.[A-Za-z]{1,5}\b")
+_CODE = re.compile(r"`([^`]{3,80})`")
+_SYMBOL = re.compile(r"^([A-Za-z_][\w.:]*?)(?:\(.*\))?$")
+_IS_NAME = re.compile(r"_|[a-z][A-Z]|^[A-Z]\w+[a-z]")
+# A sentence that says itself that the thing went away, or was turned down, is right that it is gone.
+_GONE = re.compile(
+    r"\b(?:remov\w+|delet\w+|dropp?\w*|replac\w+|renam\w+|moved|retired|reverted|instead of|rather than"
+    r"|no longer|not|never|without|against|reject\w+|over|obsolete|used to|was|were)\b",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
+
+
+@dataclass(frozen=True)
+class Questions:
+    """
+    What the repository is asked in one pass: names of code, and the times at which they were spoken of.
+
+    `described` are the files that a memory says something about that their lines could overtake.
+    """
+
+    symbols: frozenset[str]
+    dependencies: frozenset[str]
+    instants: frozenset[datetime]
+    described: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Tree:
+    """What one commit holds of what was asked for."""
+
+    symbols: frozenset[str] = frozenset()
+    dependencies: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What one commit did to one file, in lines."""
+
+    at: datetime
+    added: int
+    removed: int
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """
+    A repository as its HEAD is, beside what it was; `head_at` is when that was committed.
+
+    `deleted` are the paths that some commit deleted or renamed and that are not there now; `then` is, by the
+    instant asked about, the tree of the last commit until then; `edits` are those of each file described.
+    """
+
+    head: str
+    head_at: datetime
+    branch: str
+    files: frozenset[str]
+    deleted: frozenset[str]
+    unmerged_branches: frozenset[str]
+    now: Tree
+    then: Mapping[datetime, Tree] = field(default_factory=dict)
+    edits: Mapping[str, tuple[Edit, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """One reason to doubt a memory: the mark a brief prints, and what in the repository disagrees."""
+
+    memory_id: str
+    mark: str
+    reason: str
+
+
+class _Paths:
+    """The paths of a repository, found by themselves, by their end, or by a longer path that ends in one."""
+
+    def __init__(self, paths: frozenset[str]) -> None:
+        self._whole = {path for path in paths if "/" in path}
+        self._ends = {end for path in paths for end in _ends_of(path)}
+
+    def have(self, named: str) -> bool:
+        """Return whether a path of the repository is meant; absolute ones come from a session's machine."""
+        return named in self._ends or not self._whole.isdisjoint(_ends_of(named))
+
+
+def questions(memories: Iterable[Row], policy: Policy) -> Questions:
+    """Return what must be asked of the repository to check `memories`, rows of MEMORIES."""
+    choices = Choices.of(policy)
+    checked = [row for row in memories if _is_claim(row)]
+    return Questions(
+        frozenset(name for row in checked for name in symbols_in(row["text"])),
+        frozenset(
+            choices.as_declared(name)
+            for row in checked
+            for name in choices.names_in(f"{row['text']} {_rejected(row)}")
+        ),
+        frozenset(at for row in checked for at in _spoken_at(row)),
+        frozenset(path for row in checked if _is_description(row) for path in paths_in(row["text"])),
+    )
+
+
+def doubts(memories: Iterable[Row], snapshot: Snapshot, policy: Policy) -> list[Doubt]:
+    """
+    Return why the repository no longer agrees with memories, at most one doubt each, ordered by memory_id.
+
+    A file counts as gone if a commit took it away; a name of code or a dependency if it was there when the
+    memory was said and is not now. What the memory itself calls removed, rejected or replaced is right
+    about it. A memory said only on branches that are not merged holds there alone.
+    """
+    choices = Choices.of(policy)
+    files, deleted = _Paths(snapshot.files), _Paths(snapshot.deleted)
+    found = []
+    for row in sorted((row for row in memories if row["status"] == "active"), key=lambda r: r["memory_id"]):
+        gone = _gone(row, snapshot, files, deleted, choices) if _is_claim(row) else ""
+        gone = gone or (_rewritten(row, snapshot, policy) if _is_description(row) else "")
+        branch = _unmerged_branch(row, snapshot)
+        if gone:
+            found.append(Doubt(row["memory_id"], OUTDATED, gone))
+        elif branch:
+            found.append(branch_doubt(row["memory_id"], branch))
+    return found
+
+
+def symbols_in(text: str) -> frozenset[str]:
+    """
+    Return the names of code that a text gives in backticks: functions, classes, constants.
+
+    >>> sorted(symbols_in("`read_store()` calls `Tide.level`, see `git add -p` and `x`"))
+    ['Tide.level', 'read_store']
+    """
+    names = (_SYMBOL.match(quoted) for quoted in _CODE.findall(text))
+    return frozenset(name[1] for name in names if name and _IS_NAME.search(name[1]))
+
+
+def paths_in(text: str) -> list[str]:
+    """
+    Return the paths and file names that a text gives, without the full stop of their sentence.
+
+    >>> paths_in("Retries live in src/poll.py. See store.py too.")
+    ['src/poll.py', 'store.py']
+    """
+    return [path.rstrip(".-") for path in _PATH.findall(text)]
+
+
+def _is_claim(row: Row) -> bool:
+    return row["memory_type"] in STANDING_TYPES and row["status"] == "active"
+
+
+def _is_description(row: Row) -> bool:
+    return row["memory_type"] in DESCRIBING_TYPES and row["status"] == "active"
+
+
+def _rewritten(row: Row, snapshot: Snapshot, policy: Policy) -> str:
+    """Return which file that a memory describes has other lines by now, and how many commits it took."""
+    limit = policy.threshold("reality_rewritten_share")
+    until = row["updated_at"] + COMMITTED_WITHIN
+    for named in paths_in(row["text"]):
+        for path in sorted(path for path in snapshot.edits if named in _ends_of(path)):
+            share, commits = rewritten_share(snapshot.edits[path], until)
+            if share >= limit:
+                return f"{share:.0%} of the lines of {named} went in {commits} commits since"
+    return ""
+
+
+def rewritten_share(edits: Iterable[Edit], until: datetime) -> tuple[float, int]:
+    """
+    Return which part of a file's lines at `until` later commits removed, 0 to 1, and their number.
+
+    A line changed is one removed and one added. A file that was not there yet has no such part.
+    """
+    told = list(edits)
+    before = [edit for edit in told if edit.at <= until]
+    since = [edit for edit in told if edit.at > until]
+    lines = sum(edit.added - edit.removed for edit in before)
+    removed = sum(edit.removed for edit in since)
+    return (min(1.0, removed / lines) if lines > 0 else 0.0), len(since)
+
+
+def _spoken_at(row: Row) -> tuple[datetime, datetime]:
+    """Return when a memory was said and when what it said was committed: a name of either time was true."""
+    said_at: datetime = row["updated_at"]
+    return said_at, said_at + COMMITTED_WITHIN
+
+
+def _rejected(row: Row) -> str:
+    return str(row.get("rejected") or "")
+
+
+def _gone(row: Row, snapshot: Snapshot, files: _Paths, deleted: _Paths, choices: Choices) -> str:
+    """Return what a memory names and the repository no longer has, or nothing."""
+    trees = [snapshot.then.get(at, Tree()) for at in _spoken_at(row)]
+    symbols = trees[0].symbols | trees[1].symbols
+    dependencies = trees[0].dependencies | trees[1].dependencies
+    for sentence in _SENTENCE_END.split(row["text"]):
+        sides = choices.sides_of(sentence, _rejected(row))
+        if unmade := _not_taken(sides, row, snapshot, choices):
+            return unmade
+        # What a choice settles on is claimed, whatever words it turns the rest down with.
+        is_about_gone = _GONE.search(_PATH.sub(" ", _CODE.sub(" ", sentence)))  # a file may be removed.py
+        named = frozenset() if is_about_gone else choices.technologies_in(sentence)
+        names = sides.chosen or named - sides.rejected
+        for path in () if is_about_gone else paths_in(sentence):
+            if deleted.have(path) and not files.have(path):
+                return f"file {path} is gone"
+        for name in () if is_about_gone else sorted(symbols_in(sentence)):
+            if name in symbols and name not in snapshot.now.symbols:
+                return f"`{name}` is gone"
+        for name in sorted(names):
+            declared = choices.as_declared(name)
+            if declared in dependencies and declared not in snapshot.now.dependencies:
+                return f"{name} is no longer a dependency"
+    return ""
+
+
+def _not_taken(sides: Sides, row: Row, snapshot: Snapshot, choices: Choices) -> str:
+    """
+    Return which chosen dependency the repository does not declare while it declares its rejected rival.
+
+    Only where there are commits from later than a day after the choice: until then it may be work to come.
+    """
+    if snapshot.head_at <= row["updated_at"] + COMMITTED_WITHIN:
+        return ""
+    declared = snapshot.now.dependencies
+    rivals = (
+        (chosen, rejected)
+        for chosen in sorted(sides.chosen)
+        for rejected in sorted(sides.rejected)
+        if choices.are_rivals(chosen, rejected)
+    )
+    for chosen, rejected in rivals:
+        if choices.as_declared(chosen) not in declared and choices.as_declared(rejected) in declared:
+            return f"{chosen} is not a dependency, {rejected} is"
+    return ""
+
+
+def _ends_of(path: str) -> list[str]:
+    parts = path.lstrip("./").split("/")
+    return ["/".join(parts[start:]) for start in range(len(parts))]
+
+
+def branch_doubt(memory_id: str, branch: str) -> Doubt:
+    """Return the doubt about what was said on a branch alone that is not merged into the one looked at."""
+    return Doubt(memory_id, f"[on branch {branch}, not merged]", f"branch {branch} is not merged into HEAD")
+
+
+def branches_behind(row: Row) -> frozenset[str]:
+    """Return the branches that a memory was said on; none where one of its places names no branch."""
+    branches = frozenset(place["git_branch"] for place in row["evidence"])
+    return frozenset[str]() if None in branches else branches
+
+
+def _unmerged_branch(row: Row, snapshot: Snapshot) -> str:
+    """Return the branch a memory was said on, if only unmerged ones saw it and HEAD is not among them."""
+    branches = branches_behind(row)
+    is_elsewhere = bool(branches) and snapshot.branch not in branches
+    return min(branches) if is_elsewhere and branches <= snapshot.unmerged_branches else ""

@@ -1,0 +1,136 @@
+"""What a person may settle: memories in dispute, stale claims, merges proposed; and what they settled."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.transforms.identity import content_id
+from cortex.transforms.memory.reality import Doubt
+from cortex.transforms.schemas import BY_A_PERSON, EDGES
+
+Row = dict[str, Any]
+
+CONTRADICTION, STALE, MERGE = "contradiction", "stale", "merge"
+# Only decisions can be at odds: an overview is not refuted by the change that came after it.
+DISPUTED_TYPE = "decision"
+
+
+@dataclass(frozen=True)
+class Item:
+    """
+    One thing to settle.
+
+    `memory_ids` are in dispute (the older first), a claim, or to be merged; `texts` are theirs. `offer` says
+    what accepting does, `detail` is the repository's reason or the merged text.
+    """
+
+    kind: str
+    project_id: str
+    memory_ids: tuple[str, ...]
+    texts: tuple[str, ...]
+    offer: str
+    detail: str = ""
+    entry: Row | None = None  # the journal entry that a merge would be
+
+    @property
+    def item_id(self) -> str:
+        """Return the id by which a person settles it; the same as long as the memories and the reason are."""
+        return _id_of(self.kind, self.memory_ids, self.detail if self.kind == STALE else "")
+
+
+def disputes(memories: pa.Table, edges: pa.Table) -> list[Item]:
+    """Return each pair of active decisions at odds, the newer offered in the place of the older."""
+    is_party = (pc.field("status") == "active") & (pc.field("memory_type") == DISPUTED_TYPE)
+    columns = ["memory_id", "project_id", "text", "updated_at", "created_at"]
+    rows = {row["memory_id"]: row for row in memories.filter(is_party).select(columns).to_pylist()}
+    found = []
+    for edge in edges.filter(pc.field("edge_type") == "contradicts").to_pylist():
+        if edge["source_id"] in rows and edge["target_id"] in rows:
+            ends = (rows[edge["source_id"]], rows[edge["target_id"]])
+            old, new = sorted(ends, key=lambda r: (r["updated_at"], r["created_at"], r["memory_id"]))
+            ids, texts = (old["memory_id"], new["memory_id"]), (old["text"], new["text"])
+            offer = f"{ids[1][:6]} takes the place of {ids[0][:6]}"
+            found.append(Item(CONTRADICTION, old["project_id"], ids, texts, offer, edge["rule"]))
+    return sorted(found, key=lambda item: item.memory_ids)
+
+
+def stale_claims(memories: pa.Table, doubts: Iterable[Doubt]) -> list[Item]:
+    """Return each active memory that its repository no longer agrees with."""
+    columns = ["memory_id", "project_id", "text"]
+    active = memories.filter(pc.field("status") == "active").select(columns).to_pylist()
+    rows = {row["memory_id"]: row for row in active}
+    return [
+        Item(
+            STALE,
+            rows[doubt.memory_id]["project_id"],
+            (doubt.memory_id,),
+            (rows[doubt.memory_id]["text"],),
+            "it is archived: out of the brief, still found",
+            doubt.reason,
+        )
+        for doubt in doubts
+        if doubt.memory_id in rows
+    ]
+
+
+def merges(memories: pa.Table, proposed: pa.Table) -> list[Item]:
+    """Return each merge that a consolidation would make; takes its JOURNAL rows."""
+    texts = dict(zip(memories["memory_id"].to_pylist(), memories["text"].to_pylist(), strict=True))
+    found = []
+    for row in proposed.to_pylist():
+        told = json.loads(row["payload"])
+        members = tuple(sorted(told["members"]))
+        said = tuple(str(texts[name]) for name in members)
+        offer = f"{len(members)} become one"
+        found.append(Item(MERGE, row["project_id"], members, said, offer, told["text"], row))
+    return found
+
+
+def dismissal(item: Item) -> dict[str, object]:
+    """Return the payload of the journal entry that leaves an item as it is, for good."""
+    told: dict[str, object] = {"item": item.kind, "memory_ids": sorted(item.memory_ids)}
+    return told | ({"reason": item.detail} if item.kind == STALE else {})
+
+
+def dismissed(journal: pa.Table) -> frozenset[str]:
+    """Return the ids of the items that JOURNAL rows dismissed."""
+    told = [json.loads(row["payload"]) for row in _dismissals(journal)]
+    return frozenset(_id_of(one["item"], one["memory_ids"], one.get("reason", "")) for one in told)
+
+
+def unsettled(items: Iterable[Item], journal: pa.Table) -> list[Item]:
+    """Return the items that nobody dismissed."""
+    known = dismissed(journal)
+    return [item for item in items if item.item_id not in known]
+
+
+def doubts_left(doubts: Iterable[Doubt], journal: pa.Table) -> list[Doubt]:
+    """Return the doubts that nobody dismissed; of another reason, a doubt is another one."""
+    known = dismissed(journal)
+    return [doubt for doubt in doubts if _id_of(STALE, [doubt.memory_id], doubt.reason) not in known]
+
+
+def settled_edges(edges: pa.Table, journal: pa.Table) -> pa.Table:
+    """Return EDGES where pairs that a person let stand side by side are related and not at odds."""
+    known = dismissed(journal)
+    if not known:
+        return edges
+    rows = edges.to_pylist()
+    for row in rows:
+        ends = (row["source_id"], row["target_id"])
+        if row["edge_type"] == "contradicts" and _id_of(CONTRADICTION, ends, "") in known:
+            row.update(edge_type="relates_to", rule=BY_A_PERSON, edge_id=content_id(*ends, "relates_to"))
+    return EDGES.of(sorted(rows, key=lambda row: str(row["edge_id"])))
+
+
+def _dismissals(journal: pa.Table) -> list[Row]:
+    rows: list[Row] = journal.filter(pc.field("kind") == "dismiss").to_pylist()
+    return rows
+
+
+def _id_of(kind: str, memory_ids: Iterable[str], reason: str) -> str:
+    return content_id("review", kind, *sorted(memory_ids), reason)

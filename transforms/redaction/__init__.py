@@ -1,0 +1,1 @@
+"""Redaction: secrets and private passages out of text before anything is written."""

@@ -1,0 +1,285 @@
+"""Secrets that are known wherever they stand: blocks of keys, and tokens by how they begin."""
+
+import re
+
+from cortex.transforms.redaction.secret_rules import GITLAB, START, Rule
+from cortex.transforms.redaction.token_prefixes import PREFIXES, SHORT_PREFIXES
+
+# Between two runs of base64 in a key: line ends, real or escaped, quotes, line numbers, marks of a diff.
+_GAP = r"""(?:\\[nrt]|[\s"'`+>|,#*]|\d+(?:→|\t))*"""
+_PEM_NAME = r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?"
+_PREFIXES = "|".join(map(re.escape, PREFIXES.split()))
+_SHORT_PREFIXES = "|".join(map(re.escape, SHORT_PREFIXES.split()))
+
+TOKEN_RULES = (
+    # Blocks
+    Rule(
+        "private-key",
+        rf"-----BEGIN {_PEM_NAME}-----[A-Za-z0-9+/=\s\\\"'`:,.>|#*→\-]*?-----END {_PEM_NAME}-----",
+        r"PRIVATE KEY",
+        "block",
+        "PEM and PGP block with both ends, also escaped, quoted, numbered or in a diff",
+    ),
+    Rule(
+        "private-key",
+        rf"-----BEGIN {_PEM_NAME}-----((?:{_GAP}(?:Proc-Type|DEK-Info|Version|Comment):[^\n\\]*)*"
+        rf"(?:{_GAP}(?:M[CGI][A-Za-z0-9+/=]+|[A-Za-z0-9+/=]{{16,}}))(?:{_GAP}[A-Za-z0-9+/=]{{16,}})*(?:{_GAP}[A-Za-z0-9+/]+=*)?)",
+        r"PRIVATE KEY",
+        "shape",
+        "PEM block whose end was cut off",
+    ),
+    Rule(
+        "private-key",
+        rf"((?:[A-Za-z0-9+/=]{{16,}}{_GAP})+[A-Za-z0-9+/=]*{_GAP})-----END {_PEM_NAME}",
+        r"PRIVATE KEY",
+        "shape",
+        "PEM block whose beginning was cut off",
+    ),
+    Rule(
+        "private-key",
+        rf"Private-Lines: *\d+((?:{_GAP}[A-Za-z0-9+/=]{{16,}})+(?:{_GAP}[A-Za-z0-9+/]+=*)?)",
+        r"Private-Lines",
+        "shape",
+        "PuTTY key file",
+    ),
+    # Tokens known by their prefix
+    Rule("anthropic-key", r"sk-ant-[A-Za-z0-9_-]{20,}", r"sk-ant-", "mixed", "Anthropic API and OAuth keys"),
+    Rule(
+        "openai-key",
+        rf"{START}(sk-(?:proj|svcacct|admin|or-v1|None)-[A-Za-z0-9_-]{{20,}})",
+        r"sk-(?:proj|svca|admi|or-v|None)",
+        "mixed",
+        "OpenAI and OpenRouter keys by project",
+    ),
+    Rule(
+        "openai-key",
+        rf"{START}(sk-[A-Za-z0-9]{{32,}})",
+        r"sk-[A-Za-z0-9]",
+        "mixed",
+        "OpenAI, DeepSeek and similar keys",
+    ),
+    Rule(
+        "github-token", r"github_pat_[A-Za-z0-9_]{22,}", r"github_pat_", "mixed", "GitHub fine-grained token"
+    ),
+    Rule(
+        "github-token",
+        r"gh[pousr]_[A-Za-z0-9_]{30,}",
+        r"gh[pousr]_[A-Za-z0-9]",
+        "mixed",
+        "GitHub, also longer ones",
+    ),
+    Rule(
+        "gitlab-token",
+        r"gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas|ffct)-[A-Za-z0-9_.-]{20,}",
+        GITLAB,
+        "mixed",
+        "GitLab, without the upper length of detect-secrets",
+    ),
+    Rule(
+        "slack-token",
+        r"xox[abeoprs]-[A-Za-z0-9-]{10,}",
+        r"xox[abeoprs]-",
+        "mixed",
+        "Slack, with letters in the parts",
+    ),
+    Rule("slack-token", r"xapp-\d-[A-Za-z0-9-]{10,}", r"xapp-", "mixed", "Slack app-level token"),
+    Rule("huggingface-token", r"hf_[A-Za-z0-9]{30,}", r"hf_[A-Za-z0-9]", "mixed", "Hugging Face"),
+    Rule("npm-token", r"npm_[A-Za-z0-9]{36,}", r"npm_[A-Za-z0-9]", "mixed", "npm access token"),
+    Rule("google-key", r"AIza[A-Za-z0-9_-]{35}", r"AIza", "mixed", "Google API key"),
+    Rule("google-token", r"ya29\.[A-Za-z0-9_-]{20,}", r"ya29\.", "mixed", "Google OAuth access token"),
+    Rule("google-secret", r"GOCSPX-[A-Za-z0-9_-]{20,}", r"GOCSPX-", "mixed", "Google OAuth client secret"),
+    Rule(
+        "stripe-key",
+        r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}",
+        r"k_(?:live|test)_",
+        "mixed",
+        "Stripe, also test keys",
+    ),
+    Rule("stripe-key", r"whsec_[A-Za-z0-9+/=]{24,}", r"whsec_", "mixed", "Stripe and Svix webhook secret"),
+    Rule(
+        "sendgrid-key",
+        rf"{START}(SG\.[A-Za-z0-9_-]{{16,}}\.[A-Za-z0-9_-]{{16,}})",
+        r"SG\.[A-Za-z0-9]",
+        "mixed",
+        "SendGrid",
+    ),
+    Rule("digitalocean-token", r"do[opr]_v1_[a-f0-9]{32,}", r"do[opr]_v1_", "mixed", "DigitalOcean"),
+    Rule("voyage-key", rf"{START}(pa-[A-Za-z0-9_-]{{40,}})", r"pa-[A-Za-z0-9]", "mixed", "Voyage AI"),
+    Rule("groq-key", rf"{START}(gsk_[A-Za-z0-9]{{40,}})", r"gsk_", "mixed", "Groq"),
+    Rule("xai-key", rf"{START}(xai-[A-Za-z0-9]{{40,}})", r"xai-", "mixed", "xAI"),
+    Rule("perplexity-key", rf"{START}(pplx-[A-Za-z0-9]{{40,}})", r"pplx-", "mixed", "Perplexity"),
+    Rule("replicate-token", rf"{START}(r8_[A-Za-z0-9]{{30,}})", r"r8_", "mixed", "Replicate"),
+    Rule("vault-token", rf"{START}(hv[sbr]\.[A-Za-z0-9_-]{{24,}})", r"hv[sbr]\.", "mixed", "HashiCorp Vault"),
+    Rule(
+        "linear-key",
+        rf"{START}(lin_(?:api|oauth)_[A-Za-z0-9]{{32,}})",
+        r"lin_(?:api|oauth)_",
+        "mixed",
+        "Linear",
+    ),
+    Rule(
+        "notion-token",
+        rf"{START}((?:ntn_|secret_)[A-Za-z0-9]{{40,}})",
+        r"ntn_|secret_[A-Za-z0-9]",
+        "mixed",
+        "Notion",
+    ),
+    Rule("databricks-token", rf"{START}(dapi[a-f0-9]{{32}})", r"dapi[a-f0-9][a-f0-9]", "mixed", "Databricks"),
+    Rule(
+        "shopify-token",
+        rf"{START}(shp(?:at|ca|pa|ss)_[a-fA-F0-9]{{32}})",
+        r"shp[acps][ats]_",
+        "mixed",
+        "Shopify",
+    ),
+    Rule("supabase-key", rf"{START}(sb[ps]_[A-Za-z0-9_]{{32,}})", r"sb[ps]_[A-Za-z0-9]", "mixed", "Supabase"),
+    Rule(
+        "doppler-token",
+        rf"{START}(dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9._-]{{30,}})",
+        r"dp\.(?:pt|st|ct|sa|scim|audit)\.",
+        "mixed",
+        "Doppler",
+    ),
+    Rule(
+        "sentry-token",
+        rf"{START}(sntrys_[A-Za-z0-9+/=_-]{{40,}})",
+        r"sntrys_",
+        "mixed",
+        "Sentry organisation token",
+    ),
+    Rule("age-key", r"AGE-SECRET-KEY-1[A-Z0-9]{50,}", r"AGE-SECRET-KEY-", "shape", "age identity"),
+    Rule(
+        "discord-webhook",
+        r"discord(?:app)?\.com/api/webhooks/\d+/([\w-]{30,})",
+        r"api/webhooks/",
+        "mixed",
+        "Discord",
+    ),
+    Rule("pypi-token", r"pypi-AgE[A-Za-z0-9_-]{40,}", r"pypi-AgE", "mixed", "PyPI, any index"),
+    Rule(
+        "jwt",
+        r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{2,}(?:\.[A-Za-z0-9_-]*)?",
+        r"eyJ",
+        "shape",
+        "signature included",
+    ),
+    Rule(
+        "jwt",
+        r"eyJ(?:hbGciOi|0eXAiOi|raWQiOi|lbmMiOi|jdHkiOi)[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]*){0,4}",
+        r"eyJ",
+        "shape",
+        "encrypted (five parts) or cut",
+    ),
+    # Tokens with a short beginning, by their whole shape
+    Rule("bitbucket-token", rf"{START}(ATBB[A-Za-z0-9]{{32,}})", r"ATBB", "token", "Bitbucket app password"),
+    Rule(
+        "onepassword-key",
+        rf"{START}(A3-(?:[A-Z0-9]{{5,11}}-){{4,5}}[A-Z0-9]{{5}})",
+        r"A3-[A-Z0-9]",
+        "shape",
+        "1Password",
+    ),
+    Rule(
+        "service-token",
+        rf"{START}((?:key-|fc-|live_|sk_)[0-9a-f]{{32,}})",
+        r"(?:key-|fc-|live_|sk_)[0-9a-f][0-9a-f][0-9a-f][0-9a-f]",
+        "mixed",
+        "Mailgun, Firecrawl, GoCardless, ElevenLabs: hexadecimal digits",
+    ),
+    Rule(
+        "airtable-token",
+        rf"{START}(pat[A-Za-z0-9]{{14}}\.[a-f0-9]{{64}})",
+        r"pat[A-Za-z0-9]+\.[a-f0-9]",
+        "shape",
+        "Airtable",
+    ),
+    Rule(
+        "asana-token",
+        rf"{START}([12]/\d{{10,}}(?:/\d+)?:[a-f0-9]{{32}})",
+        r"[12]/\d\d\d\d\d",
+        "shape",
+        "Asana",
+    ),
+    Rule(
+        "service-token",
+        rf"{START}((?:pat-(?:na|eu|ap)\d-|access-(?:sandbox|development|production)-|amzn\.mws\.|sk-lf-)"
+        r"[0-9a-f]{8,}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})",
+        r"pat-(?:na|eu|ap)\d-|access-(?:sandbox|development|production)-|amzn\.mws\.|sk-lf-",
+        "shape",
+        "a UUID behind HubSpot's, Plaid's, Amazon's, Langfuse's beginning",
+    ),
+    Rule(
+        "braintree-token",
+        r"access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$[0-9a-f]{32}",
+        r"access_token\$",
+        "shape",
+        "Braintree",
+    ),
+    Rule(
+        "azure-token", rf"{START}([A-Za-z0-9]{{52,80}}AZDO[A-Za-z0-9]{{4}})", r"AZDO", "mixed", "Azure DevOps"
+    ),
+    Rule(
+        "mapbox-token",
+        rf"{START}(sk\.eyJ[A-Za-z0-9_-]{{20,}}\.[A-Za-z0-9_-]{{16,}})",
+        r"sk\.eyJ",
+        "shape",
+        "Mapbox, secret",
+    ),
+    Rule(
+        "twitter-token",
+        rf"{START}(A{{20,}}[A-Za-z0-9%]{{60,}})",
+        r"AAAAAAAAAAAAAAAAAAAA",
+        "mixed",
+        "Twitter bearer",
+    ),
+    Rule(
+        "resend-key",
+        rf"{START}(re_[A-Za-z0-9]{{8}}_[A-Za-z0-9]{{20,}})",
+        r"re_[A-Za-z0-9]+_[A-Za-z0-9]",
+        "token",
+        "Resend",
+    ),
+    Rule(
+        "terraform-token",
+        r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}",
+        r"\.atlasv1\.",
+        "shape",
+        "Terraform Cloud",
+    ),
+    Rule(
+        "vault-token",
+        rf"{START}(s\.[A-Za-z0-9]{{24}})(?:[^A-Za-z0-9_.(]|$)",
+        r"(?:^|\W)s\.[A-Za-z0-9][A-Za-z0-9]",
+        "random",
+        "Vault before 1.10",
+    ),
+    Rule("okta-token", r"SSWS\s+(00[A-Za-z0-9_-]{38,})", r"SSWS\s", "mixed", "Okta"),
+    Rule(
+        "webhook",
+        r"webhook\.office\.com/webhookb2/[0-9a-f@-]+/IncomingWebhook/([0-9a-f]{32}/[0-9a-f-]{36})",
+        r"webhook\.office\.com",
+        "shape",
+        "Teams",
+    ),
+    Rule(
+        "webhook",
+        r"hooks\.zapier\.com/hooks/catch/(\d+/[A-Za-z0-9]{6,})",
+        r"hooks\.zapier\.com",
+        "shape",
+        "Zapier",
+    ),
+    Rule(
+        "service-token",
+        rf"{START}((?:{_PREFIXES})[ A-Za-z0-9_.+/=-][A-Za-z0-9_.+/=-]{{14,}}[A-Za-z0-9_=-])",
+        rf"(?:{_PREFIXES})[ A-Za-z0-9_.+/=-]",
+        "token",
+        "tokens that begin with a name of their own",
+    ),
+    Rule(
+        "service-token",
+        rf"(?:^|[^A-Za-z0-9+/_.-]|\\[nrt])((?:{_SHORT_PREFIXES})[A-Za-z0-9_+/-]{{20,}})",
+        rf"(?:{_SHORT_PREFIXES})[A-Za-z0-9_+/-]",
+        "random",
+        "the same with a short beginning",
+    ),
+)

@@ -1,0 +1,1 @@
+"""Transcripts: what a record of each assistant says, as rows of TURNS."""

@@ -1,0 +1,177 @@
+"""Codex CLI: a line of a rollout file as turns. What is known of the format: docs/other-assistants.md."""
+
+import re
+from collections.abc import Mapping
+
+from cortex.transforms.transcripts.assistants.codex_tools import call_of, result_of
+from cortex.transforms.transcripts.assistants.turned import Head, Turned, asked, call, object_in
+from cortex.transforms.transcripts.records import Record, Said, flat_text, spoken, string
+from cortex.transforms.transcripts.turn_text import inside_tag, without_private
+
+# The first line since September 2025 (0.3x); before, a bare object that has no type.
+_META = re.compile(rb'\{\s*(?:"[a-z_]+":\s*(?:"[^"]*"|\d+),\s*){0,3}"type":\s*"session_meta"')
+_BARE_META = re.compile(
+    rb'\{"id":\s*"[^"]+",\s*"timestamp":\s*"[^"]+",\s*"(?:instructions|cwd|originator|git)":'
+)
+
+# Lines that say nothing, or what a response_item says as well: most of a rollout, not worth parsing.
+SILENT = (b'{"record_type":',)
+_SILENT_TYPES = frozenset(("session_meta", "turn_context", "event_msg", "world_state"))
+
+# Two messages of this many characters, word for word, are one: a fork writes its parent's messages again,
+# with other times and without ids. Shorter ones ("go on") are said twice in earnest.
+COPY_CHARS = 80
+
+# Text that the program puts into a person's message.
+_PROGRAMS_OWN = (
+    "# AGENTS.md instructions",
+    "<environment_context",
+    "<user_instructions",
+    "<permissions",
+    "You are performing a CONTEXT CHECKPOINT COMPACTION",
+    "Warning: apply_patch was requested via",
+    "Warning: The maximum number of unified exec",
+)
+_SUMMARY = ("Another language model started to solve this problem", "<compaction_summary")
+_SHELL = "<user_shell_command>"
+_REQUEST = "## My request for Codex:"
+_OPENING = re.compile(r"<([A-Za-z][\w:-]*)[^>]*>")
+_BARE_COMMAND = re.compile(r"/[\w:-]+\Z")
+
+
+def is_own(start: bytes) -> bool:
+    """Return whether a file that begins so is a rollout."""
+    return bool(_META.match(start) or _BARE_META.match(start)) or start.startswith(SILENT)
+
+
+def head_of(start: bytes) -> Head:
+    """Return what the first line says of the session; nothing where it was cut."""
+    first_line = start.partition(b"\n")[0]
+    record = object_in(first_line.decode("utf-8", "replace")) or {}
+    payload = record.get("payload")
+    meta = payload if isinstance(payload, Mapping) else record
+    git = meta.get("git")
+    own_id = string(meta.get("id")) or None
+    parent_id = _parent_of(meta)
+    is_agent = parent_id is not None or _is_subagent(meta)
+    return Head(
+        "codex",
+        session_id=parent_id or own_id,
+        agent_id=own_id if is_agent else None,
+        cwd=string(meta.get("cwd")) or None,
+        git_branch=string(git.get("branch")) or None if isinstance(git, Mapping) else None,
+        version=string(meta.get("cli_version")) or None,
+        is_from_program=is_agent or meta.get("source") in ("exec", "mcp"),
+    )
+
+
+def _is_subagent(meta: Record) -> bool:
+    source = meta.get("source")
+    return meta.get("thread_source") == "subagent" or (isinstance(source, Mapping) and "subagent" in source)
+
+
+def _parent_of(meta: Record) -> str | None:
+    """Return the session that started this one as its subagent."""
+    told = string(meta.get("parent_thread_id"))
+    if told:
+        return told
+    found: object = meta.get("source")
+    for key in ("subagent", "thread_spawn", "parent_thread_id"):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return string(found) or None
+
+
+def turned(record: Record, head: Head) -> list[Turned] | None:
+    """Return the turns of one line; None for a response item in a shape that this reader does not know."""
+    kind = string(record.get("type"))
+    if kind in _SILENT_TYPES or "record_type" in record:
+        return []
+    payload = record.get("payload")
+    if kind == "compacted":
+        summary = string(payload.get("message")) if isinstance(payload, Mapping) else ""
+        return _with_envelope(spoken("summary", summary), record, {}, head)
+    item = payload if kind == "response_item" else record if "payload" not in record else None
+    if kind == "response_item" and not isinstance(item, Mapping):
+        return None
+    if not isinstance(item, Mapping):
+        return []
+    said = _said(item, head)
+    return None if said is None else _with_envelope(said, record, item, head)
+
+
+def _with_envelope(said: list[Said], record: Record, item: Record, head: Head) -> list[Turned]:
+    said_at = record.get("timestamp")
+    is_answer = item.get("role") == "assistant" or item.get("type") == "reasoning"
+    message_id = string(item.get("id")) or None if is_answer else None
+    envelope = head.envelope(said_at, message_id)
+    return [Turned(envelope, one, _identity(one, message_id, said_at)) for one in said]
+
+
+def _identity(said: Said, message_id: str | None, said_at: object) -> str | None:
+    if message_id:
+        return message_id
+    return "" if len(said.text) >= COPY_CHARS else string(said_at) or None
+
+
+def _said(item: Record, head: Head) -> list[Said] | None:
+    kind = string(item.get("type"))
+    if kind == "message":
+        return _from_message(item, head)
+    if kind == "reasoning":
+        return spoken(
+            "thinking", "\n".join(filter(None, map(flat_text, (item.get("summary"), item.get("content")))))
+        )
+    if kind.endswith("_call_output"):
+        text, status = result_of(item.get("output"))
+        use_id = string(item.get("call_id")) or None
+        return [Said("tool_result", without_private(text).strip(), None, use_id, None, status)]
+    found = call_of(item)
+    return [call(found[0], string(item.get("call_id")) or None, found[1])] if found else []
+
+
+def _from_message(item: Record, head: Head) -> list[Said] | None:
+    content = item.get("content")
+    blocks = [content] if isinstance(content, str) else content
+    if not isinstance(blocks, list):
+        return None
+    texts = [text for block in blocks if (text := _text_of(block))]
+    role = item.get("role")
+    if role == "assistant":
+        return spoken("text", "\n".join(texts))
+    return _from_user(texts, head) if role == "user" else []  # the others are developer and system
+
+
+def _text_of(block: object) -> str:
+    return (
+        block if isinstance(block, str) else string(block.get("text")) if isinstance(block, Mapping) else ""
+    )
+
+
+def _from_user(texts: list[str], head: Head) -> list[Said]:
+    """Classify each block by itself; what a person typed in several is one prompt."""
+    if len(texts) > 1 and any("private>" in text.lower() for text in texts):
+        texts = ["\n".join(texts)]  # a private passage may reach over several blocks
+    found = [said for text in texts for said in _from_typed(without_private(text).strip(), head)]
+    prompts = [said.text for said in found if said.kind in ("prompt", "program")]
+    others = [said for said in found if said.kind not in ("prompt", "program")]
+    return others + asked("prompt", "\n".join(prompts), head)
+
+
+def _from_typed(text: str, head: Head) -> list[Said]:
+    if text.startswith(_SHELL):
+        return asked("shell", inside_tag(text, "command"), head)
+    if text.startswith(_SUMMARY):
+        return spoken("summary", text)
+    if _REQUEST in text:  # an editor tells its open files before
+        text = text.partition(_REQUEST)[2].strip()
+    if text.startswith(_PROGRAMS_OWN) or _is_one_element(text) or _BARE_COMMAND.match(text):
+        return []
+    return asked("prompt", text, head)
+
+
+def _is_one_element(text: str) -> bool:
+    """Return whether a text is a single tagged element: so the program marks all that it puts in."""
+    opening = _OPENING.match(text)
+    if opening is None:
+        return text in ("</image>",)
+    return opening.end() == len(text) or text.endswith(f"</{opening[1]}>")

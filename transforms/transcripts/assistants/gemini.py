@@ -1,0 +1,182 @@
+"""Gemini CLI: a message of a chat file as turns. What is known of the format: docs/other-assistants.md."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+
+import orjson
+
+from cortex.transforms.transcripts.assistants.gemini_tools import choices_of, given_to, named, result_of
+from cortex.transforms.transcripts.assistants.turned import Head, Turned, asked, call, object_in
+from cortex.transforms.transcripts.records import Record, Said, spoken, string
+from cortex.transforms.transcripts.turn_text import without_private
+
+# Both keys in the first object of the file, before any message.
+_SESSION = re.compile(rb'"sessionId":\s*"([^"]+)"')
+_PROJECT = re.compile(rb'"projectHash":\s*"([^"]+)"')
+_MESSAGES = re.compile(rb'"messages":\s*\[')
+
+# Lines that only repeat or change what the file says of itself.
+SILENT = (b'{"$set":',)
+
+# Text that the program puts into a person's message.
+_PROGRAMS_OWN = (
+    "This is the Gemini CLI. We are setting up the context",
+    "<session_context",
+    "System: ",
+    "Got it. Thanks for the context",
+)
+_SUMMARY = "<state_snapshot"
+_SHELL = re.compile(r"I ran the following shell command:\s*```\w*\n(.*?)\n```", re.DOTALL)
+_FILES, _FILES_END = "--- Content from referenced files ---", "--- End of content ---"
+_HOOK, _HOOK_END = "<hook_context>", "</hook_context>"
+_BARE_COMMAND = re.compile(r"[/?][\w:-]*\Z")
+
+
+def is_own(start: bytes) -> bool:
+    """Return whether a file that begins so is a chat of Gemini CLI, of lines or one document."""
+    first = start.partition(b"\n")[0] if start.startswith(b'{"') else start
+    found = _MESSAGES.search(first)
+    before = first[: found.start()] if found else first
+    return start.startswith(b"{") and bool(_SESSION.search(before) and _PROJECT.search(before))
+
+
+def head_of(start: bytes, file: str) -> Head:
+    """Return what the start of a chat says of it; a subagent's folder is named by its parent's session."""
+    first_line = start.partition(b"\n")[0].strip()
+    is_document = bool(_MESSAGES.search(first_line)) or not first_line.endswith(b"}")
+    session, project = _SESSION.search(start), _PROJECT.search(start)
+    session_id = session[1].decode("utf-8", "replace") if session else None
+    told = object_in(first_line.decode("utf-8", "replace")) or {}
+    *_, above, folder, _ = ["", "", *file.replace("\\", "/").split("/")]
+    is_inside = above == "chats"
+    is_agent = is_inside or told.get("kind") == "subagent"
+    return Head(
+        "gemini",
+        session_id=folder if is_inside else session_id,
+        agent_id=session_id if is_agent else None,
+        is_from_program=is_agent,
+        project_hash=project[1].decode("utf-8", "replace") if project else None,
+        is_document=is_document,
+    )
+
+
+def lines_of(document: bytes) -> bytes | None:
+    """
+    Return the messages of a chat that is one JSON object, one a line; None where it is none (yet).
+
+    A message keeps its place while the file is written anew: it is the number of its line.
+    """
+    chat = _parsed(document)
+    if not isinstance(chat, dict) or not isinstance(messages := chat.get("messages"), list):
+        return None
+    kind = {"sessionKind": chat.get("kind")}
+    whole = [{**each, **kind} if isinstance(each, dict) else each for each in messages]
+    return b"".join(_line_of(each) + b"\n" for each in whole)
+
+
+def _line_of(message: object) -> bytes:
+    """Return a message as one line; one nested too deep to be written stands as a line that is set aside."""
+    try:
+        return json.dumps(message).encode()
+    except RecursionError:
+        return b'"nested too deep"'
+
+
+def _parsed(document: bytes) -> object:
+    try:
+        return orjson.loads(document)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return json.loads(document)  # halves of surrogate pairs are taken here; the reader replaces them
+    except (ValueError, RecursionError):
+        return None
+
+
+def turned(record: Record, head: Head) -> list[Turned] | None:
+    """Return the turns of one message; None for a message in a shape that this reader does not know."""
+    kind = record.get("type")
+    if kind not in ("user", "gemini"):
+        return []
+    message_id = string(record.get("id"))
+    if not message_id:
+        return None
+    said_at = record.get("timestamp")
+    is_agent = record.get("sessionKind") == "subagent"
+    if kind == "user":
+        return [
+            Turned(head.envelope(said_at), said._replace(kind="program") if is_agent else said, message_id)
+            for said in _from_user(record, head)
+        ]
+    envelope = head.envelope(said_at, message_id)
+    words = [*_thoughts(record.get("thoughts")), *spoken("text", parts_text(record.get("content")))]
+    return [Turned(envelope, said, message_id) for said in words] + [
+        Turned(head.envelope(at or said_at, message_id), said, message_id)
+        for at, said in _calls(record.get("toolCalls"), message_id)
+    ]
+
+
+def parts_text(content: object) -> str:
+    """Return the text of a message's parts; thoughts, files and calls among them leave nothing."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [content]
+    texts = [
+        part if isinstance(part, str) else string(part.get("text"))
+        for part in parts
+        if isinstance(part, str) or (isinstance(part, Mapping) and part.get("thought") is not True)
+    ]
+    return "\n".join(filter(None, texts))
+
+
+def _thoughts(thoughts: object) -> list[Said]:
+    listed = thoughts if isinstance(thoughts, list) else []
+    told = [
+        f"{string(each.get('subject'))}: {string(each.get('description'))}".strip(": ")
+        for each in listed
+        if isinstance(each, Mapping)
+    ]
+    return spoken("thinking", "\n".join(told))
+
+
+def _from_user(record: Record, head: Head) -> list[Said]:
+    # What the person saw themselves typing comes without the files that @path put in.
+    text = parts_text(record.get("displayContent")) or parts_text(record.get("content"))
+    text = _without(_without(without_private(text), _FILES, _FILES_END), _HOOK, _HOOK_END).strip()
+    if _SUMMARY in text[:200]:
+        return spoken("summary", text)
+    if text.startswith(_PROGRAMS_OWN) or _BARE_COMMAND.match(text):
+        return []
+    shell = _SHELL.match(text)
+    return asked("shell", shell[1], head) if shell else asked("prompt", text, head)
+
+
+def _without(text: str, start: str, end: str) -> str:
+    """Return a text without what lies between two marks, up to its end where the second is missing."""
+    before, found, rest = text.partition(start)
+    return before + rest.partition(end)[2] if found else text
+
+
+def _calls(calls: object, message_id: str) -> Iterator[tuple[object, Said]]:
+    """Yield each call, and its result once it has ended: both stand in one record, which is written again."""
+    for at, each in enumerate(calls if isinstance(calls, list) else []):
+        if not isinstance(each, Mapping):
+            continue
+        # The program's ids are a tool's name and a number: unique only within the message.
+        use_id = f"{message_id}:{string(each.get('id')) or at}"
+        name = named(string(each.get("name")))
+        given = given_to(name, each.get("args"))
+        yield each.get("timestamp"), call(name, use_id, given)
+        ended = result_of(each, name)
+        if ended is not None:
+            text, status = ended
+            is_external = name in ("WebSearch", "WebFetch") or name.startswith("mcp__")
+            text = without_private(text).strip()
+            yield (
+                each.get("timestamp"),
+                Said("tool_result", text, None, use_id, None, status, is_external=is_external),
+            )
+            if name == "AskUserQuestion" and status == "ok":
+                for said in spoken("choice", choices_of(given, text), use_id):
+                    yield each.get("timestamp"), said

@@ -1,0 +1,384 @@
+"""The transcript reader: bytes of a JSONL file in, rows of TURNS out, one line at a time."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from cortex.transforms.faults import contained
+from cortex.transforms.identity import content_id
+from cortex.transforms.schemas import TURNS
+from cortex.transforms.transcripts.assistants import Head, turned
+from cortex.transforms.transcripts.assistants import may_speak as may_speak_elsewhere
+from cortex.transforms.transcripts.records import Record, Said, is_sidechain
+from cortex.transforms.transcripts.speakers import said_in
+from cortex.transforms.transcripts.turn_text import Limits, redacted_ends, redacted_head, redacted_input
+
+# Raise it when the same line gives other rows than before: stored rows are then read anew.
+READER_VERSION = 1
+
+# Why a line was set aside; the text of the line is never kept.
+REASONS = (
+    "not JSON",
+    "not an object",
+    "not UTF-8",
+    "binary",
+    "comment",
+    "line too long",
+    "truncated",
+    "unknown shape",
+    "too many blocks",
+)
+
+TRUST_OF_KIND = {
+    "prompt": "user",
+    "command": "user",
+    "shell": "user",
+    "rejection": "user",
+    "choice": "user",
+    "plan": "user",
+    "text": "assistant",
+    "thinking": "assistant",
+    "tool_call": "assistant",
+    "summary": "assistant",
+    "recap": "assistant",
+    "program": "assistant",
+    "tool_result": "tool",
+}
+
+# A line without any of these, as a JSON string of its own, is bookkeeping: no record that speaks can lack
+# all of them, whatever the order of its keys, since quotes inside a string are escaped.
+_SPEAKING = (b'"user"', b'"assistant"', b'"queued_command"', b'"away_summary"', b'"local_command"')
+
+# What the column `block` holds. The longest message seen has some 100 blocks.
+BLOCKS_MAX = 2**15 - 1
+
+_BLOCK = TURNS.arrow.get_field_index("block")
+
+_DECODER = json.JSONDecoder()
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    """
+    Where a transcript comes from; the ids are used where its records carry none.
+
+    `head` is what another assistant's transcript says at its beginning; None for Claude Code's.
+    """
+
+    file: str
+    project_id: str
+    session_id: str | None = None
+    agent_id: str | None = None
+    head: Head | None = None
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """
+    A line that could not be read, or not all of it: its number in the file, from 1, and the reason.
+
+    The reason is one of REASONS, or what `faults.contained` notes of a shape that nobody foresaw.
+    """
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """
+    What was read: TURNS in file order, the lines set aside, and how far the reader came.
+
+    `consumed_bytes` is where the next reading begins. `consumed_lines` counts line ends, so the next
+    reading begins at `first_line + consumed_lines`, also when the last line is read before its end came.
+    """
+
+    turns: pa.Table
+    set_aside: list[SetAside]
+    consumed_bytes: int
+    consumed_lines: int
+
+
+def read_transcript(
+    data: bytes,
+    *,
+    source: Source,
+    first_line: int = 1,
+    final: bool = False,
+    limits: Limits | None = None,
+) -> Reading:
+    """
+    Return the turns in `data`, the bytes of a transcript from some line's beginning on.
+
+    Each line is read by itself, so reading on from `consumed_bytes` gives the same rows as reading from
+    the start. A last line without its newline is read if it is complete, and otherwise left for the next
+    reading, or set aside when `final` says that no more will come. `first_line` is the number of the
+    first line of `data`, from 1. Never raises on bad input.
+    """
+    limits = limits or Limits()
+    rows: list[Row] = []
+    set_aside: list[SetAside] = []
+    consumed, line_number = 0, first_line
+    rows_of = _rows_of_line if source.head is None else _rows_of_foreign_line
+    for start, stop, is_ended in _lines(data):
+        line_rows, reason = _contained(
+            rows_of, data[start:stop], line_number, source, limits, is_ended=is_ended
+        )
+        if reason and not is_ended and not final:
+            break
+        if reason:
+            is_cut = reason == "not JSON" and not is_ended
+            set_aside.append(SetAside(line_number, "truncated" if is_cut else reason))
+        rows.extend(line_rows)
+        consumed = stop + is_ended
+        line_number += is_ended
+    return Reading(_turns(rows), set_aside, consumed, line_number - first_line)
+
+
+def _lines(data: bytes) -> Iterator[tuple[int, int, bool]]:
+    """Yield start, stop and whether a newline ends it, for each line; only \\n ends a line."""
+    start = 0
+    while (stop := data.find(b"\n", start)) >= 0:
+        yield start, stop, True
+        start = stop + 1
+    if start < len(data):
+        yield start, len(data), False
+
+
+def _contained(
+    rows_of: Callable[..., tuple[list[Row], str | None]], raw: bytes, *rest: object, is_ended: bool
+) -> tuple[list[Row], str | None]:
+    """Return what `rows_of` does; a fault costs this line alone."""
+    faults: list[str] = []
+    rows: list[Row] = []
+    reason: str | None = None
+    with contained(faults.append):
+        rows, reason = rows_of(raw, *rest, is_ended=is_ended)
+        if any(row[_BLOCK] > BLOCKS_MAX for row in rows[-1:]):
+            rows = [row for row in rows if row[_BLOCK] <= BLOCKS_MAX]
+            reason = "too many blocks"
+    return ([], faults[0]) if faults else (rows, reason)
+
+
+def _rows_of_line(
+    raw: bytes, line_number: int, source: Source, limits: Limits, *, is_ended: bool
+) -> tuple[list[Row], str | None]:
+    """Return the rows of one line, and one of REASONS if some of it could not be read."""
+    if len(raw) > limits.line_bytes:
+        return [], "line too long"
+    line = raw.strip()
+    # A line still being written may end in an inner } before the word that tells its type.
+    if not line or (is_ended and not may_speak(line)):
+        return [], None
+    records, reason = objects_in(line)
+    rows: list[Row] = []
+    for record in records:
+        said = said_in(record, in_agent_file=source.agent_id is not None)
+        if said is None:
+            reason = reason or "unknown shape"
+            continue
+        context = _Context(record, source, limits, line_number)
+        rows.extend(context.row(turn, len(rows) + at) for at, turn in enumerate(said))
+    return rows, reason
+
+
+def _rows_of_foreign_line(
+    raw: bytes, line_number: int, source: Source, limits: Limits, *, is_ended: bool
+) -> tuple[list[Row], str | None]:
+    """Return what `_rows_of_line` does, of another assistant's line."""
+    if len(raw) > limits.line_bytes:
+        return [], "line too long"
+    line = raw.strip()
+    if source.head is None or not line or (is_ended and not may_speak_elsewhere(line)):
+        return [], None
+    records, reason = objects_in(line)
+    rows: list[Row] = []
+    for record in records:
+        found = turned(record, source.head)
+        if found is None:
+            reason = reason or "unknown shape"
+            continue
+        for one in found:
+            context = _ForeignContext(one.envelope, source, limits, line_number)
+            context.assistant, context.identity = source.head.assistant, one.identity
+            rows.append(context.row(one.said, len(rows)))
+    return rows, reason
+
+
+def may_speak(line: bytes) -> bool:
+    """Return whether a line may hold a turn, or is damaged so that it must be looked at."""
+    is_whole = line.startswith(b"{") and line.endswith(b"}")
+    return not is_whole or any(word in line for word in _SPEAKING)
+
+
+def objects_in(line: bytes) -> tuple[list[Record], str | None]:
+    """Return the JSON objects of a line, glued ones too, and why the rest could not be read."""
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return _glued_objects(line)
+    return ([record], None) if isinstance(record, dict) else ([], "not an object")
+
+
+def _glued_objects(line: bytes) -> tuple[list[Record], str | None]:
+    if line.startswith(b"//"):
+        return [], "comment"
+    if b"\0" in line:
+        return [], "binary"
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError:
+        return [], "not UTF-8"
+    text = text.removeprefix("\ufeff")
+    records: list[Record] = []
+    position = 0
+    while position < len(text):
+        try:
+            record, position = _DECODER.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            return records, "not JSON"
+        if not isinstance(record, dict):
+            return records, "not an object"
+        records.append(_with_whole_characters(record))
+        while position < len(text) and text[position].isspace():
+            position += 1
+    return records, None
+
+
+def _with_whole_characters(value: Any) -> Any:
+    """Replace halves of surrogate pairs, which JSON can escape and neither Arrow nor UTF-8 can hold."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_with_whole_characters(key): _with_whole_characters(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_whole_characters(item) for item in value]
+    return value
+
+
+class _Context:
+    """What all turns of one record share."""
+
+    def __init__(self, record: Record, source: Source, limits: Limits, line_number: int) -> None:
+        message = record.get("message")
+        self.record, self.source, self.limits, self.line_number = record, source, limits, line_number
+        is_answer = record.get("type") == "assistant" and isinstance(message, Mapping)
+        self.file = limits.name(source.file) or ""
+        self.message_id = (
+            limits.name(message.get("id")) if is_answer and isinstance(message, Mapping) else None
+        )
+        self.session_id = self.named("sessionId") or limits.name(source.session_id) or _stem(self.file)
+        self.agent_id = (
+            self.named("agentId")
+            or limits.name(source.agent_id)
+            or ("sidechain" if is_sidechain(record) else None)
+        )
+        self.said_at = _instant(record.get("timestamp"))
+
+    def named(self, field: str) -> str | None:
+        """Return an id, a path or a name that the record carries, without secrets; None where it has none."""
+        return self.limits.name(self.record.get(field))
+
+    def row(self, said: Said, block: int) -> Row:
+        """Return one row of TURNS, in the order of its columns."""
+        text, tool_input, redactions = self._worded(said)
+        return (
+            self._turn_id(said, text, block),
+            self.source.project_id,
+            self.session_id,
+            self.agent_id,
+            self.file,
+            self.line_number,
+            block,
+            said.kind,
+            self.said_at,
+            text,
+            self.message_id,
+            # A queued prompt hangs on whatever record came before; it never begins a branch.
+            None if said.is_queued else self.named("parentUuid"),
+            self.limits.name(said.tool_name),
+            self.limits.name(said.tool_use_id),
+            tool_input,
+            said.tool_status,
+            "external" if said.is_external else TRUST_OF_KIND[said.kind],
+            self.named("cwd"),
+            self.named("gitBranch"),
+            self.named("version"),
+            redactions,
+            READER_VERSION,
+        )
+
+    def _worded(self, said: Said) -> tuple[str, str | None, int]:
+        if said.tool_input is not None:
+            tool_input, text, redactions = redacted_input(said.tool_name or "", said.tool_input, self.limits)
+            return text, tool_input, redactions
+        if said.kind == "tool_result":
+            text, redactions = redacted_ends(said.text, self.limits)
+        else:
+            text, redactions = redacted_head(said.text, self.limits)
+        return text, None, redactions
+
+    def _turn_id(self, said: Said, text: str, block: int) -> str:
+        """
+        Return an id that a resumed or forked copy of the record has too, in spite of its new uuids.
+
+        Made from the redacted text, so that no hash of a secret is stored.
+        """
+        project_id, call_id = self.source.project_id, self.limits.name(said.tool_use_id)
+        if self.message_id:
+            return content_id(project_id, said.kind, self.message_id, call_id or text)
+        if call_id:
+            return content_id(project_id, said.kind, call_id)
+        when = self.named("timestamp") or self.named("uuid")
+        place = () if when else (self.session_id, str(self.line_number), str(block))
+        return content_id(project_id, said.kind, when or "", text, *place)
+
+
+class _ForeignContext(_Context):
+    """A record of another assistant, whose adapter says what makes its turns the same when written again."""
+
+    assistant: str
+    identity: str | None
+
+    def _turn_id(self, said: Said, text: str, block: int) -> str:
+        """Return an id from the redacted text and the record's identity, or its place where it has none."""
+        named = (self.source.project_id, said.kind, self.assistant)
+        if call_id := self.limits.name(said.tool_use_id):
+            return content_id(*named, call_id)
+        if self.identity is None:
+            return content_id(*named, text, self.session_id, str(self.line_number), str(block))
+        return content_id(*named, self.limits.name(self.identity) or "", text)
+
+
+def _turns(rows: list[Row]) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else [()] * len(TURNS.arrow)
+    arrays = [
+        pa.array(list(column), type=field.type) for column, field in zip(columns, TURNS.arrow, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=TURNS.arrow)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _stem(file: str) -> str:
+    return file.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".jsonl")
+
+
+def _instant(value: object) -> datetime | None:
+    """Return an ISO 8601 instant in UTC; a time without a zone is taken as UTC."""
+    if not isinstance(value, str):
+        return None
+    try:
+        at = datetime.fromisoformat(value)
+        return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
