@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.context import Run
 from cortex.flows.embed import embed
 from cortex.flows.extract import PLACE, events_of, in_first_place
 from cortex.flows.rebuild import Afresh
 from cortex.flows.report import RunReport
+from cortex.flows.run import Run
 from cortex.flows.stages import decay, link
 from cortex.storage.store import Store, start_of_day
 from cortex.storage.tables import TablesInMemory

@@ -1,7 +1,7 @@
 """What is published beside a brief so that it follows the branch a session stands on (spec 11.3)."""
 
 from cortex.flows.briefs import Draft
-from cortex.flows.context import Run
+from cortex.flows.run import Run
 from cortex.storage.repository import branches_at
 from cortex.transforms.branch_notes import branch_lines, doubt_of, said_on
 from cortex.transforms.memory.reality import branches_behind

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from cortex.flows.context import Run
+from cortex.flows.run import Run
 from cortex.storage.manifest import PROJECTIONS
 from cortex.storage.repository import state_of
 from cortex.transforms.brief.decisions_archive import render_archive

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.briefs import archive_of, brief_made_from, brief_of
-from cortex.flows.context import Run
 from cortex.flows.hook_notes import notes_made_from
 from cortex.flows.rebuild import Afresh, afresh, make_tables
+from cortex.flows.run import Run
 from cortex.storage.journal import Journal
 from cortex.storage.store import Store
 from cortex.storage.tables import INDEX_TEXT, PROJECTED, SEARCHED, VECTOR, Dataset, Tables

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from cortex.flows.context import Run
+from cortex.flows.run import Run
 from cortex.transforms.errors import FileDamaged
 from cortex.transforms.memory.metrics import session_metrics
 from cortex.transforms.schemas import EDGES, EVENTS, GLOBAL_SCOPE, MEMORIES, METRICS

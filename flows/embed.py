@@ -4,9 +4,9 @@ from functools import partial
 
 import pyarrow as pa
 
-from cortex.flows.context import Run
 from cortex.flows.embedders import Embedder
 from cortex.flows.report import StageReport
+from cortex.flows.run import Run
 from cortex.storage.tables import INDEX_TEXT, VECTOR
 from cortex.transforms.audit import passages_breaches
 from cortex.transforms.errors import FileDamaged, ModelUnavailable

@@ -9,8 +9,8 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cortex.flows.context import Run
 from cortex.flows.embed import embed
+from cortex.flows.run import Run
 from cortex.flows.stages import decay, link
 from cortex.transforms.errors import CortexError, TablesDamaged
 

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.context import Run
+from cortex.flows.run import Run
 from cortex.storage.erasure import drop_set_aside
 from cortex.storage.lake import Change, each_key_once
 from cortex.transforms.erased_events import erased_events

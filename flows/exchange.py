@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.context import Run
 from cortex.flows.engines import run_plain
+from cortex.flows.run import Run
 from cortex.flows.runs import looking, opened
 from cortex.flows.stages import TOLD
 from cortex.storage.export_key import own_export_key, read_export_key

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.assistants import head_in, is_packed
-from cortex.flows.context import Run
 from cortex.flows.reading import (
     HEAD_BYTES,
     PIECE_BYTES,
@@ -22,6 +21,7 @@ from cortex.flows.reading import (
     working_directory,
 )
 from cortex.flows.report import SetAsideLine, StageReport
+from cortex.flows.run import Run
 from cortex.storage.files import path_text, stored_name
 from cortex.storage.lake import Change, each_key_once
 from cortex.storage.manifest import Cursor, Manifest

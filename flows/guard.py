@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.context import Run
 from cortex.flows.erase import TO_WIPE
 from cortex.flows.extract import GROWN
+from cortex.flows.run import Run
 from cortex.flows.withdraw import withdraw_forgotten
 from cortex.storage.lake import Lake
 from cortex.storage.manifest import Manifest

@@ -1,7 +1,7 @@
 """The hook index of a project: what may be brought up at a prompt of its next sessions."""
 
 from cortex.flows.briefs import Draft, draft_of
-from cortex.flows.context import Run
+from cortex.flows.run import Run
 from cortex.storage.hook_index import fingerprint_of
 from cortex.transforms.brief.hook_index import Note, notes_of, settings_of, stop_words_of
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.context import Run
 from cortex.flows.erase import TO_WIPE
 from cortex.flows.extract import events_of, in_first_place
 from cortex.flows.report import RunReport
+from cortex.flows.run import Run
 from cortex.storage.adoption import adopted, found_in
 from cortex.storage.lake import Change
 from cortex.storage.manifest import Manifest, read_manifest

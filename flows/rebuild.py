@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from cortex.flows.context import Run
 from cortex.flows.embed import embed
 from cortex.flows.guard import guard
 from cortex.flows.report import RunReport
+from cortex.flows.run import Run
 from cortex.flows.stages import decay, link, render
 from cortex.storage.files import writing_to
 from cortex.storage.store import EMPTY, REBUILDING, Store

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.context import Run
 from cortex.flows.embed import embed
 from cortex.flows.extract import events_of, in_first_place, outdated
 from cortex.flows.guard import Asking, check_loss, guard, loss_of
+from cortex.flows.run import Run
 from cortex.flows.stages import decay, link, render
 from cortex.transforms.audit import events_breaches
 from cortex.transforms.extract.extractor import extractor_fingerprint

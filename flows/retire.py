@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.context import Run
+from cortex.flows.run import Run
 from cortex.transforms.journal_entries import entry
 from cortex.transforms.schemas import JOURNAL
 

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cortex.flows.assistants import assistant_in, folders
-from cortex.flows.context import Progress, Run, no_progress
 from cortex.flows.embedders import Embedder, choose, local_or_none
 from cortex.flows.engines import ENGINES, healing, run_plain, run_with_prefect
 from cortex.flows.reading import start_from
 from cortex.flows.report import RunReport, SetAsideLine, keep_report, last_report
+from cortex.flows.run import Progress, Run, no_progress
 from cortex.flows.stages import INGEST, NIGHTLY
 from cortex.storage.files import stored_name
 from cortex.storage.lake import each_key_once

@@ -7,7 +7,6 @@ import pyarrow as pa
 
 from cortex.flows.branch_notes import publish_branches
 from cortex.flows.briefs import Draft, archive_of, brief_made_from, draft_of, drop_merged, shown_from
-from cortex.flows.context import Run
 from cortex.flows.database import publish_database
 from cortex.flows.embed import embed, embed_spare, searchable
 from cortex.flows.erase import TO_WIPE, erase, wipe
@@ -15,6 +14,7 @@ from cortex.flows.extract import extract
 from cortex.flows.guard import guard, guard_briefs, settle
 from cortex.flows.hook_notes import publish_notes
 from cortex.flows.retire import retire
+from cortex.flows.run import Run
 from cortex.flows.surfaces import show_briefs
 from cortex.transforms.audit import (
     TEXTS,

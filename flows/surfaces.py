@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from cortex.flows.context import Run
+from cortex.flows.run import Run
 from cortex.storage.surface import Surfaces, roots_of
 from cortex.transforms.files.marker_block import Unplaceable, file_of
 

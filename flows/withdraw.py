@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.context import Run
 from cortex.flows.database import publish_database
 from cortex.flows.embed import passages_in, searchable
 from cortex.flows.erase import TO_WIPE, wipe
+from cortex.flows.run import Run
 from cortex.flows.surfaces import show_briefs
 from cortex.transforms.memory.forgetting import Sought
 from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, values

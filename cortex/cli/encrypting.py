@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from cortex.cli.terminal import hint, now, print_json, say
-from cortex.flows.context import Run
 from cortex.flows.engines import run_plain
+from cortex.flows.run import Run
 from cortex.flows.runs import opened
 from cortex.flows.stages import TOLD
 from cortex.storage.config_file import ConfigFile

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cortex.cli.memories import SHORTEST_ID, apply_now, open_store
 from cortex.cli.reading import projects_meant, shortened
 from cortex.cli.terminal import hint, now, print_json, say
-from cortex.flows.context import Run
+from cortex.flows.run import Run
 from cortex.flows.runs import looking
 from cortex.flows.stages import TOLD
 from cortex.storage.projects import Project

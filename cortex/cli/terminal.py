@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
-from cortex.flows.context import Progress
+from cortex.flows.run import Progress
 from cortex.hooks.characters import escaped, visible
 
 # A bar for shorter work would only flicker.
