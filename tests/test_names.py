@@ -1,0 +1,421 @@
+"""Names are nouns in the field's words, and each public name has one home (CONTRIBUTING, Names)."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from cortex.transforms.schemas import ALL_TABLES
+
+ROOT = Path(__file__).parents[1]
+PRODUCTION = ("cortex", "flows", "hooks", "storage", "transforms")
+ROOMS = (*PRODUCTION, "benchmarks", "docs")
+
+# Words that say nothing about the value they name.
+EMPTY_WORDS = {"told", "one", "found", "made", "said"}
+# Words of our own, each with the field's word for the same thing.
+OWN_WORDS = {
+    "afresh": "rebuilt",
+    "breach": "violation", "breaches": "violations",
+    "doomed": "deleted",
+    "entomb": "delete", "entombed": "deleted",
+    "likeness": "similarity",
+    "mend": "repair", "mended": "repaired", "mending": "repair",
+    "seal": "encrypt", "sealed": "encrypted", "unseal": "decrypt", "unsealed": "decrypted",
+    "set_aside": "quarantine",
+    "sought": "query",
+    "wish": "preference", "wishes": "preferences",
+}  # fmt: skip
+# The one name of a column, a file or a policy row is its name in code as well.
+COLUMNS = {name for table in ALL_TABLES for name in table.arrow.names}
+# Phrases in which the word is no stand-in for a noun.
+PHRASES = {"on_one_line", "NotFound"}
+
+# Files with such names. The list only shrinks: take a file off it as soon as it is clean.
+UNCLEAN: tuple[str, ...] = (
+    "benchmarks/canaries.py",
+    "benchmarks/canary_carriers.py",
+    "benchmarks/canary_kinds.py",
+    "benchmarks/canary_search.py",
+    "benchmarks/fit_signal_weights.py",
+    "benchmarks/injections.py",
+    "benchmarks/made.py",
+    "benchmarks/measures.py",
+    "benchmarks/missed_secrets.py",
+    "benchmarks/nightly.py",
+    "benchmarks/prompts.py",
+    "benchmarks/reality.py",
+    "benchmarks/retrieval.py",
+    "benchmarks/run.py",
+    "benchmarks/unanswerable.py",
+    "cortex/cli/beginning.py",
+    "cortex/cli/configuring.py",
+    "cortex/cli/curating.py",
+    "cortex/cli/doctor.py",
+    "cortex/cli/encrypting.py",
+    "cortex/cli/evaluation.py",
+    "cortex/cli/forgetting.py",
+    "cortex/cli/healing.py",
+    "cortex/cli/installing.py",
+    "cortex/cli/keeping.py",
+    "cortex/cli/main.py",
+    "cortex/cli/memories.py",
+    "cortex/cli/projects.py",
+    "cortex/cli/reading.py",
+    "cortex/cli/related.py",
+    "cortex/cli/remembering.py",
+    "cortex/cli/reviewing.py",
+    "cortex/cli/runs.py",
+    "cortex/cli/upkeep.py",
+    "cortex/cli/views.py",
+    "docs/generate.py",
+    "flows/as_of.py",
+    "flows/assistants.py",
+    "flows/briefs.py",
+    "flows/comparison.py",
+    "flows/database.py",
+    "flows/described_code.py",
+    "flows/embed.py",
+    "flows/embedders/local.py",
+    "flows/engines.py",
+    "flows/erase.py",
+    "flows/exchange.py",
+    "flows/extract.py",
+    "flows/guard.py",
+    "flows/hook_notes.py",
+    "flows/lake_repair.py",
+    "flows/reading.py",
+    "flows/rebuild.py",
+    "flows/recall.py",
+    "flows/rederive.py",
+    "flows/report.py",
+    "flows/run.py",
+    "flows/runs.py",
+    "flows/spare_vectors.py",
+    "flows/stages.py",
+    "flows/surfaces.py",
+    "flows/withdraw.py",
+    "hooks/background.py",
+    "hooks/basic_brief.py",
+    "hooks/brief.py",
+    "hooks/choices.py",
+    "hooks/health.py",
+    "hooks/hook.py",
+    "hooks/own_prose.py",
+    "hooks/plain.py",
+    "hooks/prompt.py",
+    "hooks/read_before.py",
+    "hooks/repeats.py",
+    "hooks/said.py",
+    "hooks/shown.py",
+    "hooks/statusline.py",
+    "hooks/sweep.py",
+    "hooks/terms.py",
+    "hooks/ticket.py",
+    "storage/adoption.py",
+    "storage/backup.py",
+    "storage/client_files.py",
+    "storage/config_file.py",
+    "storage/encryption.py",
+    "storage/erasure.py",
+    "storage/files.py",
+    "storage/git.py",
+    "storage/hook_index.py",
+    "storage/journal.py",
+    "storage/lake.py",
+    "storage/lake_files.py",
+    "storage/manifest.py",
+    "storage/migrations.py",
+    "storage/projects.py",
+    "storage/published.py",
+    "storage/repository.py",
+    "storage/restore.py",
+    "storage/sealed_sql.py",
+    "storage/set_aside.py",
+    "storage/setting_keys.py",
+    "storage/settings.py",
+    "storage/staging.py",
+    "storage/store.py",
+    "storage/surface.py",
+    "storage/swapping.py",
+    "storage/tables.py",
+    "storage/telling.py",
+    "transforms/audit.py",
+    "transforms/branch_notes.py",
+    "transforms/brief/decisions_archive.py",
+    "transforms/brief/eligible.py",
+    "transforms/brief/hook_index.py",
+    "transforms/brief/render.py",
+    "transforms/brief/wording.py",
+    "transforms/database.py",
+    "transforms/erased_events.py",
+    "transforms/extract/__init__.py",
+    "transforms/extract/dialogue.py",
+    "transforms/extract/echoes.py",
+    "transforms/extract/errors.py",
+    "transforms/extract/evaluate.py",
+    "transforms/extract/git.py",
+    "transforms/extract/kinds.py",
+    "transforms/extract/living_plans.py",
+    "transforms/extract/phrases.py",
+    "transforms/extract/plans.py",
+    "transforms/extract/prose.py",
+    "transforms/extract/quotes.py",
+    "transforms/extract/rows.py",
+    "transforms/extract/select.py",
+    "transforms/extract/sentences.py",
+    "transforms/extract/signals.py",
+    "transforms/extract/structural.py",
+    "transforms/extract/tags.py",
+    "transforms/extract/thread.py",
+    "transforms/files/client_settings.py",
+    "transforms/files/interchange.py",
+    "transforms/files/json_text.py",
+    "transforms/files/marker_block.py",
+    "transforms/files/own_export.py",
+    "transforms/journal_entries.py",
+    "transforms/memory/as_of.py",
+    "transforms/memory/consolidate.py",
+    "transforms/memory/fading.py",
+    "transforms/memory/fold.py",
+    "transforms/memory/forgetting.py",
+    "transforms/memory/joined.py",
+    "transforms/memory/lifecycle.py",
+    "transforms/memory/link.py",
+    "transforms/memory/loss.py",
+    "transforms/memory/metrics.py",
+    "transforms/memory/neighbours.py",
+    "transforms/memory/quality.py",
+    "transforms/memory/reality.py",
+    "transforms/memory/repeated_decisions.py",
+    "transforms/memory/reversal.py",
+    "transforms/memory/review.py",
+    "transforms/policy.py",
+    "transforms/redaction/redact.py",
+    "transforms/redaction/secret_judges.py",
+    "transforms/schemas.py",
+    "transforms/search/index_text.py",
+    "transforms/transcripts/assistants/codex.py",
+    "transforms/transcripts/assistants/codex_tools.py",
+    "transforms/transcripts/assistants/gemini.py",
+    "transforms/transcripts/assistants/gemini_tools.py",
+    "transforms/transcripts/assistants/turned.py",
+    "transforms/transcripts/records.py",
+    "transforms/transcripts/speakers.py",
+    "transforms/transcripts/tool_results.py",
+    "transforms/transcripts/transcript.py",
+    "transforms/transcripts/turn_text.py",
+    "transforms/words/framing.py",
+    "transforms/words/likeness.py",
+)
+
+# Public names with several homes by intent, with the reason.
+INTENDED = {
+    "TYPE_CHECKING": "hooks do without the import of typing",
+    "main": "each program has one",
+}
+# Rooms whose modules offer the same names, since one of them is chosen at run time.
+INTERFACES = ("flows/embedders/", "transforms/transcripts/assistants/")
+# Public names that still have several homes. The list only shrinks.
+SEVERAL_HOMES = {
+    "ASKED",
+    "Block",
+    "CHECKS",
+    "CHUNK_BYTES",
+    "CLOSING",
+    "COLUMNS",
+    "Candidate",
+    "Change",
+    "Choices",
+    "Dataset",
+    "EDIT_TOOLS",
+    "EMPTY",
+    "FEWEST_STEPS",
+    "FEWEST_WORDS",
+    "FILE",
+    "FILES",
+    "Fact",
+    "Found",
+    "GLOBAL",
+    "HEADINGS",
+    "HEAD_BYTES",
+    "JOURNAL",
+    "KEYS",
+    "Key",
+    "Kind",
+    "LEAD",
+    "Label",
+    "MAX_BYTES",
+    "MAX_CHARACTERS",
+    "MAX_LINE_BYTES",
+    "MAX_LOG_BYTES",
+    "MAX_PAYLOAD_BYTES",
+    "MAX_SECONDS",
+    "MAX_SESSIONS",
+    "MAX_TICKETS",
+    "MONTHS",
+    "NAME",
+    "NUMBER",
+    "Note",
+    "PREAMBLE",
+    "PROJECT",
+    "Plan",
+    "QUOTED",
+    "READ_TOOLS",
+    "Reading",
+    "Row",
+    "Rule",
+    "SEALED",
+    "SECTIONS",
+    "SENTENCE_END",
+    "SHELL_TOOLS",
+    "SHORTEST_CHARS",
+    "STANDING_TYPES",
+    "STATUSES",
+    "Said",
+    "Scores",
+    "Shown",
+    "TEXTS",
+    "TITLE",
+    "TURN_COLUMNS",
+    "Tables",
+    "VERSION",
+    "VOCABULARY",
+    "WORD",
+    "WORDS",
+    "asked",
+    "blocks",
+    "choices_of",
+    "choose",
+    "consolidate",
+    "content_words",
+    "extract",
+    "head_of",
+    "index_words",
+    "key_of",
+    "lines_of",
+    "link",
+    "may_speak",
+    "on_one_line",
+    "open_transcript",
+    "parts_of",
+    "rebuild",
+    "recall",
+    "rederive",
+    "root_of",
+    "said_in",
+    "sentences",
+    "sessions_of",
+    "shortened",
+    "shown",
+    "spoken",
+    "state_of",
+    "tags_in",
+    "text_of",
+    "within_budget",
+    "without_private",
+    "words_of",
+}
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def modules(rooms: tuple[str, ...]) -> list[Path]:
+    """Return the modules of some rooms, without those behind the links in `cortex/`."""
+    paths = [path for room in rooms for path in sorted((ROOT / room).rglob("*.py"))]
+    return [path for path in paths if path.resolve() == path]
+
+
+def inside(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def names(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield each name that a module gives to something, with its line."""
+    yield path.stem, 0
+    for node in ast.walk(tree(path)):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.name, node.lineno
+            case ast.arg():
+                yield node.arg, node.lineno
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name, node.lineno
+            case ast.alias(asname=str(name)) | ast.ExceptHandler(name=str(name)):
+                yield name, node.lineno
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield name, node.lineno
+
+
+def words(name: str) -> list[str]:
+    """Return the words of a snake_case or CamelCase name."""
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", name)]
+
+
+def bad_words(name: str) -> list[str]:
+    if name in COLUMNS | PHRASES or words(name)[:1] in (["is"], ["has"]):
+        return []
+    spaced = f"_{'_'.join(words(name))}_"
+    return [word for word in (*EMPTY_WORDS, *OWN_WORDS) if f"_{word}_" in spaced]
+
+
+def bad_names(path: Path) -> list[str]:
+    return [f"{inside(path)}:{line} {name}" for name, line in names(path) if bad_words(name)]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_names_are_nouns_in_the_words_of_the_field(room):
+    checked = [path for path in modules((room,)) if inside(path) not in UNCLEAN]
+    assert [name for path in checked for name in bad_names(path)] == []
+
+
+def test_no_listed_file_is_clean():
+    unclean = {inside(path) for path in modules(ROOMS) if bad_names(path)}
+    assert sorted(set(UNCLEAN) - unclean) == [], "clean or gone: take them off the list"
+
+
+def is_command(node: ast.stmt) -> bool:
+    """Return whether a function is a command of the command line, which is named after what it calls."""
+    decorators = getattr(node, "decorator_list", [])
+    return any(".command(" in ast.unparse(decorator) for decorator in decorators)
+
+
+def public_names(path: Path) -> set[str]:
+    """Return the functions, classes and constants that a module defines at its top level."""
+    public = set()
+    for node in tree(path).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) if not is_command(node):
+                public.add(name)
+            case ast.Assign(targets=targets):
+                public |= {target.id for target in targets if isinstance(target, ast.Name)}
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                public.add(name)
+    return {name for name in public if not name.startswith("_")} - INTENDED.keys()
+
+
+def homes() -> dict[str, list[str]]:
+    """Return the modules of each public name; those of one interface count as one."""
+    homes = defaultdict(set)
+    for path in modules(PRODUCTION):
+        interface = next((room for room in INTERFACES if inside(path).startswith(room)), inside(path))
+        for name in public_names(path):
+            homes[name].add(interface)
+    return {name: sorted(places) for name, places in homes.items()}
+
+
+def test_each_public_name_has_one_home():
+    several = {name: places for name, places in homes().items() if len(places) > 1}
+    assert {name: places for name, places in several.items() if name not in SEVERAL_HOMES} == {}
+
+
+def test_no_listed_name_has_one_home():
+    several = {name for name, places in homes().items() if len(places) > 1}
+    assert sorted(SEVERAL_HOMES - several) == [], "one home or gone: take them off the list"
