@@ -20,10 +20,10 @@ from cortex.flows.engines import run_plain
 from cortex.flows.recall import recall
 from cortex.flows.runs import FLOWS, embedder_of, opened, stage_all
 from cortex.hooks.prompt import INDEX
+from cortex.storage.assistant_folders import find_transcripts
 from cortex.storage.published import Published
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import Settings
-from cortex.storage.staging import find_transcripts
 from cortex.storage.tables import Tables
 from cortex.transforms.brief.hook_index import notes_of, settings_of, stop_words_of
 from cortex.transforms.brief.render import choose, lay_out

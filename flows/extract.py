@@ -4,28 +4,20 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.assistants import head_in, is_packed
-from cortex.flows.reading import (
-    HEAD_BYTES,
-    PIECE_BYTES,
-    head_of,
-    pieces,
-    start_from,
-    unpacked,
-    working_directory,
-)
+from cortex.flows.reading import read_turns
 from cortex.flows.report import SetAsideLine, StageReport
 from cortex.flows.run import Run
 from cortex.storage.files import path_text, stored_name
 from cortex.storage.lake import Change, each_key_once
 from cortex.storage.manifest import Cursor, Manifest
-from cortex.storage.staging import Claim, open_transcript
+from cortex.storage.staging import Claim
+from cortex.storage.transcripts import FINGERPRINT_BYTES, START, Position, Transcript, open_transcript
 from cortex.transforms.audit import events_breaches, turns_breaches
 from cortex.transforms.extract import extract_events
 from cortex.transforms.extract.echoes import Told, without_echoes
@@ -36,8 +28,7 @@ from cortex.transforms.faults import contained
 from cortex.transforms.masking import masked
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS, SETTLED, TURNS, values
-from cortex.transforms.transcripts.assistants import Head, lines_of_document
-from cortex.transforms.transcripts.transcript import Source, read_transcript
+from cortex.transforms.transcripts.transcript import Source
 from cortex.transforms.transcripts.turn_text import Limits
 
 # Transcript bytes taken up before a commit: some 40 sessions of median size. Rows of one batch and the
@@ -123,63 +114,70 @@ def _read_or_set_aside(run: Run, claim: Claim, batch: _Batch) -> None:
     faults: list[str] = []
     try:
         with contained(faults.append):
-            _read(run, claim, batch)
+            faults += filter(None, [_read(run, claim, batch)])
     except OSError as error:
         faults.append(f"cannot be read: {(error.strerror or 'input error').lower()}")
     if faults:
         _set_aside(run, claim, faults[0])
 
 
-def _read(run: Run, claim: Claim, batch: _Batch) -> None:
-    """Read one transcript from its cursor into the batch, or set it aside with its reason."""
+def _read(run: Run, claim: Claim, batch: _Batch) -> str | None:
+    """Read one transcript from its cursor into the batch; return why it cannot be used, if it cannot."""
     path = claim.readable()
     if path is None:
-        return _set_aside(run, claim, "transcript is gone")
-    if not path.is_file():
-        return _set_aside(run, claim, "not a file")
-    size = path.stat().st_size
-    if not size:
-        return _set_aside(run, claim, "empty file")
-    name = stored_name(claim.transcript)
-    cursor = run.store.lake.manifest.cursors.get(name)
-    start, first_line = start_from(path, cursor)
-    if cursor and start == size:
-        batch.done.append(claim)
-        return None
-    head = head_in(path, claim.transcript, partial(_known_folders, run))
-    if head and (head.is_document or is_packed(path)):
-        start, first_line = 0, 1
-    told = (head.cwd if head else working_directory(path)) or claim.cwd
-    told = told if told and _is_path(told) else None
-    if not (told or cursor) and _says_nothing_yet(claim, path, head):
-        batch.done.append(claim)
-        return None
-    cwd = path_text(told or claim.transcript.parent)
-    if _is_excluded(cwd, run.settings.excluded_projects):
-        batch.done.append(claim)
-        return None
-    project_id = cursor.project_id if cursor else run.store.projects.origin_of(cwd, run.now)
-    read = _read_pieces(claim, path, start, first_line, project_id, head, limits_of(run))
-    if start == 0 and not read.is_transcript:
-        return _set_aside(run, claim, f"not a transcript: {_main_reason(read.set_aside)}")
-    if start == 0 and cursor is None and _is_trivial(read.turns, run.settings.min_chars):
-        batch.done.append(claim)  # when it grows, its next ticket brings the whole of it
-        return None
-    batch.set_aside += read.set_aside
-    batch.transcripts += 1
-    batch.turns.extend(read.turns)
-    batch.size += read.read_to - start
-    if read.read_to > start:
-        head_bytes = min(HEAD_BYTES, read.read_to)
-        batch.cursors[name] = Cursor(
-            read_bytes=read.read_to,
-            read_lines=first_line - 1 + read.lines,
-            head=head_of(path, head_bytes),
-            head_bytes=head_bytes,
-            project_id=project_id,
-            session_id=(head.session_id if head else None) or _session_of(claim),
-        )
+        return "transcript is gone"
+    with open_transcript(path, claim.transcript, partial(_known_folders, run)) as transcript:
+        if not transcript.size:
+            return "empty file"
+        cursor = run.store.lake.manifest.cursors.get(stored_name(claim.transcript))
+        position = transcript.position_behind(cursor)
+        is_read = cursor is not None and position.byte == transcript.size
+        project_id = None if is_read else _project_of(run, claim, transcript, cursor)
+        if project_id is not None:
+            begin = position if transcript.format == "lines" else START
+            return _read_turns(run, claim, transcript, begin, project_id, batch)
     batch.done.append(claim)
+    return None
+
+
+def _project_of(run: Run, claim: Claim, transcript: Transcript, cursor: Cursor | None) -> str | None:
+    """Return the project of a transcript; None where nothing is to be read now."""
+    cwd = transcript.cwd or claim.cwd
+    cwd = cwd if cwd and _is_path(cwd) else None
+    if not (cwd or cursor) and _says_nothing_yet(claim, transcript):
+        return None
+    cwd = path_text(cwd or claim.transcript.parent)
+    if _is_excluded(cwd, run.settings.excluded_projects):
+        return None
+    return cursor.project_id if cursor else run.store.projects.origin_of(cwd, run.now)
+
+
+def _read_turns(
+    run: Run, claim: Claim, transcript: Transcript, begin: Position, project_id: str, batch: _Batch
+) -> str | None:
+    """Read the turns from `begin` on into the batch, and how far that was; return why not, if not."""
+    source = _source_of(claim, transcript, project_id)
+    result = read_turns(transcript, source, begin, limits_of(run))
+    if begin.byte == 0 and not result.is_transcript:
+        return f"not a transcript: {_main_reason(result.set_aside)}"
+    batch.done.append(claim)
+    is_new = begin.byte == 0 and source.file not in run.store.lake.manifest.cursors
+    if is_new and _is_trivial(result.turns, run.settings.min_chars):
+        return None  # when it grows, its next ticket brings the whole of it
+    batch.set_aside += result.set_aside
+    batch.transcripts += 1
+    batch.turns.extend(result.turns)
+    batch.size += result.read_to - begin.byte
+    if result.read_to > begin.byte:
+        length = min(FINGERPRINT_BYTES, result.read_to)
+        batch.cursors[source.file] = Cursor(
+            read_bytes=result.read_to,
+            read_lines=begin.line - 1 + result.lines,
+            head=transcript.fingerprint(length),
+            head_bytes=length,
+            project_id=project_id,
+            session_id=(source.head.session_id if source.head else None) or source.session_id,
+        )
     return None
 
 
@@ -190,19 +188,8 @@ def _is_path(text: str) -> bool:
 
 def _is_trivial(turns: list[pa.Table], min_chars: int) -> bool:
     """Return whether a whole transcript says too little to be kept: "hi" and its answer (spec 4.6)."""
-    said = "\n".join(text for rows in turns for text in values(rows, "text"))
-    return 0 < len(said) < min_chars and "[MEMORY:" not in said  # what is told on purpose may be short
-
-
-@dataclass
-class _Read:
-    """What one transcript gave from its cursor on."""
-
-    read_to: int
-    turns: list[pa.Table] = field(default_factory=list)
-    set_aside: list[SetAsideLine] = field(default_factory=list)
-    lines: int = 0
-    is_transcript: bool = False  # some line was an object of JSON
+    text = "\n".join(text for rows in turns for text in values(rows, "text"))
+    return 0 < len(text) < min_chars and "[MEMORY:" not in text  # what is told on purpose may be short
 
 
 def limits_of(run: Run) -> Limits:
@@ -210,64 +197,15 @@ def limits_of(run: Run) -> Limits:
     return Limits(keeps_personal_data=not run.settings.redacts_personal_data)
 
 
-def _session_of(claim: Claim) -> str | None:
-    return stored_name(claim.session_id) if claim.session_id else None
-
-
 def _known_folders(run: Run) -> list[str]:
     return [path for project in run.store.projects.all() for path in project.paths]
 
 
-def _read_pieces(
-    claim: Claim,
-    path: Path,
-    start: int,
-    first_line: int,
-    project_id: str,
-    head: Head | None,
-    limits: Limits | None = None,
-) -> _Read:
-    """Read a transcript piece by piece; unusable lines are named with their reason."""
-    name = stored_name(claim.transcript)
+def _source_of(claim: Claim, transcript: Transcript, project_id: str) -> Source:
+    name, head = stored_name(claim.transcript), transcript.head
+    session_id = stored_name(claim.session_id) if claim.session_id else None
     agent_id = head.agent_id if head else claim.agent_id or _agent_of(name)
-    source = Source(name, project_id, _session_of(claim), agent_id, head)
-    if head and head.is_document:
-        return _read_document(path, source, limits)
-    read = _Read(start)
-    is_whole = head is not None and is_packed(path)
-    for piece in unpacked(path) if is_whole else pieces(path, start, first_line):
-        if piece.overlong:
-            read.set_aside.append(SetAsideLine(name, piece.first_line, "line too long"))
-            read.read_to, read.lines = piece.start, read.lines + (not piece.is_last)
-            continue
-        reading = read_transcript(piece.data, source=source, first_line=piece.first_line, limits=limits)
-        read.set_aside += [SetAsideLine(name, a.line, a.reason) for a in reading.set_aside]
-        if reading.consumed_bytes < len(piece.data):
-            half = piece.first_line + reading.consumed_lines
-            read.set_aside.append(SetAsideLine(name, half, "last line is not finished yet"))
-        if not read.is_transcript:
-            written = sum(1 for line in piece.data[: reading.consumed_bytes].split(b"\n") if line.strip())
-            read.is_transcript = reading.turns.num_rows > 0 or len(reading.set_aside) < written
-        read.turns.append(reading.turns)
-        read.read_to = piece.start + reading.consumed_bytes
-        read.lines += reading.consumed_lines
-    if is_whole:  # a cursor counts the bytes of the file, and this one will not grow
-        read.read_to = path.stat().st_size
-    return read
-
-
-def _read_document(path: Path, source: Source, limits: Limits | None) -> _Read:
-    """Read a chat that its assistant writes anew as a whole; turns read before are known by their ids."""
-    if path.stat().st_size > PIECE_BYTES:
-        return _Read(0, set_aside=[SetAsideLine(source.file, None, "file too long")])
-    with open_transcript(path) as file:
-        document = file.read(PIECE_BYTES)
-    lines = lines_of_document(document)
-    if lines is None:  # half written, perhaps: the whole of it is another file, and is staged again
-        return _Read(0, set_aside=[SetAsideLine(source.file, None, "not JSON")])
-    reading = read_transcript(lines, source=source, final=True, limits=limits)
-    set_aside = [SetAsideLine(source.file, a.line, a.reason) for a in reading.set_aside]
-    return _Read(len(document), [reading.turns], set_aside, reading.consumed_lines, is_transcript=True)
+    return Source(name, project_id, session_id, agent_id, head)
 
 
 def _main_reason(lines: list[SetAsideLine]) -> str:
@@ -275,13 +213,12 @@ def _main_reason(lines: list[SetAsideLine]) -> str:
     return "binary" if "binary" in reasons else reasons[0] if reasons else "no line could be read"
 
 
-def _says_nothing_yet(claim: Claim, path: Path, head: Head | None) -> bool:
-    """Return whether a transcript holds no turn yet: what follows will tell its project."""
-    read = _read_pieces(claim, path, 0, 1, "", head)
-    is_begun = (
-        head is not None and not head.is_document
-    )  # a rollout's first line is long, and written in parts
-    return (is_begun or read.is_transcript) and not any(turns.num_rows for turns in read.turns)
+def _says_nothing_yet(claim: Claim, transcript: Transcript) -> bool:
+    """Return whether a transcript holds no turn yet: what follows will name its project."""
+    result = read_turns(transcript, _source_of(claim, transcript, ""), START)
+    # A rollout's first line is long, and written in parts.
+    is_begun = transcript.head is not None and transcript.format != "document"
+    return (is_begun or result.is_transcript) and not any(turns.num_rows for turns in result.turns)
 
 
 def _commit(run: Run, batch: _Batch, row: StageReport) -> None:

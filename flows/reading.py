@@ -1,119 +1,67 @@
-"""Reading a transcript from where the last run stopped, in pieces of bounded size and whole lines."""
+"""The turns of one transcript from a position on; unusable lines are named with their reason."""
 
-import hashlib
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import BinaryIO
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from cortex.storage.manifest import Cursor
-from cortex.storage.staging import open_transcript
-
-# A piece of this size and its rows keep a run below 1 GB; the longest genuine line seen is 2.1 MB
-# (a pasted image), so a line that fills a whole piece is no conversation.
-PIECE_BYTES = 64 * 1024 * 1024
-HEAD_BYTES = 4096
-
-_CWD = re.compile(rb'"cwd":\s*"((?:[^"\\]|\\.)*)"')
+from cortex.flows.report import SetAsideLine
+from cortex.storage.transcripts import PIECE_BYTES, Piece, Position, Transcript
+from cortex.transforms.transcripts.assistants import lines_of_document
+from cortex.transforms.transcripts.transcript import Source, read_transcript
+from cortex.transforms.transcripts.turn_text import Limits
 
 
-@dataclass(frozen=True)
-class Piece:
-    """
-    Some whole lines of a transcript; `overlong` instead stands for one line that was passed over.
+@dataclass
+class TurnsRead:
+    """What one transcript gave from a position on; `read_to` is the byte behind the last line read."""
 
-    `start` is where its bytes begin; for an overlong line, where reading goes on.
-    """
+    read_to: int
+    turns: list[pa.Table] = field(default_factory=list)
+    set_aside: list[SetAsideLine] = field(default_factory=list)
+    lines: int = 0
+    is_transcript: bool = False  # some line was an object of JSON
 
-    data: bytes
-    start: int
-    first_line: int
-    is_last: bool
-    overlong: bool = False
-
-
-def pieces(path: Path, start: int, first_line: int, piece_bytes: int = PIECE_BYTES) -> Iterator[Piece]:
-    """Yield the file's bytes from `start` on, cut after a newline; the last piece may end within a line."""
-    with open_transcript(path) as file:
-        file.seek(start)
-        while data := file.read(piece_bytes):
-            is_last = len(data) < piece_bytes
-            end = len(data) if is_last else data.rfind(b"\n") + 1
-            if end == 0:
-                is_last = not _skip_line(file)
-                start = start if is_last else file.tell()
-                yield Piece(b"", start, first_line, is_last, overlong=True)
-                if is_last:  # it may grow still: passed over once it has ended
-                    return
-                first_line += 1
-                continue
-            yield Piece(data[:end], start, first_line, is_last)
-            first_line += data.count(b"\n", 0, end)
-            start += end
-            file.seek(start)
+    def add(self, piece: Piece, source: Source, limits: Limits | None) -> None:
+        """Read one piece."""
+        if piece.overlong:
+            self.set_aside.append(SetAsideLine(source.file, piece.first_line, "line too long"))
+            self.read_to, self.lines = piece.start, self.lines + (not piece.is_last)
+            return
+        reading = read_transcript(piece.data, source=source, first_line=piece.first_line, limits=limits)
+        self.set_aside += [SetAsideLine(source.file, line.line, line.reason) for line in reading.set_aside]
+        if reading.consumed_bytes < len(piece.data):
+            half = piece.first_line + reading.consumed_lines
+            self.set_aside.append(SetAsideLine(source.file, half, "last line is not finished yet"))
+        if not self.is_transcript:
+            written = sum(1 for line in piece.data[: reading.consumed_bytes].split(b"\n") if line.strip())
+            self.is_transcript = reading.turns.num_rows > 0 or len(reading.set_aside) < written
+        self.turns.append(reading.turns)
+        self.read_to = piece.start + reading.consumed_bytes
+        self.lines += reading.consumed_lines
 
 
-def unpacked(path: Path, piece_bytes: int = PIECE_BYTES) -> Iterator[Piece]:
-    """Yield what `pieces` would of a compressed transcript, from its start; it is never held as a whole."""
-    rest, first_line, is_skipping = b"", 1, False
-    with open_transcript(path) as file, pa.input_stream(file, compression="zstd") as stream:
-        while data := stream.read(piece_bytes):
-            if is_skipping:
-                begin = data.find(b"\n") + 1
-                if not begin:
-                    continue
-                yield Piece(b"", 0, first_line, is_last=False, overlong=True)
-                first_line, is_skipping, data = first_line + 1, False, data[begin:]
-            data = rest + data
-            end = data.rfind(b"\n") + 1
-            if end:
-                yield Piece(data[:end], 0, first_line, is_last=False)
-                first_line += data.count(b"\n", 0, end)
-            rest = data[end:]
-            if len(rest) > piece_bytes:
-                rest, is_skipping = b"", True
-    if rest or is_skipping:
-        yield Piece(rest, 0, first_line, is_last=True, overlong=is_skipping)
+def read_turns(
+    transcript: Transcript, source: Source, position: Position, limits: Limits | None = None
+) -> TurnsRead:
+    """Read a transcript piece by piece, so that memory stays bounded."""
+    if transcript.format == "document":
+        return _read_document(transcript, source, limits)
+    result = TurnsRead(position.byte)
+    for piece in transcript.pieces(position):
+        result.add(piece, source, limits)
+    if transcript.format == "packed":  # a cursor counts the bytes of the file, and this one will not grow
+        result.read_to = transcript.size
+    return result
 
 
-def _skip_line(file: BinaryIO) -> bool:
-    """Move behind the next newline without keeping what lies before it; return whether there was one."""
-    while block := file.read(1024 * 1024):
-        found = block.find(b"\n")
-        if found >= 0:
-            file.seek(found + 1 - len(block), 1)
-            return True
-    return False
-
-
-def head_of(path: Path, length: int) -> str:
-    """Return a hash of the file's first `length` bytes."""
-    with open_transcript(path) as file:
-        return hashlib.sha256(file.read(length)).hexdigest()[:16]
-
-
-def start_from(path: Path, cursor: Cursor | None) -> tuple[int, int]:
-    """Return (byte, line) to read from: behind the cursor, or the start when another file took the place."""
-    if cursor is None or path.stat().st_size < cursor.read_bytes:
-        return 0, 1
-    if head_of(path, cursor.head_bytes) != cursor.head:
-        return 0, 1
-    return cursor.read_bytes, cursor.read_lines + 1
-
-
-def working_directory(path: Path) -> str | None:
-    """Return the first working directory that the transcript names, or None."""
-    import orjson
-
-    with open_transcript(path) as file:
-        found = _CWD.search(file.read(4 * 1024 * 1024))
-    if not found:
-        return None
-    try:
-        named = orjson.loads(b'"' + found.group(1) + b'"')
-    except orjson.JSONDecodeError:
-        return None
-    return named or None if "\0" not in named else None
+def _read_document(transcript: Transcript, source: Source, limits: Limits | None) -> TurnsRead:
+    """Read a chat that its assistant writes anew as a whole; turns read before are known by their ids."""
+    if transcript.size > PIECE_BYTES:
+        return TurnsRead(0, set_aside=[SetAsideLine(source.file, None, "file too long")])
+    document = transcript.document()
+    lines = lines_of_document(document)
+    if lines is None:  # half written, perhaps: the whole of it is another file, and is staged again
+        return TurnsRead(0, set_aside=[SetAsideLine(source.file, None, "not JSON")])
+    reading = read_transcript(lines, source=source, final=True, limits=limits)
+    set_aside = [SetAsideLine(source.file, line.line, line.reason) for line in reading.set_aside]
+    return TurnsRead(len(document), [reading.turns], set_aside, reading.consumed_lines, is_transcript=True)

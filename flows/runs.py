@@ -2,18 +2,17 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cortex.flows.assistants import assistant_in, folders
 from cortex.flows.embedders import Embedder, choose, local_or_none
 from cortex.flows.engines import ENGINES, healing, run_plain, run_with_prefect
-from cortex.flows.reading import start_from
 from cortex.flows.report import RunReport, SetAsideLine, keep_report, last_report
 from cortex.flows.run import Progress, Run, no_progress
 from cortex.flows.stages import INGEST, NIGHTLY
+from cortex.storage.assistant_folders import find_transcripts, folders
 from cortex.storage.files import stored_name
 from cortex.storage.lake import each_key_once
 from cortex.storage.lease import lease
@@ -22,9 +21,9 @@ from cortex.storage.migrations import migrate
 from cortex.storage.model_failure import ModelFailure, note_failure, read_failure
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import Settings
-from cortex.storage.staging import find_transcripts
 from cortex.storage.store import Store
 from cortex.storage.swapping import finish_swap, forget_swap
+from cortex.storage.transcripts import open_transcript
 from cortex.transforms.errors import ModelUnavailable, NothingUsable, UnknownValue
 from cortex.transforms.schemas import EVENTS, JOURNAL, TURNS, VECTORS
 from cortex.transforms.transcripts.assistants import NAMES
@@ -185,25 +184,16 @@ def look_for(settings: Settings, paths: Sequence[Path]) -> Backfill:
     waiting = 0
     by_assistant: dict[str, tuple[int, int]] = {}
     for path in found:
-        try:
-            size = path.stat().st_size
-            start, _ = start_from(path, cursors.get(stored_name(path)))
-        except OSError:  # gone meanwhile, or not to be read: staging names it
-            size, start = 0, 0
-        if start < size or not size:
+        size, unread, name = 0, 0, NAMES["claude"]
+        with suppress(OSError), open_transcript(path) as transcript:  # staging names what cannot be read
+            size, name = transcript.size, NAMES[transcript.assistant]
+            unread = size - transcript.position_behind(cursors.get(stored_name(path))).byte
+        if unread or not size:
             new.append(path)
-            waiting += size - start
-            name = _assistant_in(path)
+            waiting += unread
             count, size_bytes = by_assistant.get(name, (0, 0))
-            by_assistant[name] = count + 1, size_bytes + size - start
+            by_assistant[name] = count + 1, size_bytes + unread
     return Backfill(tuple(new), waiting, len(found) - len(new), by_assistant)
-
-
-def _assistant_in(path: Path) -> str:
-    try:
-        return NAMES[assistant_in(path)]
-    except OSError:  # staging names it
-        return NAMES["claude"]
 
 
 def grown(settings: Settings) -> list[Path]:

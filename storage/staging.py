@@ -17,13 +17,12 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from io import BufferedReader
 from pathlib import Path
 
 from cortex.hooks import ticket
 from cortex.storage.files import PART_SUFFIX
 from cortex.storage.manifest import Cursor
-from cortex.transforms.errors import NotFound, StoreNotWritable, UsageError
+from cortex.transforms.errors import StoreNotWritable
 
 # Where entries of the journal wait.
 JOURNAL = "journal"
@@ -33,9 +32,6 @@ FOUND_AGAIN = "found"
 
 # A hook is killed by the client after 5 s; what it left half written is dead long before this.
 TEMP_DEAD_AFTER_SECONDS = 60
-
-# Files beside transcripts that have their ending and another format: the client's list of prompts.
-NOT_TRANSCRIPTS = frozenset({"history.jsonl"})
 
 
 @dataclass(frozen=True)
@@ -280,44 +276,6 @@ class Staging:
                 f"staging folder {self.root} cannot be written: {problem.strerror or problem}.",
                 "Free some space or make it writable, then run the same command again; nothing is lost.",
             ) from problem
-
-
-def open_transcript(path: Path) -> BufferedReader:
-    """Open a transcript for reading: a regular file of the user, without waiting. Raises OSError."""
-    return os.fdopen(ticket.open_transcript(os.fspath(path)), "rb")
-
-
-def find_transcripts(path: Path) -> list[Path]:
-    """
-    Return the transcripts at `path`: the file itself, or every *.jsonl below the folder, sorted.
-
-    Subagents' transcripts are included, so are Gemini CLI's chats/session-*.json and Codex CLI's compressed
-    rollout-*.jsonl.zst; the client's list of prompts (history.jsonl) is not.
-    A file that is named is taken whatever its ending. Raises NotFound and UsageError.
-    """
-    if path.is_file():
-        return [path]
-    if not path.exists():
-        raise NotFound(f"there is no file or folder '{path}'.", "Check the spelling of the path.")
-    if not path.is_dir():
-        raise UsageError(
-            f"'{path}' is neither a file nor a folder.", "Name a transcript or a folder of them."
-        )
-    if not os.access(path, os.R_OK | os.X_OK):
-        raise UsageError(f"folder '{path}' may not be read.", "Give yourself the right to read it.")
-    return sorted(
-        Path(folder, name)
-        for folder, _, names in os.walk(path)
-        for name in names
-        if (name.endswith(".jsonl") and name not in NOT_TRANSCRIPTS) or _is_others(folder, name)
-    )
-
-
-def _is_others(folder: str, name: str) -> bool:
-    if name.startswith("rollout-") and name.endswith(".jsonl.zst"):
-        return True
-    # Beside chats lie checkpoints, logs.json and tool outputs that are no transcripts.
-    return name.startswith("session-") and name.endswith(".json") and Path(folder).name == "chats"
 
 
 def _read_tickets(paths: Iterable[Path]) -> tuple[list[_Ticket], list[tuple[Path, str]]]:

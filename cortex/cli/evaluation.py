@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from cortex.cli.terminal import print_json, say, table
+from cortex.storage.assistant_folders import find_transcripts
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import load_settings
-from cortex.storage.staging import find_transcripts
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.extract import extract_events
 from cortex.transforms.extract.evaluate import Scores

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from cortex.cli.configuring import publish
 from cortex.cli.terminal import clock_at, hint, now, print_json, progress_bars, say, size_of, table
-from cortex.flows.assistants import folders
 from cortex.flows.background import note_engine
 from cortex.flows.report import RunReport
 from cortex.flows.runs import Backfill, execute, grown, look_for, stage_all
+from cortex.storage.assistant_folders import folders
 from cortex.storage.client_files import client_folder
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import Settings, load_settings

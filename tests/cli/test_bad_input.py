@@ -315,12 +315,16 @@ def test_a_line_of_200_mb_is_passed_over_within_a_gigabyte(tmp_path, folder):
 
 
 def test_a_line_beyond_the_limit_that_is_not_finished_is_not_taken_for_read(tmp_path, monkeypatch):
-    from cortex.flows import reading
+    from cortex.storage.transcripts import open_transcript
+
+    def pieces():
+        with open_transcript(path) as transcript:
+            return list(transcript.pieces(piece_bytes=10))
 
     path = tmp_path / "t.jsonl"
     path.write_bytes(b"{}\n" + b"x" * 50)
-    [first, cut] = reading.pieces(path, 0, 1, piece_bytes=10)
+    [first, cut] = pieces()
     assert (first.data, cut.overlong, cut.start, cut.is_last) == (b"{}\n", True, 3, True)
     path.write_bytes(b"{}\n" + b"x" * 50 + b"\n{}\n")
-    told = [(p.data, p.overlong, p.start, p.first_line) for p in reading.pieces(path, 0, 1, piece_bytes=10)]
-    assert told == [(b"{}\n", False, 0, 1), (b"", True, 54, 2), (b"{}\n", False, 54, 3)]
+    rows = [(p.data, p.overlong, p.start, p.first_line) for p in pieces()]
+    assert rows == [(b"{}\n", False, 0, 1), (b"", True, 54, 2), (b"{}\n", False, 54, 3)]

@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cortex.flows import runs
-from cortex.flows.assistants import folders
-from cortex.flows.reading import unpacked
+from cortex.hooks import ticket
+from cortex.storage.assistant_folders import folders
+from cortex.storage.transcripts import open_transcript
 from tests.flows.conftest import NOW, contents, difference, fixed_state, leftovers
 from tests.other_assistants import Codex, Gemini, codex_decisions, gemini_decisions
 from tests.transcripts import KELP, decisions, lines
@@ -58,6 +59,14 @@ def test_each_memory_says_in_its_evidence_from_which_assistants_file_it_is(bench
     assert by_name == {"s1": {str(claude)}, "c1": {str(codex)}, "g1": {str(gemini)}}
     clients = {row["client_version"].split()[0] for row in contents(bench.home)["turns"]}
     assert clients == {"2.1.330", "codex", "gemini"}
+
+
+def test_a_run_opens_each_transcript_once(bench, user_home, monkeypatch):
+    paths, opened, open_file = written(user_home), [], ticket.open_transcript
+    bench.stage(*paths)
+    monkeypatch.setattr(ticket, "open_transcript", lambda path: opened.append(path) or open_file(path))
+    bench.run()
+    assert [path for path in opened if path in map(str, paths)] == [*map(str, paths)]
 
 
 @pytest.mark.parametrize("as_lines", [True, False])
@@ -139,17 +148,19 @@ def test_a_compressed_rollout_gives_what_it_gave_before(bench, other, user_home)
 @given(cuts=st.integers(1, 40), texts=st.lists(st.text("ab", max_size=60), max_size=8))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 def test_pieces_of_a_compressed_file_are_its_lines_whatever_their_size(tmp_path, cuts, texts):
-    data = "\n".join(texts).encode()
+    data = "\n".join(['{"timestamp":"t","type":"session_meta"}', *texts]).encode()
     path = tmp_path / "a.jsonl"
     path.write_bytes(data)
-    found = list(unpacked(packed(path), piece_bytes=cuts))
+    with open_transcript(packed(path)) as transcript:
+        assert transcript.format == "packed"
+        pieces = list(transcript.pieces(piece_bytes=cuts))
     whole = data.split(b"\n")
-    told = {}
-    for piece in found:
+    lines_read = {}
+    for piece in pieces:
         for at, line in enumerate(piece.data.removesuffix(b"\n").split(b"\n") if piece.data else []):
-            told[piece.first_line + at] = line
-    assert all(whole[number - 1] == line for number, line in told.items())
-    assert {number for number, line in enumerate(whole, 1) if line and len(line) < cuts} <= set(told)
+            lines_read[piece.first_line + at] = line
+    assert all(whole[number - 1] == line for number, line in lines_read.items())
+    assert {number for number, line in enumerate(whole, 1) if line and len(line) < cuts} <= set(lines_read)
 
 
 def test_a_chat_that_goes_on_as_lines_after_a_resume_gives_no_second_turn(bench, other, user_home):
