@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cortex.flows.run import Run
-from cortex.storage.manifest import PROJECTIONS
+from cortex.storage.notes import Output
 from cortex.storage.repository import state_of
 from cortex.transforms.brief.decisions_archive import render_archive
 from cortex.transforms.brief.render import Choice, choose, lay_out
@@ -103,15 +103,17 @@ def archive_now(run: Run, project_id: str) -> str:
 
 def is_current(run: Run, project_id: str) -> bool:
     """Return whether a run would publish for a project what is published, its tables being as they are."""
-    is_noted = run.store.lake.manifest.stages.get(f"brief:{project_id}") == shown_from(run, project_id)
+    is_noted = run.store.lake.notes.briefs.get(project_id) == shown_from(run, project_id)
     return is_noted and run.store.has_output("render", project_id)
 
 
 def shown_from(run: Run, project_id: str) -> str:
     """Return a fingerprint of the tables, settings and repository that a brief shows; needs no model."""
-    notes = run.store.lake.manifest.stages
+    made = run.store.lake.notes.made
     tables = [
-        notes.get(f"{s}:{scope}", "") for s in ("link", "decay") for scope in (project_id, GLOBAL_SCOPE)
+        made.get(Output(stage, scope), "")
+        for stage in ("link", "decay")
+        for scope in (project_id, GLOBAL_SCOPE)
     ]
     return content_id(*tables, run.policy.fingerprint, *_outside(run, project_id))
 
@@ -148,10 +150,7 @@ def drop_merged(run: Run) -> None:
     if not gone:
         return
     with run.store.lake.change() as change:
-        for note in list(change.manifest.stages):
-            stage, _, scope = note.partition(":")
-            if stage in PROJECTIONS and scope in gone:
-                del change.manifest.stages[note]
+        change.notes = change.notes.without_projections(gone)
     for name in gone:
         run.store.telling.tell(name, (), run.now)  # the other project's brief tells it from now on
         run.store.tables.drop(name)

@@ -12,6 +12,7 @@ from cortex.flows.hook_notes import notes_made_from
 from cortex.flows.rebuild import Afresh, afresh, make_tables
 from cortex.flows.run import Run
 from cortex.storage.journal import Journal
+from cortex.storage.notes import Output
 from cortex.storage.store import Store
 from cortex.storage.tables import INDEX_TEXT, PROJECTED, SEARCHED, VECTOR, Dataset, Tables
 from cortex.transforms.schemas import GLOBAL_SCOPE
@@ -127,7 +128,7 @@ def _variant(run: Run, day: datetime, is_committed: bool) -> Afresh:
 
 def _made_on(run: Run, scope: str) -> tuple[datetime, bool] | None:
     """Return the day and the journal (committed only, or not) that a scope's memories were made from."""
-    noted = run.store.lake.manifest.stages.get(f"decay:{scope}")
+    noted = run.store.lake.notes.made.get(Output("decay", scope))
     for is_committed in (True, False):
         of_day = _variant(run, run.day, is_committed).aged_inputs_by_day(scope)
         for back in range(DAYS_LOOKED_BACK):
@@ -171,7 +172,7 @@ def _comparable(dataset: Dataset, table: str) -> pa.Table:
 
 def _compare_brief(run: Run, rebuilt: Run, scope: str, found: Comparison) -> None:
     """Compare the published brief and what goes with it, unless of another day or repository state."""
-    if run.store.lake.manifest.stages.get(f"render:{scope}") != brief_made_from(rebuilt, scope):
+    if run.store.lake.notes.made.get(Output("render", scope)) != brief_made_from(rebuilt, scope):
         found.notes.append(f"{scope}: its brief is of another day or state of the repository: not compared")
         return
     published = run.store.published

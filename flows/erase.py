@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,9 +33,6 @@ from cortex.transforms.search.index_text import passages_of
 
 Row = dict[str, Any]
 
-# Notes of the manifest: up to when too old turns are erased, and which scopes' tables still hold old bytes.
-KEPT_SINCE, TO_WIPE = "kept_since", "to_wipe"
-
 
 def erase(run: Run) -> None:
     """
@@ -47,7 +44,7 @@ def erase(run: Run) -> None:
         run.store.journal.take_in()
         journal = run.store.journal.read()
         wishes, since = pending(journal), run.keeps_since
-        is_due = since is not None and run.store.lake.manifest.stages.get(KEPT_SINCE) != since.isoformat()
+        is_due = since is not None and run.store.lake.notes.kept_since != since
         if not wishes and not is_due:
             return
         erasure = _Erasure(run, journal, wishes)
@@ -57,9 +54,9 @@ def erase(run: Run) -> None:
 
 def wipe(run: Run) -> None:
     """Remove the bytes that an erasure left in older versions of the tables and in unnamed files."""
-    due = json.loads(run.store.lake.manifest.stages.get(TO_WIPE, "[]"))
+    notes = run.store.lake.notes
     # Where an audit failed the last good version still stands, words and all, until a run replaces it.
-    ready = [scope for scope in due if scope not in run.failed]
+    ready = [scope for scope in notes.to_wipe if scope not in run.failed]
     if not ready:
         return
     with run.report.stage("wipe") as row:
@@ -67,7 +64,8 @@ def wipe(run: Run) -> None:
             run.store.tables.purge(scope)
             run.store.note_emptied(scope)
         row.rows_out = run.store.lake.sweep()
-        run.store.lake.note({TO_WIPE: json.dumps([scope for scope in due if scope in run.failed])})
+        left = tuple(scope for scope in notes.to_wipe if scope in run.failed)
+        run.store.lake.note(replace(run.store.lake.notes, to_wipe=left))
 
 
 @dataclass
@@ -121,9 +119,7 @@ class _Erasure:
                 if not mine.equals(_of_scope(self._journal, scope)):
                     change.replace(JOURNAL, scope, mine)
             self._drop_vectors(change)
-            due = {*json.loads(change.manifest.stages.get(TO_WIPE, "[]")), *scopes}
-            change.made(TO_WIPE, json.dumps(sorted(due)))
-            change.made(KEPT_SINCE, run.keeps_since.isoformat() if run.keeps_since else "")
+            change.notes = replace(change.notes, kept_since=run.keeps_since).due_to_wipe(scopes)
         return count
 
     def _is_reset(self, cwd: str) -> bool:

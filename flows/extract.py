@@ -1,8 +1,7 @@
 """The extract stage: waiting transcripts become turns and events, committed together with their cursors."""
 
-import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import PurePosixPath
 
@@ -37,9 +36,6 @@ BATCH_BYTES = 32 * 1024 * 1024
 
 # Linux takes no longer path (PATH_MAX); a record's working directory may say anything.
 PATH_BYTES_MAX = 4_095
-
-# Note of the manifest, by project: sessions that grew since they were shown, and may take back words.
-GROWN = "grown"
 
 # Where a turn stands; of copies of a turn the one in the first place counts.
 PLACE = ["file", "line", "block"]
@@ -254,8 +250,9 @@ def _add_project(run: Run, change: Change, project_id: str, turns: pa.Table) -> 
     if not run.passes(project_id, rows, lambda: turns_breaches(fresh) + events_breaches(events, whole)):
         return 0
     if not known.num_rows:  # sessions of before stay as an older extractor made them, and so does the note
-        change.made(f"extract:{project_id}", extractor_fingerprint(run.policy))
-    _note_grown(change.manifest.stages, project_id, sessions & set(values(known, "session_id")))
+        made_by = {**change.notes.extractors, project_id: extractor_fingerprint(run.policy)}
+        change.notes = replace(change.notes, extractors=made_by)
+    _note_grown(change, project_id, sessions & set(values(known, "session_id")))
     change.append(TURNS, project_id, fresh)
     change.append(EVENTS, project_id, events, tuple(sorted(sessions)))
     run.report.new_rows["turns"] = run.report.new_rows.get("turns", 0) + fresh.num_rows
@@ -263,12 +260,11 @@ def _add_project(run: Run, change: Change, project_id: str, turns: pa.Table) -> 
     return int(fresh.num_rows + events.num_rows)
 
 
-def _note_grown(stages: dict[str, str], project_id: str, sessions: Iterable[str]) -> None:
-    """Note in a manifest's stages which sessions that were there before have gone on."""
-    name = f"{GROWN}:{project_id}"
-    known = {*json.loads(stages.get(name, "[]")), *sessions}
-    if known:
-        stages[name] = json.dumps(sorted(known))
+def _note_grown(change: Change, project_id: str, sessions: Iterable[str]) -> None:
+    """Note which sessions have gone on that were there before: they may take back words."""
+    grown = {*change.notes.grown.get(project_id, ()), *sessions}
+    if grown:
+        change.notes = replace(change.notes, grown={**change.notes.grown, project_id: tuple(sorted(grown))})
 
 
 def unknown_turns(turns: pa.Table, known: pa.Table) -> pa.Table:
@@ -346,11 +342,11 @@ def _settled(run: Run, project_id: str) -> Settled:
 def outdated(manifest: Manifest, policy: Policy) -> list[str]:
     """Return the projects with events of another extractor or policy than today's, but for those declined."""
     today = extractor_fingerprint(policy)
-    noted = manifest.stages
+    notes = manifest.notes
     return [
         name
         for name in manifest.partitions("turns")
-        if today not in (noted.get(f"extract:{name}"), noted.get(f"declined:{name}"))
+        if today not in (notes.extractors.get(name), notes.declined.get(name))
     ]
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -10,12 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.erase import TO_WIPE
-from cortex.flows.extract import GROWN
 from cortex.flows.run import Run
 from cortex.flows.withdraw import withdraw_forgotten
-from cortex.storage.lake import Lake
 from cortex.storage.manifest import Manifest
+from cortex.storage.notes import RefusedLoss
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.memory.forgetting import Tombstones, tombstones_of
 from cortex.transforms.memory.loss import (
@@ -33,7 +31,6 @@ from cortex.transforms.words.tokens import upper_bound
 
 Row = dict[str, Any]
 
-PENDING = "loss"  # note of the manifest: the loss that waits for a decision
 # Entries by which a person takes a memory away, or what took its place.
 TAKING_KINDS = ("forget", "supersede", "unmerge")
 SCOPES_NAMED = 5
@@ -119,31 +116,26 @@ def guard_briefs(run: Run, briefs: Mapping[str, str], wiped: Iterable[str]) -> s
 
 def pending_loss(manifest: Manifest) -> dict[str, Any] | None:
     """Return the loss that waits for a decision (what, lost, shown, scopes, why), None without one."""
-    noted = manifest.stages.get(PENDING)
-    found = json.loads(noted) if noted else None
-    return found if isinstance(found, dict) else None
+    loss = manifest.notes.refused_loss
+    return loss.as_dict() if loss else None
 
 
 def settle(run: Run) -> None:
     """Forget what was noted for the guard, once the tables of every scope are what the lake says."""
-    if run.failed:
-        return
-    noted = [name for name in run.store.lake.manifest.stages if name.partition(":")[0] == GROWN]
-    _drop(run.store.lake, noted)
+    if not run.failed:
+        run.store.lake.note(replace(run.store.lake.notes, grown={}))
 
 
 def _judge(run: Run, losses: list[Loss], what: str) -> None:
-    noted = pending_loss(run.store.lake.manifest)
+    notes = run.store.lake.notes
     if not losses or run.accepts_loss:
-        if noted and (run.accepts_loss or noted["what"] == what):
-            _drop(run.store.lake, [PENDING])
+        if notes.refused_loss and (run.accepts_loss or notes.refused_loss.what == what):
+            run.store.lake.note(replace(notes, refused_loss=None))
         return
     lost, known = sum(loss.lost for loss in losses), sum(loss.shown for loss in losses)
     why = _why(run)
-    told = {
-        "what": what, "lost": lost, "shown": known, "why": why, "scopes": [asdict(loss) for loss in losses],
-    }  # fmt: skip
-    run.store.lake.note({PENDING: json.dumps(told, sort_keys=True)})
+    refused = RefusedLoss(what, lost, known, why, tuple(losses))
+    run.store.lake.note(replace(notes, refused_loss=refused))
     worst = sorted(losses, key=lambda loss: -loss.lost)[:SCOPES_NAMED]
     named = [f"{_name_of(run, loss.scope)} {loss.lost} of {loss.shown}" for loss in worst]
     more = f", and {len(losses) - SCOPES_NAMED} more" if len(losses) > SCOPES_NAMED else ""
@@ -158,7 +150,7 @@ def _outcome(run: Run, what: str) -> str:
     """Return what the refused run has published all the same."""
     if what != "memories":
         return "The tables are new; the briefs named keep their last version, the others are published."
-    if json.loads(run.store.lake.manifest.stages.get(TO_WIPE, "[]")):
+    if run.store.lake.notes.to_wipe:
         return "What was forgotten is gone, with the briefs it may stand in; nothing else was published."
     return "Nothing was published: what was shown still is."
 
@@ -169,12 +161,10 @@ def _name_of(run: Run, scope: str) -> str:
 
 def _why(run: Run) -> str:
     """Return what has changed since the tables were made, as far as it is known."""
-    noted = run.store.lake.manifest.stages
-    scopes = [scope for scope in run.scopes() if f"made_by:{scope}" in noted]
-    changed = [zip(noted[f"made_by:{s}"].split(":"), run.makers(s).split(":"), strict=False) for s in scopes]
-    differing = {at for pairs in changed for at, (then, now) in enumerate(pairs) if then != now}
-    reasons = ["a policy table has changed"] if 0 in differing else []
-    if 1 in differing:
+    noted = run.store.lake.notes.makers
+    pairs = [(noted[scope], run.makers(scope)) for scope in run.scopes() if scope in noted]
+    reasons = ["a policy table has changed"] if any(then.policy != now.policy for then, now in pairs) else []
+    if any(then.extractors != now.extractors for then, now in pairs):
         reasons.append("another extractor has read the sessions")
     return " and ".join(reasons) or "policy and extractor are the same as before"
 
@@ -233,9 +223,9 @@ class Asking:
 
     def of(self, scope: str, rows: list[Row]) -> "_Asked":
         """Return what a scope's memories `rows` no longer rest on by a person's doing."""
-        parts, noted = self._run.parts(scope), self._run.store.lake.manifest.stages
+        parts, noted = self._run.parts(scope), self._run.store.lake.notes.grown
         resets = [at for name, at in self._tombstones.projects.items() if name in {scope, *parts}]
-        grown = {name for part in parts for name in json.loads(noted.get(f"{GROWN}:{part}", "[]"))}
+        grown = {name for part in parts for name in noted.get(part, ())}
         # The other projects are looked through only for turns that are not here any more.
         sought = {place["turn_id"] for row in rows for place in row["evidence"]}
         for part in parts:
@@ -265,11 +255,3 @@ class _Asked:
             or (until is not None and (at is None or at <= until))
             or (before is not None and (at is None or at < before))
         )
-
-
-def _drop(lake: Lake, names: list[str]) -> None:
-    known = [name for name in names if name in lake.manifest.stages]
-    if known:
-        with lake.change() as change:
-            for name in known:
-                del change.manifest.stages[name]

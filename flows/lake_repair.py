@@ -1,6 +1,5 @@
 """Repair of the lake on request: a manifest made from its files, or files left out that cannot be used."""
 
-import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.erase import TO_WIPE
 from cortex.flows.extract import events_of, in_first_place
 from cortex.flows.report import RunReport
 from cortex.flows.run import Run
@@ -90,9 +88,7 @@ class LakeRepair:
         with store.lake.change() as change:
             for project_id in sorted(manifest.partitions("turns")):
                 _complete(run, change, project_id)
-            change.manifest.forget_projections()
-            due = {*json.loads(manifest.stages.get(TO_WIPE, "[]")), *scopes}
-            change.made(TO_WIPE, json.dumps(sorted(due)))
+            change.notes = change.notes.without_projections().due_to_wipe(scopes)
 
 
 def _complete(run: Run, change: Change, project_id: str) -> None:

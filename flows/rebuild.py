@@ -12,19 +12,17 @@ from cortex.flows.report import RunReport
 from cortex.flows.run import Run
 from cortex.flows.stages import decay, link, render
 from cortex.storage.files import writing_to
-from cortex.storage.store import EMPTY, REBUILDING, Store
+from cortex.storage.notes import REPLACED_BY, Notes
+from cortex.storage.store import DATABASE, REBUILDING, Store
 from cortex.storage.tables import PROJECTED, Tables
 from cortex.transforms.memory.lifecycle import Aged
-
-# Stages whose output is a table or a published file; what they noted is forgotten before it is replaced.
-PROJECTING = ("embed", "link", "decay", "render", "brief", "publish")
 
 
 @dataclass
 class Afresh(Run):
     """A run for which no stage has made anything yet; what it makes is noted once it is in place."""
 
-    noted: dict[str, str] = field(default_factory=dict)
+    noted: Notes = field(default_factory=Notes)
 
     def has_made(self, stage: str, scope: str, fingerprint: str) -> bool:
         """Return whether to leave a scope alone: only where its audit failed."""
@@ -33,13 +31,15 @@ class Afresh(Run):
     def note_findings(self, scope: str, aged: Aged) -> None:
         """Note nothing: the lake is read here, and a run that follows finds the same."""
 
-    def made(self, stage: str, scope: str, fingerprint: str, **also: str) -> None:
+    @property
+    def notes(self) -> Notes:
+        """The notes that `note` replaces: those of this run alone."""
+        return self.noted
+
+    def note(self, notes: Notes) -> None:
         """Keep the notes until the output is in place."""
         if not self.lacks_vectors:
-            notes = {stage: fingerprint, **also}
-            if not self.store.is_output_there(stage, scope):
-                notes[f"{EMPTY}{stage}"] = fingerprint
-            self.noted |= {f"{name}:{scope}": value for name, value in notes.items()}
+            self.noted = notes
 
 
 def afresh(run: Run, store: Store, tables: Tables, now: datetime | None = None) -> Afresh:
@@ -79,8 +79,7 @@ def rebuild(run: Run, only: Sequence[str] | None = None) -> None:
         scopes = sorted(wanted if only is None else wanted & set(only))
         _forget_made(run, scopes)
         row.rows_out = sum(_swap(run, beside, scope) for scope in scopes)
-        done = {name: state for name, state in made.noted.items() if name.partition(":")[2] in scopes}
-        run.store.lake.note(done)
+        run.store.lake.note(made.noted.of_scopes(scopes).in_place_of(run.store.lake.notes))
         with writing_to(run.store.home):
             shutil.rmtree(beside, ignore_errors=True)
         row.note = f"{len(scopes)} scopes"
@@ -90,10 +89,8 @@ def rebuild(run: Run, only: Sequence[str] | None = None) -> None:
 def _forget_made(run: Run, scopes: Sequence[str]) -> None:
     """Forget that these scopes' tables and what is published of them were made."""
     with run.store.lake.change() as change:
-        for name in list(change.manifest.stages):
-            stage, _, scope = name.partition(":")
-            if stage in PROJECTING and (scope in scopes or stage == "publish"):
-                del change.manifest.stages[name]
+        left = change.notes.without_outputs(REPLACED_BY, scopes)
+        change.notes = left.without_outputs({DATABASE.stage}, {DATABASE.scope})
 
 
 def _swap(run: Run, beside: Path, scope: str) -> int:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -100,8 +100,11 @@ def promote(run: Run, found: Rederivation) -> None:
             if not run.passes(project_id, events.num_rows, partial(events_breaches, events, turns)):
                 continue
             change.replace(EVENTS, project_id, events, tuple(sorted(set(values(turns, "session_id")))))
-            change.made(f"extract:{project_id}", today)
-            change.manifest.stages.pop(f"declined:{project_id}", None)
+            notes = change.notes
+            declined = {name: f for name, f in notes.declined.items() if name != project_id}
+            change.notes = replace(
+                notes, extractors={**notes.extractors, project_id: today}, declined=declined
+            )
             row.rows_out += events.num_rows
     for stage in (guard, embed, link, decay, render):
         stage(run)
@@ -112,7 +115,8 @@ def decline(run: Run, projects: Sequence[str] | None = None) -> list[str]:
     manifest = run.store.lake.manifest
     parts = {part for name in projects or () for part in run.parts(name)}
     meant = [name for name in outdated(manifest, run.policy) if projects is None or name in parts]
-    run.store.lake.note({f"declined:{name}": extractor_fingerprint(run.policy) for name in meant})
+    declined = dict.fromkeys(meant, extractor_fingerprint(run.policy))
+    run.store.lake.note(replace(manifest.notes, declined={**manifest.notes.declined, **declined}))
     return meant
 
 

@@ -13,9 +13,10 @@ from cortex.flows.embedders import Embedder, local_or_none
 from cortex.flows.report import RunReport
 from cortex.storage.lake import each_key_once
 from cortex.storage.model_failure import ModelFailure, clear_failure, note_failure
+from cortex.storage.notes import Makers, Notes, Output
 from cortex.storage.repository import commits_since, doubts_of
 from cortex.storage.settings import Settings
-from cortex.storage.store import EMPTY, Store, start_of_day
+from cortex.storage.store import Store, start_of_day
 from cortex.transforms.audit import Breach
 from cortex.transforms.errors import AuditFailed, FileDamaged, LossRefused, ModelUnavailable
 from cortex.transforms.extract.echoes import Span, Told
@@ -270,29 +271,35 @@ class Run:
         inputs = self.inputs(scope)
         return lambda day: content_id(inputs, self.model, day.isoformat(), *noted)
 
-    def makers(self, scope: str) -> str:
-        """Return what a scope's tables follow from beside the lake: fingerprints of policy and extractors."""
-        made = self.store.lake.manifest.stages
-        names = sorted(name for name in made if name.startswith("extract:"))
-        mine = names if scope == GLOBAL_SCOPE else [f"extract:{part}" for part in self.parts(scope)]
-        extractors = sorted({made[name] for name in mine if name in made})
-        return f"{self.policy.fingerprint}:{content_id(*extractors)}"
+    def makers(self, scope: str) -> Makers:
+        """Return what a scope's tables follow from besides the lake."""
+        noted = self.store.lake.notes.extractors
+        parts = noted if scope == GLOBAL_SCOPE else self.parts(scope)
+        extractors = sorted({noted[part] for part in parts if part in noted})
+        return Makers(self.policy.fingerprint, content_id(*extractors))
 
     def has_made(self, stage: str, scope: str, fingerprint: str) -> bool:
         """Return whether `stage` made this of these inputs before, or is to leave a failed scope alone."""
         if scope in self.failed:
             return True
-        is_noted = self.store.lake.manifest.stages.get(f"{stage}:{scope}") == fingerprint
+        is_noted = self.store.lake.notes.made.get(Output(stage, scope)) == fingerprint
         return is_noted and self.store.has_output(stage, scope)
 
-    def made(self, stage: str, scope: str, fingerprint: str, **also: str) -> None:
-        """Note that it did now, and what else to note; without all vectors it is to be made again."""
-        if self.lacks_vectors:
-            return
-        notes = {stage: fingerprint, **also}
-        if not self.store.is_output_there(stage, scope):
-            notes[f"{EMPTY}{stage}"] = fingerprint
-        self.store.lake.note({f"{name}:{scope}": value for name, value in notes.items()})
+    def made(self, stage: str, scope: str, fingerprint: str, notes: Notes | None = None) -> None:
+        """Note that it did now, on top of `notes`; without all vectors it is to be made again."""
+        is_empty = not self.store.is_output_there(stage, scope)
+        notes = notes or self.notes
+        self.note(notes.with_made(Output(stage, scope), fingerprint, is_empty=is_empty))
+
+    @property
+    def notes(self) -> Notes:
+        """The notes that `note` replaces."""
+        return self.store.lake.notes
+
+    def note(self, notes: Notes) -> None:
+        """Keep notes on what was made; without all vectors none, so that it is made again."""
+        if not self.lacks_vectors:
+            self.store.lake.note(notes)
 
     def join_small_files(self) -> None:
         """Rewrite each crowded partition as one file, so that a thousand runs leave no thousand files."""

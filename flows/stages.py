@@ -1,6 +1,6 @@
 """The stages behind extract: embed, link, decay, consolidate, render; each reads, transforms, commits."""
 
-import json
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -9,13 +9,14 @@ from cortex.flows.branch_notes import publish_branches
 from cortex.flows.briefs import Draft, archive_of, brief_made_from, draft_of, drop_merged, shown_from
 from cortex.flows.database import publish_database
 from cortex.flows.embed import embed, embed_spare, searchable
-from cortex.flows.erase import TO_WIPE, erase, wipe
+from cortex.flows.erase import erase, wipe
 from cortex.flows.extract import extract
 from cortex.flows.guard import guard, guard_briefs, settle
 from cortex.flows.hook_notes import publish_notes
 from cortex.flows.retire import retire
 from cortex.flows.run import Run
 from cortex.flows.surfaces import show_briefs
+from cortex.storage.notes import Output
 from cortex.transforms.audit import (
     TEXTS,
     Breach,
@@ -68,7 +69,7 @@ def decay(run: Run) -> None:
                     scope, "memories", searchable(memories, run.vectors())
                 )
                 run.note_findings(scope, aged)
-                run.made("made_by", scope, run.makers(scope))
+                run.note(replace(run.notes, makers={**run.notes.makers, scope: run.makers(scope)}))
                 run.made("decay", scope, run.aged_inputs(scope, run.day))
         settle(run)
 
@@ -107,13 +108,10 @@ def _consolidate(run: Run, forced: bool) -> None:
                 merged += merges.num_rows
                 # One commit: a kill in between would let the next run merge what was merged just now.
                 entries = values(merges, "entry_id")
-                run.store.journal.commit(
-                    merges,
-                    {
-                        f"consolidate:{scope}": content_id(run.inputs(scope, also=entries), run.model),
-                        f"consolidated_sessions:{scope}": str(_sessions(run, scope)),
-                    },
-                )
+                made_from = content_id(run.inputs(scope, also=entries), run.model)
+                notes = run.notes.with_made(Output("consolidate", scope), made_from)
+                sessions = {**notes.consolidated_sessions, scope: _sessions(run, scope)}
+                run.store.journal.commit(merges, replace(notes, consolidated_sessions=sessions))
         row.note = f"{merged} merges"
     if merged:
         for stage in (embed, link, decay):
@@ -134,7 +132,7 @@ def render(run: Run) -> None:
             with run.apart(scope, "render"):
                 drafts[scope] = draft_of(run, scope)
         briefs = {scope: draft.brief for scope, draft in drafts.items()}
-        held = guard_briefs(run, briefs, json.loads(run.store.lake.manifest.stages.get(TO_WIPE, "[]")))
+        held = guard_briefs(run, briefs, run.notes.to_wipe)
         for scope, draft in drafts.items():
             if scope in held:
                 continue
@@ -151,7 +149,8 @@ def render(run: Run) -> None:
                 row.rows_out += published.publish_archive(scope, archive)
                 row.rows_out += publish_branches(run, scope, draft)
                 row.rows_out += publish_notes(run, scope, draft)
-                run.made("render", scope, made_from[scope], brief=shown_from(run, scope))
+                noted = replace(run.notes, briefs={**run.notes.briefs, scope: shown_from(run, scope)})
+                run.made("render", scope, made_from[scope], noted)
         published.publish_projects(run.store.projects.paths())
         row.note = "; ".join(show_briefs(run))
         drop_merged(run)
@@ -164,9 +163,7 @@ def render(run: Run) -> None:
 
 
 def _extractions_since(run: Run, scope: str) -> int:
-    return _sessions(run, scope) - int(
-        run.store.lake.manifest.stages.get(f"consolidated_sessions:{scope}", "0")
-    )
+    return _sessions(run, scope) - run.notes.consolidated_sessions.get(scope, 0)
 
 
 def _sessions(run: Run, scope: str) -> int:

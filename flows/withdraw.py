@@ -8,16 +8,14 @@ import pyarrow.compute as pc
 
 from cortex.flows.database import publish_database
 from cortex.flows.embed import passages_in, searchable
-from cortex.flows.erase import TO_WIPE, wipe
+from cortex.flows.erase import wipe
 from cortex.flows.run import Run
 from cortex.flows.surfaces import show_briefs
+from cortex.storage.notes import REPLACED_BY
 from cortex.transforms.memory.forgetting import Sought
 from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, values
 
 Row = dict[str, Any]
-
-# Notes by which a later run would take a scope's tables and brief for made.
-MADE = ("embed", "link", "decay", "render", "brief")
 
 
 def withdraw_forgotten(run: Run) -> None:
@@ -27,7 +25,7 @@ def withdraw_forgotten(run: Run) -> None:
     The briefs of the scopes concerned go whole, of all projects where a global memory goes: the next run that
     publishes makes them again. Does nothing where no erasure is due.
     """
-    due = json.loads(run.store.lake.manifest.stages.get(TO_WIPE, "[]"))
+    due = run.store.lake.notes.to_wipe
     if not due:
         return
     with run.report.stage("withdraw") as row:
@@ -104,7 +102,4 @@ def _forgotten_by_name(run: Run, scope: str) -> set[str]:
 
 def _forget_made(run: Run, scopes: set[str]) -> None:
     with run.store.lake.change() as change:
-        for note in list(change.manifest.stages):
-            stage, _, scope = note.partition(":")
-            if stage in MADE and scope in scopes:
-                del change.manifest.stages[note]
+        change.notes = change.notes.without_outputs(REPLACED_BY, scopes)

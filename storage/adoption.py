@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cortex.storage.encryption import SEALED, SEALED_WITH, Vault, key_id_of
+from cortex.storage.encryption import SEALED, Vault, key_id_of
 from cortex.storage.lake_files import UNREADABLE, Label, files_below, label_of
 from cortex.storage.manifest import LakeFile, Manifest, read_manifest
+from cortex.storage.notes import Notes
 from cortex.transforms.errors import FileDamaged, LakeUnclear, ManifestDamaged
 
 NAMED = 3
@@ -67,7 +68,8 @@ def adopted(home: Path) -> Manifest:
     manifest = Manifest(generation=generation, files=live)
     manifest.replaced = frozenset(found.labels) - frozenset(live)
     if sealed := next((path for path in live if path.endswith(SEALED)), None):
-        manifest.stages[SEALED_WITH] = key_id_of((home / "lake" / sealed).read_bytes(), sealed)
+        key_id = key_id_of((home / "lake" / sealed).read_bytes(), sealed)
+        manifest.notes = Notes(encrypted_with=key_id)
     return manifest
 
 

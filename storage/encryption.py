@@ -15,9 +15,6 @@ from cortex.storage.files import replacing, writing_to
 from cortex.storage.settings import load_settings
 from cortex.transforms.errors import FileDamaged, KeyUnavailable, NotFound, UsageError
 
-# The manifest's note of the key with which new files are sealed; without it they are written in clear.
-SEALED_WITH = "sealed_with"
-
 # Ends the names of sealed files, so that a name says what a file has to be, whatever its bytes say.
 SEALED = ".aes"
 

@@ -1,7 +1,6 @@
 """The journal: what cannot be derived again; entries wait as single files until a run takes them in."""
 
 import json
-from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pyarrow.compute as pc
 from cortex.storage.encryption import is_sealed
 from cortex.storage.files import write_atomically, writing_to
 from cortex.storage.lake import Lake, each_key_once
+from cortex.storage.notes import Notes
 from cortex.transforms.errors import FileDamaged
 from cortex.transforms.journal_entries import entry_in
 from cortex.transforms.schemas import FOUND_KINDS, JOURNAL, values
@@ -84,11 +84,10 @@ class Journal:
             path.replace(aside / path.name)
         return damaged
 
-    def commit(self, rows: pa.Table, made: Mapping[str, str] | None = None) -> None:
-        """Append entries that a stage made, scope by scope, and note what it made, in one commit."""
+    def commit(self, rows: pa.Table, notes: Notes | None = None) -> None:
+        """Append entries that a stage made, scope by scope, and replace the lake's notes, in one commit."""
         with self._lake.change() as change:
-            for stage, fingerprint in (made or {}).items():
-                change.made(stage, fingerprint)
+            change.notes = notes or change.notes
             for scope in sorted(set(values(rows, "project_id"))):
                 mine = rows.filter(pc.equal(rows["project_id"], scope))
                 change.append(JOURNAL, scope, mine.cast(JOURNAL.arrow))

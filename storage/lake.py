@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cortex.storage.encryption import SEALED, SEALED_WITH, Key, Vault, seal
+from cortex.storage.encryption import SEALED, Key, Vault, seal
 from cortex.storage.files import writing_to
 from cortex.storage.lake_files import (
     UNREADABLE,
@@ -26,6 +26,7 @@ from cortex.storage.lake_files import (
     write_rows,
 )
 from cortex.storage.manifest import Cursor, LakeFile, Manifest, is_lake_file, read_manifest, write_manifest
+from cortex.storage.notes import Notes
 from cortex.storage.unfinished import Unfinished
 from cortex.transforms.errors import FileDamaged, LakeUnclear, SchemaMismatch
 from cortex.transforms.identity import content_id
@@ -81,9 +82,14 @@ class Change:
         """Note how far `transcript` was read."""
         self.manifest.cursors[transcript] = cursor
 
-    def made(self, stage: str, fingerprint: str) -> None:
-        """Note that `stage` made its output from inputs with this fingerprint."""
-        self.manifest.stages[stage] = fingerprint
+    @property
+    def notes(self) -> Notes:
+        """What is noted beside the files; set it to note something else."""
+        return self.manifest.notes
+
+    @notes.setter
+    def notes(self, notes: Notes) -> None:
+        self.manifest.notes = notes
 
     def _drop_shadowed(self, table: str, partition: str) -> None:
         seen: set[str] = set()
@@ -107,9 +113,14 @@ class Lake:
         self.unfinished = Unfinished(home)
 
     @property
+    def notes(self) -> Notes:
+        """What is noted beside the files."""
+        return self.manifest.notes
+
+    @property
     def key_id(self) -> str | None:
         """The id of the key that new files are sealed with, None where they are written in clear."""
-        return self.manifest.stages.get(SEALED_WITH)
+        return self.notes.encrypted_with
 
     @cached_property
     def vault(self) -> Vault:
@@ -143,13 +154,11 @@ class Lake:
         ours = {*self.manifest.replaced, *self.manifest.files, *self.unfinished.paths(after.generation)}
         return frozenset(path for path in ours - set(after.files) if (self.root / path).is_file())
 
-    def note(self, made: dict[str, str]) -> None:
-        """Note stage fingerprints; writes nothing when they are known already."""
-        if all(self.manifest.stages.get(stage) == fingerprint for stage, fingerprint in made.items()):
-            return
-        with self.change() as change:
-            for stage, fingerprint in made.items():
-                change.made(stage, fingerprint)
+    def note(self, notes: Notes) -> None:
+        """Commit `notes` in place of the present ones; writes nothing where they are the same."""
+        if notes != self.notes:
+            with self.change() as change:
+                change.notes = notes
 
     def write_file(self, table: Table, label: Label, rows: pa.Table) -> LakeFile:
         """Write one Parquet file, durable but not yet live. Raises SchemaMismatch on other columns."""
@@ -311,9 +320,7 @@ class Lake:
                     self.unfinished.note(change.manifest.generation, _sealed_name(file.path, key))
                     made = self._resealed(file, key)
                     change.manifest.files[made.path] = made
-            change.manifest.stages.pop(SEALED_WITH, None)
-            if key is not None:
-                change.made(SEALED_WITH, key.id)
+            change.notes = replace(change.notes, encrypted_with=None if key is None else key.id)
         return sum(path not in before for path in change.manifest.files)
 
     def _resealed(self, file: LakeFile, key: Key | None) -> LakeFile:

@@ -1,19 +1,17 @@
-"""The manifest: which lake files count, how far each transcript was read, what each stage last made."""
+"""The manifest: which lake files count, how far each transcript was read, what runs noted."""
 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from cortex.storage.files import write_atomically
+from cortex.storage.notes import Notes
 from cortex.transforms.errors import ManifestDamaged, SchemaMismatch
 
 MANIFEST_VERSION = 1
-
-# Stages that make what can be made anew from the lake.
-PROJECTIONS = frozenset({"embed", "link", "decay", "made_by", "consolidate", "render", "brief", "publish"})
 
 # Where this Cortex writes lake files. What has another name is not ours: it is neither read nor removed, and
 # a manifest that was tampered with reaches nothing outside the lake.
@@ -61,7 +59,7 @@ class Manifest:
     generation: int = 0
     files: dict[str, LakeFile] = field(default_factory=dict)
     cursors: dict[str, Cursor] = field(default_factory=dict)
-    stages: dict[str, str] = field(default_factory=dict)
+    notes: Notes = field(default_factory=Notes)
     version: int = MANIFEST_VERSION
     replaced: frozenset[str] = frozenset()
 
@@ -74,14 +72,9 @@ class Manifest:
         """Return the partitions of a table that have a live file, sorted."""
         return sorted({f.partition for f in self.files.values() if f.table == table})
 
-    def forget_projections(self) -> None:
-        """Drop the notes that say that tables and published files are made: the next run makes them anew."""
-        self.stages = {n: v for n, v in self.stages.items() if n.partition(":")[0] not in PROJECTIONS}
-
     def copy(self) -> "Manifest":
         """Return a copy to change before it is committed."""
-        files, cursors, stages = dict(self.files), dict(self.cursors), dict(self.stages)
-        return Manifest(self.generation, files, cursors, stages, self.version, self.replaced)
+        return replace(self, files=dict(self.files), cursors=dict(self.cursors))
 
 
 def read_manifest(path: Path, *, any_version: bool = False) -> Manifest:
@@ -110,7 +103,7 @@ def read_manifest(path: Path, *, any_version: bool = False) -> Manifest:
         )
     try:
         return _parsed(raw, version)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise _damaged(path, "its entries are not what Cortex writes") from error
 
 
@@ -118,11 +111,11 @@ Kind = TypeVar("Kind", LakeFile, Cursor)
 
 
 def _parsed(raw: Mapping[str, Any], version: int) -> Manifest:
-    stages = {name: _text(value) for name, value in raw["stages"].items()}
+    notes = Notes.of_texts({name: _text(value) for name, value in raw["stages"].items()})
     files = {name: _lake_file(name, entry) for name, entry in raw["files"].items()}
     cursors = {file: _of_types(Cursor, entry) for file, entry in raw["cursors"].items()}
     replaced = frozenset(_own_path(name) for name in raw.get("replaced", ()))
-    return Manifest(_count(raw["generation"]), files, cursors, stages, version, replaced)
+    return Manifest(_count(raw["generation"]), files, cursors, notes, version, replaced)
 
 
 def _lake_file(name: str, entry: Mapping[str, Any]) -> LakeFile:
@@ -184,7 +177,7 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
             for name, f in sorted(manifest.files.items())
         },
         "cursors": {name: vars(cursor) for name, cursor in sorted(manifest.cursors.items())},
-        "stages": dict(sorted(manifest.stages.items())),
+        "stages": manifest.notes.as_texts(),
         "replaced": sorted(manifest.replaced),
     }
     write_atomically(path, json.dumps(raw, ensure_ascii=False, indent=1).encode())

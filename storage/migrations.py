@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cortex.storage.encryption import SEALED, SEALED_WITH, Vault
+from cortex.storage.encryption import SEALED, Vault
 from cortex.storage.files import writing_to
 from cortex.storage.lake_files import Label, readable, write_rows
 from cortex.storage.manifest import MANIFEST_VERSION, LakeFile, Manifest, read_manifest, write_manifest
@@ -67,11 +67,11 @@ def _apply(home: Path, before: Manifest, step: Migration) -> Manifest:
     after.generation += 1
     after.version = step.number
     after.files = {}
-    vault, key_id = Vault(home), after.stages.get(SEALED_WITH)
+    vault, key_id = Vault(home), after.notes.encrypted_with
     for file in before.files.values():
         made = _rewritten(home / "lake", file, step, after.generation, vault, key_id)
         after.files[made.path] = made
-    after.forget_projections()
+    after.notes = after.notes.without_projections()
     after.replaced = before.replaced | frozenset(before.files)
     write_manifest(home / "runs" / "manifest.json", after)
     Unfinished(home).clear()

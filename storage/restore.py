@@ -240,9 +240,7 @@ def _check_lake_file(lake_file: LakeFile, root: Path, vault: Vault) -> None:
 def _check_names(fresh: Path, manifest: Manifest) -> None:
     """Check that every name of a project is a folder's name: paths are made of them."""
     names = {cursor.project_id for cursor in manifest.cursors.values()}
-    for note in manifest.stages.values():
-        listed = json.loads(note) if note.startswith("[") else ()
-        names.update(map(str, listed))
+    names.update(manifest.notes.to_wipe, *manifest.notes.grown.values())
     lake = Store(fresh).lake
     for table in (table for table in LAKE_TABLES.values() if "project_id" in table.arrow.names):
         rows = lake.read(table, columns=["project_id"])
@@ -259,7 +257,7 @@ def _swap(fresh: Path, home: Path, at: datetime, digest: str) -> Path | None:
     """Put the checked store in place under the old one's lease; projections are to be made anew."""
     manifest_path = fresh / MANIFEST_PATH
     manifest = read_manifest(manifest_path)
-    manifest.forget_projections()
+    manifest.notes = manifest.notes.without_projections()
     write_manifest(manifest_path, manifest)
     if not home.exists() or not any(home.iterdir()):
         put_in_place(fresh, home)

@@ -1,6 +1,7 @@
 """The store as one value: its folder and what lies in it."""
 
 import shutil
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 from cortex.storage.files import remove_parts, writing_to
 from cortex.storage.journal import Journal
 from cortex.storage.lake import Lake
+from cortex.storage.notes import REPLACED_BY, Output
 from cortex.storage.projects import ProjectBook
 from cortex.storage.published import Published
 from cortex.storage.staging import Staging
@@ -22,8 +24,8 @@ REBUILDING = "rebuilding"
 # Stages whose output is a table of each scope, and that table.
 TABLE_OF = {"embed": "passages", "link": "edges", "decay": "memories"}
 
-# Begins the note that a stage made nothing, so that no file of it is to be expected.
-EMPTY = "empty_"
+# The published database and its counts, made of all scopes.
+DATABASE = Output("publish", "all")
 
 
 class Store:
@@ -62,36 +64,27 @@ class Store:
 
     def has_output(self, stage: str, scope: str) -> bool:
         """Return whether what a stage noted as made is there, or was nothing to begin with."""
-        notes = self.lake.manifest.stages
-        made = notes.get(f"{stage}:{scope}")
-        return self.is_output_there(stage, scope) or (
-            made is not None and notes.get(f"{EMPTY}{stage}:{scope}") == made
-        )
+        output, notes = Output(stage, scope), self.lake.notes
+        made = notes.made.get(output)
+        return self.is_output_there(stage, scope) or (made is not None and notes.empty.get(output) == made)
 
     def check_projections(self) -> None:
         """Raise TablesDamaged where tables or published files are gone that a run noted as made."""
-        notes = self.lake.manifest.stages
+        made = self.lake.notes.made
         gone = sorted(
-            scope
-            for stage, _, scope in (name.partition(":") for name in notes)
-            if (stage in TABLE_OF or stage == "render") and not self.has_output(stage, scope)
+            scope for stage, scope in made if stage in REPLACED_BY and not self.has_output(stage, scope)
         )
         if gone:
             raise TablesDamaged(f"Tables or published files of {', '.join(dict.fromkeys(gone))} are gone.")
-        if "publish:all" in notes and not self.published.database_path.is_file():
+        if DATABASE in made and not self.published.database_path.is_file():
             raise TablesDamaged(f"{self.published.database_path} is gone.")
 
     def note_emptied(self, scope: str) -> None:
         """Note that a scope's tables without rows are not there, once a purge has removed them."""
-        notes = self.lake.manifest.stages
-        made = {stage: notes.get(f"{stage}:{scope}") for stage in TABLE_OF}
-        self.lake.note(
-            {
-                f"{EMPTY}{stage}:{scope}": value
-                for stage, value in made.items()
-                if value is not None and not self.is_output_there(stage, scope)
-            }
-        )
+        notes = self.lake.notes
+        outputs = [Output(stage, scope) for stage in TABLE_OF if not self.is_output_there(stage, scope)]
+        empty = {output: notes.made[output] for output in outputs if output in notes.made}
+        self.lake.note(replace(notes, empty={**notes.empty, **empty}))
 
     def mend(self) -> int:
         """Remove what a killed run left half written; return how many files. Only under the lease."""

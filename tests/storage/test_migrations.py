@@ -13,6 +13,7 @@ from cortex.storage import migrations
 from cortex.storage.lake import Lake
 from cortex.storage.manifest import read_manifest
 from cortex.storage.migrations import Migration, migrate
+from cortex.storage.notes import Output
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.errors import SchemaMismatch
@@ -40,7 +41,7 @@ def store(home) -> Store:
     with made.lake.change() as change:
         change.append(TURNS, "reef-1", turns(turn(1, "one"), turn(2, "two")))
         change.append(TURNS, "kelp-1", turns(turn(1, "three", project_id="kelp-1")))
-        change.made("decay:reef-1", "x")
+        change.notes = change.notes.with_made(Output("decay", "reef-1"), "x")
     return made
 
 
