@@ -194,7 +194,6 @@ UNCLEAN: tuple[str, ...] = (
     "transforms/memory/repeated_decisions.py",
     "transforms/memory/reversal.py",
     "transforms/memory/review.py",
-    "transforms/policy.py",
     "transforms/redaction/redact.py",
     "transforms/redaction/secret_judges.py",
     "transforms/schemas.py",

@@ -1,11 +1,16 @@
 """No knob without a hand on it: each row and column of the policy tables is read by the product (spec 2)."""
 
+import ast
 import csv
 import re
 from pathlib import Path
 
 import pytest
 
+from cortex.cli.main import main
+from cortex.flows import stages
+from cortex.storage.reference import read_policy
+from cortex.transforms.policy import READERS
 from cortex.transforms.schemas import TURN_KINDS
 
 ROOT = Path(__file__).parents[1]
@@ -17,9 +22,37 @@ PRODUCTION = [
     for path in sorted((ROOT / room).rglob("*.*"))
     if path.suffix in (".py", ".sql") and not path.is_symlink()
 ]
+# What each module that reads the policy belongs to; a folder stands for all modules in it that are not named.
+BELONGS_TO = {
+    "transforms/audit.py": ("audit",),
+    "transforms/brief/": ("render",),
+    "transforms/extract/": ("extract",),
+    "transforms/extract/evaluate.py": ("eval",),
+    "transforms/memory/chosen.py": ("render",),
+    "transforms/memory/consolidate.py": ("consolidate",),
+    "transforms/memory/fold.py": ("fold",),
+    "transforms/memory/lifecycle.py": ("decay",),
+    "transforms/memory/link.py": ("link",),
+    "transforms/memory/loss.py": ("guard",),
+    "transforms/memory/metrics.py": ("stats",),
+    "transforms/memory/neighbours.py": ("link", "consolidate"),
+    "transforms/memory/quality.py": ("remember",),
+    "transforms/memory/reality.py": ("render",),
+    "transforms/memory/repeated_decisions.py": ("stats",),
+    "transforms/memory/reversal.py": ("link",),
+    "transforms/search/answers.py": ("recall",),
+    "transforms/search/index_text.py": ("embed", "recall"),
+    "transforms/search/naming.py": ("forget",),
+    "transforms/words/": ("link", "consolidate", "remember", "stats"),
+    "flows/embed.py": ("embed",),
+    "flows/erase.py": ("erase",),
+    "flows/retire.py": ("retire",),
+    "flows/run.py": ("extract", "render"),
+    "cortex/cli/": ("backfill", "eval"),
+}
 # Said to the reader of a table, not to the program.
-REMARKS = {"why", "note", "unit", "prior", "language"}
-LOOKUPS = ("threshold", "brief_lines", "brief_section", "salience", "calibration")
+REMARKS = {"why", "note", "unit", "prior", "language", "read_by"}
+LOOKUPS = ("rows_read_by", "threshold", "brief_lines", "brief_section", "salience", "calibration")
 # Named settings, whose rows the code asks for one by one.
 NAMED = ("thresholds", "ranking", "prompt_gate")
 
@@ -83,3 +116,45 @@ def test_every_weighted_signal_is_given_by_the_code_or_the_patterns():
     names = [row["signal"] for row in rows(REFERENCE / "signal_weights.csv")]
     unread = [name for name in names if name not in given and not is_read(name)]
     assert [name for name in unread if not is_read(name.removeprefix("at_"))] == []
+
+
+def texts(path: Path) -> set[str]:
+    """Return the texts that stand in a module's code."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+TEXTS = {
+    path.relative_to(ROOT).as_posix(): texts(path)
+    for path in PRODUCTION
+    if path.suffix == ".py" and path.name not in ("policy.py", "schemas.py")
+}
+
+
+def belongs_to(module: str) -> tuple[str, ...]:
+    """Return the stages and commands that a module is part of."""
+    return BELONGS_TO.get(module) or BELONGS_TO.get(f"{module.rpartition('/')[0]}/", ())
+
+
+THRESHOLDS = {row["name"]: tuple(row["read_by"].split()) for row in rows(REFERENCE / "thresholds.csv")}
+
+
+@pytest.mark.parametrize(("name", "readers"), THRESHOLDS.items())
+def test_a_threshold_is_read_where_it_says(name, readers):
+    modules = [module for module, held in TEXTS.items() if name in held]
+    assert [module for module in modules if not {*belongs_to(module)} & {*readers}] == []
+    assert [reader for reader in readers if not any(reader in belongs_to(module) for module in modules)] == []
+
+
+def test_every_reader_is_a_stage_or_a_command():
+    known = {stage.__name__ for stage in (*stages.INGEST, *stages.NIGHTLY)} | main.commands.keys()
+    declared = {reader for readers in (*READERS.values(), *THRESHOLDS.values()) for reader in readers}
+    assert declared - known - {"audit", "fold"} == set()
+
+
+def test_every_table_names_its_readers():
+    assert READERS.keys() | {"thresholds"} == read_policy(None).tables.keys()

@@ -48,6 +48,32 @@ COLUMNS = {
     "thresholds": ("name", "value", "unit", "why"),
     "calibration": ("model", "zero_at", "one_at", "answer_cosine", "answer_share"),
 }
+# The stages and commands that read a table; in thresholds.csv each row has them in `read_by`. `fold` and
+# `audit` are parts of several stages: events become memories, and rows are checked before they are visible.
+READERS = {
+    "calibration": ("link", "consolidate", "recall", "render"),
+    "choice_words": ("render",),
+    "contrast_words": ("link", "consolidate", "remember", "stats"),
+    "declared_names": ("render",),
+    "edge_types": ("decay",),
+    "event_types": ("extract", "decay"),
+    "filler_words": ("remember",),
+    "flaws": ("remember",),
+    "kinds": ("extract",),
+    "markers": ("extract",),
+    "memory_types": ("decay", "render"),
+    "prompt_gate": ("recall", "render"),
+    "prompt_words": ("render",),
+    "query_words": ("link", "consolidate", "recall", "remember", "render", "stats", "forget"),
+    "ranking": ("embed", "recall"),
+    "reversals": ("link",),
+    "signal_patterns": ("extract",),
+    "signal_weights": ("extract",),
+    "technologies": ("extract", "fold", "render", "stats"),
+    "telling_words": ("render",),
+}
+# Columns for people: no stage acts on them.
+REMARKS = ("read_by", "unit", "why", "note")
 # Tables whose rows are exactly the members of an enumeration.
 COMPLETE = {"memory_types": MEMORY_TYPES, "event_types": EVENT_TYPES, "edge_types": EDGE_TYPES}
 
@@ -64,7 +90,7 @@ class Policy:
     rows: Mapping[str, Mapping[tuple[Cell, ...], Row]]
 
     def threshold(self, name: str) -> float:
-        """Return the threshold `name`; its unit and reason stand in thresholds.csv. Raises UnknownValue."""
+        """Return the threshold `name`; its unit and reason are in thresholds.csv. Raises UnknownValue."""
         return self._number("thresholds", "threshold", name, "value")
 
     def brief_lines(self, memory_type: str) -> int:
@@ -72,7 +98,7 @@ class Policy:
         return int(self._number("memory_types", "memory type", memory_type, "brief_lines"))
 
     def brief_section(self, memory_type: str) -> str:
-        """Return the heading a memory of the type stands under in a brief; empty for none."""
+        """Return the heading of a memory of the type in a brief; empty for none."""
         return str(self._row("memory_types", "memory type", memory_type)["brief_section"] or "")
 
     def salience(self, event_type: str) -> float:
@@ -83,6 +109,17 @@ class Policy:
         """Return the raw cosines of `model` that count as similarity 0 and 1. Raises UnknownValue."""
         row = self._row("calibration", "calibrated model", model)
         return float(row["zero_at"] or 0.0), float(row["one_at"] or 0.0)
+
+    def rows_read_by(self, reader: str) -> dict[str, list[Row]]:
+        """Return the rows, by table, that a stage or command reads; without the columns for people."""
+        return {
+            stem: [
+                {name: cell for name, cell in row.items() if name not in REMARKS}
+                for row in rows.values()
+                if reader in READERS.get(stem, str(row.get("read_by", "")).split())
+            ]
+            for stem, rows in sorted(self.rows.items())
+        }
 
     def _row(self, stem: str, what: str, key: str) -> Row:
         rows = self.rows[stem]
@@ -118,11 +155,11 @@ def load_policy(texts: Mapping[str, str], overrides: Mapping[str, str] | None = 
                 raise NotFound(
                     f"{stem}.csv has no row for '{member}'.", "Add it: every type needs its policy."
                 )
-    tables = {stem: found.arrow() for stem, found in parsed.items()}
+    tables = {stem: table.arrow() for stem, table in parsed.items()}
     fingerprint = content_id(
         *(part for stem in sorted(tables) for part in (stem, repr(tables[stem].to_pylist())))
     )
-    return Policy(tables, fingerprint, {stem: found.rows for stem, found in parsed.items()})
+    return Policy(tables, fingerprint, {stem: table.rows for stem, table in parsed.items()})
 
 
 @dataclass(frozen=True)
@@ -141,7 +178,7 @@ def _parse(stem: str, text: str) -> _Parsed:
     required = COLUMNS.get(stem, ())
     if not columns or set(required) - set(columns):
         raise SchemaMismatch(
-            f"{stem}.csv has the columns {list(columns)}, needs {list(required)}.", "Mend its first line."
+            f"{stem}.csv has the columns {list(columns)}, needs {list(required)}.", "Correct its first line."
         )
     key = KEYS.get(stem) or _leading_words(columns)
     rows: dict[tuple[Cell, ...], Row] = {}
@@ -149,12 +186,12 @@ def _parse(stem: str, text: str) -> _Parsed:
         if not any(cell.strip() for cell in cells):
             continue
         row = _row(f"{stem}.csv row {number}", columns, cells)
-        found = tuple(row[name] for name in key)
-        if found in rows:
+        value = tuple(row[name] for name in key)
+        if value in rows:
             raise SchemaMismatch(
-                f"{stem}.csv row {number} repeats the key {list(found)}.", "Keep one of the rows."
+                f"{stem}.csv row {number} repeats the key {list(value)}.", "Keep one of the rows."
             )
-        rows[found] = row
+        rows[value] = row
     return _Parsed(columns, rows)
 
 
@@ -196,7 +233,7 @@ def _cell(where: str, name: str, text: str) -> Cell:
 
 
 def _overridden(stem: str, base: _Parsed, user: _Parsed) -> _Parsed:
-    if set(user.columns) != set(base.columns):
+    if {*user.columns, "read_by"} != {*base.columns, "read_by"}:
         raise SchemaMismatch(
             f"your {stem}.csv has the columns {list(user.columns)}, needs {list(base.columns)}.",
             "Copy the first line from the file that comes with Cortex.",
@@ -205,7 +242,11 @@ def _overridden(stem: str, base: _Parsed, user: _Parsed) -> _Parsed:
         for key in user.rows:
             if key not in base.rows:
                 raise UnknownValue(f"name in {stem}.csv", str(key[0]), [str(known[0]) for known in base.rows])
-    return _Parsed(base.columns, {**base.rows, **user.rows})
+    rows = dict(base.rows)
+    for key, row in user.rows.items():
+        own = {name: cell for name, cell in row.items() if name != "read_by"}
+        rows[key] = {**base.rows.get(key, {}), **own}
+    return _Parsed(base.columns, rows)
 
 
 def _arrow_type(name: str) -> pa.DataType:

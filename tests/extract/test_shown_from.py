@@ -44,9 +44,3 @@ def test_the_budget_of_a_session_is_shown_whatever_the_threshold(shown_from):
 def test_a_threshold_above_one_shows_nothing():
     policy = policy_with(1.01)
     assert fold(extract_events(SESSION, policy), JOURNAL.empty(), policy).num_rows == 0
-
-
-def test_a_change_of_it_is_a_change_of_the_extractor():
-    from cortex.transforms.extract.extractor import is_read
-
-    assert is_read("shown_min_confidence")

@@ -12,12 +12,8 @@ from cortex.flows import rederive as rederiving
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.flows.rederive import decline, promote, rederive
-from cortex.storage.reference import read_policy
 from cortex.transforms.extract import extract_events, extractor
-from cortex.transforms.extract.extractor import extractor_fingerprint
-from cortex.transforms.policy import Policy
 from tests.flows.conftest import NOW, SAMPLES, contents, difference
-from tests.rows import turn, turns
 from tests.transcripts import decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
@@ -143,36 +139,6 @@ def test_journal_entries_about_a_memory_that_would_vanish_are_counted(bench, new
     bench.run("ingest", NOW + timedelta(minutes=1))
     newer()
     assert asked(bench)["kelp"].orphaned_entries == 1
-
-
-def test_a_change_of_policy_that_extraction_does_not_read_makes_nothing_outdated():
-    policy = read_policy(None)
-    changed = dict(policy.tables)
-    changed["ranking"] = policy.tables["ranking"].slice(1)
-    assert extractor_fingerprint(Policy(changed, "x", policy.rows)) == extractor_fingerprint(policy)
-    changed["signal_weights"] = policy.tables["signal_weights"].slice(1)
-    assert extractor_fingerprint(Policy(changed, "x", policy.rows)) != extractor_fingerprint(policy)
-
-
-def test_extraction_reads_nothing_of_the_policy_that_its_fingerprint_leaves_out():
-    policy = read_policy(None)
-    read: set[str] = set()
-
-    class Watched(dict):
-        def __getitem__(self, name):
-            read.add(name)
-            return super().__getitem__(name)
-
-    class Watching(Policy):
-        def threshold(self, name):
-            assert extractor.is_read(name), name
-            return super().threshold(name)
-
-    rows = turns(
-        turn(1), turn(2, "We decided to use SQLite because it is one file.", kind="text", trust="assistant")
-    )
-    extract_events(rows, Watching(Watched(policy.tables), policy.fingerprint, policy.rows))
-    assert read and not read & extractor.OTHER_TABLES
 
 
 def test_the_command_proposes_promotes_and_refuses_both_at_once(bench, newer):

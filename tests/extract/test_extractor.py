@@ -1,0 +1,71 @@
+"""Extraction is outdated by a change of what it reads, and by no other change of the policy."""
+
+from dataclasses import replace
+
+import pytest
+
+from cortex.storage.reference import read_policy
+from cortex.transforms.extract import extract_events
+from cortex.transforms.extract.extractor import extractor_fingerprint
+from cortex.transforms.policy import READERS, REMARKS, Policy
+from tests.rows import turn, turns
+
+POLICY = read_policy(None)
+# Read before turns become events: what Cortex itself said is left out of them.
+READ_BY_THE_FLOW = {"told_echo_days"}
+
+
+def changed(stem, key):
+    """Return the policy with another value in one row."""
+    row = POLICY.rows[stem][key]
+    name = next(
+        name for name in reversed(row) if name not in (*REMARKS, "language") and row[name] is not None
+    )
+    cell = row[name]
+    other = not cell if isinstance(cell, bool) else cell + 1 if isinstance(cell, float) else f"{cell}x"
+    rows = {**POLICY.rows[stem], key: {**row, name: other}}
+    return replace(POLICY, rows={**POLICY.rows, stem: rows})
+
+
+@pytest.mark.parametrize("name", [name for (name,) in POLICY.rows["thresholds"]])
+def test_a_threshold_outdates_extraction_where_extraction_reads_it(name):
+    is_read = "extract" in POLICY.rows["thresholds"][(name,)]["read_by"].split()
+    assert (extractor_fingerprint(changed("thresholds", (name,))) != extractor_fingerprint(POLICY)) == is_read
+
+
+@pytest.mark.parametrize("stem", READERS)
+def test_a_table_outdates_extraction_where_extraction_reads_it(stem):
+    now = extractor_fingerprint(POLICY)
+    others = [extractor_fingerprint(changed(stem, key)) for key in POLICY.rows[stem]]
+    assert {other != now for other in others} == {"extract" in READERS[stem]}
+
+
+def test_another_reason_for_a_number_outdates_nothing():
+    row = POLICY.rows["thresholds"][("extract_least_score",)]
+    rows = {**POLICY.rows["thresholds"], ("extract_least_score",): {**row, "why": "mine"}}
+    policy = replace(POLICY, rows={**POLICY.rows, "thresholds": rows})
+    assert extractor_fingerprint(policy) == extractor_fingerprint(POLICY)
+
+
+def test_extraction_reads_exactly_what_the_policy_says_it_reads():
+    tables, thresholds = set(), set()
+
+    class Tables(dict):
+        def __getitem__(self, name):
+            tables.add(name)
+            return super().__getitem__(name)
+
+    class Watched(Policy):
+        def threshold(self, name):
+            thresholds.add(name)
+            return super().threshold(name)
+
+        def salience(self, event_type):
+            tables.add("event_types")
+            return super().salience(event_type)
+
+    rows = turns(turn(1, "From now on always answer in short sentences."))
+    extract_events(rows, Watched(Tables(POLICY.tables), POLICY.fingerprint, POLICY.rows))
+    assert tables == {stem for stem, readers in READERS.items() if "extract" in readers}
+    declared = POLICY.rows_read_by("extract")["thresholds"]
+    assert thresholds == {row["name"] for row in declared} - READ_BY_THE_FLOW
