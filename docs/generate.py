@@ -2,7 +2,7 @@
 Prints the reference pages from the code: `python -m docs.generate` writes them all.
 
     docs/tables.md       every table and column, with meaning and unit    from transforms/schemas.py
-    docs/cli.md          every command with its options                   from cortex/cli/main.py
+    docs/cli.md          every command with its options                   from cortex/cli/command_line.py
     docs/policy.md       every policy table, numbers with their reason    from data/reference/*.csv
     docs/config.md       every setting with default, unit, variable       from storage/setting_keys.py
     docs/exit-codes.md   every error, its exit code, whether to retry     from transforms/errors.py
@@ -17,6 +17,7 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
+from cortex.cli.command_line import SECTIONS
 from cortex.cli.main import main as command_line
 from cortex.storage import setting_keys
 from cortex.transforms import errors, schemas
@@ -68,24 +69,30 @@ def tables_page() -> str:
 
 
 def cli_page() -> str:
-    """Return the page of commands: the help text of each as the terminal shows it."""
+    """Return the page of commands, by section: the help text of each as the terminal shows it."""
     parts = [
-        _title("Command line", "cortex/cli/main.py"),
+        _title("Command line", "cortex/cli"),
         "`--json` prints one JSON object on standard output; hints and progress go to standard error. "
         "[Exit codes](exit-codes.md).",
         _fenced(_help_of()),
     ]
-    for words in commands():
-        parts += [f"## cortex {' '.join(words)}", _fenced(_help_of(*words))]
+    declared = commands()
+    for title, names in SECTIONS.items():
+        parts.append(f"## {title}")
+        for words in (words for name in names for words in declared if words[0] == name):
+            parts += [f"### cortex {' '.join(words)}", _fenced(_help_of(*words))]
     return _joined(parts)
 
 
 def commands(
     group: click.Group = command_line, above: tuple[str, ...] = ()
 ) -> dict[tuple[str, ...], click.Command]:
-    """Return words → command, for every command and those below it, by name."""
+    """Return words → command, for every command and those below it, in the order of the help."""
     found: dict[tuple[str, ...], click.Command] = {}
-    for name, command in sorted(group.commands.items()):
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
         found[*above, name] = command
         if isinstance(command, click.Group):
             found |= commands(command, (*above, name))

@@ -8,10 +8,12 @@ sequence, no character that cannot be seen reaches a terminal; in JSON they are 
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal
 
 from cortex.flows.run import Progress
 from cortex.hooks.characters import escaped, visible
@@ -89,25 +91,41 @@ def progress_bars() -> Iterator[Progress]:
             bars.stop()
 
 
-def table(title: str, columns: list[str], rows: list[list[str]], *, numbers: set[str] = frozenset()) -> None:  # type: ignore[assignment]
-    """Print a table; columns in `numbers` are set flush right."""
+@dataclass(frozen=True)
+class Table:
+    """A table for people; columns in `numbers` are aligned right."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: Set[str] = frozenset()
+
+
+def print_table(table: Table) -> None:
+    """Print a table, as wide as the terminal allows."""
     from rich import box
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Table as RichTable
 
-    shown = Table(
-        title=visible(title),
+    shown = RichTable(
+        title=visible(table.title),
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         collapse_padding=True,
     )
-    for name in columns:
-        shown.add_column(visible(name), justify="right" if name in numbers else "left", overflow="fold")
-    for row in rows:
+    for name in table.columns:
+        justify: Literal["left", "right"] = "right" if name in table.numbers else "left"
+        shown.add_column(visible(name), justify=justify, overflow="fold")
+    for row in table.rows:
         shown.add_row(*(visible(cell, keeps_lines=True) for cell in row))
     Console(highlight=False, markup=False).print(shown)
+
+
+def table(title: str, columns: list[str], rows: list[list[str]], *, numbers: Set[str] = frozenset()) -> None:
+    """Print a table; columns in `numbers` are set flush right."""
+    print_table(Table(title, columns, rows, numbers))
 
 
 def age_of(then: datetime | None, at: datetime) -> str:

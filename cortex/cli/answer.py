@@ -1,0 +1,160 @@
+"""
+What a command gives back, and the decorator that declares one.
+
+    @command("pin")
+    @click.argument("memory")
+    def pin(context: Context, memory: str) -> Answer:
+        '''Keep the MEMORY, named by its id, from fading and merging.'''
+        pinned = operations.pin(context, memory)
+        return Answer({"id": pinned.id}, [f"{pinned.id[:12]} neither fades nor merges."])
+
+The decorator gives the function the context, adds `--json` and prints the answer. A command that shows
+something before it is done, or asks, yields answers: people see each, a program the data of the last one.
+"""
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from cortex.cli.command_line import JSON_FLAG
+from cortex.cli.terminal import Table, hint, print_json, print_table, say
+from cortex.transforms.errors import CortexError
+
+
+@dataclass(frozen=True)
+class Answer:
+    """
+    What a command answers.
+
+    `data` is the JSON object for programs; `lines` are lines and tables for people, on standard output;
+    `hints` are for people too, `warnings` for everybody, both on standard error. With an `error` the command
+    ends as if it had been raised, after the answer is printed; in JSON it is a part of the one object.
+    """
+
+    data: Mapping[str, object]
+    lines: Iterable[str | Table] = ()
+    hints: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    exit_code: int = 0
+    error: CortexError | None = None
+
+
+Result = Answer | Iterator[Answer] | None
+
+
+def command(
+    name: str, *, parent: click.Group | None = None, json: bool = True, takes_context: bool = True
+) -> Callable[[Callable[..., Result]], click.Command]:
+    """
+    Declare a command, below `parent` where that is a group such as `config`; `json` adds `--json`.
+
+    Without `takes_context` the function runs though the settings cannot be read; see `current_context`.
+    """
+
+    def declare(function: Callable[..., Result]) -> click.Command:
+        declared = click.command(name)(_printing(function, takes_context))
+        _complete(declared, json)
+        if parent is not None:
+            parent.add_command(declared)
+        return declared
+
+    return declare
+
+
+def group(
+    name: str, *, json: bool = True, takes_context: bool = True
+) -> Callable[[Callable[..., Result]], click.Group]:
+    """Declare a command that has others below it; it runs itself where none of them is named."""
+
+    def declare(function: Callable[..., Result]) -> click.Group:
+        run = _printing(function, takes_context)
+
+        @functools.wraps(function)
+        def unless_subcommand(**values: Any) -> None:
+            if click.get_current_context().invoked_subcommand is None:
+                run(**values)
+
+        declared = click.group(name, invoke_without_command=True)(unless_subcommand)
+        _complete(declared, json)
+        return declared
+
+    return declare
+
+
+def _complete(declared: click.Command, json: bool) -> None:
+    if json:
+        declared.params.append(
+            click.Option(
+                ["--json"],
+                is_flag=True,
+                expose_value=False,
+                callback=_note_json,
+                help="Print JSON instead of text.",
+            )
+        )
+
+
+def _note_json(context: click.Context, option: click.Parameter, value: bool) -> None:
+    if value:
+        context.meta[JSON_FLAG] = True
+
+
+def _printing(function: Callable[..., Result], takes_context: bool) -> Callable[..., None]:
+    @functools.wraps(function)
+    def run(**values: Any) -> None:
+        _print(function(current_context(), **values) if takes_context else function(**values))
+
+    return run
+
+
+def current_context() -> Any:
+    """Return the context that the caller gave, else that of the environment. Raises UsageError."""
+    root = click.get_current_context().find_root()
+    if root.obj is None:
+        root.obj = importlib.import_module("cortex.flows.context").Context()
+    return root.obj
+
+
+def prints_json() -> bool:
+    """Return whether the command answers a program."""
+    return JSON_FLAG in click.get_current_context().meta
+
+
+def can_ask() -> bool:
+    """Return whether a person sits at the terminal and can be asked."""
+    return sys.stdin.isatty() and not prints_json()
+
+
+def _print(result: Result) -> None:
+    answers = [result] if isinstance(result, Answer) else result or ()
+    last = None
+    for answer in answers:
+        _print_for_people(answer)
+        last = answer
+    if last is None:
+        return
+    if prints_json():
+        print_json({**last.data, **(last.error.as_dict() if last.error else {})})
+    if last.error is not None:
+        hint(f"cortex: {last.error} [{last.error.code}]")
+    if code := last.error.exit_code if last.error else last.exit_code:
+        sys.exit(code)
+
+
+def _print_for_people(answer: Answer) -> None:
+    for line in answer.warnings:
+        hint(line)
+    if prints_json():
+        return
+    for part in answer.lines:
+        if isinstance(part, Table):
+            print_table(part)
+        else:
+            say(part)
+    for line in answer.hints:
+        hint(line)

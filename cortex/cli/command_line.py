@@ -1,0 +1,156 @@
+"""The commands by purpose, each imported once it is called, and what becomes of their errors."""
+
+import importlib
+import io
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import click
+
+from cortex.hooks.characters import escaped, visible
+from cortex.transforms.errors import CortexError, TablesDamaged, UsageError
+
+# What a shell gives a program that Ctrl-C ended.
+STOPPED = 130
+
+# Where a click context notes that `--json` was given.
+JSON_FLAG = "cortex.json"
+
+SECTIONS: dict[str, dict[str, str]] = {
+    "Start": {
+        "setup": "See what is there and get started.",
+        "demo": "See everything at work on sample sessions; no real data is touched.",
+        "install": "Add the hooks to the client's settings.",
+        "uninstall": "Remove hooks and status line from the client's settings.",
+        "statusline": "Print one line on memories, capture and context.",
+        "doctor": "Check that everything needed is in place.",
+    },
+    "Take in": {
+        "backfill": "Read old transcripts.",
+        "run": "Read what the hooks have staged.",
+        "nightly": "Read what is staged, age and merge memories, publish.",
+        "index-code": "Keep a description of a source file.",
+        "import": "Read memories from a file.",
+    },
+    "Ask": {
+        "recall": "Search memories and past conversations.",
+        "brief": "Print what the assistant is given when a session starts.",
+        "status": "Show what is stored, what is waiting and how the last run went.",
+        "stats": "Show figures by session and project.",
+        "sql": "Query turns, events, memories, edges and the journal with DuckDB.",
+    },
+    "Shape": {
+        "remember": "Store a fact in your own words.",
+        "edit": "Change a memory's text.",
+        "pin": "Keep a memory from fading and merging.",
+        "supersede": "Replace one memory by another.",
+        "review": "Settle contradictions, stale claims and proposed merges.",
+        "consolidate": "Merge memories that say the same, or undo that.",
+        "checkpoint": "Name this moment, to return to it.",
+        "forget": "Erase a memory or a session.",
+    },
+    "Projects and settings": {
+        "projects": "List, rename, merge and split projects.",
+        "reset": "Erase everything about a project.",
+        "config": "Show and change settings.",
+    },
+    "Keep": {
+        "backup": "Write the store to one file.",
+        "restore": "Replace the store by a backup.",
+        "export": "Write memories as JSON or Markdown.",
+        "encrypt": "Encrypt the lake on disk.",
+        "decrypt": "Write the lake unencrypted again.",
+        "rebuild": "Rebuild the tables from the lake, or check them.",
+        "rederive": "Show what today's extractor would make of old sessions.",
+        "eval": "Measure Cortex against labels made by hand.",
+    },
+}
+
+# Where the module is not named after its only command.
+MODULES = {
+    "uninstall": "install",
+    "nightly": "run",
+    "decrypt": "encrypt",
+    "import": "import_",
+    "index-code": "index_code",
+}
+
+# Still declared in cortex/cli/legacy.py.
+LEGACY = frozenset(name for commands in SECTIONS.values() for name in commands)
+
+
+class CommandLine(click.Group):
+    """The group of all commands: prints an error on one line with its code and exits with its exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands, by section; nothing is imported."""
+        return [name for commands in SECTIONS.values() for name in commands]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of a command and return the command; None for a name that there is not."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        if cmd_name in LEGACY:
+            return importlib.import_module("cortex.cli.legacy").main.commands[cmd_name]  # type: ignore[no-any-return]
+        module = importlib.import_module(f"cortex.cli.{MODULES.get(cmd_name, cmd_name)}")
+        declared = (value for value in vars(module).values() if isinstance(value, click.Command))
+        return next(each for each in declared if each.name == cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in their sections, aligned over all of them."""
+        width = max(map(len, self.list_commands(ctx)))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), short_help) for name, short_help in commands.items()])
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        """Run the command line; every error that a person can act on becomes its exit code."""
+        words = list(sys.argv[1:] if args is None else args)
+        options["standalone_mode"] = False
+        try:
+            return self._call(words, *rest, **options)
+        except click.ClickException as error:
+            if "--json" in words and isinstance(error, click.UsageError):
+                _print_error(UsageError(error.format_message(), f"See: {_help_of(error)}"))
+            message = io.StringIO()
+            error.show(message)
+            click.echo(visible(message.getvalue(), keeps_lines=True), err=True, nl=False)
+            sys.exit(error.exit_code)
+        except click.Abort:
+            click.echo("Stopped. What was finished is kept; the same command continues from there.", err=True)
+            sys.exit(STOPPED)
+        except CortexError as error:
+            if "--json" in words:
+                _print_error(error)
+            click.echo(visible(f"cortex: {error} [{error.code}]", keeps_lines=True), err=True)
+            sys.exit(error.exit_code)
+        except BrokenPipeError:
+            # The reader (head, less) has seen enough.
+            sys.stderr.close()
+            sys.exit(0)
+
+    def _call(self, words: list[str], *rest: Any, **options: Any) -> Any:
+        """Call the command; where tables are missing or damaged, rebuild them and call it again."""
+        healed: set[str | None] = set()
+        with ExitStack() as healing:
+            while True:
+                try:
+                    return super().main(list(words), *rest, **options)
+                except TablesDamaged as error:
+                    from cortex.cli.healing import made_again
+
+                    if error.scope in healed:  # it cannot be rebuilt now
+                        raise
+                    healed.add(error.scope)
+                    healing.enter_context(made_again(error))
+
+
+def _print_error(error: CortexError) -> None:
+    click.echo(escaped(json.dumps(error.as_dict(), ensure_ascii=False)))
+
+
+def _help_of(error: click.UsageError) -> str:
+    return f"{error.ctx.command_path if error.ctx else 'cortex'} --help"
