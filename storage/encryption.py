@@ -169,13 +169,13 @@ def make_key_file(path: Path, home: Path) -> Key:
 def make_in_keyring() -> Key:
     """Put a new key into the OS keyring. Raises KeyUnavailable where there is none."""
     key = new_key()
-    with _keyring() as ring:
+    with _keyring("keep the key in a file: cortex encrypt --key-file PATH") as ring:
         ring.set_password(KEYRING_SERVICE, key.id, base64.b64encode(key.secret).decode())
     return key
 
 
 def _from_keyring(key_id: str) -> Key:
-    with _keyring() as ring:
+    with _keyring("name the key's file: CORTEX_ENCRYPTION_KEY_FILE=PATH") as ring:
         told = ring.get_password(KEYRING_SERVICE, key_id)
     if not told:
         raise KeyUnavailable(
@@ -186,14 +186,15 @@ def _from_keyring(key_id: str) -> Key:
 
 
 @contextmanager
-def _keyring() -> Iterator[Any]:
+def _keyring(otherwise: str) -> Iterator[Any]:
+    """Give the OS keyring. Raises KeyUnavailable, whose hint ends with what to do `otherwise`."""
     try:
         import keyring
         from keyring.errors import KeyringError
     except ImportError as missing:
         raise KeyUnavailable(
             "the library 'keyring' is not installed.",
-            "Run `pip install 'cortex-lake[encryption]'`, or keep the key in a file: --key-file PATH",
+            f"Run `pip install 'cortex-lake[encryption]'`, or {otherwise}",
         ) from missing
     try:
         yield keyring
@@ -202,7 +203,7 @@ def _keyring() -> Iterator[Any]:
     ) as error:  # no keyring on this machine, or locked; its message may quote what it holds
         raise KeyUnavailable(
             f"the OS keyring gives no answer ({type(error).__name__}).",
-            "Unlock it, or keep the key in a file: cortex encrypt --key-file PATH",
+            f"Unlock it, or {otherwise}",
         ) from error
 
 

@@ -21,13 +21,16 @@ import pyarrow.parquet as pq
 from cortex.hooks.background import ENGINE
 from cortex.storage.backup import BACKUP_VERSION, CONTENTS, MANIFEST_PATH, NAME, Backup, is_part, sha256_of
 from cortex.storage.client_files import NOTES_PATH
-from cortex.storage.encryption import Vault
+from cortex.storage.config_file import ConfigFile
+from cortex.storage.encryption import SEALED, Vault
 from cortex.storage.files import sync_folder, writing_to
 from cortex.storage.lake import LAKE_TABLES
 from cortex.storage.lake_files import readable
 from cortex.storage.lease import lease
 from cortex.storage.manifest import LakeFile, Manifest, read_manifest, write_manifest
 from cortex.storage.migrations import migrate
+from cortex.storage.setting_keys import key_of
+from cortex.storage.settings import load_settings
 from cortex.storage.staging import JOURNAL
 from cortex.storage.store import Store
 from cortex.storage.surface import SURFACES_PATH
@@ -77,14 +80,17 @@ class _Bounded:
         return content
 
 
-def restore_backup(file: Path, home: Path, at: datetime) -> tuple[Backup, Path | None]:
+def restore_backup(
+    file: Path, home: Path, at: datetime, key_file: Path | None = None
+) -> tuple[Backup, Path | None]:
     """
     Check `file` and put it in the place of the store at `home`; return what it says and where the old one is.
 
     Every name, size, hash and row count is checked beside the store before anything is swapped. A link at
     `home` stays, what it names is replaced. What waits in staging, what holds for this machine, settings and
     policy come along, those of the backup lie beside them; what the old store was told to forget stays
-    forgotten. Raises NotFound, SchemaMismatch (the file is damaged, no backup of ours, or from a newer
+    forgotten. An encrypted backup in a place without settings is read with `key_file`, which its new settings
+    then name. Raises NotFound, SchemaMismatch (the file is damaged, no backup of ours, or from a newer
     version), KeyUnavailable and FileDamaged (its lake files are sealed), StoreBusy, StoreNotWritable.
     """
     home = Path(os.path.realpath(home))
@@ -101,6 +107,8 @@ def restore_backup(file: Path, home: Path, at: datetime) -> tuple[Backup, Path |
                 # killed before the run that follows
                 return made, home.with_name(begun.previous)
             set_aside_settings(fresh, home)  # before the check, which looks for a key where they say
+            if key_file and load_settings(fresh).encryption_key_file is None and _is_encrypted(fresh):
+                ConfigFile(fresh).set(key_of("encryption.key_file"), str(key_file))
             _check_store(fresh, file)
             migrate(fresh)
             previous = _swap(fresh, home, at, digest)
@@ -110,6 +118,10 @@ def restore_backup(file: Path, home: Path, at: datetime) -> tuple[Backup, Path |
             if begun is None or not home.with_name(begun.previous).is_dir():
                 shutil.rmtree(fresh, ignore_errors=True)
     return made, previous
+
+
+def _is_encrypted(store: Path) -> bool:
+    return next((store / "lake").rglob(f"*{SEALED}"), None) is not None
 
 
 def _generation_of(home: Path) -> int | None:

@@ -200,8 +200,9 @@ def backup(file: Path, *, as_json: bool) -> None:
 
 def restore(file: Path, *, into: Path | None, as_json: bool) -> None:
     """Check a backup and put it in the place of the store; what was there stays beside it."""
-    home = into.expanduser().absolute() if into else load_settings().home
-    made, previous = restore_backup(file, home, now())
+    own = load_settings()
+    home = into.expanduser().absolute() if into else own.home
+    made, previous = restore_backup(file, home, now(), own.encryption_key_file)
     with opened("restore", load_settings(home), now(), "plain") as run:
         run_plain(FORGET, run)
     _print_backup("Restored", file, made, as_json, previous, set_aside(home))

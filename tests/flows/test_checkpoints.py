@@ -5,24 +5,17 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.cli import keeping, remembering
+from cortex.cli import keeping
 from cortex.cli import memories as commands
 from cortex.cli.terminal import clock_at
 from cortex.transforms.errors import NotFound
 from tests.flows.conftest import NOW, Bench, WordEmbedder, contents
+from tests.transcripts import Talk
 
 # Whole runs, two seconds each: together too long for the quick suite.
 pytestmark = pytest.mark.slow
 
 PAIR = ("Use SQLite in WAL mode.", "Always use SQLite in WAL mode here.")
-DECISION = {
-    "memory_type": "decision",
-    "priority": 5,
-    "is_global": True,
-    "pin": False,
-    "project": None,
-    "as_json": True,
-}
 OTHER = ("Name stations in lower case letters.", "Name stations in lower case letters always.")
 
 
@@ -34,10 +27,16 @@ def _here_is_kelp(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path / "kelp")
 
 
-def remember(*texts: str, minutes: int = 0) -> None:
-    with clock_at(NOW + timedelta(minutes=minutes)):
+@pytest.fixture
+def say(bench):
+    """Return what lets an assistant say decisions, each in a session of its own: nothing is on purpose."""
+
+    def say_each(*texts: str, minutes: int = 0) -> None:
         for text in texts:
-            remembering.remember(text, **DECISION)
+            Talk(text).user("Go on.").assistant(f"[MEMORY: decision] {text}").write(bench.projects)
+        bench.backfill(now=NOW + timedelta(minutes=minutes))
+
+    return say_each
 
 
 def consolidate(minutes: int = 10) -> None:
@@ -51,11 +50,11 @@ def undo(name: str | None = None, minutes: int = 20) -> None:
 
 
 def active(bench: Bench) -> list[str]:
-    return sorted(m["text"] for m in bench.memories("global") if m["status"] == "active")
+    return sorted(m["text"] for m in bench.memories() if m["status"] == "active")
 
 
-def test_a_dry_run_shows_the_merge_and_changes_nothing(bench, capsys):
-    remember(*PAIR)
+def test_a_dry_run_shows_the_merge_and_changes_nothing(bench, say, capsys):
+    say(*PAIR)
     before = contents(bench.home)
     capsys.readouterr()
     keeping.propose_merges(as_json=True)
@@ -64,18 +63,18 @@ def test_a_dry_run_shows_the_merge_and_changes_nothing(bench, capsys):
     assert contents(bench.home) == before
 
 
-def test_undo_brings_the_members_back_and_removes_what_was_made_of_them(bench):
-    remember(*PAIR)
-    before = {m["memory_id"]: (m["text"], m["status"], m["confidence"]) for m in bench.memories("global")}
+def test_undo_brings_the_members_back_and_removes_what_was_made_of_them(bench, say):
+    say(*PAIR)
+    before = {m["memory_id"]: (m["text"], m["status"], m["confidence"]) for m in bench.memories()}
     consolidate()
     assert len(active(bench)) == 1
     undo()
-    after = {m["memory_id"]: (m["text"], m["status"], m["confidence"]) for m in bench.memories("global")}
+    after = {m["memory_id"]: (m["text"], m["status"], m["confidence"]) for m in bench.memories()}
     assert after == before
 
 
-def test_undo_adds_to_the_journal_and_takes_nothing_from_it(bench):
-    remember(*PAIR)
+def test_undo_adds_to_the_journal_and_takes_nothing_from_it(bench, say):
+    say(*PAIR)
     consolidate()
     before = bench.store.journal.read().to_pylist()
     undo()
@@ -84,44 +83,44 @@ def test_undo_adds_to_the_journal_and_takes_nothing_from_it(bench):
     assert [row for row in before if row not in after] == []
 
 
-def test_what_was_taken_back_is_not_merged_again(bench):
-    remember(*PAIR)
+def test_what_was_taken_back_is_not_merged_again(bench, say):
+    say(*PAIR)
     consolidate()
     undo()
     bench.run("nightly", NOW + timedelta(days=1))
     assert active(bench) == sorted(PAIR)
 
 
-def test_undo_takes_back_the_last_consolidation_alone(bench):
-    remember(*PAIR)
+def test_undo_takes_back_the_last_consolidation_alone(bench, say):
+    say(*PAIR)
     consolidate()
-    remember(*OTHER, minutes=11)
+    say(*OTHER, minutes=11)
     consolidate(minutes=12)
     assert len(active(bench)) == 2
     undo()
     assert len(active(bench)) == 3 and set(OTHER) <= set(active(bench))
 
 
-def test_undo_to_a_checkpoint_takes_back_all_since(bench):
-    remember(*PAIR)
+def test_undo_to_a_checkpoint_takes_back_all_since(bench, say):
+    say(*PAIR)
     with clock_at(NOW + timedelta(minutes=5)):
         keeping.checkpoint("before tidying", as_json=True)
     consolidate()
-    remember(*OTHER, minutes=11)
+    say(*OTHER, minutes=11)
     consolidate(minutes=12)
     undo("before tidying")
     assert active(bench) == sorted([*PAIR, *OTHER])
 
 
-def test_a_checkpoint_that_is_not_there_is_named_with_those_that_are(bench):
-    remember(*PAIR)
+def test_a_checkpoint_that_is_not_there_is_named_with_those_that_are(bench, say):
+    say(*PAIR)
     keeping.checkpoint("before tidying", as_json=True)
     with pytest.raises(NotFound, match="Known: before tidying"):
         undo("never made")
 
 
-def test_undo_with_nothing_merged_changes_nothing(bench, capsys):
-    remember(*PAIR)
+def test_undo_with_nothing_merged_changes_nothing(bench, say, capsys):
+    say(*PAIR)
     capsys.readouterr()
     undo()
     assert json.loads(capsys.readouterr().out) == {"undone": []}

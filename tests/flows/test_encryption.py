@@ -1,6 +1,7 @@
 """A sealed store goes through everything that a store in clear goes through, and says the same."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from datetime import timedelta
@@ -99,13 +100,26 @@ def test_a_backup_is_sealed_too_and_needs_the_key(sealed, key, tmp_path):
     file = tmp_path / "store.tar.zst"
     keeping.backup(file, as_json=True)
     locked = key.rename(tmp_path / "elsewhere")
-    with pytest.raises(KeyUnavailable):
-        restore_backup(file, tmp_path / "again", NOW)
+    with pytest.raises(KeyUnavailable, match=re.escape(str(key))):
+        keeping.restore(file, into=tmp_path / "again", as_json=True)
     assert not (tmp_path / "again").exists()
     locked.rename(key)
     keeping.restore(file, into=tmp_path / "again", as_json=True)
     assert difference(contents(sealed.home), contents(tmp_path / "again")) == {}
     assert all_sealed(tmp_path / "again")
+
+
+def test_on_another_machine_a_sealed_backup_needs_the_key_files_name_alone(
+    sealed, key, tmp_path, monkeypatch
+):
+    file = tmp_path / "store.tar.zst"
+    keeping.backup(file, as_json=True)
+    monkeypatch.setenv("CORTEX_HOME", str(tmp_path / "new"))
+    with pytest.raises(KeyUnavailable, match="CORTEX_ENCRYPTION_KEY_FILE"):
+        keeping.restore(file, into=None, as_json=True)
+    monkeypatch.setenv("CORTEX_ENCRYPTION_KEY_FILE", str(key))
+    keeping.restore(file, into=None, as_json=True)
+    assert difference(contents(sealed.home), contents(tmp_path / "new")) == {}
 
 
 def test_restoring_carries_what_was_told_since_and_publishes_anew(sealed, tmp_path):
@@ -185,15 +199,37 @@ def test_a_run_without_the_key_fails_and_what_waits_goes_on_waiting(sealed, key,
     assert any("of s2" in text for text in sealed.texts())
 
 
-def test_a_changed_file_stops_the_run_and_changes_nothing(sealed):
+def test_a_changed_file_stops_its_project_which_goes_on_once_the_file_is_back(sealed):
     [turns] = (sealed.home / "lake" / "turns").rglob("*.aes")
-    turns.write_bytes(turns.read_bytes()[:-1] + b"x")
+    [scope] = {row["project_id"] for row in sealed.memories()}
+    whole = turns.read_bytes()
+    turns.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     decisions("s2").write(sealed.projects)
-    manifest = (sealed.home / "runs" / "manifest.json").read_bytes()
+    before = known_of(sealed, scope)
     sealed.stage()
-    with pytest.raises(FileDamaged):
-        sealed.run()
-    assert (sealed.home / "runs" / "manifest.json").read_bytes() == manifest
+    waiting = leftovers(sealed.home)
+    for _ in range(2):
+        with pytest.raises(FileDamaged):
+            sealed.run()
+        assert known_of(sealed, scope) == before
+    turns.write_bytes(whole)
+    sealed.run()
+    assert any("of s2" in text for text in sealed.texts())
+    assert waiting and leftovers(sealed.home) == []
+
+
+def known_of(bench: Bench, scope: str) -> dict[str, object]:
+    """Return what the manifest says of a project, with the lake's files and how far transcripts are read."""
+    manifest = bench.store.lake.manifest
+    notes = {name: note for name, note in manifest.stages.items() if scope in name}
+    return {
+        "files": manifest.files,
+        "cursors": manifest.cursors,
+        "notes": notes,
+        "brief": bench.store.published.brief(scope),
+        "lake": {path.name: path.read_bytes() for path in lake_files(bench.home)},
+        "memories": bench.memories(),
+    }
 
 
 def test_sql_answers_from_the_sealed_lake_and_the_file_itself_does_not(sealed, capsys):

@@ -15,9 +15,8 @@ from cortex.flows import runs
 from cortex.storage import lake, published, tables
 from cortex.storage.journal import Journal
 from cortex.storage.staging import Staging
-from cortex.transforms.journal_entries import entry
-from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference, leftovers
-from tests.transcripts import decisions, forked
+from tests.flows.conftest import Bench, WordEmbedder, contents, difference, leftovers
+from tests.transcripts import Talk, decisions, forked
 
 ROOT = Path(__file__).parents[2]
 
@@ -125,22 +124,24 @@ def _die_at(patch: pytest.MonkeyPatch, owner: Any, name: str, number: int, momen
 
 @pytest.mark.slow
 def test_killed_while_merging_nothing_is_merged_twice(bench, other, monkeypatch):
+    for text in ("Use SQLite in WAL mode.", "Always use SQLite in WAL mode here."):
+        Talk(text).user("Go on.").assistant(f"[MEMORY: decision] {text}").write(bench.projects)
     for store in (bench, other):
-        for number, text in enumerate(["Use SQLite in WAL mode.", "Always use SQLite in WAL mode here."]):
-            payload = {"text": text, "memory_type": "decision", "category": "global"}
-            at = NOW.replace(minute=number)
-            store.store.journal.write(
-                entry("remember", "global", payload, recorded_at=at, memory_id=f"m{number}")
-            )
+        store.backfill()
     other.run("nightly")
     with monkeypatch.context() as patch:
         _die_at(patch, Journal, "commit", 2, "after")
         with pytest.raises(Killed):
             bench.run("nightly")
+    assert merges(bench) == 1  # killed after it, and before its note was followed
     bench.run("nightly")
     other.run("nightly")
-    assert len(contents(bench.home)["journal"]) == 3
+    assert merges(bench) == merges(other) == 1
     assert difference(contents(bench.home), contents(other.home)) == {}
+
+
+def merges(bench: Bench) -> int:
+    return [row["kind"] for row in bench.store.journal.read().to_pylist()].count("merge")
 
 
 @pytest.mark.slow

@@ -26,6 +26,12 @@ from tests.transcripts import Talk, decisions
 # Whole runs, two seconds each: together too long for the quick suite.
 pytestmark = pytest.mark.slow
 
+REEF_FACTS = (
+    "The sonar drops its first ping after a reset.",
+    "Buoy names are case sensitive in the old database.",
+    "Winter charts are printed upside down.",
+    "The lamp needs ninety seconds before it answers.",
+)
 LATER = NOW + timedelta(hours=1)
 
 
@@ -218,9 +224,14 @@ def test_forgetting_while_a_loss_waits_is_done_in_all_that_people_see(known, mon
 
 
 def test_a_brief_that_loses_too_much_is_held_back_alone(known, monkeypatch):
-    known.run(now=LATER)
+    talk = Talk("r2", cwd="/home/dev/reef").user("What else?")
+    for fact in REEF_FACTS:  # a brief of fewer lines than loss_from_lines is never held back
+        talk.assistant(f"[MEMORY: gotcha] {fact}")
+    talk.write(known.projects)
+    known.backfill(now=LATER)
     [reef] = [name for name in known.store.published.projects() if name.startswith("reef")]
     kept = known.store.published.brief(reef)
+    assert kept.count("\n- ") >= 5
     set_policy(known, "brief_min_confidence", 0.0)
     drafted = stages.draft_of
 
