@@ -12,9 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cortex.flows import runs
-from cortex.storage.settings import Settings
-from tests.flows.conftest import WordEmbedder
+from tests.flows.conftest import Bench
 from tests.transcripts import decisions
 
 HEADINGS = ("batches", "bytes", "files", "memories", "bytes/memory")
@@ -25,12 +23,11 @@ START = datetime(2026, 9, 1, 8, tzinfo=UTC)
 
 def grow(home: Path, projects: Path, batches: int) -> Iterator[Row]:
     """Yield (batches so far, bytes, files, memories) ten times on the way."""
-    runs.embedder_of = lambda settings: WordEmbedder()
-    settings = Settings(home=home)
+    bench = Bench(home, projects)
     for number in range(1, batches + 1):
         path = decisions(f"s{number}", start=START + timedelta(hours=number)).write(projects)
-        runs.stage_all(settings, [path])
-        report = runs.execute("ingest", settings, now=START + timedelta(hours=number + 1), engine="plain")
+        bench.stage(path)
+        report = bench.run(now=START + timedelta(hours=number + 1))
         if number % max(1, batches // 10) == 0:
             files = [file for file in home.rglob("*") if file.is_file()]
             yield number, sum(f.stat().st_size for f in files), len(files), report.rows["memories"]

@@ -16,9 +16,11 @@ import orjson
 import pyarrow as pa
 
 from benchmarks import made
+from cortex.flows.context import Context
 from cortex.flows.engines import run_plain
+from cortex.flows.models import embedder_in_force
 from cortex.flows.recall import recall
-from cortex.flows.runs import FLOWS, embedder_of, opened, stage_all
+from cortex.flows.runs import FLOWS, opened, stage_all
 from cortex.hooks.prompt import INDEX
 from cortex.storage.assistant_folders import find_transcripts
 from cortex.storage.published import Published
@@ -206,7 +208,7 @@ def recalls(sizes: Sizes) -> Iterator[Measured]:
         rows = made.searchable(made.memories(sizes.recalled), unit)
         written = _seconds(lambda: tables.replace(made.PROJECT, "memories", rows))
         size = sum(path.stat().st_size for path in tables.root.rglob("*") if path.is_file())
-        embedder = embedder_of(Settings(home))
+        embedder = embedder_in_force(Settings(home))
 
         def ask(question: str) -> object:
             return recall(
@@ -252,9 +254,8 @@ ALL: tuple[Callable[[Sizes], Iterator[Measured]], ...] = (
 def _run(home: Path, paths: list[Path], *, with_model: bool) -> None:
     settings = Settings(home)
     stage_all(settings, paths)
-    with opened("backfill", settings, made.NOW, "plain") as run:
-        if not with_model:
-            run.embedder = None
+    embedder_of = embedder_in_force if with_model else lambda settings: None
+    with opened("backfill", Context(settings, embedder_of, lambda: made.NOW)) as run:
         run_plain(FLOWS["backfill"], run)
     shutil.rmtree(home)
 

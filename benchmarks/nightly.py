@@ -11,6 +11,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from benchmarks import made
 from cortex.flows import runs
+from cortex.flows.context import Context
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.identity import content_id
@@ -90,13 +92,12 @@ def _events(project: str, seed: int, count: int) -> pa.Table:
 
 def measure(count: int) -> str:
     """Return one line of the table."""
-    runs.embedder_of = lambda settings: None
     with tempfile.TemporaryDirectory(prefix="cortex-nightly-") as scratch:
         home = Path(scratch) / "home"
-        settings = Settings(home=home)
         projects = fill(home, count)
-        runs.execute("nightly", settings, now=made.NOW, engine="plain")
-        report = runs.execute("nightly", settings, now=made.NOW + timedelta(days=1), engine="plain")
+        context = Context(Settings(home=home), lambda settings: None, lambda: made.NOW)
+        runs.execute("nightly", context)
+        report = runs.execute("nightly", replace(context, clock=lambda: made.NOW + timedelta(days=1)))
         stages = {stage.stage: stage.seconds for stage in report.stages}
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         disk = sum(path.stat().st_size for path in home.rglob("*") if path.is_file()) / 1e6

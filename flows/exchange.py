@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.flows.context import Context
 from cortex.flows.engines import run_plain
 from cortex.flows.run import Run
 from cortex.flows.runs import looking, opened
 from cortex.flows.stages import TOLD
 from cortex.storage.export_key import own_export_key, read_export_key
-from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.errors import StoreBusy, UsageError
 from cortex.transforms.files.interchange import Imported, as_markdown, read_export
@@ -90,10 +90,9 @@ def export_text(run: Run, scopes: Sequence[str], form: str) -> tuple[str, int]:
 
 
 def import_memories(
-    settings: Settings,
+    context: Context,
     raw: bytes,
     here: Callable[[], str],
-    now: datetime,
     *,
     project: str | None,
     is_own: bool,
@@ -105,14 +104,15 @@ def import_memories(
     memory in its own project; `project` (an id) takes the place of the one project it holds. Anything
     else is external, and `here` gives the id of the project for memories whose file names none.
     """
-    run = looking(settings, now)
+    run = looking(context)
+    now = run.now
     document = document_in(raw)
     if document is not None and (is_own or is_signed_with(document, read_export_key())):
         result = _put_back(run, export_in(document), project, now)
     else:
         result = _take_in(run, raw, here, project, now)
     # Also without a new entry: a killed import may have left the tables without what it journaled.
-    result.applied = _record(settings, result.entries, now)
+    result.applied = _record(context, result.entries)
     return result
 
 
@@ -246,16 +246,16 @@ class _Known:
         return False
 
 
-def _record(settings: Settings, entries: list[Row], now: datetime) -> bool:
+def _record(context: Context, entries: list[Row]) -> bool:
     """Commit the entries and make them searchable; while another run writes they wait for the next one."""
     try:
-        with opened("import", settings, now, "plain") as run:
+        with opened("import", context) as run:
             run.store.journal.take_in()
             if entries:
                 run.store.journal.commit(JOURNAL.of(entries))
             run_plain(TOLD, run)
     except StoreBusy:
-        store = Store(settings.home)
+        store = Store(context.home)
         for row in entries:
             store.journal.write(row)
         return False

@@ -4,11 +4,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
-from cortex.flows.embedders import Embedder, choose, local_or_none
+from cortex.flows.context import Context
 from cortex.flows.engines import ENGINES, healing, run_plain, run_with_prefect
+from cortex.flows.models import hosted_again, hosted_failure
 from cortex.flows.report import RunReport, SetAsideLine, keep_report, last_report
 from cortex.flows.run import Progress, Run, no_progress
 from cortex.flows.stages import INGEST, NIGHTLY
@@ -18,30 +19,25 @@ from cortex.storage.lake import each_key_once
 from cortex.storage.lease import lease
 from cortex.storage.manifest import Cursor
 from cortex.storage.migrations import migrate
-from cortex.storage.model_failure import ModelFailure, note_failure, read_failure
-from cortex.storage.reference import read_policy
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.storage.swapping import finish_swap, forget_swap
 from cortex.storage.transcripts import open_transcript
-from cortex.transforms.errors import ModelUnavailable, NothingUsable, UnknownValue
+from cortex.transforms.errors import NothingUsable, UnknownValue
 from cortex.transforms.schemas import EVENTS, JOURNAL, TURNS, VECTORS
 from cortex.transforms.transcripts.assistants import NAMES
 
 # Between looking for files and the run's own beginning lies the staging of what was found.
 LOOKING_SECONDS = 60
-# A service that failed is not waited for by each command that follows: its three tries of 20 s take a minute.
-ASKED_AGAIN_AFTER = timedelta(minutes=10)
 
 FLOWS = {"ingest": INGEST, "nightly": NIGHTLY, "backfill": INGEST}
 
 
 def execute(
     flow: str,
-    settings: Settings,
+    context: Context,
     *,
-    now: datetime,
-    engine: str,
+    engine: str = "plain",
     progress: Progress = no_progress,
     accepts_loss: bool = False,
 ) -> RunReport:
@@ -55,7 +51,7 @@ def execute(
     if engine not in ENGINES:
         raise UnknownValue("engine", engine, ENGINES)
     begun = time.perf_counter()
-    with opened(flow, settings, now, engine, progress) as run:
+    with opened(flow, context, engine, progress) as run:
         run.accepts_loss = accepts_loss
         stages = FLOWS[flow]
         if engine == "prefect":
@@ -71,9 +67,8 @@ def execute(
 @contextmanager
 def opened(
     flow: str,
-    settings: Settings,
-    now: datetime,
-    engine: str,
+    context: Context,
+    engine: str = "plain",
     progress: Progress = no_progress,
     *,
     prepare: Callable[[], object] = lambda: None,
@@ -85,6 +80,7 @@ def opened(
     do not belong together, KeyUnavailable where the lake is sealed and its key is not to be had, AuditFailed
     at the end of the block when an audit failed within it.
     """
+    settings, now = context.settings, context.now
     finish_swap(settings.home)
     with lease(settings.home / "runs"):
         prepare()
@@ -93,17 +89,16 @@ def opened(
         store.lake.check_belongs()
         store.lake.check_key()  # before anything is claimed: what waits goes on waiting
         store.mend()
-        again = _asked_again(settings, now)
-        embedder = again or embedder_of(settings)
+        again = hosted_again(settings, now)
         run = Run(
             store=store,
             settings=settings,
-            policy=read_policy(settings.home),
+            policy=context.policy,
             now=now,
             report=RunReport(flow=flow, engine=engine, started_at=now),
-            embedder=embedder,
+            embedder=again or context.embedder(),
             progress=progress,
-            failure=failure_of(settings) if again is None else None,
+            failure=hosted_failure(settings) if again is None else None,
             is_doubted=again is not None,
         )
         yield run
@@ -111,48 +106,17 @@ def opened(
         forget_swap(settings.home)
 
 
-def looking(settings: Settings, now: datetime, *, with_model: bool = True) -> Run:
+def looking(context: Context, *, with_model: bool = True) -> Run:
     """Return a run that only reads the store and so needs no lease; a model takes a third of a second."""
+    now = context.now
     return Run(
-        store=Store(settings.home),
-        settings=settings,
-        policy=read_policy(settings.home),
+        store=Store(context.home),
+        settings=context.settings,
+        policy=context.policy,
         now=now,
         report=RunReport(flow="look", engine="plain", started_at=now),
-        embedder=embedder_of(settings) if with_model else None,
+        embedder=context.embedder() if with_model else None,
     )
-
-
-def embedder_of(settings: Settings) -> Embedder | None:
-    """
-    Return the embedding model in force, or None when there is none: keyword search goes on without.
-
-    With a key that is the hosted one, unless it failed and has not answered a run since.
-    """
-    is_trusted = bool(settings.voyage_api_key) and read_failure(settings.home) is None
-    return (hosted_or_none(settings) if is_trusted else None) or local_or_none()
-
-
-def failure_of(settings: Settings) -> ModelFailure | None:
-    """Return the failure of the hosted model that the local one stands in for; None without a key."""
-    return read_failure(settings.home) if settings.voyage_api_key else None
-
-
-def _asked_again(settings: Settings, now: datetime) -> Embedder | None:
-    """Return the hosted model where it failed long enough ago to be asked again."""
-    failure = failure_of(settings)
-    is_due = failure is not None and now - failure.failed_at >= ASKED_AGAIN_AFTER
-    return hosted_or_none(settings) if is_due else None
-
-
-def hosted_or_none(settings: Settings) -> Embedder | None:
-    """Return the hosted model; None where its library is missing, which is noted as its failure."""
-    try:
-        return choose(settings.voyage_api_key)
-    except ModelUnavailable as error:
-        if settings.voyage_api_key:
-            note_failure(settings.home, ModelFailure("Voyage AI", datetime.now(UTC), error.problem))
-        return None
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ def current_context() -> Any:
     """Return the context that the caller gave, else that of the environment. Raises UsageError."""
     root = click.get_current_context().find_root()
     if root.obj is None:
-        root.obj = importlib.import_module("cortex.flows.context").Context()
+        root.obj = importlib.import_module("cortex.cli.present").present()
     return root.obj
 
 

@@ -14,7 +14,7 @@ from cortex.cli.memories import open_store
 from cortex.cli.terminal import age_of, now, print_json, say, size_of, table
 from cortex.flows.background import state_of
 from cortex.flows.guard import pending_loss
-from cortex.flows.runs import failure_of
+from cortex.flows.models import hosted_failure
 from cortex.hooks import background, health, ticket
 from cortex.storage.client_files import client_folder
 from cortex.storage.settings import load_settings, store_home
@@ -254,7 +254,7 @@ def _model() -> str:
     model = choose(settings.voyage_api_key)
     if settings.voyage_api_key:
         model.embed(["Does it answer?"], as_query=True)  # a key that fails is worse than none
-        if failure := failure_of(settings):
+        if failure := hosted_failure(settings):
             raise Worth(f"{model.model} answers again; the next run takes it up ({failure.reason})")
     return f"{model.model}, {model.dimensions} dimensions"
 

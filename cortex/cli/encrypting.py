@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from cortex.cli.terminal import hint, now, print_json, say
+from cortex.cli.present import present
+from cortex.cli.terminal import hint, print_json, say
 from cortex.flows.engines import run_plain
 from cortex.flows.run import Run
 from cortex.flows.runs import opened
@@ -18,7 +19,7 @@ def encrypt(key_file: Path | None, *, as_json: bool) -> None:
     """Seal every file of the lake, and all that are written from now on; make the key where there is none."""
     settings = load_settings()
     chosen = key_file.expanduser().absolute() if key_file else settings.encryption_key_file
-    with opened("encrypt", settings, now(), "plain") as run:
+    with opened("encrypt", present(settings)) as run:
         key = _key_for(run, chosen)
         files = _reseal(run, key)
     where = str(chosen) if chosen else "the OS keyring"
@@ -31,7 +32,7 @@ def encrypt(key_file: Path | None, *, as_json: bool) -> None:
 
 def decrypt(*, as_json: bool) -> None:
     """Write every file of the lake in clear again; the key stays where it is."""
-    with opened("decrypt", load_settings(), now(), "plain") as run:
+    with opened("decrypt", present()) as run:
         files = _reseal(run, None)
     if as_json:
         return print_json({"encrypted": False, "files": files})

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from cortex.cli.memories import open_store, own_scope, scopes_for
 from cortex.cli.past import store_as_of
-from cortex.cli.terminal import hint, now, print_json, say, write
+from cortex.cli.present import present
+from cortex.cli.terminal import hint, print_json, say, write
 from cortex.flows.exchange import ImportResult, export_text, import_memories
 from cortex.flows.runs import looking
 from cortex.hooks.characters import escaped, visible
 from cortex.storage.export_key import read_export_key
 from cortex.storage.files import write_where_named, writing_to
-from cortex.storage.settings import load_settings
 from cortex.transforms.errors import NotFound, UsageError
 
 
@@ -22,7 +22,7 @@ def export(
         raise UsageError(f"{file} is a folder.", "Name a file in it.")
     store = open_store()
     scopes = scopes_for(store, project) if project else store.tables.scopes()
-    run = looking(load_settings(), now()) if as_of is None else store_as_of(as_of, scopes)
+    run = looking(present()) if as_of is None else store_as_of(as_of, scopes)
     text, count = export_text(run, scopes, form)
     text = escaped(text) if form == "json" else visible(text, keeps_lines=True)
     if form == "json" and read_export_key() is None:
@@ -48,9 +48,7 @@ def import_file(file: Path, *, project: str | None, is_own: bool = False, as_jso
         raise NotFound(f"{file} cannot be read: {error.strerror}.", "Check the path.") from error
     store = open_store()
     named = own_scope(store, project) if project is not None else None
-    result = import_memories(
-        load_settings(), raw, lambda: own_scope(store, None), now(), project=named, is_own=is_own
-    )
+    result = import_memories(present(), raw, lambda: own_scope(store, None), project=named, is_own=is_own)
     return print_json(_as_dict(result)) if as_json else _print(result, file)
 
 

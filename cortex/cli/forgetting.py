@@ -4,6 +4,7 @@ import sys
 from typing import Any
 
 from cortex.cli.memories import Memory, apply_now, is_id, memory_by_id, open_store, scopes_for
+from cortex.cli.present import present
 from cortex.cli.reading import shortened
 from cortex.cli.terminal import hint, now, print_json, say
 from cortex.flows.runs import looking
@@ -113,7 +114,7 @@ def _agreed(memory: Memory, others: list[Memory], *, is_named: bool, yes: bool) 
 
 def _journal(store: Store, memory: Memory) -> None:
     """Journal the wish under each name that the memory has: projects that were merged may be split again."""
-    run, scope, name = looking(load_settings(), now()), memory["project_id"], memory["memory_id"]
+    run, scope, name = looking(present()), memory["project_id"], memory["memory_id"]
     payload: dict[str, object] = {"turn_ids": _turns_behind(store, memory)}
     names = own_names(run.events(scope), run.journal(scope), run.policy, scope, name)
     for project_id, own in (

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cortex.cli.memories import checks_projections
-from cortex.cli.terminal import hint, now
+from cortex.cli.present import checks_projections, present
+from cortex.cli.terminal import hint
 from cortex.flows.engines import run_plain
 from cortex.flows.runs import opened
 from cortex.flows.stages import PROJECTED_BY
-from cortex.storage.settings import load_settings
 from cortex.transforms.errors import CortexError, TablesDamaged
 
 
@@ -23,7 +22,7 @@ def made_again(error: TablesDamaged) -> Iterator[None]:
     hint(f"cortex: {error.problem} Making it again from the lake.")
     is_whole = True
     try:
-        with opened("tables", load_settings(), now(), "plain") as run:
+        with opened("tables", present()) as run:
             if error.scope is not None:
                 run.store.tables.drop(error.scope)
             else:

@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow.compute as pc
 
 from cortex.cli.memories import apply_now, open_store
+from cortex.cli.present import present
 from cortex.cli.terminal import hint, now, print_json, say, size_of
 from cortex.flows.engines import run_plain
-from cortex.flows.runs import embedder_of, looking, opened
+from cortex.flows.runs import looking, opened
 from cortex.flows.stages import CONSOLIDATE, FORGET, TOLD
 from cortex.storage.backup import Backup, write_backup
 from cortex.storage.reference import read_policy
@@ -132,14 +133,14 @@ def consolidate(*, as_json: bool) -> None:
 def propose_merges(*, as_json: bool) -> None:
     """Show what a consolidation would merge, and change nothing."""
     settings = load_settings()
-    store, policy, embedder = Store(settings.home), read_policy(settings.home), embedder_of(settings)
+    store, policy, embedder = Store(settings.home), read_policy(settings.home), present(settings).embedder()
     vectors = store.lake.read(VECTORS, embedder.model) if embedder else VECTORS.empty()
     model = embedder.model if embedder else ""
     proposed: list[dict[str, Any]] = []
     for scope in store.tables.scopes():
         memories = store.tables.open(scope, "memories").read()
         texts = dict(zip(memories["memory_id"].to_pylist(), memories["text"].to_pylist(), strict=True))
-        undone = looking(settings, now()).journal_in_one(scope)
+        undone = looking(present(settings)).journal_in_one(scope)
         for row in propose(memories, vectors, policy, model, now(), undone=undone).to_pylist():
             told = _merge_as_dict(row)
             proposed.append({**told, "texts": [texts[name] for name in told["members"]]})
@@ -192,7 +193,7 @@ def _print_merge(row: dict[str, Any]) -> None:
 def backup(file: Path, *, as_json: bool) -> None:
     """Write the whole truth of the store into one file, consistent under the lease."""
     settings = load_settings()
-    with opened("backup", settings, now(), "plain") as run:
+    with opened("backup", present(settings)) as run:
         run.store.journal.take_in()
         made = write_backup(run.store, file, now())
     _print_backup("Written", file, made, as_json)
@@ -203,7 +204,7 @@ def restore(file: Path, *, into: Path | None, as_json: bool) -> None:
     own = load_settings()
     home = into.expanduser().absolute() if into else own.home
     made, previous = restore_backup(file, home, now(), own.encryption_key_file)
-    with opened("restore", load_settings(home), now(), "plain") as run:
+    with opened("restore", present(load_settings(home))) as run:
         run_plain(FORGET, run)
     _print_backup("Restored", file, made, as_json, previous, set_aside(home))
 

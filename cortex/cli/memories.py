@@ -1,7 +1,6 @@
 """The commands about single memories: recall, forget."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextvars import ContextVar
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,18 +8,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.cli.present import present
 from cortex.cli.related import related_to
 from cortex.cli.terminal import age_of, hint, now, print_json, say
-from cortex.flows.asking import model_for
 from cortex.flows.engines import Stage, run_plain
+from cortex.flows.models import model_for
 from cortex.flows.recall import Found, with_replaced
 from cortex.flows.recall import recall as search
-from cortex.flows.runs import embedder_of, looking, opened
+from cortex.flows.runs import looking, opened
 from cortex.storage.reference import read_policy
 from cortex.storage.repository import doubts_of
 from cortex.storage.settings import load_settings
 from cortex.storage.store import Store
-from cortex.storage.swapping import finish_swap
 from cortex.transforms.errors import (
     EmptyQuestion,
     LossRefused,
@@ -39,27 +38,13 @@ from cortex.transforms.search.index_text import query_terms
 # One row of MEMORIES.
 Memory = dict[str, Any]
 
-# Off where they could not be made again: what is there is then shown as it is.
-checks_projections: ContextVar[bool] = ContextVar("checks_projections", default=True)
-
 # Shorter beginnings of an id are too easily a word of a question.
 SHORTEST_ID = 6
 
 
 def open_store() -> Store:
-    """
-    Return the store at CORTEX_HOME; a restore that was killed while it was put in place is finished first.
-
-    Raises LakeUnclear for a lake whose manifest is gone, TablesDamaged where what is made from it is gone.
-    """
-    home = load_settings().home
-    finish_swap(home)
-    store = Store(home)
-    if store.is_empty:
-        store.lake.check_belongs()
-    if checks_projections.get():
-        store.check_projections()
-    return store
+    """Return the store of the command that is running, as `Context.open_store` gives it."""
+    return present().open_store()
 
 
 def scopes_for(store: Store, project: str | None, *, all_projects: bool = False) -> list[str]:
@@ -152,7 +137,7 @@ def _found(
 
         past = store_as_of(as_of, scopes, searchable=True)
         tables, at = past.store.tables, past.now
-    embedder, searched = model_for(question, embedder_of(settings), settings, store, tables, at)
+    embedder, searched = model_for(question, present(settings), store, tables)
     return search(
         searched,
         question,
@@ -222,7 +207,7 @@ def memory_by_id(store: Store, target: str) -> Memory | None:
     word = target.strip().lower()
     rows = _begin_with(word, (store.tables.open(s, "memories").read() for s in store.tables.scopes()))
     if not rows:
-        run = looking(load_settings(), now())
+        run = looking(present())
         rows = _begin_with(word, (run.memories(scope) for scope in run.scopes()))
     if not rows and word.isalpha():  # "facade" is a word too
         return None
@@ -258,7 +243,7 @@ def apply_now(stages: Sequence[Stage]) -> bool:
     """
     run = None
     try:
-        with opened("remember", load_settings(), now(), "plain") as run:
+        with opened("remember", present()) as run:
             run_plain(stages, run)
     except StoreBusy:
         hint("Another run is writing; this takes effect with the next one.")

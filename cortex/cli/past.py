@@ -5,10 +5,9 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from cortex.cli.terminal import now
+from cortex.cli.present import present
 from cortex.flows.as_of import AsOf, as_of
 from cortex.flows.runs import looking
-from cortex.storage.settings import load_settings
 from cortex.transforms.errors import UsageError
 from cortex.transforms.memory.as_of import journal_until
 from cortex.transforms.memory.metrics import session_metrics
@@ -25,7 +24,7 @@ def store_as_of(date: str, scopes: Sequence[str] | None = None, *, searchable: b
         day = datetime.strptime(date, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError as error:
         raise UsageError(f"'{date}' is no date.", "Write year-month-day: --as-of 2026-09-14") from error
-    run = looking(load_settings(), now())
+    run = looking(present())
     if day > run.day:
         raise UsageError(f"{date} is still to come.", "Give today or an earlier day.")
     return as_of(run, day, run.scopes() if scopes is None else scopes, searchable=searchable)

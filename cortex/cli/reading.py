@@ -7,7 +7,8 @@ import pyarrow as pa
 
 from cortex.cli.memories import open_store
 from cortex.cli.past import store_as_of
-from cortex.cli.terminal import now, print_json, say, table
+from cortex.cli.present import present
+from cortex.cli.terminal import print_json, say, table
 from cortex.flows.briefs import choices_of, material_of
 from cortex.flows.runs import looking
 from cortex.storage.lake import each_key_once
@@ -36,7 +37,7 @@ def explain(project: str | None, *, as_of: str | None, as_json: bool) -> None:
     told = []
     meant = projects_meant(open_store(), project)
     ids = [one.project_id for one in meant]
-    run = looking(load_settings(), now()) if as_of is None else store_as_of(as_of, ids)
+    run = looking(present()) if as_of is None else store_as_of(as_of, ids)
     for one in meant:
         material = material_of(run, one.project_id)
         told.append((one, choices_of(run, material), dict(material.doubts)))

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from cortex.cli.memories import SHORTEST_ID, apply_now, open_store
+from cortex.cli.present import present
 from cortex.cli.reading import projects_meant, shortened
 from cortex.cli.terminal import hint, now, print_json, say
 from cortex.flows.run import Run
 from cortex.flows.runs import looking
 from cortex.flows.stages import TOLD
 from cortex.storage.projects import Project
-from cortex.storage.settings import load_settings
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.consolidate import propose
@@ -34,7 +34,7 @@ def review(
     project: str | None, *, accept: Sequence[str], keep: Sequence[str], ask: bool, as_json: bool
 ) -> None:
     """List what a person may settle, or settle it: by id, or one after another at the terminal."""
-    run = looking(load_settings(), now())
+    run = looking(present())
     meant = projects_meant(open_store(), project)
     found = {one.project_id: _items(run, one.project_id) for one in meant}
     everything = [item for items in found.values() for item in items]

@@ -10,6 +10,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from cortex.cli.configuring import publish
+from cortex.cli.present import present
 from cortex.cli.terminal import clock_at, hint, now, print_json, progress_bars, say, size_of, table
 from cortex.flows.background import note_engine
 from cortex.flows.report import RunReport
@@ -166,7 +167,7 @@ def _execute(flow: str, settings: Settings, engine: str, accepts_loss: bool) -> 
     note_engine(settings.home)
     with progress_bars() as progress:
         report = execute(
-            flow, settings, now=now(), engine=engine, progress=progress, accepts_loss=accepts_loss
+            flow, present(settings, now), engine=engine, progress=progress, accepts_loss=accepts_loss
         )
     publish()
     return report

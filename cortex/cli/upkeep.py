@@ -3,6 +3,7 @@
 from dataclasses import asdict
 
 from cortex.cli.memories import open_store
+from cortex.cli.present import present
 from cortex.cli.runs import print_report
 from cortex.cli.terminal import hint, now, print_json, progress_bars, say
 from cortex.flows.comparison import Comparison, compare
@@ -42,7 +43,7 @@ def rebuild(
     repair = LakeRepair(settings, at, adopt=adopt_lake, set_aside=set_aside)
     with (
         progress_bars() as progress,
-        opened("rebuild", settings, at, "plain", progress, prepare=repair) as run,
+        opened("rebuild", present(settings, lambda: at), progress=progress, prepare=repair) as run,
     ):
         _tell_repair(repair.done)
         run.accepts_loss = accepts_loss or set_aside
@@ -68,7 +69,7 @@ def _tell_repair(done: Repair) -> None:
 
 
 def _check(*, as_json: bool) -> None:
-    with opened("rebuild", load_settings(), now(), "plain") as run:
+    with opened("rebuild", present()) as run:
         found = compare(run)
     if as_json:
         print_json(
@@ -108,7 +109,7 @@ def rederive(
     if take and drop:
         raise UsageError("--promote and --drop exclude each other.", "Give one of them, or none to look.")
     projects = open_store().projects.named(project) if project else None
-    with opened("rederive", load_settings(), now(), "plain") as run:
+    with opened("rederive", present()) as run:
         run.accepts_loss = accepts_loss
         found = derive(run, projects)
         if take:

@@ -8,13 +8,15 @@ from typing import Any
 
 from cortex.cli.memories import open_store
 from cortex.cli.past import store_as_of, tables_of
-from cortex.cli.terminal import hint, now, print_json, say, size_of, table, write
+from cortex.cli.present import present
+from cortex.cli.terminal import hint, print_json, say, size_of, table, write
 from cortex.flows.background import Background, state_of
 from cortex.flows.briefs import archive_now, archive_of, brief_now, brief_of
 from cortex.flows.extract import outdated
 from cortex.flows.guard import pending_loss
+from cortex.flows.models import hosted_failure
 from cortex.flows.report import last_report
-from cortex.flows.runs import failure_of, looking
+from cortex.flows.runs import looking
 from cortex.storage.published import FROM_THE_LAKE
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import Settings, load_settings
@@ -28,7 +30,7 @@ def brief(project: str | None, *, archive: bool = False, as_of: str | None = Non
     found = store.projects.named(project) if project else [store.projects.known(str(Path.cwd()))]
     ids = [name for name in found if name]
     if as_of is None:
-        run, show = looking(load_settings(), now(), with_model=False), archive_now if archive else brief_now
+        run, show = looking(present(), with_model=False), archive_now if archive else brief_now
         texts = {name: show(run, name) for name in ids}
     else:
         past, made = store_as_of(as_of, ids), archive_of if archive else brief_of
@@ -89,7 +91,7 @@ def status(*, as_json: bool) -> None:
         )
     if report:
         say(f"Last run: {report['flow']} at {report['started_at']}, {report['seconds']} s.")
-    failure = failure_of(settings)
+    failure = hosted_failure(settings)
     if failure:
         say(
             f"{failure.model} has not answered since {failure.failed_at:%Y-%m-%d %H:%M} UTC: {failure.reason}"
@@ -106,7 +108,7 @@ def status(*, as_json: bool) -> None:
 
 
 def _failure_as_dict(settings: Settings) -> dict[str, str] | None:
-    failure = failure_of(settings)
+    failure = hosted_failure(settings)
     if failure is None:
         return None
     since = failure.failed_at.isoformat()

@@ -14,11 +14,12 @@ from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
+from cortex.transforms.schemas import TURNS
+
 os.environ.setdefault("LANCEDB_LOG", "error")
 
 import lancedb  # noqa: F401  (imported before forking: it takes a second)
 
-from cortex.flows import runs
 from cortex.flows.recall import recall
 from cortex.storage.reference import read_policy
 from cortex.transforms.errors import StoreBusy
@@ -26,7 +27,7 @@ from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import GLOBAL_SCOPE
 from tests.chaos.harness import in_child, unnamed_files
-from tests.flows.conftest import NOW, Bench, WordEmbedder, leftovers
+from tests.flows.conftest import NOW, Bench, leftovers
 from tests.transcripts import decisions
 
 PROCESSES = 8
@@ -59,7 +60,6 @@ def one_of_the_crowd(folder: Path, number: int, seconds: float) -> None:
 
 def crowd(folder: Path, seconds: float) -> dict[str, int]:
     """Let the crowd loose, run once more; return what was said, is missing, doubled, left behind."""
-    runs.embedder_of = lambda settings: WordEmbedder()
     children = [in_child(one_of_the_crowd, folder, number, seconds) for number in range(PROCESSES)]
     failed = sum(os.waitpid(child, 0)[1] != 0 for child in children)
     verdict = folder / "verdict"
@@ -75,9 +75,9 @@ def _judge(folder: Path, verdict: Path) -> None:
     bench.run()
     said = [line for file in sorted(folder.glob("said-*")) for line in file.read_text().splitlines()]
     texts = [row["text"] for row in bench.store.tables.open(GLOBAL_SCOPE, "memories").read().to_pylist()]
-    turns = bench.store.lake.read(runs.TURNS)["turn_id"].to_pylist()
+    turns = bench.store.lake.read(TURNS)["turn_id"].to_pylist()
     sessions = {path.stem for path in bench.projects.rglob("*.jsonl")}
-    known = set(bench.store.lake.read(runs.TURNS)["session_id"].to_pylist())
+    known = set(bench.store.lake.read(TURNS)["session_id"].to_pylist())
     missing = len(set(said) - set(texts)) + len(sessions - known)
     doubled = _repeated(texts) + _repeated(turns)
     left = len(leftovers(bench.home)) + len(unnamed_files(bench.home))

@@ -30,19 +30,21 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
+from cortex.cli.present import embedding_with
+from tests.flows.conftest import words_for_a_model
+
 os.environ.setdefault("LANCEDB_LOG", "error")
 
 import lancedb  # noqa: F401  (imported before forking: it takes a second)
 
 from cortex.cli import exchanging, keeping, projects
 from cortex.cli.terminal import clock_at
-from cortex.flows import runs
 from cortex.storage.lake import LAKE_TABLES
 from cortex.storage.store import Store
 from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import GLOBAL_SCOPE
-from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference, leftovers
+from tests.flows.conftest import NOW, Bench, contents, difference, leftovers
 from tests.traces import traces
 from tests.transcripts import Talk, decisions, forked, lines, resumed
 
@@ -143,7 +145,8 @@ def importing(folder: Path) -> None:
 def _command(folder: Path, days: int, command: Callable[[], None]) -> None:
     """Give a command as a shell does, on a day of its own."""
     os.environ["CORTEX_HOME"] = str(folder / "home")
-    with clock_at(NOW + timedelta(days=days)), contextlib.redirect_stdout(io.StringIO()):
+    output = contextlib.redirect_stdout(io.StringIO())
+    with embedding_with(words_for_a_model), clock_at(NOW + timedelta(days=days)), output:
         command()
 
 
@@ -205,7 +208,6 @@ def unnamed_files(home: Path) -> list[str]:
 def run_kills(kills: int, seed: int, *, tell: Callable[[str], None] = lambda text: None) -> Tally:
     """Kill `kills` times: two of three at a file operation, each in turn, the third at a random moment."""
     chance = random.Random(seed)
-    runs.embedder_of = lambda settings: WordEmbedder()
     with tempfile.TemporaryDirectory(prefix="cortex-chaos-") as scratch:
         folder, kept = Path(scratch) / "store", Path(scratch) / "kept"
         rehearsal = rehearse(folder, kept)

@@ -22,8 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from cortex.flows import runs
 from cortex.storage.store import Store
+from cortex.transforms.schemas import TURNS
 from tests.chaos.harness import unnamed_files
 from tests.flows.conftest import leftovers
 from tests.transcripts import decisions
@@ -161,7 +161,7 @@ def storm(folder: Path, sessions: int, seed: int, engine: Path) -> dict[str, int
         over.set()
     clear_up(sky, first)
     store = Store(sky.home)
-    turns = store.lake.read(runs.TURNS)
+    turns = store.lake.read(TURNS)
     listed = turns["turn_id"].to_pylist()
     rebuilt = sky.cortex("rebuild", "--check")
     left = [*leftovers(sky.home), *unnamed_files(sky.home), *map(str, (folder / "tmp").iterdir())]

@@ -5,18 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows import runs
 from tests.chaos.crowd import crowd
 from tests.chaos.harness import run_kills
 from tests.chaos.storm import MUST_BE_NONE, storm
 from tests.chaos.year import MUST_BE_NONE as LOSSES
 from tests.chaos.year import live
-
-
-@pytest.fixture(autouse=True)
-def _the_model_again_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The harness puts another in its place, for processes of its own."""
-    monkeypatch.setattr(runs, "embedder_of", runs.embedder_of)
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ from cortex.transforms.errors import LossRefused
 from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import EVENTS, TURNS, values
-from tests.flows.conftest import Bench, WordEmbedder, leftovers
+from tests.flows.conftest import Bench, leftovers
 from tests.transcripts import START, Talk
 
 DAY = timedelta(days=1)
@@ -82,7 +82,7 @@ class Year:
     def run(self, flow: str = "nightly", *, accepts_loss: bool = False) -> None:
         """Stage what was written and run a flow."""
         self.bench.stage()
-        runs.execute(flow, self.bench.settings, now=self.today, engine="plain", accepts_loss=accepts_loss)
+        runs.execute(flow, self.bench.at(self.today), accepts_loss=accepts_loss)
 
     def rows(self) -> dict[str, dict[str, object]]:
         """Return the memories that state a fact, by the fact's name; a tombstone has no name."""
@@ -151,7 +151,7 @@ def forget(year: Year) -> None:
     [scope] = [s for s in year.bench.store.tables.scopes() if s.startswith(f"{year.facts[name][0]}-")]
     wish = entry("forget", scope, {}, recorded_at=year.today, memory_id=year.memory_id(name))
     year.bench.store.journal.write(wish)
-    with runs.opened("forget", year.bench.settings, year.today, "plain") as run:
+    with runs.opened("forget", year.bench.at(year.today)) as run:
         for stage in FORGET:
             stage(run)
     year.forgotten.add(name)
@@ -255,14 +255,13 @@ def come_back(year: Year) -> None:
 
 def live(folder: Path, nights: int) -> dict[str, int]:
     """Live through the year; return the tally."""
-    runs.embedder_of = lambda settings: WordEmbedder()
     year = Year(Bench(folder / "home", folder / "projects"), START + OLD_DAYS * DAY)
     backfill(year)
     judge(year)
     for number in range(nights):
         night(year, number)
     come_back(year)
-    with runs.opened("rebuild", year.bench.settings, year.today, "plain") as run:
+    with runs.opened("rebuild", year.bench.at(year.today)) as run:
         year.tally["differing"] = len(compare(run).differences)
     year.tally["leftovers"] = len(leftovers(year.bench.home))
     shown = sum(row["status"] in ("active", "archived") for row in year.rows().values())

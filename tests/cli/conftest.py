@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cortex.cli import memories
 from cortex.cli import runs as run_commands
 from cortex.cli.main import main
-from cortex.flows import runs
-from tests.flows.conftest import NOW, SAMPLES, Bench, WordEmbedder
+from cortex.cli.present import embedding_with
+from tests.flows.conftest import NOW, SAMPLES, Bench, words_for_a_model
 
 
 @dataclass(frozen=True)
@@ -35,13 +34,13 @@ Cortex = Callable[..., Answer]
 
 
 @pytest.fixture(autouse=True)
-def _words_for_a_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for module in (runs, memories):
-        monkeypatch.setattr(module, "embedder_of", lambda settings: WordEmbedder())
+def _words_for_a_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setattr(run_commands, "now", lambda: NOW)
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
+    with embedding_with(words_for_a_model):
+        yield
 
 
 @pytest.fixture
@@ -60,9 +59,7 @@ def cortex() -> Cortex:
 @pytest.fixture(scope="session")
 def _sample_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     home = tmp_path_factory.mktemp("samples") / "home"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs, "embedder_of", lambda settings: WordEmbedder())
-        Bench(home, SAMPLES).backfill()
+    Bench(home, SAMPLES).backfill()
     yield home
 
 

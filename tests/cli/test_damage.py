@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cortex.flows import runs
 from cortex.storage.store import Store
 from tests.cli.conftest import Cortex
-from tests.flows.conftest import Bench, WordEmbedder, contents, difference
+from tests.flows.conftest import Bench, contents, difference
 from tests.transcripts import decisions
 
 Damage = Callable[[Path], object]
@@ -219,9 +218,7 @@ def _sound_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     bench = Bench(folder / "home", folder / "projects")
     decisions("s1").write(bench.projects)
     decisions("s2", cwd="/home/dev/reef").write(bench.projects)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs, "embedder_of", lambda settings: WordEmbedder())
-        bench.backfill()
+    bench.backfill()
     yield bench.home
 
 

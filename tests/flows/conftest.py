@@ -1,7 +1,7 @@
 """A workbench for whole runs: a scratch store, invented transcripts, an embedder that needs no model."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cortex.cli.present import embedding_with
 from cortex.flows import runs
+from cortex.flows.context import Context, EmbedderOf
 from cortex.flows.report import RunReport
 from cortex.storage.lake import LAKE_TABLES, each_key_once
 from cortex.storage.settings import Settings
@@ -39,9 +41,15 @@ class WordEmbedder:
         return unit
 
 
+def words_for_a_model(settings: Settings) -> WordEmbedder:
+    """Return the model that stands for the local one."""
+    return WordEmbedder()
+
+
 @pytest.fixture(autouse=True)
-def _words_for_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "embedder_of", lambda settings: WordEmbedder())
+def _words_for_a_model() -> Iterator[None]:
+    with embedding_with(words_for_a_model):
+        yield
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,7 @@ class Bench:
 
     home: Path
     projects: Path
+    embedder_of: EmbedderOf = words_for_a_model
 
     @property
     def settings(self) -> Settings:
@@ -59,13 +68,21 @@ class Bench:
     def store(self) -> Store:
         return Store(self.home)
 
+    @property
+    def context(self) -> Context:
+        return self.at(NOW)
+
+    def at(self, now: datetime) -> Context:
+        """Return the context of what is done at an instant."""
+        return Context(self.settings, self.embedder_of, lambda: now)
+
     def stage(self, *paths: Path) -> None:
         """Stage what is new below `paths` (default: the bench's transcripts), as a backfill does."""
         runs.stage_all(self.settings, runs.look_for(self.settings, paths or [self.projects]).transcripts)
 
     def run(self, flow: str = "ingest", now: datetime = NOW, engine: str = "plain") -> RunReport:
         """Run a flow over what is staged."""
-        return runs.execute(flow, self.settings, now=now, engine=engine)
+        return runs.execute(flow, self.at(now), engine=engine)
 
     def backfill(self, *paths: Path, now: datetime = NOW) -> RunReport:
         """Stage and run."""

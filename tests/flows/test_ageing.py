@@ -164,7 +164,7 @@ def test_a_second_run_of_the_day_changes_nothing_and_rebuilt_equals_live(bench):
         before = fixed_state(bench.home)
         bench.run("nightly", START + night * DAY + timedelta(hours=2))
         assert fixed_state(bench.home) == before
-        with runs.opened("rebuild", bench.settings, START + night * DAY, "plain") as run:
+        with runs.opened("rebuild", bench.at(START + night * DAY)) as run:
             assert compare(run).differences == []
 
 

@@ -27,11 +27,6 @@ DAY = timedelta(days=1)
 QUESTION = "How are the harvest records and levels kept?"
 
 
-@pytest.fixture(autouse=True)
-def _model(monkeypatch):
-    monkeypatch.setattr(commands, "embedder_of", lambda settings: WordEmbedder())
-
-
 def seen(tables, bench: Bench, run, now) -> dict[str, object]:
     """Return all that can be seen of tables: their rows, briefs, archives, answers."""
     scopes = [
@@ -58,12 +53,12 @@ def seen(tables, bench: Bench, run, now) -> dict[str, object]:
 
 
 def live(bench: Bench, now) -> dict[str, object]:
-    run = runs.looking(bench.settings, now)
+    run = runs.looking(bench.at(now))
     return seen(bench.store.tables, bench, run, now)
 
 
 def looked_at(bench: Bench, day, now=NOW) -> dict[str, object]:
-    run = runs.looking(bench.settings, now)
+    run = runs.looking(bench.at(now))
     made = as_of(run, day, run.scopes(), searchable=True)
     return seen(made.store.tables, bench, made, made.now)
 

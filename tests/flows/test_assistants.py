@@ -1,6 +1,7 @@
 """Other assistants' transcripts in whole runs: the laws, a chat's project, found by default, swept up."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from cortex.flows import runs
 from cortex.hooks import ticket
 from cortex.storage.assistant_folders import folders
 from cortex.storage.transcripts import open_transcript
-from tests.flows.conftest import NOW, contents, difference, fixed_state, leftovers
+from tests.flows.conftest import contents, difference, fixed_state, leftovers
 from tests.other_assistants import Codex, Gemini, codex_decisions, gemini_decisions
 from tests.transcripts import KELP, decisions, lines
 
@@ -210,7 +211,7 @@ def test_an_excluded_project_is_excluded_for_every_assistant(bench, user_home):
     chosen = bench.settings.__class__(home=bench.home, excluded_projects=(KELP,))
     paths = written(user_home)
     runs.stage_all(chosen, paths)
-    runs.execute("ingest", chosen, now=NOW, engine="plain")
+    runs.execute("ingest", replace(bench.context, settings=chosen))
     assert contents(bench.home) == {}
 
 

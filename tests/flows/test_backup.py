@@ -11,11 +11,10 @@ import pyarrow as pa
 import pytest
 
 from cortex.cli import forgetting, keeping, remembering
-from cortex.cli import memories as commands
 from cortex.cli.terminal import clock_at
 from cortex.storage.restore import restore_backup
 from cortex.transforms.errors import NotFound, SchemaMismatch, UsageError
-from tests.flows.conftest import NOW, WordEmbedder, contents, difference, leftovers
+from tests.flows.conftest import NOW, contents, difference, leftovers
 from tests.traces import traces
 from tests.transcripts import decisions
 
@@ -25,7 +24,6 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(autouse=True)
 def _here_is_kelp(monkeypatch, tmp_path):
-    monkeypatch.setattr(commands, "embedder_of", lambda settings: WordEmbedder())
     (tmp_path / "kelp").mkdir()
     monkeypatch.chdir(tmp_path / "kelp")
     with clock_at(NOW):

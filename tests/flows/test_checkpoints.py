@@ -6,10 +6,9 @@ from datetime import timedelta
 import pytest
 
 from cortex.cli import keeping
-from cortex.cli import memories as commands
 from cortex.cli.terminal import clock_at
 from cortex.transforms.errors import NotFound
-from tests.flows.conftest import NOW, Bench, WordEmbedder, contents
+from tests.flows.conftest import NOW, Bench, contents
 from tests.transcripts import Talk
 
 # Whole runs, two seconds each: together too long for the quick suite.
@@ -21,8 +20,6 @@ OTHER = ("Name stations in lower case letters.", "Name stations in lower case le
 
 @pytest.fixture(autouse=True)
 def _here_is_kelp(monkeypatch, tmp_path):
-    for module in (commands, keeping):
-        monkeypatch.setattr(module, "embedder_of", lambda settings: WordEmbedder())
     (tmp_path / "kelp").mkdir()
     monkeypatch.chdir(tmp_path / "kelp")
 

@@ -10,7 +10,7 @@ from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.storage.published import Published
-from tests.flows.conftest import NOW, WordEmbedder, fixed_state
+from tests.flows.conftest import NOW, fixed_state
 from tests.traces import traces
 from tests.transcripts import START, decisions
 
@@ -23,7 +23,6 @@ WORD = "quagsireplum"
 @pytest.fixture
 def archived(bench, monkeypatch):
     """Return a store in which one later session archives a decision, and one has."""
-    monkeypatch.setattr(commands, "embedder_of", lambda settings: WordEmbedder())
     (bench.home / "policy").mkdir(parents=True)
     limits = "immortal_full_sessions,1,sessions,test\nimmortal_short_sessions,1,sessions,test\n"
     (bench.home / "policy" / "thresholds.csv").write_text(f"name,value,unit,why\n{limits}")
@@ -73,7 +72,7 @@ def test_forgotten_it_is_gone_from_the_archive_too(archived):
 
 def test_the_check_compares_the_archive(archived):
     [project] = archived.store.projects.all()
-    with runs.opened("rebuild", archived.settings, NOW, "plain") as run:
+    with runs.opened("rebuild", archived.context) as run:
         assert compare(run).differences == []
         run.store.published.publish_archive(project.project_id, "")
         assert [one.table for one in compare(run).differences] == ["archive"]

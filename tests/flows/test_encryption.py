@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from cortex.cli import encrypting, forgetting, keeping, remembering, upkeep, views
-from cortex.cli import memories as commands
 from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
@@ -20,7 +19,7 @@ from cortex.storage.store import Store
 from cortex.storage.telling import TellingBook
 from cortex.transforms.errors import FileDamaged, KeyUnavailable, UsageError
 from cortex.transforms.journal_entries import entry
-from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference, leftovers
+from tests.flows.conftest import NOW, Bench, contents, difference, leftovers
 from tests.flows.test_kills import Killed, _die_at
 from tests.traces import traces
 from tests.transcripts import decisions, forked
@@ -33,7 +32,6 @@ CANARY = "whole millimetres"
 
 @pytest.fixture(autouse=True)
 def _here_is_kelp(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.setattr(commands, "embedder_of", lambda settings: WordEmbedder())
     (tmp_path / "kelp").mkdir()
     monkeypatch.chdir(tmp_path / "kelp")
     with clock_at(NOW):
@@ -83,7 +81,7 @@ def test_rebuilt_compacted_and_compared_it_is_clean(sealed, monkeypatch, capsys)
     decisions("s2").write(sealed.projects)
     sealed.backfill()
     upkeep.rebuild(check=False, as_json=True)
-    with runs.opened("rebuild", sealed.settings, NOW, "plain") as run:
+    with runs.opened("rebuild", sealed.context) as run:
         assert compare(run).differences == []
     assert all_sealed(sealed.home)
 

@@ -17,11 +17,9 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import sys
 from pathlib import Path
-from cortex.flows import runs
-from tests.flows.conftest import Bench, WordEmbedder
+from tests.flows.conftest import Bench
 
 if __name__ == "__main__":
-    runs.embedder_of = lambda settings: WordEmbedder()
     bench = Bench(Path(sys.argv[1]), Path(sys.argv[2]))
     bench.stage()
     print("ran", bench.run(engine="prefect").engine)

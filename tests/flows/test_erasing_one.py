@@ -29,7 +29,7 @@ LINES_KEPT_BACK = 40
 
 def rows(bench: Bench) -> dict[str, dict[str, Any]]:
     """Return every memory of the store by id, before its neighbours and the day make anything of it."""
-    run = runs.looking(bench.settings, NOW)
+    run = runs.looking(bench.context)
     return {row["memory_id"]: row for scope in run.scopes() for row in run.memories(scope).to_pylist()}
 
 
@@ -37,7 +37,7 @@ def forget(bench: Bench, memory: dict[str, Any]) -> None:
     turn_ids = {"turn_ids": sorted(e["turn_id"] for e in memory["evidence"])}
     wish = entry("forget", memory["project_id"], turn_ids, recorded_at=NOW, memory_id=memory["memory_id"])
     bench.store.journal.write(wish)
-    with runs.opened("forget", bench.settings, NOW, "plain") as run:
+    with runs.opened("forget", bench.context) as run:
         run_plain(FORGET, run)
 
 
@@ -79,7 +79,7 @@ def check_each(bench: Bench, folder: Path) -> None:
     before = rows(bench)
     for copy, memory in copies(bench, folder):
         assert unlike(before, rows(copy), memory) == [], memory["text"]
-        with runs.opened("rederive", copy.settings, NOW, "plain") as run:
+        with runs.opened("rederive", copy.context) as run:
             again = rederive(run)
             assert compare(run).differences == []
         proposed = [p for p in again.proposals if p.appears or p.vanishes or p.changes]

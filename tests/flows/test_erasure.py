@@ -2,12 +2,12 @@
 
 import json
 import time
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from cortex.cli import forgetting, keeping, remembering
-from cortex.cli import memories as commands
 from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
@@ -20,7 +20,7 @@ from cortex.storage.store import Store
 from cortex.transforms.journal_entries import entry
 from cortex.transforms.schemas import TURNS
 from tests.flows import test_kills
-from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference, leftovers
+from tests.flows.conftest import NOW, Bench, contents, difference, leftovers
 from tests.traces import traces
 from tests.transcripts import Talk, decisions, forked
 
@@ -35,7 +35,6 @@ FACT = f"Gauges of the {CANARY} reef report every six minutes because batteries 
 
 @pytest.fixture(autouse=True)
 def _here_is_kelp(monkeypatch, tmp_path):
-    monkeypatch.setattr(commands, "embedder_of", lambda settings: WordEmbedder())
     (tmp_path / "kelp").mkdir()
     monkeypatch.chdir(tmp_path / "kelp")
     with clock_at(NOW):
@@ -177,9 +176,9 @@ def test_what_is_past_its_days_goes_and_what_is_pinned_stays(bench):
         entry("pin", pinned["project_id"], {}, recorded_at=NOW, memory_id=pinned["memory_id"])
     )
     settings = Settings(home=bench.home, retention_days=90)
-    runs.execute("nightly", settings, now=NOW + timedelta(days=1), engine="plain")
+    runs.execute("nightly", replace(bench.at(NOW + timedelta(days=1)), settings=settings))
     assert traces(bench.home, CANARY) != []
-    runs.execute("nightly", settings, now=NOW + timedelta(days=60), engine="plain")
+    runs.execute("nightly", replace(bench.at(NOW + timedelta(days=60)), settings=settings))
     assert traces(bench.home, CANARY) == []
     assert bench.texts() == [pinned["text"]]
 
@@ -343,7 +342,7 @@ def test_tables_made_anew_after_an_erasure_equal_the_live_ones(bench, way):
         keeping.forget_session(talk.session_id, as_json=True)
     else:
         keeping.reset("/home/dev/kelp", yes=True, as_json=True)
-    with runs.opened("rebuild", bench.settings, NOW, "plain") as run:
+    with runs.opened("rebuild", bench.context) as run:
         assert compare(run).differences == []
         rebuild(run)
     assert traces(bench.home, CANARY) == []

@@ -29,7 +29,7 @@ def files(home: Path) -> dict[str, bytes]:
 def repair(bench: Bench, *, adopt: bool = True, set_aside: bool = False) -> LakeRepair:
     """Do what `cortex rebuild` does with these options."""
     prepare = LakeRepair(bench.settings, NOW, adopt=adopt, set_aside=set_aside)
-    with opened("rebuild", bench.settings, NOW, "plain", prepare=prepare) as run:
+    with opened("rebuild", bench.context, prepare=prepare) as run:
         rebuild(run)
     return prepare
 

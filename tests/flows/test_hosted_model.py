@@ -12,13 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 from cortex.cli.main import main
+from cortex.cli.present import embedding_with
 from cortex.cli.terminal import clock_at
-from cortex.flows import runs
-from cortex.flows.asking import model_for
 from cortex.flows.embedders import local
 from cortex.flows.embedders import voyage as provider
+from cortex.flows.models import embedder_in_force, hosted_failure, model_for
 from cortex.flows.recall import recall
-from cortex.flows.runs import embedder_of
 from cortex.storage.model_failure import read_failure
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import Settings
@@ -71,11 +70,11 @@ class Local(WordEmbedder):
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     made = Service()
-    monkeypatch.setattr(runs, "embedder_of", embedder_of)  # the real choice between the two
     monkeypatch.setattr(provider, "connect", lambda key: provider.VoyageEmbedder(made.embed))
     monkeypatch.setattr(local, "load", Local)
     monkeypatch.setenv("VOYAGE_API_KEY", "pa-secret")
-    yield made
+    with embedding_with(embedder_in_force):
+        yield made
 
 
 @pytest.fixture
@@ -86,11 +85,11 @@ def bench(home, tmp_path) -> Bench:
             return Settings(home=self.home, voyage_api_key="pa-secret")
 
     decisions().write(tmp_path / "projects")
-    return Keyed(home, tmp_path / "projects")
+    return Keyed(home, tmp_path / "projects", embedder_in_force)  # the real choice between the two
 
 
 def without_key(bench: Bench, tmp_path) -> Bench:
-    plain = Bench(tmp_path / "plain", bench.projects)
+    plain = Bench(tmp_path / "plain", bench.projects, embedder_in_force)
     plain.backfill()
     return plain
 
@@ -151,7 +150,7 @@ def test_with_nothing_new_a_probe_says_whether_it_answers_again(bench, service):
     bench.backfill()
     service.fault = "Timeout"
     with clock_at(NOW):
-        model_for("levels", embedder_of(bench.settings), bench.settings, bench.store, bench.store.tables, NOW)
+        model_for("levels", bench.context, bench.store, bench.store.tables)
     assert read_failure(bench.home) is not None
     bench.run(now=LATER)  # still failing: found out by the probe
     assert read_failure(bench.home).failed_at == LATER
@@ -164,9 +163,7 @@ def test_a_question_it_does_not_answer_is_compared_with_the_local_vectors(bench,
     bench.backfill()
     assert vectors_of(bench)[Local.model] > 0  # kept beside the hosted ones for this day
     service.fault = "Timeout"
-    embedder, tables = model_for(
-        "millimetres", embedder_of(bench.settings), bench.settings, bench.store, bench.store.tables, NOW
-    )
+    embedder, tables = model_for("millimetres", bench.context, bench.store, bench.store.tables)
     assert embedder.model == Local.model
     asked, scopes = service.asked, bench.store.tables.scopes()
     question = "whole millimetres because floats drift"
@@ -176,13 +173,11 @@ def test_a_question_it_does_not_answer_is_compared_with_the_local_vectors(bench,
         found = recall(tables, question, scopes=scopes, policy=policy, embedder=embedder, limit=5, now=NOW)
         return [(result.id, round(result.score, 5)) for result in found]
 
-    plain = Bench(bench.home.parent / "plain", bench.projects)
+    plain = Bench(bench.home.parent / "plain", bench.projects, embedder_in_force)
     plain.backfill()
     plain_tables, scopes = plain.store.tables, plain.store.tables.scopes()
     assert answers(tables, embedder) == answers(plain_tables, Local())
-    again = model_for(
-        question, embedder_of(bench.settings), bench.settings, bench.store, bench.store.tables, NOW
-    )
+    again = model_for(question, bench.context, bench.store, bench.store.tables)
     assert again[0].model == Local.model and service.asked == asked  # noted: nobody waits a second time
 
 
@@ -204,7 +199,7 @@ def test_status_and_doctor_say_so(bench, service):
 def test_without_a_key_no_note_counts(bench, service, tmp_path):
     service.fault = "Timeout"
     bench.backfill()
-    plain = Bench(bench.home, bench.projects)
+    plain = Bench(bench.home, bench.projects, embedder_in_force)
     report = plain.run(now=NOW + timedelta(minutes=1))
     assert [row.note for row in report.stages if row.stage == "embed"] == [Local.model]
-    assert runs.failure_of(plain.settings) is None
+    assert hosted_failure(plain.settings) is None

@@ -19,7 +19,6 @@ import pytest
 
 from cortex.cli import keeping
 from cortex.cli.terminal import clock_at
-from cortex.flows import runs
 from cortex.storage.backup import is_part
 from cortex.storage.lake import LAKE_TABLES, each_key_once
 from cortex.storage.restore import ALWAYS_BYTES, restore_backup
@@ -27,7 +26,7 @@ from cortex.storage.settings import load_settings
 from cortex.storage.store import Store
 from cortex.storage.swapping import finish_swap
 from cortex.transforms.errors import SchemaMismatch, StoreNotWritable
-from tests.flows.conftest import NOW, Bench, WordEmbedder
+from tests.flows.conftest import NOW, Bench
 from tests.transcripts import decisions
 
 MANIFEST = "runs/manifest.json"
@@ -89,7 +88,6 @@ def _store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("store")
     made = Bench(folder / "cortex-home", folder / "projects")
     with pytest.MonkeyPatch.context() as patch, clock_at(NOW):
-        patch.setattr(runs, "embedder_of", lambda settings: WordEmbedder())
         patch.setenv("CORTEX_HOME", str(made.home))
         decisions().write(made.projects)
         made.backfill()

@@ -14,13 +14,12 @@ from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.files.interchange import read_export
 from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.fold import memory_id
-from tests.flows.conftest import NOW, WordEmbedder, fixed_state
+from tests.flows.conftest import NOW, fixed_state
 from tests.transcripts import KELP, decisions
 
 
 @pytest.fixture(autouse=True)
 def _here_is_kelp(monkeypatch, tmp_path):
-    monkeypatch.setattr(commands, "embedder_of", lambda settings: WordEmbedder())
     (tmp_path / "kelp").mkdir()
     monkeypatch.chdir(tmp_path / "kelp")
     with clock_at(NOW):

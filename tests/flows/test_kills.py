@@ -15,7 +15,7 @@ from cortex.flows import runs
 from cortex.storage import lake, published, tables
 from cortex.storage.journal import Journal
 from cortex.storage.staging import Staging
-from tests.flows.conftest import Bench, WordEmbedder, contents, difference, leftovers
+from tests.flows.conftest import Bench, contents, difference, leftovers
 from tests.transcripts import Talk, decisions, forked
 
 ROOT = Path(__file__).parents[2]
@@ -34,9 +34,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path
     talk.write(bench.projects)
     forked(talk.records, "f4").assistant("[MEMORY: pattern] One queue a poller.").write(bench.projects)
     decisions("s2", cwd="/home/dev/reef").write(bench.projects)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs, "embedder_of", lambda settings: WordEmbedder())
-        bench.backfill()
+    bench.backfill()
     yield bench.projects, contents(bench.home)
 
 
@@ -150,9 +148,7 @@ def test_killed_by_the_system_at_any_time(home, undisturbed, tmp_path):
     program = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from cortex.flows import runs\n"
-        "from tests.flows.conftest import Bench, WordEmbedder\n"
-        "runs.embedder_of = lambda settings: WordEmbedder()\n"
+        "from tests.flows.conftest import Bench\n"
         "bench = Bench(Path(sys.argv[1]), Path(sys.argv[2]))\n"
         "print('begins', flush=True)\n"
         "bench.backfill()\n"

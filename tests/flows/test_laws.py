@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -184,7 +185,7 @@ def test_a_transcript_of_an_excluded_project_is_not_kept(bench):
     from cortex.storage.settings import load_settings
 
     bench.stage()
-    report = runs.execute("ingest", load_settings(bench.home), now=NOW, engine="plain")
+    report = runs.execute("ingest", replace(bench.context, settings=load_settings(bench.home)))
     assert (report.transcripts, report.rows["turns"], leftovers(bench.home)) == (0, 0, [])
 
 

@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from cortex.cli import forgetting
-from cortex.cli import memories as commands
 from cortex.cli.main import main
 from cortex.cli.terminal import clock_at
 from cortex.flows import extract as extracting
@@ -20,7 +19,7 @@ from cortex.flows.rederive import promote, rederive
 from cortex.hooks import background
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.schemas import EVENTS
-from tests.flows.conftest import NOW, WordEmbedder, contents, difference, leftovers
+from tests.flows.conftest import NOW, contents, difference, leftovers
 from tests.transcripts import Talk, decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
@@ -120,7 +119,7 @@ def test_a_policy_that_empties_the_briefs_keeps_the_last_ones(known):
         known.run(now=LATER)
     after = {name: text for name, text in shown_of(known).items() if name.endswith("brief")}
     assert after == before
-    runs.execute("ingest", known.settings, now=LATER, engine="plain", accepts_loss=True)
+    runs.execute("ingest", known.at(LATER), accepts_loss=True)
     assert {name: text for name, text in shown_of(known).items() if name.endswith("brief")} != before
 
 
@@ -133,7 +132,7 @@ def test_a_lake_that_lost_its_events_is_refused_by_run_and_rebuild(known):
         change.replace(EVENTS, kelp, EVENTS.empty())
     with pytest.raises(LossRefused, match="policy and extractor are the same as before"):
         known.run(now=LATER)
-    with runs.opened("rebuild", known.settings, LATER, "plain") as run, pytest.raises(LossRefused):
+    with runs.opened("rebuild", known.at(LATER)) as run, pytest.raises(LossRefused):
         rebuild(run)
     assert difference(shown_of(known), before) == {}
 
@@ -143,7 +142,7 @@ def test_an_extractor_that_finds_less_is_refused_before_its_events_are_taken(kno
     before = contents(known.home)
     with monkeypatch.context() as patch:
         patch.setattr(extracting, "extract_events", lambda *given: EVENTS.empty())
-        with runs.opened("rederive", known.settings, LATER, "plain") as run:
+        with runs.opened("rederive", known.at(LATER)) as run:
             found = rederive(run)
             with pytest.raises(LossRefused):
                 promote(run, found)
@@ -158,7 +157,6 @@ def test_rederive_compares_with_what_is_shown(known):
 
 
 def test_what_a_person_forgets_is_no_loss(known, monkeypatch, tmp_path):
-    monkeypatch.setattr(commands, "embedder_of", lambda settings: WordEmbedder())
     known.run(now=LATER)
     (tmp_path / "kelp").mkdir()
     monkeypatch.chdir(tmp_path / "kelp")
@@ -198,7 +196,6 @@ def test_the_hooks_know_the_code_of_a_refused_run():
 
 
 def test_forgetting_while_a_loss_waits_is_done_in_all_that_people_see(known, monkeypatch, tmp_path):
-    monkeypatch.setattr(commands, "embedder_of", lambda settings: WordEmbedder())
     known.run(now=LATER)
     (tmp_path / "kelp").mkdir()
     monkeypatch.chdir(tmp_path / "kelp")

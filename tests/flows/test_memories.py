@@ -1,13 +1,13 @@
 """Remember, forget and recall through whole runs: at once, under another run's lease, over weeks."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from cortex.cli import forgetting, remembering
 from cortex.cli import memories as commands
-from cortex.flows import runs
 from cortex.storage.lease import lease
 from cortex.transforms.errors import ModelUnavailable, NotFound, StoreBusy
 from cortex.transforms.journal_entries import entry
@@ -19,7 +19,6 @@ from tests.transcripts import START, Talk, decisions
 @pytest.fixture(autouse=True)
 def _here_is_kelp(monkeypatch, tmp_path):
     """Commands ask the fake model too, and stand in a folder of their own."""
-    monkeypatch.setattr(commands, "embedder_of", lambda settings: WordEmbedder())
     (tmp_path / "kelp").mkdir()
     monkeypatch.chdir(tmp_path / "kelp")
 
@@ -144,15 +143,13 @@ def test_remember_recall_and_forget_work_while_a_run_writes(bench, capsys):
 
 
 @pytest.mark.slow
-def test_a_model_that_gives_no_answer_stops_no_run_and_is_asked_again(bench, other, monkeypatch):
+def test_a_model_that_gives_no_answer_stops_no_run_and_is_asked_again(bench, other):
     class Away(WordEmbedder):
         def embed(self, texts, *, as_query=False):
             raise ModelUnavailable("the service does not answer.", "Try again.")
 
     decisions().write(bench.projects)
-    with monkeypatch.context() as patch:
-        patch.setattr(runs, "embedder_of", lambda settings: Away())
-        report = bench.backfill()
+    report = replace(bench, embedder_of=lambda settings: Away()).backfill()
     assert report.rows["memories"] > 0 and report.rows["vectors"] == 0
     assert any("next run" in stage.note for stage in report.stages)
     bench.run()

@@ -6,14 +6,13 @@ from datetime import timedelta
 import pytest
 
 from cortex.cli import curating, forgetting, keeping, projects, remembering
-from cortex.cli import memories as commands
 from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.storage.lease import lease
 from cortex.transforms.errors import UsageError
 from cortex.transforms.journal_entries import entry
-from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference, leftovers
+from tests.flows.conftest import NOW, Bench, contents, difference, leftovers
 from tests.traces import traces
 from tests.transcripts import Talk, decisions
 
@@ -27,7 +26,6 @@ OWN = "[MEMORY: decision] Divers go out on Tuesdays because the harbour is free 
 
 @pytest.fixture(autouse=True)
 def _clock(monkeypatch):
-    monkeypatch.setattr(commands, "embedder_of", lambda settings: WordEmbedder())
     with clock_at(NOW):
         yield
 
@@ -47,7 +45,7 @@ def ids(bench: Bench) -> dict[str, str]:
 
 
 def is_clean(bench: Bench) -> bool:
-    with runs.opened("rebuild", bench.settings, NOW, "plain") as run:
+    with runs.opened("rebuild", bench.context) as run:
         return not compare(run).differences
 
 

@@ -5,14 +5,13 @@ from datetime import timedelta
 import pytest
 
 from cortex.cli import forgetting
-from cortex.cli import memories as commands
 from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.flows.rebuild import rebuild
 from cortex.transforms.journal_entries import entry
 from cortex.transforms.schemas import EVENTS, TURNS
-from tests.flows.conftest import NOW, Bench, WordEmbedder
+from tests.flows.conftest import NOW, Bench
 from tests.traces import traces
 from tests.transcripts import Talk, decisions
 
@@ -25,7 +24,6 @@ LATER = NOW + timedelta(days=1)
 
 @pytest.fixture(autouse=True)
 def _here_is_kelp(monkeypatch, tmp_path):
-    monkeypatch.setattr(commands, "embedder_of", lambda settings: WordEmbedder())
     (tmp_path / "kelp").mkdir()
     monkeypatch.chdir(tmp_path / "kelp")
     with clock_at(LATER):
@@ -115,7 +113,7 @@ def test_a_pruned_memory_can_still_be_forgotten_for_good(pruned):
 
 def test_tables_rebuilt_after_a_pruning_equal_the_live_ones(pruned):
     pruned.run("nightly", LATER)
-    with runs.opened("rebuild", pruned.settings, LATER, "plain") as run:
+    with runs.opened("rebuild", pruned.at(LATER)) as run:
         assert compare(run).differences == []
         rebuild(run)
         assert compare(run).differences == []

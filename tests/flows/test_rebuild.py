@@ -1,12 +1,14 @@
 """The fold law on whole stores: tables made anew from the lake equal the live ones, row for row."""
 
 import shutil
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from cortex.cli import memories as commands
 from cortex.cli import upkeep
+from cortex.cli.terminal import clock_at
 from cortex.flows import rebuild as rebuilding
 from cortex.flows import runs
 from cortex.flows.comparison import compare
@@ -24,12 +26,12 @@ DAY = timedelta(days=1)
 
 
 def compared(bench, now=NOW):
-    with runs.opened("rebuild", bench.settings, now, "plain") as run:
+    with runs.opened("rebuild", bench.at(now)) as run:
         return compare(run)
 
 
 def rebuilt(bench, now=NOW):
-    with runs.opened("rebuild", bench.settings, now, "plain") as run:
+    with runs.opened("rebuild", bench.at(now)) as run:
         rebuild(run)
 
 
@@ -111,20 +113,20 @@ def test_every_changed_cell_and_row_is_listed(bench):
     assert compared(bench).differences == []
 
 
-def test_a_lost_table_comes_back_and_the_check_leaves_with_12_before(bench, monkeypatch, capsys):
+def test_a_lost_table_comes_back_and_the_check_leaves_with_12_before(bench, capsys):
     decisions().write(bench.projects)
     bench.backfill()
     before = contents(bench.home)
     shutil.rmtree(bench.home / "tables")
-    monkeypatch.setattr("cortex.cli.upkeep.now", lambda: NOW)
-    with pytest.raises(AuditFailed):
+    with clock_at(NOW):
+        with pytest.raises(AuditFailed):
+            upkeep.rebuild(check=True, as_json=True)
+        upkeep.rebuild(check=False, as_json=True)
         upkeep.rebuild(check=True, as_json=True)
-    upkeep.rebuild(check=False, as_json=True)
-    upkeep.rebuild(check=True, as_json=True)
     assert difference(contents(bench.home), before) == {}
 
 
-def test_vectors_come_from_the_lake(bench, monkeypatch):
+def test_vectors_come_from_the_lake(bench):
     decisions().write(bench.projects)
     bench.backfill()
 
@@ -132,8 +134,7 @@ def test_vectors_come_from_the_lake(bench, monkeypatch):
         def embed(self, texts, *, as_query=False):
             raise AssertionError("asked for a text that has its vector")
 
-    monkeypatch.setattr(runs, "embedder_of", lambda settings: Mute())
-    rebuilt(bench)
+    rebuilt(replace(bench, embedder_of=lambda settings: Mute()))
     assert compared(bench).differences == []
 
 
@@ -182,8 +183,7 @@ def test_killed_between_the_two_renames_the_next_run_makes_the_tables_again(benc
     assert difference(contents(bench.home), before) == {}
 
 
-def test_what_is_remembered_and_recalled_leaves_the_check_clean(bench, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(commands, "embedder_of", lambda settings: WordEmbedder())
+def test_what_is_remembered_and_recalled_leaves_the_check_clean(bench, tmp_path, capsys):
     decisions().write(bench.projects)
     bench.backfill()
     found = {"project": None, "all_projects": True, "limit": 5, "as_json": True}

@@ -41,7 +41,7 @@ def newer(monkeypatch):
 
 
 def asked(bench, then=None, projects=None):
-    with runs.opened("rederive", bench.settings, NOW, "plain") as run:
+    with runs.opened("rederive", bench.context) as run:
         found = rederive(run, projects)
         if then:
             then(run, found)
@@ -89,7 +89,7 @@ def test_promoted_the_store_is_what_the_newer_extractor_makes_from_scratch(bench
     other.backfill()
     assert difference(contents(bench.home), contents(other.home)) == {}
     assert asked(bench)["kelp"].appears == []
-    with runs.opened("rebuild", bench.settings, NOW, "plain") as run:
+    with runs.opened("rebuild", bench.context) as run:
         assert compare(run).differences == []
         assert extracting.outdated(run.store.lake.manifest, run.policy) == []
 

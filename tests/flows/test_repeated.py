@@ -12,7 +12,7 @@ from cortex.flows import exchange, stages
 from cortex.storage.lease import lease
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
-from tests.flows.conftest import NOW, Bench, WordEmbedder
+from tests.flows.conftest import NOW, Bench
 from tests.traces import traces
 from tests.transcripts import Talk, decisions
 
@@ -28,7 +28,6 @@ class Killed(BaseException):
 
 @pytest.fixture(autouse=True)
 def _at_noon(monkeypatch):
-    monkeypatch.setattr(commands, "embedder_of", lambda settings: WordEmbedder())
     with clock_at(NOW):
         yield
 

@@ -7,9 +7,10 @@ import subprocess
 import pytest
 
 from cortex.flows import runs
+from cortex.flows.context import Context
 from cortex.storage.settings import Settings
 from cortex.storage.surface import Surfaces, roots_of
-from tests.flows.conftest import NOW
+from tests.flows.conftest import NOW, words_for_a_model
 from tests.hooks.conftest import HOOKS
 
 SAID = "We decided to keep the readings in SQLite, because one writer is enough, and rejected PostgreSQL."
@@ -47,7 +48,7 @@ def read(tmp_path, project, monkeypatch):
     def run(surface, **options):
         settings = Settings(home=tmp_path / "home", brief_surface=surface, **options)
         runs.stage_all(settings, [transcript])
-        return runs.execute("ingest", settings, now=NOW, engine="plain")
+        return runs.execute("ingest", Context(settings, words_for_a_model, lambda: NOW))
 
     return run
 

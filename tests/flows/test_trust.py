@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.cli import memories as commands
+from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.hooks import prompt
@@ -24,7 +25,7 @@ from cortex.transforms.memory.fold import fold
 from cortex.transforms.memory.lifecycle import ACTIVITY, age
 from cortex.transforms.schemas import EDGES, EVENTS, JOURNAL, TRUSTS, TURNS
 from cortex.transforms.transcripts.turn_text import without_private
-from tests.flows.conftest import NOW, WordEmbedder, contents
+from tests.flows.conftest import NOW, contents
 from tests.rows import START, event, events, turn, turns
 from tests.transcripts import KELP, Talk, decisions
 
@@ -285,13 +286,12 @@ def test_what_the_assistant_repeats_of_a_brief_without_its_source_is_known_by_fi
     assert [(row["memory_id"], row["evidence"]) for row in bench.memories()] == before
 
 
-def test_what_was_recalled_and_repeated_is_not_learnt(bench, monkeypatch, capsys):
-    monkeypatch.setattr(commands, "embedder_of", lambda settings: WordEmbedder())
-    monkeypatch.setattr(commands, "now", lambda: LATER)
+def test_what_was_recalled_and_repeated_is_not_learnt(bench, capsys):
     decisions().write(bench.projects)
     bench.backfill()
     capsys.readouterr()
-    commands.recall("harvest records SQLite", project=None, all_projects=True, limit=5, as_json=True)
+    with clock_at(LATER):
+        commands.recall("harvest records SQLite", project=None, all_projects=True, limit=5, as_json=True)
     answer = json.loads(capsys.readouterr().out)["results"][0]["text"]
     before = [(row["memory_id"], row["evidence"]) for row in bench.memories()]
     talk = Talk("s2", start=LATER).user("Where are the harvest records kept, do you remember?")
@@ -355,7 +355,7 @@ def test_a_store_that_heard_itself_rebuilds_to_itself(bench):
         bench.projects
     )
     bench.backfill(now=LATER)
-    with runs.opened("rebuild", bench.settings, LATER, "plain") as run:
+    with runs.opened("rebuild", bench.at(LATER)) as run:
         assert compare(run).differences == []
     assert not [e for e in contents(bench.home)["events"] if "(" in e["text"] and "sure" in e["text"]]
 

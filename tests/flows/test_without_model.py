@@ -1,20 +1,15 @@
 """Without an embedding model everything works by words alone (spec promise 4, 10.2)."""
 
-import pytest
+from dataclasses import replace
 
-from cortex.flows import runs
 from cortex.flows.recall import recall
 from cortex.storage.reference import read_policy
 from tests.flows.conftest import NOW, Bench
 from tests.transcripts import decisions
 
 
-@pytest.fixture(autouse=True)
-def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "embedder_of", lambda settings: None)
-
-
 def test_a_whole_run_and_a_recall_need_no_model(bench: Bench):
+    bench = replace(bench, embedder_of=lambda settings: None)
     decisions("s1").write(bench.projects)
     report = bench.backfill()
     assert bench.run("nightly").rows == report.rows

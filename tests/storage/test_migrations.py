@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from cortex.flows import runs
+from cortex.flows.context import Context
 from cortex.storage import migrations
 from cortex.storage.lake import Lake
 from cortex.storage.manifest import read_manifest
@@ -145,10 +146,9 @@ def test_an_empty_store_needs_no_step(home):
     assert migrate(home, [LOUDER], version=2) == []
 
 
-def test_the_store_of_the_first_release_opens_runs_and_says_what_it_said(home, monkeypatch):
+def test_the_store_of_the_first_release_opens_runs_and_says_what_it_said(home):
     shutil.copytree(FIRST_RELEASE, home)
-    monkeypatch.setattr(runs, "embedder_of", lambda settings: None)
-    report = runs.execute("ingest", Settings(home=home), now=at("2026-10-27"), engine="plain")
+    report = runs.execute("ingest", Context(Settings(home=home), lambda _: None, lambda: at("2026-10-27")))
     expected = json.loads((FIRST_RELEASE / "expected.json").read_bytes())
     store = Store(home)
     [scope] = [s for s in store.tables.scopes() if s != "global"]

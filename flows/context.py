@@ -1,0 +1,70 @@
+"""What an operation is given: the settings, the embedding model, the clock, the folder it is asked from."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cortex.flows.embedders import Embedder
+from cortex.flows.models import embedder_in_force
+from cortex.storage.reference import read_policy
+from cortex.storage.settings import Settings, load_settings
+from cortex.storage.store import Store
+from cortex.storage.swapping import finish_swap
+from cortex.transforms.policy import Policy
+
+EmbedderOf = Callable[[Settings], Embedder | None]
+
+
+def utc_now() -> datetime:
+    """Return the present instant."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Context:
+    """
+    Where and when an operation happens.
+
+    `embedder_of` gives the embedding model for the settings, or None for search by words alone; `clock` gives
+    the present instant (UTC); `folder` is the one whose project is meant where none is named.
+    """
+
+    settings: Settings = field(default_factory=load_settings)
+    embedder_of: EmbedderOf = embedder_in_force
+    clock: Callable[[], datetime] = utc_now
+    folder: Path = field(default_factory=Path.cwd)
+    checks_projections: bool = True  # off where they cannot be rebuilt: what is there is then shown as it is
+
+    @property
+    def home(self) -> Path:
+        """The store's folder."""
+        return self.settings.home
+
+    @property
+    def now(self) -> datetime:
+        """The present instant."""
+        return self.clock()
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force: the tables of the package, changed by those of the store."""
+        return read_policy(self.home)
+
+    def embedder(self) -> Embedder | None:
+        """Return the embedding model to use; None where there is none."""
+        return self.embedder_of(self.settings)
+
+    def open_store(self) -> Store:
+        """
+        Return the store; a restore that was killed while it was put in place is finished first.
+
+        Raises LakeUnclear for a lake without its manifest, TablesDamaged where what is made from it is gone.
+        """
+        finish_swap(self.home)
+        store = Store(self.home)
+        if store.is_empty:
+            store.lake.check_belongs()
+        if self.checks_projections:
+            store.check_projections()
+        return store
