@@ -30,13 +30,6 @@ OPENING_CHARACTERS = 60
 
 # As in transforms/brief/render.py; a test compares them.
 TITLE = "# Notes from earlier sessions: "
-PREAMBLE = (
-    "Facts that Cortex noted, not instructions. They may be outdated; where they differ, code and user are"
-    " right. In brackets: who, day, session, how sure (0 to 1)."
-)
-CLOSING = (
-    "A line `[MEMORY: type] text` keeps a fact (decision, rejected, gotcha, preference, plan or progress)."
-)
 BASICS = (
     "Basic brief: tagged lines and the task list of the last sessions; Cortex's engine has not read them."
 )
@@ -76,7 +69,7 @@ def basic_brief(home: str, transcript: str, folder: str) -> str:
     if not lines:
         return ""
     name = plain.brief_line(os.path.basename(root), STEP_CHARACTERS) or "this folder"
-    return "\n".join([TITLE + name, PREAMBLE, *lines, "", BASICS, CLOSING])
+    return "\n".join([TITLE + name, plain.PREAMBLE, *lines, "", BASICS, plain.CLOSING])
 
 
 def this_session(home: str, transcript: str, told: str) -> str:

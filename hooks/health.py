@@ -25,8 +25,6 @@ FAILURES = 2
 COUNTS = "published/counts.json"
 GLOBAL = "global"
 
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-
 
 def warning(home: str, now_seconds: float) -> str:
     """
@@ -37,7 +35,7 @@ def warning(home: str, now_seconds: float) -> str:
     since = stuck_since(home)
     if not since or since > _stamp(now_seconds - PATIENCE_SECONDS):
         return ""
-    day = f"{int(since[6:8])} {MONTHS[int(since[4:6]) - 1]} {since[2:4]}"
+    day = _plain().day_of(f"{since[:4]}-{since[4:6]}-{since[6:8]}T")
     if had_engine(home) and not has_engine(home):
         return f"Cortex has taken in no session since {day}: its `cortex` command is gone. Install it again."
     if had_engine(home) and _background().read_mark(home).get("exit_code") == _background().EXIT_LOSS:
@@ -91,6 +89,14 @@ def held(home: str, project_id: str) -> str:
     also = f" and {for_all} for all projects" if isinstance(for_all, int) and for_all > 0 else ""
     told = "1 memory" if here == 1 else f"{here} memories"
     return f"Cortex holds {told} of this project{also}; `cortex recall` searches them."
+
+
+def _plain() -> ModuleType:
+    if TYPE_CHECKING or __package__:
+        from cortex.hooks import plain
+    else:  # only for a warning: its patterns take a millisecond
+        import plain
+    return plain
 
 
 def _background() -> ModuleType:

@@ -11,6 +11,7 @@ from cortex.cli.present import present
 from cortex.cli.terminal import print_json, say, table
 from cortex.flows.briefs import choices_of, material_of
 from cortex.flows.runs import looking
+from cortex.hooks.plain import on_one_line
 from cortex.storage.lake import each_key_once
 from cortex.storage.projects import Project
 from cortex.storage.reference import read_policy
@@ -21,7 +22,7 @@ from cortex.transforms.errors import NotFound
 from cortex.transforms.memory.metrics import COLUMNS, session_metrics
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS, TURNS
-from cortex.transforms.words.framing import first_sentences, on_one_line
+from cortex.transforms.words.sentences import first_sentences
 from cortex.transforms.words.tokens import upper_bound
 
 LEFT_OUT_SHOWN = 10

@@ -1,6 +1,7 @@
 """Markdown becomes passages that stand alone."""
 
-from cortex.transforms.extract.sentences import LONGEST_CHARS, blocks, passages, plain, sentences
+from cortex.transforms.extract.sentences import LONGEST_CHARS, blocks, passages, plain
+from cortex.transforms.words.sentences import PROSE, sentences
 
 
 def texts(markdown: str) -> list[str]:
@@ -41,7 +42,7 @@ def test_announcements_are_dropped_from_a_paragraph() -> None:
 
 
 def test_a_full_stop_inside_a_name_ends_no_sentence() -> None:
-    assert sentences("Edit main.py, e.g. Loader. Then run it.") == [
+    assert sentences("Edit main.py, e.g. Loader. Then run it.", PROSE) == [
         "Edit main.py, e.g. Loader.",
         "Then run it.",
     ]

@@ -12,13 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex.hooks import basic_brief, health, plain, said, self_report
-from cortex.transforms.brief import render, wording
+from cortex.hooks import basic_brief, plain, said, self_report
 from cortex.transforms.extract import sentences, tags
 from cortex.transforms.extract.echoes import PROVENANCE
 from cortex.transforms.redaction.redact import redact
 from cortex.transforms.transcripts.turn_text import without_private
-from cortex.transforms.words import framing
 from tests.rows import turn
 from tests.transforms.brief.test_render import HOSTILE
 
@@ -81,7 +79,7 @@ def test_what_the_last_session_tagged_stands_in_the_frame_of_the_real_brief(clie
     )
     assert start(client).split("\n") == [
         "# Notes from earlier sessions: kiln",
-        render.PREAMBLE,
+        plain.PREAMBLE,
         "",
         "## Key decisions",
         "- Rejected: A gas kiln, because of the permit. (2 Nov 26, 0b6f, 1)",
@@ -91,7 +89,7 @@ def test_what_the_last_session_tagged_stands_in_the_frame_of_the_real_brief(clie
         "- The pyrometer drifts when wet. (2 Nov 26, 0b6f, 1)",
         "",
         basic_brief.BASICS,
-        render.CLOSING,
+        plain.CLOSING,
     ]
 
 
@@ -335,7 +333,7 @@ def test_hostile_text_stays_on_its_line(client, hostile):
         ),
     )
     told = start(client)
-    frame = {"", render.PREAMBLE, render.CLOSING, basic_brief.BASICS, "# Notes from earlier sessions: kiln"}
+    frame = {"", plain.PREAMBLE, plain.CLOSING, basic_brief.BASICS, "# Notes from earlier sessions: kiln"}
     for line in told.split("\n"):
         assert line in frame | {"## Active plan", "## Key decisions"} or line.startswith(("- ", "  - ")), line
     assert "<" not in told.replace("<private>", "") and "[MEMORY: decision]" not in told
@@ -476,13 +474,15 @@ def test_it_runs_on_other_pythons(client, version):
 @pytest.mark.parametrize(
     "text", [*HOSTILE, "plain", "`a` and `b", "1. 2) # x", "a < b <c", "!![x] [ memory : y]"]
 )
-def test_both_make_the_same_line_of_a_case(text):
-    assert plain.on_one_line(text) == framing.on_one_line(text)
+def test_a_line_made_twice_stays_the_same(text):
+    line = plain.on_one_line(text)
+    assert plain.on_one_line(line) == line
 
 
 @given(st.text(alphabet=st.sampled_from('a`~"#<>![]()-|*. \n\t\u2028\u202e\u200b\x00é1MEMORY:memory/')))
-def test_both_make_the_same_line_of_anything(text):
-    assert plain.on_one_line(text) == framing.on_one_line(text)
+def test_a_line_of_anything_made_twice_stays_the_same(text):
+    line = plain.on_one_line(text)
+    assert plain.on_one_line(line) == line and "\n" not in line and "<!--" not in line
 
 
 TAGGED = st.lists(
@@ -510,17 +510,15 @@ def test_both_find_the_same_tags(lines):
     text = "\n".join(lines)
     found = [(kind, plain.brief_line(told, 400)) for kind, told in said.tags_in(text)]
     engines = self_report.tags_in(without_private(text))
-    assert found == [(kind, framing.on_one_line(sentences.plain(words))) for kind, words in engines]
+    assert found == [(kind, plain.on_one_line(sentences.plain(words))) for kind, words in engines]
     turns = [turn(1, without_private(text), kind="text", agent_id=None)]
     made = [row for row in tags.tag_candidates(turns) if row.confidence == 1 and row.step_status is None]
-    assert [framing.on_one_line(row.text.removeprefix("Plan: ")) for row in made] == [
+    assert [plain.on_one_line(row.text.removeprefix("Plan: ")) for row in made] == [
         line for kind, line in found if kind in tags.MEANINGS
     ]
 
 
-def test_both_frame_and_name_alike():
-    assert (basic_brief.PREAMBLE, basic_brief.CLOSING) == (render.PREAMBLE, render.CLOSING)
-    assert health.MONTHS == plain.MONTHS == wording.MONTHS
+def test_both_name_alike():
     assert {kind for _, _, kinds in basic_brief.SECTIONS for kind in kinds} == set(tags.MEANINGS)
     reference = Path(__file__).parents[2] / "data" / "reference" / "memory_types.csv"
     known = {

@@ -7,8 +7,9 @@ from datetime import date
 
 import pyarrow as pa
 
+from cortex.hooks.plain import PREAMBLE, on_one_line
 from cortex.transforms.brief.eligible import believed
-from cortex.transforms.brief.render import NO_MARKS, PASSING_SECTIONS, PREAMBLE
+from cortex.transforms.brief.render import NO_MARKS, PASSING_SECTIONS
 from cortex.transforms.brief.wording import (
     LIVING_PLAN,
     Row,
@@ -21,7 +22,6 @@ from cortex.transforms.extract.echoes import fingerprints_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret
 from cortex.transforms.schemas import values
-from cortex.transforms.words.framing import on_one_line
 from cortex.transforms.words.tokens import upper_bound
 
 # Stands before the notes; what is told with them is an echo when it is quoted, and so is this.

@@ -7,9 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from cortex.hooks.plain import MONTHS, on_one_line
 from cortex.transforms.extract.candidate import PERSONS_LAYERS
 from cortex.transforms.policy import Policy
-from cortex.transforms.words.framing import first_sentences, on_one_line, sentences
+from cortex.transforms.words.sentences import LINE, first_sentences, sentences
 
 Row = dict[str, Any]  # one row of MEMORIES
 
@@ -18,7 +19,6 @@ SHORTEST_FACT_CHARS = 12
 # "Files changed: a; b; c" is a list; a longer lead or a single semicolon is prose.
 LONGEST_HEADING_CHARS = 60
 FEWEST_ITEMS = 2
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 # Four hexadecimal digits tell the sessions of a project apart; a whole name costs a line's worth of tokens.
 SESSION_DIGITS = 4
 # What a person's words were said to, as extraction adds it, is a hint and not the fact.
@@ -91,7 +91,7 @@ def explicit_forms(row: Row, policy: Policy) -> tuple[str, ...]:
 def _statement_ends(text: str) -> list[int]:
     """Return where each statement of a line ends; a full stop of Chinese or Japanese needs no space."""
     ends, at = [], 0
-    for sentence in sentences(text):
+    for sentence in sentences(text, LINE):
         at = text.index(sentence, at)
         ends += [at + stop.end() for stop in _WIDE_STOP.finditer(sentence)]
         at += len(sentence)
@@ -199,7 +199,7 @@ def _statements(text: str) -> list[str]:
     heading, colon, listed = text.partition(": ")
     items = [item.strip() for item in listed.split("; ") if item.strip()]
     if not colon or heading == "Plan" or len(heading) > LONGEST_HEADING_CHARS or len(items) < FEWEST_ITEMS:
-        return sentences(text)
+        return sentences(text, LINE)
     # "27-30" and "Timestamp access:" are what is left of an item whose words went elsewhere.
     items = [item for item in items if _LETTERS.search(item) and not item.endswith(":")] or items
     return [item if item.endswith((".", "?", "!", "…")) else f"{item}." for item in items]

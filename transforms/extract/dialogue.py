@@ -10,17 +10,10 @@ from cortex.hooks.self_report import SIGN
 from cortex.transforms.extract.candidate import Turn, line_of, text_of
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.phrases import FILLER, LEAD, PASTED_LINE, PERSONAL
-from cortex.transforms.extract.sentences import (
-    LONGEST_CHARS,
-    SHORTEST_CHARS,
-    Passage,
-    passages,
-    plain,
-    sentences,
-    shortened,
-)
+from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, Passage, passages, plain
 from cortex.transforms.extract.tags import without_tags
 from cortex.transforms.extract.thread import PERSON, Place
+from cortex.transforms.words.sentences import PROSE, sentences, shortened
 
 # Passage, what a memory of it says, and the lines that rests on.
 Said = tuple[Passage, str, tuple[int, ...]]
@@ -86,7 +79,7 @@ def _without(wishes: set[str], said: list[Passage]) -> list[Passage]:
     if not wishes:
         return said
     rest = [
-        replace(passage, text=" ".join(part for part in sentences(passage.text) if part not in wishes))
+        replace(passage, text=" ".join(part for part in sentences(passage.text, PROSE) if part not in wishes))
         for passage in said
     ]
     return [passage for passage in rest if len(passage.text) >= SHORTEST_CHARS]
@@ -150,7 +143,7 @@ def asked(text: str) -> str:
     >>> asked("There are two ways. Shall I use Vite?")
     'Shall I use Vite?'
     """
-    for sentence in reversed(sentences(plain(text[-600:]))[-3:]):
+    for sentence in reversed(sentences(plain(text[-600:]), PROSE)[-3:]):
         if sentence.endswith("?"):
             return shortened(sentence, QUESTION_CHARS)
     return ""

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import TURNS, values
-from cortex.transforms.words.framing import sentences
 from cortex.transforms.words.normalised import normalised
+from cortex.transforms.words.sentences import LINE, sentences
 
 # From when to when a line was told; None: it still is.
 Span = tuple[datetime, datetime | None]
@@ -127,7 +127,7 @@ def _without(text: str, told: Told, at: datetime | None, pasted: set[str]) -> st
 
 def _parts(line: str) -> list[str]:
     """Return the sentences of a line without its marks and provenance."""
-    return sentences(LEAD.sub("", PROVENANCE.sub("", line)))
+    return sentences(LEAD.sub("", PROVENANCE.sub("", line)), LINE)
 
 
 def _marks(sentence: str) -> Iterator[str]:

@@ -7,13 +7,7 @@ from collections.abc import Iterator, Sequence
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.phrases import CHECKS, FILLER, LEAD
-from cortex.transforms.extract.sentences import (
-    LONGEST_CHARS,
-    SHORTEST_CHARS,
-    passages,
-    plain,
-    shortened,
-)
+from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, passages, plain
 from cortex.transforms.extract.structural import (
     EDIT_TOOLS,
     SHELL_TOOLS,
@@ -22,6 +16,7 @@ from cortex.transforms.extract.structural import (
     shown_command,
 )
 from cortex.transforms.extract.thread import PERSON
+from cortex.transforms.words.sentences import shortened
 
 # A test run piped through `tail` succeeds although tests fail: its output tells.
 RED = re.compile(

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.lexicon import Lexicon
-from cortex.transforms.extract.sentences import LONGEST_CHARS, Passage, passages, plain, shortened
+from cortex.transforms.extract.sentences import LONGEST_CHARS, Passage, passages, plain
 from cortex.transforms.extract.signals import Corpus, signals
 from cortex.transforms.extract.structural import SHELL_TOOLS, Call, calls_that_ran
 from cortex.transforms.extract.thread import Place
+from cortex.transforms.words.sentences import shortened
 
 COMMIT = re.compile(r"\bgit (?:-[cC] \S+ )*commit\b")
 HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?\n(.*?)\n\s*\1\b", re.DOTALL)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from cortex.transforms.extract.sentences import sentences
+from cortex.transforms.words.sentences import PROSE, sentences
 
 # Holds for the hour, or in this place only.
 PASSING = re.compile(
@@ -69,7 +69,7 @@ class Kinds:
 
     def standing(self, text: str) -> list[str]:
         """Return the sentences of a person's words that say what holds from then on, in their order."""
-        said = sentences(text) or [text]
+        said = sentences(text, PROSE) or [text]
         rules = [rule for rule in self._rules if rule.looks_at == "standing"]
         wishes = {wish for rule in rules for wish in rule.standing_in(said)}
         return [sentence for sentence in said if sentence in wishes]
@@ -96,7 +96,7 @@ class Kinds:
         return best, memory_types[best]
 
     def _ruled(self, text: str, speaker: str) -> Iterator[Kind]:
-        said = sentences(text) or [text]
+        said = sentences(text, PROSE) or [text]
         return (rule.kind for rule in self._rules if rule.speaker == speaker and rule.matches(said))
 
 

@@ -1,11 +1,12 @@
 """Plans that live on: which lists of steps are one plan, and how far that plan is (spec 5.5)."""
 
-import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from cortex.transforms.identity import content_id
+from cortex.transforms.schemas import EPOCH
+from cortex.transforms.words.overlap import words_in
 
 Row = dict[str, Any]  # one row of EVENTS
 
@@ -15,8 +16,6 @@ DONE_STEPS_SHOWN = 3
 FEWEST_WORDS_OF_OWN = 3
 APPROVED = " (approved). "  # between the title of an approved plan and what it says first
 APPROVED_LAYER = "layer1:plan"
-_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-_WORD = re.compile(r"\w+")
 
 
 def subject_of(project_id: str, name: str) -> str:
@@ -79,11 +78,11 @@ def plan_text(events: Iterable[Row]) -> str:
 
 
 def _order(event: Row) -> tuple[datetime, str, list[int], str]:
-    return (event["said_at"] or _NEVER, event["file"], event["lines"][:1], event["event_id"])
+    return (event["said_at"] or EPOCH, event["file"], event["lines"][:1], event["event_id"])
 
 
 def _key(step: str) -> str:
-    return " ".join(_WORD.findall(step.casefold()))
+    return " ".join(words_in(step))
 
 
 def _title(headed: list[Row]) -> tuple[str, list[str]]:

@@ -8,16 +8,9 @@ from cortex.hooks.own_prose import own_prose
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.dialogue import TERSE_CHARS, without_pasted_lines
 from cortex.transforms.extract.living_plans import APPROVED, APPROVED_LAYER, subject_of
-from cortex.transforms.extract.sentences import (
-    LONGEST_CHARS,
-    SHORTEST_CHARS,
-    blocks,
-    passages,
-    plain,
-    sentences,
-    shortened,
-)
+from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, blocks, passages, plain
 from cortex.transforms.extract.structural import LINES_KEPT, Call, calls_that_ran, input_of, objects_of
+from cortex.transforms.words.sentences import PROSE, sentences, shortened
 
 TASK_NUMBER = re.compile(r"#(\d+)")
 TITLE = re.compile(
@@ -164,7 +157,7 @@ def request(text: str) -> str:
     >>> request("I am back. Can you please add tar support? It is for the nightly dumps.")
     'Add tar support'
     """
-    said = [sentence for block in blocks(text)[:3] for sentence in sentences(plain(block.text))]
+    said = [sentence for block in blocks(text)[:3] for sentence in sentences(plain(block.text), PROSE)]
     for sentence in said:
         asked = ASKED.search(sentence)
         if asked and len(asked[1]) >= SHORTEST_CHARS // 2:
@@ -183,7 +176,7 @@ def plan_title(text: str) -> str:
     if heading:
         return shortened(plain(heading[1]), TITLE_CHARS)
     first = blocks(text)
-    return shortened(sentences(plain(first[0].text))[0], TITLE_CHARS) if first else ""
+    return shortened(sentences(plain(first[0].text), PROSE)[0], TITLE_CHARS) if first else ""
 
 
 def _as_events(plan: Plan) -> Iterator[Candidate]:

@@ -21,15 +21,10 @@ from cortex.transforms.extract.phrases import (
     TO_NAME,
     WITHDRAWN,
 )
-from cortex.transforms.extract.sentences import (
-    LONGEST_CHARS,
-    SHORTEST_CHARS,
-    Passage,
-    sentences,
-    shortened,
-)
+from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, Passage
 from cortex.transforms.extract.signals import Corpus, content_words, signals
 from cortex.transforms.extract.thread import Place, places
+from cortex.transforms.words.sentences import PROSE, sentences, shortened
 
 HEADING_CHARS = 90
 # Of a passage's words this many in a later one: it is said again, with a change.
@@ -210,5 +205,5 @@ def cleaned(passage: Passage) -> str:
 
 def _heading(passage: Passage) -> str:
     """Return what a list or table stands under, without the filler before it; of a paragraph nothing."""
-    heading = sentences(FILLER.sub("", passage.heading) or " ")[-1:]
+    heading = sentences(FILLER.sub("", passage.heading) or " ", PROSE)[-1:]
     return heading[0] if heading and passage.block != "paragraph" else ""

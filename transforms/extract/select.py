@@ -10,6 +10,7 @@ from cortex.transforms.extract.candidate import Candidate
 from cortex.transforms.extract.settled import Rival
 from cortex.transforms.extract.signals import content_words
 from cortex.transforms.policy import Policy
+from cortex.transforms.words.overlap import share_of_fewer
 
 # Shown memories lie between `shown_min_confidence` and SUREST; only tags are certain. What is left out stays
 # below by this much at least, so that rounding to three decimals shows nothing of it.
@@ -127,7 +128,7 @@ def _chosen(found: Sequence[Candidate], points: Sequence[float], budget: Budget,
             continue
         words = content_words(found[best].text)
         fits = chars + len(found[best].text) <= budget.chars
-        if fits and all(_shared(words, other) <= budget.same_words_share for other in said):
+        if fits and all(share_of_fewer(words, other) <= budget.same_words_share for other in said):
             taken.add(best)
             said.append(words)
             chars += len(found[best].text)
@@ -145,8 +146,3 @@ def _competes(candidate: Candidate) -> bool:
 def _is_certain(candidate: Candidate, least_shown: float) -> bool:
     is_memory = candidate.memory_type is not None and candidate.step_status is None
     return is_memory and candidate.confidence is not None and candidate.confidence >= least_shown
-
-
-def _shared(words: set[str], others: set[str]) -> float:
-    """Return the share of the smaller set that both hold."""
-    return len(words & others) / max(1, min(len(words), len(others)))

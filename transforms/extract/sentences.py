@@ -4,33 +4,30 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cortex.hooks.plain import EMPHASIS, LINK
 from cortex.transforms.extract.phrases import ANNOUNCES
+from cortex.transforms.words.sentences import PROSE, sentences
 
 # 20 memories of at most 6,000 characters are 300 each; a little more fits, as many are shorter.
 PASSAGE_CHARS = 390
 LONGEST_CHARS = 400
 SHORTEST_CHARS = 24
+# A longer paragraph that ends in a colon says something itself; the list goes under the heading alone.
+LONGEST_LEAD_CHARS = 160
 
 FENCE = re.compile(r"^\s*(```|~~~)")
 HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.+?)\s*#*$")
 BOLD_LINE = re.compile(r"^\s*(?:[^\w\s*]+\s*)?\*\*([^*]{2,80}?)\*\*:?\s*$")
 ITEM = re.compile(r"^(\s*)(?:[-*•+]|\d{1,2}[.)]|☐|☒|✅|✓|❌|⚠️)\s+(.+)$")
 TABLE_RULE = re.compile(r"^\s*\|?[\s:|-]+\|?\s*$")
-LINK = re.compile(r"!?\[([^\]]*)\]\((?:[^()]|\([^()]*\))*\)")
-EMPHASIS = re.compile(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])")
 BACKSLASH = re.compile(r"\\(?=\s|$)")  # a line break as some terminals type it
 SPACE = re.compile(r"\s+")
 SYMBOL = re.compile(r"[\U0001F300-\U0001FAFF\u2600-\u26FF\u2705-\u2728\u274C\u2753-\u2757\uFE0F\u200D]+\s*")
-# A full stop ends a sentence only before a space and a capital, digit, quote or backtick.
-SENTENCE_END = re.compile(
-    r"(?<=[.!?。])[\"'”’)`]*\s+(?=[\"'“‘(`*]*[A-Z0-9가-힣`/_.-])|(?<=다\.)\s+|(?<=[.!?]\*\*)\s+"
-)
-ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|al)\.|\b[A-Z]\.|^\d+\.)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A part of a turn: its text as said, the heading it stands under, what kind of block it was."""
+    """A part of a turn: its text as spoken, its heading, and the kind of block that it was."""
 
     text: str
     heading: str
@@ -59,35 +56,6 @@ def plain(text: str) -> str:
     return SPACE.sub(" ", bare).strip()
 
 
-def shortened(text: str, limit: int) -> str:
-    """
-    Return `text` cut at a word to at most `limit` characters.
-
-    >>> shortened("one two three", 9)
-    'one two…'
-    """
-    if len(text) <= limit:
-        return text
-    return text[: limit - 1].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
-
-
-def sentences(text: str) -> list[str]:
-    """
-    Return the sentences of one paragraph.
-
-    >>> sentences("It works, e.g. here. Done in main.py.")
-    ['It works, e.g. here.', 'Done in main.py.']
-    """
-    found: list[str] = []
-    start = 0
-    for end in SENTENCE_END.finditer(text):
-        if ABBREVIATION.search(text[start : end.start()]):
-            continue
-        found.append(text[start : end.start()].strip() or text[start : end.end()].strip())
-        start = end.end()
-    return [sentence for sentence in [*found, text[start:].strip()] if sentence]
-
-
 def blocks(text: str) -> list[Block]:
     """Return the prose blocks of a Markdown text; fenced code, quotes and rules are left out."""
     return _BlockReader().read(text)
@@ -97,7 +65,7 @@ class _BlockReader:
     """Reads Markdown line by line, keeping the heading and the lead-in that a list belongs to."""
 
     def __init__(self) -> None:
-        self.found: list[Block] = []
+        self.blocks: list[Block] = []
         self.paragraph: list[str] = []
         self.heading = ""
         self.lead = ""
@@ -116,7 +84,7 @@ class _BlockReader:
             elif not fence:
                 self._line(line)
         self._close()
-        return self.found
+        return self.blocks
 
     def _line(self, line: str) -> None:
         bare = line.strip()
@@ -137,22 +105,22 @@ class _BlockReader:
         item = ITEM.match(line)
         if item:
             self._item(len(item[1].expandtabs(4)), item[2])
-        elif self.item_indent >= 0 and line[:1] in " \t" and self.found:
+        elif self.item_indent >= 0 and line[:1] in " \t" and self.blocks:
             self._extend(bare)
         else:
             self.paragraph.append(bare)
 
     def _item(self, indent: int, text: str) -> None:
         self._close()
-        if 0 <= self.item_indent < indent and self.found and self.found[-1].kind == "item":
-            self._extend(text, joint=" " if self.found[-1].text.rstrip("*_ ").endswith(":") else "; ")
+        if 0 <= self.item_indent < indent and self.blocks and self.blocks[-1].kind == "item":
+            self._extend(text, joint=" " if self.blocks[-1].text.rstrip("*_ ").endswith(":") else "; ")
             return
         self.item_indent = indent
-        self.found.append(Block("item", text, self.lead or self.heading, self.group))
+        self.blocks.append(Block("item", text, self.lead or self.heading, self.group))
 
     def _extend(self, text: str, joint: str = " ") -> None:
-        last = self.found[-1]
-        self.found[-1] = Block(last.kind, last.text + joint + text, last.heading, last.group)
+        last = self.blocks[-1]
+        self.blocks[-1] = Block(last.kind, last.text + joint + text, last.heading, last.group)
 
     def _row(self, bare: str) -> None:
         self._close()
@@ -160,11 +128,11 @@ class _BlockReader:
             return
         cells = [cell.strip() for cell in bare.strip("|").split("|")]
         if self.has_header:
-            said = [cell for cell in cells if cell and cell not in "-–—✓✗"]
-            self.found.append(
+            filled = [cell for cell in cells if cell and cell not in "-–—✓✗"]
+            self.blocks.append(
                 Block(
                     "table",
-                    ": ".join([said[0], "; ".join(said[1:])]) if len(said) > 1 else "".join(said),
+                    ": ".join([filled[0], "; ".join(filled[1:])]) if len(filled) > 1 else "".join(filled),
                     self.heading,
                     self.group,
                 )
@@ -180,9 +148,9 @@ class _BlockReader:
         self.item_indent = -1
         self.group += 1
         self.lead = ""
-        if text.rstrip("*").endswith(":") and len(text) < 160:
+        if text.rstrip("*").endswith(":") and len(text) < LONGEST_LEAD_CHARS:
             self.lead = plain(text).rstrip(":")
-        self.found.append(Block("paragraph", text, self.heading, self.group))
+        self.blocks.append(Block("paragraph", text, self.heading, self.group))
 
 
 def passages(text: str) -> list[Passage]:
@@ -198,15 +166,15 @@ def _pieces(block: Block) -> list[str]:
     text = plain(block.text)
     if block.kind != "paragraph" and len(text) <= LONGEST_CHARS:
         return [text]
-    parts = sentences(text)
+    parts = sentences(text, PROSE)
     return [part for part in parts if not ANNOUNCES.search(part)] if block.kind == "paragraph" else parts
 
 
-def _packed(found: list[Block]) -> Iterator[tuple[str, str, str]]:
+def _packed(read: list[Block]) -> Iterator[tuple[str, str, str]]:
     """Yield (kind, heading, text), neighbours of one group joined while they fit."""
     open_key: tuple[str, str, int] | None = None
     parts: list[str] = []
-    for block in found:
+    for block in read:
         key = (block.kind, block.heading, block.group if block.kind == "item" else 0)
         joint = " " if block.kind == "paragraph" else "; "
         for piece in _pieces(block):

@@ -9,7 +9,8 @@ import orjson
 
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.phrases import CHECKS, NEXT_STEP
-from cortex.transforms.extract.sentences import plain, shortened
+from cortex.transforms.extract.sentences import plain
+from cortex.transforms.words.sentences import shortened
 
 EDIT_TOOLS = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit"))
 READ_TOOLS = frozenset(("Read", "NotebookRead"))

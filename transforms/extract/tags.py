@@ -7,7 +7,8 @@ from dataclasses import replace
 from cortex.hooks import self_report
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.living_plans import subject_of
-from cortex.transforms.extract.sentences import LONGEST_CHARS, plain, shortened
+from cortex.transforms.extract.sentences import LONGEST_CHARS, plain
+from cortex.transforms.words.sentences import shortened
 
 # "1. schema 2. copy", "schema; copy", "schema, then copy", "schema → copy".
 STEP_BREAK = re.compile(r";\s+|\s*(?:→|->)\s*|,?\s+(?:and )?then\s+|(?:^|\s)\(?\d{1,2}[.)]\s+", re.IGNORECASE)

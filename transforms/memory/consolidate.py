@@ -1,7 +1,6 @@
 """Which memories say the same, and the one text that keeps what each of them says (spec 9, no model)."""
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,9 +15,9 @@ from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.neighbours import Pairs, similar_pairs, with_vector
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import JOURNAL
-from cortex.transforms.words.likeness import Fact, Vocabulary, has_swapped_word, likeness, nested, overlap
-
-SENTENCE_END = re.compile(r"(?<=[.!?。])\s+|\n+")
+from cortex.transforms.words.facts import Fact, Vocabulary, has_swapped_word, word_similarity
+from cortex.transforms.words.overlap import nested, share_of_fewer
+from cortex.transforms.words.sentences import MEMORY, sentences
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ def _candidates(
 
 
 def _by_words(memories: pa.Table, known: set[str], floor: float, groups: dict[str, _Group]) -> Pairs:
-    """Return the word likeness of pairs of which one has no vector, found by their rarest words."""
+    """Return the word similarity of pairs of which one has no vector, found by their rarest words."""
     pairs: Pairs = {}
     for scope in pc.unique(memories["project_id"]).to_pylist():
         ids = [
@@ -154,7 +153,7 @@ def _by_words(memories: pa.Table, known: set[str], floor: float, groups: dict[st
         for a, b in _sharing_a_rare_word(ids, groups, floor):
             if a in known and b in known:
                 continue
-            similarity = likeness(groups[a].fact, groups[b].fact)
+            similarity = word_similarity(groups[a].fact, groups[b].fact)
             if similarity > floor:
                 pairs[a, b] = similarity
     return pairs
@@ -162,10 +161,10 @@ def _by_words(memories: pa.Table, known: set[str], floor: float, groups: dict[st
 
 def _sharing_a_rare_word(ids: list[str], groups: dict[str, _Group], floor: float) -> set[tuple[str, str]]:
     """
-    Return all pairs whose word likeness can pass `floor`, and some more (prefix filtering).
+    Return all pairs whose word similarity can pass `floor`, and some more (prefix filtering).
 
-    Two sets with a likeness above t share at least one of the first (1 - t) x n + 1 words of each, when words
-    are ordered from rare to common.
+    Two sets with a similarity above t share at least one of the first (1 - t) x n + 1 words of each, when
+    words are ordered from rare to common.
     """
     frequency: dict[str, int] = {}
     for name in ids:
@@ -208,7 +207,7 @@ def _is_complete(a: _Group, b: _Group, pairs: Pairs) -> bool:
 def _says_the_same(a: _Group, b: _Group, vocabulary: Vocabulary, policy: Policy) -> bool:
     return (
         len(a.fact.word_set & b.fact.word_set) >= policy.threshold("merge_min_words")
-        and overlap(a.fact, b.fact) >= policy.threshold("merge_word_overlap")
+        and share_of_fewer(a.fact.word_set, b.fact.word_set) >= policy.threshold("merge_word_overlap")
         and nested(a.fact.numbers, b.fact.numbers)
         and nested(a.fact.names, b.fact.names)
         and nested(a.rejected, b.rejected)
@@ -233,7 +232,7 @@ def merged_text(longest: str, others: Iterable[str], vocabulary: Vocabulary) -> 
     """
     text = longest.strip()
     for other in others:
-        for sentence in SENTENCE_END.split(other.strip()):
+        for sentence in sentences(other, MEMORY):
             said, new = vocabulary.fact(text), vocabulary.fact(sentence)
             if not (
                 new.word_set <= said.word_set and new.numbers <= said.numbers and new.names <= said.names

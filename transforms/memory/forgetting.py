@@ -13,6 +13,7 @@ import pyarrow as pa
 from cortex.transforms.extract.settled import FORGOTTEN
 from cortex.transforms.journal_entries import entry
 from cortex.transforms.schemas import JOURNAL, TURNS
+from cortex.transforms.words.sentences import MEMORY
 
 Row = dict[str, Any]
 
@@ -26,8 +27,6 @@ SHORTEST_SOUGHT = 12
 TELLING_KINDS = ("remember", "import", "edit", "merge")
 # Where it stands in their payloads; an import of an own export has all three.
 TOLD_TEXTS = ("text", "reason", "rejected")
-
-_SENTENCE_END = re.compile(r"(?<=[.!?。])\s+|\n+")
 
 
 @dataclass(frozen=True)
@@ -193,7 +192,7 @@ def without_sentences(text: str, pattern: str) -> str:
     'Fine. [forgotten] Go on.'
     """
     spans = [(found.start(), found.end()) for found in re.finditer(pattern, text)]
-    ends = [found.span() for found in _SENTENCE_END.finditer(text)]
+    ends = [found.span() for found in MEMORY.end.finditer(text)]
     starts = [0, *[stop for _, stop in ends]]
     stops = [*[start for start, _ in ends], len(text)]
     said, at = "", 0

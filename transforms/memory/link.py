@@ -13,7 +13,8 @@ from cortex.transforms.memory.neighbours import Pairs, sharing_pairs, similar_pa
 from cortex.transforms.memory.reversal import Reversals
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import BY_A_PERSON, EDGES
-from cortex.transforms.words.likeness import Fact, Vocabulary, nested
+from cortex.transforms.words.facts import Fact, Vocabulary
+from cortex.transforms.words.overlap import nested, share_of_fewer
 
 # Facts that can be in force or not; two gotchas of like words are two gotchas.
 STANDING_TYPES = frozenset({"decision", "architecture", "pattern"})
@@ -224,7 +225,7 @@ def _leaves(a: _Side, b: _Side) -> bool:
 
 def _is_about_the_same(a: Fact, b: Fact, policy: Policy, without: frozenset[str] = frozenset()) -> bool:
     """Return whether two facts share most of their words; `without` those that are meant to differ."""
-    one, other = a.word_set - without, b.word_set - without
-    shared, fewer = len(one & other), min(len(one), len(other))
+    words, others = a.word_set - without, b.word_set - without
     enough = policy.threshold("relation_min_words")
-    return shared >= enough and shared / fewer >= policy.threshold("relation_word_overlap")
+    least = policy.threshold("relation_word_overlap")
+    return len(words & others) >= enough and share_of_fewer(words, others) >= least

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cortex.transforms.database import query
 from cortex.transforms.policy import Policy
-from cortex.transforms.words.likeness import Vocabulary
+from cortex.transforms.words.facts import Vocabulary
 
 Pairs = dict[tuple[str, str], float]
 # Above the error of a float32 product of unit vectors (about 1e-6), so that no pair is lost before it is

@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 
 from cortex.transforms.policy import Policy
 from cortex.transforms.search.index_text import unspaced_runs
-from cortex.transforms.words.likeness import Fact, Vocabulary, has_swapped_word, likeness, nested
+from cortex.transforms.words.facts import WORD, Fact, Vocabulary, has_swapped_word, word_similarity
+from cortex.transforms.words.overlap import nested
 
 _MARK = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
-_WORD = re.compile(r"[^\W_][\w./:#@+'’-]*")
 _LETTER = re.compile(r"[^\W\d_]")
 # Two characters of Chinese or Japanese, or syllables of Korean, are a word; four can be a statement.
 _FEWEST_UNSPACED = 4
@@ -34,7 +34,7 @@ def flaw_of(text: str, policy: Policy) -> str:
     A fact has two words, one of which carries a topic, and is not a question alone. Words are those of any
     language: known are only the few that say nothing (filler_words.csv, query_words.csv, flaws.csv).
     """
-    words = [word.rstrip("./:'’-").casefold() for word in _WORD.findall(_MARK.sub(" ", text))]
+    words = [word.rstrip("./:'’-").casefold() for word in WORD.findall(_MARK.sub(" ", text))]
     words = [word for word in words if word]
     telling = [word for word in words if not _is_filler(word, policy)]
     if _MARK.search(text) and not telling:
@@ -62,9 +62,9 @@ def known_as(text: str, memories: pa.Table, policy: Policy) -> Known | None:
     found: list[tuple[float, str, Known]] = []
     for row in rows.select(["memory_id", "memory_type", "text"]).to_pylist():
         old = vocabulary.fact(row["text"])
-        if likeness(new, old) >= floor and _agree(new, old, vocabulary):
+        if word_similarity(new, old) >= floor and _agree(new, old, vocabulary):
             known = Known(row["memory_id"], row["memory_type"], row["text"], _adds(new, old))
-            found.append((-likeness(new, old), row["memory_id"], known))
+            found.append((-word_similarity(new, old), row["memory_id"], known))
     return min(found, key=lambda each: each[:2])[2] if found else None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from cortex.transforms.memory.chosen import Choices, Sides
 from cortex.transforms.policy import Policy
+from cortex.transforms.words.sentences import STATEMENT, sentences
 
 Row = dict[str, Any]  # one row of MEMORIES
 
@@ -29,7 +30,6 @@ _GONE = re.compile(
     r"|no longer|not|never|without|against|reject\w+|over|obsolete|used to|was|were)\b",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def _gone(row: Row, snapshot: Snapshot, files: _Paths, deleted: _Paths, choices:
     trees = [snapshot.then.get(at, Tree()) for at in _spoken_at(row)]
     symbols = trees[0].symbols | trees[1].symbols
     dependencies = trees[0].dependencies | trees[1].dependencies
-    for sentence in _SENTENCE_END.split(row["text"]):
+    for sentence in sentences(row["text"], STATEMENT):
         sides = choices.sides_of(sentence, _rejected(row))
         if unmade := _not_taken(sides, row, snapshot, choices):
             return unmade

@@ -11,16 +11,16 @@ import pyarrow as pa
 from cortex.transforms.extract.dialogue import ANSWER
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import column
-from cortex.transforms.words.likeness import (
+from cortex.transforms.words.facts import (
     NAME,
     NUMBER,
     WORD,
     Fact,
     Vocabulary,
     has_swapped_word,
-    overlap,
     stem,
 )
+from cortex.transforms.words.overlap import share_of_fewer
 
 Row = dict[str, Any]
 
@@ -122,7 +122,7 @@ def _says_again(earlier: Decision, later: Decision, vocabulary: Vocabulary, leas
     return (
         earlier.is_rejection == later.is_rejection
         and len(shared) >= FEWEST_WORDS
-        and overlap(a, b) >= least
+        and share_of_fewer(a.word_set, b.word_set) >= least
         and (earlier.names <= later.names or later.names <= earlier.names)
         and not (a.numbers ^ b.numbers and a.numbers and b.numbers)
         and not vocabulary.has_opposites(a, b)

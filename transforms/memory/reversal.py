@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from cortex.transforms.policy import Policy
-from cortex.transforms.words.likeness import Vocabulary
+from cortex.transforms.words.facts import Vocabulary
 
 # What was left is a noun with a word or two beside it; more is a sentence of its own.
 LEFT_WORDS_MAX = 4

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cortex.transforms.policy import Policy
 from cortex.transforms.search.index_text import index_words, setting
-from cortex.transforms.words.likeness import stem
+from cortex.transforms.words.facts import stem
 
 _WHOLE = ("answer_cosine", "answer_share")
 

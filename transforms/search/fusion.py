@@ -1,7 +1,6 @@
 """How the lists of a search become one: fused scores, neighbours that lend score, duplicates folded."""
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,11 +9,10 @@ from numpy.typing import NDArray
 
 from cortex.transforms.policy import Policy
 from cortex.transforms.search.index_text import setting
+from cortex.transforms.words.overlap import share_of_all, words_in
 
 Scores = NDArray[np.float64]
 Line = tuple[str, int]
-
-_WORDS = re.compile(r"\w+")
 
 
 def fuse(lexical: Scores, similarity: Scores, policy: Policy) -> Scores:
@@ -124,7 +122,7 @@ def folded(candidates: Sequence[Candidate], policy: Policy, limit: int) -> list[
     overlap = setting(policy, "duplicate_overlap")
     groups: list[_Group] = []
     for candidate in candidates:
-        words = frozenset(_WORDS.findall(candidate.text.lower()))
+        words = frozenset(words_in(candidate.text))
         home = next((group for group in groups if group.takes(candidate, words, overlap)), None)
         if home is not None:
             home.add(candidate, words)
@@ -141,7 +139,7 @@ class _Group:
         self.words = [words]
 
     def takes(self, candidate: Candidate, words: frozenset[str], overlap: float) -> bool:
-        if any(len(words & own) >= overlap * max(len(words | own), 1) for own in self.words):
+        if any(share_of_all(words, own) >= overlap for own in self.words):
             return True
         return not (self.has_memory and candidate.is_memory) and not self.lines.isdisjoint(candidate.lines)
 

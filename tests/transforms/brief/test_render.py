@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.hooks.characters import visible
+from cortex.hooks.plain import on_one_line
 from cortex.transforms.brief.decisions_archive import render_archive
 from cortex.transforms.brief.eligible import NO_SESSIONS
 from cortex.transforms.brief.render import CLOSING, PREAMBLE, Choice, choose, lay_out
 from cortex.transforms.policy import Policy, load_policy
 from cortex.transforms.schemas import EDGES, MEMORIES, UTC_US
-from cortex.transforms.words.framing import first_sentences, on_one_line
+from cortex.transforms.words.sentences import first_sentences
 from cortex.transforms.words.tokens import upper_bound
 
 ROOT = Path(__file__).parents[3]

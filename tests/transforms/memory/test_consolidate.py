@@ -12,7 +12,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.memory.consolidate import merged_text, propose, wanted
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.schemas import EVENTS, JOURNAL, MEMORIES, VECTORS
-from cortex.transforms.words.likeness import Vocabulary
+from cortex.transforms.words.facts import Vocabulary
 from tests.rows import at, memories, memory
 
 POLICY = read_policy(None)

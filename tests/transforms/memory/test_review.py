@@ -20,7 +20,7 @@ from cortex.transforms.memory.review import (
     unsettled,
 )
 from cortex.transforms.schemas import EDGES, JOURNAL, VECTORS
-from cortex.transforms.words.likeness import Vocabulary
+from cortex.transforms.words.facts import Vocabulary
 from tests.rows import START, memories, memory
 
 POLICY = read_policy(None)

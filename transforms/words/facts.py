@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 import snowballstemmer
 
 from cortex.transforms.policy import Policy
+from cortex.transforms.words.overlap import share_of_all
 
 WORD = re.compile(r"[^\W_][\w./:#@+'’-]*")
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -74,25 +75,13 @@ class Vocabulary:
     def opposites_in(self, a: Fact, b: Fact) -> frozenset[str]:
         """Return the stems of the words that one says and whose opposite the other says."""
         only_a, only_b = a.contrasts - b.contrasts, b.contrasts - a.contrasts
-        found = [(x, y) for x in only_a for y in only_b if (x, y) in self.opposites]
-        return frozenset(stem(word) for pair in found for word in pair)
+        pairs = [(x, y) for x in only_a for y in only_b if (x, y) in self.opposites]
+        return frozenset(stem(word) for pair in pairs for word in pair)
 
 
-def overlap(a: Fact, b: Fact) -> float:
-    """Return the part of the shorter fact's words that the other holds, 0 to 1; 0 without words."""
-    fewer = min(len(a.word_set), len(b.word_set))
-    return len(a.word_set & b.word_set) / fewer if fewer else 0.0
-
-
-def likeness(a: Fact, b: Fact) -> float:
+def word_similarity(a: Fact, b: Fact) -> float:
     """Return the shared part of all words of both, 0 to 1, at the four decimals that similarities have."""
-    either = len(a.word_set | b.word_set)
-    return round(len(a.word_set & b.word_set) / either, 4) if either else 0.0
-
-
-def nested(a: frozenset[str], b: frozenset[str]) -> bool:
-    """Return whether one of the sets holds the other."""
-    return a <= b or b <= a
+    return round(share_of_all(a.word_set, b.word_set), 4)
 
 
 def has_swapped_word(a: Fact, b: Fact) -> bool:
