@@ -23,10 +23,10 @@ from cortex.flows.recall import recall
 from cortex.flows.runs import FLOWS, opened, stage_all
 from cortex.hooks.prompt import INDEX
 from cortex.storage.assistant_folders import find_transcripts
+from cortex.storage.lance_tables import LanceTables
 from cortex.storage.published import Published
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import Settings
-from cortex.storage.tables import Tables
 from cortex.transforms.brief.hook_index import notes_of, settings_of, stop_words_of
 from cortex.transforms.brief.render import choose, lay_out
 from cortex.transforms.files.client_settings import with_status_line
@@ -204,7 +204,7 @@ def recalls(sizes: Sizes) -> Iterator[Measured]:
     unit = made.vectors(sizes.recalled)
     with tempfile.TemporaryDirectory() as scratch:
         home = Path(scratch)
-        tables = Tables(home)
+        tables = LanceTables(home)
         rows = made.searchable(made.memories(sizes.recalled), unit)
         written = _seconds(lambda: tables.replace(made.PROJECT, "memories", rows))
         size = sum(path.stat().st_size for path in tables.root.rglob("*") if path.is_file())

@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from cortex.flows.embedders import Embedder, choose
 from cortex.flows.recall import Found, recall
+from cortex.storage.lance_tables import LanceTables
 from cortex.storage.reference import read_policy
-from cortex.storage.tables import Tables
 from cortex.transforms.extract import extract_events
 from cortex.transforms.identity import content_id
 from cortex.transforms.memory.fold import fold
@@ -142,7 +142,7 @@ def any_line(question: Question, found: list[Found], cut: int) -> float:
 
 
 def fill(
-    tables: Tables, of: Set, policy: Policy, embedder: Embedder | None, with_memories: bool
+    tables: LanceTables, of: Set, policy: Policy, embedder: Embedder | None, with_memories: bool
 ) -> tuple[int, float]:
     """Write the set's tables; return the number of rows and the seconds that embedding took."""
     rows, seconds = 0, 0.0
@@ -188,7 +188,7 @@ def measure(
     """Print one line per policy: recall at each cut and the time of a question."""
     now = datetime.now(UTC)
     with tempfile.TemporaryDirectory() as home:
-        tables = Tables(Path(home))
+        tables = LanceTables(Path(home))
         rows, seconds = fill(tables, of, policies[0][1], embedder, with_memories)
         print(
             f"{of.name}: {rows} rows ({seconds:.1f} s for texts and vectors), {len(of.questions)} questions"

@@ -20,8 +20,8 @@ from pathlib import Path
 from benchmarks.retrieval import Question, any_line, fill, labels
 from cortex.flows.embedders import Embedder, choose
 from cortex.flows.recall import recall
+from cortex.storage.lance_tables import LanceTables
 from cortex.storage.reference import read_policy
-from cortex.storage.tables import Tables
 from cortex.transforms.policy import Policy
 
 RANDOM_WORDS = """
@@ -127,7 +127,7 @@ def kinds_of(asked: Sequence[Question], projects: Sequence[str]) -> Iterator[tup
     yield "labelled, in another project", elsewhere
 
 
-def measure(tables: Tables, policies: dict[str, Policy], embedder: Embedder | None) -> None:
+def measure(tables: LanceTables, policies: dict[str, Policy], embedder: Embedder | None) -> None:
     """Print for each policy the answers kept and the questions answered that have no answer."""
     within, everywhere = labels(everywhere=False), labels(everywhere=True)
     projects = sorted(within.turns)
@@ -166,7 +166,7 @@ def main() -> None:
         policy, {"answer_cosine": 0.0, "answer_share": 0.0, "answer_share_alone": 0.0}
     )
     with tempfile.TemporaryDirectory() as home:
-        tables = Tables(Path(home))
+        tables = LanceTables(Path(home))
         fill(tables, labels(everywhere=False), policy, embedder, with_memories=True)
         measure(tables, policies, embedder)
 

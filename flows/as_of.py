@@ -14,7 +14,6 @@ from cortex.flows.report import RunReport
 from cortex.flows.run import Run
 from cortex.flows.stages import decay, link
 from cortex.storage.store import Store, start_of_day
-from cortex.storage.tables import TablesInMemory
 from cortex.transforms.audit import Breach
 from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.identity import content_id
@@ -141,7 +140,7 @@ def as_of(run: Run, day: datetime, scopes: Sequence[str], *, searchable: bool = 
     Its tables are in memory; `searchable` ones have passages too. Nothing is written.
     """
     store = Store(run.store.home)
-    store.tables = TablesInMemory()
+    store.tables = store.tables_in_memory()
     is_today = day == start_of_day(run.now)
     until = ENDLESS if is_today else day + timedelta(days=1)
     made = AsOf(

@@ -1,5 +1,6 @@
 """Comparison: the live tables and briefs against what the lake says, cell by cell; nothing is changed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,7 +15,7 @@ from cortex.flows.run import Run
 from cortex.storage.journal import Journal
 from cortex.storage.notes import Output
 from cortex.storage.store import Store
-from cortex.storage.tables import INDEX_TEXT, PROJECTED, SEARCHED, VECTOR, Dataset, Tables
+from cortex.storage.tables import INDEX_TEXT, PROJECTED, SEARCHED, VECTOR, Dataset, Filter, Vector, meeting
 from cortex.transforms.schemas import GLOBAL_SCOPE
 
 # How far back the day of the live memories is looked for: a store left alone for ten years.
@@ -45,39 +46,56 @@ class Comparison:
     notes: list[str] = field(default_factory=list)
 
 
-class RowsInMemory(Tables):
+class RowsInMemory:
     """Tables that keep their rows as they are: they are compared, not searched."""
 
-    def __init__(self, live: Tables) -> None:
-        """Make empty tables that stand for `live`."""
-        super().__init__(live.root.parent)
-        self._made: dict[tuple[str, str], pa.Table] = {}
+    def __init__(self) -> None:
+        """Make empty tables."""
+        self._rows: dict[tuple[str, str], pa.Table] = {}
 
-    def open(self, scope: str, name: str) -> Dataset:
-        """Return what was made; an empty dataset before."""
-        return _InMemory(name, self._made.get((scope, name)))
+    def scopes(self) -> list[str]:
+        """Return the scopes that have tables, sorted."""
+        return sorted({scope for scope, _ in self._rows})
+
+    def exists(self, scope: str, name: str) -> bool:
+        """Return whether there is a table."""
+        return (scope, name) in self._rows
+
+    def open(self, scope: str, name: str) -> "_InMemory":
+        """Return the rows put in; none before."""
+        return _InMemory(name, self._rows.get((scope, name), PROJECTED[name].empty()))
 
     def replace(self, scope: str, name: str, rows: pa.Table) -> int:
         """Keep the rows; return how many."""
-        self._made[scope, name] = rows
+        self._rows[scope, name] = rows
         return int(rows.num_rows)
 
+    def purge(self, scope: str) -> None:
+        """Do nothing: no older rows are kept."""
 
-class _InMemory(Dataset):
-    def __init__(self, name: str, rows: pa.Table | None) -> None:
-        super().__init__(PROJECTED[name], None)
-        self.rows = self._table.empty() if rows is None else rows
+    def drop(self, scope: str) -> None:
+        """Forget a scope's rows."""
+        self._rows = {key: rows for key, rows in self._rows.items() if key[0] != scope}
 
-    def read(self, columns: list[str] | None = None, where: str | None = None) -> pa.Table:
-        by_key = self.rows.sort_by([(name, "ascending") for name in self._table.key])
-        wanted = columns or self._table.arrow.names
-        return by_key.select([name for name in wanted if name in by_key.schema.names])
 
-    def count(self, where: str | None = None) -> int:
-        return int(self.rows.num_rows)
+@dataclass(frozen=True)
+class _InMemory:
+    name: str
+    rows: pa.Table
 
-    def has(self, column: str) -> bool:
-        return column in self.rows.schema.names
+    def count(self, where: Filter | None = None) -> int:
+        return int(meeting(self.rows, where).num_rows)
+
+    def read(self, columns: Sequence[str] = (), where: Filter | None = None) -> pa.Table:
+        table = PROJECTED[self.name]
+        by_key = meeting(self.rows, where).sort_by([(name, "ascending") for name in table.key])
+        return by_key.select([name for name in columns or table.arrow.names if name in by_key.schema.names])
+
+    def search_words(self, query: str, limit: int, columns: Sequence[str] = ()) -> pa.Table:
+        return self.rows.slice(0, 0)
+
+    def search_vector(self, vector: Vector, limit: int, columns: Sequence[str] = ()) -> pa.Table:
+        return self.rows.slice(0, 0)
 
 
 class _Committed(Journal):
@@ -121,7 +139,7 @@ def _variant(run: Run, day: datetime, is_committed: bool) -> Afresh:
     store.lake.manifest = run.store.lake.manifest
     if is_committed:
         store.journal = _Committed(store.home, store.lake)
-    variant = afresh(run, store, RowsInMemory(run.store.tables), day)
+    variant = afresh(run, store, RowsInMemory(), day)
     variant.lacks_vectors = True  # what the lake has no vector for is not embedded
     return variant
 
@@ -164,9 +182,9 @@ def _comparable(dataset: Dataset, table: str) -> pa.Table:
     declared = PROJECTED[table].arrow.names
     if table not in SEARCHED or not dataset.count():
         return dataset.read().select(declared).combine_chunks()
-    rows = dataset.read([*declared, INDEX_TEXT])
-    if dataset.has(VECTOR):
-        rows = rows.append_column(HAS_VECTOR, pc.is_valid(dataset.read([VECTOR])[VECTOR]))
+    rows, vectors = dataset.read([*declared, INDEX_TEXT]), dataset.read([VECTOR])
+    if VECTOR in vectors.schema.names:
+        rows = rows.append_column(HAS_VECTOR, pc.is_valid(vectors[VECTOR]))
     return rows.combine_chunks()
 
 

@@ -26,7 +26,7 @@ def publish_database(run: Run, scopes: Sequence[str], made_from: str) -> None:
 
 
 def _active(run: Run, scope: str) -> int:
-    return run.store.tables.open(scope, "memories").read(["memory_id"], "status = 'active'").num_rows
+    return run.store.tables.open(scope, "memories").read(["memory_id"], {"status": ["active"]}).num_rows
 
 
 def _metrics(run: Run) -> pa.Table:

@@ -1,10 +1,9 @@
 """The code that a description leads to by its `source_of` edge: its file and how it begins (spec 10.2)."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Protocol
 
-import pyarrow as pa
+from cortex.storage.tables import Dataset
 
 # Five to ten lines: enough to tell whether to open the file.
 EXCERPT_CHARS = 240
@@ -19,25 +18,17 @@ class Code:
     excerpt: str
 
 
-class Readable(Protocol):
-    """The reading that is needed of a table."""
-
-    def read(self, columns: list[str], where: str) -> pa.Table:
-        """Return the rows that meet an SQL condition."""
-
-
-def code_behind(edges: Readable, memories: Readable, described: Iterable[str]) -> dict[str, Code]:
+def code_behind(edges: Dataset, memories: Dataset, described: Collection[str]) -> dict[str, Code]:
     """Return by id of a description the code it speaks of; none for code that was taken back."""
-    condition = f"edge_type = 'source_of' and {is_in('source_id', described)}"
-    found = edges.read(["source_id", "target_id"], condition).to_pylist()
-    target_of = {edge["source_id"]: edge["target_id"] for edge in found}
+    where = {"edge_type": ["source_of"], "source_id": described}
+    pairs = edges.read(["source_id", "target_id"], where).to_pylist()
+    target_of = {edge["source_id"]: edge["target_id"] for edge in pairs}
     if not target_of:
         return {}
-    told = f"status in ('active', 'archived') and {is_in('memory_id', target_of.values())}"
-    rows = memories.read(["memory_id", "text", "files"], told).to_pylist()
+    where = {"status": ["active", "archived"], "memory_id": [*target_of.values()]}
     code = {
         row["memory_id"]: Code(row["memory_id"], ", ".join(row["files"]), beginning(row["text"]))
-        for row in rows
+        for row in memories.read(["memory_id", "text", "files"], where).to_pylist()
     }
     return {source: code[target] for source, target in target_of.items() if target in code}
 
@@ -48,9 +39,3 @@ def beginning(code: str) -> str:
         return code
     end = code.rfind("\n", 0, EXCERPT_CHARS + 1)
     return code[: end if end > 0 else EXCERPT_CHARS].rstrip()
-
-
-def is_in(column: str, ids: Iterable[str]) -> str:
-    # Quotes doubled: an imported memory's id is whatever its file said.
-    listed = ", ".join("'" + name.replace("'", "''") + "'" for name in ids)
-    return f"{column} in ({listed})"

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cortex.flows.embedders import Embedder, choose, local_or_none
-from cortex.flows.recall import Tables
 from cortex.flows.spare_vectors import SpareVectors
 from cortex.storage.model_failure import ModelFailure, note_failure, read_failure
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store
+from cortex.storage.tables import Tables
 from cortex.transforms.errors import ModelUnavailable, StoreNotWritable
 from cortex.transforms.schemas import VECTORS
 

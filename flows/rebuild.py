@@ -1,20 +1,17 @@
 """Rebuild: the tables made anew from the lake and put in place of the live ones, kill-safe (law 1)."""
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 
 from cortex.flows.embed import embed
 from cortex.flows.guard import guard
 from cortex.flows.report import RunReport
 from cortex.flows.run import Run
 from cortex.flows.stages import decay, link, render
-from cortex.storage.files import writing_to
 from cortex.storage.notes import REPLACED_BY, Notes
-from cortex.storage.store import DATABASE, REBUILDING, Store
-from cortex.storage.tables import PROJECTED, Tables
+from cortex.storage.store import DATABASE, Store
+from cortex.storage.tables import StoredTables
 from cortex.transforms.memory.lifecycle import Aged
 
 
@@ -42,7 +39,7 @@ class Afresh(Run):
             self.noted = notes
 
 
-def afresh(run: Run, store: Store, tables: Tables, now: datetime | None = None) -> Afresh:
+def afresh(run: Run, store: Store, tables: StoredTables, now: datetime | None = None) -> Afresh:
     """Return a run over `store` that makes everything anew into `tables`, as of `now`."""
     store.tables = tables
     report = RunReport("rebuild", "plain", run.now)
@@ -67,21 +64,19 @@ def rebuild(run: Run, only: Sequence[str] | None = None) -> None:
     with run.report.stage("rebuild") as row:
         run.store.journal.take_in()
         guard(run)
-        beside = run.store.home / REBUILDING
-        with writing_to(run.store.home):
-            shutil.rmtree(beside, ignore_errors=True)
-        made = afresh(run, Store(run.store.home), Tables(beside))
+        tables = run.store.rebuilt_tables()
+        tables.remove()
+        made = afresh(run, Store(run.store.home), tables)
         make_tables(made)
         run.store.lake.manifest = made.store.lake.manifest  # it may have embedded texts that had no vector
         run.failed |= made.failed
         run.report.breaches += made.report.breaches
-        wanted = {*run.store.tables.scopes(), *made.store.tables.scopes()} - made.failed
+        wanted = {*run.store.tables.scopes(), *tables.scopes()} - made.failed
         scopes = sorted(wanted if only is None else wanted & set(only))
         _forget_made(run, scopes)
-        row.rows_out = sum(_swap(run, beside, scope) for scope in scopes)
+        row.rows_out = sum(map(tables.put_in_place, scopes))
         run.store.lake.note(made.noted.of_scopes(scopes).in_place_of(run.store.lake.notes))
-        with writing_to(run.store.home):
-            shutil.rmtree(beside, ignore_errors=True)
+        tables.remove()
         row.note = f"{len(scopes)} scopes"
     render(run)
 
@@ -91,17 +86,3 @@ def _forget_made(run: Run, scopes: Sequence[str]) -> None:
     with run.store.lake.change() as change:
         left = change.notes.without_outputs(REPLACED_BY, scopes)
         change.notes = left.without_outputs({DATABASE.stage}, {DATABASE.scope})
-
-
-def _swap(run: Run, beside: Path, scope: str) -> int:
-    """Put a scope's fresh datasets in place and return their rows; between two renames there are none."""
-    live, fresh, old = run.store.tables, beside / "tables" / scope, beside / "old" / scope
-    with writing_to(run.store.home):
-        old.mkdir(parents=True, exist_ok=True)
-        (live.root / scope).mkdir(parents=True, exist_ok=True)
-        for name in (f"{table}.lance" for table in PROJECTED):  # what else is there is not ours
-            if (live.root / scope / name).exists():
-                (live.root / scope / name).rename(old / name)
-            if (fresh / name).is_dir():
-                (fresh / name).rename(live.root / scope / name)
-    return sum(live.open(scope, name).count() for name in PROJECTED)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +10,9 @@ import pyarrow as pa
 from cortex.flows.described_code import Code, code_behind
 from cortex.flows.embedders import Embedder
 from cortex.flows.replaced import Replaced, replaced_by
-from cortex.flows.similarity import Vector, exact, is_of_same_model
+from cortex.flows.similarity import exact, is_of_same_model
 from cortex.storage.reference import word_ranks
+from cortex.storage.tables import Dataset, Tables, Vector
 from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EPOCH
@@ -39,29 +39,6 @@ INDEXED = {MEMORIES: ("memory_type", "text", "files", "tags"), PASSAGES: ("kind"
 HIDDEN_STATUSES = ("superseded", "pruned")
 # Rows looked at for folding, by result asked for: in the labelled sessions a result takes up 1.4 rows.
 ROWS_A_RESULT = 6
-
-
-class Dataset(Protocol):
-    """The searches that recall needs of a table."""
-
-    def search_words(self, query: str, limit: int, columns: Sequence[str]) -> pa.Table:
-        """Return the best rows by BM25 with their `score`."""
-
-    def search_vector(self, vector: Vector, limit: int, columns: Sequence[str]) -> pa.Table:
-        """Return the nearest rows with their cosine `similarity`."""
-
-    def count(self) -> int:
-        """Return the number of rows."""
-
-    def read(self, columns: list[str], where: str) -> pa.Table:
-        """Return the rows that meet an SQL condition."""
-
-
-class Tables(Protocol):
-    """Where the tables of a scope are found."""
-
-    def open(self, scope: str, name: str) -> Dataset:
-        """Return the table `name` of `scope`; a missing one is empty."""
 
 
 @dataclass(frozen=True)

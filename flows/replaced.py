@@ -1,9 +1,9 @@
 """What a memory replaced, by a person's word: along its `supersedes` edges (spec 10.3, 12)."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from cortex.flows.described_code import Readable, is_in
+from cortex.storage.tables import Dataset
 
 
 @dataclass(frozen=True)
@@ -14,14 +14,14 @@ class Replaced:
     text: str
 
 
-def replaced_by(edges: Readable, memories: Readable, ids: Iterable[str]) -> dict[str, tuple[Replaced, ...]]:
+def replaced_by(edges: Dataset, memories: Dataset, ids: Collection[str]) -> dict[str, tuple[Replaced, ...]]:
     """Return, by id, what each memory took the place of, ordered by id; nothing for those that took none."""
-    condition = f"edge_type = 'supersedes' and {is_in('source_id', ids)}"
-    pairs = edges.read(["source_id", "target_id"], condition).to_pylist()
+    where = {"edge_type": ["supersedes"], "source_id": ids}
+    pairs = edges.read(["source_id", "target_id"], where).to_pylist()
     if not pairs:
         return {}
-    named = is_in("memory_id", (pair["target_id"] for pair in pairs))
-    rows = memories.read(["memory_id", "text"], f"status = 'superseded' and {named}").to_pylist()
+    where = {"status": ["superseded"], "memory_id": {pair["target_id"] for pair in pairs}}
+    rows = memories.read(["memory_id", "text"], where).to_pylist()
     texts = {row["memory_id"]: row["text"] for row in rows}
     replaced: dict[str, tuple[Replaced, ...]] = {}
     for pair in sorted(pairs, key=lambda pair: pair["target_id"]):

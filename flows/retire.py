@@ -35,7 +35,7 @@ def _due(run: Run, scope: str) -> list[Row]:
     """Return the memories of a scope whose turn it is to be pruned today."""
     table = run.store.tables.open(scope, "memories")
     # As of the last decay: nothing archived there, nothing to look at closer.
-    if not table.read(["memory_id"], where="status = 'archived' and merged_into is null").num_rows:
+    if not table.read(["memory_id"], {"status": ["archived"], "merged_into": [None]}).num_rows:
         return []
     aged = run.aged(scope)
     due = aged.memories.filter(aged.marks["is_due"]).sort_by(

@@ -5,11 +5,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from cortex.storage.tables import Vector
 from cortex.transforms.search.fusion import Scores
-
-Vector = NDArray[np.float32]
 
 
 def is_of_same_model(hits: pa.Table, vector: Vector) -> bool:

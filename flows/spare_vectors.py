@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cortex.flows.recall import KEYS, Dataset, Tables
-from cortex.flows.similarity import Vector, exact
+from cortex.flows.recall import KEYS
+from cortex.flows.similarity import exact
+from cortex.storage.tables import VECTOR, Dataset, Filter, Tables, Vector
 
-VECTOR, HASH = "vector", "content_hash"
+HASH = "content_hash"
 
 
 class SpareVectors:
@@ -55,26 +56,24 @@ class _Searched:
         self._key = key
         self._spare = spare
 
-    def count(self) -> int:
-        return self._dataset.count()
+    def count(self, where: Filter | None = None) -> int:
+        return self._dataset.count(where)
 
-    def read(self, columns: list[str], where: str) -> pa.Table:
+    def read(self, columns: Sequence[str] = (), where: Filter | None = None) -> pa.Table:
         return self._dataset.read(columns, where)
 
-    def search_words(self, query: str, limit: int, columns: Sequence[str]) -> pa.Table:
+    def search_words(self, query: str, limit: int, columns: Sequence[str] = ()) -> pa.Table:
         wanted = [name for name in columns if name != VECTOR]
         return self._with_vectors(self._dataset.search_words(query, limit, [*wanted, HASH]))
 
-    def search_vector(self, vector: Vector, limit: int, columns: Sequence[str]) -> pa.Table:
-        ids = self._with_vectors(self._dataset.read([self._key, HASH], "true"))
+    def search_vector(self, vector: Vector, limit: int, columns: Sequence[str] = ()) -> pa.Table:
+        ids = self._with_vectors(self._dataset.read([self._key, HASH]))
         similarity = np.nan_to_num(exact(ids, vector), nan=-1.0)
         nearest = np.argsort(-similarity, kind="stable")[:limit]
         named = ids.take(nearest[similarity[nearest] > -1.0])[self._key].to_pylist()
         wanted = [name for name in columns if name != VECTOR]
-        listed = ", ".join("'" + str(name).replace("'", "''") + "'" for name in named)
-        rows = self._dataset.read([*wanted, HASH], f"{self._key} in ({listed})" if listed else "false")
-        found = self._with_vectors(rows)
-        return found.append_column("similarity", pa.array(exact(found, vector), pa.float32()))
+        rows = self._with_vectors(self._dataset.read([*wanted, HASH], {self._key: named}))
+        return rows.append_column("similarity", pa.array(exact(rows, vector), pa.float32()))
 
     def _with_vectors(self, rows: pa.Table) -> pa.Table:
         vectors = self._spare.of(rows[HASH].to_pylist())

@@ -1,6 +1,5 @@
 """The store as one value: its folder and what lies in it."""
 
-import shutil
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -9,17 +8,14 @@ from pathlib import Path
 from cortex.storage.files import remove_parts, writing_to
 from cortex.storage.journal import Journal
 from cortex.storage.lake import Lake
+from cortex.storage.lance_tables import LanceTables, LanceTablesInMemory, RebuiltTables
 from cortex.storage.notes import REPLACED_BY, Output
 from cortex.storage.projects import ProjectBook
 from cortex.storage.published import Published
 from cortex.storage.staging import Staging
-from cortex.storage.tables import Tables
+from cortex.storage.tables import StoredTables
 from cortex.storage.telling import TellingBook
 from cortex.transforms.errors import TablesDamaged
-
-# Where a rebuild makes tables before it puts them in place; a killed one leaves it behind.
-REBUILDING = "rebuilding"
-
 
 # Stages whose output is a table of each scope, and that table.
 TABLE_OF = {"embed": "passages", "link": "edges", "decay": "memories"}
@@ -42,7 +38,7 @@ class Store:
         self.lake = Lake(home)
         self.journal = Journal(home, self.lake)
         self.staging = Staging(home)
-        self.tables = Tables(home)
+        self.tables: StoredTables = LanceTables(home)
         self.published = Published(home)
         self.telling = TellingBook(home)
 
@@ -50,6 +46,14 @@ class Store:
     def projects(self) -> ProjectBook:
         """The projects the store has seen."""
         return ProjectBook(self.journal)
+
+    def rebuilt_tables(self) -> RebuiltTables:
+        """Return the place beside the live tables where others are made to replace them."""
+        return RebuiltTables(LanceTables(self.home))
+
+    def tables_in_memory(self) -> StoredTables:
+        """Return empty tables of this process, which are searched like others and are nowhere on disk."""
+        return LanceTablesInMemory()
 
     @property
     def is_empty(self) -> bool:
@@ -90,7 +94,7 @@ class Store:
         """Remove what a killed run left half written; return how many files. Only under the lease."""
         with writing_to(self.home):
             folders = (self.lake.root, self.runs, self.published.root)
-            shutil.rmtree(self.home / REBUILDING, ignore_errors=True)
+            self.rebuilt_tables().remove()
             removed = sum(remove_parts(folder) for folder in folders if folder.is_dir())
             removed += self.lake.remove_unfinished()
             return removed + self.staging.sweep_temp(self.lake.manifest.cursors)

@@ -6,12 +6,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from cortex.flows.recall import HIDDEN_STATUSES, Found, Tables
+from cortex.flows.recall import HIDDEN_STATUSES, Found
+from cortex.storage.tables import Tables
 from cortex.transforms.memory.link import neighbourhood
-from cortex.transforms.schemas import values
+from cortex.transforms.schemas import MEMORY_TYPES, values
 
 COLUMNS = ["memory_id", "memory_type", "text", "status", "merged_into", "trust", "rank"]
 MOST_RELATED = 10
+# A description stands for its code.
+NOT_CODE = {"memory_type": [name for name in MEMORY_TYPES if name != "code"]}
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ def related_to(found: Sequence[Found], tables: Tables, *, depth: int) -> list[Re
     rows: list[tuple[int, float, Related]] = []
     for scope in sorted({result.project_id for result in found if result.kind == "memory"}):
         ids = [result.id for result in found if result.project_id == scope and result.kind == "memory"]
-        edges = tables.open(scope, "edges").read(["source_id", "target_id"], "true")
+        edges = tables.open(scope, "edges").read(["source_id", "target_id"])
         reached = neighbourhood(edges, ids, depth=depth)
         distances = dict(zip(values(reached, "memory_id"), values(reached, "distance"), strict=True))
         for row in _told(tables, scope, sorted(distances.keys() - set(ids))):
@@ -44,7 +47,7 @@ def _told(tables: Tables, scope: str, ids: list[str]) -> list[dict[str, Any]]:
     """Return the memories of these ids that recall may show."""
     if not ids:
         return []
-    memories = tables.open(scope, "memories").read(COLUMNS, "memory_type != 'code'")
+    memories = tables.open(scope, "memories").read(COLUMNS, NOT_CODE)
     mine = memories.filter(pa.compute.is_in(memories["memory_id"], pa.array(ids, pa.string())))
     return [
         row

@@ -16,7 +16,7 @@ from cortex.transforms.redaction.redact import redact
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORY_TYPES, checked
 from cortex.transforms.transcripts.turn_text import without_private
 
-EXPLICIT = "status = 'active' and source_type = 'explicit'"
+EXPLICIT = {"status": ["active"], "source_type": ["explicit"]}
 
 
 def remember(

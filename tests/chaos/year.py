@@ -99,7 +99,7 @@ class Year:
         ids = {
             row["memory_id"]
             for scope in tables.scopes()
-            for row in tables.open(scope, "memories").read(["memory_id"], "status = 'pruned'").to_pylist()
+            for row in tables.open(scope, "memories").read(["memory_id"], {"status": ["pruned"]}).to_pylist()
         }
         names = (name for name in self.facts if self.memory_id(name) in ids)
         return sorted(name for name in names if name not in self.forgotten)

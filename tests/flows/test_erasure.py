@@ -13,7 +13,7 @@ from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.flows.rebuild import rebuild
 from cortex.hooks import prompt
-from cortex.storage import lake, tables
+from cortex.storage import lake, lance_tables
 from cortex.storage.lease import lease
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store
@@ -351,7 +351,7 @@ def test_tables_made_anew_after_an_erasure_equal_the_live_ones(bench, way):
 PLACES = {
     "a lake file": (lake.Lake, "write_file"),
     "the manifest": (lake, "write_manifest"),
-    "the tables' older versions": (tables.Tables, "purge"),
+    "the tables' older versions": (lance_tables.LanceTables, "purge"),
     "unnamed files": (lake.Lake, "sweep"),
 }
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cortex.flows import runs
-from cortex.storage import lake, published, tables
+from cortex.storage import lake, lance_tables, published
 from cortex.storage.journal import Journal
 from cortex.storage.staging import Staging
 from tests.flows.conftest import Bench, contents, difference, leftovers
@@ -61,8 +61,8 @@ PLACES: dict[str, tuple[Any, str]] = {
     "the manifest": (lake, "write_manifest"),
     "release of the claims": (Staging, "release"),
     "the journal's files": (Journal, "take_in"),
-    "a table": (tables.Tables, "replace"),
-    "an index": (tables, "make_indexes"),
+    "a table": (lance_tables.LanceTables, "replace"),
+    "an index": (lance_tables, "make_indexes"),
     "a brief": (published.Published, "publish_brief"),
     "the database": (published.Published, "publish_database"),
 }

@@ -13,6 +13,7 @@ from cortex.flows import rebuild as rebuilding
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.flows.rebuild import rebuild
+from cortex.storage.lance_tables import RebuiltTables
 from cortex.storage.store import Store
 from cortex.transforms.errors import AuditFailed
 from cortex.transforms.journal_entries import entry
@@ -142,13 +143,22 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
-@pytest.mark.parametrize("moment", ["make_tables", "_forget_made", "_swap", "render"])
+MOMENTS = {
+    "tables beside": (rebuilding, "make_tables"),
+    "notes gone": (rebuilding, "_forget_made"),
+    "a scope in place": (RebuiltTables, "put_in_place"),
+    "published": (rebuilding, "render"),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("after", [False, True])
 def test_killed_around_a_step_the_next_run_mends_it(bench, monkeypatch, moment, after):
     decisions().write(bench.projects)
     bench.backfill()
     before = contents(bench.home)
-    real = getattr(rebuilding, moment)
+    place, name = MOMENTS[moment]
+    real = getattr(place, name)
 
     def dies(*args):
         if after:
@@ -156,7 +166,7 @@ def test_killed_around_a_step_the_next_run_mends_it(bench, monkeypatch, moment, 
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(rebuilding, moment, dies)
+        patch.setattr(place, name, dies)
         with pytest.raises(Killed):
             rebuilt(bench)
     bench.run()
@@ -170,13 +180,13 @@ def test_killed_between_the_two_renames_the_next_run_makes_the_tables_again(benc
     bench.backfill()
     before = contents(bench.home)
 
-    def half(run, beside, scope):
-        (beside / "old").mkdir(parents=True, exist_ok=True)
-        (run.store.tables.root / scope).rename(beside / "old" / scope)
+    def half(tables, scope):
+        (tables.home / "old").mkdir(parents=True, exist_ok=True)
+        (bench.home / "tables" / scope).rename(tables.home / "old" / scope)
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(rebuilding, "_swap", half)
+        patch.setattr(RebuiltTables, "put_in_place", half)
         with pytest.raises(Killed):
             rebuilt(bench)
     bench.run()

@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cortex.storage import indexes
-from cortex.storage import tables as module
-from cortex.storage.tables import INDEX_TEXT, VECTOR, Tables
+from cortex.storage import lance_indexes as indexes
+from cortex.storage import lance_tables as module
+from cortex.storage.lance_tables import LanceTables
+from cortex.storage.tables import INDEX_TEXT, VECTOR
 from tests.rows import memories, memory
 
 DIMENSIONS = 4
@@ -21,7 +22,7 @@ def searchable(*rows: dict, vector: list[float] | None = None) -> pa.Table:
 
 
 def test_the_same_rows_again_make_no_new_version(home: Path):
-    tables = Tables(home)
+    tables = LanceTables(home)
     rows = searchable(memory("m1"), memory("m2", "Use Redis"))
     assert tables.replace("reef-1", "memories", rows) == 2
     version = tables.open("reef-1", "memories").version
@@ -30,7 +31,7 @@ def test_the_same_rows_again_make_no_new_version(home: Path):
 
 
 def test_only_what_changed_is_written_and_what_is_missing_removed(home: Path):
-    tables = Tables(home)
+    tables = LanceTables(home)
     tables.replace("reef-1", "memories", searchable(memory("m1"), memory("m2"), memory("m3")))
     changed = tables.replace("reef-1", "memories", searchable(memory("m1"), memory("m2", confidence=0.1)))
     assert changed == 2
@@ -42,7 +43,7 @@ def test_only_what_changed_is_written_and_what_is_missing_removed(home: Path):
 
 
 def test_words_find_by_stem_and_vectors_by_nearness(home: Path):
-    tables = Tables(home)
+    tables = LanceTables(home)
     near = searchable(memory("m1", "Readings are stored in SQLite"), vector=[1, 0, 0, 0])
     far = searchable(memory("m2", "Deploys go through the gateway"), vector=[0, 1, 0, 0])
     tables.replace("reef-1", "memories", pa.concat_tables([near, far]))
@@ -52,7 +53,7 @@ def test_words_find_by_stem_and_vectors_by_nearness(home: Path):
 
 
 def test_rows_added_later_are_found_by_their_words(home: Path):
-    tables = Tables(home)
+    tables = LanceTables(home)
     tables.replace("reef-1", "memories", searchable(memory("m1")))
     tables.replace(
         "reef-1", "memories", searchable(memory("m1"), memory("m2", "Deploys go through the gateway"))
@@ -61,13 +62,13 @@ def test_rows_added_later_are_found_by_their_words(home: Path):
 
 
 def test_a_scope_without_tables_reads_and_searches_as_empty(home: Path):
-    dataset = Tables(home).open("reef-1", "memories")
+    dataset = LanceTables(home).open("reef-1", "memories")
     assert dataset.count() == dataset.read().num_rows == dataset.search_words("x", 5).num_rows == 0
     assert dataset.search_vector([1, 0, 0, 0], 5).num_rows == 0
 
 
 def test_tables_without_vectors_gain_them_when_a_model_comes(home: Path):
-    tables = Tables(home)
+    tables = LanceTables(home)
     rows = searchable(memory("m1"))
     tables.replace("reef-1", "memories", rows.drop_columns([VECTOR]))
     tables.replace("reef-1", "memories", rows)
@@ -75,10 +76,10 @@ def test_tables_without_vectors_gain_them_when_a_model_comes(home: Path):
 
 
 def test_a_kept_connection_sees_what_others_wrote_and_swapped_in(home: Path):
-    ours, beside = Tables(home), Tables(home / "beside")
+    ours, beside = LanceTables(home), LanceTables(home / "beside")
     ours.replace("reef-1", "memories", searchable(memory("m1")))
     assert ours.open("reef-1", "memories").search_words("redis postgres", 5).num_rows == 0
-    Tables(home).replace("reef-1", "memories", searchable(memory("m1"), memory("m2", "Use Redis")))
+    LanceTables(home).replace("reef-1", "memories", searchable(memory("m1"), memory("m2", "Use Redis")))
     assert ours.open("reef-1", "memories").search_words("redis", 5)["memory_id"].to_pylist() == ["m2"]
     beside.replace("reef-1", "memories", searchable(memory("m1")))
     beside.replace("reef-1", "memories", searchable(memory("m1"), memory("m3", "Use Postgres")))
@@ -92,7 +93,7 @@ def test_a_kept_connection_sees_what_others_wrote_and_swapped_in(home: Path):
     ]
 
 
-def indexed_vectors(tables: Tables) -> tuple[int, int]:
+def indexed_vectors(tables: LanceTables) -> tuple[int, int]:
     """Return (vectors in the index, its parts)."""
     handle = tables.open("reef-1", "memories")._handle
     names = [index.name for index in handle.list_indices() if index.columns == [VECTOR]]
@@ -111,7 +112,7 @@ def many(*, begin: int = 0, end: int) -> pa.Table:
     return rows.append_column(VECTOR, pa.array(vectors, pa.list_(pa.float32(), DIMENSIONS)))
 
 
-def nearest(tables: Tables, number: int) -> str:
+def nearest(tables: LanceTables, number: int) -> str:
     angle = np.pi * number / 100
     vector = [float(np.cos(angle)), float(np.sin(angle)), 0.0, 0.0]
     return str(tables.open("reef-1", "memories").search_vector(vector, 3)["memory_id"][0])
@@ -121,7 +122,7 @@ def test_many_vectors_are_indexed_and_rows_without_one_are_no_neighbours(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(indexes, "VECTORS_INDEXED", 40)
-    tables = Tables(home)
+    tables = LanceTables(home)
     tables.replace("reef-1", "memories", many(end=45))  # 36 have one
     assert indexed_vectors(tables) == (0, 0)
     tables.replace("reef-1", "memories", many(end=60))
@@ -133,7 +134,7 @@ def test_vectors_written_later_are_found_and_the_index_stays_of_few_parts(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(indexes, "VECTORS_INDEXED", 20)
-    tables = Tables(home)
+    tables = LanceTables(home)
     for end in range(40, 40 + 2 * (indexes.INDEX_PARTS + 4), 2):
         tables.replace("reef-1", "memories", many(end=end))
         assert nearest(tables, end - 1 if end % 5 != 1 else end - 2) in {f"m{end - 1:03}", f"m{end - 2:03}"}
@@ -143,7 +144,7 @@ def test_vectors_written_later_are_found_and_the_index_stays_of_few_parts(
 
 
 def test_an_index_missing_after_a_kill_is_made_by_the_next_run(home: Path, monkeypatch: pytest.MonkeyPatch):
-    tables = Tables(home)
+    tables = LanceTables(home)
     with monkeypatch.context() as killed:
         killed.setattr(module, "make_indexes", lambda handle, **columns: None)
         tables.replace("reef-1", "memories", many(end=60))
@@ -156,7 +157,7 @@ def test_an_index_missing_after_a_kill_is_made_by_the_next_run(home: Path, monke
 
 def test_purging_leaves_no_file_of_the_older_index(home: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(indexes, "VECTORS_INDEXED", 20)
-    tables = Tables(home)
+    tables = LanceTables(home)
     folder = tables.root / "reef-1" / "memories.lance" / "_indices"
     tables.replace("reef-1", "memories", many(end=60))
     tables.replace("reef-1", "memories", many(begin=1, end=60))

@@ -12,8 +12,8 @@ from cortex.transforms.schemas import values
 
 Row = dict[str, Any]
 
-# SHOWN as a condition of SQL is what `shown` filters by.
-SHOWN = "status IN ('active', 'archived') AND merged_into IS NULL"
+# The values by which `shown` filters, for the tables.
+SHOWN: dict[str, list[str | None]] = {"status": ["active", "archived"], "merged_into": [None]}
 SHOWN_COLUMNS = ["memory_id", "memory_type", "status", "merged_into"]
 
 
