@@ -15,6 +15,7 @@ from cortex.storage.erasure import drop_set_aside
 from cortex.storage.lake import Change, each_key_once
 from cortex.transforms.erased_events import erased_events
 from cortex.transforms.extract.settled import settled_rows
+from cortex.transforms.journal_entries import Forget, Worded, from_row
 from cortex.transforms.memory.fold import by_memory, memory_id
 from cortex.transforms.memory.forgetting import (
     TELLING_KINDS,
@@ -173,7 +174,8 @@ class _Erasure:
 
     def _note_gone_sessions(self, turns: pa.Table) -> None:
         for row in self._wishes:
-            sessions = set(json.loads(row["payload"]).get("session_ids", []))
+            wish = from_row(row)
+            sessions = set(wish.session_ids or ()) if isinstance(wish, Forget) else set[str]()
             if sessions:
                 mine = turns.filter(pc.is_in(turns["session_id"], pa.array(sorted(sessions), pa.string())))
                 self._turn_ids[row["entry_id"]] |= set(values(mine, "turn_id"))
@@ -210,10 +212,13 @@ class _Erasure:
         evidence = _Evidence()
         for row in self._wishes:
             if row["memory_id"]:
-                evidence.turn_ids |= set(json.loads(row["payload"]).get("turn_ids", []))
-        for told in self._journal.to_pylist():
-            if told["kind"] in TELLING_KINDS and told["memory_id"] in self._doomed:
-                evidence.texts.add(json.loads(told["payload"])["text"])
+                wish = from_row(row)
+                evidence.turn_ids |= set(wish.turn_ids or ()) if isinstance(wish, Forget) else set()
+        for row in self._journal.to_pylist():
+            if row["kind"] in TELLING_KINDS and row["memory_id"] in self._doomed:
+                entry = from_row(row)
+                assert isinstance(entry, Worded)
+                evidence.texts.add(entry.text)
         unforgotten = self._before_wishes()
         for scope in self._scopes_of(row["project_id"] for row in self._doomed.values()):
             events = self._run.events(scope)

@@ -1,6 +1,5 @@
 """Export and import of a store's memories: what leaves, what enters, and into which project."""
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,12 +21,21 @@ from cortex.transforms.files.own_export import (
     Export,
     as_json_text,
     document_in,
-    entry_of,
     export_in,
+    import_of,
     is_signed_with,
     moved,
 )
-from cortex.transforms.journal_entries import entry
+from cortex.transforms.journal_entries import (
+    Dismiss,
+    Fade,
+    ImportFact,
+    ProjectFolder,
+    Worked,
+    entries_in,
+    entry_of,
+    project_entries,
+)
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.redaction.redact import redact
 from cortex.transforms.schemas import GLOBAL_SCOPE, JOURNAL, values
@@ -132,7 +140,10 @@ def _put_back(run: Run, export: Export, project: str | None, now: datetime) -> I
     fresh: dict[str, list[Row]] = {}
     for row, before in zip(moved(export.memories, to), export.memories, strict=True):
         if known.takes(row["memory_id"], result):
-            result.entries.append(entry_of(row, now))
+            entry = import_of(row)
+            result.entries.append(
+                entry.to_row(row["project_id"], recorded_at=now, memory_id=row["memory_id"])
+            )
             fresh.setdefault(row["project_id"], []).append(row | {"before": before})
     result.entries += _as_old_as_there(export, fresh, now)
     journal = set(values(run.store.journal.read(), "entry_id"))
@@ -148,15 +159,14 @@ def _as_old_as_there(export: Export, fresh: dict[str, list[Row]], now: datetime)
         there = {row["before"]["project_id"] for row in rows}
         instants = sorted({at for name in there for at in export.worked.get(name, ())})
         if instants:
-            payload = {"active_at": [at.isoformat() for at in instants]}
-            entries.append(entry("worked", scope, payload, recorded_at=now, actor="import"))
+            worked = Worked([at.isoformat() for at in instants])
+            entries.append(worked.to_row(scope, recorded_at=now, actor="import"))
         since: dict[datetime, list[str]] = {}
         for row in rows:
             if at := export.weak.get(row["before"]["memory_id"]):
                 since.setdefault(at, []).append(row["memory_id"])
         for at, names in since.items():
-            faded = {"memory_ids": sorted(names)}
-            entries.append(entry("fade", scope, faded, recorded_at=at, actor="decay"))
+            entries.append(Fade(sorted(names)).to_row(scope, recorded_at=at, actor="decay"))
     return entries
 
 
@@ -173,7 +183,8 @@ def _missing_notes(store: Store, notes: Iterable[tuple[str, Row]], now: datetime
     for project_id, payload in notes:
         is_new = payload["cwd"] not in places if "cwd" in payload else project_id not in named | merged.keys()
         if is_new:
-            entries.append(entry("project", project_id, payload, recorded_at=now, actor="import"))
+            note = entry_of("project", payload)
+            entries.append(note.to_row(project_id, recorded_at=now, actor="import"))
     return entries
 
 
@@ -195,18 +206,21 @@ def _take_in(
         elif scope is None:
             result.homeless += 1
         elif known.takes(name := memory_id(scope, memory.memory_type, fact), result):
-            payload = _payload(memory, fact)
-            result.entries.append(entry("import", scope, payload, recorded_at=now, memory_id=name))
+            result.entries.append(_fact(memory, fact).to_row(scope, recorded_at=now, memory_id=name))
     return result
 
 
-def _payload(memory: Imported, fact: str) -> Row:
-    clean = {
-        name: [redact(text)[0] for text in texts]
-        for name, texts in (("tags", memory.tags), ("files", memory.files))
-    }
-    category = "global" if memory.is_global else "project"
-    return {**memory.payload(), **clean, "text": fact, "category": category}
+def _fact(memory: Imported, text: str) -> ImportFact:
+    return ImportFact(
+        text,
+        memory.memory_type,
+        GLOBAL_SCOPE if memory.is_global else "project",
+        priority=memory.priority,
+        tags=[redact(tag)[0] for tag in memory.tags],
+        files=[redact(file)[0] for file in memory.files],
+        trust=memory.trust,
+        created_at=memory.created_at or None,
+    )
 
 
 def _project_here(store: Store, name: str) -> str | None:
@@ -266,27 +280,21 @@ def _notes(run: Run, scopes: Sequence[str]) -> list[tuple[str, Row]]:
     """Return the journal's words about the projects of `scopes`: folders, given names, merges, once each."""
     wanted = {part for scope in scopes if scope != GLOBAL_SCOPE for part in run.parts(scope)}
     notes: dict[tuple[str, str], tuple[str, Row]] = {}
-    for row in run.store.journal.read().to_pylist():
-        if row["kind"] == "project" and row["project_id"] in wanted:
-            payload = json.loads(row["payload"])
-            if "cwd" in payload:  # a folder stays what it first resolved to
-                notes.setdefault(("cwd", payload["cwd"]), (row["project_id"], payload))
-            else:  # of a name and of a merge the last word counts
-                notes[min(payload), row["project_id"]] = (row["project_id"], payload)
+    for row, entry in project_entries(run.store.journal.read()):
+        note = (row["project_id"], entry.content)
+        if row["project_id"] not in wanted:
+            continue
+        if isinstance(entry, ProjectFolder):  # a folder stays what it first resolved to
+            notes.setdefault(("cwd", entry.cwd), note)
+        else:  # of a name and of a merge the last word counts
+            notes[min(entry.content), row["project_id"]] = note
     return [note for note in notes.values() if None not in note[1].values()]
 
 
 def _settled(run: Run, scopes: Sequence[str]) -> list[Row]:
     """Return the entries by which a person left a contradiction or a doubt as it is, under today's ids."""
-    rows = [row for scope in scopes for row in run.journal_in_one(scope).to_pylist()]
     return [
-        entry(
-            "dismiss",
-            row["project_id"],
-            json.loads(row["payload"]),
-            recorded_at=row["recorded_at"],
-            actor=row["actor"],
-        )
-        for row in rows
-        if row["kind"] == "dismiss"
+        entry.to_row(row["project_id"], recorded_at=row["recorded_at"], actor=row["actor"])
+        for scope in scopes
+        for row, entry in entries_in(run.journal_in_one(scope), Dismiss)
     ]

@@ -15,6 +15,7 @@ from cortex.flows.withdraw import withdraw_forgotten
 from cortex.storage.manifest import Manifest
 from cortex.storage.notes import RefusedLoss
 from cortex.transforms.errors import LossRefused
+from cortex.transforms.journal_entries import from_row, is_prune
 from cortex.transforms.memory.forgetting import Tombstones, tombstones_of
 from cortex.transforms.memory.loss import (
     SHOWN,
@@ -218,8 +219,11 @@ class Asking:
         tables = [self._journal, *([run.journal_in_one(scope)] if is_joined else [])]
         rows = pa.concat_tables(tables)
         entries = rows.filter(pc.is_in(rows["kind"], pa.array(TAKING_KINDS)))
-        pairs = zip(values(entries, "memory_id"), values(entries, "payload"), strict=True)
-        return {name for name, payload in pairs if name and "pruned" not in json.loads(payload)}
+        return {
+            row["memory_id"]
+            for row in entries.to_pylist()
+            if row["memory_id"] and not is_prune(from_row(row))
+        }
 
     def of(self, scope: str, rows: list[Row]) -> "_Asked":
         """Return what a scope's memories `rows` no longer rest on by a person's doing."""

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.run import Run
-from cortex.transforms.journal_entries import entry
+from cortex.transforms.journal_entries import Prune
 from cortex.transforms.schemas import JOURNAL
 
 Row = dict[str, Any]
@@ -56,13 +56,13 @@ def _pruned_today(run: Run, scope: str) -> int:
 
 
 def _tombstone(memory: Row, now: datetime) -> dict[str, object]:
-    payload = {name: memory[name] for name in ("memory_type", "source_type", "trust")}
-    payload |= {name: memory[name].isoformat() for name in ("created_at", "updated_at")}
-    return entry(
-        "prune",
-        memory["project_id"],
-        payload,
-        recorded_at=now,
-        memory_id=memory["memory_id"],
-        actor="decay",
+    tombstone = Prune(
+        memory["memory_type"],
+        memory["source_type"],
+        memory["trust"],
+        created_at=memory["created_at"].isoformat(),
+        updated_at=memory["updated_at"].isoformat(),
+    )
+    return tombstone.to_row(
+        memory["project_id"], recorded_at=now, memory_id=memory["memory_id"], actor="decay"
     )

@@ -1,6 +1,5 @@
 """What every stage of one run is given: the store, the policy, the model, the clock's reading, the report."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from cortex.transforms.errors import AuditFailed, FileDamaged, LossRefused, Mode
 from cortex.transforms.extract.echoes import Span, Told
 from cortex.transforms.faults import contained
 from cortex.transforms.identity import content_id
+from cortex.transforms.journal_entries import Recall, entries_in
 from cortex.transforms.masking import masked
 from cortex.transforms.memory.fading import findings, known_weak
 from cortex.transforms.memory.forgetting import Tombstones, tombstones_of
@@ -198,10 +198,9 @@ class Run:
         for part in self.parts(self.store.projects.canonical(project_id)):
             for mark, found in self.store.telling.spans(part).items():
                 spans.setdefault(mark, []).extend(found)
-        for row in self.store.journal.read().to_pylist():
-            if row["kind"] == "recall":
-                for mark in json.loads(row["payload"]).get("told", []):
-                    spans.setdefault(mark, []).append((row["recorded_at"], row["recorded_at"]))
+        for row, recall in entries_in(self.store.journal.read(), Recall):
+            for mark in recall.marks or ():
+                spans.setdefault(mark, []).append((row["recorded_at"], row["recorded_at"]))
         return Told(spans, timedelta(days=self.policy.threshold("told_echo_days")))
 
     def memories(self, scope: str) -> pa.Table:

@@ -12,6 +12,7 @@ from cortex.flows.erase import wipe
 from cortex.flows.run import Run
 from cortex.flows.surfaces import show_briefs
 from cortex.storage.notes import REPLACED_BY
+from cortex.transforms.journal_entries import Forget, entries_in, is_prune
 from cortex.transforms.memory.forgetting import Sought
 from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, values
 
@@ -95,9 +96,11 @@ def _doomed(run: Run, scope: str, memories: pa.Table) -> set[str]:
 
 def _forgotten_by_name(run: Run, scope: str) -> set[str]:
     journal = pa.concat_tables([run.store.journal.read(), run.journal_in_one(scope)])
-    rows = journal.filter(pc.equal(journal["kind"], pa.scalar("forget")))
-    pairs = zip(values(rows, "memory_id"), values(rows, "payload"), strict=True)
-    return {name for name, payload in pairs if name and "pruned" not in json.loads(payload)}
+    return {
+        row["memory_id"]
+        for row, entry in entries_in(journal, Forget)
+        if row["memory_id"] and not is_prune(entry)
+    }
 
 
 def _forget_made(run: Run, scopes: set[str]) -> None:

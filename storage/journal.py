@@ -12,7 +12,7 @@ from cortex.storage.files import write_atomically, writing_to
 from cortex.storage.lake import Lake, each_key_once
 from cortex.storage.notes import Notes
 from cortex.transforms.errors import FileDamaged
-from cortex.transforms.journal_entries import entry_in
+from cortex.transforms.journal_entries import Forget, entries_in, entry_in
 from cortex.transforms.schemas import FOUND_KINDS, JOURNAL, values
 
 
@@ -109,13 +109,12 @@ class Journal:
 
     def forgotten_turns(self) -> list[str]:
         """Return the turns that forgotten memories of any scope rested on, sorted."""
-        told = [json.loads(p) for p, kind in _pairs(self.read(), "payload", "kind") if kind == "forget"]
-        return sorted({turn for payload in told for turn in payload.get("turn_ids", [])})
+        return sorted({name for _, entry in entries_in(self.read(), Forget) for name in entry.turn_ids or ()})
 
     def forgotten_sessions(self) -> list[str]:
         """Return the sessions that were forgotten as a whole, sorted."""
-        told = [json.loads(p) for p, kind in _pairs(self.read(), "payload", "kind") if kind == "forget"]
-        return sorted({name for payload in told for name in payload.get("session_ids", [])})
+        entries = entries_in(self.read(), Forget)
+        return sorted({name for _, entry in entries for name in entry.session_ids or ()})
 
 
 def _place(name: str) -> str:

@@ -1,19 +1,24 @@
 """Which project a working directory belongs to: its git remote, else root commit, else path (spec 3.1)."""
 
-import json
 import re
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
+from typing import assert_never
 
 from cortex.storage.files import stored_name
 from cortex.storage.git import GitFailed, ask
 from cortex.storage.journal import Journal
 from cortex.transforms.errors import UnknownProject, UsageError
 from cortex.transforms.identity import content_id
-from cortex.transforms.journal_entries import entry
+from cortex.transforms.journal_entries import (
+    ProjectEntry,
+    ProjectFolder,
+    ProjectMerge,
+    ProjectName,
+    project_entries,
+)
 from cortex.transforms.redaction.remote import normalised_remote, without_query
-from cortex.transforms.schemas import values
 
 # A hung network file system must not hold a run: git answers these questions in milliseconds.
 GIT_DEADLINE_SECONDS = 5
@@ -55,25 +60,23 @@ class ProjectBook:
         self._names: dict[str, str] = {}  # given by a person, the last one counts
         self._roots: dict[str, str] = {}  # the first commit of a project's repository
         self._into: dict[str, str | None] = {}  # what a person merged each into, the last word counts
-        rows = journal.read()
-        for kind, project_id, payload in zip(
-            values(rows, "kind"), values(rows, "project_id"), values(rows, "payload"), strict=True
-        ):
-            if kind == "project":
-                self._note(project_id, json.loads(payload))
+        for row, entry in project_entries(journal.read()):
+            self._note(row["project_id"], entry)
 
-    def _note(self, project_id: str, told: dict[str, str | None]) -> None:
-        if "cwd" in told:
-            place = str(told["cwd"])
-            name, identity = (without_query(str(told[key])) for key in ("name", "identity"))
-            self._by_path.setdefault(place, (project_id, name, identity))
-            root = told.get("root") or identity.partition("root:")[2]
-            if root:
-                self._roots.setdefault(project_id, root)
-        elif "merged_into" in told:
-            self._into[project_id] = told["merged_into"]
-        else:
-            self._names[project_id] = str(told["name"])
+    def _note(self, project_id: str, entry: ProjectEntry) -> None:
+        match entry:
+            case ProjectFolder():
+                name, identity = without_query(entry.name), without_query(entry.identity)
+                self._by_path.setdefault(entry.cwd, (project_id, name, identity))
+                root = entry.root or identity.partition("root:")[2]
+                if root:
+                    self._roots.setdefault(project_id, root)
+            case ProjectMerge():
+                self._into[project_id] = entry.merged_into
+            case ProjectName():
+                self._names[project_id] = entry.name
+            case _:
+                assert_never(entry)
 
     def origin_of(self, cwd: str, now: datetime) -> str:
         """
@@ -87,10 +90,9 @@ class ProjectBook:
             identity, name = identify(folder)
             found = self._same_repository(identity)
             project_id, name, noted = found or (_id_of(name, identity), name, identity)
-            told = {"cwd": place, "name": name, "identity": noted, "root": first_commit(folder)}
-            payload: dict[str, object] = {key: value for key, value in told.items() if value}
-            self._note(project_id, {key: str(value) for key, value in payload.items()})
-            self._journal.write(entry("project", project_id, payload, recorded_at=now, actor="extract"))
+            entry = ProjectFolder(place, name, noted, first_commit(folder) or None)
+            self._note(project_id, entry)
+            self._journal.write(entry.to_row(project_id, recorded_at=now, actor="extract"))
         return self._by_path[place][0]
 
     def _same_repository(self, identity: str) -> tuple[str, str, str] | None:
@@ -215,9 +217,9 @@ class ProjectBook:
 
     def former_names(self, project_id: str) -> set[str]:
         """Return the names that a project has had before the one it has now."""
-        rows = self._journal.read(project_id).to_pylist()
-        told = [json.loads(row["payload"]) for row in rows if row["kind"] == "project"]
-        return {payload["name"] for payload in told if payload.get("name")} - {self.name_of(project_id)}
+        entries = [entry for _, entry in project_entries(self._journal.read(project_id))]
+        names = {entry.name for entry in entries if not isinstance(entry, ProjectMerge)}
+        return names - {self.name_of(project_id), ""}
 
     def split_named(self, name: str) -> list[str]:
         """Return the ids of the projects that `name` means and that were merged once and split again."""

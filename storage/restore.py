@@ -45,6 +45,7 @@ from cortex.storage.swapping import (
 )
 from cortex.transforms import schemas
 from cortex.transforms.errors import CortexError, NotFound, SchemaMismatch
+from cortex.transforms.journal_entries import ProjectMerge, entries_in
 from cortex.transforms.memory.forgetting import wishes_in
 from cortex.transforms.schemas import values
 
@@ -257,9 +258,9 @@ def _check_names(fresh: Path, manifest: Manifest) -> None:
     for table in (table for table in LAKE_TABLES.values() if "project_id" in table.arrow.names):
         rows = lake.read(table, columns=["project_id"])
         names.update(map(str, pc.unique(rows["project_id"]).to_pylist()))
-    for row in lake.read(schemas.JOURNAL, columns=["kind", "payload"]).to_pylist():
-        if row["kind"] == "project" and (into := json.loads(row["payload"]).get("merged_into")):
-            names.add(str(into))
+    journal = lake.read(schemas.JOURNAL, columns=["kind", "payload"])
+    merges = (entry.merged_into for _, entry in entries_in(journal, ProjectMerge))
+    names.update(str(into) for into in merges if into)
     strange = sorted(name for name in names if not re.fullmatch(NAME, name, re.ASCII))
     if strange:
         raise ValueError(f"{strange[0]!r} is not the name of a project")

@@ -12,6 +12,7 @@ from cortex.storage.reference import read_policy
 from cortex.storage.settings import load_settings
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
+from cortex.transforms.journal_entries import Edit, Entry, Pin, Remember, Restore, Supersede, Unpin
 from cortex.transforms.memory.fold import file_memory_id
 from cortex.transforms.redaction.redact import redact
 from cortex.transforms.transcripts.turn_text import without_private
@@ -27,7 +28,7 @@ def edit(target: str, text: str, *, as_json: bool) -> None:
     store = open_store()
     memory = memory_named(store, target)
     fact = fact_of(text, read_policy(load_settings().home))
-    applied = _journal(store, "edit", memory, {"text": fact})
+    applied = _journal(store, memory, Edit(fact))
     if as_json:
         return print_json({"id": memory["memory_id"], "text": fact, "applied": applied})
     return say(f"{memory['memory_id'][:12]} now says: {_short(fact)}")
@@ -37,7 +38,7 @@ def pin(target: str, *, off: bool, as_json: bool) -> None:
     """Keep a memory from fading and merging, or let it again."""
     store = open_store()
     memory = memory_named(store, target)
-    applied = _journal(store, "unpin" if off else "pin", memory, {})
+    applied = _journal(store, memory, Unpin() if off else Pin())
     if as_json:
         return print_json({"id": memory["memory_id"], "pinned": not off, "applied": applied})
     state = "fades again as others do" if off else "neither fades nor is merged"
@@ -57,7 +58,7 @@ def supersede(old: str, new: str, *, as_json: bool) -> None:
             f"{by['memory_id'][:12]} was superseded itself.",
             f"Give what took its place, or take that back: cortex supersede --undo {by['memory_id'][:12]}",
         )
-    applied = _journal(store, "supersede", gone, {"by": by["memory_id"]})
+    applied = _journal(store, gone, Supersede(by["memory_id"]))
     if as_json:
         told = {"id": gone["memory_id"], "superseded_by": by["memory_id"]}
         return print_json({**told, "applied": applied})
@@ -69,10 +70,10 @@ def take_back_supersede(target: str, *, as_json: bool) -> None:
     """Show a superseded memory again, as if nothing had taken its place."""
     store = open_store()
     memory = memory_named(store, target)
-    is_begun = last_word(store, "restore", memory["project_id"], {}, memory["memory_id"]) == ("restore", {})
+    is_begun = last_word(store, Restore(), memory["project_id"], memory["memory_id"]) == Restore()
     if memory["status"] != "superseded" and not is_begun:
         raise UsageError(f"{memory['memory_id'][:12]} was not superseded.", "There is nothing to take back.")
-    applied = _journal(store, "restore", memory, {})
+    applied = _journal(store, memory, Restore())
     if as_json:
         return print_json({"id": memory["memory_id"], "superseded_by": None, "applied": applied})
     return say(f"Shown again: {memory['memory_id'][:12]} {_short(memory['text'])}")
@@ -90,15 +91,14 @@ def index_code(path: Path, description: str | None, *, project: str | None, as_j
     name = _name_in_project(store, scope, path)
     if not prose:
         raise UsageError("the description is empty.", "Say in a few sentences what the file does and why.")
-    shared = {"category": "project", "source_type": "code_index", "files": [name]}
     ids = {}
     for memory_type, text, trust in (
         ("code", code, "tool"),
         ("code_description", f"{name}: {prose}", "assistant"),
     ):
         ids[memory_type] = file_memory_id(scope, memory_type, name)
-        payload = {**shared, "memory_type": memory_type, "text": text, "trust": trust}
-        write_once(store, "remember", scope, payload, ids[memory_type])
+        entry = Remember(text, memory_type, "project", source_type="code_index", trust=trust, files=[name])
+        write_once(store, entry, scope, ids[memory_type])
     applied = apply_now(TOLD)
     if as_json:
         return print_json({"file": name, **ids, "searchable": applied})
@@ -149,8 +149,8 @@ def _clean(text: str) -> str:
     return redact(without_private(text))[0].strip()
 
 
-def _journal(store: Store, kind: str, memory: Memory, payload: dict[str, object]) -> bool:
-    write_once(store, kind, memory["project_id"], payload, memory["memory_id"])
+def _journal(store: Store, memory: Memory, entry: Entry) -> bool:
+    write_once(store, entry, memory["project_id"], memory["memory_id"])
     return apply_now(TOLD)
 
 

@@ -13,7 +13,7 @@ from cortex.storage.reference import read_policy
 from cortex.storage.settings import load_settings
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
-from cortex.transforms.journal_entries import entry
+from cortex.transforms.journal_entries import Forget
 from cortex.transforms.memory.forgetting import Sought, doomed_by, pending
 from cortex.transforms.memory.joined import own_names
 from cortex.transforms.schemas import values
@@ -50,7 +50,7 @@ def forget(target: str, *, project: str | None, yes: bool, as_json: bool) -> Non
 
 def going_with(store: Store, memory: Memory) -> list[Memory]:
     """Return the memories that forgetting one touches too: its members, and those that hold its words."""
-    wish = entry("forget", memory["project_id"], {}, recorded_at=now(), memory_id=memory["memory_id"])
+    wish = Forget().to_row(memory["project_id"], recorded_at=now(), memory_id=memory["memory_id"])
     doomed = doomed_by([wish], store.journal.read())
     sought = Sought.of([memory["text"]])
     rows = [row for row in _rows(store, store.tables.scopes()) if row["memory_id"] != memory["memory_id"]]
@@ -115,13 +115,13 @@ def _agreed(memory: Memory, others: list[Memory], *, is_named: bool, yes: bool) 
 def _journal(store: Store, memory: Memory) -> None:
     """Journal the wish under each name that the memory has: projects that were merged may be split again."""
     run, scope, name = looking(present()), memory["project_id"], memory["memory_id"]
-    payload: dict[str, object] = {"turn_ids": _turns_behind(store, memory)}
+    wish = Forget(turn_ids=_turns_behind(store, memory))
     names = own_names(run.events(scope), run.journal(scope), run.policy, scope, name)
     for project_id, own in (
         *names,
         (scope, name),
     ):  # the name that was given last: it says that all are noted
-        store.journal.write(entry("forget", project_id, payload, recorded_at=now(), memory_id=own))
+        store.journal.write(wish.to_row(project_id, recorded_at=now(), memory_id=own))
 
 
 def _begun(store: Store, target: str) -> str | None:

@@ -1,6 +1,5 @@
 """The commands about memory as a whole: reset, checkpoint, consolidate, backup, restore, export, import."""
 
-import json
 import sys
 from collections.abc import Sequence
 from datetime import timedelta
@@ -22,10 +21,10 @@ from cortex.storage.settings import load_settings
 from cortex.storage.store import Store
 from cortex.storage.swapping import set_aside
 from cortex.transforms.errors import NotFound, UsageError
-from cortex.transforms.journal_entries import entry
+from cortex.transforms.journal_entries import Checkpoint, Forget, Merge, Unmerge, entries_in, from_row
 from cortex.transforms.memory.consolidate import propose, to_undo
 from cortex.transforms.memory.forgetting import pending, tombstones_of
-from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, VECTORS
+from cortex.transforms.schemas import GLOBAL_SCOPE, JOURNAL, TURNS, VECTORS
 
 # Shorter beginnings of a session's id could mean several.
 SHORTEST_SESSION = 6
@@ -41,8 +40,8 @@ def forget_session(session: str, *, as_json: bool) -> None:
     session_id, scopes = _session(store, session)
     wanted = _pending(store, session_id)
     for scope in sorted(scopes - wanted):
-        payload: dict[str, object] = {"session_ids": [session_id]}
-        store.journal.write(entry("forget", scope, payload, recorded_at=now()))
+        wish = Forget(session_ids=[session_id])
+        store.journal.write(wish.to_row(scope, recorded_at=now()))
     applied = apply_now(FORGET)
     if as_json:
         return print_json({"session": session_id, "forgotten": True, "applied": applied})
@@ -69,8 +68,8 @@ def _session(store: Store, session: str) -> tuple[str, set[str]]:
 
 def _pending(store: Store, session_id: str) -> set[str]:
     """Return the projects in which a session is to be forgotten already, by a wish that waits."""
-    wishes = pending(store.journal.read())
-    return {r["project_id"] for r in wishes if session_id in json.loads(r["payload"]).get("session_ids", [])}
+    wishes = entries_in(JOURNAL.of(pending(store.journal.read())), Forget)
+    return {row["project_id"] for row, wish in wishes if session_id in (wish.session_ids or ())}
 
 
 def reset(project: str, *, yes: bool, as_json: bool) -> None:
@@ -89,7 +88,7 @@ def reset(project: str, *, yes: bool, as_json: bool) -> None:
             return say("Nothing forgotten.")
     for scope in scopes:
         if not _is_reset(store, scope):
-            store.journal.write(entry("forget", scope, {"everything": True}, recorded_at=now()))
+            store.journal.write(Forget(everything=True).to_row(scope, recorded_at=now()))
     applied = apply_now(FORGET)
     if as_json:
         return print_json({"projects": scopes, "memories": memories, "turns": turns, "applied": applied})
@@ -112,7 +111,7 @@ def checkpoint(name: str, *, as_json: bool) -> None:
     """Give this moment a name that `consolidate --undo --to NAME` goes back to."""
     store = open_store()
     at = now()
-    store.journal.write(entry("checkpoint", GLOBAL_SCOPE, {"name": name}, recorded_at=at))
+    store.journal.write(Checkpoint(name).to_row(GLOBAL_SCOPE, recorded_at=at))
     if as_json:
         return print_json({"checkpoint": name, "at": at.isoformat()})
     return say(f"Checkpoint '{name}'. Back to it: cortex consolidate --undo --to '{name}'")
@@ -162,7 +161,7 @@ def undo(name: str | None, *, as_json: bool) -> None:
         # One microsecond apart: a merge of merges is taken back before what it merged.
         later = at + timedelta(microseconds=position)
         store.journal.write(
-            entry("unmerge", row["project_id"], {}, recorded_at=later, memory_id=row["memory_id"])
+            Unmerge().to_row(row["project_id"], recorded_at=later, memory_id=row["memory_id"])
         )
     if taken_back:
         apply_now(TOLD)
@@ -176,12 +175,13 @@ def _merges(store: Store) -> list[dict[str, Any]]:
 
 
 def _merge_as_dict(row: dict[str, Any]) -> dict[str, Any]:
-    told = json.loads(row["payload"])
+    merge = from_row(row)
+    assert isinstance(merge, Merge)
     return {
         "id": row["memory_id"],
         "project_id": row["project_id"],
-        "members": told["members"],
-        "text": told["text"],
+        "members": merge.members,
+        "text": merge.text,
     }
 
 

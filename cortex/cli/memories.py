@@ -29,7 +29,7 @@ from cortex.transforms.errors import (
     UsageError,
 )
 from cortex.transforms.extract.echoes import fingerprints_of
-from cortex.transforms.journal_entries import entry
+from cortex.transforms.journal_entries import Recall
 from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.memory.review import doubts_left
 from cortex.transforms.schemas import GLOBAL_SCOPE
@@ -168,11 +168,11 @@ def _reinforce(store: Store, found: list[Found]) -> None:
     at = now()
     try:
         for scope, shown in recalled.items():
-            told: dict[str, object] = {
-                "memory_ids": sorted(one.id for one in shown if one.kind == "memory"),
-                "told": sorted({mark for text in _texts_of(shown) for mark in fingerprints_of(text)}),
-            }
-            store.journal.write(entry("recall", scope, told, recorded_at=at, actor="recall"))
+            entry = Recall(
+                sorted(one.id for one in shown if one.kind == "memory"),
+                sorted({mark for text in _texts_of(shown) for mark in fingerprints_of(text)}),
+            )
+            store.journal.write(entry.to_row(scope, recorded_at=at, actor="recall"))
     except StoreNotWritable as error:
         hint(f"Not noted as recalled: {error.problem}")
 

@@ -6,6 +6,7 @@ from cortex.cli.terminal import hint, print_json, say, table
 from cortex.flows.stages import TOLD
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
+from cortex.transforms.journal_entries import ProjectMerge, ProjectName
 
 
 def list_projects(*, as_json: bool) -> None:
@@ -42,7 +43,7 @@ def rename(project: str, name: str, *, as_json: bool) -> None:
         or _renamed_before(store, project, name.strip())
         or one_project(store, project)
     )
-    write_once(store, "project", project_id, {"name": name.strip()})
+    write_once(store, ProjectName(name.strip()), project_id)
     applied = apply_now(TOLD)
     if as_json:
         return print_json({"id": project_id, "name": name.strip(), "applied": applied})
@@ -69,7 +70,7 @@ def merge(project: str, into: str, *, as_json: bool) -> None:
     gone = _called(store, project, but=kept) or _part_of(store, project, kept) or one_project(store, project)
     if gone == kept:
         raise UsageError(f"'{project}' and '{into}' are one project.", "cortex projects lists them.")
-    write_once(store, "project", gone, {"merged_into": kept})
+    write_once(store, ProjectMerge(kept), gone)
     applied = apply_now(TOLD)
     if as_json:
         return print_json({"from": gone, "into": kept, "applied": applied})
@@ -94,7 +95,7 @@ def split(project: str, *, as_json: bool) -> None:
         raise NotFound(f"no merged project is called '{project}'.", f"Merged ones: {known}.")
     if len(named) > 1:
         raise UsageError(f"{len(named)} merged projects are called so.", f"Name one: {', '.join(named)}.")
-    write_once(store, "project", named[0], {"merged_into": None})
+    write_once(store, ProjectMerge(None), named[0])
     applied = apply_now(TOLD)
     if as_json:
         return print_json({"split": named[0], "from": merged.get(named[0]), "applied": applied})

@@ -8,7 +8,7 @@ from cortex.storage.reference import read_policy
 from cortex.storage.settings import load_settings
 from cortex.storage.store import Store
 from cortex.transforms.errors import LowQuality
-from cortex.transforms.journal_entries import entry
+from cortex.transforms.journal_entries import Remember
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.memory.quality import Known, flaw_of, known_as
 from cortex.transforms.policy import Policy
@@ -41,21 +41,18 @@ def remember(
     store = open_store()
     scope = GLOBAL_SCOPE if is_global else own_scope(store, project)
     known = _known(store, scope, fact, policy)
-    payload: dict[str, object] = {
-        "text": known.text if known and not known.says_more else fact,
-        "memory_type": known.memory_type if known else memory_type,
-        "category": "global" if is_global else "project",
-        "priority": priority,
-        "pinned": pin,
-        "files": [],
-    }
-    name = known.memory_id if known else memory_id(scope, memory_type, fact)
-    is_unfinished = known is None and last_word(store, "remember", scope, payload, name) == (
-        "remember",
-        payload,
+    entry = Remember(
+        known.text if known and not known.says_more else fact,
+        known.memory_type if known else memory_type,
+        GLOBAL_SCOPE if is_global else "project",
+        priority=priority,
+        pinned=pin,
+        files=[],
     )
+    name = known.memory_id if known else memory_id(scope, memory_type, fact)
+    is_unfinished = known is None and last_word(store, entry, scope, name) == entry
     if not is_unfinished:  # killed before the tables had it: given again, it is one entry
-        store.journal.write(entry("remember", scope, payload, recorded_at=now(), memory_id=name))
+        store.journal.write(entry.to_row(scope, recorded_at=now(), memory_id=name))
     applied = apply_now(TOLD)
     outcome = "remembered" if known is None else "reworded" if known.says_more else "reinforced"
     project_name = store.projects.name_of(scope)

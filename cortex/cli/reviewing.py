@@ -11,7 +11,7 @@ from cortex.flows.runs import looking
 from cortex.flows.stages import TOLD
 from cortex.storage.projects import Project
 from cortex.transforms.errors import NotFound, UsageError
-from cortex.transforms.journal_entries import entry
+from cortex.transforms.journal_entries import Archive, Supersede
 from cortex.transforms.memory.consolidate import propose
 from cortex.transforms.memory.review import (
     CONTRADICTION,
@@ -97,7 +97,7 @@ def _settle(run: Run, accepted: list[Item], kept: list[Item], *, as_json: bool) 
     for item in accepted:
         run.store.journal.write(_acceptance(item))
     for item in kept:
-        run.store.journal.write(entry("dismiss", item.project_id, dismissal(item), recorded_at=now()))
+        run.store.journal.write(dismissal(item).to_row(item.project_id, recorded_at=now()))
     applied = apply_now(TOLD) if accepted or kept else True
     if as_json:
         told = {
@@ -116,11 +116,10 @@ def _settle(run: Run, accepted: list[Item], kept: list[Item], *, as_json: bool) 
 def _acceptance(item: Item) -> dict[str, object]:
     at, first = now(), item.memory_ids[0]
     if item.kind == CONTRADICTION:
-        told: dict[str, object] = {"by": item.memory_ids[1]}
-        return entry("supersede", item.project_id, told, recorded_at=at, memory_id=first)
+        entry = Supersede(item.memory_ids[1])
+        return entry.to_row(item.project_id, recorded_at=at, memory_id=first)
     if item.kind == STALE:
-        reason: dict[str, object] = {"reason": item.detail}
-        return entry("archive", item.project_id, reason, recorded_at=at, memory_id=first)
+        return Archive(item.detail).to_row(item.project_id, recorded_at=at, memory_id=first)
     assert item.entry is not None
     return item.entry
 

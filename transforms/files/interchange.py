@@ -44,17 +44,6 @@ class Imported:
     created_at: str | None = None
     project: str | None = None  # the id or name that an export of ours names
 
-    def payload(self) -> dict[str, object]:
-        """Return the payload of its journal entry, bar text and category."""
-        told: dict[str, object] = {
-            "memory_type": self.memory_type,
-            "priority": self.priority,
-            "tags": list(self.tags),
-            "files": list(self.files),
-            "trust": self.trust,
-        }
-        return told | ({"created_at": self.created_at} if self.created_at else {})
-
 
 @dataclass(frozen=True)
 class Read:

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from cortex.transforms.identity import content_id
-from cortex.transforms.journal_entries import entry
+from cortex.transforms.journal_entries import Dismiss, ImportMemory, checked_entry
 from cortex.transforms.memory.fold import file_memory_id, memory_id
 from cortex.transforms.redaction.redact import redact
 from cortex.transforms.schemas import (
@@ -159,17 +159,10 @@ def row_of(value: Mapping[str, Any]) -> Row | None:
     return _clean(row) if _is_sound(row) else None
 
 
-def payload_of(row: Row) -> Row:
-    """Return the payload of the journal entry that puts a row of an export back."""
-    carried = {name: row[name] for name in CARRIED if name not in ("memory_id", "project_id", "is_pinned")}
-    return _plain({**carried, "pinned": row["is_pinned"]})
-
-
-def entry_of(row: Row, recorded_at: datetime) -> Row:
+def import_of(row: Row) -> ImportMemory:
     """Return the journal entry that puts a row of an export back."""
-    return entry(
-        "import", row["project_id"], payload_of(row), recorded_at=recorded_at, memory_id=row["memory_id"]
-    )
+    carried = {name: row[name] for name in CARRIED if name not in ("memory_id", "project_id", "is_pinned")}
+    return ImportMemory(**_plain({**carried, "pinned": row["is_pinned"]}))
 
 
 def moved(rows: Sequence[Row], to: Mapping[str, str]) -> list[Row]:
@@ -253,19 +246,13 @@ def _note_of(value: Row) -> tuple[str, Row] | None:
 def _settled_of(value: Row) -> Row | None:
     """Return an entry that left something as it is; None unless it is whole and its id its own."""
     try:
-        payload = json.loads(value["payload"])
-        made = entry(
-            "dismiss",
-            value["project_id"],
-            payload,
-            recorded_at=datetime.fromisoformat(value["recorded_at"]),
-            actor=value["actor"],
-        )
+        entry = checked_entry(Dismiss.kind, json.loads(value["payload"]))
+        at = datetime.fromisoformat(value["recorded_at"])
+        row = entry.to_row(value["project_id"], recorded_at=at, actor=value["actor"])
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
-    names = payload.get("memory_ids") if isinstance(payload, dict) else None
-    is_whole = isinstance(names, list) and all(isinstance(n, str) for n in names) and "item" in payload
-    return made if is_whole and made["entry_id"] == value.get("entry_id") else None
+    is_whole = isinstance(entry, Dismiss) and entry.item is not None
+    return row if is_whole and row["entry_id"] == value.get("entry_id") else None
 
 
 def _as_kind(value: Any, field: "pa.Field[Any]") -> Any:

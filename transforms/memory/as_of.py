@@ -1,12 +1,12 @@
 """What was known at an earlier instant: rows of the lake that count then (spec 8.5, decision 0029)."""
 
-import json
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.transforms.journal_entries import Forget, ImportFact, ImportMemory, from_row
 from cortex.transforms.schemas import JOURNAL
 
 Row = dict[str, Any]
@@ -35,10 +35,10 @@ def journal_until(journal: pa.Table, until: datetime) -> pa.Table:
 def _as_known(row: Row, until: datetime) -> Row | None:
     if row["recorded_at"] < until:
         return row
-    told = json.loads(row["payload"])
-    if row["kind"] == "forget" and "pruned" not in told:
-        return row
-    if row["kind"] == "import" and "created_at" in told:
-        created_at = datetime.fromisoformat(told["created_at"])
-        return {**row, "recorded_at": created_at} if created_at < until else None
+    match from_row(row):
+        case Forget(pruned=None):
+            return row
+        case ImportFact(created_at=str(text)) | ImportMemory(created_at=text):
+            created_at = datetime.fromisoformat(text)
+            return {**row, "recorded_at": created_at} if created_at < until else None
     return None

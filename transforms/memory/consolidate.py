@@ -1,6 +1,5 @@
 """Which memories say the same, and the one text that keeps what each of them says (spec 9, no model)."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +10,7 @@ import pyarrow.compute as pc
 
 from cortex.transforms.errors import NotFound
 from cortex.transforms.identity import content_id
-from cortex.transforms.journal_entries import entry
+from cortex.transforms.journal_entries import Checkpoint, Dismiss, Merge, Unmerge, entries_in
 from cortex.transforms.memory.neighbours import Pairs, similar_pairs, with_vector
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import JOURNAL
@@ -94,15 +93,14 @@ def to_undo(journal: pa.Table, checkpoint: str | None) -> list[dict[str, Any]]:
 
     Takes JOURNAL. Raises NotFound when no checkpoint has that name.
     """
-    rows = journal.sort_by([("recorded_at", "descending"), ("entry_id", "descending")]).to_pylist()
+    newest_first = journal.sort_by([("recorded_at", "descending"), ("entry_id", "descending")])
+    rows = newest_first.to_pylist()
     undone = {row["memory_id"] for row in rows if row["kind"] == "unmerge"}
     merges = [row for row in rows if row["kind"] == "merge" and row["memory_id"] not in undone]
     if checkpoint is None:
         return [row for row in merges if row["recorded_at"] == merges[0]["recorded_at"]]
     named = {
-        json.loads(row["payload"])["name"]: row["recorded_at"]
-        for row in reversed(rows)
-        if row["kind"] == "checkpoint"
+        entry.name: row["recorded_at"] for row, entry in reversed([*entries_in(newest_first, Checkpoint)])
     }
     if checkpoint not in named:
         raise NotFound(
@@ -113,12 +111,10 @@ def to_undo(journal: pa.Table, checkpoint: str | None) -> list[dict[str, Any]]:
 
 
 def _taken_back(journal: pa.Table) -> list[set[str]]:
-    rows = journal.to_pylist()
-    undone = {row["memory_id"] for row in rows if row["kind"] == "unmerge"}
-    merges = [row for row in rows if row["kind"] == "merge" and row["memory_id"] in undone]
-    dismissals = [json.loads(row["payload"]) for row in rows if row["kind"] == "dismiss"]
-    kept_apart = [set(told["memory_ids"]) for told in dismissals if told["item"] == "merge"]
-    return kept_apart + [set(json.loads(row["payload"])["members"]) for row in merges]
+    undone = {row["memory_id"] for row, _ in entries_in(journal, Unmerge)}
+    kept_apart = [set(entry.memory_ids) for _, entry in entries_in(journal, Dismiss) if entry.item == "merge"]
+    merges = [entry for row, entry in entries_in(journal, Merge) if row["memory_id"] in undone]
+    return kept_apart + [set(entry.members) for entry in merges]
 
 
 _READ = ["memory_id", "project_id", "memory_type", "text", "rejected"]
@@ -243,6 +239,6 @@ def merged_text(longest: str, others: Iterable[str], vocabulary: Vocabulary) -> 
 
 def _entry(group: _Group, row: dict[str, str], now: datetime, actor: str) -> dict[str, object]:
     scope, memory_type = row["project_id"], row["memory_type"]
-    payload = {"members": list(group.members), "text": group.text, "memory_type": memory_type}
     merged_id = content_id("memory", scope, memory_type, "merge", *group.members)
-    return entry("merge", scope, payload, recorded_at=now, memory_id=merged_id, actor=actor)
+    merge = Merge(list(group.members), group.text, memory_type)
+    return merge.to_row(scope, recorded_at=now, memory_id=merged_id, actor=actor)

@@ -1,15 +1,14 @@
 """Since when memories are known to be weak: what runs found and journaled, never reckoned back (spec 8.2)."""
 
-import json
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.transforms.journal_entries import entry
+from cortex.transforms.journal_entries import Fade, Recover, entries_in
 from cortex.transforms.memory.lifecycle import Aged
-from cortex.transforms.schemas import FOUND_KINDS, JOURNAL, UTC_US, column, values
+from cortex.transforms.schemas import JOURNAL, UTC_US, column, values
 
 WEAK = pa.schema(
     [
@@ -25,11 +24,14 @@ def known_weak(journal: pa.Table) -> pa.Table:
 
     Takes JOURNAL rows of one scope. `weak_since` is the instant of the run that found it (last).
     """
-    found = journal.filter(pc.is_in(journal["kind"], pa.array(FOUND_KINDS)))
+    notes: list[tuple[dict[str, Any], Fade | Recover]] = [
+        *entries_in(journal, Fade),
+        *entries_in(journal, Recover),
+    ]
     since: dict[str, datetime] = {}
-    for row in sorted(found.to_pylist(), key=lambda row: (row["recorded_at"], row["kind"])):
-        for name in json.loads(row["payload"])["memory_ids"]:
-            if row["kind"] == "fade":
+    for row, entry in sorted(notes, key=lambda note: (note[0]["recorded_at"], note[0]["kind"])):
+        for name in entry.memory_ids:
+            if isinstance(entry, Fade):
                 since[name] = row["recorded_at"]
             else:
                 since.pop(name, None)
@@ -48,11 +50,7 @@ def findings(aged: Aged, weak: pa.Table, scope: str, now: datetime) -> pa.Table:
     faded = marks.filter(pc.and_(marks["is_weak"], pc.is_null(marks["weak_since"])))
     is_there = pc.is_in(status, pa.array(["active", "archived"]))
     strong = marks.filter(pc.and_(pc.and_(known, is_there), pc.invert(marks["is_weak"])))
-    news = {"fade": values(faded, "memory_id"), "recover": values(strong, "memory_id")}
+    news = (Fade(values(faded, "memory_id")), Recover(values(strong, "memory_id")))
     return JOURNAL.of(
-        [
-            entry(kind, scope, {"memory_ids": names}, recorded_at=now, actor="decay")
-            for kind, names in news.items()
-            if names
-        ]
+        [entry.to_row(scope, recorded_at=now, actor="decay") for entry in news if entry.memory_ids]
     )

@@ -1,18 +1,44 @@
 """The fold: events and journal become memories; the same fact seen again reinforces one memory (spec 5.5)."""
 
-import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, assert_never
 
 import pyarrow as pa
 
 from cortex.transforms.extract.living_plans import carried_on, plan_text
 from cortex.transforms.extract.technologies import tag_by_term, tags_in
 from cortex.transforms.identity import content_id
-from cortex.transforms.memory.imported import is_whole, joined_with, put_back
+from cortex.transforms.journal_entries import (
+    Archive,
+    Checkpoint,
+    Dismiss,
+    Edit,
+    Fade,
+    Forget,
+    Import,
+    ImportFact,
+    ImportMemory,
+    Merge,
+    Pin,
+    ProjectFolder,
+    ProjectMerge,
+    ProjectName,
+    Prune,
+    Recall,
+    Recover,
+    Remember,
+    Restore,
+    Supersede,
+    UnknownEntry,
+    Unmerge,
+    Unpin,
+    Worked,
+    from_row,
+)
+from cortex.transforms.memory.imported import joined_with, put_back
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import EPOCH, MEMORIES, MEMORY_TYPES, TRUSTS, checked
+from cortex.transforms.schemas import EPOCH, GLOBAL_SCOPE, MEMORIES, MEMORY_TYPES, TRUSTS, checked
 from cortex.transforms.search.index_text import embedded_text
 from cortex.transforms.words.normalised import normalised
 
@@ -23,6 +49,8 @@ DEFAULT_PRIORITY = 5  # the middle of 1 to 10
 
 # What a person's use has added to a memory; saying it again takes nothing of it away.
 USE_COLUMNS = ("access_count", "last_accessed_at")
+
+APPLIED_COLUMNS = ["recorded_at", "kind", "project_id", "memory_id", "payload"]
 
 
 def memory_id(scope: str, memory_type: str, fact: str) -> str:
@@ -49,9 +77,9 @@ def fold(events: pa.Table, journal: pa.Table, policy: Policy) -> pa.Table:
     depends on the clock (confidence, status by age, centrality, rank).
     """
     memories = dict(_from_events(events, policy))
-    entries = sorted(journal.to_pylist(), key=lambda e: (e["recorded_at"], e["entry_id"]))
-    for entry in entries:
-        _apply(entry, memories)
+    entries = journal.sort_by([("recorded_at", "ascending"), ("entry_id", "ascending")])
+    for row in entries.select(APPLIED_COLUMNS).to_pylist():
+        _apply(row, memories)
     tags = tag_by_term(policy)
     rows = [_finished(memory, tags) for _, memory in sorted(memories.items())]
     return MEMORIES.of(rows)
@@ -93,7 +121,7 @@ def _is_standing(event: Row) -> bool:
 
 
 def _scope_of(event: Row) -> str:
-    return "global" if event["category"] == "global" else str(event["project_id"])
+    return GLOBAL_SCOPE if event["category"] == GLOBAL_SCOPE else str(event["project_id"])
 
 
 def _memory_of(identity: str, events: list[Row]) -> Row:
@@ -150,108 +178,110 @@ def _evidence_of(newest_first: list[Row]) -> list[Row]:
     return list(seen.values())
 
 
-def _apply(entry: Row, memories: dict[str, Row]) -> None:
-    """Change `memories` by one journal entry; an entry about an unknown memory changes nothing."""
-    told = json.loads(entry["payload"])
-    match entry["kind"]:
-        case "remember":
-            _remember(entry, told, memories)
-        case "import":
-            _import(entry, told, memories)
-        case "merge":
-            _merge(entry, told, memories)
-        case "recall":
-            for name in told["memory_ids"]:
-                _recall(memories.get(name), entry["recorded_at"])
-        case "unmerge":
-            _unmerge(entry, memories)
-        case "prune":
-            _entomb(entry, told, memories)
-        case "forget" if "pruned" in told:  # as Cortex 1.0 journaled it
-            _entomb(entry, told["pruned"], memories)
-        case "project" | "checkpoint":
+def _apply(row: Row, memories: dict[str, Row]) -> None:
+    """Change `memories` by one JOURNAL row; an entry about an unknown memory changes nothing."""
+    at, name = row["recorded_at"], row["memory_id"]
+    memory = memories.get(name)
+    match entry := from_row(row):
+        case Recall():
+            for recalled in entry.memory_ids:
+                _recall(memories.get(recalled), at)
+        case Remember():
+            memories[name] = _remembered(row, entry, memory or {})
+        case ImportFact() | ImportMemory():
+            memories[name] = _imported(row, entry, memory)
+        case Merge():
+            _merge(row, entry, memories)
+        case Unmerge():
+            _unmerge(row, memories)
+        case Prune():
+            _entomb(row, entry, memories)
+        case Forget(pruned=Mapping() as pruned):
+            _entomb(row, Prune(**pruned), memories)
+        case Forget():
+            memories.pop(name, None)
+        case Edit() | Pin() | Unpin() | Supersede() | Archive() | Restore():
+            if memory is not None:
+                _change(memory, entry, at)
+        case Dismiss() | Fade() | Recover() | Worked() | Checkpoint() | UnknownEntry():
             pass
-        case kind if entry["memory_id"] in memories:
-            _change(kind, entry, told, memories)
+        case ProjectFolder() | ProjectName() | ProjectMerge():
+            pass
+        case _:
+            assert_never(entry)
 
 
-def _change(kind: str, entry: Row, told: Row, memories: dict[str, Row]) -> None:
-    memory = memories[entry["memory_id"]]
-    at = entry["recorded_at"]
-    match kind:
-        case "forget":
-            del memories[entry["memory_id"]]
-            return
-        case "edit":
-            memory.update(text=told["text"], updated_at=at, trust="user", initial_confidence=1.0)
+def _change(memory: Row, entry: Edit | Pin | Unpin | Supersede | Archive | Restore, at: datetime) -> None:
+    match entry:
+        case Edit():
+            memory.update(text=entry.text, updated_at=at, trust="user", initial_confidence=1.0)
             if memory["source_type"] != "code_index":  # by which prose and code find each other
                 memory["source_type"] = "explicit"
-        case "pin" | "unpin":
-            memory["is_pinned"] = kind == "pin"
-        case "supersede":
-            memory.update(status="superseded", superseded_by=told["by"], archived_at=at)
-        case "archive":
+        case Pin() | Unpin():
+            memory["is_pinned"] = isinstance(entry, Pin)
+        case Supersede():
+            memory.update(status="superseded", superseded_by=entry.by, archived_at=at)
+        case Archive():
             memory.update(status="archived", archived_at=at)
-        case "restore":
+        case Restore():
             memory.update(
                 status="active", archived_at=None, merged_into=None, superseded_by=None, last_accessed_at=at
             )
+        case _:
+            assert_never(entry)
     memory["recorded_at"] = at
 
 
-def _remember(entry: Row, told: Row, memories: dict[str, Row]) -> None:
-    known = memories.get(entry["memory_id"], {})
-    memory = {**_told_memory(entry, told), "evidence": known.get("evidence", [])}
+def _remembered(row: Row, entry: Remember, known: Row) -> Row:
+    memory = {**_memory_from(row, entry), "evidence": known.get("evidence", [])}
     if known.get("source_type") == "explicit":  # said again: nothing of its use is taken away
         memory |= {name: known[name] for name in USE_COLUMNS if name in known}
         memory["is_pinned"] = memory["is_pinned"] or known["is_pinned"]
         memory["priority"] = max(memory["priority"], known.get("priority", 0))
-        memory["created_at"] = _first_said(told, entry["recorded_at"], known)
-    memories[entry["memory_id"]] = memory
+        memory["created_at"] = _first_said(entry, known.get("created_at") or row["recorded_at"])
+    return memory
 
 
-def _import(entry: Row, told: Row, memories: dict[str, Row]) -> None:
-    """Put an imported memory in its place; what was said here of the same fact counts as well."""
-    memory = put_back(entry, told) if is_whole(told) else _told_memory(entry, told)
-    known = memories.get(entry["memory_id"])
+def _imported(row: Row, entry: Import, known: Row | None) -> Row:
+    """Return an imported memory; what was said here of the same fact counts as well."""
+    memory = put_back(row, entry) if isinstance(entry, ImportMemory) else _memory_from(row, entry)
     is_here = known is not None and known["status"] != "pruned"
-    memories[entry["memory_id"]] = joined_with(known, memory) if known and is_here else memory
+    return joined_with(known, memory) if known and is_here else memory
 
 
-def _told_memory(entry: Row, told: Row) -> Row:
-    checked("memory type", told["memory_type"], MEMORY_TYPES)
-    at = entry["recorded_at"]
+def _memory_from(row: Row, entry: Remember | ImportFact) -> Row:
+    checked("memory type", entry.memory_type, MEMORY_TYPES)
+    is_explicit, at = isinstance(entry, Remember), row["recorded_at"]
     return {
-        "memory_id": entry["memory_id"],
-        "project_id": entry["project_id"],
-        "category": told["category"],
-        "memory_type": told["memory_type"],
-        "text": told["text"],
-        "files": told.get("files", []),
-        "tags": told.get("tags", []),
+        "memory_id": row["memory_id"],
+        "project_id": row["project_id"],
+        "category": entry.category,
+        "memory_type": entry.memory_type,
+        "text": entry.text,
+        "files": entry.files or [],
+        "tags": entry.tags or [],
         "status": "active",
         # What was indexed from code says so itself, and whose words it holds.
-        "source_type": told.get("source_type", "explicit" if entry["kind"] == "remember" else "import"),
-        "trust": told.get("trust", "user" if entry["kind"] == "remember" else "external"),
-        "is_pinned": told.get("pinned", False),
-        "priority": told.get("priority", DEFAULT_PRIORITY),
+        "source_type": entry.source_type or ("explicit" if is_explicit else "import"),
+        "trust": entry.trust or ("user" if is_explicit else "external"),
+        "is_pinned": entry.pinned or False,
+        "priority": DEFAULT_PRIORITY if entry.priority is None else entry.priority,
         "initial_confidence": 1.0,
         "salience": 1.0,
-        "created_at": _first_said(told, at, {}),
+        "created_at": _first_said(entry, at),
         "updated_at": at,
         "recorded_at": at,
         "evidence": [],
     }
 
 
-def _first_said(told: Row, at: datetime, known: Row) -> datetime:
-    said: datetime = known.get("created_at") or at
-    return datetime.fromisoformat(told["created_at"]) if "created_at" in told else said
+def _first_said(entry: Remember | ImportFact, otherwise: datetime) -> datetime:
+    return datetime.fromisoformat(entry.created_at) if entry.created_at else otherwise
 
 
-def _merge(entry: Row, told: Row, memories: dict[str, Row]) -> None:
+def _merge(row: Row, entry: Merge, memories: dict[str, Row]) -> None:
     """Add the merged memory; archive its members. Lowest trust of the sources, all their evidence."""
-    members = [memories[name] for name in told["members"] if name in memories]
+    members = [memories[name] for name in entry.members if name in memories]
     if not members:
         return
     evidence = sorted(
@@ -260,10 +290,10 @@ def _merge(entry: Row, told: Row, memories: dict[str, Row]) -> None:
         reverse=True,
     )
     newest = max(members, key=lambda m: (m["updated_at"] or EPOCH, m["memory_id"]))
-    memories[entry["memory_id"]] = {
+    memories[row["memory_id"]] = {
         **newest,
-        "memory_id": entry["memory_id"],
-        "text": told["text"],
+        "memory_id": row["memory_id"],
+        "text": entry.text,
         "reason": next((m["reason"] for m in members if m.get("reason")), None),
         "rejected": next((m["rejected"] for m in members if m.get("rejected")), None),
         "files": sorted({path for m in members for path in m["files"]}),
@@ -273,52 +303,50 @@ def _merge(entry: Row, told: Row, memories: dict[str, Row]) -> None:
         "initial_confidence": max(m["initial_confidence"] for m in members),
         "salience": max(m["salience"] for m in members),
         "created_at": min((m["created_at"] for m in members if m["created_at"]), default=None),
-        "recorded_at": entry["recorded_at"],
+        "recorded_at": row["recorded_at"],
         "evidence": evidence,
     }
     for member in members:
         member.update(
             status="archived",
-            merged_into=entry["memory_id"],
-            archived_at=entry["recorded_at"],
-            recorded_at=entry["recorded_at"],
+            merged_into=row["memory_id"],
+            archived_at=row["recorded_at"],
+            recorded_at=row["recorded_at"],
         )
 
 
-def _unmerge(entry: Row, memories: dict[str, Row]) -> None:
+def _unmerge(row: Row, memories: dict[str, Row]) -> None:
     """Take a merge back: its members are as they were, what it made is gone."""
-    if memories.pop(entry["memory_id"], None) is None:
+    if memories.pop(row["memory_id"], None) is None:
         return
     for member in memories.values():
-        if member.get("merged_into") == entry["memory_id"]:
-            member.update(
-                status="active", merged_into=None, archived_at=None, recorded_at=entry["recorded_at"]
-            )
+        if member.get("merged_into") == row["memory_id"]:
+            member.update(status="active", merged_into=None, archived_at=None, recorded_at=row["recorded_at"])
 
 
-def _entomb(entry: Row, told: Row, memories: dict[str, Row]) -> None:
+def _entomb(row: Row, entry: Prune, memories: dict[str, Row]) -> None:
     """Leave of a pruned memory that it was there; said later than what was pruned, it lives on."""
-    known = memories.get(entry["memory_id"])
-    if known is not None and (known["updated_at"] or EPOCH) > datetime.fromisoformat(told["updated_at"]):
+    known = memories.get(row["memory_id"])
+    if known is not None and (known["updated_at"] or EPOCH) > datetime.fromisoformat(entry.updated_at):
         return
-    memories[entry["memory_id"]] = {
-        "memory_id": entry["memory_id"],
-        "project_id": entry["project_id"],
-        "category": "global" if entry["project_id"] == "global" else "project",
-        "memory_type": told["memory_type"],
+    memories[row["memory_id"]] = {
+        "memory_id": row["memory_id"],
+        "project_id": row["project_id"],
+        "category": GLOBAL_SCOPE if row["project_id"] == GLOBAL_SCOPE else "project",
+        "memory_type": entry.memory_type,
         "text": "",
         "files": [],
         "tags": [],
         "status": "pruned",
-        "source_type": told["source_type"],
-        "trust": told["trust"],
+        "source_type": entry.source_type,
+        "trust": entry.trust,
         "is_pinned": False,
         "initial_confidence": 0.0,
         "salience": 0.0,
-        "created_at": datetime.fromisoformat(told["created_at"]),
-        "updated_at": datetime.fromisoformat(told["updated_at"]),
-        "recorded_at": entry["recorded_at"],
-        "archived_at": entry["recorded_at"],
+        "created_at": datetime.fromisoformat(entry.created_at),
+        "updated_at": datetime.fromisoformat(entry.updated_at),
+        "recorded_at": row["recorded_at"],
+        "archived_at": row["recorded_at"],
         "evidence": [],
     }
 

@@ -1,9 +1,8 @@
 """What forgetting means for rows: which turns go, which words go, what of the journal goes (spec 8.2, 12)."""
 
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from cortex.transforms.extract.settled import FORGOTTEN
-from cortex.transforms.journal_entries import entry
+from cortex.transforms.journal_entries import Archive, Dismiss, Entry, Forget, Merge, entries_in, from_row
 from cortex.transforms.schemas import JOURNAL, TURNS
 from cortex.transforms.words.sentences import MEMORY
 
@@ -25,8 +24,8 @@ SHORTEST_SOUGHT = 12
 
 # Kinds of the journal that carry the text of a memory.
 TELLING_KINDS = ("remember", "import", "edit", "merge")
-# Where it stands in their payloads; an import of an own export has all three.
-TOLD_TEXTS = ("text", "reason", "rejected")
+# Where it is in them; an import of an own export has all three.
+TEXTS = ("text", "reason", "rejected")
 
 
 @dataclass(frozen=True)
@@ -65,10 +64,10 @@ def tombstones_of(journal: pa.Table, before: datetime | None = None) -> Tombston
     turn_ids: set[str] = set()
     session_ids: set[str] = set()
     projects: dict[str, datetime] = {}
-    for row, told in _forgets(journal):
-        turn_ids.update(told.get("turn_ids", []))
-        session_ids.update(told.get("session_ids", []))
-        if told.get("everything"):
+    for row, entry in entries_in(journal, Forget):
+        turn_ids.update(entry.turn_ids or ())
+        session_ids.update(entry.session_ids or ())
+        if entry.everything:
             scope = str(row["project_id"])
             projects[scope] = max(row["recorded_at"], projects.get(scope, row["recorded_at"]))
     return Tombstones(frozenset(turn_ids), frozenset(session_ids), projects, before)
@@ -80,13 +79,9 @@ def pending(journal: pa.Table) -> list[Row]:
 
     An older Cortex wrote `pruned` into such an entry for what had only faded: nobody asked to erase that.
     """
-    entries = list(_forgets(journal))
-    done = {payload["of"] for _, payload in entries if "of" in payload}
-    return [
-        row
-        for row, payload in entries
-        if "of" not in payload and "pruned" not in payload and row["entry_id"] not in done
-    ]
+    entries = list(entries_in(journal, Forget))
+    done = {entry.of for _, entry in entries}
+    return [row for row, entry in entries if entry.is_wish and row["entry_id"] not in done]
 
 
 def wishes_in(journal: pa.Table, known: Collection[str]) -> list[Row]:
@@ -96,25 +91,20 @@ def wishes_in(journal: pa.Table, known: Collection[str]) -> list[Row]:
     A memory that was forgotten along with the one named (a member, or under its name before projects were
     merged) gets a wish of its own: an older store knows it by that name alone.
     """
-    told = [(row, payload) for row, payload in _forgets(journal) if "pruned" not in payload]
-    named = {row["memory_id"] for row, payload in told if "of" not in payload}
-    fresh = [(row, payload) for row, payload in told if row["entry_id"] not in known]
-    wishes = [row for row, payload in fresh if "of" not in payload]
-    for row, payload in fresh:
-        if "of" in payload and row["memory_id"] and row["memory_id"] not in named:
-            turn_ids = {"turn_ids": payload["turn_ids"]}
-            at, scope = row["recorded_at"], row["project_id"]
-            wishes.append(entry("forget", scope, turn_ids, recorded_at=at, memory_id=row["memory_id"]))
+    entries = [(row, entry) for row, entry in entries_in(journal, Forget) if entry.pruned is None]
+    named = {row["memory_id"] for row, entry in entries if entry.is_wish}
+    fresh = [(row, entry) for row, entry in entries if row["entry_id"] not in known]
+    wishes = [row for row, entry in fresh if entry.is_wish]
+    for row, entry in fresh:
+        if not entry.is_wish and row["memory_id"] and row["memory_id"] not in named:
+            wish, at = Forget(turn_ids=entry.turn_ids), row["recorded_at"]
+            wishes.append(wish.to_row(row["project_id"], recorded_at=at, memory_id=row["memory_id"]))
     return wishes
 
 
 def doomed_by(entries: Iterable[Row], journal: pa.Table) -> dict[str, Row]:
     """Return the memories that forget entries speak of, with their entry; a merged one takes its members."""
-    members = {
-        row["memory_id"]: json.loads(row["payload"])["members"]
-        for row in journal.to_pylist()
-        if row["kind"] == "merge"
-    }
+    members = {row["memory_id"]: merge.members for row, merge in entries_in(journal, Merge)}
     doomed: dict[str, Row] = {}
     waiting = [(row["memory_id"], row) for row in entries if row["memory_id"]]
     while waiting:
@@ -252,10 +242,7 @@ def erased_journal(
     if not sought.by_words or until is None:
         return JOURNAL.of(kept)
     may_hold = [row["kind"] in TELLING_KINDS and row["recorded_at"] <= until for row in kept]
-    texts = [
-        _words_of(json.loads(row["payload"])) if may else None
-        for row, may in zip(kept, may_hold, strict=True)
-    ]
+    texts = [_words_of(row) if may else None for row, may in zip(kept, may_hold, strict=True)]
     patterns = sought.patterns_in(texts)
     return JOURNAL.of(
         [
@@ -273,27 +260,27 @@ def done_entries(
 
     `turn_ids` gives the turns by entry id. A merged memory's members get a tombstone of their own.
     """
-    made = []
+    rows: list[Row] = []
     for row in entries:
         scope, at, of = row["project_id"], row["recorded_at"], row["entry_id"]
-        told: dict[str, object] = {"of": of, "turn_ids": sorted(turn_ids.get(of, ()))}
+        done = Forget(of=of, turn_ids=sorted(turn_ids.get(of, ())))
         for name in sorted(name for name, wish in doomed.items() if wish is row) or [row["memory_id"]]:
-            made.append(entry("forget", scope, told, recorded_at=at, memory_id=name, actor=ERASER))
-    return made
+            rows.append(done.to_row(scope, recorded_at=at, memory_id=name, actor=ERASER))
+    return rows
 
 
 def _is_erased(row: Row, doomed: Mapping[str, Row], projects: Mapping[str, datetime]) -> bool:
     until = projects.get(row["project_id"])
     if until is not None and row["recorded_at"] <= until:
         return row["kind"] not in ("project", "forget")
-    if row["kind"] == "dismiss":  # its reason may quote the memory
-        names = json.loads(row["payload"])["memory_ids"]
-        return any(name in doomed and row["recorded_at"] <= doomed[name]["recorded_at"] for name in names)
-    if row["kind"] not in TELLING_KINDS:
+    if row["kind"] not in (Dismiss.kind, *TELLING_KINDS):
         return False
-    name = row["memory_id"]
-    if row["kind"] == "merge":  # no person told it, so its time says nothing
-        return any(one in doomed for one in [name, *json.loads(row["payload"])["members"]])
+    entry, name = from_row(row), row["memory_id"]
+    if isinstance(entry, Dismiss):  # its reason may quote the memory
+        about = (doomed[name]["recorded_at"] for name in entry.memory_ids if name in doomed)
+        return any(row["recorded_at"] <= forgotten_at for forgotten_at in about)
+    if isinstance(entry, Merge):  # no person told it, so its time says nothing
+        return any(member in doomed for member in [name, *entry.members])
     return name in doomed and row["recorded_at"] <= doomed[name]["recorded_at"]
 
 
@@ -301,39 +288,28 @@ def _without_reason(row: Row, doomed: Mapping[str, Row]) -> Row:
     """Return an entry that archived a doomed memory without its reason, which may quote the memory."""
     if row["kind"] != "archive" or row["memory_id"] not in doomed or row["payload"] == "{}":
         return row
-    return entry(
-        "archive",
-        row["project_id"],
-        {},
-        recorded_at=row["recorded_at"],
-        memory_id=row["memory_id"],
-        actor=row["actor"],
-    )
+    return _in_place_of(row, Archive())
 
 
-def _words_of(payload: Row) -> str:
-    return "\n".join(payload[name] for name in TOLD_TEXTS if payload.get(name))
+def _words_of(row: Row) -> str:
+    return "\n".join(_texts_of(from_row(row)).values())
+
+
+def _texts_of(entry: Entry) -> dict[str, str]:
+    texts = {name: getattr(entry, name, None) for name in TEXTS}
+    return {name: text for name, text in texts.items() if text}
 
 
 def _without_words(row: Row, pattern: str) -> Row:
-    told = json.loads(row["payload"])
-    for name in TOLD_TEXTS:
-        if told.get(name):
-            told[name] = without_sentences(told[name], pattern)
-    return entry(
-        row["kind"],
-        row["project_id"],
-        told,
-        recorded_at=row["recorded_at"],
-        memory_id=row["memory_id"],
-        actor=row["actor"],
-    )
+    entry = from_row(row)
+    left: dict[str, Any] = {name: without_sentences(text, pattern) for name, text in _texts_of(entry).items()}
+    return _in_place_of(row, replace(entry, **left))
 
 
-def _forgets(journal: pa.Table) -> Iterable[tuple[Row, Row]]:
-    for row in journal.to_pylist():
-        if row["kind"] == "forget":
-            yield row, json.loads(row["payload"])
+def _in_place_of(row: Row, entry: Entry) -> Row:
+    """Return the row of `entry` with the time, scope, memory and actor of another."""
+    columns = {name: row[name] for name in ("recorded_at", "memory_id", "actor")}
+    return entry.to_row(row["project_id"], **columns)
 
 
 def _frame(rows: pa.Table) -> pl.DataFrame:

@@ -1,33 +1,31 @@
 """A memory as an import puts it back, alone or together with what was said here of the same fact."""
 
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
+from cortex.transforms.journal_entries import ImportMemory
 from cortex.transforms.schemas import EPOCH, MEMORIES, TRUSTS
 
 Row = dict[str, Any]
 
 INSTANTS = frozenset(field.name for field in MEMORIES.arrow if pa.types.is_timestamp(field.type))
+CARRIED = tuple(field.name for field in fields(ImportMemory) if field.name in MEMORIES.arrow.names)
 
 
-def is_whole(payload: Row) -> bool:
-    """Return whether an import's payload holds a whole memory, as an own export gives, or a fact alone."""
-    return "initial_confidence" in payload
-
-
-def put_back(entry: Row, payload: Row) -> Row:
+def put_back(row: Row, entry: ImportMemory) -> Row:
     """Return the undecayed memory that an own export carried, with every date as it was."""
     memory = {
-        "memory_id": entry["memory_id"],
-        "project_id": entry["project_id"],
-        "is_pinned": payload["pinned"],
-        **{name: payload[name] for name in MEMORIES.arrow.names if name in payload},
+        "memory_id": row["memory_id"],
+        "project_id": row["project_id"],
+        "is_pinned": entry.pinned,
+        **{name: getattr(entry, name) for name in CARRIED},
     }
-    for name in INSTANTS & payload.keys():
-        memory[name] = _instant(payload[name])
-    memory["evidence"] = [{**place, "said_at": _instant(place["said_at"])} for place in payload["evidence"]]
+    for name in INSTANTS & memory.keys():
+        memory[name] = _instant(memory[name])
+    memory["evidence"] = [{**place, "said_at": _instant(place["said_at"])} for place in entry.evidence]
     return memory
 
 

@@ -1,14 +1,31 @@
 """Projects merged into one: their rows as if all had been said in that one from the start (spec 3.1)."""
 
-import json
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.transforms.journal_entries import (
+    Dismiss,
+    Entry,
+    Fade,
+    Import,
+    ImportFact,
+    ImportMemory,
+    Merge,
+    Recall,
+    Recover,
+    Remember,
+    Supersede,
+    entries_in,
+    from_row,
+    is_prune,
+)
 from cortex.transforms.memory.fold import by_memory, file_memory_id, fold, memory_id
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import EPOCH, JOURNAL, values
+from cortex.transforms.schemas import EPOCH, GLOBAL_SCOPE, JOURNAL, values
 
 Row = dict[str, Any]
 
@@ -42,16 +59,16 @@ def names_in_one(events: pa.Table, journal: pa.Table, policy: Policy, project_id
             # A plan may be parted by what the other project did: then its last word decides.
             last = max(said, key=lambda e: (e["said_at"] or EPOCH, e["event_id"]))
             names[old] = new_of[last["event_id"]]
-    for row in journal.to_pylist():
-        if row["kind"] in ("remember", "import"):
-            told = json.loads(row["payload"])
-            facts = [
-                (memory_id, told["text"]),
-                *((file_memory_id, file) for file in told.get("files", [])[:1]),
-            ]
-            for id_of, fact in facts:
-                if row["memory_id"] == id_of(row["project_id"], told["memory_type"], fact):
-                    names[row["memory_id"]] = id_of(project_id, told["memory_type"], fact)
+    given: list[tuple[Row, Remember | Import]] = [
+        *entries_in(journal, Remember),
+        *entries_in(journal, ImportFact),
+        *entries_in(journal, ImportMemory),
+    ]
+    for row, entry in given:
+        facts = [(memory_id, entry.text), *((file_memory_id, file) for file in (entry.files or [])[:1])]
+        for id_of, fact in facts:
+            if row["memory_id"] == id_of(row["project_id"], entry.memory_type, fact):
+                names[row["memory_id"]] = id_of(project_id, entry.memory_type, fact)
     return {old: new for old, new in names.items() if old != new}
 
 
@@ -95,24 +112,40 @@ def renamed(journal: pa.Table, names: dict[str, str], project_id: str) -> pa.Tab
 
 
 def _renamed(row: Row, names: dict[str, str], project_id: str) -> Row:
-    told = json.loads(row["payload"])
-    if row["kind"] == "prune" or "pruned" in told:
+    entry = from_row(row)
+    if is_prune(entry):
         return {**row, "project_id": project_id}
-    for key in ("members", "memory_ids"):
-        if key in told:
-            told[key] = list(dict.fromkeys(names.get(name, name) for name in told[key]))
-    for key in ("by", "superseded_by", "merged_into"):
-        if key in told:
-            told[key] = names.get(told[key], told[key])
     return {
         **row,
         "project_id": project_id,
         "memory_id": names.get(row["memory_id"], row["memory_id"]),
-        "payload": json.dumps(told, ensure_ascii=False, sort_keys=True),
+        "payload": _with_names(entry, names).payload,
     }
+
+
+def _with_names(entry: Entry, names: dict[str, str]) -> Entry:
+    """Return an entry with the names of other memories in it replaced."""
+    match entry:
+        case Merge():
+            return replace(entry, members=_named(entry.members, names))
+        case Recall() | Dismiss() | Fade() | Recover():
+            return replace(entry, memory_ids=_named(entry.memory_ids, names))
+        case Supersede():
+            return replace(entry, by=names.get(entry.by, entry.by))
+        case ImportMemory(superseded_by=by, merged_into=into):
+            return replace(
+                entry,
+                superseded_by=names.get(by, by) if by else by,
+                merged_into=names.get(into, into) if into else into,
+            )
+    return entry
+
+
+def _named(memory_ids: Sequence[str], names: dict[str, str]) -> list[str]:
+    return list(dict.fromkeys(names.get(name, name) for name in memory_ids))
 
 
 def _is_whole(events: pa.Table, journal: pa.Table, project_id: str) -> bool:
     """Return whether there is nothing to join: rows of one project, or those of the scope `global`."""
     others = {*values(events, "project_id"), *values(journal, "project_id")}
-    return project_id == "global" or others <= {project_id}
+    return project_id == GLOBAL_SCOPE or others <= {project_id}

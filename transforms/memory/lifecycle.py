@@ -1,6 +1,5 @@
 """What time and use do to memories: decay, archiving, centrality, rank and tiers, in bulk SQL."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.transforms.database import query
+from cortex.transforms.journal_entries import Worked, entries_in
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import UTC_US, column, values
 
@@ -163,8 +163,7 @@ def activity_of(turns: pa.Table, journal: pa.Table, scope: str) -> pa.Table:
 
 
 def _worked_elsewhere(journal: pa.Table) -> list[datetime]:
-    payloads = values(journal.filter(pc.field("kind") == "worked"), "payload")
-    return [datetime.fromisoformat(at) for payload in payloads for at in json.loads(payload)["active_at"]]
+    return [datetime.fromisoformat(at) for _, entry in entries_in(journal, Worked) for at in entry.active_at]
 
 
 def immortal_tiers(memories: pa.Table, sessions: pa.Table, policy: Policy) -> pa.Table:

@@ -1,6 +1,5 @@
 """What a person may settle: memories in dispute, stale claims, merges proposed; and what they settled."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.transforms.identity import content_id
+from cortex.transforms.journal_entries import Dismiss, Merge, entries_in
 from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.schemas import BY_A_PERSON, EDGES
 
@@ -47,15 +47,15 @@ def disputes(memories: pa.Table, edges: pa.Table) -> list[Item]:
     is_party = (pc.field("status") == "active") & (pc.field("memory_type") == DISPUTED_TYPE)
     columns = ["memory_id", "project_id", "text", "updated_at", "created_at"]
     rows = {row["memory_id"]: row for row in memories.filter(is_party).select(columns).to_pylist()}
-    found = []
+    items = []
     for edge in edges.filter(pc.field("edge_type") == "contradicts").to_pylist():
         if edge["source_id"] in rows and edge["target_id"] in rows:
             ends = (rows[edge["source_id"]], rows[edge["target_id"]])
             old, new = sorted(ends, key=lambda r: (r["updated_at"], r["created_at"], r["memory_id"]))
             ids, texts = (old["memory_id"], new["memory_id"]), (old["text"], new["text"])
             offer = f"{ids[1][:6]} takes the place of {ids[0][:6]}"
-            found.append(Item(CONTRADICTION, old["project_id"], ids, texts, offer, edge["rule"]))
-    return sorted(found, key=lambda item: item.memory_ids)
+            items.append(Item(CONTRADICTION, old["project_id"], ids, texts, offer, edge["rule"]))
+    return sorted(items, key=lambda item: item.memory_ids)
 
 
 def stale_claims(memories: pa.Table, doubts: Iterable[Doubt]) -> list[Item]:
@@ -80,26 +80,24 @@ def stale_claims(memories: pa.Table, doubts: Iterable[Doubt]) -> list[Item]:
 def merges(memories: pa.Table, proposed: pa.Table) -> list[Item]:
     """Return each merge that a consolidation would make; takes its JOURNAL rows."""
     texts = dict(zip(memories["memory_id"].to_pylist(), memories["text"].to_pylist(), strict=True))
-    found = []
-    for row in proposed.to_pylist():
-        told = json.loads(row["payload"])
-        members = tuple(sorted(told["members"]))
-        said = tuple(str(texts[name]) for name in members)
+    items = []
+    for row, merge in entries_in(proposed, Merge):
+        members = tuple(sorted(merge.members))
+        sources = tuple(str(texts[name]) for name in members)
         offer = f"{len(members)} become one"
-        found.append(Item(MERGE, row["project_id"], members, said, offer, told["text"], row))
-    return found
+        items.append(Item(MERGE, row["project_id"], members, sources, offer, merge.text, row))
+    return items
 
 
-def dismissal(item: Item) -> dict[str, object]:
-    """Return the payload of the journal entry that leaves an item as it is, for good."""
-    told: dict[str, object] = {"item": item.kind, "memory_ids": sorted(item.memory_ids)}
-    return told | ({"reason": item.detail} if item.kind == STALE else {})
+def dismissal(item: Item) -> Dismiss:
+    """Return the journal entry that leaves an item as it is, for good."""
+    return Dismiss(sorted(item.memory_ids), item.kind, item.detail if item.kind == STALE else None)
 
 
 def dismissed(journal: pa.Table) -> frozenset[str]:
     """Return the ids of the items that JOURNAL rows dismissed."""
-    told = [json.loads(row["payload"]) for row in _dismissals(journal)]
-    return frozenset(_id_of(one["item"], one["memory_ids"], one.get("reason", "")) for one in told)
+    entries = [entry for _, entry in entries_in(journal, Dismiss)]
+    return frozenset(_id_of(entry.item or "", entry.memory_ids, entry.reason or "") for entry in entries)
 
 
 def unsettled(items: Iterable[Item], journal: pa.Table) -> list[Item]:
@@ -125,11 +123,6 @@ def settled_edges(edges: pa.Table, journal: pa.Table) -> pa.Table:
         if row["edge_type"] == "contradicts" and _id_of(CONTRADICTION, ends, "") in known:
             row.update(edge_type="relates_to", rule=BY_A_PERSON, edge_id=content_id(*ends, "relates_to"))
     return EDGES.of(sorted(rows, key=lambda row: str(row["edge_id"])))
-
-
-def _dismissals(journal: pa.Table) -> list[Row]:
-    rows: list[Row] = journal.filter(pc.field("kind") == "dismiss").to_pylist()
-    return rows
 
 
 def _id_of(kind: str, memory_ids: Iterable[str], reason: str) -> str:

@@ -12,8 +12,8 @@ from cortex.transforms.files.own_export import (
     CARRIED,
     as_json_text,
     document_in,
-    entry_of,
     export_in,
+    import_of,
     is_signed_with,
     moved,
     row_of,
@@ -82,7 +82,10 @@ def put_back(rows):
     assert is_signed_with(document, KEY)
     export = export_in(document)
     assert export.unusable == 0
-    entries = JOURNAL.of([entry_of(row, NOW) for row in export.memories])
+    rows = export.memories
+    entries = JOURNAL.of(
+        [import_of(r).to_row(r["project_id"], recorded_at=NOW, memory_id=r["memory_id"]) for r in rows]
+    )
     return carried(fold(EVENTS.empty(), entries, POLICY).to_pylist())
 
 

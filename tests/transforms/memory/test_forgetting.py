@@ -29,7 +29,10 @@ FACT = "the harbour door is painted red"
 
 
 def told(kind: str, memory_id: str | None = None, minute: int = 0, **payload: object) -> dict[str, object]:
-    return entry(kind, "reef-1", payload, recorded_at=START + timedelta(minutes=minute), memory_id=memory_id)
+    fact = {"memory_type": "gotcha", "category": "project"} if kind == "remember" else {}
+    return entry(
+        kind, "reef-1", fact | payload, recorded_at=START + timedelta(minutes=minute), memory_id=memory_id
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 
 from cortex.storage.reference import read_policy
-from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.consolidate import propose
 from cortex.transforms.memory.link import link
 from cortex.transforms.memory.reality import Doubt
@@ -85,9 +84,7 @@ def test_what_is_left_is_cut_at_the_end_of_its_phrase():
 
 
 def journal(*items):
-    return JOURNAL.of(
-        [entry("dismiss", item.project_id, dismissal(item), recorded_at=START) for item in items]
-    )
+    return JOURNAL.of([dismissal(item).to_row(item.project_id, recorded_at=START) for item in items])
 
 
 def at_odds():
