@@ -1,6 +1,5 @@
 """Erasing for good: what was asked to be forgotten, and what is past its days (spec 12)."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime

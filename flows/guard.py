@@ -1,6 +1,5 @@
 """The guard: a run that would hide or remove much of what was shown publishes nothing and says so (law 8)."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime

@@ -1,6 +1,5 @@
 """Taking what was forgotten out of what people see while a loss waits and nothing else is published."""
 
-import json
 from typing import Any
 
 import pyarrow as pa
