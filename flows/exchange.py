@@ -13,6 +13,7 @@ from cortex.flows.engines import run_plain
 from cortex.flows.run import Run
 from cortex.flows.runs import looking, opened
 from cortex.flows.stages import TOLD
+from cortex.hooks.plain import without_private
 from cortex.storage.export_key import own_export_key, read_export_key
 from cortex.storage.store import Store
 from cortex.transforms.errors import StoreBusy, UsageError
@@ -39,7 +40,6 @@ from cortex.transforms.journal_entries import (
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.redaction.redact import redact
 from cortex.transforms.schemas import GLOBAL_SCOPE, JOURNAL, values
-from cortex.transforms.transcripts.turn_text import without_private
 
 Row = dict[str, Any]
 

@@ -40,7 +40,7 @@ MAX_RUN_SECONDS = 3600
 NICENESS = 10
 
 # Last output of some hundred runs, and their predecessors.
-MAX_LOG_BYTES = 128 * 1024
+_MAX_LOG_BYTES = 128 * 1024
 
 # Another run (a person's own) held the store's lease: no failure, and the tickets wait for the next round.
 EXIT_BUSY = 75
@@ -97,10 +97,10 @@ def read_mark(home: str) -> dict[str, object]:
     """
     try:
         with open(os.path.join(home, MARK), "rb") as file:
-            told = json.loads(file.read(4096))
+            fields = json.loads(file.read(4096))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def failing(mark: dict[str, object], *, is_over: bool) -> tuple[int, float]:
@@ -229,7 +229,7 @@ def _environment(home: str) -> dict[str, str]:
 def _redirect(home: str, lock: int) -> None:
     """Give the keeper an empty stdin, the log for its output, and nothing else of the hook's but the lock."""
     path = os.path.join(home, LOG)
-    if os.path.exists(path) and os.path.getsize(path) > MAX_LOG_BYTES:
+    if os.path.exists(path) and os.path.getsize(path) > _MAX_LOG_BYTES:
         os.replace(path, path + ".1")
     log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     null = os.open(os.devnull, os.O_RDWR)

@@ -12,24 +12,28 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
-    from cortex.hooks import plain, said, ticket
+    from typing import Optional
+
+    from cortex.hooks import plain, ticket, transcript_end
+
+    Reports = tuple[list[transcript_end.TaggedFact], Optional[transcript_end.TaskList]]
 else:
     import plain
-    import said
     import ticket
+    import transcript_end
 
 # The start of a session waits: 100 ms are for interpreter (15), sweep (40 at most) and this.
 MAX_SECONDS = 0.045
-MAX_SESSIONS = 5
-MAX_TICKETS = 60  # 0.1 ms each
+_MAX_SESSIONS = 5
+_MAX_TICKETS = 60  # 0.1 ms each
 # 1,000 tokens (brief.tokens) at three characters each, the least that English prose has.
-MAX_CHARACTERS = 3_000
+_MAX_CHARACTERS = 3_000
 FACT_CHARACTERS, STEP_CHARACTERS = 300, 120
 # The engine words a long fact anew behind its beginning; so much of it tells one from another.
 OPENING_CHARACTERS = 60
 
 # As in transforms/brief/render.py; a test compares them.
-TITLE = "# Notes from earlier sessions: "
+_TITLE = "# Notes from earlier sessions: "
 BASICS = (
     "Basic brief: tagged lines and the task list of the last sessions; Cortex's engine has not read them."
 )
@@ -65,57 +69,57 @@ def basic_brief(home: str, transcript: str, folder: str) -> str:
     same text. An excluded folder has none.
     """
     root = root_of(folder)
-    lines = _sections(*_told_by(home, recent_transcripts(home, transcript, root), folder), MAX_CHARACTERS)
+    lines = _sections(*_reports_of(home, recent_transcripts(home, transcript, root), folder), _MAX_CHARACTERS)
     if not lines:
         return ""
     name = plain.brief_line(os.path.basename(root), STEP_CHARACTERS) or "this folder"
-    return "\n".join([TITLE + name, plain.PREAMBLE, *lines, "", BASICS, plain.CLOSING])
+    return "\n".join([_TITLE + name, plain.PREAMBLE, *lines, "", BASICS, plain.CLOSING])
 
 
-def this_session(home: str, transcript: str, told: str) -> str:
+def this_session(home: str, transcript: str, shown: str) -> str:
     """
-    Return what the session of `transcript` tagged and planned so far and `told`, its brief, does not say.
+    Return what the session of `transcript` tagged and planned so far and `shown`, its brief, does not say.
 
     For the moment after a compaction: the brief was made before, and the summary may have lost it.
     """
-    return _beyond(told, _told_by(home, [transcript], ""), THIS_SESSION)
+    return _beyond(shown, _reports_of(home, [transcript], ""), THIS_SESSION)
 
 
-def later_sessions(home: str, transcript: str, folder: str, told: str) -> str:
-    """Return what sessions of `folder` tagged and planned after the last commit and `told` does not say."""
+def later_sessions(home: str, transcript: str, folder: str, shown: str) -> str:
+    """Return what sessions of `folder` tagged and planned after the last commit and `shown` does not say."""
     try:
         since = os.stat(os.path.join(home, MANIFEST)).st_mtime_ns
     except OSError:
         return ""
     later = recent_transcripts(home, transcript, root_of(folder), since)
-    return _beyond(told, _told_by(home, later, folder), LATER)
+    return _beyond(shown, _reports_of(home, later, folder), LATER)
 
 
-def _told_by(home: str, paths: list[str], folder: str) -> tuple[list[said.Fact], said.Plan | None]:
+def _reports_of(home: str, paths: list[str], folder: str) -> Reports:
     give_up_at = time.monotonic() + MAX_SECONDS
     excluded = excluded_folders(home)
-    facts: list[said.Fact] = []
+    facts: list[transcript_end.TaggedFact] = []
     plan = None
     for path in paths:
-        if said.is_below(folder, excluded) or time.monotonic() > give_up_at:
+        if transcript_end.is_below(folder, excluded) or time.monotonic() > give_up_at:
             break
         try:
-            found, its_plan = said.said_in(path, give_up_at, excluded)
+            its_facts, its_plan = transcript_end.reports_in(path, give_up_at, excluded)
         except (OSError, ValueError):
             continue  # deleted since it was listed, or nothing that can be read
-        facts += found
+        facts += its_facts
         plan = plan or its_plan
     return facts, plan
 
 
-def _beyond(told: str, sayings: tuple[list[said.Fact], said.Plan | None], heading: str) -> str:
-    """Return what is not in `told` under one heading; empty where that is nothing."""
-    facts, plan = sayings
-    lowered = told.casefold()
+def _beyond(shown: str, reports: Reports, heading: str) -> str:
+    """Return what is not in `shown` under one heading; empty where that is nothing."""
+    facts, plan = reports
+    lowered = shown.casefold()
     facts = [fact for fact in facts if _opening(fact.text) not in lowered]
-    if plan and all(line in told for line in _plan_lines(plan)[1:]):
+    if plan and all(line in shown for line in _plan_lines(plan)[1:]):
         plan = None
-    lines = [line for line in _sections(facts, plan, MAX_CHARACTERS) if line and not line.startswith("## ")]
+    lines = [line for line in _sections(facts, plan, _MAX_CHARACTERS) if line and not line.startswith("## ")]
     return "\n".join([heading, *lines]) if lines else ""
 
 
@@ -130,17 +134,17 @@ def recent_transcripts(home: str, transcript: str, root: str, since_ns: int = 0)
     Those beside `transcript`, and those that tickets name with a folder of the same root: their original,
     else the kept link.
     """
-    found: dict[tuple[int, int], tuple[int, str]] = {}
+    by_file: dict[tuple[int, int], tuple[int, str]] = {}
     beside = os.path.dirname(transcript)
     for path in [*_beside(beside), *_ticketed(os.path.join(home, "staging"), beside, root)]:
         try:
-            told = os.stat(path)
+            status = os.stat(path)
         except OSError:
             continue
-        if not stat.S_ISREG(told.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             continue  # would take the place of a transcript
-        found.setdefault((told.st_dev, told.st_ino), (told.st_mtime_ns, path))
-    newest = sorted(found.values(), reverse=True)[:MAX_SESSIONS]
+        by_file.setdefault((status.st_dev, status.st_ino), (status.st_mtime_ns, path))
+    newest = sorted(by_file.values(), reverse=True)[:_MAX_SESSIONS]
     return [path for modified_ns, path in newest if modified_ns > since_ns]
 
 
@@ -166,10 +170,10 @@ def excluded_folders(home: str) -> tuple[str, ...]:
         return tuple(folder for folder in named.split(os.pathsep) if folder)
     try:
         with open(os.path.join(home, "config.toml"), encoding="utf-8", errors="replace") as file:
-            found = _EXCLUDED.search(file.read(256 * 1024))
+            setting = _EXCLUDED.search(file.read(256 * 1024))
     except OSError:
         return ()
-    return tuple(one or other for one, other in _QUOTED.findall(found[1])) if found else ()
+    return tuple(double or single for double, single in _QUOTED.findall(setting[1])) if setting else ()
 
 
 def _beside(folder: str) -> list[str]:
@@ -188,8 +192,8 @@ def _ticketed(staging: str, beside: str, root: str) -> list[str]:
         names = sorted((name for name in os.listdir(folder) if name.endswith(".json")), reverse=True)
     except OSError:
         return []
-    found = []
-    for name in names[:MAX_TICKETS]:
+    paths = []
+    for name in names[:_MAX_TICKETS]:
         try:
             with open(os.path.join(folder, name), "rb") as file:
                 fields = ticket.parse(file.read(ticket.MAX_TICKET_BYTES))
@@ -199,22 +203,24 @@ def _ticketed(staging: str, beside: str, root: str) -> list[str]:
         is_ours = os.path.dirname(path) == beside or (isinstance(cwd, str) and root_of(cwd) == root)
         if is_ours and not fields.get("agent_id"):
             kept = ticket.link_path(staging, ticket.key_in_name(name))
-            found.append(path if os.path.exists(path) else kept)
-    return found
+            paths.append(path if os.path.exists(path) else kept)
+    return paths
 
 
 def _main_worktree(mark: str) -> str:
     """Return the repository whose worktree the file `mark` (.git) stands in, empty where it says none."""
     try:
         with open(mark, encoding="utf-8", errors="replace") as file:
-            told = file.read(4096).strip()
+            text = file.read(4096).strip()
     except OSError:
         return ""
-    path, found, _ = told.rpartition("/.git/worktrees/")
-    return path[len("gitdir: ") :] if found and path.startswith("gitdir: ") else ""
+    path, separator, _ = text.rpartition("/.git/worktrees/")
+    return path[len("gitdir: ") :] if separator and path.startswith("gitdir: ") else ""
 
 
-def _sections(facts: list[said.Fact], plan: said.Plan | None, budget: int) -> list[str]:
+def _sections(
+    facts: list[transcript_end.TaggedFact], plan: transcript_end.TaskList | None, budget: int
+) -> list[str]:
     """Return the lines under their headings, as many as fit into `budget` characters; each fact once."""
     lines: list[str] = []
     seen: set[str] = set()
@@ -235,7 +241,7 @@ def _sections(facts: list[said.Fact], plan: said.Plan | None, budget: int) -> li
     return lines
 
 
-def _fact_line(fact: said.Fact) -> tuple[str, str]:
+def _fact_line(fact: transcript_end.TaggedFact) -> tuple[str, str]:
     """Return the fact's words and its line, both empty where nothing may be shown."""
     text = plain.brief_line(fact.text, FACT_CHARACTERS)
     if not text or not fact.day:
@@ -245,7 +251,7 @@ def _fact_line(fact: said.Fact) -> tuple[str, str]:
     return text.casefold(), f"- {lead}{text} ({_place(fact.day, fact.session)}, 1)"
 
 
-def _plan_lines(plan: said.Plan) -> list[str]:
+def _plan_lines(plan: transcript_end.TaskList) -> list[str]:
     """Return the plan as the real brief words it: title, last step done, steps at hand, the next two."""
     done, now, ahead = (
         [step for step in map(_step, plan.steps_that_are(status)) if step]

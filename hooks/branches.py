@@ -11,7 +11,7 @@ import zlib
 NOTES = "branches.json"
 MAX_NOTES_BYTES = 256 * 1024
 # HEAD, a ref and a pointer to a worktree's folder have a line each.
-MAX_LINE_BYTES = 4_096
+_MAX_LINE_BYTES = 4_096
 MARK = " [on branch {}, not merged]"
 MARK_BEGINS = " [on branch "
 HEADS = "ref: refs/heads/"
@@ -104,7 +104,7 @@ def _line(path: str) -> str:
         return ""
     try:
         is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        content = os.read(descriptor, MAX_LINE_BYTES) if is_regular else b""
+        content = os.read(descriptor, _MAX_LINE_BYTES) if is_regular else b""
     except OSError:
         content = b""
     finally:

@@ -16,8 +16,8 @@ else:
     import health
 
 # The client takes 10,000 characters and cuts what is longer down to 2 KB; the rest is left for its own words.
-MAX_CHARACTERS = 9_500
-MAX_BYTES = 4 * MAX_CHARACTERS
+_MAX_CHARACTERS = 9_500
+_MAX_BYTES = 4 * _MAX_CHARACTERS
 
 # A resumed or forked session replays the brief it was given: a second one would only repeat it.
 SOURCES = ("startup", "clear", "compact")
@@ -53,7 +53,7 @@ def session_start_output(
         brief = ""
     warning = health.warning(home, now_seconds)
     endings.append(warning or (health.held(home, project_id) if project_id and brief else ""))
-    room = MAX_CHARACTERS - sum(_client_length(ending) + 2 for ending in endings)
+    room = _MAX_CHARACTERS - sum(_client_length(ending) + 2 for ending in endings)
     return _output([cut(brief, room), *endings], warning)
 
 
@@ -84,7 +84,7 @@ def read_brief(path: str) -> str:
     """Return the brief, cut at the end of a line to what the client takes; empty where there is none."""
     try:
         with open(path, "rb") as file:
-            return cut(file.read(MAX_BYTES).decode("utf-8", "replace").strip(), MAX_CHARACTERS)
+            return cut(file.read(_MAX_BYTES).decode("utf-8", "replace").strip(), _MAX_CHARACTERS)
     except FileNotFoundError:
         return ""
 
@@ -118,10 +118,10 @@ def _output(parts: list[str], warning: str) -> bytes | None:
     if not text:
         return None
     inner = {"hookEventName": "SessionStart", "additionalContext": text}
-    told: dict[str, object] = {"hookSpecificOutput": inner}
+    output: dict[str, object] = {"hookSpecificOutput": inner}
     if warning:
-        told["systemMessage"] = shown(warning)  # what the client shows to the person, not to the model
-    return json.dumps(told).encode()
+        output["systemMessage"] = shown(warning)  # what the client shows to the person, not to the model
+    return json.dumps(output).encode()
 
 
 def _basics() -> ModuleType:

@@ -23,7 +23,7 @@ FAILURES = 2
 
 # Written by each render: memories by project id, those for all projects under GLOBAL.
 COUNTS = "published/counts.json"
-GLOBAL = "global"
+_GLOBAL = "global"
 
 
 def warning(home: str, now_seconds: float) -> str:
@@ -83,12 +83,12 @@ def held(home: str, project_id: str) -> str:
             counts = json.loads(file.read())
     except (OSError, ValueError):
         return ""
-    here, for_all = (counts.get(name) if isinstance(counts, dict) else None for name in (project_id, GLOBAL))
+    here, for_all = (counts.get(name) if isinstance(counts, dict) else None for name in (project_id, _GLOBAL))
     if not isinstance(here, int) or here <= 0:
         return ""
     also = f" and {for_all} for all projects" if isinstance(for_all, int) and for_all > 0 else ""
-    told = "1 memory" if here == 1 else f"{here} memories"
-    return f"Cortex holds {told} of this project{also}; `cortex recall` searches them."
+    counted = "1 memory" if here == 1 else f"{here} memories"
+    return f"Cortex holds {counted} of this project{also}; `cortex recall` searches them."
 
 
 def _plain() -> ModuleType:

@@ -15,10 +15,10 @@ else:
     import ticket
 
 # A payload carries the assistant's last message; the longest seen had 100 KB.
-MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
+_MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
 
 # The log is for finding out why nothing was captured: a thousand lines and their predecessors are plenty.
-MAX_LOG_BYTES = 128 * 1024
+_MAX_LOG_BYTES = 128 * 1024
 MAX_LOG_LINE = 300
 
 # Past this a prompt goes on without Cortex; the launcher and Python's start come on top.
@@ -62,14 +62,14 @@ def session_start(home: str, payload: dict[str, object]) -> None:
             output = brief.session_start_output(
                 home,
                 folders_of(payload),
-                source=text_of(payload, "source"),
+                source=field(payload, "source"),
                 transcript=transcript_of(payload, "transcript_path"),
                 now_seconds=time.time(),
             )
             if output:
                 # Unbuffered: a flush that fails at exit would turn the exit code into 120.
                 ticket.write_all(1, output)
-            shown.begin(os.path.join(home, "staging"), text_of(payload, "session_id"), output)
+            shown.begin(os.path.join(home, "staging"), field(payload, "session_id"), output)
     except Exception as problem:  # the sweep comes all the same
         log(home, "session-start", problem)
     sweep.sweep(os.path.join(home, "staging"), transcript_of(payload, "transcript_path"), time.time_ns())
@@ -94,7 +94,7 @@ def user_prompt_submit(home: str) -> None:
 
 def folders_of(payload: dict[str, object]) -> list[str]:
     """Return the folders that tell a session's project: where it stands, then where it began."""
-    cwd = os.path.expanduser(text_of(payload, "cwd"))
+    cwd = os.path.expanduser(field(payload, "cwd"))
     # After a compaction the session may stand in another folder than the one it began in.
     return [cwd, os.path.realpath(cwd), os.environ.get("CLAUDE_PROJECT_DIR") or cwd]
 
@@ -116,16 +116,16 @@ def write_ticket(home: str, event: str, payload: dict[str, object]) -> None:
     if event == "subagent-stop":
         if payload.get("agent_type", "unknown") in ("", None):
             return
-        name, agent_id = "agent_transcript_path", text_of(payload, "agent_id")
+        name, agent_id = "agent_transcript_path", field(payload, "agent_id")
     transcript = transcript_of(payload, name)
     try:
         ticket.drop(
             os.path.join(home, "staging"),
             event,
             transcript,
-            session_id=text_of(payload, "session_id"),
+            session_id=field(payload, "session_id"),
             agent_id=agent_id,
-            cwd=text_of(payload, "cwd") if payload.get("cwd") else None,
+            cwd=field(payload, "cwd") if payload.get("cwd") else None,
         )
     except FileNotFoundError:
         # `claude -p` may write its transcript after Stop: the session's end has it then, or the next sweep.
@@ -135,7 +135,7 @@ def write_ticket(home: str, event: str, payload: dict[str, object]) -> None:
 
 def read_payload() -> dict[str, object]:
     """Return the JSON object on stdin, read to its end."""
-    chunks, left = [], MAX_PAYLOAD_BYTES + 1
+    chunks, left = [], _MAX_PAYLOAD_BYTES + 1
     while left > 0:
         chunk = os.read(0, min(left, 1024 * 1024))
         if not chunk:
@@ -143,14 +143,14 @@ def read_payload() -> dict[str, object]:
         chunks.append(chunk)
         left -= len(chunk)
     if left <= 0:
-        raise ValueError(f"payload over {MAX_PAYLOAD_BYTES} bytes")
+        raise ValueError(f"payload over {_MAX_PAYLOAD_BYTES} bytes")
     payload = json.loads(b"".join(chunks))
     if not isinstance(payload, dict):
         raise ValueError("payload is no object")
     return payload
 
 
-def text_of(payload: dict[str, object], name: str) -> str:
+def field(payload: dict[str, object], name: str) -> str:
     """Return a field that must be a text with something in it."""
     value = payload.get(name)
     if not isinstance(value, str) or not value:
@@ -160,7 +160,7 @@ def text_of(payload: dict[str, object], name: str) -> str:
 
 def transcript_of(payload: dict[str, object], name: str) -> str:
     """Return the absolute path of the transcript that a field names."""
-    path = os.path.expanduser(text_of(payload, name))
+    path = os.path.expanduser(field(payload, name))
     if not os.path.isabs(path):
         raise ValueError(f"'{name}' is not absolute")
     return os.path.normpath(path)
@@ -169,13 +169,13 @@ def transcript_of(payload: dict[str, object], name: str) -> str:
 def log(home: str, event: str, problem: BaseException) -> None:
     """Append one line to `runs/hooks.log`: what went wrong, no word of a transcript or the environment."""
     # Messages of other exceptions might quote what they met.
-    told = f": {problem}" if isinstance(problem, (OSError, ValueError)) else ""
-    line = f"{ticket.stamp(time.time_ns())} {event} {type(problem).__name__}{told}"
+    detail = f": {problem}" if isinstance(problem, (OSError, ValueError)) else ""
+    line = f"{ticket.stamp(time.time_ns())} {event} {type(problem).__name__}{detail}"
     line = " ".join(line.split())[:MAX_LOG_LINE]
     path = os.path.join(home, "runs", "hooks.log")
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        if os.path.exists(path) and os.path.getsize(path) > MAX_LOG_BYTES:
+        if os.path.exists(path) and os.path.getsize(path) > _MAX_LOG_BYTES:
             os.replace(path, path + ".1")
         with open(path, "a", encoding="utf-8", errors="replace") as file:
             file.write(line + "\n")

@@ -213,7 +213,7 @@ def _width(space: str) -> int:
 def _starts_inside(text: str) -> frozenset[int]:
     """Return the numbers of the lines, from 0, that begin inside code or quotation marks."""
     numbers: set[int] = set()
-    breaks = [found.start() for found in re.finditer("\n", text)]
+    breaks = [match.start() for match in re.finditer("\n", text)]
     for start, end in (*_code_spans(text), *_straight_quotes(text), *_paired_quotes(text)):
         numbers.update(range(bisect_left(breaks, start) + 1, bisect_left(breaks, end) + 1))
     return frozenset(numbers)

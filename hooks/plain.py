@@ -91,8 +91,14 @@ def brief_line(text: str, limit: int) -> str:
 
 
 def without_private(text: str) -> str:
-    """Return `text` without `<private>…</private>` passages; one left open reaches to the end."""
-    while "<private>" in text.lower():
+    """
+    Return `text` without `<private>…</private>` passages; one left open reaches to the end (spec 4.6).
+
+    >>> without_private("use A <private>and B</private>here")
+    'use A here'
+    """
+    # Taking one passage out may bring the halves of another tag together.
+    while "<private>" in text or "<private>" in text.lower():
         text = _PRIVATE.sub("", text)
     return text
 

@@ -83,16 +83,16 @@ def prompt_output(home: str, payload: dict[str, object], folders: list[str], now
     if not os.path.isfile(index) or not choices.Choices(home, project_id).is_on("recall.at_prompt", True):
         return None
     staging = os.path.join(home, "staging")
-    settings, found = search(index, prompt)
+    settings, matches = search(index, prompt)
     brief_marks, known = shown.seen(staging, session_id)
-    new = [row for row in found if row[MEMORY] not in known and row[BRIEF_MARK] not in brief_marks]
+    new = [row for row in matches if row[MEMORY] not in known and row[BRIEF_MARK] not in brief_marks]
     rows = within_budget(new, settings)
     if not rows or _is_full(os.path.join(staging, "journal")):
         return None
     shown.add(staging, session_id, [row[MEMORY] for row in rows])
     marks = (settings["frame_marks"], *(row[MARKS] for row in rows))
-    told = [mark for text in marks for mark in text.split()]
-    _write_entry(staging, str(project_id), told, now_ns)
+    line_marks = [mark for text in marks for mark in text.split()]
+    _write_entry(staging, str(project_id), line_marks, now_ns)
     context = brief.shown("\n".join([settings["frame"], *(row[LINE] for row in rows)]))
     inner = {"hookEventName": "UserPromptSubmit", "additionalContext": context}
     return json.dumps({"hookSpecificOutput": inner}).encode()
@@ -100,8 +100,8 @@ def prompt_output(home: str, payload: dict[str, object], folders: list[str], now
 
 def is_asked(prompt: str) -> bool:
     """Return whether a prompt is a person's and long enough to look something up for."""
-    told = prompt.strip()
-    return len(told.encode("utf-8", "replace")) >= SHORTEST_PROMPT and not told.startswith(NOT_A_PERSONS)
+    text = prompt.strip()
+    return len(text.encode("utf-8", "replace")) >= SHORTEST_PROMPT and not text.startswith(NOT_A_PERSONS)
 
 
 def search(path: str, prompt: str) -> tuple[dict[str, Any], list[Row]]:
@@ -244,13 +244,13 @@ def _is_full(journal: str) -> bool:
         return False
 
 
-def _write_entry(staging: str, project_id: str, told: list[str], now_ns: int) -> None:
+def _write_entry(staging: str, project_id: str, marks: list[str], now_ns: int) -> None:
     """Note in the journal what was told, as a recall that reinforces nothing: nobody asked for it."""
     import hashlib  # only here: most prompts show nothing
 
     seconds, rest_ns = divmod(now_ns, 1_000_000_000)
     at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest_ns // 1000:06d}+00:00"
-    payload = json.dumps({"memory_ids": [], "told": sorted(set(told))}, sort_keys=True)
+    payload = json.dumps({"memory_ids": [], "told": sorted(set(marks))}, sort_keys=True)
     digest = hashlib.sha256()
     for part in (at, KIND, project_id, "", ACTOR, payload):
         raw = part.encode("utf-8", "surrogatepass")

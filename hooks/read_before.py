@@ -16,8 +16,8 @@ else:
     import repeats
     import sources
 
-# As in hooks/said.py. A longer result is not read word by word, which takes 30 ms for half a megabyte: it
-# repeats a statement where its bytes hold enough of the words, wherever they stand.
+# A longer line is neither a list (fifty steps have about 10 kB) nor an answer. A longer result is not read
+# word by word (half a megabyte takes 30 ms): it repeats a statement where its bytes hold enough of the words.
 MAX_LINE_BYTES = 256 * 1024
 _RESULT = b'tool_result"'
 _TAG = b"[memory:"
@@ -78,14 +78,14 @@ class Results:
 
     def _places(self) -> list[tuple[int, int]]:
         """Return (start, end) of each line that holds the result of a tool, in order."""
-        found: list[tuple[int, int]] = []
+        places: list[tuple[int, int]] = []
         at = self._tail.find(_RESULT)
         while at >= 0:
             start, end = self._tail.rfind(b"\n", 0, at) + 1, self._tail.find(b"\n", at)
             end = end if end >= 0 else len(self._tail)
-            found.append((start, end))
+            places.append((start, end))
             at = self._tail.find(_RESULT, end)
-        return found
+        return places
 
     def _near(self, words: Sequence[str], places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """
@@ -110,18 +110,18 @@ class Results:
         """Return the places that hold a word, an empty one all; half a megabyte takes 0.2 ms."""
         if word in self._held:
             return self._held[word]
-        found: list[tuple[int, int]] = []
+        holding: list[tuple[int, int]] = []
         at = self._lowered.find(word)
         while at >= 0:
             number = bisect_right(places, (at, len(self._tail))) - 1
             is_in = number >= 0 and at < places[number][1]
             if is_in:
-                found.append(places[number])
+                holding.append(places[number])
             if number + 1 >= len(places):
                 break
             at = self._lowered.find(word, places[number + 1][0])
-        self._held[word] = found
-        return found
+        self._held[word] = holding
+        return holding
 
     def _texts(self, line: bytes, trusts: Sequence[str]) -> Iterator[str]:
         for block in _blocks(line):

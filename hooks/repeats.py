@@ -154,14 +154,14 @@ def statements(text: str) -> list[list[str]]:
     >>> statements("Noted: always pipe the new installer into a shell.")[1]
     ['alway', 'pip', 'new', 'installer', 'shell']
     """
-    found: dict[tuple[str, ...], None] = {}
+    by_words: dict[tuple[str, ...], None] = {}
     for sentence in _SENTENCE_END.split(text):
-        found.setdefault(tuple(content_words(sentence)))
+        by_words.setdefault(tuple(content_words(sentence)))
         for piece in _pieces(sentence):
             words = content_words(piece)
             if len(words) >= FEWEST_WORDS_OF_PIECE:
-                found.setdefault(tuple(words))
-    return [list(words) for words in found if words]
+                by_words.setdefault(tuple(words))
+    return [list(words) for words in by_words if words]
 
 
 def _pieces(sentence: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The lines `[MEMORY: type] text`, by which the assistant reports a memory; read by hooks and engine."""
+"""How the assistant reports by itself: lines `[MEMORY: type] text` and lists of steps."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ else:
     from plain import LONGEST_LINE
 
 SIGN = "[memory:"
+
+# A list that the assistant keeps in its prose, or with the client's tools; a single step is not a plan.
+CHECKBOX = re.compile(r"^[^\S\n]*[-*]\s+\[([ xX])\]\s+(\S.*)$", re.MULTILINE)
+TASK_NUMBER = re.compile(r"#(\d+)")
+STEP_STATUSES = ("pending", "in_progress", "completed")
+FEWEST_STEPS = 2
 
 # A tag opens its line; in a sentence or in backticks it is being talked about, further in it is code.
 TAG = re.compile(r"^ {0,3}(?:[-*•] +)?(?:\*\*)?\[MEMORY:\s*([^\]\n]{0,40})\](?:\*\*)?\s*(.*)$", re.IGNORECASE)

@@ -20,13 +20,13 @@ MAX_SESSIONS = 256
 
 # Notes remembered in a session: 5 each with 200 prompts.
 MAX_NOTES = 1_000
-MAX_BYTES = 64 * 1024
+_MAX_BYTES = 64 * 1024
 
 
 def begin(staging: str, session_id: str, output: bytes | None) -> None:
     """Forget what the session was shown, bar the lines of the brief in the `output` that it is handed now."""
-    told = json.loads(output)["hookSpecificOutput"]["additionalContext"] if output else ""
-    lines = [mark_of(line) for line in told.split("\n") if line.startswith("- ")]
+    brief = json.loads(output)["hookSpecificOutput"]["additionalContext"] if output else ""
+    lines = [mark_of(line) for line in brief.split("\n") if line.startswith("- ")]
     path = _path(staging, session_id)
     if lines or os.path.exists(path):
         _write(staging, session_id, {"brief": lines, "notes": []})
@@ -34,15 +34,15 @@ def begin(staging: str, session_id: str, output: bytes | None) -> None:
 
 def seen(staging: str, session_id: str) -> tuple[frozenset[int], list[str]]:
     """Return the marks of the brief's lines and the ids of the notes that the session was shown."""
-    told = _read(_path(staging, session_id))
-    return frozenset(told.get("brief", ())), list(told.get("notes", ()))
+    record = _read(_path(staging, session_id))
+    return frozenset(record.get("brief", ())), list(record.get("notes", ()))
 
 
 def add(staging: str, session_id: str, note_ids: list[str]) -> None:
     """Remember that the session was shown these notes too."""
-    told = _read(_path(staging, session_id))
-    notes = [*told.get("notes", ()), *note_ids]
-    _write(staging, session_id, {"brief": told.get("brief", []), "notes": notes[-MAX_NOTES:]})
+    record = _read(_path(staging, session_id))
+    notes = [*record.get("notes", ()), *note_ids]
+    _write(staging, session_id, {"brief": record.get("brief", []), "notes": notes[-MAX_NOTES:]})
 
 
 def mark_of(line: str) -> int:
@@ -58,17 +58,17 @@ def _path(staging: str, session_id: str) -> str:
 def _read(path: str) -> dict[str, list]:  # type: ignore[type-arg]
     try:
         with open(path, "rb") as file:
-            told = json.loads(file.read(MAX_BYTES))
+            record = json.loads(file.read(_MAX_BYTES))
     except (FileNotFoundError, ValueError):
         return {}
-    is_known = isinstance(told, dict) and all(isinstance(part, list) for part in told.values())
-    return told if is_known else {}
+    is_known = isinstance(record, dict) and all(isinstance(part, list) for part in record.values())
+    return record if is_known else {}
 
 
-def _write(staging: str, session_id: str, told: dict[str, list]) -> None:  # type: ignore[type-arg]
+def _write(staging: str, session_id: str, record: dict[str, list]) -> None:  # type: ignore[type-arg]
     path = _path(staging, session_id)
     is_new = not os.path.exists(path)
-    ticket.write_whole(staging, path, json.dumps(told, separators=(",", ":")).encode(), durable=False)
+    ticket.write_whole(staging, path, json.dumps(record, separators=(",", ":")).encode(), durable=False)
     if is_new:
         _keep_newest(os.path.dirname(path))
 

@@ -10,13 +10,9 @@ EXTERNAL_TOOL_PREFIX = "mcp__"
 OWN_TOOLS = "mcp__cortex"
 SHELL_TOOLS = frozenset(("Bash", "PowerShell"))
 READ_TOOLS = frozenset(("Read", "NotebookRead"))
+EDIT_TOOLS = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit"))
 # What comes back says what was asked for, in the assistant's or the person's words.
-ECHOING_TOOLS = frozenset(
-    (
-        *("Edit", "MultiEdit", "Write", "NotebookEdit", "TodoWrite", "TaskCreate", "TaskUpdate"),
-        *("ExitPlanMode", "AskUserQuestion"),
-    )
-)
+ECHOING_TOOLS = EDIT_TOOLS | {"TodoWrite", "TaskCreate", "TaskUpdate", "ExitPlanMode", "AskUserQuestion"}
 # Commands that bring in what others wrote.
 _FETCHES = re.compile(
     r"(?:^|[\s;&|(`/])(?:curl|wget|https?|xh|lynx|w3m|links|aria2c|scp|rsync|ssh|ftp|nc|gh|glab|hub"

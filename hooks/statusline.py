@@ -25,13 +25,13 @@ PARTS = ("memories", "capture", "context")
 # A compaction comes by itself at some 80 to 95 percent, in the middle of whatever goes on then.
 WARN_PERCENT = 70
 
-MAX_PAYLOAD_BYTES = 1024 * 1024
+_MAX_PAYLOAD_BYTES = 1024 * 1024
 
 
 def main() -> None:
     """Print the line; whatever goes wrong, print nothing."""
     home = os.path.abspath(os.environ.get("CORTEX_HOME") or os.path.expanduser("~/.cortex"))
-    payload = json.loads(sys.stdin.buffer.read(MAX_PAYLOAD_BYTES))
+    payload = json.loads(sys.stdin.buffer.read(_MAX_PAYLOAD_BYTES))
     text = line(home, payload, time.time())
     if text:
         ticket.write_all(1, text.encode() + b"\n")
@@ -50,14 +50,14 @@ def line(home: str, payload: dict[str, object], now_seconds: float) -> str:
     folders = [folder for folder in named if isinstance(folder, str) and folder]
     project_id = brief.find_project(os.path.join(home, "published"), folders)
     chosen = choices.Choices(home, project_id)
-    made = {
+    makers = {
         "memories": lambda: memories(home, project_id),
         "capture": lambda: last_capture(home, now_seconds),
         "context": lambda: context(payload, chosen.number("statusline.warn_percent", WARN_PERCENT)),
     }
-    parts = [made[name]() for name in chosen.words("statusline.show", PARTS) if name in made]
-    told = " · ".join(part for part in parts if part)
-    return f"cortex: {told}" if told else ""
+    parts = [makers[name]() for name in chosen.words("statusline.show", PARTS) if name in makers]
+    text = " · ".join(part for part in parts if part)
+    return f"cortex: {text}" if text else ""
 
 
 def memories(home: str, project_id: str | None) -> str:

@@ -19,8 +19,8 @@ else:
 
 # Bounds of one sweep; what is left over is taken by the next, oldest first. The start of a
 # session waits for the sweep, so it gets less than half of the 100 ms that a start may cost.
-MAX_TICKETS = 50
-MAX_SECONDS = 0.04
+_MAX_TICKETS = 50
+_MAX_SECONDS = 0.04
 MAX_REMOVED = 500
 
 # Clocks of file systems lag behind time.time() by up to 2 s (FAT); less than that never counts as seen.
@@ -29,7 +29,7 @@ CLOCK_LAG_NS = 2_000_000_000
 
 def sweep(staging: str, transcript: str, now_ns: int) -> int:
     """Ticket what grew in the folder of `transcript` since the last sweep; return the number of tickets."""
-    give_up_at = time.monotonic() + MAX_SECONDS
+    give_up_at = time.monotonic() + _MAX_SECONDS
     folder = os.path.dirname(transcript)
     mark = os.path.join(staging, ticket.SEEN, f"{ticket.path_hash(folder):016x}")
     since_ns = _read_mark(mark)
@@ -39,7 +39,7 @@ def sweep(staging: str, transcript: str, now_ns: int) -> int:
         for modified_ns, path, inode in sorted(_grown(folder, since_ns)):
             if _knows_size(waiting.get(ticket.key_of(path, inode)), path):
                 continue
-            if count == MAX_TICKETS or time.monotonic() > give_up_at:
+            if count == _MAX_TICKETS or time.monotonic() > give_up_at:
                 seen_ns = modified_ns
                 break
             try:
@@ -103,11 +103,11 @@ def _read_mark(mark: str) -> int | None:
 
 def _grown(folder: str, since_ns: int) -> list[tuple[int, str, int]]:
     # (modified, path, inode) of the folder's transcripts, and of the subagents of those.
-    found = []
+    grown = []
     for modified_ns, path, inode in _transcripts(folder, since_ns):
-        found.append((modified_ns, path, inode))
-        found += _transcripts(os.path.join(os.path.splitext(path)[0], "subagents"), since_ns)
-    return found
+        grown.append((modified_ns, path, inode))
+        grown += _transcripts(os.path.join(os.path.splitext(path)[0], "subagents"), since_ns)
+    return grown
 
 
 def _transcripts(folder: str, since_ns: int) -> list[tuple[int, str, int]]:
@@ -115,10 +115,10 @@ def _transcripts(folder: str, since_ns: int) -> list[tuple[int, str, int]]:
         entries = list(os.scandir(folder))
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []
-    found = []
+    transcripts = []
     for entry in entries:
         if entry.name.endswith(".jsonl") and entry.is_file():
-            told = entry.stat()
-            if told.st_mtime_ns >= since_ns:
-                found.append((told.st_mtime_ns, entry.path, told.st_ino))
-    return found
+            status = entry.stat()
+            if status.st_mtime_ns >= since_ns:
+                transcripts.append((status.st_mtime_ns, entry.path, status.st_ino))
+    return transcripts

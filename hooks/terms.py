@@ -21,17 +21,17 @@ def words_of(text: str) -> list[str]:
     >>> words_of("call loadConfig in app_state.py")
     ['call', 'loadconfig', 'load', 'config', 'in', 'appstatepy', 'app', 'state', 'py']
     """
-    found: dict[str, None] = {}
+    words: dict[str, None] = {}
     for name in _NAME.findall(_UNSPACED.sub(r" \g<0> ", text)):
         if _UNSPACED.match(name):
             pairs = [name[at : at + 2] for at in range(len(name) - 1)] or [name]
-            found.update(dict.fromkeys(pairs))
+            words.update(dict.fromkeys(pairs))
             continue
         parts = [part for piece in _SIGNS.split(name) for part in _CAMEL.split(piece)]
-        found["".join(parts).lower()] = None
+        words["".join(parts).lower()] = None
         if len(parts) > 1:
-            found.update(dict.fromkeys(part.lower() for part in parts))
-    return [word for word in found if not _is_bare(word)]
+            words.update(dict.fromkeys(part.lower() for part in parts))
+    return [word for word in words if not _is_bare(word)]
 
 
 def _is_bare(word: str) -> bool:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 VERSION = 1
 
 # Folders of staging.
-NEW, CLAIMED, TRANSCRIPTS, SET_ASIDE, TEMP, SEEN = "new", "claimed", "transcripts", "set_aside", "tmp", "seen"
+NEW, CLAIMED, QUARANTINED, TRANSCRIPTS = "new", "claimed", "set_aside", "transcripts"
+TEMP, SEEN = "tmp", "seen"
 
 # Where linking is impossible a hook copies at most this much of what is new, and the next
 # event goes on from there: 8 MiB take about 10 ms, a whole long session could take seconds.
@@ -122,8 +123,8 @@ def owner_in_path(transcript: str) -> tuple[str, str | None]:
     stem = os.path.splitext(os.path.basename(transcript))[0]
     if not stem.startswith("agent-"):
         return stem, None
-    before, found, _ = transcript.rpartition("/subagents/")
-    return (os.path.basename(before) if found else ""), stem[len("agent-") :]
+    before, separator, _ = transcript.rpartition("/subagents/")
+    return (os.path.basename(before) if separator else ""), stem[len("agent-") :]
 
 
 def drop(
@@ -145,22 +146,22 @@ def drop(
     """
     descriptor = open_transcript(transcript)
     try:
-        found = os.fstat(descriptor)
+        status = os.fstat(descriptor)
     finally:
         os.close(descriptor)
-    key = key_of(transcript, found.st_ino)
-    told_session, told_agent = owner_in_path(transcript)
-    session_id = session_id or told_session
+    key = key_of(transcript, status.st_ino)
+    path_session, path_agent = owner_in_path(transcript)
+    session_id = session_id or path_session
     at = stamp(time.time_ns())
     fields = {
         "version": VERSION,
         "event": event,
         "session_id": session_id,
-        "agent_id": agent_id or told_agent,
+        "agent_id": agent_id or path_agent,
         "transcript_path": transcript,
         "cwd": cwd,
         "at": at,
-        "size": found.st_size,
+        "size": status.st_size,
     }
     path = os.path.join(staging, NEW, f"{at}-{event}-{_plain(session_id)}-{key}.json")
     write_whole(staging, path, json.dumps(fields).encode(), durable=durable)
@@ -240,14 +241,14 @@ def keep(staging: str, transcript: str, key: str, *, copy_limit_bytes: int | Non
     source = os.path.realpath(transcript)  # a link to a symbolic link would keep nothing
     reader = open_transcript(source)
     with os.fdopen(reader, "rb") as file:
-        found = os.fstat(reader)
+        status = os.fstat(reader)
         try:
             os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
             os.link(source, target)
-            if os.lstat(target).st_ino != found.st_ino:  # replaced meanwhile: by what, the next ticket asks
+            if os.lstat(target).st_ino != status.st_ino:  # replaced meanwhile: by what, the next ticket asks
                 os.unlink(target)
         except FileExistsError:
-            if os.lstat(target).st_ino != found.st_ino:
+            if os.lstat(target).st_ino != status.st_ino:
                 _copy_rest(file, target, copy_limit_bytes)
         except OSError:
             _copy_rest(file, target, copy_limit_bytes)

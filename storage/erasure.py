@@ -22,7 +22,7 @@ def drop_set_aside(
     """
     removed = 0
     with writing_to(staging.parent):
-        for path in sorted((staging / ticket.SET_ASIDE).glob("*.json")):
+        for path in sorted((staging / ticket.QUARANTINED).glob("*.json")):
             kept = Path(ticket.link_path(str(staging), ticket.key_in_name(path.name)))
             session_id, cwd = _origin_of(path)
             is_meant = session_id in session_ids or (isinstance(cwd, str) and is_forgotten(cwd))

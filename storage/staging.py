@@ -162,7 +162,7 @@ class Staging:
         halves = [*self._listed(ticket.TEMP, ending=".tmp"), *self._listed(JOURNAL, ending=PART_SUFFIX)]
         dead = [path for path in halves if _writer_is_dead(path, now)]
         links = self._listed(ticket.TRANSCRIPTS, ending=".jsonl")  # before the tickets: those come first
-        named = self._keys(ticket.NEW, ticket.CLAIMED, ticket.SET_ASIDE)
+        named = self._keys(ticket.NEW, ticket.CLAIMED, ticket.QUARANTINED)
         return dead + [path for path in links if path.stem not in named]
 
     def sweep_temp(self, cursors: Mapping[str, Cursor]) -> int:
@@ -202,7 +202,7 @@ class Staging:
         ticket.write_whole(str(self.root), str(target), json.dumps(fields).encode(), durable=True)
 
     def _set_aside(self, tickets: Iterable[Path], *, file: str, reason: str) -> None:
-        folder = self.root / ticket.SET_ASIDE
+        folder = self.root / ticket.QUARANTINED
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         paths = sorted(tickets, key=lambda path: path.name)
         keys = {ticket.key_in_name(path.name) for path in paths}
@@ -217,7 +217,7 @@ class Staging:
                 path.rename(folder / path.name)
 
     def _forget_set_aside(self, keys: set[str]) -> None:
-        for path in self._listed(ticket.SET_ASIDE):
+        for path in self._listed(ticket.QUARANTINED):
             if ticket.key_in_name(path.name) in keys:
                 _reason_path(path).unlink(missing_ok=True)
                 path.unlink(missing_ok=True)

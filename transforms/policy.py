@@ -34,14 +34,14 @@ NUMBER_COLUMNS = frozenset(
 )
 
 # Tables that code looks things up in: their key and the columns that must be there.
-KEYS = {
+_KEYS = {
     "memory_types": ("memory_type",),
     "event_types": ("event_type",),
     "edge_types": ("edge_type",),
     "thresholds": ("name",),
     "calibration": ("model",),
 }
-COLUMNS = {
+_COLUMNS = {
     "memory_types": ("memory_type", "half_life_days", "brief_lines", "brief_section"),
     "event_types": ("event_type", "salience", "is_immortal", "memory_type"),
     "edge_types": ("edge_type", "is_symmetric"),
@@ -141,7 +141,7 @@ def load_policy(texts: Mapping[str, str], overrides: Mapping[str, str] | None = 
     Raises UnknownValue for a value outside its closed set or a malformed number, SchemaMismatch for missing
     or unexpected columns or a key given twice, NotFound for a missing table; each names file and row.
     """
-    missing = sorted(set(KEYS) - set(texts))
+    missing = sorted(set(_KEYS) - set(texts))
     if missing:
         raise NotFound(f"policy table {missing[0]}.csv is missing.", "Install cortex-lake again.")
     parsed = {stem: _parse(stem, texts[stem]) for stem in sorted(texts)}
@@ -175,12 +175,12 @@ class _Parsed:
 def _parse(stem: str, text: str) -> _Parsed:
     lines = csv.reader(io.StringIO(text))
     columns = tuple(name.strip() for name in next(lines, []))
-    required = COLUMNS.get(stem, ())
+    required = _COLUMNS.get(stem, ())
     if not columns or set(required) - set(columns):
         raise SchemaMismatch(
             f"{stem}.csv has the columns {list(columns)}, needs {list(required)}.", "Correct its first line."
         )
-    key = KEYS.get(stem) or _leading_words(columns)
+    key = _KEYS.get(stem) or _leading_words(columns)
     rows: dict[tuple[Cell, ...], Row] = {}
     for number, cells in enumerate(lines, start=2):
         if not any(cell.strip() for cell in cells):

@@ -8,6 +8,7 @@ from cortex.cli.remembering import fact_of
 from cortex.cli.repeating import last_word, write_once
 from cortex.cli.terminal import print_json, say
 from cortex.flows.stages import TOLD
+from cortex.hooks.plain import without_private
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import load_settings
 from cortex.storage.store import Store
@@ -15,7 +16,6 @@ from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.journal_entries import Edit, Entry, Pin, Remember, Restore, Supersede, Unpin
 from cortex.transforms.memory.fold import file_memory_id
 from cortex.transforms.redaction.redact import redact
-from cortex.transforms.transcripts.turn_text import without_private
 
 # A memory is found by its id and read in one piece; source files of this repository have 40 kB at most.
 MAXIMUM_CODE_BYTES = 200_000

@@ -166,7 +166,7 @@ def _waiting() -> str:
     home = store_home()
     if not (home / "staging").is_dir():
         return "nothing waits"
-    waiting, aside = open_store().staging.list_waiting(), _count(home / "staging" / ticket.SET_ASIDE)
+    waiting, aside = open_store().staging.list_waiting(), _count(home / "staging" / ticket.QUARANTINED)
     since = health.stuck_since(str(home))
     oldest = health.oldest_ticket(str(home))
     told = f"{len(waiting)} transcripts wait" + (

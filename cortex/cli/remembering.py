@@ -4,6 +4,7 @@ from cortex.cli.memories import apply_now, open_store, own_scope
 from cortex.cli.repeating import last_word
 from cortex.cli.terminal import now, print_json, say
 from cortex.flows.stages import TOLD
+from cortex.hooks.plain import without_private
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import load_settings
 from cortex.storage.store import Store
@@ -14,7 +15,6 @@ from cortex.transforms.memory.quality import Known, flaw_of, known_as
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORY_TYPES, checked
-from cortex.transforms.transcripts.turn_text import without_private
 
 EXPLICIT = {"status": ["active"], "source_type": ["explicit"]}
 

@@ -13,6 +13,7 @@ from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.hooks import prompt
+from cortex.hooks.plain import without_private
 from cortex.storage.reference import read_policy
 from cortex.storage.telling import TellingBook
 from cortex.transforms.brief.render import choose, lay_out
@@ -24,7 +25,6 @@ from cortex.transforms.memory.fading import WEAK
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.memory.lifecycle import ACTIVITY, age
 from cortex.transforms.schemas import EDGES, EVENTS, JOURNAL, TRUSTS, TURNS
-from cortex.transforms.transcripts.turn_text import without_private
 from tests.flows.conftest import NOW, contents
 from tests.rows import START, event, events, turn, turns
 from tests.transcripts import KELP, Talk, decisions

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex.hooks import basic_brief, plain, said, self_report
+from cortex.hooks import basic_brief, plain, self_report, transcript_end
+from cortex.hooks.plain import without_private
 from cortex.transforms.extract import sentences, tags
 from cortex.transforms.extract.echoes import PROVENANCE
 from cortex.transforms.redaction.redact import redact
-from cortex.transforms.transcripts.turn_text import without_private
 from tests.rows import turn
 from tests.transforms.brief.test_render import HOSTILE
 
@@ -433,8 +433,8 @@ def test_no_line_holds_a_session_up(client, monkeypatch, text):
 def test_past_its_time_it_tells_what_it_has(tmp_path):
     path = tmp_path / "s.jsonl"
     path.write_text(json.dumps(prose("[MEMORY: decision] Late.")) + "\n")
-    assert said.said_in(str(path), time.monotonic() - 1)[0] == []
-    assert [fact.text for fact in said.said_in(str(path), time.monotonic() + 60)[0]] == ["Late."]
+    assert transcript_end.reports_in(str(path), time.monotonic() - 1)[0] == []
+    assert [fact.text for fact in transcript_end.reports_in(str(path), time.monotonic() + 60)[0]] == ["Late."]
 
 
 def test_no_word_of_it_is_written(client):
@@ -508,7 +508,7 @@ TAGGED = st.lists(
 @given(TAGGED)
 def test_both_find_the_same_tags(lines):
     text = "\n".join(lines)
-    found = [(kind, plain.brief_line(told, 400)) for kind, told in said.tags_in(text)]
+    found = [(kind, plain.brief_line(told, 400)) for kind, told in transcript_end.shown_tags(text)]
     engines = self_report.tags_in(without_private(text))
     assert found == [(kind, plain.on_one_line(sentences.plain(words))) for kind, words in engines]
     turns = [turn(1, without_private(text), kind="text", agent_id=None)]

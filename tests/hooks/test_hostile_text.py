@@ -13,11 +13,11 @@ from cortex.hooks import (
     own_prose,
     read_before,
     repeats,
-    said,
     self_report,
     sources,
     sweep,
     ticket,
+    transcript_end,
 )
 from tests.hooks.test_basic_brief import call, prose, result
 
@@ -86,8 +86,8 @@ def test_code_over_a_lines_end_is_read_in_linear_time():
 
 def test_the_heading_of_a_plan_is_read_in_linear_time():
     text = "# a" + " " * 40_000 + "b"
-    assert seconds(said._HEADING.search, text) < GENEROUS_SECONDS
-    assert said._HEADING.search("## Plan: fire the kiln  \nx")[1].strip() == "fire the kiln"
+    assert seconds(transcript_end._HEADING.search, text) < GENEROUS_SECONDS
+    assert transcript_end._HEADING.search("## Plan: fire the kiln  \nx")[1].strip() == "fire the kiln"
 
 
 def test_signs_around_a_word_and_its_line_number_still_do_not_count():
@@ -104,8 +104,8 @@ def test_a_character_of_many_digits_ends_nothing():
 
 
 def test_a_transcript_that_cannot_be_made_sense_of_leaves_the_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(said, "said_in", lambda *_: int("no number"))
-    assert basic_brief._told_by(str(tmp_path), ["one"], "/home/ada/kiln") == ([], None)
+    monkeypatch.setattr(transcript_end, "reports_in", lambda *_: int("no number"))
+    assert basic_brief._reports_of(str(tmp_path), ["one"], "/home/ada/kiln") == ([], None)
 
 
 def test_a_pointer_with_a_nul_is_no_branch(tmp_path):
@@ -197,7 +197,7 @@ def test_a_fact_from_a_long_result_is_not_shown(tmp_path):
     path = tmp_path / "session.jsonl"
     mine = "[MEMORY: decision] Glazes are fired at cone six because clay bloats above."
     path.write_bytes(tail(long_result(FACT), prose(f"Read.\n\n[MEMORY: decision] {FACT}.\n{mine}\n")))
-    facts, _ = said.said_in(str(path), time.monotonic() + LATE)
+    facts, _ = transcript_end.reports_in(str(path), time.monotonic() + LATE)
     assert [fact.text for fact in facts] == [mine.partition("] ")[2]]
 
 

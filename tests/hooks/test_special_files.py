@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.hooks import basic_brief, said, sweep, ticket
+from cortex.hooks import basic_brief, sweep, ticket, transcript_end
 from cortex.storage.staging import Claim, Staging
 from cortex.storage.transcripts import open_transcript
 from cortex.transforms.errors import CortexError
@@ -135,7 +135,7 @@ def test_a_payload_that_names_a_file_of_the_system_captures_nothing(home, path):
 
 def test_a_hook_reads_it_as_having_nothing(home, special):
     with pytest.raises(OSError, match=r"regular|another|holes"):
-        said.said_in(str(special), time.monotonic() + 9, ())
+        transcript_end.reports_in(str(special), time.monotonic() + 9, ())
     assert basic_brief.this_session(str(home), str(special), "") == ""
 
 

@@ -20,7 +20,7 @@ Span = tuple[datetime, datetime | None]
 # Kinds of turn that prose is learnt from.
 ECHOING_KINDS = frozenset({"prompt", "command", "rejection", "choice", "plan", "text"})
 # Extraction takes nothing shorter (sentences.SHORTEST_CHARS); "Yes, go on." is nobody's echo.
-SHORTEST_CHARS = 24
+_SHORTEST_CHARS = 24
 # Half of the id's digits: with a million lines the chance of one collision is about 1e-7.
 FINGERPRINT_DIGITS = 16
 
@@ -32,10 +32,10 @@ PROVENANCE = re.compile(
 # The line below a result of `cortex recall`: kind, project, age, trust, id.
 RECALL_SOURCE = re.compile(r"^\s*[a-z_]+, .+, (?:user|assistant|tool|external)\s+\[[0-9a-f]{12}\]\s*$")
 # Marks before a fact: quote, list, number, heading, a memory tag, a label such as "Noted:".
-LEAD = re.compile(r"^(?:[\s>#*•-]+|\d{1,2}[.)]\s+|(?:\*\*)?\[MEMORY:[^\]]{0,40}\](?:\*\*)?)+", re.IGNORECASE)
+_LEAD = re.compile(r"^(?:[\s>#*•-]+|\d{1,2}[.)]\s+|(?:\*\*)?\[MEMORY:[^\]]{0,40}\](?:\*\*)?)+", re.IGNORECASE)
 # A step ticked off is news, though the plan was told.
 STEP = re.compile(r"^\s*[-*]\s+\[[ xX]\]")
-QUOTED = re.compile(r"[\"“«]([^\"”»]{24,})[\"”»]")
+_QUOTED = re.compile(r"[\"“«]([^\"”»]{24,})[\"”»]")
 
 
 @dataclass(frozen=True)
@@ -120,20 +120,20 @@ def _without(text: str, told: Told, at: datetime | None, pasted: set[str]) -> st
         left = [part for part in parts if not is_echo(part)]
         if len(left) == len(parts):
             kept.append(line)
-        elif len(" ".join(left)) >= SHORTEST_CHARS:
+        elif len(" ".join(left)) >= _SHORTEST_CHARS:
             kept.append(" ".join(left))
     return "\n".join(kept)
 
 
 def _parts(line: str) -> list[str]:
     """Return the sentences of a line without its marks and provenance."""
-    return sentences(LEAD.sub("", PROVENANCE.sub("", line)), LINE)
+    return sentences(_LEAD.sub("", PROVENANCE.sub("", line)), LINE)
 
 
 def _marks(sentence: str) -> Iterator[str]:
     """Yield the fingerprints by which a sentence is known: whole, behind its label, and what it quotes."""
     _, label, labelled = sentence.partition(": ")
-    for words in (sentence, labelled if label else "", *QUOTED.findall(sentence)):
+    for words in (sentence, labelled if label else "", *_QUOTED.findall(sentence)):
         said = normalised(words)
-        if len(said) >= SHORTEST_CHARS:
+        if len(said) >= _SHORTEST_CHARS:
             yield content_id("told", said)[:FINGERPRINT_DIGITS]

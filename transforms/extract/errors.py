@@ -4,13 +4,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
+from cortex.hooks.sources import EDIT_TOOLS, SHELL_TOOLS
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.phrases import CHECKS, FILLER, LEAD
 from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, passages, plain
 from cortex.transforms.extract.structural import (
-    EDIT_TOOLS,
-    SHELL_TOOLS,
     Call,
     calls_that_ran,
     shown_command,

@@ -19,7 +19,7 @@ TRAP_SHARE = 0.5
 # Two memories of a session that share this much of the shorter one's words say the same.
 DUPLICATE_SHARE = 0.8
 
-WORD = re.compile(r"[A-Za-z가-힣][\w가-힣.-]{3,}")
+_WORD = re.compile(r"[A-Za-z가-힣][\w가-힣.-]{3,}")
 
 Label = Mapping[str, Any]
 Row = dict[str, Any]
@@ -115,7 +115,7 @@ def within_budget(shown: Sequence[Shown]) -> list[Shown]:
 
 def content_words(text: str) -> Counter[str]:
     """Return the words of four letters and more, lower case."""
-    return Counter({word.lower().rstrip(".-"): 1 for word in WORD.findall(text)})
+    return Counter({word.lower().rstrip(".-"): 1 for word in _WORD.findall(text)})
 
 
 def _by_session(kept: pa.Table, sessions: Sequence[str], least_shown: float) -> dict[str, list[Shown]]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cortex.hooks.own_prose import own_prose
+from cortex.hooks.self_report import CHECKBOX, FEWEST_STEPS, STEP_STATUSES, TASK_NUMBER
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.dialogue import TERSE_CHARS, without_pasted_lines
 from cortex.transforms.extract.living_plans import APPROVED, APPROVED_LAYER, subject_of
@@ -12,14 +13,12 @@ from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, b
 from cortex.transforms.extract.structural import LINES_KEPT, Call, calls_that_ran, input_of, objects_of
 from cortex.transforms.words.sentences import PROSE, sentences, shortened
 
-TASK_NUMBER = re.compile(r"#(\d+)")
-TITLE = re.compile(
+_TITLE = re.compile(
     r"^\s*#{1,3}\s+(?:plan\s*[:–—-]\s*|implementation plan\s*[:–—-]?\s*)?(.+?)\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
-CHECKBOX = re.compile(r"^\s*[-*]\s+\[([ xX])\]\s+(\S.*)$", re.MULTILINE)
 # A request in its sentence: after a courtesy, or opening with its verb.
-ASKED = re.compile(
+_ASKED = re.compile(
     r"(?:\b(?:please(?: can you)?|(?:can|could|would) you(?: please)?|let'?s|let us"
     r"|we (?:should|need to|want to|have to|could)|i(?:'d| would)? (?:want|need|like) (?:you )?to|i want)\s+"
     r"|^(?:(?:ok(?:ay)?|now|hey claude|so|and|then|great|perfect|yes|yes please),?\s+)*"
@@ -28,9 +27,6 @@ ASKED = re.compile(
     r"|clean up|rework|finish|prepare|plan)\s))(.{8,})",
     re.IGNORECASE,
 )
-STATUSES = frozenset(("pending", "in_progress", "completed"))
-# One step is no plan; a list without any item of the one before is a new plan.
-FEWEST_STEPS = 2
 # Always shown, done or not: a plan that is left open by one session is closed by a later one.
 PLAN_CONFIDENCE = 0.7
 TITLE_CHARS = 120
@@ -66,6 +62,7 @@ def _todo_plans(turns: Sequence[Turn]) -> list[Plan]:
         items = _todos(call) if call.tool == "TodoWrite" and not call.failed else {}
         if not items:
             continue
+        # A list without any item of the one before is a new plan.
         if not plans or not plans[-1].steps.keys() & items.keys():
             plans.append(Plan(call.turn, *_occasion(turns, call.turn)))
         _rewrite(plans[-1], items, call.turn)
@@ -132,7 +129,7 @@ def _update(plan: Plan, items: dict[str, str], turn: Turn) -> None:
     for step, status in items.items():
         if status == "deleted":
             plan.steps.pop(step, None)
-        elif status in STATUSES and plan.steps.get(step, ("", None))[0] != status:
+        elif status in STEP_STATUSES and plan.steps.get(step, ("", None))[0] != status:
             plan.steps[step] = (status, turn)
 
 
@@ -159,7 +156,7 @@ def request(text: str) -> str:
     """
     said = [sentence for block in blocks(text)[:3] for sentence in sentences(plain(block.text), PROSE)]
     for sentence in said:
-        asked = ASKED.search(sentence)
+        asked = _ASKED.search(sentence)
         if asked and len(asked[1]) >= SHORTEST_CHARS // 2:
             return shortened(asked[1][:1].upper() + asked[1][1:].rstrip(" .!?:"), TITLE_CHARS)
     return ""
@@ -172,7 +169,7 @@ def plan_title(text: str) -> str:
     >>> plan_title("# Plan: Add tar support\\n\\n## Overview")
     'Add tar support'
     """
-    heading = TITLE.search(text)
+    heading = _TITLE.search(text)
     if heading:
         return shortened(plain(heading[1]), TITLE_CHARS)
     first = blocks(text)

@@ -15,8 +15,8 @@ from cortex.transforms.schemas import EPOCH, EVENTS, TRUSTS
 Row = dict[str, Any]
 
 # Free text of an event.
-TEXTS = ("text", "reason", "rejected")
-TURN_COLUMNS = [
+_TEXTS = ("text", "reason", "rejected")
+_TURN_COLUMNS = [
     *("turn_id", "session_id", "agent_id", "file", "line", "block", "kind", "said_at", "text", "tool_name"),
     *("tool_use_id", "tool_input", "tool_status", "trust"),
 ]
@@ -37,7 +37,7 @@ def with_quotes_lowered(events: pa.Table, turns: pa.Table) -> pa.Table:
     Steps of a plan and other acts may follow a file of the project.
     """
     by_session: dict[str, list[int]] = defaultdict(list)
-    rows = events.select(["session_id", "turn_id", "trust", "layer", "memory_type", *TEXTS]).to_pylist()
+    rows = events.select(["session_id", "turn_id", "trust", "layer", "memory_type", *_TEXTS]).to_pylist()
     for at, row in enumerate(rows):
         if row["trust"] == "assistant" and row["memory_type"] is not None:
             by_session[row["session_id"]].append(at)
@@ -114,7 +114,7 @@ class _Session:
 def _turns_by_session(turns: pa.Table, wanted: Mapping[str, object]) -> dict[str, list[Row]]:
     """Return the turns of the sessions wanted, in the order in which they were said."""
     found: dict[str, list[Row]] = defaultdict(list)
-    for turn in turns.select(TURN_COLUMNS).to_pylist():
+    for turn in turns.select(_TURN_COLUMNS).to_pylist():
         if turn["session_id"] in wanted:
             found[turn["session_id"]].append(turn)
     for session in found.values():
@@ -125,7 +125,7 @@ def _turns_by_session(turns: pa.Table, wanted: Mapping[str, object]) -> dict[str
 def _statements(event: Row) -> list[list[str]]:
     """Return the content words of each statement of an event that is not a person's."""
     found: list[list[str]] = []
-    for name in TEXTS:
+    for name in _TEXTS:
         text = event[name] or ""
         # After the arrow of a person's words stands what was answered.
         found += statements(text.partition(ANSWER)[2] if event["layer"].endswith(PERSONS_LAYERS) else text)

@@ -16,8 +16,8 @@ IDENTIFIER = re.compile(
     r"|\bv\d+\.\d+[\d.]*\b"
 )
 HASH = re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b")
-NUMBER = re.compile(r"\b\d+(?:\.\d+)?\s?(?:%|ms|s|MB|kB|KB|GB|x|tests?|files?|errors?|lines?)\b")
-WORD = re.compile(r"[A-Za-z가-힣][\w가-힣-]{3,}")
+_NUMBER = re.compile(r"\b\d+(?:\.\d+)?\s?(?:%|ms|s|MB|kB|KB|GB|x|tests?|files?|errors?|lines?)\b")
+_WORD = re.compile(r"[A-Za-z가-힣][\w가-힣-]{3,}")
 
 # "Perfect, all tests pass" before "still broken": the claim fell, what was learned on the way did not.
 CLAIMS = frozenset(("praises", "speaks_of_done", "counts_tests", "under_outcome"))
@@ -60,7 +60,7 @@ class Corpus:
 
 def content_words(text: str) -> set[str]:
     """Return the lower-case words of four letters and more."""
-    return {word.lower() for word in WORD.findall(text)}
+    return {word.lower() for word in _WORD.findall(text)}
 
 
 def signals(
@@ -88,7 +88,7 @@ def _shape(passage: Passage) -> dict[str, float]:
     return {
         "names_code": min(len(set(IDENTIFIER.findall(text))), 4) / 4,
         "has_hash": float(bool(HASH.search(text))),
-        "has_number": float(bool(NUMBER.search(text))),
+        "has_number": float(bool(_NUMBER.search(text))),
         "is_short": float(len(text) < SHORT_CHARS),
         "is_long": float(len(text) > LONG_CHARS),
         "is_item": float(passage.block == "item"),

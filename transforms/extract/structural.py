@@ -7,14 +7,12 @@ from typing import Any
 
 import orjson
 
+from cortex.hooks.sources import EDIT_TOOLS, READ_TOOLS, SHELL_TOOLS
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.phrases import CHECKS, NEXT_STEP
 from cortex.transforms.extract.sentences import plain
 from cortex.transforms.words.sentences import shortened
 
-EDIT_TOOLS = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit"))
-READ_TOOLS = frozenset(("Read", "NotebookRead"))
-SHELL_TOOLS = frozenset(("Bash", "PowerShell"))
 # Enough to find the places again; a hot file is read a hundred times in one session.
 LINES_KEPT = 12
 COMMAND_CHARS = 160

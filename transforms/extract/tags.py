@@ -12,7 +12,6 @@ from cortex.transforms.words.sentences import shortened
 
 # "1. schema 2. copy", "schema; copy", "schema, then copy", "schema → copy".
 STEP_BREAK = re.compile(r";\s+|\s*(?:→|->)\s*|,?\s+(?:and )?then\s+|(?:^|\s)\(?\d{1,2}[.)]\s+", re.IGNORECASE)
-FEWEST_STEPS = 2
 UNKNOWN_TYPE_CONFIDENCE = 0.3  # kept for a look, never shown: no type is guessed
 
 MEANINGS = {
@@ -56,9 +55,9 @@ def _plan(turn: Turn, words: str) -> Iterator[Candidate]:
     head, colon, listed = words.partition(": ")
     steps = [step.strip(" ,.") for step in STEP_BREAK.split(listed if colon else words)]
     steps = [step for step in steps if step]
-    if len(steps) < FEWEST_STEPS:
+    if len(steps) < self_report.FEWEST_STEPS:
         head, steps = words, [words]
-    title = head if colon or len(steps) < FEWEST_STEPS else steps[0]
+    title = head if colon or len(steps) < self_report.FEWEST_STEPS else steps[0]
     subject = subject_of(str(turn["project_id"]), title)
     plan = _tagged(turn, "plan", f"Plan: {title}")
     yield replace(plan, subject=subject)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cortex.hooks.plain import without_private
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Dismiss, ImportMemory, checked_entry
 from cortex.transforms.memory.fold import file_memory_id, memory_id
@@ -25,7 +26,6 @@ from cortex.transforms.schemas import (
     STATUSES,
     TRUSTS,
 )
-from cortex.transforms.transcripts.turn_text import without_private
 
 Row = dict[str, Any]
 

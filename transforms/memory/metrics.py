@@ -2,9 +2,9 @@
 
 import pyarrow as pa
 
+from cortex.hooks.sources import EDIT_TOOLS, READ_TOOLS
 from cortex.transforms.database import query
 from cortex.transforms.extract.phrases import COMPLAINT
-from cortex.transforms.extract.structural import EDIT_TOOLS, READ_TOOLS
 from cortex.transforms.memory.repeated_decisions import repeats_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import METRICS

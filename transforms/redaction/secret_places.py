@@ -91,7 +91,7 @@ COMMANDS = (
     ),
 )
 
-FILES = (
+_FILES = (
     Rule(
         "password",
         rf"""(?:\b|\\[nrt])(?:machine\s+\S+|default)\s+(?:(?:login|account)\s+\S+\s+)*password\s+{_WORD}""",
@@ -237,7 +237,7 @@ HEADERS = (
     ),
 )
 
-WORDS = (
+_WORDS = (
     Rule(
         "password",
         rf"""(?i)(?:{_PASSWORD})(?:{QUOTE})?\s*(?:=|:)\s*(?:{QUOTE})?([^\s"'`\\<>(){{}},;]{{6,}})""",
@@ -254,4 +254,4 @@ WORDS = (
     ),
 )
 
-PLACE_RULES = (*COMMANDS, *FILES, *HEADERS, *WORDS)
+PLACE_RULES = (*COMMANDS, *_FILES, *HEADERS, *_WORDS)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from cortex.transforms.transcripts.turn_text import without_private
+from cortex.hooks.plain import without_private
 
 Record = Mapping[str, object]
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from cortex.hooks.plain import without_private
 from cortex.transforms.transcripts.records import (
     Record,
     Said,
@@ -13,7 +14,7 @@ from cortex.transforms.transcripts.records import (
     string,
 )
 from cortex.transforms.transcripts.tool_results import from_result
-from cortex.transforms.transcripts.turn_text import inside_tag, without_client_tags, without_private
+from cortex.transforms.transcripts.turn_text import inside_tag, without_client_tags
 
 # Text that the client wrote into a user record without marking it as its own.
 _CLIENT_TEXT = (

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from cortex.hooks.plain import without_private
 from cortex.transforms.transcripts.records import (
     Record,
     Said,
@@ -12,7 +13,7 @@ from cortex.transforms.transcripts.records import (
     spoken,
     string,
 )
-from cortex.transforms.transcripts.turn_text import without_client_tags, without_private
+from cortex.transforms.transcripts.turn_text import without_client_tags
 
 _REJECTED = (
     "The user doesn't want to proceed with this tool use",

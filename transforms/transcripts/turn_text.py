@@ -7,6 +7,8 @@ from functools import lru_cache
 
 import orjson
 
+from cortex.hooks.plain import without_private
+from cortex.hooks.sources import EDIT_TOOLS
 from cortex.transforms.redaction.redact import redact
 
 
@@ -49,7 +51,6 @@ WHOLE_TOOLS = frozenset(
 DEPTH_MAX = 64
 TOO_DEEP = "[…]"
 
-EDIT_TOOLS = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit"))
 
 # The argument that says most about a call, best first.
 SALIENT_KEYS = (
@@ -63,21 +64,7 @@ def _named(name: str, keeps_personal_data: bool) -> str:
     return redact(name, personal_data=not keeps_personal_data)[0]
 
 
-_PRIVATE = re.compile(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
 _CLIENT_TAG = re.compile(r"<(system-reminder|ide_[a-z_]+|session-start-hook|user-prompt-submit-hook)>")
-
-
-def without_private(text: str) -> str:
-    """
-    Return `text` without `<private>…</private>` passages; one left open reaches to the end (spec 4.6).
-
-    >>> without_private("use A <private>and B</private>here")
-    'use A here'
-    """
-    # Taking one passage out may bring the halves of another tag together.
-    while "<private>" in text or "<private>" in text.lower():
-        text = _PRIVATE.sub("", text)
-    return text
 
 
 def without_client_tags(text: str) -> str:

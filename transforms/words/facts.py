@@ -13,7 +13,7 @@ from cortex.transforms.words.overlap import share_of_all
 
 WORD = re.compile(r"[^\W_][\w./:#@+'’-]*")
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-QUOTED = re.compile(r"`([^`\n]{1,80})`")
+_QUOTED = re.compile(r"`([^`\n]{1,80})`")
 # Names of code: snake_case, camelCase, dotted or slashed, capitals, a letter beside a digit.
 NAME = re.compile(r"\w[_./:#@]\w|[a-z][A-Z]|^[A-Z]{2,}|[A-Za-z]\d|\d[A-Za-z]")
 
@@ -58,7 +58,7 @@ class Vocabulary:
             for word in lowered
             if word and not (word in self.dropped or word in self.negations or NUMBER.fullmatch(word))
         )
-        quoted = (part.casefold() for part in QUOTED.findall(text))
+        quoted = (part.casefold() for part in _QUOTED.findall(text))
         return Fact(
             words=content,
             word_set=frozenset(content),

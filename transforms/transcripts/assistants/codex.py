@@ -3,10 +3,11 @@
 import re
 from collections.abc import Mapping
 
+from cortex.hooks.plain import without_private
 from cortex.transforms.transcripts.assistants.codex_tools import call_of, result_of
 from cortex.transforms.transcripts.assistants.turned import Head, Turned, asked, call, object_in
 from cortex.transforms.transcripts.records import Record, Said, flat_text, spoken, string
-from cortex.transforms.transcripts.turn_text import inside_tag, without_private
+from cortex.transforms.transcripts.turn_text import inside_tag
 
 # The first line since September 2025 (0.3x); before, a bare object that has no type.
 _META = re.compile(rb'\{\s*(?:"[a-z_]+":\s*(?:"[^"]*"|\d+),\s*){0,3}"type":\s*"session_meta"')

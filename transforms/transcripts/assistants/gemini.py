@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 import orjson
 
+from cortex.hooks.plain import without_private
 from cortex.transforms.transcripts.assistants.gemini_tools import choices_of, given_to, named, result_of
 from cortex.transforms.transcripts.assistants.turned import Head, Turned, asked, call, object_in
 from cortex.transforms.transcripts.records import Record, Said, spoken, string
-from cortex.transforms.transcripts.turn_text import without_private
 
 # Both keys in the first object of the file, before any message.
 _SESSION = re.compile(rb'"sessionId":\s*"([^"]+)"')

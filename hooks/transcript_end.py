@@ -1,4 +1,4 @@
-"""What the end of a transcript says by itself: the assistant's `[MEMORY: type]` lines and its list of steps.
+"""The end of a transcript: the assistant's `[MEMORY: type]` lines and its list of steps.
 
 A small part of what the engine reads, for where there is no engine. Only the assistant's own prose and its
 calls of the list tools count: no tool output, no injected text, no subagent, no person's words.
@@ -26,35 +26,28 @@ else:
 
 # Of half the transcripts seen this is all, of others the last hours; to look through it takes 2 ms.
 TAIL_BYTES = 512 * 1024
-# A list of fifty steps has some 10 kB; what is much longer is neither a list nor an answer.
-MAX_LINE_BYTES = 256 * 1024
 # Records that may name the same call: its result, and requests that repeat it.
 RESULTS_TRIED = 4
 
 # What was read in time is worth looking through for what only repeats; 5 ms as a rule.
 CHECKING_SECONDS = 0.02
 
-FEWEST_STEPS = 2  # one step is no plan
-STATUSES = ("pending", "in_progress", "completed")
 LIST_TOOLS = ("TodoWrite", "TaskCreate", "TaskUpdate", "ExitPlanMode")
 DEFAULT_TITLE = "Task list"
 
 _HEADING = re.compile(r"^[^\S\n]*#{1,3}\s+(?:plan\s*[:–—-]\s*)?(\S.*)$", re.IGNORECASE | re.MULTILINE)
-# As in transforms/extract/plans.py: a list that the assistant keeps in its prose.
-_CHECKBOX = re.compile(r"^[^\S\n]*[-*]\s+\[([ xX])\]\s+(\S.*)$", re.MULTILINE)
-_NUMBER = re.compile(r"#(\d+)")
 # What a line of a brief ends in: who repeats it tells nothing new.
 _PROVENANCE = re.compile(r"\((?:user, )?(?:all projects, )?\d{1,2} [A-Z][a-z]{2} \d\d, .{0,20}(?:1|\.\d\d)\)")
 
 
-class Fact:
+class TaggedFact:
     """One `[MEMORY: kind] text` line, its day (`14 Sep 26`) and the first digits of its session."""
 
     def __init__(self, kind: str, text: str, day: str, session: str) -> None:
         self.kind, self.text, self.day, self.session = kind, text, day, session
 
 
-class Plan:
+class TaskList:
     """A list of steps as it stood last: status by step, in the list's order."""
 
     def __init__(self, title: str) -> None:
@@ -65,7 +58,7 @@ class Plan:
 
     def steps_that_are(self, status: str) -> list[str]:
         """Return the steps with this status, in their order."""
-        return [step for step, found in self.steps.items() if found == status]
+        return [step for step, state in self.steps.items() if state == status]
 
     def leave_out(self, results: read_before.Results) -> None:
         """Leave out the steps that a stranger wrote; a file of the project may say what there is to do."""
@@ -79,7 +72,9 @@ class Plan:
         return bool(self.steps) and set(self.steps.values()) == {"completed"}
 
 
-def said_in(path: str, give_up_at: float, excluded: tuple[str, ...] = ()) -> tuple[list[Fact], Plan | None]:
+def reports_in(
+    path: str, give_up_at: float, excluded: tuple[str, ...] = ()
+) -> tuple[list[TaggedFact], TaskList | None]:
     """
     Return the tagged facts at the end of the transcript at `path`, last first, and its plan if one goes on.
 
@@ -87,7 +82,7 @@ def said_in(path: str, give_up_at: float, excluded: tuple[str, ...] = ()) -> tup
     what is not read by `give_up_at` (of time.monotonic()). Raises OSError.
     """
     tail = _tail_of(path)
-    facts: list[tuple[Fact, int]] = []
+    facts: list[tuple[TaggedFact, int]] = []
     lists = _Lists(tail)
     for end, line in _lines_with_hits(tail):
         if time.monotonic() > give_up_at:
@@ -98,8 +93,8 @@ def said_in(path: str, give_up_at: float, excluded: tuple[str, ...] = ()) -> tup
         day, session = plain.day_of(str(record.get("timestamp"))), _digits(record.get("sessionId"))
         for block in _blocks(record):
             if block.get("type") == "text":
-                tags = tags_in(str(block.get("text")))
-                facts += [(Fact(kind, text, day, session), end) for kind, text in tags]
+                tags = shown_tags(str(block.get("text")))
+                facts += [(TaggedFact(kind, text, day, session), end) for kind, text in tags]
             if lists.take(block, end):
                 lists.last.day, lists.last.session, lists.last.end = day, session, end
     plan = lists.last
@@ -108,12 +103,12 @@ def said_in(path: str, give_up_at: float, excluded: tuple[str, ...] = ()) -> tup
     results = read_before.Results(tail, give_up_at + CHECKING_SECONDS)
     repeated = results.repeated([(fact.text, end) for fact, end in facts], ("tool", "external"))
     plan.leave_out(results)
-    is_living = len(plan.steps) >= FEWEST_STEPS and not plan.is_done
+    is_living = len(plan.steps) >= self_report.FEWEST_STEPS and not plan.is_done
     own = [fact for at, (fact, _) in enumerate(facts) if at not in repeated]
     return own[::-1], plan if is_living else None
 
 
-def tags_in(text: str) -> Iterator[tuple[str, str]]:
+def shown_tags(text: str) -> Iterator[tuple[str, str]]:
     """Yield (type, text) of each tag in the assistant's own prose, without a brief's lines."""
     for kind, words in self_report.tags_in(plain.without_private(text)):
         if not _PROVENANCE.search(words):
@@ -129,7 +124,7 @@ class _Lists:
     """Follows the list tools and the checklists in prose; `last` is the list that was worked on last."""
 
     def __init__(self, tail: bytes) -> None:
-        self.last = Plan("")
+        self.last = TaskList("")
         self._tail, self._title = tail, ""
         self._subjects: dict[str, str] = {}
 
@@ -140,13 +135,13 @@ class _Lists:
         name, given = block.get("name"), block.get("input")
         if block.get("type") != "tool_use" or name not in LIST_TOOLS or not isinstance(given, dict):
             return False
-        failed, told = self._result(str(block.get("id")), end)
+        failed, answer = self._result(str(block.get("id")), end)
         if failed:
             return False
         if name == "TodoWrite":
             return self._rewrite(given.get("todos"))
         if name == "TaskCreate":
-            return self._create(str(given.get("subject") or "").strip(), told)
+            return self._create(str(given.get("subject") or "").strip(), answer)
         if name == "TaskUpdate":
             return self._update(self._subjects.get(str(given.get("taskId")), ""), str(given.get("status")))
         heading = _HEADING.search(plain.without_private(str(given.get("plan"))))
@@ -154,10 +149,10 @@ class _Lists:
         return False
 
     def _tick(self, prose: str) -> bool:
-        boxes = _CHECKBOX.findall(prose)
-        if len(boxes) < FEWEST_STEPS:
+        boxes = self_report.CHECKBOX.findall(prose)
+        if len(boxes) < self_report.FEWEST_STEPS:
             return False
-        self.last = Plan(self._title)
+        self.last = TaskList(self._title)
         self.last.steps = {step.strip(): "pending" if box == " " else "completed" for box, step in boxes}
         return True
 
@@ -165,18 +160,18 @@ class _Lists:
         items = {
             str(todo.get("content") or "").strip(): str(todo.get("status"))
             for todo in (todos if isinstance(todos, list) else [])
-            if isinstance(todo, dict) and todo.get("status") in STATUSES
+            if isinstance(todo, dict) and todo.get("status") in self_report.STEP_STATUSES
         }
-        self.last = Plan(self._title)
+        self.last = TaskList(self._title)
         self.last.steps = {step: status for step, status in items.items() if step}
         return True
 
-    def _create(self, subject: str, told: str) -> bool:
+    def _create(self, subject: str, answer: str) -> bool:
         if not subject:
             return False
         if not self._subjects or self.last.is_done:
-            self.last = Plan(self._title)
-        number = _NUMBER.search(told)
+            self.last = TaskList(self._title)
+        number = self_report.TASK_NUMBER.search(answer)
         self._subjects[number[1] if number else str(len(self._subjects) + 1)] = subject
         self.last.steps[subject] = "pending"
         return True
@@ -184,7 +179,7 @@ class _Lists:
     def _update(self, subject: str, status: str) -> bool:
         if status == "deleted":
             self.last.steps.pop(subject, None)
-        elif subject in self.last.steps and status in STATUSES:
+        elif subject in self.last.steps and status in self_report.STEP_STATUSES:
             self.last.steps[subject] = status
         else:
             return False
@@ -227,16 +222,16 @@ def _lines_with_hits(tail: bytes) -> Iterator[tuple[int, bytes]]:
             continue
         start, done = tail.rfind(b"\n", 0, hit) + 1, tail.find(b"\n", hit)
         # Requests and attachments repeat every injected text; the assistant's records name it as their type.
-        if done - start <= MAX_LINE_BYTES and tail.find(b'"assistant"', start, done) >= 0:
+        if done - start <= read_before.MAX_LINE_BYTES and tail.find(b'"assistant"', start, done) >= 0:
             yield done, tail[start:done]
 
 
 def _places(text: bytes, needle: bytes) -> list[int]:
-    found, at = [], text.find(needle)
+    places, at = [], text.find(needle)
     while at >= 0:
-        found.append(at)
+        places.append(at)
         at = text.find(needle, at + 1)
-    return found
+    return places
 
 
 def _own_record(line: bytes) -> dict[str, object] | None:
