@@ -19,7 +19,7 @@ from cortex.storage.staging import Claim
 from cortex.storage.transcripts import FINGERPRINT_BYTES, START, Position, Transcript, open_transcript
 from cortex.transforms.audit import events_breaches, turns_breaches
 from cortex.transforms.extract import extract_events
-from cortex.transforms.extract.echoes import Told, without_echoes
+from cortex.transforms.extract.echoes import ShownLines, without_echoes
 from cortex.transforms.extract.extractor import extractor_fingerprint
 from cortex.transforms.extract.quotes import with_quotes_lowered
 from cortex.transforms.extract.settled import NOTHING_SETTLED, Settled
@@ -327,7 +327,7 @@ def events_of(run: Run, project_id: str, turns: pa.Table) -> pa.Table:
     return pa.concat_tables(events)
 
 
-def _events_of(turns: pa.Table, told: Told, policy: Policy, settled: Settled) -> pa.Table:
+def _events_of(turns: pa.Table, told: ShownLines, policy: Policy, settled: Settled) -> pa.Table:
     events = extract_events(without_echoes(turns, told), policy, settled)
     return masked(with_quotes_lowered(events, turns), EVENTS)
 

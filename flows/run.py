@@ -18,7 +18,7 @@ from cortex.storage.settings import Settings
 from cortex.storage.store import Store, start_of_day
 from cortex.transforms.audit import Breach
 from cortex.transforms.errors import AuditFailed, FileDamaged, LossRefused, ModelUnavailable
-from cortex.transforms.extract.echoes import Span, Told
+from cortex.transforms.extract.echoes import ShownLines, Span
 from cortex.transforms.faults import contained
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Recall, entries_in
@@ -192,7 +192,7 @@ class Run:
             return ""
         return f"{count} commits since the last session noted here ({last:%d %b %y}); HEAD was {head}."
 
-    def told(self, project_id: str) -> Told:
+    def told(self, project_id: str) -> ShownLines:
         """Return what Cortex told a project: in its briefs, and in what was recalled anywhere."""
         spans: dict[str, list[Span]] = {}
         for part in self.parts(self.store.projects.canonical(project_id)):
@@ -201,7 +201,7 @@ class Run:
         for row, recall in entries_in(self.store.journal.read(), Recall):
             for mark in recall.marks or ():
                 spans.setdefault(mark, []).append((row["recorded_at"], row["recorded_at"]))
-        return Told(spans, timedelta(days=self.policy.threshold("told_echo_days")))
+        return ShownLines(spans, timedelta(days=self.policy.threshold("told_echo_days")))
 
     def memories(self, scope: str) -> pa.Table:
         """Return the undecayed MEMORIES of a scope, folded once per state of its inputs."""

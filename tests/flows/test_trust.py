@@ -17,7 +17,7 @@ from cortex.hooks.plain import without_private
 from cortex.storage.reference import read_policy
 from cortex.storage.telling import TellingBook
 from cortex.transforms.brief.render import choose, lay_out
-from cortex.transforms.extract.echoes import Told, fingerprints_of, without_echoes
+from cortex.transforms.extract.echoes import ShownLines, fingerprints_of, without_echoes
 from cortex.transforms.extract.quotes import with_quotes_lowered
 from cortex.transforms.journal_entries import entry
 from cortex.transforms.masking import masked
@@ -365,7 +365,7 @@ def test_a_telling_has_a_beginning_and_an_end(home):
     book.tell("p", ["a", "b"], NOW)
     book.tell("p", ["b"], LATER)
     book.tell("p", ["a", "b"], LATER + timedelta(days=9))
-    told = Told(book.spans("p"), timedelta(days=2))
+    told = ShownLines(book.spans("p"), timedelta(days=2))
     times = [NOW - timedelta(hours=1), NOW, LATER + timedelta(days=2), LATER + timedelta(days=3)]
     assert [told.covers("a", at) for at in times] == [False, True, True, False]
     assert told.covers("a", LATER + timedelta(days=10)) and told.covers("b", LATER + timedelta(days=90))
@@ -384,7 +384,7 @@ def test_of_told_sentences_nothing_is_left_and_all_else_stays(told_parts, free):
     spans = {mark: [(START, None)] for fact in facts for mark in fingerprints_of(fact)}
     lines = [*told_parts, *free]
     row = turn(1, "\n".join(lines), kind="text")
-    [left] = without_echoes(turns(row), Told(spans))["text"].to_pylist()
+    [left] = without_echoes(turns(row), ShownLines(spans))["text"].to_pylist()
     assert not any(fact in left for fact in facts)
     assert left.split("\n") == [line for line in lines if line not in facts] or not left
 
@@ -407,6 +407,6 @@ def test_pieces_that_make_a_secret_together_are_marked():
 
 def test_turns_without_echoes_keep_their_rows_and_types():
     rows = turns(turn(1, "- Keep every reading in UTC. (14 Sep 26, 3f2a +2, .92)"), turn(2, "new words"))
-    kept = without_echoes(rows, Told())
+    kept = without_echoes(rows, ShownLines())
     assert kept.schema.equals(TURNS.arrow) and kept["text"].to_pylist() == ["", "new words"]
     assert kept["turn_id"].equals(pa.chunked_array(rows["turn_id"].chunks))

@@ -48,14 +48,18 @@ def extract_events(turns: pa.Table, policy: Policy, settled: Settled = NOTHING_S
     lexicon, weights, budget = Lexicon.of(policy), weights_of(policy), Budget.of(policy)
     rows: dict[str, dict[str, object]] = {}
     for session in sessions_of(turns):
-        found = [candidate for candidate in session_candidates(session, lexicon) if candidate.text.strip()]
+        candidates = [
+            candidate for candidate in session_candidates(session, lexicon) if candidate.text.strip()
+        ]
         taken = Taken()
         if not settled.forgotten.keys().isdisjoint(turn["turn_id"] for thread in session for turn in thread):
             kept = _kept(session, settled)
             rows.update((str(row["event_id"]), row) for row in kept)
-            found = _new_ones(found, session, settled)
+            candidates = _new_candidates(candidates, session, settled)
             taken = _taken(kept, session, settled, budget.least_shown)
-        for candidate, confidence in zip(found, confidences(found, budget, weights, taken), strict=True):
+        for candidate, confidence in zip(
+            candidates, confidences(candidates, budget, weights, taken), strict=True
+        ):
             row = event_row(candidate, confidence, policy)
             rows.setdefault(str(row["event_id"]), row)
     return EVENTS.of([rows[key] for key in sorted(rows)])
@@ -71,8 +75,8 @@ def _kept(session: Sequence[Sequence[Turn]], settled: Settled) -> list[dict[str,
     ]
 
 
-def _new_ones(
-    found: Sequence[Candidate], session: Sequence[Sequence[Turn]], settled: Settled
+def _new_candidates(
+    candidates: Sequence[Candidate], session: Sequence[Sequence[Turn]], settled: Settled
 ) -> list[Candidate]:
     """Return the candidates that rest on a line said since, and on no words that were forgotten."""
     new_lines = {
@@ -83,7 +87,7 @@ def _new_ones(
     }
     return [
         candidate
-        for candidate in found
+        for candidate in candidates
         if FORGOTTEN not in candidate.text
         and any((candidate.turn["file"], line) in new_lines for line in candidate.lines)
     ]
@@ -99,18 +103,18 @@ def _taken(
 
 def session_candidates(threads: Sequence[Sequence[Turn]], lexicon: Lexicon) -> list[Candidate]:
     """Return what all layers see in one session, given the turns of each of its threads in order."""
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for thread in threads:
-        found.extend(structural_candidates(thread))
-        found.extend(tag_candidates(thread))
+        candidates.extend(structural_candidates(thread))
+        candidates.extend(tag_candidates(thread))
         if (
             thread[0]["agent_id"] is None
         ):  # a subagent reports to the main thread, which says what matters of it
-            found.extend(plan_candidates(thread))
-            found.extend(git_candidates(thread, lexicon))
-            found.extend(error_candidates(thread, lexicon))
-            found.extend(prose_candidates(thread, lexicon))
-    return found
+            candidates.extend(plan_candidates(thread))
+            candidates.extend(git_candidates(thread, lexicon))
+            candidates.extend(error_candidates(thread, lexicon))
+            candidates.extend(prose_candidates(thread, lexicon))
+    return candidates
 
 
 def sessions_of(turns: pa.Table) -> Iterator[list[list[Turn]]]:

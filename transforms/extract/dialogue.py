@@ -16,7 +16,7 @@ from cortex.transforms.extract.thread import PERSON, Place
 from cortex.transforms.words.sentences import PROSE, sentences, shortened
 
 # Passage, what a memory of it says, and the lines that rests on.
-Said = tuple[Passage, str, tuple[int, ...]]
+Statement = tuple[Passage, str, tuple[int, ...]]
 
 ANSWER = " → "
 BLANK_LINE = re.compile(r"\n\s*\n")
@@ -27,8 +27,8 @@ TYPED_CHARS = 1500
 PASTED_FROM_CHARS = 400
 PASSAGE_WITHOUT_VOICE_CHARS = 80
 PASTED_PASSAGES = 3
-WISH = "wish"  # block of a passage that says what holds for good
-SHORTEST_WISH_CHARS = 14  # "Always use uv."
+LASTING = "lasting"  # block of a passage that says what holds for good
+SHORTEST_LASTING_CHARS = 14  # "Always use uv."
 # A short prompt ("yes, option 2") says nothing without the question it answers.
 TERSE_CHARS = 60
 QUESTION_CHARS = 140
@@ -39,25 +39,25 @@ ROOM_FOR_REPLY_CHARS = 80
 TURNS_TO_ANSWER = 40
 
 
-def spoken(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexicon) -> Iterator[Said]:
+def spoken(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexicon) -> Iterator[Statement]:
     """
     Yield the passages of a person's turn; the first with its occasion, the last with its answer.
 
     What is said for good stands by itself: the answer was given to the rest.
     """
     typed = without_pasted_lines(text_of(turns[index]))
-    said = _passages(typed)[: PASTED_PASSAGES if len(typed) > TYPED_CHARS else None]
-    wishes = [wish for passage in said for wish in _wishes(passage, typed, lexicon)]
-    for wish in wishes:
-        yield wish, wish.text, (line_of(turns[index]),)
-    said = _without({wish.text for wish in wishes}, said)
-    for number, passage in enumerate(said):
+    parts = _passages(typed)[: PASTED_PASSAGES if len(typed) > TYPED_CHARS else None]
+    lasting = [part for passage in parts for part in _lasting(passage, typed, lexicon)]
+    for part in lasting:
+        yield part, part.text, (line_of(turns[index]),)
+    parts = _without({part.text for part in lasting}, parts)
+    for number, passage in enumerate(parts):
         text, lines = passage.text, [line_of(turns[index])]
         occasion, occasion_line = _occasion(turns, index, place) if number == 0 else ("", 0)
         if occasion:
             text = f"{text} ({occasion})"
             lines.append(occasion_line)
-        if number == len(said) - 1 and len(text) < LONGEST_CHARS - ROOM_FOR_REPLY_CHARS:
+        if number == len(parts) - 1 and len(text) < LONGEST_CHARS - ROOM_FOR_REPLY_CHARS:
             reply, reply_line = answered(turns, index, lexicon)
             if reply:
                 text = f"{text}{ANSWER}{reply}"
@@ -66,22 +66,26 @@ def spoken(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexicon) ->
             yield passage, shortened(text, LONGEST_CHARS), tuple(lines)
 
 
-def _wishes(passage: Passage, typed: str, lexicon: Lexicon) -> list[Passage]:
+def _lasting(passage: Passage, typed: str, lexicon: Lexicon) -> list[Passage]:
     """Return what a passage says for good, each sentence by itself; of a pasted one nothing."""
     if is_anothers(passage.text, typed):
         return []
-    said = [wish for wish in lexicon.kinds.standing(passage.text) if len(wish) >= SHORTEST_WISH_CHARS]
-    return [replace(passage, text=shortened(wish, LONGEST_CHARS), block=WISH) for wish in said]
-
-
-def _without(wishes: set[str], said: list[Passage]) -> list[Passage]:
-    """Return passages without the sentences in `wishes`; what is then too short says nothing."""
-    if not wishes:
-        return said
-    rest = [
-        replace(passage, text=" ".join(part for part in sentences(passage.text, PROSE) if part not in wishes))
-        for passage in said
+    standing = [
+        shortened(part, LONGEST_CHARS)
+        for part in lexicon.kinds.standing(passage.text)
+        if len(part) >= SHORTEST_LASTING_CHARS
     ]
+    return [replace(passage, text=part, block=LASTING) for part in standing]
+
+
+def _without(removed: set[str], given: list[Passage]) -> list[Passage]:
+    """Return passages without the sentences in `removed`; what is then too short says nothing."""
+    if not removed:
+        return given
+    left = [
+        " ".join(part for part in sentences(passage.text, PROSE) if part not in removed) for passage in given
+    ]
+    rest = [replace(passage, text=text) for passage, text in zip(given, left, strict=True)]
     return [passage for passage in rest if len(passage.text) >= SHORTEST_CHARS]
 
 
@@ -96,8 +100,8 @@ def _passages(typed: str) -> list[Passage]:
     if len(typed) <= PASTED_FROM_CHARS or "```" in typed:
         return passages(typed)
     runs = groupby(BLANK_LINE.split(typed), lambda part: is_anothers(part, typed))
-    found = [passage for _, parts in runs for passage in passages("\n\n".join(parts))]
-    return [replace(passage, position=position) for position, passage in enumerate(found)]
+    in_order = [passage for _, parts in runs for passage in passages("\n\n".join(parts))]
+    return [replace(passage, position=position) for position, passage in enumerate(in_order)]
 
 
 def without_pasted_lines(text: str) -> str:

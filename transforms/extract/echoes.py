@@ -39,7 +39,7 @@ _QUOTED = re.compile(r"[\"“«]([^\"”»]{24,})[\"”»]")
 
 
 @dataclass(frozen=True)
-class Told:
+class ShownLines:
     """The fingerprints that a project was told, each with its spans; what is said within `grace` echoes."""
 
     spans: Mapping[str, Iterable[Span]] = field(default_factory=dict)
@@ -67,15 +67,15 @@ def fingerprints_of(text: str) -> frozenset[str]:
     return frozenset(mark for line in text.split("\n") for part in _parts(line) for mark in _marks(part))
 
 
-def without_echoes(turns: pa.Table, told: Told) -> pa.Table:
+def without_echoes(turns: pa.Table, shown: ShownLines) -> pa.Table:
     """
     Return TURNS without the sentences that repeat what Cortex said; rows and their order stay.
 
-    Echoes are sentences in `told` at their time, lines in the shape of a brief or of a recall's answer, and
+    Echoes are sentences in `shown` at their time, lines in the shape of a brief or of a recall's answer, and
     what repeats such lines later in the same session. A turn of nothing else is left with no text.
     """
     texts = values(turns, "text")
-    if not told.spans and not any(_has_shape(text) for text in texts):
+    if not shown.spans and not any(_has_shape(text) for text in texts):
         return turns
     rows = turns.select(["session_id", "file", "line", "block", "kind", "said_at"]).to_pylist()
     order = sorted(range(len(rows)), key=lambda at: _place(rows[at]))
@@ -84,7 +84,7 @@ def without_echoes(turns: pa.Table, told: Told) -> pa.Table:
         if rows[at]["kind"] in ECHOING_KINDS and texts[at]:
             seen = pasted.setdefault(rows[at]["session_id"], set())
             seen |= _shaped(texts[at])
-            texts[at] = _without(texts[at], told, rows[at]["said_at"], seen)
+            texts[at] = _without(texts[at], shown, rows[at]["said_at"], seen)
     position = turns.schema.get_field_index("text")
     return turns.set_column(position, TURNS.arrow.field("text"), pa.array(texts, pa.string()))
 
@@ -103,14 +103,14 @@ def _has_shape(text: str) -> bool:
 def _shaped(text: str) -> frozenset[str]:
     """Return the fingerprints of the lines that look like a brief's or a recall's."""
     lines = text.split("\n")
-    found = [line for line in lines if PROVENANCE.search(line)]
-    found += [line for line, source in pairwise(lines) if RECALL_SOURCE.match(source)]
-    return fingerprints_of("\n".join(found))
+    shaped = [line for line in lines if PROVENANCE.search(line)]
+    shaped += [line for line, source in pairwise(lines) if RECALL_SOURCE.match(source)]
+    return fingerprints_of("\n".join(shaped))
 
 
-def _without(text: str, told: Told, at: datetime | None, pasted: set[str]) -> str:
+def _without(text: str, shown: ShownLines, at: datetime | None, pasted: set[str]) -> str:
     def is_echo(part: str) -> bool:
-        return any(mark in pasted or told.covers(mark, at) for mark in _marks(part))
+        return any(mark in pasted or shown.covers(mark, at) for mark in _marks(part))
 
     kept = []
     for line in text.split("\n"):
@@ -134,6 +134,6 @@ def _marks(sentence: str) -> Iterator[str]:
     """Yield the fingerprints by which a sentence is known: whole, behind its label, and what it quotes."""
     _, label, labelled = sentence.partition(": ")
     for words in (sentence, labelled if label else "", *_QUOTED.findall(sentence)):
-        said = normalised(words)
-        if len(said) >= _SHORTEST_CHARS:
-            yield content_id("told", said)[:FINGERPRINT_DIGITS]
+        bare = normalised(words)
+        if len(bare) >= _SHORTEST_CHARS:
+            yield content_id("told", bare)[:FINGERPRINT_DIGITS]

@@ -34,7 +34,7 @@ FILES_NAMED = 4
 # Words that announce, report success or offer choices give no cause.
 NO_CAUSE = frozenset(("narrates", "is_transient", "counts_tests", "speaks_of_done", "under_options", "asks"))
 # A failure mended fifty calls later is mended by something else.
-CALLS_TO_MEND = 50
+CALLS_TO_FIX = 50
 
 
 def error_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:
@@ -44,10 +44,10 @@ def error_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candid
     for index, call in enumerate(calls):
         if index <= open_until or not _is_red(call):
             continue
-        mended = _mended_at(calls, index)
-        if mended is not None:
-            open_until = mended
-            yield _resolved(turns, calls[index : mended + 1], lexicon)
+        fixed = _fixed_at(calls, index)
+        if fixed is not None:
+            open_until = fixed
+            yield _resolved(turns, calls[index : fixed + 1], lexicon)
 
 
 def _is_red(call: Call) -> bool:
@@ -56,11 +56,11 @@ def _is_red(call: Call) -> bool:
     return call.failed or bool(CHECKS.search(call.argument) and RED.search(text_of(call.result)))
 
 
-def _mended_at(calls: Sequence[Call], index: int) -> int | None:
+def _fixed_at(calls: Sequence[Call], index: int) -> int | None:
     """Return the position of the first later run of the same command that passed after an edit."""
     command = _program(calls[index].argument)
     has_edit = False
-    for position in range(index + 1, min(len(calls), index + CALLS_TO_MEND)):
+    for position in range(index + 1, min(len(calls), index + CALLS_TO_FIX)):
         call = calls[position]
         has_edit = has_edit or (call.tool in EDIT_TOOLS and not call.failed)
         if has_edit and call.tool in SHELL_TOOLS and _program(call.argument) == command and not _is_red(call):
@@ -102,12 +102,12 @@ def _cause(turns: Sequence[Turn], failed: Call, lexicon: Lexicon) -> tuple[str, 
     """Return what the assistant says first after a failure, if it is no announcement, and its line."""
     start = bisect_right(turns, line_of(failed.result), key=line_of)
     after = (turns[position] for position in range(start, len(turns)))
-    said = next((turn for turn in after if turn["kind"] == "text" or turn["kind"] in PERSON), None)
-    if said is None or said["kind"] != "text":
+    turn_after = next((turn for turn in after if turn["kind"] == "text" or turn["kind"] in PERSON), None)
+    if turn_after is None or turn_after["kind"] != "text":
         return "", 0
-    for passage in passages(text_of(said))[:2]:
+    for passage in passages(text_of(turn_after))[:2]:
         text = LEAD.sub("", FILLER.sub("", passage.text))
         shown = set(lexicon.shown_by(text, passage.heading, "assistant"))
         if len(text) >= SHORTEST_CHARS and not shown & NO_CAUSE:
-            return shortened(text, CAUSE_CHARS), line_of(said)
+            return shortened(text, CAUSE_CHARS), line_of(turn_after)
     return "", 0

@@ -79,19 +79,19 @@ def evaluate(kept: pa.Table, labels: Iterable[Label], least_shown: float) -> Sco
     old = [label for label in rows if label["kind"] == "item" and label.get("status") == "superseded"]
     traps = [label for label in rows if label["kind"] == "trap"]
     all_items = [*items, *old]
-    found = {id(item) for item in all_items if finds(item, budgeted[item["session"]])}
+    hit_ids = {id(item) for item in all_items if finds(item, budgeted[item["session"]])}
     return Scores(
-        recall=_share(all_items, found),
-        recall_importance_3=_share([item for item in all_items if item.get("importance") == 3], found),
+        recall=_share(all_items, hit_ids),
+        recall_importance_3=_share([item for item in all_items if item.get("importance") == 3], hit_ids),
         recall_by_type={
-            kind: _share([item for item in all_items if item["type"] == kind], found)
+            kind: _share([item for item in all_items if item["type"] == kind], hit_ids)
             for kind in sorted({str(item["type"]) for item in all_items})
         },
         recall_unbudgeted=_share(
             all_items, {id(item) for item in all_items if finds(item, by_session[item["session"]])}
         ),
         traps_hit=_share(traps, {id(trap) for trap in traps if hits(trap, budgeted[trap["session"]])}),
-        superseded_shown=sum(id(item) in found for item in old),
+        superseded_shown=sum(id(item) in hit_ids for item in old),
         duplicates=sum(_duplicates(shown) for shown in budgeted.values()),
         memories_per_session=sum(map(len, budgeted.values())) / max(1, len(sessions)),
         items=len(all_items),
@@ -119,13 +119,13 @@ def content_words(text: str) -> Counter[str]:
 
 
 def _by_session(kept: pa.Table, sessions: Sequence[str], least_shown: float) -> dict[str, list[Shown]]:
-    found: dict[str, list[Shown]] = {session: [] for session in sessions}
+    by_session: dict[str, list[Shown]] = {session: [] for session in sessions}
     for row in _as_memories(kept.to_pylist(), least_shown):
         for file, lines in _places(row):
             for session in sessions:
                 if file == session or file.endswith("/" + session):
-                    found[session].append(Shown(row["text"], row["confidence"], lines))
-    return found
+                    by_session[session].append(Shown(row["text"], row["confidence"], lines))
+    return by_session
 
 
 def _as_memories(rows: Sequence[Row], least_shown: float) -> list[Row]:
@@ -141,11 +141,11 @@ def _as_memories(rows: Sequence[Row], least_shown: float) -> list[Row]:
     for row in shown:
         if row.get("subject") and row["memory_type"] == "progress":
             plans[row["file"], row["subject"]].append(row)
-    told = [row for row in shown if not (row.get("subject") and row["memory_type"] == "progress")]
+    memories = [row for row in shown if not (row.get("subject") and row["memory_type"] == "progress")]
     for events in plans.values():
         lines = sorted({line for event in events for line in event["lines"]})
-        told.append({**events[0], "text": plan_text(events), "lines": lines})
-    return told
+        memories.append({**events[0], "text": plan_text(events), "lines": lines})
+    return memories
 
 
 def _places(row: Row) -> list[tuple[str, frozenset[int]]]:
@@ -155,7 +155,7 @@ def _places(row: Row) -> list[tuple[str, frozenset[int]]]:
     lines: dict[str, set[int]] = defaultdict(set)
     for evidence in row["evidence"]:
         lines[str(evidence["file"])].update(evidence["lines"])
-    return [(file, frozenset(found)) for file, found in sorted(lines.items())]
+    return [(file, frozenset(line_numbers)) for file, line_numbers in sorted(lines.items())]
 
 
 def finds(item: Label, shown: Sequence[Shown]) -> bool:
@@ -193,5 +193,5 @@ def _overlap(words: Counter[str], others: Counter[str]) -> int:
     return sum((words & others).values())
 
 
-def _share(labels: Sequence[Label], found: set[int]) -> float:
-    return sum(id(label) in found for label in labels) / max(1, len(labels))
+def _share(labels: Sequence[Label], hit_ids: set[int]) -> float:
+    return sum(id(label) in hit_ids for label in labels) / max(1, len(labels))

@@ -57,10 +57,10 @@ def _commit(
     call: Call, lines: tuple[int, int], branch: str, commit: str, subject: str, lexicon: Lexicon
 ) -> Iterator[Candidate]:
     message = commit_message(call.argument)
-    said = _body(message)
+    body = _body(message)
     text = f"Committed {commit} on {branch}: {subject}"
-    if said:
-        text = f"{text}. {said[0].text}"
+    if body:
+        text = f"{text}. {body[0].text}"
     yield _progress(call.turn, lines, text, "is_commit", commit)
     yield from _reasons(call.turn, lines, message, commit, lexicon, skip=1)
 

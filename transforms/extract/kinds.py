@@ -28,25 +28,25 @@ class Rule:
     kind: Kind
     pattern: re.Pattern[str]
 
-    def matches(self, said: list[str]) -> bool:
+    def matches(self, parts: list[str]) -> bool:
         """Return whether the rule speaks for a passage, given as its sentences."""
         match self.looks_at:
             case "standing":
-                return bool(self.standing_in(said))
+                return bool(self.standing_in(parts))
             case "start":
-                return bool(self.pattern.search(NUMBERING.sub("", said[0])))
+                return bool(self.pattern.search(NUMBERING.sub("", parts[0])))
             case "question":
-                return all(self.pattern.search(sentence) for sentence in said)
+                return all(self.pattern.search(sentence) for sentence in parts)
             case "asked":
-                return any(self.pattern.search(sentence) for sentence in said)
+                return any(self.pattern.search(sentence) for sentence in parts)
             case _:
-                return any(self.pattern.search(sentence) for sentence in said if not sentence.endswith("?"))
+                return any(self.pattern.search(sentence) for sentence in parts if not sentence.endswith("?"))
 
-    def standing_in(self, said: list[str]) -> list[str]:
+    def standing_in(self, parts: list[str]) -> list[str]:
         """Return the sentences that state what always holds: no question and nothing for the hour."""
         return [
             sentence
-            for sentence in said
+            for sentence in parts
             if self.pattern.search(sentence) and not sentence.endswith("?") and not PASSING.search(sentence)
         ]
 
@@ -69,10 +69,10 @@ class Kinds:
 
     def standing(self, text: str) -> list[str]:
         """Return the sentences of a person's words that say what holds from then on, in their order."""
-        said = sentences(text, PROSE) or [text]
+        parts = sentences(text, PROSE) or [text]
         rules = [rule for rule in self._rules if rule.looks_at == "standing"]
-        wishes = {wish for rule in rules for wish in rule.standing_in(said)}
-        return [sentence for sentence in said if sentence in wishes]
+        standing_parts = {part for rule in rules for part in rule.standing_in(parts)}
+        return [sentence for sentence in parts if sentence in standing_parts]
 
     def of_assistant(
         self, text: str, strengths: Mapping[str, float], memory_types: Mapping[str, str]
@@ -96,8 +96,8 @@ class Kinds:
         return best, memory_types[best]
 
     def _ruled(self, text: str, speaker: str) -> Iterator[Kind]:
-        said = sentences(text, PROSE) or [text]
-        return (rule.kind for rule in self._rules if rule.speaker == speaker and rule.matches(said))
+        parts = sentences(text, PROSE) or [text]
+        return (rule.kind for rule in self._rules if rule.speaker == speaker and rule.matches(parts))
 
 
 def _rule(row: dict[str, object]) -> Rule:

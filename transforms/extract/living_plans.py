@@ -41,8 +41,8 @@ def carried_on(events: Iterable[Row]) -> dict[str, str]:
         by_subject.setdefault(str(event["subject"]), []).append(event)
     plan_of: dict[str, str] = {}
     open_in: dict[str, str] = {}
-    for subject, told in by_subject.items():
-        steps = {_key(event["text"]): event["step_status"] for event in told if event["step_status"]}
+    for subject, its_events in by_subject.items():
+        steps = {_key(event["text"]): event["step_status"] for event in its_events if event["step_status"]}
         held = [open_in[step] for step in steps if step in open_in]
         plan_of[subject] = held[-1] if held else subject
         for step, status in steps.items():
@@ -88,25 +88,25 @@ def _key(step: str) -> str:
 def _title(headed: list[Row]) -> tuple[str, list[str]]:
     """Return the title of a plan and its aim, if it states one."""
     approved = [event["text"] for event in headed if event["layer"] == APPROVED_LAYER]
-    told = approved[-1] if approved else next((event["text"] for event in headed), "")
-    title, _, aim = told.removeprefix("Plan: ").partition(APPROVED)
+    text = approved[-1] if approved else next((event["text"] for event in headed), "")
+    title, _, aim = text.removeprefix("Plan: ").partition(APPROVED)
     return title.rstrip("."), [f"Aim: {aim}"] if aim else []
 
 
 def _progress(steps: list[tuple[str, str]]) -> list[str]:
     by_status = {
-        status: [text.rstrip(".") for text, found in steps if found == status]
+        status: [text.rstrip(".") for text, state in steps if state == status]
         for status in ("completed", "in_progress", "pending")
     }
     done, current, ahead = by_status["completed"], by_status["in_progress"], by_status["pending"]
     if steps and not current and not ahead:
         return [f"All {len(done)} steps done."]
-    said = []
+    parts = []
     if done:
         older = f"{len(done) - DONE_STEPS_SHOWN} earlier; " if len(done) > DONE_STEPS_SHOWN else ""
-        said.append(f"Done: {older}{'; '.join(done[-DONE_STEPS_SHOWN:])}.")
+        parts.append(f"Done: {older}{'; '.join(done[-DONE_STEPS_SHOWN:])}.")
     if current:
-        said.append(f"Now: {'; '.join(current)}.")
+        parts.append(f"Now: {'; '.join(current)}.")
     if ahead:
-        said.append(f"Next: {'; '.join(ahead)}.")
-    return said
+        parts.append(f"Next: {'; '.join(ahead)}.")
+    return parts

@@ -117,7 +117,7 @@ FILE = re.compile(
     r"(?<![\w/])[\w./@~+-]*[\w-]\.(?:py|tsx?|jsx?|go|rs|json|ya?ml|toml|md|sh|html|css|rb|sql|java|kt|swift"
     r"|cfg|ini|lock)\b"
 )
-GLOBAL_WISH = re.compile(
+GLOBAL_PREFERENCE = re.compile(
     r"\b(?:(?:always|never) (?=\w)|i (?:really )?prefer|from now on|in general,"
     r"|i (?:hate|dislike|don't like))\b",
     re.IGNORECASE,

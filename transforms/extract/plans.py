@@ -154,8 +154,8 @@ def request(text: str) -> str:
     >>> request("I am back. Can you please add tar support? It is for the nightly dumps.")
     'Add tar support'
     """
-    said = [sentence for block in blocks(text)[:3] for sentence in sentences(plain(block.text), PROSE)]
-    for sentence in said:
+    parts = [sentence for block in blocks(text)[:3] for sentence in sentences(plain(block.text), PROSE)]
+    for sentence in parts:
         asked = _ASKED.search(sentence)
         if asked and len(asked[1]) >= SHORTEST_CHARS // 2:
             return shortened(asked[1][:1].upper() + asked[1][1:].rstrip(" .!?:"), TITLE_CHARS)
@@ -202,7 +202,7 @@ def _approved(turns: Sequence[Turn]) -> Iterator[Candidate]:
         if not title or title in seen:
             continue
         seen.add(title)
-        first = next((found.text for found in passages(text_of(turn)) if len(found.text) > TERSE_CHARS), "")
+        first = next((part.text for part in passages(text_of(turn)) if len(part.text) > TERSE_CHARS), "")
         yield Candidate(
             turn, (line_of(turn),), shortened(f"Plan: {title}{APPROVED}{first}", LONGEST_CHARS),
             "PLAN_CREATED", "progress", APPROVED_LAYER, {"is_approved_plan": 1.0}, "user",

@@ -5,7 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
-from cortex.transforms.extract.dialogue import ANSWER, WISH, Said, is_anothers, own_passages, spoken
+from cortex.transforms.extract.dialogue import (
+    ANSWER,
+    LASTING,
+    Statement,
+    is_anothers,
+    own_passages,
+    spoken,
+)
 from cortex.transforms.extract.kinds import FACT
 from cortex.transforms.extract.lexicon import Lexicon, Reading
 from cortex.transforms.extract.phrases import (
@@ -28,7 +35,7 @@ from cortex.transforms.words.sentences import PROSE, sentences, shortened
 
 HEADING_CHARS = 90
 # Of a passage's words this many in a later one: it is said again, with a change.
-SAID_AGAIN_SHARE = 0.6
+REPEATED_SHARE = 0.6
 PASSAGES_COMPARED = 100  # the next ones said; what comes later is compared when memories are linked
 FILES_KEPT = 8
 TYPED = frozenset(("prompt", "command", "rejection"))
@@ -37,17 +44,17 @@ SETTLES = frozenset(("decision", "pattern", "architecture"))
 # Marks of words said between two calls; "root cause" and the like (markers.csv) outlast the call.
 WORK_IN_HAND = frozenset(("before_call", "before_edit"))
 CAUSE_STRENGTH = 0.75
-SAID_IN_PASSING = frozenset(("works_aloud", "narrates", "hedges", "only_reports", "offers"))
+IN_PASSING = frozenset(("works_aloud", "narrates", "hedges", "only_reports", "offers"))
 PASSING_CHARS = 140  # one sentence; an explanation of how something works takes two
-WISH_CONFIDENCE = 0.9  # in the person's own words; what they meant by it may still be less
-PERSON_SAID = ":user"  # ends the layer of what a person typed, whatever was answered to it
+PREFERENCE_CONFIDENCE = 0.9  # in the person's own words; what they meant by it may still be less
+BY_PERSON = ":user"  # ends the layer of what a person typed, whatever was answered to it
 # The first sentence of an approved plan says what was agreed on; steps and files follow.
 AIM = re.compile(
     r"(?:add|change|replace|move|use|keep|remove|switch|store|report|treat|support|split|merge|rename)\b[^:]*$",
     re.IGNORECASE,
 )
 # What `spoken` adds to a person's words: the occasion they were said on.
-SAID_TO = re.compile(r" \((?:said when refusing|asked:) .*\)$", re.DOTALL)
+OCCASION = re.compile(r" \((?:said when refusing|asked:) .*\)$", re.DOTALL)
 
 
 def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]:
@@ -60,34 +67,34 @@ def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
     corpus = Corpus.of(
         (text_of(turn), place.speaker == "user") for turn, place in zip(turns, where, strict=True) if place
     )
-    found: list[tuple[str, Candidate]] = []
+    headed: list[tuple[str, Candidate]] = []
     for index, place in enumerate(where):
         if place is None or turns[index]["kind"] == "choice":
             continue
-        for passage, text, lines in _said(turns, index, place, lexicon):
+        for passage, text, lines in _statements(turns, index, place, lexicon):
             reading = lexicon.read(text, place.speaker)
             shown = signals(passage, place, corpus, reading.strengths, lexicon)
             is_typed = turns[index]["kind"] in TYPED
             is_pasted = is_typed and is_anothers(passage.text, text_of(turns[index]))
-            shown["is_wish"] = float(passage.block == WISH)
+            shown["is_wish"] = float(passage.block == LASTING)
             shown["is_overtaken"] = float(_is_withdrawn(text, place.next_words))
             kind = _kind(turns[index], passage, text, reading, lexicon, place, shown)
             if (is_pasted or "argued" in place.marks) and kind[1] in SETTLES:
                 kind = FACT
-            layer = f"layer2:{reading.language}" + PERSON_SAID * (is_typed and not is_pasted)
-            made = _candidate(
+            layer = f"layer2:{reading.language}" + BY_PERSON * (is_typed and not is_pasted)
+            candidate = _candidate(
                 turns[index], lines, text, shown | {"user_pastes": float(is_pasted)}, kind, layer
             )
             if is_pasted:  # handed over by a person, said by somebody else
-                made = replace(made, trust="assistant")
-            found.append((passage.heading, made))
-    return [_settled(candidate) for candidate in _with_overtaken(found)]
+                candidate = replace(candidate, trust="assistant")
+            headed.append((passage.heading, candidate))
+    return [_settled(candidate) for candidate in _with_overtaken(headed)]
 
 
 def _settled(candidate: Candidate) -> Candidate:
     """Return a person's wish as sure of itself, unless it was taken back or said anew later."""
     is_wish = candidate.signals.get("is_wish") and not candidate.signals["is_overtaken"]
-    return replace(candidate, confidence=WISH_CONFIDENCE) if is_wish else candidate
+    return replace(candidate, confidence=PREFERENCE_CONFIDENCE) if is_wish else candidate
 
 
 def _is_withdrawn(text: str, next_words: str) -> bool:
@@ -98,18 +105,18 @@ def _is_withdrawn(text: str, next_words: str) -> bool:
     return ordered is not None and chosen is not None and ordered[1] != chosen[1]
 
 
-def _with_overtaken(found: list[tuple[str, Candidate]]) -> list[Candidate]:
+def _with_overtaken(headed: list[tuple[str, Candidate]]) -> list[Candidate]:
     """Mark what is said anew later: a wish by a later one, a name by a new one, a draft by the next."""
     old_names: list[str] = []
     later: dict[str, list[set[str]]] = {}
     marked: list[Candidate] = []
-    for heading, candidate in reversed(found):
+    for heading, candidate in reversed(headed):
         is_person = "is_user" in candidate.signals
         own_words = candidate.text.split(ANSWER)[0]
         words = content_words(own_words)
         seen = later.setdefault("a person" if is_person else heading, [])
         is_repeated = (is_person or heading) and any(
-            len(words & other) >= SAID_AGAIN_SHARE * len(words) for other in seen[-PASSAGES_COMPARED:]
+            len(words & other) >= REPEATED_SHARE * len(words) for other in seen[-PASSAGES_COMPARED:]
         )
         if is_repeated or any(_uses_name(candidate.text, name) for name in old_names):
             candidate = replace(candidate, signals={**candidate.signals, "is_overtaken": 1.0})
@@ -163,24 +170,24 @@ def _kind(
     """
     if turn["kind"] in ("text", "plan"):
         heading = _heading(passage)
-        told = f"{heading}: {text}" if heading and heading not in text else text
+        headed_text = f"{heading}: {text}" if heading and heading not in text else text
         if turn["kind"] == "text":
-            kind = lexicon.kind_of(told, reading)
+            kind = lexicon.kind_of(headed_text, reading)
             is_caused = reading.strengths.get("ERROR_RESOLVED", 0.0) >= CAUSE_STRENGTH
-            is_passing = shown.keys() & SAID_IN_PASSING or len(text) < PASSING_CHARS
+            is_passing = shown.keys() & IN_PASSING or len(text) < PASSING_CHARS
             in_hand = place.marks & WORK_IN_HAND and is_passing and kind[1] != "decision" and not is_caused
             return ("KNOWLEDGE_ACQUIRED", "progress") if in_hand else kind
         is_aim = passage.position == 0 and AIM.match(text)
-        kind = ("DECISION_MADE", "decision") if is_aim else lexicon.kind_of(told)
+        kind = ("DECISION_MADE", "decision") if is_aim else lexicon.kind_of(headed_text)
         return kind if kind[1] == "decision" else ("PLAN_CREATED", "progress")
-    own_words = SAID_TO.sub("", text.split(ANSWER)[0])
+    own_words = OCCASION.sub("", text.split(ANSWER)[0])
     event_type, memory_type = lexicon.kinds.of_person(own_words)
     if turn["kind"] == "rejection" and event_type == "PLAN_CREATED":
         return "PREFERENCE_NOTED", "pattern"  # words that stop a call say how it is done here, unless for now
     return event_type, memory_type
 
 
-def _said(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexicon) -> Iterator[Said]:
+def _statements(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexicon) -> Iterator[Statement]:
     turn = turns[index]
     if turn["kind"] in TYPED:
         yield from spoken(turns, index, place, lexicon)

@@ -42,9 +42,9 @@ def with_quotes_lowered(events: pa.Table, turns: pa.Table) -> pa.Table:
         if row["trust"] == "assistant" and row["memory_type"] is not None:
             by_session[row["session_id"]].append(at)
     trusts, texts = [row["trust"] for row in rows], [row["text"] for row in rows]
-    said = _turns_by_session(turns, by_session)
+    turns_of = _turns_by_session(turns, by_session)
     for session_id, places in by_session.items():
-        session = _Session(said.get(session_id, []), [rows[at] for at in places])
+        session = _Session(turns_of.get(session_id, []), [rows[at] for at in places])
         for at in places:
             trust = session.trust_of(rows[at])
             if rows[at]["layer"].endswith(PERSONS_LAYERS) and trust != "assistant":
@@ -75,7 +75,7 @@ class _Session:
         return min([str(event["trust"]), *lowest], key=TRUSTS.index)
 
     def _read(self) -> Heard:
-        heard = Heard(words for said in self._statements.values() for words in said)
+        heard = Heard(words for of_event in self._statements.values() for words in of_event)
         calls = {turn["tool_use_id"]: turn for turn in self._turns if turn["kind"] == "tool_call"}
         for place, turn in enumerate(self._turns):
             if turn["kind"] != "tool_result":
@@ -113,23 +113,23 @@ class _Session:
 
 def _turns_by_session(turns: pa.Table, wanted: Mapping[str, object]) -> dict[str, list[Row]]:
     """Return the turns of the sessions wanted, in the order in which they were said."""
-    found: dict[str, list[Row]] = defaultdict(list)
+    by_session: dict[str, list[Row]] = defaultdict(list)
     for turn in turns.select(_TURN_COLUMNS).to_pylist():
         if turn["session_id"] in wanted:
-            found[turn["session_id"]].append(turn)
-    for session in found.values():
+            by_session[turn["session_id"]].append(turn)
+    for session in by_session.values():
         session.sort(key=lambda t: (t["said_at"] or EPOCH, t["file"], t["line"], t["block"]))
-    return found
+    return by_session
 
 
 def _statements(event: Row) -> list[list[str]]:
     """Return the content words of each statement of an event that is not a person's."""
-    found: list[list[str]] = []
+    content: list[list[str]] = []
     for name in _TEXTS:
         text = event[name] or ""
         # After the arrow of a person's words stands what was answered.
-        found += statements(text.partition(ANSWER)[2] if event["layer"].endswith(PERSONS_LAYERS) else text)
-    return found
+        content += statements(text.partition(ANSWER)[2] if event["layer"].endswith(PERSONS_LAYERS) else text)
+    return content
 
 
 def _with_column(events: pa.Table, name: str, values: list[str | None]) -> pa.Table:

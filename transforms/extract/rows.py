@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from cortex.transforms.extract.candidate import Candidate
 from cortex.transforms.extract.dialogue import ANSWER
-from cortex.transforms.extract.phrases import EVERYWHERE, FILE, GLOBAL_WISH, OF_THIS_PROJECT
+from cortex.transforms.extract.phrases import EVERYWHERE, FILE, GLOBAL_PREFERENCE, OF_THIS_PROJECT
 from cortex.transforms.extract.signals import IDENTIFIER
 from cortex.transforms.extract.technologies import tag_by_term, tags_in
 from cortex.transforms.identity import event_id
@@ -39,14 +39,14 @@ def event_row(candidate: Candidate, confidence: float, policy: Policy) -> dict[s
         "turn_id": turn["turn_id"],
         "file": turn["file"],
         "lines": list(dict.fromkeys(candidate.lines)),
-        "said_at": _said_at(candidate),
+        "said_at": _spoken_at(candidate),
         "git_branch": turn["git_branch"],
         "git_commit": candidate.git_commit,
         "extractor_version": EXTRACTOR_VERSION,
     }
 
 
-def _said_at(candidate: Candidate) -> datetime | None:
+def _spoken_at(candidate: Candidate) -> datetime | None:
     """Return when a candidate was said; of things said in one breath each a microsecond after the last."""
     said_at: datetime | None = candidate.turn["said_at"]
     return said_at and said_at + timedelta(microseconds=candidate.position)
@@ -59,8 +59,8 @@ def category(candidate: Candidate, policy: Policy) -> str:
     A wish that names every project is global whatever it speaks of. Others are tied by what they name of code
     or tools: a wrong `global` follows the person into every project, a wrong `project` is only missed there.
     """
-    said = candidate.turn["kind"]  # an approved plan is the assistant's wording
-    is_persons = said in ("prompt", "command", "rejection")
+    kind = candidate.turn["kind"]  # an approved plan is the assistant's wording
+    is_persons = kind in ("prompt", "command", "rejection")
     is_tag = candidate.layer == TAG_LAYER
     if candidate.event_type != "PREFERENCE_NOTED" or not (is_persons or is_tag):
         return "project"
@@ -69,4 +69,4 @@ def category(candidate: Candidate, policy: Policy) -> str:
         return "global"
     is_tied = bool(IDENTIFIER.search(words) or FILE.search(words) or tags_in(words, tag_by_term(policy)))
     is_tied = is_tied or bool(OF_THIS_PROJECT.search(words))
-    return "global" if (is_tag or GLOBAL_WISH.search(words)) and not is_tied else "project"
+    return "global" if (is_tag or GLOBAL_PREFERENCE.search(words)) and not is_tied else "project"

@@ -61,7 +61,7 @@ def score(signals: Mapping[str, float], weights: Mapping[str, float]) -> float:
 
 
 def confidences(
-    found: Sequence[Candidate], budget: Budget, weights: Mapping[str, float], taken: Taken = Taken()
+    candidates: Sequence[Candidate], budget: Budget, weights: Mapping[str, float], taken: Taken = Taken()
 ) -> list[float]:
     """
     Return the confidence of each candidate of one session, 0 to 1, in the order given.
@@ -70,19 +70,21 @@ def confidences(
     best are taken one by one until the budget is spent: at least `least_shown`; the rest stays below. Steps
     of a plan go with their plan. What was `taken` before spends the budget in the order of its points too.
     """
-    chosen = _chosen(found, [score(candidate.signals, weights) for candidate in found], budget, taken)
+    chosen = _chosen(
+        candidates, [score(candidate.signals, weights) for candidate in candidates], budget, taken
+    )
     values = [
         _confidence(candidate, score(candidate.signals, weights), budget.least_shown, index in chosen)
-        for index, candidate in enumerate(found)
+        for index, candidate in enumerate(candidates)
     ]
     plans: dict[str, float] = defaultdict(float)
     plans.update((rival.subject, rival.confidence) for rival in taken.rivals if rival.subject)
-    for candidate, value in zip(found, values, strict=True):
+    for candidate, value in zip(candidates, values, strict=True):
         if candidate.subject and candidate.step_status is None:
             plans[candidate.subject] = max(plans[candidate.subject], value)
     return [
         plans[candidate.subject] if candidate.step_status is not None and candidate.subject else value
-        for candidate, value in zip(found, values, strict=True)
+        for candidate, value in zip(candidates, values, strict=True)
     ]
 
 
@@ -95,12 +97,14 @@ def _confidence(candidate: Candidate, points: float, least_shown: float, is_chos
     return round(max(0.0, min(least_shown - HIDDEN_BY, chance)), 3)
 
 
-def _chosen(found: Sequence[Candidate], points: Sequence[float], budget: Budget, before: Taken) -> set[int]:
+def _chosen(
+    candidates: Sequence[Candidate], points: Sequence[float], budget: Budget, before: Taken
+) -> set[int]:
     """Return the positions of the candidates that the budget takes: greedy, with a price on repetition."""
-    certain = [candidate for candidate in found if _is_certain(candidate, budget.least_shown)]
+    certain = [candidate for candidate in candidates if _is_certain(candidate, budget.least_shown)]
     # A plan is titled with the request it answers, which says more than the title: both may be shown.
-    said = [content_words(candidate.text) for candidate in certain if candidate.subject is None]
-    said += [content_words(rival.text) for rival in before.rivals if rival.subject is None]
+    known_words = [content_words(candidate.text) for candidate in certain if candidate.subject is None]
+    known_words += [content_words(rival.text) for rival in before.rivals if rival.subject is None]
     chars = sum(len(candidate.text) for candidate in certain)
     spent = len(certain) + before.gaps
     taken: set[int] = set()
@@ -109,7 +113,7 @@ def _chosen(found: Sequence[Candidate], points: Sequence[float], budget: Budget,
     # Those of before have positions below zero: at the same points they come first.
     heap = [
         (-points[i], i, 0)
-        for i, candidate in enumerate(found)
+        for i, candidate in enumerate(candidates)
         if _competes(candidate) and points[i] >= budget.least_score
     ]
     heap += [(-rival.points, at - len(before.rivals), 0) for at, rival in enumerate(before.rivals)]
@@ -120,18 +124,18 @@ def _chosen(found: Sequence[Candidate], points: Sequence[float], budget: Budget,
             chars += len(before.rivals[best].text)
             spent += 1
             continue
-        turn_id = found[best].turn["turn_id"]
+        turn_id = candidates[best].turn["turn_id"]
         if price != per_turn[turn_id]:
             heappush(
                 heap, (budget.same_turn_penalty * per_turn[turn_id] - points[best], best, per_turn[turn_id])
             )
             continue
-        words = content_words(found[best].text)
-        fits = chars + len(found[best].text) <= budget.chars
-        if fits and all(share_of_fewer(words, other) <= budget.same_words_share for other in said):
+        words = content_words(candidates[best].text)
+        fits = chars + len(candidates[best].text) <= budget.chars
+        if fits and all(share_of_fewer(words, other) <= budget.same_words_share for other in known_words):
             taken.add(best)
-            said.append(words)
-            chars += len(found[best].text)
+            known_words.append(words)
+            chars += len(candidates[best].text)
             per_turn[turn_id] += 1
             spent += 1
     return taken

@@ -31,7 +31,7 @@ class Corpus:
     """Word counts of one session, to tell what the session is about and what was said before."""
 
     turns_with: Counter[str]
-    said_by_user: frozenset[str]
+    of_user: frozenset[str]
 
     @classmethod
     def of(cls, texts: Iterable[tuple[str, bool]]) -> "Corpus":
@@ -55,7 +55,7 @@ class Corpus:
 
     def echo(self, words: set[str]) -> float:
         """Return the share of the passage's words that a person used too, 0 to 1."""
-        return sum(word in self.said_by_user for word in words) / len(words) if words else 0.0
+        return sum(word in self.of_user for word in words) / len(words) if words else 0.0
 
 
 def content_words(text: str) -> set[str]:
@@ -68,19 +68,19 @@ def signals(
 ) -> dict[str, float]:
     """Return the signals of one passage by name, each 0 to 1; absent means 0."""
     words = content_words(passage.text)
-    found = {f"marker_{name.lower()}": strength for name, strength in strengths.items()}
-    found["marker_best"] = max(strengths.values(), default=0.0)
-    found |= _shape(passage)
-    found["topicality"] = corpus.topicality(words)
-    found |= dict.fromkeys(lexicon.shown_by(passage.text, passage.heading, place.speaker), 1.0)
+    shown = {f"marker_{name.lower()}": strength for name, strength in strengths.items()}
+    shown["marker_best"] = max(strengths.values(), default=0.0)
+    shown |= _shape(passage)
+    shown["topicality"] = corpus.topicality(words)
+    shown |= dict.fromkeys(lexicon.shown_by(passage.text, passage.heading, place.speaker), 1.0)
     if place.speaker == "user":
-        found["is_user"] = 1.0
+        shown["is_user"] = 1.0
     else:
-        found["echo"] = corpus.echo(words)
-        if "refuted" in place.marks and found.keys() & CLAIMS:
-            found["claims_refuted"] = 1.0
-    found |= {f"at_{name}": 1.0 for name in place.marks}
-    return found
+        shown["echo"] = corpus.echo(words)
+        if "refuted" in place.marks and shown.keys() & CLAIMS:
+            shown["claims_refuted"] = 1.0
+    shown |= {f"at_{name}": 1.0 for name in place.marks}
+    return shown
 
 
 def _shape(passage: Passage) -> dict[str, float]:

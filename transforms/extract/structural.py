@@ -44,12 +44,12 @@ def calls_that_ran(turns: Sequence[Turn]) -> list[Call]:
     results = {
         turn["tool_use_id"]: turn for turn in turns if turn["kind"] == "tool_result" and turn["tool_use_id"]
     }
-    found = []
+    calls = []
     for turn in turns:
         result = results.get(turn["tool_use_id"]) if turn["kind"] == "tool_call" else None
         if result is not None and result["tool_status"] in ("ok", "error"):
-            found.append(Call(turn, result, str(turn["tool_name"] or ""), result["tool_status"] == "error"))
-    return found
+            calls.append(Call(turn, result, str(turn["tool_name"] or ""), result["tool_status"] == "error"))
+    return calls
 
 
 def input_of(turn: Turn) -> Mapping[str, Any]:
@@ -180,13 +180,13 @@ def _choices(turns: Sequence[Turn]) -> Iterator[Candidate]:
 
 def _questions(given: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Return for each question its options: label and description."""
-    found: dict[str, dict[str, str]] = {}
+    questions: dict[str, dict[str, str]] = {}
     for question in objects_of(given, "questions"):
-        found[_words(question, "question").strip()] = {
+        questions[_words(question, "question").strip()] = {
             _words(option, "label"): _words(option, "description")
             for option in objects_of(question, "options")
         }
-    return found
+    return questions
 
 
 def _words(given: Mapping[str, Any], key: str) -> str:

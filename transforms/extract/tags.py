@@ -69,10 +69,10 @@ def _plan(turn: Turn, words: str) -> Iterator[Candidate]:
         )
 
 
-def _tagged(turn: Turn, name: str, told: str) -> Candidate:
+def _tagged(turn: Turn, name: str, words: str) -> Candidate:
     known = name in MEANINGS
     event_type, memory_type = MEANINGS.get(name, ("KNOWLEDGE_ACQUIRED", "context"))
-    text = told if known else f"[unknown memory type '{name}'] {told}"
+    text = words if known else f"[unknown memory type '{name}'] {words}"
     return Candidate(
         turn, (line_of(turn),), shortened(text, LONGEST_CHARS), event_type, memory_type, "layer3:tag", {},
         "assistant", confidence=1.0 if known else UNKNOWN_TYPE_CONFIDENCE,

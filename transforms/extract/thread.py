@@ -11,6 +11,12 @@ BEFORE = PERSON | {"text", "tool_call", "tool_result", "shell"}
 EDITS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 
 
+# A longer answer explains or reports, one of the second length is a document; the weights of both were
+# fitted with these lengths.
+LONG_TURN_CHARS = 600
+VERY_LONG_TURN_CHARS = 2_500
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a prose turn stands: who speaks, what it answers, and named marks of its neighbourhood."""
@@ -24,7 +30,7 @@ class Place:
 def places(turns: Sequence[Turn]) -> list[Place | None]:
     """Return the place of each turn, in the order given; None for turns that are no prose."""
     following = _following_prompts(turns)
-    found: list[Place | None] = []
+    in_order: list[Place | None] = []
     last_prompt: Turn | None = None
     last_text: Turn | None = None
     since_prompt = 0
@@ -36,18 +42,18 @@ def places(turns: Sequence[Turn]) -> list[Place | None]:
             marks = {f"kind_{kind}"} if kind != "prompt" else set()
             if not prompts_seen:
                 marks.add("opening")
-            found.append(Place("user", last_text, frozenset(marks), _words(following[index])))
+            in_order.append(Place("user", last_text, frozenset(marks), _words(following[index])))
             last_prompt, since_prompt = turn, 0
             prompts_seen += 1
         elif kind == "text":
             marks = _text_marks(turns, index, following[index], since_prompt, last_prompt)
             if index == last_text_index:
                 marks.add("session_end")
-            found.append(Place("assistant", last_prompt, frozenset(marks), _words(following[index])))
+            in_order.append(Place("assistant", last_prompt, frozenset(marks), _words(following[index])))
             last_text, since_prompt = turn, since_prompt + 1
         else:
-            found.append(None)
-    return found
+            in_order.append(None)
+    return in_order
 
 
 def _words(turn: Turn | None) -> str:
@@ -56,13 +62,13 @@ def _words(turn: Turn | None) -> str:
 
 def _following_prompts(turns: Sequence[Turn]) -> list[Turn | None]:
     """Return for each turn the next words of a person, if any."""
-    found: list[Turn | None] = [None] * len(turns)
+    following: list[Turn | None] = [None] * len(turns)
     upcoming: Turn | None = None
     for index in range(len(turns) - 1, -1, -1):
-        found[index] = upcoming
+        following[index] = upcoming
         if turns[index]["kind"] in PERSON:
             upcoming = turns[index]
-    return found
+    return following
 
 
 def _neighbour(turns: Sequence[Turn], index: int, step: int, kinds: frozenset[str]) -> Turn | None:
@@ -98,8 +104,8 @@ def _text_marks(
     if last_prompt is not None and OPINION_ASKED.search(text_of(last_prompt)):
         marks.add("argued")
     length = len(text_of(turns[index]))
-    if length > 600:
+    if length > LONG_TURN_CHARS:
         marks.add("long_turn")
-    if length > 2500:
+    if length > VERY_LONG_TURN_CHARS:
         marks.add("very_long_turn")
     return marks

@@ -74,9 +74,9 @@ class Redactor:
         A second run changes nothing and counts 0: rounds go on until nothing is found and never touch a mark.
         """
         count = 0
-        while found := self.findings(text):
-            text = _marked(text.encode("utf-8", "surrogatepass"), found).decode("utf-8", "surrogatepass")
-            count += len(found)
+        while findings := self.findings(text):
+            text = _marked(text.encode("utf-8", "surrogatepass"), findings).decode("utf-8", "surrogatepass")
+            count += len(findings)
         return text, count
 
     def findings(self, text: str) -> list[Finding]:
@@ -90,11 +90,11 @@ class Redactor:
         candidates = self._gate.Match(data)
         if not candidates:
             return []
-        found = self._findings_in(data, candidates)
+        findings = self._findings_in(data, candidates)
         if self._reads_otherwise in candidates and (view := plain_view(data)):
             plain = self._findings_in(view.data, self._gate.Match(view.data) or [])
-            found = _joined([*found, *(_in_original(finding, view) for finding in plain)])
-        return found
+            findings = _joined([*findings, *(_in_original(finding, view) for finding in plain)])
+        return findings
 
     def _findings_in(self, data: bytes, candidates: list[int]) -> list[Finding]:
         rules = [self._rules[index] for index in sorted(candidates) if index != self._reads_otherwise]
@@ -125,10 +125,10 @@ def kinds_of_secret(text: str) -> list[str]:
     return sorted({finding.kind for finding in default_redactor().findings(text)})
 
 
-def _marked(data: bytes, found: list[Finding]) -> bytes:
+def _marked(data: bytes, findings: list[Finding]) -> bytes:
     pieces = []
     position = 0
-    for finding in found:
+    for finding in findings:
         pieces += [data[position : finding.start], b"[REDACTED:%b]" % finding.kind.encode()]
         position = finding.end
     return b"".join([*pieces, data[position:]])
@@ -138,10 +138,10 @@ def _in_original(finding: Finding, view: PlainView) -> Finding:
     return Finding(finding.kind, view.start_of(finding.start), view.end_of(finding.end))
 
 
-def _joined(found: list[Finding]) -> list[Finding]:
+def _joined(findings: list[Finding]) -> list[Finding]:
     """Join findings that overlap, so that no part of a secret is left beside a mark."""
     joined: list[Finding] = []
-    for finding in sorted(found, key=lambda one: one.start):
+    for finding in sorted(findings, key=lambda finding: finding.start):
         if joined and finding.start < joined[-1].end:
             last = joined[-1]
             joined[-1] = Finding(last.kind, last.start, max(last.end, finding.end))
@@ -209,7 +209,7 @@ def _detector_rules() -> Iterator[tuple[str, _Compiled]]:
         for detector in get_mapping_from_secret_type_to_class().values()
         if issubclass(detector, RegexBasedDetector) and detector.__name__ not in shapes.REPLACED_DETECTORS
     ]
-    for detector in sorted(regex_based, key=lambda one: str(one.__name__)):
+    for detector in sorted(regex_based, key=lambda detector: str(detector.__name__)):
         kind = re.sub(r"[^a-z0-9]+", "-", detector.secret_type.lower()).strip("-")
         accepts = looks_token if detector.__name__ in shapes.LOOSE_DETECTORS else looks_random
         for pattern in detector.denylist:

@@ -124,7 +124,7 @@ def _looks_word(key: str, value: str) -> bool:
     return len(value) >= 6 and has_both and not _is_harmless("", value)
 
 
-def _looks_told(key: str, value: str) -> bool:
+def _looks_spoken(key: str, value: str) -> bool:
     """A password in a sentence: a capital or a sign inside, or letters and digits by turns; no method."""
     value = value.rstrip(".!?:*")
     has_inside = re.search(r"[a-z0-9][A-Z]|[!#%&*+?@~^$=]", value) is not None
@@ -176,6 +176,6 @@ JUDGES: dict[str, Callable[[str, str], bool]] = {
     "token": looks_token,
     "random": _looks_unbroken,
     "word": _looks_word,
-    "told": _looks_told,
+    "told": _looks_spoken,
     "cookie": _looks_cookie,
 }
