@@ -1,7 +1,7 @@
 """
 Prints the reference pages from the code: `python -m docs.generate` writes them all.
 
-    docs/tables.md       every table and column, with meaning and unit    from transforms/schemas.py
+    docs/tables.md       every table and column, with meaning and unit    from transforms/schemas.py, entries
     docs/cli.md          every command with its options                   from cortex/cli/command_line.py
     docs/policy.md       every policy table, numbers with their reason    from data/reference/*.csv
     docs/config.md       every setting with default, unit, variable       from storage/setting_keys.py
@@ -9,10 +9,13 @@ Prints the reference pages from the code: `python -m docs.generate` writes them 
 """
 
 import csv
+import dataclasses
 import io
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import click
 from click.testing import CliRunner
@@ -21,6 +24,7 @@ from cortex.cli.command_line import SECTIONS
 from cortex.cli.main import main as command_line
 from cortex.storage import setting_keys
 from cortex.transforms import errors, schemas
+from cortex.transforms.journal_entries import ENTRIES, FIELDS
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "data" / "reference"
@@ -62,6 +66,7 @@ def tables_page() -> str:
         key = ", ".join(f"`{name}`" for name in table.key)
         parts.append(f"## {table.name}\n\nVersion {table.version}, key {key}.")
         parts.append(_grid(["column", "type", "may be empty", "meaning"], rows))
+    parts += _entries()
     closed = [[f"`{name}`", ", ".join(f"`{value}`" for value in values)] for name, values in _closed_sets()]
     parts.append("## Closed sets\n\nAny other value is an error that names the allowed ones.")
     parts.append(_grid(["set", "values"], closed))
@@ -182,6 +187,34 @@ def _closed_sets() -> Iterable[tuple[str, tuple[str, ...]]]:
     for name, value in vars(schemas).items():
         if name.isupper() and isinstance(value, tuple) and all(isinstance(one, str) for one in value):
             yield name, value
+
+
+def _entries() -> Iterable[str]:
+    """Yield what the payload of each kind of journal entry holds, in the order of JOURNAL_KINDS."""
+    yield (
+        "## Journal entries\n\nWhat `payload` holds, by kind. An optional field may be left out; fields that "
+        "this version does not know are kept."
+    )
+    for entry in sorted(ENTRIES, key=lambda entry: schemas.JOURNAL_KINDS.index(entry.kind)):
+        yield f"**`{entry.kind}`**: {' '.join((entry.__doc__ or '').split())}"
+        defaults = {field.name: field.default for field in dataclasses.fields(entry)}
+        rows = []
+        for key, name in FIELDS[entry].items():
+            hint, meaning, *_ = get_args(get_type_hints(entry, include_extras=True)[name])
+            is_optional = defaults[name] is None and name not in entry.nulls
+            rows.append([f"`{key}`", _json_type(hint), "yes" if is_optional else "", meaning])
+        if rows:
+            yield _grid(["field", "type", "optional", "meaning"], rows)
+
+
+def _json_type(hint: Any) -> str:
+    """Return what a field's type is in JSON."""
+    if get_origin(hint) is UnionType:
+        first, _ = get_args(hint)  # the other is None: a field that is left out, or null
+        return _json_type(first)
+    if get_origin(hint) is Sequence:
+        return f"list of {_json_type(get_args(hint)[0])}"
+    return {str: "string", int: "int", bool: "bool", float: "number"}.get(hint, "object")
 
 
 def _type_name(arrow: str) -> str:

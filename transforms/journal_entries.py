@@ -56,7 +56,7 @@ class JournalEntry:
     def content(self) -> Row:
         """Return the fields by their keys in the payload."""
         content = {**(self.others or {})}
-        for key, name in _FIELDS[type(self)].items():
+        for key, name in FIELDS[type(self)].items():
             value = getattr(self, name)
             if value is not None or name in self.nulls:
                 content[key] = value
@@ -362,7 +362,7 @@ ENTRIES: tuple[type[JournalEntry], ...] = tuple(kind for kind in get_args(Entry)
 _BY_KIND = {entry.kind: entry for entry in ENTRIES}  # import and project have several: see `entry_of`
 
 # Key of the payload → field, for each class.
-_FIELDS: dict[type[JournalEntry], dict[str, str]] = {
+FIELDS: dict[type[JournalEntry], dict[str, str]] = {
     known: {known.keys.get(field.name, field.name): field.name for field in fields(known)[1:]}
     for known in (*ENTRIES, cast(type[JournalEntry], UnknownEntry))
 }
@@ -398,7 +398,7 @@ def entry_of(kind: str, payload: Mapping[str, Any]) -> Entry:
     if not isinstance(payload, dict):
         raise ValueError(f"not the payload of an entry: {kind}")
     entry = _class_of(kind, payload)
-    names = _FIELDS[entry]
+    names = FIELDS[entry]
     content = {names[key]: value for key, value in payload.items() if key in names}
     if len(content) < len(payload):
         content["others"] = {key: value for key, value in payload.items() if key not in names}
@@ -454,7 +454,7 @@ def checked_entry(kind: str, payload: Mapping[str, Any]) -> Entry:
     """Return an entry with its fields checked for type and closed set. Raises ValueError or TypeError."""
     entry = entry_of(checked("journal kind", kind, JOURNAL_KINDS), payload)
     hints = get_type_hints(type(entry), include_extras=True)
-    for name in _FIELDS[type(entry)].values():
+    for name in FIELDS[type(entry)].values():
         value, (hint, _, *allowed) = getattr(entry, name), get_args(hints[name])
         if not _is_of(value, hint):
             raise TypeError(name)

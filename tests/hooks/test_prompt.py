@@ -16,7 +16,7 @@ from cortex.hooks import prompt, shown
 from cortex.storage.hook_index import write_hook_index
 from cortex.storage.reference import read_policy
 from cortex.transforms.brief.hook_index import FRAME, Note, settings_of, stop_words_of
-from cortex.transforms.journal_entries import entry
+from cortex.transforms.journal_entries import Recall, from_row
 from cortex.transforms.words.tokens import upper_bound
 
 KILN = "/home/ada/kiln"
@@ -186,8 +186,9 @@ def test_what_was_shown_stands_in_the_journal_without_its_text(kiln):
     at = datetime.fromisoformat(found["recorded_at"])
     marks = json.loads(found["payload"])["told"]
     assert "mark-The " in " ".join([*marks, ""]) and before <= at <= datetime.now().astimezone()
-    made = entry("recall", "p1", {"memory_ids": [], "told": marks}, recorded_at=at, actor="prompt")
+    made = Recall([], marks).to_row("p1", recorded_at=at, actor="prompt")
     assert found == {**made, "recorded_at": found["recorded_at"]} and path.stem == made["entry_id"]
+    assert from_row(found) == Recall([], marks)
     assert "celadon" not in path.read_text()
 
 
