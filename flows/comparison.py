@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,13 +15,11 @@ from cortex.storage.journal import Journal
 from cortex.storage.notes import Output
 from cortex.storage.store import Store
 from cortex.storage.tables import INDEX_TEXT, PROJECTED, SEARCHED, VECTOR, Dataset, Filter, Vector, meeting
-from cortex.transforms.schemas import GLOBAL_SCOPE
+from cortex.transforms.schemas import GLOBAL_SCOPE, Row
 
 # How far back the day of the live memories is looked for: a store left alone for ten years.
 DAYS_LOOKED_BACK = 3_650
 HAS_VECTOR = "has_vector"
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -28,10 +27,8 @@ from cortex.transforms.memory.forgetting import (
     tombstones_of,
 )
 from cortex.transforms.memory.joined import fold_as_one, in_project, names_in_one
-from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, JOURNAL, SETTLED, TURNS, VECTORS, values
+from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, JOURNAL, SETTLED, TURNS, VECTORS, Row, values
 from cortex.transforms.search.index_text import passages_of
-
-Row = dict[str, Any]
 
 
 def erase(run: Run) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,9 +38,7 @@ from cortex.transforms.journal_entries import (
 )
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.redaction.redact import redact
-from cortex.transforms.schemas import GLOBAL_SCOPE, JOURNAL, values
-
-Row = dict[str, Any]
+from cortex.transforms.schemas import GLOBAL_SCOPE, JOURNAL, Row, values
 
 OWN = "cortex export"
 

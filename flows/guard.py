@@ -26,10 +26,8 @@ from cortex.transforms.memory.loss import (
     too_many_lines,
     too_many_memories,
 )
-from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, TURNS, values
+from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, TURNS, Row, values
 from cortex.transforms.words.tokens import upper_bound
-
-Row = dict[str, Any]
 
 # Entries by which a person takes a memory away, or what took its place.
 TAKING_KINDS = ("forget", "supersede", "unmerge")

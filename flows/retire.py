@@ -1,16 +1,13 @@
 """Pruning: a tombstone for each memory that was archived too long; the lake keeps its words (spec 8.2)."""
 
 from datetime import datetime
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.run import Run
 from cortex.transforms.journal_entries import Prune
-from cortex.transforms.schemas import JOURNAL
-
-Row = dict[str, Any]
+from cortex.transforms.schemas import JOURNAL, Row
 
 
 def retire(run: Run) -> None:

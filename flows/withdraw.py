@@ -1,7 +1,5 @@
 """Taking what was forgotten out of what people see while a loss waits and nothing else is published."""
 
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,9 +11,7 @@ from cortex.flows.surfaces import show_briefs
 from cortex.storage.notes import REPLACED_BY
 from cortex.transforms.journal_entries import Forget, entries_in, is_prune
 from cortex.transforms.memory.forgetting import Sought
-from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, values
-
-Row = dict[str, Any]
+from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, Row, values
 
 
 def withdraw_forgotten(run: Run) -> None:

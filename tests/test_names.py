@@ -196,7 +196,6 @@ SEVERAL_HOMES = {
     "Note",
     "PROJECT",
     "Reading",
-    "Row",
     "Rule",
     "SEALED",
     "SECTIONS",

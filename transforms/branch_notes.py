@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from cortex.hooks.plain import on_one_line
 from cortex.transforms.brief.render import Choice
 from cortex.transforms.memory.reality import Doubt, branch_doubt, branches_behind
-
-Row = dict[str, Any]
+from cortex.transforms.schemas import Row
 
 
 @dataclass(frozen=True)

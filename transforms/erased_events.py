@@ -1,7 +1,6 @@
 """What forgetting means for events: those of forgotten words go, every other row stays as it is (spec 12)."""
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,9 +8,7 @@ import pyarrow.compute as pc
 from cortex.transforms.extract.settled import FORGOTTEN
 from cortex.transforms.identity import event_id
 from cortex.transforms.memory.forgetting import Sought, without_sentences
-from cortex.transforms.schemas import EVENTS, values
-
-Row = dict[str, Any]
+from cortex.transforms.schemas import EVENTS, Row, values
 
 # What is left of an event's text once sentences are gone: less says nothing by itself, and extraction takes
 # nothing shorter either (extract.sentences.SHORTEST_CHARS).

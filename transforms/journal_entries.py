@@ -20,10 +20,10 @@ from cortex.transforms.schemas import (
     SOURCE_TYPES,
     STATUSES,
     TRUSTS,
+    Row,
     checked,
 )
 
-Row = dict[str, Any]
 Names: TypeAlias = Sequence[str]
 MemoryType: TypeAlias = Annotated[str, "one of MEMORY_TYPES", MEMORY_TYPES]
 Category: TypeAlias = Annotated[str, "one of CATEGORIES", CATEGORIES]

@@ -78,7 +78,7 @@ REMARKS = ("read_by", "unit", "why", "note")
 COMPLETE = {"memory_types": MEMORY_TYPES, "event_types": EVENT_TYPES, "edge_types": EDGE_TYPES}
 
 Cell = str | float | bool | None
-Row = dict[str, Cell]
+PolicyRow = dict[str, Cell]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Policy:
 
     tables: Mapping[str, pa.Table]
     fingerprint: str
-    rows: Mapping[str, Mapping[tuple[Cell, ...], Row]]
+    rows: Mapping[str, Mapping[tuple[Cell, ...], PolicyRow]]
 
     def threshold(self, name: str) -> float:
         """Return the threshold `name`; its unit and reason are in thresholds.csv. Raises UnknownValue."""
@@ -110,7 +110,7 @@ class Policy:
         row = self._row("calibration", "calibrated model", model)
         return float(row["zero_at"] or 0.0), float(row["one_at"] or 0.0)
 
-    def rows_read_by(self, reader: str) -> dict[str, list[Row]]:
+    def rows_read_by(self, reader: str) -> dict[str, list[PolicyRow]]:
         """Return the rows, by table, that a stage or command reads; without the columns for people."""
         return {
             stem: [
@@ -121,7 +121,7 @@ class Policy:
             for stem, rows in sorted(self.rows.items())
         }
 
-    def _row(self, stem: str, what: str, key: str) -> Row:
+    def _row(self, stem: str, what: str, key: str) -> PolicyRow:
         rows = self.rows[stem]
         if (key,) not in rows:
             raise UnknownValue(what, key, [str(known[0]) for known in rows])
@@ -165,7 +165,7 @@ def load_policy(texts: Mapping[str, str], overrides: Mapping[str, str] | None = 
 @dataclass(frozen=True)
 class _Parsed:
     columns: tuple[str, ...]
-    rows: dict[tuple[Cell, ...], Row]
+    rows: dict[tuple[Cell, ...], PolicyRow]
 
     def arrow(self) -> pa.Table:
         schema = pa.schema([pa.field(name, _arrow_type(name)) for name in self.columns])
@@ -181,7 +181,7 @@ def _parse(stem: str, text: str) -> _Parsed:
             f"{stem}.csv has the columns {list(columns)}, needs {list(required)}.", "Correct its first line."
         )
     key = _KEYS.get(stem) or _leading_words(columns)
-    rows: dict[tuple[Cell, ...], Row] = {}
+    rows: dict[tuple[Cell, ...], PolicyRow] = {}
     for number, cells in enumerate(lines, start=2):
         if not any(cell.strip() for cell in cells):
             continue
@@ -203,7 +203,7 @@ def _leading_words(columns: tuple[str, ...]) -> tuple[str, ...]:
     return columns
 
 
-def _row(where: str, columns: tuple[str, ...], cells: list[str]) -> Row:
+def _row(where: str, columns: tuple[str, ...], cells: list[str]) -> PolicyRow:
     if len(cells) != len(columns):
         raise SchemaMismatch(
             f"{where} has {len(cells)} cells, needs {len(columns)}.",

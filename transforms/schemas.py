@@ -15,6 +15,9 @@ GLOBAL_SCOPE = "global"
 
 UTC_US = pa.timestamp("us", tz="UTC")
 
+# One row of a table as Python values, by column.
+Row = dict[str, Any]
+
 MEMORY_TYPES = (
     "architecture",
     "decision",

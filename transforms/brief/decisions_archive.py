@@ -4,9 +4,10 @@ import pyarrow as pa
 
 from cortex.hooks.plain import on_one_line
 from cortex.transforms.brief.eligible import NO_SESSIONS, archived_decisions
-from cortex.transforms.brief.wording import Row, provenance
+from cortex.transforms.brief.wording import provenance
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret, redact
+from cortex.transforms.schemas import Row
 
 ARCHIVE_NAME = "decisions-archive.md"
 

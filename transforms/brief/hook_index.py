@@ -12,7 +12,6 @@ from cortex.transforms.brief.eligible import believed
 from cortex.transforms.brief.render import NO_MARKS, PASSING_SECTIONS
 from cortex.transforms.brief.wording import (
     LIVING_PLAN,
-    Row,
     fact_forms,
     is_persons,
     plan_forms,
@@ -21,7 +20,7 @@ from cortex.transforms.brief.wording import (
 from cortex.transforms.extract.echoes import fingerprints_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret
-from cortex.transforms.schemas import values
+from cortex.transforms.schemas import Row, values
 from cortex.transforms.words.tokens import upper_bound
 
 # Stands before the notes; what is told with them is an echo when it is quoted, and so is this.

@@ -21,7 +21,6 @@ from cortex.transforms.brief.eligible import (
     with_choices_first,
 )
 from cortex.transforms.brief.wording import (
-    Row,
     explicit_forms,
     fact_forms,
     is_persons,
@@ -30,6 +29,7 @@ from cortex.transforms.brief.wording import (
 )
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
+from cortex.transforms.schemas import Row
 from cortex.transforms.words.overlap import share_of_all, words_in
 from cortex.transforms.words.sentences import first_sentences
 from cortex.transforms.words.tokens import upper_bound

@@ -3,16 +3,14 @@
 import re
 from datetime import datetime
 from functools import cache
-from typing import Any
 
 import pyarrow as pa
 
 from cortex.hooks.plain import MONTHS, on_one_line
 from cortex.transforms.extract.candidate import PERSONS_LAYERS
 from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import Row
 from cortex.transforms.words.sentences import LINE, first_sentences, sentences
-
-Row = dict[str, Any]  # one row of MEMORIES
 
 # "Yes." and "Use uv." say too little without the answer they got.
 SHORTEST_FACT_CHARS = 12

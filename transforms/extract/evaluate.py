@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from cortex.transforms.extract.living_plans import plan_text
+from cortex.transforms.schemas import Row
 
 # The game's rules, as the labels' README and the specification state them (spec 14).
 MEMORIES_MAX = 20
@@ -22,7 +23,6 @@ DUPLICATE_SHARE = 0.8
 _WORD = re.compile(r"[A-Za-z가-힣][\w가-힣.-]{3,}")
 
 Label = Mapping[str, Any]
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)

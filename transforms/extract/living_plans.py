@@ -2,13 +2,10 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 from cortex.transforms.identity import content_id
-from cortex.transforms.schemas import EPOCH
+from cortex.transforms.schemas import EPOCH, Row
 from cortex.transforms.words.overlap import words_in
-
-Row = dict[str, Any]  # one row of EVENTS
 
 # Older finished steps only say that work went on; their number is kept.
 DONE_STEPS_SHOWN = 3

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -10,9 +9,7 @@ from cortex.hooks.repeats import Heard, least_words, statements
 from cortex.transforms.extract.candidate import PERSONS_LAYERS
 from cortex.transforms.extract.dialogue import ANSWER
 from cortex.transforms.extract.sources import own_words, trust_of_result
-from cortex.transforms.schemas import EPOCH, EVENTS, TRUSTS
-
-Row = dict[str, Any]
+from cortex.transforms.schemas import EPOCH, EVENTS, TRUSTS, Row
 
 # Free text of an event.
 _TEXTS = ("text", "reason", "rejected")

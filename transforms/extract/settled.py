@@ -3,14 +3,11 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.transforms.schemas import SETTLED, values
-
-Row = dict[str, Any]
+from cortex.transforms.schemas import SETTLED, Row, values
 
 # Stands where words were; it carries none of their length.
 FORGOTTEN = "[forgotten]"

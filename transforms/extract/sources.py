@@ -1,12 +1,11 @@
 """What a session read from tools, and what the person and the assistant said before (spec 2, trust)."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from cortex.hooks.sources import trust_of_call
 from cortex.transforms.extract.structural import input_of
+from cortex.transforms.schemas import Row
 
-Row = Mapping[str, Any]  # one row of TURNS
 OWN_KINDS = frozenset(("prompt", "command", "rejection", "choice", "plan", "shell", "text"))
 
 

@@ -8,9 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cortex.transforms.errors import NothingUsable
-from cortex.transforms.schemas import MEMORY_TYPES
-
-Row = dict[str, Any]
+from cortex.transforms.schemas import MEMORY_TYPES, Row
 
 # First line of our own Markdown: its headings name projects, and its bullets may have several lines.
 MARKDOWN_SIGN = "<!-- cortex-memories: text, type and project of active memories -->"

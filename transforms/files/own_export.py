@@ -18,16 +18,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Dismiss, ImportMemory, checked_entry
 from cortex.transforms.memory.fold import file_memory_id, memory_id
 from cortex.transforms.redaction.redact import redact
-from cortex.transforms.schemas import (
-    CATEGORIES,
-    MEMORIES,
-    MEMORY_TYPES,
-    SOURCE_TYPES,
-    STATUSES,
-    TRUSTS,
-)
-
-Row = dict[str, Any]
+from cortex.transforms.schemas import CATEGORIES, MEMORIES, MEMORY_TYPES, SOURCE_TYPES, STATUSES, TRUSTS, Row
 
 FORMAT, FORMAT_VERSION = "cortex-memories", 2
 GLOBAL = "global"

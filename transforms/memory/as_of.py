@@ -1,15 +1,12 @@
 """What was known at an earlier instant: rows of the lake that count then (spec 8.5, decision 0029)."""
 
 from datetime import datetime
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.transforms.journal_entries import Forget, ImportFact, ImportMemory, from_row
-from cortex.transforms.schemas import JOURNAL
-
-Row = dict[str, Any]
+from cortex.transforms.schemas import JOURNAL, Row
 
 
 def said_until(rows: pa.Table, until: datetime) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, assert_never
+from typing import assert_never
 
 import pyarrow as pa
 
@@ -38,11 +38,9 @@ from cortex.transforms.journal_entries import (
 )
 from cortex.transforms.memory.imported import joined_with, put_back
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import EPOCH, GLOBAL_SCOPE, MEMORIES, MEMORY_TYPES, TRUSTS, checked
+from cortex.transforms.schemas import EPOCH, GLOBAL_SCOPE, MEMORIES, MEMORY_TYPES, TRUSTS, Row, checked
 from cortex.transforms.search.index_text import embedded_text
 from cortex.transforms.words.normalised import normalised
-
-Row = dict[str, Any]
 
 DEFAULT_PRIORITY = 5  # the middle of 1 to 10
 

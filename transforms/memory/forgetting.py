@@ -11,10 +11,8 @@ import pyarrow as pa
 
 from cortex.transforms.extract.settled import FORGOTTEN
 from cortex.transforms.journal_entries import Archive, Dismiss, Entry, Forget, Merge, entries_in, from_row
-from cortex.transforms.schemas import JOURNAL, TURNS
+from cortex.transforms.schemas import JOURNAL, TURNS, Row
 from cortex.transforms.words.sentences import MEMORY
-
-Row = dict[str, Any]
 
 ERASER = "erase"
 

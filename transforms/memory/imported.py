@@ -2,14 +2,11 @@
 
 from dataclasses import fields
 from datetime import datetime
-from typing import Any
 
 import pyarrow as pa
 
 from cortex.transforms.journal_entries import ImportMemory
-from cortex.transforms.schemas import EPOCH, MEMORIES, TRUSTS
-
-Row = dict[str, Any]
+from cortex.transforms.schemas import EPOCH, MEMORIES, TRUSTS, Row
 
 INSTANTS = frozenset(field.name for field in MEMORIES.arrow if pa.types.is_timestamp(field.type))
 CARRIED = tuple(field.name for field in fields(ImportMemory) if field.name in MEMORIES.arrow.names)

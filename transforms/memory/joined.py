@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,9 +24,7 @@ from cortex.transforms.journal_entries import (
 )
 from cortex.transforms.memory.fold import by_memory, file_memory_id, fold, memory_id
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import EPOCH, GLOBAL_SCOPE, JOURNAL, values
-
-Row = dict[str, Any]
+from cortex.transforms.schemas import EPOCH, GLOBAL_SCOPE, JOURNAL, Row, values
 
 
 def fold_as_one(events: pa.Table, journal: pa.Table, policy: Policy, project_id: str) -> pa.Table:

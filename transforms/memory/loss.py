@@ -2,15 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import values
-
-Row = dict[str, Any]
+from cortex.transforms.schemas import Row, values
 
 # The values by which `shown` filters, for the tables.
 SHOWN: dict[str, list[str | None]] = {"status": ["active", "archived"], "merged_into": [None]}

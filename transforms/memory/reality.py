@@ -4,13 +4,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 from cortex.transforms.memory.chosen import Choices, Sides
 from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import Row
 from cortex.transforms.words.sentences import STATEMENT, sentences
-
-Row = dict[str, Any]  # one row of MEMORIES
 
 # What happened stays true; only what says how things are can be overtaken by the repository.
 STANDING_TYPES = frozenset(("architecture", "decision", "pattern", "gotcha", "context", "code_description"))

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cortex.transforms.extract.dialogue import ANSWER
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import column
+from cortex.transforms.schemas import Row, column
 from cortex.transforms.words.facts import (
     NAME,
     NUMBER,
@@ -21,8 +21,6 @@ from cortex.transforms.words.facts import (
     stem,
 )
 from cortex.transforms.words.overlap import share_of_fewer
-
-Row = dict[str, Any]
 
 REPEATS = pa.schema(
     [

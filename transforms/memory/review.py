@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,9 +9,7 @@ import pyarrow.compute as pc
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Dismiss, Merge, entries_in
 from cortex.transforms.memory.reality import Doubt
-from cortex.transforms.schemas import BY_A_PERSON, EDGES
-
-Row = dict[str, Any]
+from cortex.transforms.schemas import BY_A_PERSON, EDGES, Row
 
 CONTRADICTION, STALE, MERGE = "contradiction", "stale", "merge"
 # Only decisions can be at odds: an overview is not refuted by the change that came after it.

@@ -3,12 +3,10 @@
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import Row
 from cortex.transforms.search.index_text import search_text
-
-Row = dict[str, Any]
 
 # A single word stands in one memory by chance.
 FEWEST_WORDS = 2

@@ -61,7 +61,7 @@ _BLOCK = TURNS.arrow.get_field_index("block")
 
 _DECODER = json.JSONDecoder()
 
-Row = tuple[Any, ...]
+TurnCells = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def read_transcript(
     first line of `data`, from 1. Never raises on bad input.
     """
     limits = limits or Limits()
-    rows: list[Row] = []
+    rows: list[TurnCells] = []
     set_aside: list[SetAside] = []
     consumed, line_number = 0, first_line
     rows_of = _rows_of_line if source.head is None else _rows_of_foreign_line
@@ -153,11 +153,11 @@ def _lines(data: bytes) -> Iterator[tuple[int, int, bool]]:
 
 
 def _contained(
-    rows_of: Callable[..., tuple[list[Row], str | None]], raw: bytes, *rest: object, is_ended: bool
-) -> tuple[list[Row], str | None]:
+    rows_of: Callable[..., tuple[list[TurnCells], str | None]], raw: bytes, *rest: object, is_ended: bool
+) -> tuple[list[TurnCells], str | None]:
     """Return what `rows_of` does; a fault costs this line alone."""
     faults: list[str] = []
-    rows: list[Row] = []
+    rows: list[TurnCells] = []
     reason: str | None = None
     with contained(faults.append):
         rows, reason = rows_of(raw, *rest, is_ended=is_ended)
@@ -169,7 +169,7 @@ def _contained(
 
 def _rows_of_line(
     raw: bytes, line_number: int, source: Source, limits: Limits, *, is_ended: bool
-) -> tuple[list[Row], str | None]:
+) -> tuple[list[TurnCells], str | None]:
     """Return the rows of one line, and one of REASONS if some of it could not be read."""
     if len(raw) > limits.line_bytes:
         return [], "line too long"
@@ -178,7 +178,7 @@ def _rows_of_line(
     if not line or (is_ended and not may_speak(line)):
         return [], None
     records, reason = objects_in(line)
-    rows: list[Row] = []
+    rows: list[TurnCells] = []
     for record in records:
         said = said_in(record, in_agent_file=source.agent_id is not None)
         if said is None:
@@ -191,7 +191,7 @@ def _rows_of_line(
 
 def _rows_of_foreign_line(
     raw: bytes, line_number: int, source: Source, limits: Limits, *, is_ended: bool
-) -> tuple[list[Row], str | None]:
+) -> tuple[list[TurnCells], str | None]:
     """Return what `_rows_of_line` does, of another assistant's line."""
     if len(raw) > limits.line_bytes:
         return [], "line too long"
@@ -199,7 +199,7 @@ def _rows_of_foreign_line(
     if source.head is None or not line or (is_ended and not may_speak_elsewhere(line)):
         return [], None
     records, reason = objects_in(line)
-    rows: list[Row] = []
+    rows: list[TurnCells] = []
     for record in records:
         found = turned(record, source.head)
         if found is None:
@@ -286,7 +286,7 @@ class _Context:
         """Return an id, a path or a name that the record carries, without secrets; None where it has none."""
         return self.limits.name(self.record.get(field))
 
-    def row(self, said: Said, block: int) -> Row:
+    def row(self, said: Said, block: int) -> TurnCells:
         """Return one row of TURNS, in the order of its columns."""
         text, tool_input, redactions = self._worded(said)
         return (
@@ -357,7 +357,7 @@ class _ForeignContext(_Context):
         return content_id(*named, self.limits.name(self.identity) or "", text)
 
 
-def _turns(rows: list[Row]) -> pa.Table:
+def _turns(rows: list[TurnCells]) -> pa.Table:
     columns = zip(*rows, strict=True) if rows else [()] * len(TURNS.arrow)
     arrays = [
         pa.array(list(column), type=field.type) for column, field in zip(columns, TURNS.arrow, strict=True)
