@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cortex.transforms.extract import session_candidates, sessions_of
+from cortex.transforms.extract import session_candidates, threads_by_session
 from cortex.transforms.extract.candidate import Candidate
-from cortex.transforms.extract.evaluate import Shown, finds, hits
+from cortex.transforms.extract.evaluate import ShownMemory, finds, hits
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.select import Budget, confidences
 from cortex.transforms.policy import Policy, load_policy
@@ -78,7 +78,7 @@ def examples_of(folder: Path, labels: Sequence[dict[str, Any]], policy: Policy) 
     for session in sorted({label["session"] for label in labels}):
         source = Source(session, session.split("/")[0], session, None)
         turns = read_transcript((folder / session).read_bytes(), source=source, final=True).turns
-        for threads in sessions_of(turns):
+        for threads in threads_by_session(turns):
             for candidate in session_candidates(threads, Lexicon.of(policy)):
                 if candidate.memory_type and candidate.step_status is None and candidate.confidence is None:
                     examples.append(_example(session, candidate, labels))
@@ -86,7 +86,7 @@ def examples_of(folder: Path, labels: Sequence[dict[str, Any]], policy: Policy) 
 
 
 def _example(session: str, candidate: Candidate, labels: Sequence[dict[str, Any]]) -> Example:
-    shown = [Shown(candidate.text, 1.0, frozenset(candidate.lines))]
+    shown = [ShownMemory(candidate.text, 1.0, frozenset(candidate.lines))]
     of_session = [(number, label) for number, label in enumerate(labels) if label["session"] == session]
     return Example(
         session,

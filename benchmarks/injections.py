@@ -169,10 +169,10 @@ class _time_enough:
     """A busy machine may not hide what the hook would show on an idle one."""
 
     def __enter__(self) -> None:
-        self._seconds, basic_brief.MAX_SECONDS = basic_brief.MAX_SECONDS, 60.0
+        self._seconds, basic_brief.BASIC_BRIEF_SECONDS = basic_brief.BASIC_BRIEF_SECONDS, 60.0
 
     def __exit__(self, *_: object) -> None:
-        basic_brief.MAX_SECONDS = self._seconds
+        basic_brief.BASIC_BRIEF_SECONDS = self._seconds
 
 
 def said_in(wrapping: str, change: str) -> str:

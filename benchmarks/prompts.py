@@ -190,7 +190,7 @@ def _shown(path: Path, text: str) -> Iterator[str]:
     """Yield the ids of the memories that the hook would show."""
     if prompt.is_asked(text):
         settings, rows = prompt.search(str(path), text)
-        for row in prompt.within_budget(rows, settings):
+        for row in prompt.rows_within_budget(rows, settings):
             yield row[prompt.MEMORY]
 
 
@@ -219,7 +219,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], dest="changes", metavar="NAME=VALUE")
     parser.add_argument("--half", type=int, choices=(0, 1), default=1)
     chosen = parser.parse_args()
-    prompt.MAX_SECONDS = 10.0  # what is shown is measured here, and not how a busy machine delays it
+    prompt.PROMPT_SECONDS = 10.0  # what is shown is measured here, and not how a busy machine delays it
     memories, asked = memories_by_project(), cases()[chosen.half :: 2]
     for name, policy in variants(read_policy(None), chosen.changes, "prompt_gate"):
         print(name)

@@ -23,7 +23,7 @@ else:
     import transcript_end
 
 # The start of a session waits: 100 ms are for interpreter (15), sweep (40 at most) and this.
-MAX_SECONDS = 0.045
+BASIC_BRIEF_SECONDS = 0.045
 _MAX_SESSIONS = 5
 _MAX_TICKETS = 60  # 0.1 ms each
 # 1,000 tokens (brief.tokens) at three characters each, the least that English prose has.
@@ -44,7 +44,7 @@ LATER = "## Tagged and planned since, in sessions that Cortex's engine has not r
 MANIFEST = "runs/manifest.json"
 
 # Heading and lines at most, in the order of printing; the types are those of transforms/extract/tags.py.
-SECTIONS = (
+BASIC_SECTIONS = (
     ("Active plan", 2, ("plan",)),
     ("Key decisions", 8, ("decision", "rejected")),
     ("Gotchas", 5, ("gotcha", "error")),
@@ -68,7 +68,7 @@ def basic_brief(home: str, transcript: str, folder: str) -> str:
     `transcript` is the session's own: those beside it are of the same folder. The same transcripts give the
     same text. An excluded folder has none.
     """
-    root = root_of(folder)
+    root = repository_root(folder)
     lines = _sections(*_reports_of(home, recent_transcripts(home, transcript, root), folder), _MAX_CHARACTERS)
     if not lines:
         return ""
@@ -91,12 +91,12 @@ def later_sessions(home: str, transcript: str, folder: str, shown: str) -> str:
         since = os.stat(os.path.join(home, MANIFEST)).st_mtime_ns
     except OSError:
         return ""
-    later = recent_transcripts(home, transcript, root_of(folder), since)
+    later = recent_transcripts(home, transcript, repository_root(folder), since)
     return _beyond(shown, _reports_of(home, later, folder), LATER)
 
 
 def _reports_of(home: str, paths: list[str], folder: str) -> Reports:
-    give_up_at = time.monotonic() + MAX_SECONDS
+    give_up_at = time.monotonic() + BASIC_BRIEF_SECONDS
     excluded = excluded_folders(home)
     facts: list[transcript_end.TaggedFact] = []
     plan = None
@@ -148,7 +148,7 @@ def recent_transcripts(home: str, transcript: str, root: str, since_ns: int = 0)
     return [path for modified_ns, path in newest if modified_ns > since_ns]
 
 
-def root_of(folder: str) -> str:
+def repository_root(folder: str) -> str:
     """Return the repository that `folder` lies in, of a worktree the main one; else `folder` itself."""
     here = folder
     while True:
@@ -200,7 +200,7 @@ def _ticketed(staging: str, beside: str, root: str) -> list[str]:
         except (OSError, ValueError):
             continue
         path, cwd = str(fields["transcript_path"]), fields.get("cwd")
-        is_ours = os.path.dirname(path) == beside or (isinstance(cwd, str) and root_of(cwd) == root)
+        is_ours = os.path.dirname(path) == beside or (isinstance(cwd, str) and repository_root(cwd) == root)
         if is_ours and not fields.get("agent_id"):
             kept = ticket.link_path(staging, ticket.key_in_name(name))
             paths.append(path if os.path.exists(path) else kept)
@@ -224,7 +224,7 @@ def _sections(
     """Return the lines under their headings, as many as fit into `budget` characters; each fact once."""
     lines: list[str] = []
     seen: set[str] = set()
-    for heading, most, kinds in SECTIONS:
+    for heading, most, kinds in BASIC_SECTIONS:
         items = [_plan_lines(plan)] if plan and kinds == ("plan",) else []
         for fact in facts:
             words, line = _fact_line(fact) if fact.kind in kinds else ("", "")

@@ -102,7 +102,7 @@ def cut(text: str, limit: int) -> str:
     return "\n".join(lines)
 
 
-def shown(text: str) -> str:
+def visible_text(text: str) -> str:
     """Return `text` without what cannot be seen, though an older engine, or somebody else, has written it."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
@@ -114,13 +114,15 @@ def shown(text: str) -> str:
 
 
 def _output(parts: list[str], warning: str) -> bytes | None:
-    text = shown("\n\n".join(part for part in parts if part))
+    text = visible_text("\n\n".join(part for part in parts if part))
     if not text:
         return None
     inner = {"hookEventName": "SessionStart", "additionalContext": text}
     output: dict[str, object] = {"hookSpecificOutput": inner}
     if warning:
-        output["systemMessage"] = shown(warning)  # what the client shows to the person, not to the model
+        output["systemMessage"] = visible_text(
+            warning
+        )  # what the client shows to the person, not to the model
     return json.dumps(output).encode()
 
 

@@ -11,7 +11,7 @@ _FILE = "hook_settings.json"
 NO = ("false", "no", "off", "0")
 
 
-class Choices:
+class HookSettings:
     """What was chosen for one project; a file that cannot be read is as one that says nothing."""
 
     def __init__(self, home: str, project_id: str | None) -> None:

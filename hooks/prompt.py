@@ -31,10 +31,10 @@ else:
 INDEX = "hook-index.sqlite"
 
 # Layout of the index; one of another is not read.
-VERSION = 1
+INDEX_VERSION = 1
 
 # The index is given up after this. The client waits for the hook, and a person for the client.
-MAX_SECONDS = 0.15
+PROMPT_SECONDS = 0.15
 
 # "yes", "go on": nothing to look up. Gates of words would say so too, later.
 SHORTEST_PROMPT = 8
@@ -80,20 +80,22 @@ def prompt_output(home: str, payload: dict[str, object], folders: list[str], now
         return None
     project_id = brief.find_project(os.path.join(home, "published"), folders)
     index = os.path.join(home, "published", project_id, INDEX) if project_id else ""
-    if not os.path.isfile(index) or not choices.Choices(home, project_id).is_on("recall.at_prompt", True):
+    if not os.path.isfile(index) or not choices.HookSettings(home, project_id).is_on(
+        "recall.at_prompt", True
+    ):
         return None
     staging = os.path.join(home, "staging")
     settings, matches = search(index, prompt)
     brief_marks, known = shown.seen(staging, session_id)
     new = [row for row in matches if row[MEMORY] not in known and row[BRIEF_MARK] not in brief_marks]
-    rows = within_budget(new, settings)
+    rows = rows_within_budget(new, settings)
     if not rows or _is_full(os.path.join(staging, "journal")):
         return None
     shown.add(staging, session_id, [row[MEMORY] for row in rows])
     marks = (settings["frame_marks"], *(row[MARKS] for row in rows))
     line_marks = [mark for text in marks for mark in text.split()]
     _write_entry(staging, str(project_id), line_marks, now_ns)
-    context = brief.shown("\n".join([settings["frame"], *(row[LINE] for row in rows)]))
+    context = brief.visible_text("\n".join([settings["frame"], *(row[LINE] for row in rows)]))
     inner = {"hookEventName": "UserPromptSubmit", "additionalContext": context}
     return json.dumps({"hookSpecificOutput": inner}).encode()
 
@@ -108,13 +110,13 @@ def search(path: str, prompt: str) -> tuple[dict[str, Any], list[Row]]:
     """Return the settings of the index at `path`, and its rows that pass the gate, best first."""
     import sqlite3  # only here: without an index nobody need wait 2 ms for it
 
-    give_up_at = time.monotonic() + MAX_SECONDS
+    give_up_at = time.monotonic() + PROMPT_SECONDS
     address = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     index = sqlite3.connect(address + "?mode=ro&immutable=1", uri=True)
     try:
         index.set_progress_handler(lambda: time.monotonic() > give_up_at, STEPS_BETWEEN_LOOKS)
         settings = dict(index.execute("select name, value from settings"))
-        if settings.get("version") != VERSION:
+        if settings.get("version") != INDEX_VERSION:
             return settings, []
         return settings, _Gate(index, settings).passing(prompt)
     except sqlite3.OperationalError:
@@ -173,7 +175,7 @@ class _Gate:
         if len(prompt) > MAX_PROMPT_CHARS:
             prompt = prompt[: MAX_PROMPT_CHARS // 2] + "\n" + prompt[-MAX_PROMPT_CHARS // 2 :]
         stop_words = {word for (word,) in self._index.execute("select word from stop_words")}
-        words = [word for word in terms.words_of(prompt) if word not in stop_words]
+        words = [word for word in terms.index_terms(prompt) if word not in stop_words]
         return sorted(((self._weight(word), word) for word in words), reverse=True)[:MAX_WORDS]
 
     def _weight(self, word: str) -> float:
@@ -216,13 +218,13 @@ class _Gate:
 def _without_repeats(rows: list[Row], same_words: float) -> list[Row]:
     kept: list[tuple[frozenset[str], Row]] = []
     for row in rows:
-        words = frozenset(terms.words_of(row[LINE]))
+        words = frozenset(terms.index_terms(row[LINE]))
         if not any(len(words & other) >= same_words * len(words | other) for other, _ in kept):
             kept.append((words, row))
     return [row for _, row in kept]
 
 
-def within_budget(rows: list[Row], settings: dict[str, Any]) -> list[Row]:
+def rows_within_budget(rows: list[Row], settings: dict[str, Any]) -> list[Row]:
     """Return as many of the rows, in their order, as may be shown at one prompt."""
     if not rows:
         return []

@@ -49,7 +49,7 @@ def line(home: str, payload: dict[str, object], now_seconds: float) -> str:
     named = [payload.get("cwd"), places.get("current_dir"), places.get("project_dir")]
     folders = [folder for folder in named if isinstance(folder, str) and folder]
     project_id = brief.find_project(os.path.join(home, "published"), folders)
-    chosen = choices.Choices(home, project_id)
+    chosen = choices.HookSettings(home, project_id)
     makers = {
         "memories": lambda: memories(home, project_id),
         "capture": lambda: last_capture(home, now_seconds),

@@ -37,7 +37,7 @@ def sweep(staging: str, transcript: str, now_ns: int) -> int:
     if since_ns is not None:
         waiting = thin(os.path.join(staging, ticket.NEW))
         for modified_ns, path, inode in sorted(_grown(folder, since_ns)):
-            if _knows_size(waiting.get(ticket.key_of(path, inode)), path):
+            if _knows_size(waiting.get(ticket.key_for(path, inode)), path):
                 continue
             if count == _MAX_TICKETS or time.monotonic() > give_up_at:
                 seen_ns = modified_ns

@@ -11,7 +11,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3]+")
 
 
-def words_of(text: str) -> list[str]:
+def index_terms(text: str) -> list[str]:
     """
     Return the words of `text` in lower case, each once, in the order of their first appearance.
 

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-VERSION = 1
+TICKET_VERSION = 1
 
 # Folders of staging.
 NEW, CLAIMED, QUARANTINED, TRANSCRIPTS = "new", "claimed", "set_aside", "transcripts"
@@ -40,7 +40,7 @@ class NotATranscript(OSError):
     """What a path names is not a regular file of this user: a pipe, a device, a folder, another's file."""
 
 
-def open_transcript(path: str) -> int:
+def open_regular(path: str) -> int:
     """
     Return a descriptor to read the transcript at `path`; opening never waits and has no effect of its own.
 
@@ -85,7 +85,7 @@ def path_hash(path: str) -> int:
     return number
 
 
-def key_of(transcript: str, inode: int) -> str:
+def key_for(transcript: str, inode: int) -> str:
     """Return the name a transcript is kept under: the same while it grows, another once it is replaced."""
     return f"{path_hash(transcript):016x}_{inode:x}"
 
@@ -144,17 +144,17 @@ def drop(
     `durable` waits for the disk. Raises FileNotFoundError where there is no such transcript, NotATranscript
     where it is none, OSError where staging cannot be written; the ticket stands even when keeping failed.
     """
-    descriptor = open_transcript(transcript)
+    descriptor = open_regular(transcript)
     try:
         status = os.fstat(descriptor)
     finally:
         os.close(descriptor)
-    key = key_of(transcript, status.st_ino)
+    key = key_for(transcript, status.st_ino)
     path_session, path_agent = owner_in_path(transcript)
     session_id = session_id or path_session
     at = stamp(time.time_ns())
     fields = {
-        "version": VERSION,
+        "version": TICKET_VERSION,
         "event": event,
         "session_id": session_id,
         "agent_id": agent_id or path_agent,
@@ -177,8 +177,8 @@ def parse(raw: bytes) -> dict[str, object]:
         fields = json.loads(raw)
     except (ValueError, RecursionError):
         raise ValueError("not JSON") from None
-    if not isinstance(fields, dict) or fields.get("version") != VERSION:
-        raise ValueError(f"not a ticket of version {VERSION}")
+    if not isinstance(fields, dict) or fields.get("version") != TICKET_VERSION:
+        raise ValueError(f"not a ticket of version {TICKET_VERSION}")
     for name in ("session_id", "agent_id", "cwd"):
         if not (fields.get(name) is None or _is_text(fields[name])):
             raise ValueError(f"'{name}' is not text")
@@ -239,7 +239,7 @@ def keep(staging: str, transcript: str, key: str, *, copy_limit_bytes: int | Non
     """
     target = link_path(staging, key)
     source = os.path.realpath(transcript)  # a link to a symbolic link would keep nothing
-    reader = open_transcript(source)
+    reader = open_regular(source)
     with os.fdopen(reader, "rb") as file:
         status = os.fstat(reader)
         try:

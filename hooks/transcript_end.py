@@ -202,7 +202,7 @@ class _Lists:
 
 def _tail_of(path: str) -> bytes:
     # To the last complete line: a session may be writing the next one.
-    with os.fdopen(ticket.open_transcript(path), "rb") as file:
+    with os.fdopen(ticket.open_regular(path), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         file.seek(max(0, size - TAIL_BYTES))
         tail = file.read(min(size, TAIL_BYTES))  # some files of the system say no size and have no end

@@ -95,5 +95,5 @@ def _object_in(path: Path) -> Mapping[str, object]:
 
 
 def _small_file(path: Path) -> bytes:
-    with os.fdopen(ticket.open_transcript(os.fspath(path)), "rb") as file:
+    with os.fdopen(ticket.open_regular(os.fspath(path)), "rb") as file:
         return file.read(SMALL_FILE_BYTES)

@@ -9,7 +9,7 @@ from dataclasses import astuple
 from pathlib import Path
 
 from cortex.hooks import prompt, shown
-from cortex.hooks.terms import words_of
+from cortex.hooks.terms import index_terms
 from cortex.storage.files import replacing
 from cortex.storage.reference import common_words
 from cortex.transforms.brief.hook_index import Note
@@ -55,7 +55,9 @@ def write_hook_index(
 def fingerprint_of(notes: Sequence[Note], settings: Mapping[str, float | str], stop_words: list[str]) -> str:
     """Return what stands in an index for all that it is made from."""
     rows = (json.dumps(astuple(note), default=str) for note in notes)
-    return content_id(str(prompt.VERSION), json.dumps(dict(settings), sort_keys=True), *stop_words, *rows)
+    return content_id(
+        str(prompt.INDEX_VERSION), json.dumps(dict(settings), sort_keys=True), *stop_words, *rows
+    )
 
 
 def fingerprint_in(path: Path) -> str | None:
@@ -80,13 +82,13 @@ def _write(
         index.execute("begin")
         for statement in LAYOUT:
             index.execute(statement)
-        words = [words_of(note.text) for note in notes]
+        words = [index_terms(note.text) for note in notes]
         index.executemany("insert into notes values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _rows(notes, words))
         _insert_words(index, "note_words", enumerate((" ".join(told) for told in words), start=1))
         common = common_words()[: int(settings["common_words"])]
         _insert_words(index, "common_words", enumerate(common, start=1))
         index.executemany("insert into stop_words values (?)", ((word,) for word in stop_words))
-        counted = {**settings, "version": prompt.VERSION, "notes": len(notes)}
+        counted = {**settings, "version": prompt.INDEX_VERSION, "notes": len(notes)}
         index.executemany("insert into settings values (?, ?)", counted.items())
         index.execute("commit")
 

@@ -189,7 +189,7 @@ class Staging:
         """Write a ticket for a kept transcript that none names; `transcript` is its path as far as known."""
         at = ticket.stamp(time.time_ns())
         fields = {
-            "version": ticket.VERSION,
+            "version": ticket.TICKET_VERSION,
             "event": FOUND_AGAIN,
             "session_id": None,
             "agent_id": None,

@@ -168,7 +168,7 @@ def open_transcript(
     `path` is the file to read, `kept_at` where the assistant keeps it, if that is another place. `projects`
     gives the folders that the store knows, for a chat that names its own only by a hash.
     """
-    with os.fdopen(ticket.open_transcript(os.fspath(path)), "rb") as file:
+    with os.fdopen(ticket.open_regular(os.fspath(path)), "rb") as file:
         yield Transcript(file, kept_at or path, projects)
 
 

@@ -12,7 +12,7 @@ from cortex.storage.reference import read_policy
 from cortex.storage.settings import load_settings
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.extract import extract_events
-from cortex.transforms.extract.evaluate import Scores
+from cortex.transforms.extract.evaluate import Evaluation
 from cortex.transforms.extract.evaluate import evaluate as score
 from cortex.transforms.schemas import TURNS
 from cortex.transforms.transcripts.transcript import Source, read_transcript
@@ -66,7 +66,7 @@ def _turns(path: Path, transcripts: Path) -> pa.Table:
     return read_transcript(path.read_bytes(), source=source, final=True).turns
 
 
-def _print(scores: Scores) -> None:
+def _print(scores: Evaluation) -> None:
     told = scores.as_dict()
     by_type = told.pop("recall_by_type")
     assert isinstance(by_type, dict)

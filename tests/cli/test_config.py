@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cortex.hooks.choices import Choices
+from cortex.hooks.choices import HookSettings
 from cortex.hooks.statusline import PARTS, WARN_PERCENT
 from cortex.storage.config_file import HOOK_SETTINGS, ConfigFile, publish_hook_settings
 from cortex.storage.setting_keys import BY_NAME, KEYS
@@ -201,9 +201,9 @@ def test_hooks_are_handed_what_they_need_and_no_key(home):
     publish_hook_settings(home, {"/home/ada/kiln": "kiln-1"})
     told = json.loads((home / HOOK_SETTINGS).read_text())
     assert told == {"statusline.warn_percent": 60, "projects": {"kiln-1": {"recall.at_prompt": False}}}
-    assert Choices(str(home), "kiln-1").is_on("recall.at_prompt", True) is False
-    assert Choices(str(home), "other").is_on("recall.at_prompt", True) is True
-    assert Choices(str(home), None).number("statusline.warn_percent", 70) == 60
+    assert HookSettings(str(home), "kiln-1").is_on("recall.at_prompt", True) is False
+    assert HookSettings(str(home), "other").is_on("recall.at_prompt", True) is True
+    assert HookSettings(str(home), None).number("statusline.warn_percent", 70) == 60
 
 
 def test_hooks_ask_their_environment_first(home, monkeypatch):
@@ -211,7 +211,7 @@ def test_hooks_ask_their_environment_first(home, monkeypatch):
     assert not (home / HOOK_SETTINGS).exists()
     monkeypatch.setenv("CORTEX_RECALL_AT_PROMPT", "off")
     monkeypatch.setenv("CORTEX_STATUSLINE_SHOW", "context, memories")
-    chosen = Choices(str(home), None)
+    chosen = HookSettings(str(home), None)
     assert chosen.is_on("recall.at_prompt", True) is False
     assert chosen.words("statusline.show", PARTS) == ("context", "memories")
 

@@ -1,6 +1,6 @@
 """Scores against labels, on made tables where every figure is known."""
 
-from cortex.transforms.extract.evaluate import Scores, evaluate
+from cortex.transforms.extract.evaluate import Evaluation, evaluate
 from tests.rows import event, events
 
 ITEM = {
@@ -22,7 +22,7 @@ TRAP = {
 }
 
 
-def scores_of(kept, labels) -> Scores:
+def scores_of(kept, labels) -> Evaluation:
     return evaluate(kept, labels, least_shown=0.5)
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from cortex.transforms.extract import extract_events
-from cortex.transforms.extract.evaluate import Scores, evaluate
+from cortex.transforms.extract.evaluate import Evaluation, evaluate
 from cortex.transforms.policy import Policy
 from cortex.transforms.transcripts.transcript import Source, read_transcript
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope="module")
-def scores(real_data: Path, policy: Policy) -> Scores:
+def scores(real_data: Path, policy: Policy) -> Evaluation:
     """Return the scores of the labelled development sessions."""
     lines = (real_data / "labels" / "dev.jsonl").read_bytes().splitlines()
     labels = [orjson.loads(line) for line in lines]
@@ -28,15 +28,15 @@ def scores(real_data: Path, policy: Policy) -> Scores:
     return evaluate(extract_events(pa.concat_tables(tables), policy), labels, least_shown)
 
 
-def test_more_than_three_quarters_of_the_labels_are_found(scores: Scores) -> None:
+def test_more_than_three_quarters_of_the_labels_are_found(scores: Evaluation) -> None:
     assert scores.recall >= 0.75
     assert scores.recall_importance_3 >= 0.80
 
 
-def test_at_most_one_trap_in_twenty_is_hit(scores: Scores) -> None:
+def test_at_most_one_trap_in_twenty_is_hit(scores: Evaluation) -> None:
     assert scores.traps_hit <= 0.05
 
 
-def test_nothing_superseded_is_shown_and_hardly_anything_twice(scores: Scores) -> None:
+def test_nothing_superseded_is_shown_and_hardly_anything_twice(scores: Evaluation) -> None:
     assert scores.superseded_shown == 0
     assert scores.duplicates <= 2

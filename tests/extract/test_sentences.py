@@ -1,6 +1,6 @@
 """Markdown becomes passages that stand alone."""
 
-from cortex.transforms.extract.sentences import LONGEST_CHARS, blocks, passages, plain
+from cortex.transforms.extract.sentences import LONGEST_CHARS, passages, plain, prose_blocks
 from cortex.transforms.words.sentences import PROSE, sentences
 
 
@@ -19,7 +19,7 @@ def test_an_unclosed_fence_swallows_the_rest() -> None:
 
 
 def test_a_list_item_keeps_its_sub_items_and_its_heading() -> None:
-    found = blocks("## Fixed\n- **Parser**: two bugs\n  - tabs\n  - empty lines\n- Writer")
+    found = prose_blocks("## Fixed\n- **Parser**: two bugs\n  - tabs\n  - empty lines\n- Writer")
     assert [(block.heading, block.text) for block in found] == [
         ("Fixed", "**Parser**: two bugs; tabs; empty lines"),
         ("Fixed", "Writer"),

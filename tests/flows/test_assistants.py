@@ -63,9 +63,9 @@ def test_each_memory_says_in_its_evidence_from_which_assistants_file_it_is(bench
 
 
 def test_a_run_opens_each_transcript_once(bench, user_home, monkeypatch):
-    paths, opened, open_file = written(user_home), [], ticket.open_transcript
+    paths, opened, open_file = written(user_home), [], ticket.open_regular
     bench.stage(*paths)
-    monkeypatch.setattr(ticket, "open_transcript", lambda path: opened.append(path) or open_file(path))
+    monkeypatch.setattr(ticket, "open_regular", lambda path: opened.append(path) or open_file(path))
     bench.run()
     assert [path for path in opened if path in map(str, paths)] == [*map(str, paths)]
 

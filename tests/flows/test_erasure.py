@@ -276,7 +276,7 @@ def test_the_search_sees_the_words_wherever_they_lie_before(bench):
 
 
 def test_what_a_session_was_shown_of_it_leaves_nothing_either(bench, monkeypatch):
-    monkeypatch.setattr(prompt, "MAX_SECONDS", 60)  # a busy machine
+    monkeypatch.setattr(prompt, "PROMPT_SECONDS", 60)  # a busy machine
     told_canary().write(bench.projects)
     bench.backfill()
     payload = {"prompt": f"How often do the gauges of the {CANARY} reef report?", "session_id": "later"}

@@ -27,7 +27,11 @@ def test_a_run_sets_it_aside_with_its_reason(bench, tmp_path: Path, lay: Laying)
 def write_ticket(home: Path, transcript: Path) -> None:
     """Write the ticket of a transcript that something else took the place of."""
     fields = {"session_id": "s", "agent_id": None, "cwd": "/home/dev/kelp", "size": 9, "event": "stop"}
-    fields |= {"version": ticket.VERSION, "transcript_path": str(transcript), "at": "20260901T000000000000Z"}
+    fields |= {
+        "version": ticket.TICKET_VERSION,
+        "transcript_path": str(transcript),
+        "at": "20260901T000000000000Z",
+    }
     path = home / "staging" / "new" / "20260901T000000000000Z-stop-s-0000000000000000_1.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(fields))

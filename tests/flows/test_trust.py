@@ -304,7 +304,7 @@ def test_what_was_recalled_and_repeated_is_not_learnt(bench, capsys):
 
 
 def test_what_was_shown_at_a_prompt_and_repeated_is_not_learnt(bench, monkeypatch):
-    monkeypatch.setattr(prompt, "MAX_SECONDS", 60)  # a busy machine
+    monkeypatch.setattr(prompt, "PROMPT_SECONDS", 60)  # a busy machine
     decisions().write(bench.projects)
     bench.backfill()
     # Out of the brief it is told no more: nothing but what the prompt's hook noted says that it was shown.

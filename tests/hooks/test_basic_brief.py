@@ -422,7 +422,7 @@ LONG = 20_000
     ids=["letters", "brackets", "dots", "dashes", "marks", "step", "empty lines"],
 )
 def test_no_line_holds_a_session_up(client, monkeypatch, text):
-    monkeypatch.setattr(basic_brief, "MAX_SECONDS", 60)
+    monkeypatch.setattr(basic_brief, "BASIC_BRIEF_SECONDS", 60)
     path = write(client, prose("[MEMORY: decision] Early."), prose(text))
     began = time.process_time()
     told = basic_brief.basic_brief(str(client.home), str(path), "/home/ada/kiln")
@@ -519,7 +519,7 @@ def test_both_find_the_same_tags(lines):
 
 
 def test_both_name_alike():
-    assert {kind for _, _, kinds in basic_brief.SECTIONS for kind in kinds} == set(tags.MEANINGS)
+    assert {kind for _, _, kinds in basic_brief.BASIC_SECTIONS for kind in kinds} == set(tags.MEANINGS)
     reference = Path(__file__).parents[2] / "data" / "reference" / "memory_types.csv"
     known = {
         name
@@ -527,7 +527,7 @@ def test_both_name_alike():
         for cell in row.split(",")
         for name in cell.split(" / ")
     }
-    assert {heading for heading, _, _ in basic_brief.SECTIONS} <= known
+    assert {heading for heading, _, _ in basic_brief.BASIC_SECTIONS} <= known
     assert sentences.plain("**Use** [it](x)") == plain.brief_line("**Use** [it](x)", 99) == "Use it"
 
 

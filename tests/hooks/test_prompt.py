@@ -291,7 +291,7 @@ def test_a_search_that_takes_too_long_is_given_up(tmp_path, monkeypatch):
     path = tmp_path / prompt.INDEX
     notes = [note(f"{FIRING} {n}", str(n)) for n in range(3000)]
     write_hook_index(path, notes, settings_of(policy), stop_words_of(policy))
-    monkeypatch.setattr(prompt, "MAX_SECONDS", 0.0)
+    monkeypatch.setattr(prompt, "PROMPT_SECONDS", 0.0)
     assert prompt.search(str(path), ASKED) == ({}, [])
 
 

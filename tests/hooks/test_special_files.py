@@ -184,13 +184,13 @@ def test_a_small_hole_that_a_power_cut_left_does_not_hide_a_transcript(home, tmp
 
 def test_opening_has_no_effect_on_the_file_and_is_not_inherited(tmp_path):
     path = decisions().write(tmp_path)
-    descriptor = ticket.open_transcript(str(path))
+    descriptor = ticket.open_regular(str(path))
     assert not os.get_inheritable(descriptor)
     os.close(descriptor)
     os.mkfifo(tmp_path / "pipe")
     before = time.monotonic()
     with pytest.raises(ticket.NotATranscript):
-        ticket.open_transcript(str(tmp_path / "pipe"))
+        ticket.open_regular(str(tmp_path / "pipe"))
     assert time.monotonic() - before < 1
 
 

@@ -14,9 +14,15 @@ def test_the_hash_of_a_path_is_fnv_1a():
 
 
 def test_a_key_stays_while_a_file_grows_and_changes_when_it_is_replaced():
-    assert ticket.key_of("/p/s.jsonl", 7) == ticket.key_of("/p/s.jsonl", 7)
+    assert ticket.key_for("/p/s.jsonl", 7) == ticket.key_for("/p/s.jsonl", 7)
     assert (
-        len({ticket.key_of("/p/s.jsonl", 7), ticket.key_of("/p/s.jsonl", 8), ticket.key_of("/q/s.jsonl", 7)})
+        len(
+            {
+                ticket.key_for("/p/s.jsonl", 7),
+                ticket.key_for("/p/s.jsonl", 8),
+                ticket.key_for("/q/s.jsonl", 7),
+            }
+        )
         == 3
     )
 
@@ -25,7 +31,7 @@ def test_a_file_name_carries_time_and_key(tmp_path):
     transcript = tmp_path / "0b6f-4a52.jsonl"
     transcript.write_text("{}\n")
     name = Path(ticket.drop(str(tmp_path / "staging"), "subagent-stop", str(transcript))).name
-    key = ticket.key_of(str(transcript), transcript.stat().st_ino)
+    key = ticket.key_for(str(transcript), transcript.stat().st_ino)
     assert ticket.key_in_name(name) == key
     assert re.fullmatch(rf"\d{{8}}T\d{{12}}Z-subagent-stop-0b6f_4a52-{key}\.json", name)
 

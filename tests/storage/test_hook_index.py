@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cortex.hooks import prompt
-from cortex.hooks.terms import words_of
+from cortex.hooks.terms import index_terms
 from cortex.storage import hook_index
 from cortex.storage.hook_index import write_hook_index
 from cortex.storage.reference import read_policy
@@ -112,6 +112,6 @@ def test_what_is_written_is_found_by_the_same_cut(path: Path, asked: str):
         note("b", "Tea."),
     )
     with sqlite3.connect(path) as index:
-        for word in words_of(asked):
+        for word in index_terms(asked):
             query = "select rowid from note_words where note_words match ?"
             assert index.execute(query, (f'"{word}"',)).fetchall() == [(1,)], word

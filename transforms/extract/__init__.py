@@ -47,7 +47,7 @@ def extract_events(turns: pa.Table, policy: Policy, settled: Settled = NOTHING_S
     """
     lexicon, weights, budget = Lexicon.of(policy), weights_of(policy), Budget.of(policy)
     rows: dict[str, dict[str, object]] = {}
-    for session in sessions_of(turns):
+    for session in threads_by_session(turns):
         candidates = [
             candidate for candidate in session_candidates(session, lexicon) if candidate.text.strip()
         ]
@@ -117,7 +117,7 @@ def session_candidates(threads: Sequence[Sequence[Turn]], lexicon: Lexicon) -> l
     return candidates
 
 
-def sessions_of(turns: pa.Table) -> Iterator[list[list[Turn]]]:
+def threads_by_session(turns: pa.Table) -> Iterator[list[list[Turn]]]:
     """Yield each session as its threads: the turns of one file and agent, in the file's order."""
     withdrawn = mark_rewound(turns)
     sessions: dict[tuple[str, str], dict[tuple[str, str], list[Turn]]] = defaultdict(

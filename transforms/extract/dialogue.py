@@ -39,7 +39,7 @@ ROOM_FOR_REPLY_CHARS = 80
 TURNS_TO_ANSWER = 40
 
 
-def spoken(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexicon) -> Iterator[Statement]:
+def statements_of(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexicon) -> Iterator[Statement]:
     """
     Yield the passages of a person's turn; the first with its occasion, the last with its answer.
 
@@ -136,11 +136,11 @@ def _occasion(turns: Sequence[Turn], index: int, place: Place) -> tuple[str, int
                 return f"said when refusing {earlier['tool_name']}: {argument}", line_of(earlier)
     if place.answers is None or len(text_of(turn)) > TERSE_CHARS:
         return "", 0
-    question = asked(own_prose(text_of(place.answers)))
+    question = last_question(own_prose(text_of(place.answers)))
     return (f"asked: {question}", line_of(place.answers)) if question else ("", 0)
 
 
-def asked(text: str) -> str:
+def last_question(text: str) -> str:
     """
     Return the last question of an assistant's text, or nothing.
 

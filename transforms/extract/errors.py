@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from cortex.hooks.sources import EDIT_TOOLS, SHELL_TOOLS
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.lexicon import Lexicon
-from cortex.transforms.extract.phrases import CHECKS, FILLER, LEAD
+from cortex.transforms.extract.phrases import CHECK_COMMANDS, FILLER, LEAD
 from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, passages, plain
 from cortex.transforms.extract.structural import (
     Call,
@@ -53,7 +53,7 @@ def error_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candid
 def _is_red(call: Call) -> bool:
     if call.tool not in SHELL_TOOLS:
         return False
-    return call.failed or bool(CHECKS.search(call.argument) and RED.search(text_of(call.result)))
+    return call.failed or bool(CHECK_COMMANDS.search(call.argument) and RED.search(text_of(call.result)))
 
 
 def _fixed_at(calls: Sequence[Call], index: int) -> int | None:
@@ -70,7 +70,7 @@ def _fixed_at(calls: Sequence[Call], index: int) -> int | None:
 
 def _program(command: str) -> str:
     """Return what makes two commands the same: their check, or every word."""
-    check = CHECKS.search(command)
+    check = CHECK_COMMANDS.search(command)
     return check[0] if check else shown_command(command)
 
 

@@ -22,11 +22,11 @@ DUPLICATE_SHARE = 0.8
 
 _WORD = re.compile(r"[A-Za-z가-힣][\w가-힣.-]{3,}")
 
-Label = Mapping[str, Any]
+HandLabel = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownMemory:
     """One memory as a session shows it: what it says, how sure it is, and the lines it rests on."""
 
     text: str
@@ -35,7 +35,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Scores:
+class Evaluation:
     """All figures of one evaluation; shares are 0 to 1."""
 
     recall: float
@@ -61,7 +61,7 @@ class Scores:
         }
 
 
-def evaluate(kept: pa.Table, labels: Iterable[Label], least_shown: float) -> Scores:
+def evaluate(kept: pa.Table, labels: Iterable[HandLabel], least_shown: float) -> Evaluation:
     """
     Return the scores of `kept`, EVENTS or MEMORIES, against label rows of the form in the labels' README.
 
@@ -74,13 +74,13 @@ def evaluate(kept: pa.Table, labels: Iterable[Label], least_shown: float) -> Sco
     rows = [label for label in labels if label["kind"] in ("item", "trap")]
     sessions = sorted({str(label["session"]) for label in rows})
     by_session = _by_session(kept, sessions, least_shown)
-    budgeted = {session: within_budget(by_session[session]) for session in sessions}
+    budgeted = {session: surest_of(by_session[session]) for session in sessions}
     items = [label for label in rows if label["kind"] == "item" and label.get("status") != "superseded"]
     old = [label for label in rows if label["kind"] == "item" and label.get("status") == "superseded"]
     traps = [label for label in rows if label["kind"] == "trap"]
     all_items = [*items, *old]
     hit_ids = {id(item) for item in all_items if finds(item, budgeted[item["session"]])}
-    return Scores(
+    return Evaluation(
         recall=_share(all_items, hit_ids),
         recall_importance_3=_share([item for item in all_items if item.get("importance") == 3], hit_ids),
         recall_by_type={
@@ -100,9 +100,9 @@ def evaluate(kept: pa.Table, labels: Iterable[Label], least_shown: float) -> Sco
     )
 
 
-def within_budget(shown: Sequence[Shown]) -> list[Shown]:
+def surest_of(shown: Sequence[ShownMemory]) -> list[ShownMemory]:
     """Return the surest memories of a session, at most 20 and together at most 6,000 characters."""
-    taken: list[Shown] = []
+    taken: list[ShownMemory] = []
     chars = 0
     for memory in sorted(
         shown, key=lambda memory: (-memory.confidence, min(memory.lines, default=0), memory.text)
@@ -113,18 +113,18 @@ def within_budget(shown: Sequence[Shown]) -> list[Shown]:
     return taken
 
 
-def content_words(text: str) -> Counter[str]:
+def label_words(text: str) -> Counter[str]:
     """Return the words of four letters and more, lower case."""
     return Counter({word.lower().rstrip(".-"): 1 for word in _WORD.findall(text)})
 
 
-def _by_session(kept: pa.Table, sessions: Sequence[str], least_shown: float) -> dict[str, list[Shown]]:
-    by_session: dict[str, list[Shown]] = {session: [] for session in sessions}
+def _by_session(kept: pa.Table, sessions: Sequence[str], least_shown: float) -> dict[str, list[ShownMemory]]:
+    by_session: dict[str, list[ShownMemory]] = {session: [] for session in sessions}
     for row in _as_memories(kept.to_pylist(), least_shown):
         for file, lines in _places(row):
             for session in sessions:
                 if file == session or file.endswith("/" + session):
-                    by_session[session].append(Shown(row["text"], row["confidence"], lines))
+                    by_session[session].append(ShownMemory(row["text"], row["confidence"], lines))
     return by_session
 
 
@@ -158,28 +158,26 @@ def _places(row: Row) -> list[tuple[str, frozenset[int]]]:
     return [(file, frozenset(line_numbers)) for file, line_numbers in sorted(lines.items())]
 
 
-def finds(item: Label, shown: Sequence[Shown]) -> bool:
+def finds(item: HandLabel, shown: Sequence[ShownMemory]) -> bool:
     """Return whether one of the memories rests near the item's evidence and holds all its key terms."""
     near = {line + step for line in item["evidence_lines"] for step in range(-LINES_AROUND, LINES_AROUND + 1)}
     terms = [str(term).lower() for term in item["key_terms"]]
     return any(near & memory.lines and all(term in memory.text.lower() for term in terms) for memory in shown)
 
 
-def hits(trap: Label, shown: Sequence[Shown]) -> bool:
+def hits(trap: HandLabel, shown: Sequence[ShownMemory]) -> bool:
     """Return whether one of the memories rests on the trap's lines and holds most of its words."""
-    words = content_words(str(trap["text"]))
+    words = label_words(str(trap["text"]))
     lines = frozenset(trap["lines"])
     return any(
-        lines & memory.lines
-        and words
-        and _overlap(words, content_words(memory.text)) > TRAP_SHARE * len(words)
+        lines & memory.lines and words and _overlap(words, label_words(memory.text)) > TRAP_SHARE * len(words)
         for memory in shown
     )
 
 
-def _duplicates(shown: Sequence[Shown]) -> int:
+def _duplicates(shown: Sequence[ShownMemory]) -> int:
     """Return how many memories say what a surer one of the session says already."""
-    words = [content_words(memory.text) for memory in shown]
+    words = [label_words(memory.text) for memory in shown]
     return sum(
         any(
             _overlap(words[i], words[j]) >= DUPLICATE_SHARE * max(1, min(len(words[i]), len(words[j])))
@@ -193,5 +191,5 @@ def _overlap(words: Counter[str], others: Counter[str]) -> int:
     return sum((words & others).values())
 
 
-def _share(labels: Sequence[Label], hit_ids: set[int]) -> float:
+def _share(labels: Sequence[HandLabel], hit_ids: set[int]) -> float:
     return sum(id(label) in hit_ids for label in labels) / max(1, len(labels))

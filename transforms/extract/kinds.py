@@ -14,18 +14,18 @@ PASSING = re.compile(
 )
 NUMBERING = re.compile(r"^[\W\d]+")
 # Event type and memory type.
-Kind = tuple[str, str]
+EventKind = tuple[str, str]
 # Where nothing says what a passage is: an explanation of the day.
-FACT: Kind = ("KNOWLEDGE_ACQUIRED", "context")
+FACT: EventKind = ("KNOWLEDGE_ACQUIRED", "context")
 
 
 @dataclass(frozen=True)
-class Rule:
+class KindRule:
     """One row of kinds.csv; the first that matches says the kind."""
 
     speaker: str
     looks_at: str
-    kind: Kind
+    kind: EventKind
     pattern: re.Pattern[str]
 
     def matches(self, parts: list[str]) -> bool:
@@ -54,7 +54,7 @@ class Rule:
 class Kinds:
     """The rules of kinds.csv in their order, and how strong the markers of a decision must be."""
 
-    def __init__(self, rules: list[Rule], decision_least_strength: float) -> None:
+    def __init__(self, rules: list[KindRule], decision_least_strength: float) -> None:
         self._rules = rules
         self._decision_least_strength = decision_least_strength
 
@@ -63,7 +63,7 @@ class Kinds:
         """Return the rules of the rows of kinds.csv."""
         return cls([_rule(row) for row in rows], decision_least_strength)
 
-    def of_person(self, own_words: str) -> Kind:
+    def of_person(self, own_words: str) -> EventKind:
         """Return the kind of a person's own words, without the answer that they got."""
         return next(self._ruled(own_words, "user"), FACT)
 
@@ -76,7 +76,7 @@ class Kinds:
 
     def of_assistant(
         self, text: str, strengths: Mapping[str, float], memory_types: Mapping[str, str]
-    ) -> Kind:
+    ) -> EventKind:
         """
         Return the kind of an assistant's words: by its rules, else by the strongest of their markers.
 
@@ -95,13 +95,13 @@ class Kinds:
         best = max(sure, key=lambda name: sure[name])
         return best, memory_types[best]
 
-    def _ruled(self, text: str, speaker: str) -> Iterator[Kind]:
+    def _ruled(self, text: str, speaker: str) -> Iterator[EventKind]:
         parts = sentences(text, PROSE) or [text]
         return (rule.kind for rule in self._rules if rule.speaker == speaker and rule.matches(parts))
 
 
-def _rule(row: dict[str, object]) -> Rule:
-    return Rule(
+def _rule(row: dict[str, object]) -> KindRule:
+    return KindRule(
         str(row["speaker"]),
         str(row["looks_at"]),
         (str(row["event_type"]), str(row["memory_type"])),

@@ -22,7 +22,7 @@ class Marker:
 
 
 @dataclass(frozen=True)
-class Reading:
+class MarkerReading:
     """What the markers say of a passage: strength by event type, and the language of the strongest."""
 
     strengths: dict[str, float]
@@ -58,7 +58,7 @@ class Lexicon:
             policy.threshold("decision_least_strength"),
         )
 
-    def read(self, text: str, speaker: str) -> Reading:
+    def read(self, text: str, speaker: str) -> MarkerReading:
         """Return the strengths of a passage: markers of one type add up as independent evidence."""
         doubts: dict[str, float] = {}
         kinds: dict[str, tuple[float, str]] = {}
@@ -70,7 +70,7 @@ class Lexicon:
             doubts[name] = doubts.get(name, 1.0) * (1.0 - marker.weight)
             kinds[name] = max(kinds.get(name, (0.0, "")), (marker.weight, marker.memory_type))
             best = max(best, (marker.weight, marker.language))
-        return Reading(
+        return MarkerReading(
             {name: 1.0 - doubt for name, doubt in doubts.items()},
             {name: kind for name, (_weight, kind) in kinds.items()},
             best[1],
@@ -90,7 +90,7 @@ class Lexicon:
             ):
                 yield signal
 
-    def kind_of(self, text: str, reading: Reading | None = None) -> tuple[str, str]:
+    def kind_of(self, text: str, reading: MarkerReading | None = None) -> tuple[str, str]:
         """Return the event and memory type of an assistant's text; `reading` as `read` gave it."""
         read = reading or self.read(text, "assistant")
         return self.kinds.of_assistant(text, read.strengths, read.memory_types)

@@ -97,7 +97,7 @@ ACCEPTANCE = re.compile(
 )
 
 # Commands that check or build a project: how they are called here is worth knowing.
-CHECKS = re.compile(
+CHECK_COMMANDS = re.compile(
     r"\b(?:pytest|vitest|jest|tox|nox|ruff|mypy|pyright|eslint|tsc|golangci-lint|rspec|phpunit|ctest|act|vite"
     r"|playwright|go (?:test|build|vet|run)|cargo (?:test|build|clippy|check)"
     r"|(?:npm|pnpm|yarn|bun|mise|just|make|task|rake|gradle|mvn|dotnet|uv|poetry)(?: run)?"

@@ -9,7 +9,7 @@ from cortex.hooks.self_report import CHECKBOX, FEWEST_STEPS, STEP_STATUSES, TASK
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.dialogue import TERSE_CHARS, without_pasted_lines
 from cortex.transforms.extract.living_plans import APPROVED, APPROVED_LAYER, subject_of
-from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, blocks, passages, plain
+from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, passages, plain, prose_blocks
 from cortex.transforms.extract.structural import LINES_KEPT, Call, calls_that_ran, input_of, objects_of
 from cortex.transforms.words.sentences import PROSE, sentences, shortened
 
@@ -154,7 +154,7 @@ def request(text: str) -> str:
     >>> request("I am back. Can you please add tar support? It is for the nightly dumps.")
     'Add tar support'
     """
-    parts = [sentence for block in blocks(text)[:3] for sentence in sentences(plain(block.text), PROSE)]
+    parts = [sentence for block in prose_blocks(text)[:3] for sentence in sentences(plain(block.text), PROSE)]
     for sentence in parts:
         asked = _ASKED.search(sentence)
         if asked and len(asked[1]) >= SHORTEST_CHARS // 2:
@@ -172,7 +172,7 @@ def plan_title(text: str) -> str:
     heading = _TITLE.search(text)
     if heading:
         return shortened(plain(heading[1]), TITLE_CHARS)
-    first = blocks(text)
+    first = prose_blocks(text)
     return shortened(sentences(plain(first[0].text), PROSE)[0], TITLE_CHARS) if first else ""
 
 

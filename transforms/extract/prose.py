@@ -11,10 +11,10 @@ from cortex.transforms.extract.dialogue import (
     Statement,
     is_anothers,
     own_passages,
-    spoken,
+    statements_of,
 )
 from cortex.transforms.extract.kinds import FACT
-from cortex.transforms.extract.lexicon import Lexicon, Reading
+from cortex.transforms.extract.lexicon import Lexicon, MarkerReading
 from cortex.transforms.extract.phrases import (
     CHOSEN_VALUE,
     FILE,
@@ -29,7 +29,7 @@ from cortex.transforms.extract.phrases import (
     WITHDRAWN,
 )
 from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, Passage
-from cortex.transforms.extract.signals import Corpus, content_words, signals
+from cortex.transforms.extract.signals import Corpus, long_words, signals
 from cortex.transforms.extract.thread import Place, places
 from cortex.transforms.words.sentences import PROSE, sentences, shortened
 
@@ -53,7 +53,7 @@ AIM = re.compile(
     r"(?:add|change|replace|move|use|keep|remove|switch|store|report|treat|support|split|merge|rename)\b[^:]*$",
     re.IGNORECASE,
 )
-# What `spoken` adds to a person's words: the occasion they were said on.
+# What `statements_of` adds to a person's words: the occasion they were said on.
 OCCASION = re.compile(r" \((?:said when refusing|asked:) .*\)$", re.DOTALL)
 
 
@@ -113,7 +113,7 @@ def _with_overtaken(headed: list[tuple[str, Candidate]]) -> list[Candidate]:
     for heading, candidate in reversed(headed):
         is_person = "is_user" in candidate.signals
         own_words = candidate.text.split(ANSWER)[0]
-        words = content_words(own_words)
+        words = long_words(own_words)
         seen = later.setdefault("a person" if is_person else heading, [])
         is_repeated = (is_person or heading) and any(
             len(words & other) >= REPEATED_SHARE * len(words) for other in seen[-PASSAGES_COMPARED:]
@@ -158,7 +158,7 @@ def _kind(
     turn: Turn,
     passage: Passage,
     text: str,
-    reading: Reading,
+    reading: MarkerReading,
     lexicon: Lexicon,
     place: Place,
     shown: Mapping[str, float],
@@ -190,7 +190,7 @@ def _kind(
 def _statements(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexicon) -> Iterator[Statement]:
     turn = turns[index]
     if turn["kind"] in TYPED:
-        yield from spoken(turns, index, place, lexicon)
+        yield from statements_of(turns, index, place, lexicon)
         return
     for passage in own_passages(turn):
         text = cleaned(passage)

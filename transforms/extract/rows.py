@@ -6,7 +6,7 @@ from cortex.transforms.extract.candidate import Candidate
 from cortex.transforms.extract.dialogue import ANSWER
 from cortex.transforms.extract.phrases import EVERYWHERE, FILE, GLOBAL_PREFERENCE, OF_THIS_PROJECT
 from cortex.transforms.extract.signals import IDENTIFIER
-from cortex.transforms.extract.technologies import tag_by_term, tags_in
+from cortex.transforms.extract.technologies import tag_by_term, technology_tags
 from cortex.transforms.identity import event_id
 from cortex.transforms.policy import Policy
 
@@ -67,6 +67,8 @@ def category(candidate: Candidate, policy: Policy) -> str:
     words = candidate.text.split(ANSWER)[0]
     if EVERYWHERE.search(words):
         return "global"
-    is_tied = bool(IDENTIFIER.search(words) or FILE.search(words) or tags_in(words, tag_by_term(policy)))
+    is_tied = bool(
+        IDENTIFIER.search(words) or FILE.search(words) or technology_tags(words, tag_by_term(policy))
+    )
     is_tied = is_tied or bool(OF_THIS_PROJECT.search(words))
     return "global" if (is_tag or GLOBAL_PREFERENCE.search(words)) and not is_tied else "project"

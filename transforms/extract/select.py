@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 
 from cortex.transforms.extract.candidate import Candidate
 from cortex.transforms.extract.settled import Rival
-from cortex.transforms.extract.signals import content_words
+from cortex.transforms.extract.signals import long_words
 from cortex.transforms.policy import Policy
 from cortex.transforms.words.overlap import share_of_fewer
 
@@ -103,8 +103,8 @@ def _chosen(
     """Return the positions of the candidates that the budget takes: greedy, with a price on repetition."""
     certain = [candidate for candidate in candidates if _is_certain(candidate, budget.least_shown)]
     # A plan is titled with the request it answers, which says more than the title: both may be shown.
-    known_words = [content_words(candidate.text) for candidate in certain if candidate.subject is None]
-    known_words += [content_words(rival.text) for rival in before.rivals if rival.subject is None]
+    known_words = [long_words(candidate.text) for candidate in certain if candidate.subject is None]
+    known_words += [long_words(rival.text) for rival in before.rivals if rival.subject is None]
     chars = sum(len(candidate.text) for candidate in certain)
     spent = len(certain) + before.gaps
     taken: set[int] = set()
@@ -130,7 +130,7 @@ def _chosen(
                 heap, (budget.same_turn_penalty * per_turn[turn_id] - points[best], best, per_turn[turn_id])
             )
             continue
-        words = content_words(candidates[best].text)
+        words = long_words(candidates[best].text)
         fits = chars + len(candidates[best].text) <= budget.chars
         if fits and all(share_of_fewer(words, other) <= budget.same_words_share for other in known_words):
             taken.add(best)

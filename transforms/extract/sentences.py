@@ -36,7 +36,7 @@ class Passage:
 
 
 @dataclass(frozen=True)
-class Block:
+class ProseBlock:
     """One Markdown block: a paragraph, or a list item with its own sub-items."""
 
     kind: str
@@ -56,7 +56,7 @@ def plain(text: str) -> str:
     return SPACE.sub(" ", bare).strip()
 
 
-def blocks(text: str) -> list[Block]:
+def prose_blocks(text: str) -> list[ProseBlock]:
     """Return the prose blocks of a Markdown text; fenced code, quotes and rules are left out."""
     return _BlockReader().read(text)
 
@@ -65,7 +65,7 @@ class _BlockReader:
     """Reads Markdown line by line, keeping the heading and the lead-in that a list belongs to."""
 
     def __init__(self) -> None:
-        self.blocks: list[Block] = []
+        self.blocks: list[ProseBlock] = []
         self.paragraph: list[str] = []
         self.heading = ""
         self.lead = ""
@@ -73,7 +73,7 @@ class _BlockReader:
         self.item_indent = -1
         self.has_header = False
 
-    def read(self, text: str) -> list[Block]:
+    def read(self, text: str) -> list[ProseBlock]:
         """Return all blocks of `text`, in order."""
         fence = ""
         for line in text.split("\n"):
@@ -116,11 +116,11 @@ class _BlockReader:
             self._extend(text, joint=" " if self.blocks[-1].text.rstrip("*_ ").endswith(":") else "; ")
             return
         self.item_indent = indent
-        self.blocks.append(Block("item", text, self.lead or self.heading, self.group))
+        self.blocks.append(ProseBlock("item", text, self.lead or self.heading, self.group))
 
     def _extend(self, text: str, joint: str = " ") -> None:
         last = self.blocks[-1]
-        self.blocks[-1] = Block(last.kind, last.text + joint + text, last.heading, last.group)
+        self.blocks[-1] = ProseBlock(last.kind, last.text + joint + text, last.heading, last.group)
 
     def _row(self, bare: str) -> None:
         self._close()
@@ -130,7 +130,7 @@ class _BlockReader:
         if self.has_header:
             filled = [cell for cell in cells if cell and cell not in "-–—✓✗"]
             self.blocks.append(
-                Block(
+                ProseBlock(
                     "table",
                     ": ".join([filled[0], "; ".join(filled[1:])]) if len(filled) > 1 else "".join(filled),
                     self.heading,
@@ -150,18 +150,18 @@ class _BlockReader:
         self.lead = ""
         if text.rstrip("*").endswith(":") and len(text) < LONGEST_LEAD_CHARS:
             self.lead = plain(text).rstrip(":")
-        self.blocks.append(Block("paragraph", text, self.heading, self.group))
+        self.blocks.append(ProseBlock("paragraph", text, self.heading, self.group))
 
 
 def passages(text: str) -> list[Passage]:
     """Return the passages of a text in order: sentences and short list items packed together."""
     packed: list[Passage] = []
-    for position, (kind, heading, part) in enumerate(_packed(blocks(text))):
+    for position, (kind, heading, part) in enumerate(_packed(prose_blocks(text))):
         packed.append(Passage(part, heading, kind, position))
     return packed
 
 
-def _pieces(block: Block) -> list[str]:
+def _pieces(block: ProseBlock) -> list[str]:
     """Return what may not be cut further: the sentences of a paragraph, or a short item whole."""
     text = plain(block.text)
     if block.kind != "paragraph" and len(text) <= LONGEST_CHARS:
@@ -170,7 +170,7 @@ def _pieces(block: Block) -> list[str]:
     return [part for part in parts if not ANNOUNCES.search(part)] if block.kind == "paragraph" else parts
 
 
-def _packed(read: list[Block]) -> Iterator[tuple[str, str, str]]:
+def _packed(read: list[ProseBlock]) -> Iterator[tuple[str, str, str]]:
     """Yield (kind, heading, text), neighbours of one group joined while they fit."""
     open_key: tuple[str, str, int] | None = None
     parts: list[str] = []

@@ -15,7 +15,7 @@ IDENTIFIER = re.compile(
     r"|\b[a-z]+[A-Z]\w+\b|\b[A-Z][a-z]+[A-Z]\w*\b|\b\w+_\w+\b|--[a-z][\w-]+|\b[A-Z]{2,}_[A-Z_]+\b"
     r"|\bv\d+\.\d+[\d.]*\b"
 )
-HASH = re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b")
+_HASH = re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b")
 _NUMBER = re.compile(r"\b\d+(?:\.\d+)?\s?(?:%|ms|s|MB|kB|KB|GB|x|tests?|files?|errors?|lines?)\b")
 _WORD = re.compile(r"[A-Za-z가-힣][\w가-힣-]{3,}")
 
@@ -39,7 +39,7 @@ class Corpus:
         counts: Counter[str] = Counter()
         by_user: set[str] = set()
         for text, is_user in texts:
-            words = content_words(text)
+            words = long_words(text)
             counts.update(words)
             if is_user:
                 by_user |= words
@@ -58,7 +58,7 @@ class Corpus:
         return sum(word in self.of_user for word in words) / len(words) if words else 0.0
 
 
-def content_words(text: str) -> set[str]:
+def long_words(text: str) -> set[str]:
     """Return the lower-case words of four letters and more."""
     return {word.lower() for word in _WORD.findall(text)}
 
@@ -67,7 +67,7 @@ def signals(
     passage: Passage, place: Place, corpus: Corpus, strengths: dict[str, float], lexicon: Lexicon
 ) -> dict[str, float]:
     """Return the signals of one passage by name, each 0 to 1; absent means 0."""
-    words = content_words(passage.text)
+    words = long_words(passage.text)
     shown = {f"marker_{name.lower()}": strength for name, strength in strengths.items()}
     shown["marker_best"] = max(strengths.values(), default=0.0)
     shown |= _shape(passage)
@@ -87,7 +87,7 @@ def _shape(passage: Passage) -> dict[str, float]:
     text = passage.text
     return {
         "names_code": min(len(set(IDENTIFIER.findall(text))), 4) / 4,
-        "has_hash": float(bool(HASH.search(text))),
+        "has_hash": float(bool(_HASH.search(text))),
         "has_number": float(bool(_NUMBER.search(text))),
         "is_short": float(len(text) < SHORT_CHARS),
         "is_long": float(len(text) > LONG_CHARS),

@@ -9,7 +9,7 @@ import orjson
 
 from cortex.hooks.sources import EDIT_TOOLS, READ_TOOLS, SHELL_TOOLS
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
-from cortex.transforms.extract.phrases import CHECKS, NEXT_STEP
+from cortex.transforms.extract.phrases import CHECK_COMMANDS, NEXT_STEP
 from cortex.transforms.extract.sentences import plain
 from cortex.transforms.words.sentences import shortened
 
@@ -137,7 +137,7 @@ def _working_checks(calls: Sequence[Call]) -> Iterator[Candidate]:
     """Yield how tests, lint and builds were called with success: one memory a session."""
     working: dict[str, list[Call]] = {}
     for call in calls:
-        if call.tool in SHELL_TOOLS and not call.failed and CHECKS.search(call.argument[:300]):
+        if call.tool in SHELL_TOOLS and not call.failed and CHECK_COMMANDS.search(call.argument[:300]):
             command = shown_command(call.argument)
             if len(command) <= 90 and "<<" not in command:
                 working.setdefault(command, []).append(call)

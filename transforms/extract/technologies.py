@@ -11,7 +11,7 @@ def tag_by_term(policy: Policy) -> dict[str, str]:
     return {str(row["term"]): str(row["tag"]) for row in rows}
 
 
-def tags_in(text: str, tags: Mapping[str, str]) -> set[str]:
+def technology_tags(text: str, tags: Mapping[str, str]) -> set[str]:
     """
     Return the tags of the terms that stand in `text` as words of their own, whatever their case.
 

@@ -7,7 +7,7 @@ from typing import assert_never
 import pyarrow as pa
 
 from cortex.transforms.extract.living_plans import carried_on, plan_text
-from cortex.transforms.extract.technologies import tag_by_term, tags_in
+from cortex.transforms.extract.technologies import tag_by_term, technology_tags
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import (
     Archive,
@@ -357,7 +357,7 @@ def _recall(memory: Row | None, at: datetime) -> None:
 
 def _finished(memory: Row, tags: Mapping[str, str]) -> Row:
     """Fill in what every row has; what its text names is added to the tags that it was told with."""
-    named = tags_in(memory["text"], tags)
+    named = technology_tags(memory["text"], tags)
     created = memory["created_at"] or EPOCH
     return {
         "priority": DEFAULT_PRIORITY,

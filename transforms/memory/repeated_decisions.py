@@ -12,7 +12,7 @@ from cortex.transforms.extract.dialogue import ANSWER
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row, column
 from cortex.transforms.words.facts import (
-    NAME,
+    CODE_NAME,
     NUMBER,
     WORD,
     Fact,
@@ -169,6 +169,6 @@ def _names(text: str, technologies: frozenset[str]) -> Iterator[str]:
     for number, found in enumerate(WORD.finditer(text)):
         word = found[0].rstrip("./:'’-")
         is_inside = number > 0 and text[: found.start()].rstrip()[-1:] not in (".", "?", "!", ":")
-        is_name = NAME.search(word) or NUMBER.fullmatch(word) or (is_inside and word[:1].isupper())
+        is_name = CODE_NAME.search(word) or NUMBER.fullmatch(word) or (is_inside and word[:1].isupper())
         if word.casefold() in technologies or is_name:
             yield stem(word.casefold())

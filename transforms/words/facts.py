@@ -15,7 +15,7 @@ WORD = re.compile(r"[^\W_][\w./:#@+'’-]*")
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _QUOTED = re.compile(r"`([^`\n]{1,80})`")
 # Names of code: snake_case, camelCase, dotted or slashed, capitals, a letter beside a digit.
-NAME = re.compile(r"\w[_./:#@]\w|[a-z][A-Z]|^[A-Z]{2,}|[A-Za-z]\d|\d[A-Za-z]")
+CODE_NAME = re.compile(r"\w[_./:#@]\w|[a-z][A-Z]|^[A-Z]{2,}|[A-Za-z]\d|\d[A-Za-z]")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Vocabulary:
             words=content,
             word_set=frozenset(content),
             numbers=frozenset(NUMBER.findall(text)),
-            names=frozenset({*quoted, *(word.casefold() for word in spoken if NAME.search(word))}),
+            names=frozenset({*quoted, *(word.casefold() for word in spoken if CODE_NAME.search(word))}),
             contrasts=frozenset(lowered),
             negation_count=sum(word in self.negations for word in lowered),
         )

@@ -7,7 +7,7 @@ from cortex.hooks.plain import closed
 
 
 @dataclass(frozen=True)
-class Rule:
+class SentenceRule:
     """What parts two sentences: a match of `end`, unless `goes_on` matches what stands before it."""
 
     end: re.Pattern[str]
@@ -16,24 +16,24 @@ class Rule:
 
 
 # One line of a brief: a full stop, then what a sentence begins with; not after "e.g.".
-LINE = Rule(
+LINE = SentenceRule(
     re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<=[.!?])[\"'”’)`]*\s+(?=[\"'“‘(`]*[^\Wa-z_]|→)"),
 )
 # What is said in a session: only before a space and a capital, digit, quote or backtick.
-PROSE = Rule(
+PROSE = SentenceRule(
     re.compile(r"(?<=[.!?。])[\"'”’)`]*\s+(?=[\"'“‘(`*]*[A-Z0-9가-힣`/_.-])|(?<=다\.)\s+|(?<=[.!?]\*\*)\s+"),
     re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|al)\.|\b[A-Z]\.|^\d+\.)$", re.IGNORECASE),
     keeps_closing=False,
 )
 # A memory's text, whose parts are compared or taken out one by one.
-MEMORY = Rule(re.compile(r"(?<=[.!?。])\s+|\n+"))
+MEMORY = SentenceRule(re.compile(r"(?<=[.!?。])\s+|\n+"))
 # The same where what stands between semicolons is a statement too.
-STATEMENT = Rule(re.compile(r"(?<=[.!?;])\s+"))
+STATEMENT = SentenceRule(re.compile(r"(?<=[.!?;])\s+"))
 
 _CUT_AT = re.compile(r"[;,:]?\s+\S*$")
 
 
-def sentences(text: str, rule: Rule) -> list[str]:
+def sentences(text: str, rule: SentenceRule) -> list[str]:
     """
     Return the sentences of one paragraph, none if it is empty.
 
