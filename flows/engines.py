@@ -2,7 +2,6 @@
 
 import atexit
 import os
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 from cortex.flows.embed import embed
 from cortex.flows.run import Run
 from cortex.flows.stages import decay, link
+from cortex.storage.reports import prefect_history
 from cortex.transforms.errors import CortexError, TablesDamaged
 
 Stage = Callable[[Run], None]
@@ -20,9 +20,6 @@ Result = TypeVar("Result")
 ENGINES = ("prefect", "plain")
 
 # A stage is safe to repeat; a passing fault (a locked file, a busy disk) is gone after a moment.
-# Prefect's run history begins anew above this size: it grows with every run and prunes nothing by itself.
-# The bound is a choice, the growth of one run was not measured.
-HISTORY_BYTES = 64 * 1024 * 1024
 STAGE_RETRIES = 2
 RETRY_DELAY_SECONDS = 1
 
@@ -87,11 +84,8 @@ def run_with_prefect(stages: Sequence[Stage], run: Run) -> None:
 
 def configure_prefect(home: Path) -> None:
     """Keep Prefect's files inside the store and its reports to its makers off; the user's own choice wins."""
-    history = home / "runs" / "prefect"
-    if (database := history / "prefect.db").is_file() and database.stat().st_size > HISTORY_BYTES:
-        shutil.rmtree(history, ignore_errors=True)
     chosen = {
-        "PREFECT_HOME": str(history),
+        "PREFECT_HOME": str(prefect_history(home)),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_LOGGING_LEVEL": "CRITICAL",  # the command says what failed, without a traceback
         "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",

@@ -11,18 +11,15 @@ import pyarrow.compute as pc
 from cortex.flows.extract import events_of, in_first_place
 from cortex.flows.report import RunReport
 from cortex.flows.run import Run
-from cortex.storage.adoption import adopted, found_in
+from cortex.storage.adoption import adopted, found_in, move_damaged_manifest
 from cortex.storage.lake import Change
-from cortex.storage.manifest import Manifest, read_manifest
+from cortex.storage.manifest import Manifest
 from cortex.storage.reference import read_policy
 from cortex.storage.set_aside import move_beside
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store
-from cortex.transforms.errors import ManifestDamaged
 from cortex.transforms.memory.forgetting import tombstones_of
 from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, TURNS, values
-
-DAMAGED_MANIFEST = "manifest.damaged.json"
 
 
 @dataclass
@@ -51,11 +48,7 @@ class LakeRepair:
 
     def _adopt(self) -> None:
         manifest = adopted(self._home)
-        path = self._home / "runs" / "manifest.json"
-        try:
-            read_manifest(path)
-        except ManifestDamaged:
-            path.replace(path.with_name(DAMAGED_MANIFEST))
+        move_damaged_manifest(self._home)
         self._commit(manifest)
         self.done.adopted = len(manifest.files)
 

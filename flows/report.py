@@ -1,21 +1,13 @@
 """The run report: what each stage took in and gave out, what was set aside, how long it took."""
 
-import json
-import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 
-from cortex.storage.files import write_atomically, writing_to
 from cortex.transforms.audit import Breach
 from cortex.transforms.brief.render import Choice
-
-_REPORT_NAME = re.compile(r"\d{8}T\d{12}Z-\w+\.json")
-
-REPORTS_KEPT = 100  # a report is some 2 KB; older ones are removed so that the folder does not grow
 
 
 @dataclass
@@ -105,32 +97,3 @@ class RunReport:
             "breaches": [vars(breach) for breach in self.breaches],
             "notes": self.notes,
         }
-
-
-def keep_report(runs: Path, report: RunReport) -> Path:
-    """Write the report to `<runs>/reports/<time>-<flow>.json` and drop the oldest beyond REPORTS_KEPT."""
-    folder = runs / "reports"
-    with writing_to(runs.parent):
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{report.started_at:%Y%m%dT%H%M%S%f}Z-{report.flow}.json"
-        write_atomically(path, json.dumps(report.as_dict(), ensure_ascii=False, indent=1).encode())
-        for old in _reports(folder)[:-REPORTS_KEPT]:
-            old.unlink(missing_ok=True)
-    return path
-
-
-def last_report(runs: Path) -> dict[str, object] | None:
-    """Return the newest report that can be read, or None."""
-    for path in reversed(_reports(runs / "reports")):
-        try:
-            report = json.loads(path.read_bytes())
-        except (OSError, ValueError, RecursionError):  # written atomically, so damaged from outside
-            continue
-        if isinstance(report, dict) and report.keys() >= {"flow", "started_at", "seconds"}:
-            return report
-    return None
-
-
-def _reports(folder: Path) -> list[Path]:
-    """Return the reports in a folder, oldest first; other files are not ours."""
-    return sorted(path for path in folder.glob("*.json") if _REPORT_NAME.fullmatch(path.name))

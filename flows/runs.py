@@ -10,7 +10,7 @@ from pathlib import Path
 from cortex.flows.context import Context
 from cortex.flows.engines import ENGINES, healing, run_plain, run_with_prefect
 from cortex.flows.models import hosted_again, hosted_failure
-from cortex.flows.report import RunReport, SetAsideLine, keep_report, last_report
+from cortex.flows.report import RunReport, SetAsideLine
 from cortex.flows.run import Progress, Run, no_progress
 from cortex.flows.stages import INGEST, NIGHTLY
 from cortex.storage.assistant_folders import find_transcripts, folders
@@ -19,6 +19,7 @@ from cortex.storage.lake import each_key_once
 from cortex.storage.lease import lease
 from cortex.storage.manifest import Cursor
 from cortex.storage.migrations import migrate
+from cortex.storage.reports import keep_report, last_report
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.storage.swapping import finish_swap, forget_swap
@@ -82,7 +83,7 @@ def opened(
     """
     settings, now = context.settings, context.now
     finish_swap(settings.home)
-    with lease(settings.home / "runs"):
+    with lease(settings.home):
         prepare()
         migrate(settings.home)
         store = Store(settings.home)

@@ -11,6 +11,7 @@ from cortex.storage.notes import Notes
 from cortex.transforms.errors import FileDamaged, LakeUnclear, ManifestDamaged
 
 NAMED = 3
+DAMAGED_MANIFEST = "manifest.damaged.json"
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,15 @@ def adopted(home: Path) -> Manifest:
         key_id = key_id_of((home / "lake" / sealed).read_bytes(), sealed)
         manifest.notes = Notes(encrypted_with=key_id)
     return manifest
+
+
+def move_damaged_manifest(home: Path) -> None:
+    """Rename a manifest that cannot be read, so that a new one can take its place."""
+    path = home / "runs" / "manifest.json"
+    try:
+        read_manifest(path)
+    except ManifestDamaged:
+        path.replace(path.with_name(DAMAGED_MANIFEST))
 
 
 def _generation_of(home: Path) -> int:

@@ -135,6 +135,15 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def folder_bytes(folder: Path) -> int:
+    """Return the bytes of all files below a folder; 0 where there is none."""
+    total = 0
+    for path in folder.rglob("*") if folder.is_dir() else ():
+        with contextlib.suppress(FileNotFoundError):  # a run may remove it meanwhile
+            total += path.stat().st_size if path.is_file() else 0
+    return total
+
+
 def remove_parts(root: Path) -> int:
     """Remove what killed writers left below `root`; return how many files. Only under the lease."""
     removed = 0

@@ -9,16 +9,17 @@ from cortex.transforms.errors import StoreBusy
 
 
 @contextlib.contextmanager
-def lease(runs: Path) -> Iterator[None]:
+def lease(home: Path) -> Iterator[None]:
     """
     Hold the store's lease while the block runs.
 
-    An OS file lock on `<runs>/lease.lock`: a killed holder loses it at once, the file itself stays and
+    An OS file lock on `<home>/runs/lease.lock`: a killed holder loses it at once, the file itself stays and
     means nothing. Raises StoreBusy without waiting when another run holds it.
     """
     from filelock import FileLock, Timeout
 
-    with writing_to(runs.parent):
+    runs = home / "runs"
+    with writing_to(home):
         runs.mkdir(parents=True, exist_ok=True)
         lock = FileLock(runs / "lease.lock", timeout=0)
         try:

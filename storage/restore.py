@@ -276,7 +276,7 @@ def _swap(fresh: Path, home: Path, at: datetime, digest: str) -> Path | None:
         put_in_place(fresh, home)
         return None
     previous = _place_of_old(home, at)
-    with lease(home / "runs"), lease(fresh / "runs"):  # the second keeps finish_swap away between the renames
+    with lease(home), lease(fresh):  # the second keeps finish_swap away between the renames
         old, new = Store(home), Store(fresh)
         _carry_wishes(old, new)
         new.telling.add(old.telling)

@@ -122,6 +122,10 @@ class Staging:
         readable, _ = _read_tickets([*self._listed(ticket.NEW), *self._listed(ticket.CLAIMED)])
         return self._gathered(readable)
 
+    def count_quarantined(self) -> int:
+        """Return how many tickets could not be used."""
+        return len(self._listed(ticket.SET_ASIDE))
+
     def release(self, claims: Iterable[Claim]) -> None:
         """
         Drop the tickets of `claims`, whose result is committed, and the kept transcripts nobody waits for.

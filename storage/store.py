@@ -28,7 +28,7 @@ class Store:
     """
     Everything at rest below one folder: staging, lake, journal, tables, published files.
 
-    Opening reads the manifest only. Writing belongs under `cortex.storage.lease.lease(store.runs)`,
+    Opening reads the manifest only. Writing belongs under `cortex.storage.lease.lease(home)`,
     bar `journal.write` and `staging.stage`, which add files and never wait.
     """
 

@@ -104,7 +104,7 @@ def finish_swap(home: Path) -> None:
     swap = swap_of(fresh)
     if swap is None or not home.with_name(swap.previous).is_dir():
         return
-    with writing_to(home.parent), lease(fresh / "runs"):
+    with writing_to(home.parent), lease(fresh):
         if swap_of(fresh) is None:  # another process was faster; the lease has made the folder again
             shutil.rmtree(fresh, ignore_errors=True)
             return

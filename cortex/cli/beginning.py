@@ -9,8 +9,8 @@ from cortex.cli import installing
 from cortex.cli.configuring import publish
 from cortex.cli.runs import EXPECTED_BYTES_PER_SECOND, backfill, transcript_folders
 from cortex.cli.terminal import print_json, say, size_of
-from cortex.flows.background import note_engine
 from cortex.flows.runs import Backfill, look_for
+from cortex.storage.background_run import note_engine
 from cortex.storage.client_files import client_folder
 from cortex.storage.settings import load_settings
 from cortex.transforms.errors import ClientSettingsUnusable, NotFound, NothingUsable

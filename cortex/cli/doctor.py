@@ -12,10 +12,10 @@ from pathlib import Path
 from cortex.cli import installing
 from cortex.cli.memories import open_store
 from cortex.cli.terminal import age_of, now, print_json, say, size_of, table
-from cortex.flows.background import state_of
 from cortex.flows.guard import pending_loss
 from cortex.flows.models import hosted_failure
 from cortex.hooks import background, health, ticket
+from cortex.storage.background_run import background_state
 from cortex.storage.client_files import client_folder
 from cortex.storage.settings import load_settings, store_home
 from cortex.transforms.errors import ClientSettingsUnusable, CortexError, ModelUnavailable, StoreNotWritable
@@ -152,7 +152,7 @@ def _engine() -> str:
 
 
 def _background() -> str:
-    state = state_of(store_home())
+    state = background_state(store_home())
     if state.started_at is None:
         return "none yet"
     told = f"{state.outcome}, {_ago(state.ended_at or state.started_at)}"

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from cortex.cli.terminal import hint, now, print_json, say, write
-from cortex.flows.background import note_engine
 from cortex.hooks import statusline
+from cortex.storage.background_run import note_engine
 from cortex.storage.client_files import (
     HOOKS,
     PLUGIN,

@@ -12,11 +12,10 @@ from pathlib import Path
 from cortex.cli.configuring import publish
 from cortex.cli.present import present
 from cortex.cli.terminal import clock_at, hint, now, print_json, progress_bars, say, size_of, table
-from cortex.flows.background import note_engine
 from cortex.flows.report import RunReport
 from cortex.flows.runs import Backfill, execute, grown, look_for, stage_all
 from cortex.storage.assistant_folders import folders
-from cortex.storage.client_files import client_folder
+from cortex.storage.background_run import note_engine
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import Settings, load_settings
 from cortex.transforms.errors import NotFound, NothingUsable
@@ -181,7 +180,7 @@ def transcript_folders() -> list[Path]:
 
 def client_projects() -> Path:
     """Return the folder of the client's transcripts. Raises NotFound where there is none."""
-    folder = client_folder() / "projects"
+    [folder] = folders()["claude"]
     if not folder.is_dir():
         raise NotFound(
             f"there is no folder {folder}, where Claude Code keeps its transcripts.",

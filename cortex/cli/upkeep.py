@@ -11,8 +11,8 @@ from cortex.flows.lake_repair import LakeRepair, Repair
 from cortex.flows.rebuild import rebuild as rebuild_tables
 from cortex.flows.rederive import Proposal, Rederivation, decline, promote
 from cortex.flows.rederive import rederive as derive
-from cortex.flows.report import keep_report
 from cortex.flows.runs import opened, row_counts
+from cortex.storage.reports import keep_report
 from cortex.storage.settings import load_settings
 from cortex.transforms.errors import AuditFailed, UsageError
 

@@ -10,15 +10,15 @@ from cortex.cli.memories import open_store
 from cortex.cli.past import store_as_of, tables_of
 from cortex.cli.present import present
 from cortex.cli.terminal import hint, print_json, say, size_of, table, write
-from cortex.flows.background import Background, state_of
 from cortex.flows.briefs import archive_now, archive_of, brief_now, brief_of
 from cortex.flows.extract import outdated
 from cortex.flows.guard import pending_loss
 from cortex.flows.models import hosted_failure
-from cortex.flows.report import last_report
 from cortex.flows.runs import looking
+from cortex.storage.background_run import Background, background_state
 from cortex.storage.published import FROM_THE_LAKE
 from cortex.storage.reference import read_policy
+from cortex.storage.reports import last_report
 from cortex.storage.settings import Settings, load_settings
 from cortex.transforms.errors import UsageError
 from cortex.transforms.schemas import GLOBAL_SCOPE
@@ -62,7 +62,7 @@ def status(*, as_json: bool) -> None:
     loss = pending_loss(store.lake.manifest)
     old = outdated(store.lake.manifest, read_policy(settings.home))
     size = _size_of_folder(settings.home)
-    ran = state_of(settings.home)
+    ran = background_state(settings.home)
     if as_json:
         return print_json(
             {

@@ -197,7 +197,7 @@ def _lose_events(year: Year) -> Callable[[], None]:
     rows = year.bench.store.lake.read(EVENTS, kelp)
 
     def put(events: pa.Table) -> None:
-        with lease(year.bench.home / "runs"), year.bench.store.lake.change() as change:
+        with lease(year.bench.home), year.bench.store.lake.change() as change:
             sessions = {*values(rows, "session_id"), *values(events, "session_id")}
             change.replace(EVENTS, kelp, events, tuple(sorted(sessions)))
 

@@ -313,7 +313,7 @@ def test_doctor_finds_a_home_that_is_a_file(cortex, home):
 
 
 def test_a_run_that_meets_another_leaves_with_75(cortex, home):
-    with lease(home / "runs"):
+    with lease(home):
         answer = cortex("run", "--engine", "plain", "--json")
     error = error_of(answer)
     assert (answer.code, error["code"], error["retryable"]) == (75, "CORTEX_E_BUSY", True)

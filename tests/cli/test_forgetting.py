@@ -80,7 +80,7 @@ def test_what_goes_with_it_is_shown_before_a_person_is_asked(cortex, store, monk
 
 
 def test_an_id_just_printed_is_forgotten_while_another_run_writes(cortex, store):
-    with lease(store.home / "runs"):
+    with lease(store.home):
         printed = cortex("remember", "Lanterns hang on the seaward side.", "--json").json
         assert printed["searchable"] is False
         answer = cortex("forget", printed["id"][:12], "--json")
@@ -95,7 +95,7 @@ def test_an_id_just_printed_is_forgotten_while_another_run_writes(cortex, store)
 def test_an_id_from_recall_is_forgotten_while_the_tables_are_swapped(cortex, store, tmp_path):
     [result] = [r for r in cortex("recall", "barges", "--json").json["results"] if r["text"] == BARGES]
     store.tables.root.rename(tmp_path / "elsewhere")
-    with lease(store.home / "runs"):
+    with lease(store.home):
         assert cortex("forget", result["id"][:12], "--json").json["applied"] is False
 
 
@@ -130,7 +130,7 @@ def test_killed_before_it_took_effect_and_given_again_it_journals_once(cortex, s
     ids = {row["text"]: row["memory_id"] for row in forgetting._rows(store, store.tables.scopes())}
     words = [word.format(id=ids[BARGES], other=ids[ROPES]) for word in REPEATED[command]]
     before = len(Store(store.home).journal.read())
-    with lease(store.home / "runs"):
+    with lease(store.home):
         assert cortex(*words).code == 0
     once = len(Store(store.home).journal.read())
     assert once == before + 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows import background
+from cortex.storage import background_run as background
 from cortex.storage import client_files
 from cortex.storage.client_files import launcher, plugin_hooks
 
@@ -292,4 +292,4 @@ def test_setup_goes_on_where_the_settings_cannot_be_read(cortex, claude):
 
 def test_the_engine_is_found_by_hooks(cortex, claude, tmp_path):
     cortex("setup", "--json")
-    assert background.state_of(tmp_path / "store").engine == tmp_path / "bin" / "cortex"
+    assert background.background_state(tmp_path / "store").engine == tmp_path / "bin" / "cortex"

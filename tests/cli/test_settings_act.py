@@ -18,7 +18,7 @@ def test_a_budget_set_now_is_that_of_the_brief_handed_over_next(cortex, samples)
 
 
 def test_while_another_run_writes_a_setting_says_that_it_waits(cortex, samples):
-    with lease(samples / "runs"):
+    with lease(samples):
         answer = cortex("config", "set", "brief.tokens", "300", "--json")
     assert answer.code == 0 and answer.json["acts"] == "with the next run"
 

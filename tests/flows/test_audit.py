@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from cortex.cli.main import main
 from cortex.flows import briefs, context, embed, stages
 from cortex.flows import extract as extracting
-from cortex.flows.report import last_report
 from cortex.storage.reference import read_policy
+from cortex.storage.reports import last_report
 from cortex.transforms.audit import (
     brief_breaches,
     edges_breaches,

@@ -220,7 +220,7 @@ def test_the_reason_for_which_it_was_archived_or_kept_goes_too(bench):
 def test_while_another_run_writes_the_wish_waits_and_the_next_run_grants_it(bench):
     told_canary().write(bench.projects)
     bench.backfill()
-    with lease(bench.home / "runs"):
+    with lease(bench.home):
         forget(bench)
     assert traces(bench.home, CANARY) != []
     bench.run()
@@ -235,7 +235,7 @@ class Killed(BaseException):
 def test_killed_anywhere_the_next_run_erases_to_the_end(bench, monkeypatch, stages_done):
     told_canary().write(bench.projects)
     bench.backfill()
-    with lease(bench.home / "runs"):
+    with lease(bench.home):
         forget(bench)
 
     def dies(run: object) -> None:
@@ -362,7 +362,7 @@ PLACES = {
 def test_killed_around_a_write_the_next_run_erases_to_the_end(bench, monkeypatch, place, number, moment):
     told_canary().write(bench.projects)
     bench.backfill()
-    with lease(bench.home / "runs"):
+    with lease(bench.home):
         forget(bench)
     with monkeypatch.context() as patch:
         test_kills._die_at(patch, *PLACES[place], number, moment)

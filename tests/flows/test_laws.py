@@ -206,7 +206,8 @@ def test_set_aside_lines_are_named_with_file_line_and_reason(bench):
 def test_at_most_a_hundred_reports_are_kept(bench):
     from datetime import timedelta
 
-    from cortex.flows.report import RunReport, keep_report, last_report
+    from cortex.flows.report import RunReport
+    from cortex.storage.reports import keep_report, last_report
 
     for minutes in range(130):
         keep_report(bench.store.runs, RunReport("ingest", "plain", NOW + timedelta(minutes=minutes)))

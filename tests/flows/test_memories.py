@@ -123,7 +123,7 @@ def test_an_archived_memory_that_is_recalled_becomes_active_again(bench, capsys)
 
 
 def test_a_second_run_is_refused_while_one_writes(bench):
-    with lease(bench.home / "runs"), pytest.raises(StoreBusy):
+    with lease(bench.home), pytest.raises(StoreBusy):
         bench.run()
 
 
@@ -131,7 +131,7 @@ def test_remember_recall_and_forget_work_while_a_run_writes(bench, capsys):
     remembered("Levels are millimetres.")
     remembered("Stations have names in lower case.")
     [levels] = [m for m in bench.memories() if "Levels" in m["text"]]
-    with lease(bench.home / "runs"):
+    with lease(bench.home):
         remembered("Gauges report every six minutes.")
         told = json.loads(capsys.readouterr().out.split("\n}\n")[-2] + "\n}")
         assert told["searchable"] is False

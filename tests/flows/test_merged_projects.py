@@ -178,7 +178,7 @@ def test_forgotten_while_merged_it_stays_so_in_the_part_that_is_split_off(two):
 def test_forgotten_while_merged_and_split_before_any_run_it_goes(two):
     merge(two)
     [memory] = [row for row in two.memories() if "Divers" in row["text"]]
-    with lease(two.home / "runs"):
+    with lease(two.home):
         forgetting.forget(memory["memory_id"], project=None, yes=True, as_json=True)
         split("reef")
     two.run()

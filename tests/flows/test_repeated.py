@@ -110,7 +110,7 @@ def test_projects_that_always_were_one_are_still_refused(bench, talk):
 
 
 def test_while_another_run_writes_a_session_is_wanted_gone_once(bench, talk):
-    with lease(bench.home / "runs"):
+    with lease(bench.home):
         keeping.forget_session(talk.session_id, as_json=True)
         with clock_at(NOW + timedelta(seconds=1)):
             keeping.forget_session(talk.session_id, as_json=True)

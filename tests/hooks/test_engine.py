@@ -4,8 +4,8 @@ import json
 import sys
 from datetime import UTC, datetime
 
-from cortex.flows.background import Background, note_engine, state_of
 from cortex.hooks import background
+from cortex.storage.background_run import Background, background_state, note_engine
 
 
 def command(folder, name="cortex"):
@@ -45,7 +45,7 @@ def test_a_command_that_is_gone_is_no_engine(tmp_path, home, monkeypatch):
     monkeypatch.setattr(sys, "argv", [str(command(tmp_path))])
     note_engine(home)
     (tmp_path / "cortex").unlink()
-    assert state_of(home).engine is None
+    assert background_state(home).engine is None
 
 
 def test_the_state_tells_how_the_last_run_went(home):
@@ -53,12 +53,12 @@ def test_the_state_tells_how_the_last_run_went(home):
     mark = {"started_at": 1_790_000_000, "ended_at": 1_790_000_003, "exit_code": -9}
     (home / "runs" / "background.json").write_text(json.dumps(mark))
     started, ended = (datetime(2026, 9, 21, 14, 13, second, tzinfo=UTC) for second in (20, 23))
-    told = state_of(home)
+    told = background_state(home)
     assert (told.engine, told.started_at, told.ended_at, told.exit_code) == (None, started, ended, -9)
     assert (told.outcome, told.failures, told.failing_since) == ("failed with exit code -9", 1, ended)
 
 
 def test_a_store_without_a_run_has_an_empty_state(home):
     log = home / "runs" / "background.log"
-    assert state_of(home) == Background(None, None, None, None, False, 0, None, log)
+    assert background_state(home) == Background(None, None, None, None, False, 0, None, log)
     assert not home.exists()

@@ -62,7 +62,7 @@ def note_engine(home: Path) -> Path | None:
     return command
 
 
-def state_of(home: Path) -> Background:
+def background_state(home: Path) -> Background:
     """Return the state of the background run of the store at `home`."""
     mark = background.read_mark(str(home))
     engine = background.engine_at(str(home))

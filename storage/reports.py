@@ -1,0 +1,66 @@
+"""What runs leave in the store for people to look at: their reports, and the history that Prefect keeps."""
+
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from cortex.storage.files import write_atomically, writing_to
+
+_REPORT_NAME = re.compile(r"\d{8}T\d{12}Z-\w+\.json")
+
+REPORTS_KEPT = 100  # a report has about 2 KB; older ones are removed so that the folder does not grow
+
+# Prefect's run history begins anew above this size: it grows with every run and prunes nothing by itself.
+# The bound is a choice, the growth of one run was not measured.
+HISTORY_BYTES = 64 * 1024 * 1024
+
+
+class Report(Protocol):
+    """A run's report, as far as keeping it needs to know."""
+
+    flow: str
+    started_at: datetime
+
+    def as_dict(self) -> Mapping[str, object]:
+        """Return the report as a JSON object."""
+
+
+def keep_report(runs: Path, report: Report) -> Path:
+    """Write the report to `<runs>/reports/<time>-<flow>.json` and drop the oldest beyond REPORTS_KEPT."""
+    folder = runs / "reports"
+    with writing_to(runs.parent):
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{report.started_at:%Y%m%dT%H%M%S%f}Z-{report.flow}.json"
+        write_atomically(path, json.dumps(report.as_dict(), ensure_ascii=False, indent=1).encode())
+        for old in _reports(folder)[:-REPORTS_KEPT]:
+            old.unlink(missing_ok=True)
+    return path
+
+
+def last_report(runs: Path) -> dict[str, object] | None:
+    """Return the newest report that can be read, or None."""
+    for path in reversed(_reports(runs / "reports")):
+        try:
+            report = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError):  # written atomically, so damaged from outside
+            continue
+        if isinstance(report, dict) and report.keys() >= {"flow", "started_at", "seconds"}:
+            return report
+    return None
+
+
+def _reports(folder: Path) -> list[Path]:
+    """Return the reports in a folder, oldest first; other files are not ours."""
+    return sorted(path for path in folder.glob("*.json") if _REPORT_NAME.fullmatch(path.name))
+
+
+def prefect_history(home: Path) -> Path:
+    """Return the folder where Prefect keeps its history; one that has grown too large is removed first."""
+    history = home / "runs" / "prefect"
+    if (database := history / "prefect.db").is_file() and database.stat().st_size > HISTORY_BYTES:
+        shutil.rmtree(history, ignore_errors=True)
+    return history
