@@ -84,7 +84,7 @@ def store_home() -> Path:
 
 
 def _check_path(home: Path) -> None:
-    """Raise UsageError for a path that the vector store (control characters) or DuckDB (`?`, `\\`) cannot open."""
+    """Raise UsageError for a path that the vector store (control characters) or DuckDB cannot open."""
     if found := _NOT_IN_PATHS.search(str(home)):
         raise UsageError(
             f"The store's path has the character {found[0]!r}, which its tables cannot have: {str(home)!r}.",

@@ -124,7 +124,7 @@ class Staging:
 
     def count_quarantined(self) -> int:
         """Return how many tickets could not be used."""
-        return len(self._listed(ticket.QUARANTINE))
+        return len(self._listed(ticket.QUARANTINED))
 
     def release(self, claims: Iterable[Claim]) -> None:
         """
