@@ -1,4 +1,4 @@
-"""The store as it was on an earlier day: made anew from the lake beside it, and nothing kept (spec 8.5)."""
+"""The store as it was on an earlier day: made from the lake beside it, and nothing kept (spec 8.5)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -7,19 +7,19 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.embed import embed
 from cortex.flows.extract import PLACE, events_of, in_first_place
-from cortex.flows.rebuild import Afresh
+from cortex.flows.ledger import FreshLedger
+from cortex.flows.rebuild import embedding_like
 from cortex.flows.report import RunReport
 from cortex.flows.run import Run
-from cortex.flows.stages import decay, link
+from cortex.flows.source import LakeSource, of_category, parts_of
+from cortex.flows.stages.decay import decay
+from cortex.flows.stages.embed import embed
+from cortex.flows.stages.link import link
 from cortex.storage.store import Store, start_of_day
-from cortex.transforms.audit import Breach
 from cortex.transforms.errors import ModelUnavailable
-from cortex.transforms.identity import content_id
 from cortex.transforms.memory.as_of import journal_until, said_until
 from cortex.transforms.memory.lifecycle import sessions_of
-from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, TURNS, VECTORS, values
 from cortex.transforms.search.index_text import embedded_text
 
@@ -28,112 +28,75 @@ ENDLESS = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass
-class AsOf(Afresh):
-    """A run that sees what was said until `until` and writes to tables of its own."""
+class PastSource:
+    """
+    What another source would have said at `until` of the scopes `wanted` and the global one.
 
-    until: datetime = ENDLESS
-    wanted: Sequence[str] = ()
+    `extracted` makes EVENTS of a partition's TURNS: a session that went on is read as far as it had come.
+    """
+
+    lake: LakeSource
+    until: datetime
+    wanted: Sequence[str]
+    extracted: Callable[[str, pa.Table], pa.Table]
+    more_vectors: pa.Table = field(default_factory=VECTORS.empty)
     _events: dict[str, pa.Table] = field(default_factory=dict)
-    _more_vectors: pa.Table | None = None
 
     @property
-    def is_past(self) -> bool:
-        """Whether another day than the present one is looked at."""
-        return self.until != ENDLESS
+    def stamp(self) -> str:
+        """The instant; empty on the present day."""
+        return "" if self.until == ENDLESS else self.until.isoformat()
 
     def scopes(self) -> list[str]:
         """Return the scopes asked for, the global one last."""
-        return [scope for scope in super().scopes() if scope in self.wanted or scope == GLOBAL_SCOPE]
+        return [scope for scope in self.lake.scopes() if scope in self.wanted or scope == GLOBAL_SCOPE]
 
     def turns(self, scope: str) -> pa.Table:
         """Return the TURNS of a project said until then."""
-        return said_until(super().turns(scope), self.until)
+        return said_until(self.lake.turns(scope), self.until)
 
     def events(self, scope: str) -> pa.Table:
         """Return the EVENTS that would fold into a scope had nothing been said since."""
         if scope not in self._events:
-            rows = super().events(scope)
-            self._events[scope] = self._as_seen_then(rows, scope) if self.is_past else rows
+            rows = self.lake.events(scope)
+            self._events[scope] = self._as_seen_then(rows, scope) if self.stamp else rows
         return self._events[scope]
 
     def journal(self, scope: str) -> pa.Table:
         """Return the entries of a scope that count then."""
-        return journal_until(super().journal(scope), self.until)
+        return journal_until(self.lake.journal(scope), self.until)
 
-    def dated_turns(self, part: str | None = None) -> pa.Table:
-        """Return who said something when, until then."""
-        return said_until(super().dated_turns(part), self.until)
+    def dated_turns(self, part: str) -> pa.Table:
+        """Return who spoke when, until then."""
+        return said_until(self.lake.dated_turns(part), self.until)
 
-    def vectors(self, model: str = "") -> pa.Table:
+    def vectors(self, model: str) -> pa.Table:
         """Return the VECTORS of the lake and of what was a memory for the middle of a session only."""
-        known = super().vectors(model)
-        if self._more_vectors is None:
-            self._more_vectors = self._embedded(known) if self.is_past and self.embedder else VECTORS.empty()
-        return pa.concat_tables([known, self._more_vectors]).combine_chunks()
-
-    def _embedded(self, known: pa.Table) -> pa.Table:
-        """Return VECTORS of the memories that `known` has none for; none if the model gives no answer."""
-        rows = [row for scope in self.scopes() for row in self.memories(scope).to_pylist()]
-        texts = {row["content_hash"]: embedded_text(row) for row in rows}
-        missing = sorted(name for name in set(texts) - set(values(known, "content_hash")) if texts[name])
-        if self.embedder is None or not missing:
-            return VECTORS.empty()
-        try:
-            made = self.embedder.embed([texts[name] for name in missing])
-        except ModelUnavailable:
-            return VECTORS.empty()
-        told = zip(missing, made, strict=True)
-        return VECTORS.of([{"model": self.model, "content_hash": n, "vector": v} for n, v in told])
-
-    def inputs(self, scope: str, also: Sequence[str] = ()) -> str:
-        """Return the fingerprint of what a scope's tables are made from."""
-        return content_id(super().inputs(scope, also), self.until.isoformat())
-
-    def doubts(self, project_id: str, memories: pa.Table) -> list[Doubt]:
-        """Return what the repository has against MEMORIES; it speaks of the present alone."""
-        return [] if self.is_past else super().doubts(project_id, memories)
-
-    def repository_line(self, project_id: str) -> str:
-        """Return what git has seen since the last session; it speaks of the present alone."""
-        return "" if self.is_past else super().repository_line(project_id)
-
-    def passes(self, scope: str, rows: int, audit: Callable[[], list[Breach]]) -> bool:
-        """Return true: nothing made here is published, and the lake's rows were audited when they came."""
-        return True
+        return pa.concat_tables([self.lake.vectors(model), self.more_vectors]).combine_chunks()
 
     def _as_seen_then(self, rows: pa.Table, scope: str) -> pa.Table:
         """Return EVENTS of then; a session that went on is extracted from what it had said."""
-        category = "global" if scope == GLOBAL_SCOPE else "project"
-        pieces = [EVENTS.empty()]
-        for part in self.parts(scope):
-            mine = rows.filter(pc.field("project_id") == part)
-            columns = ["turn_id", "session_id", "said_at", *PLACE]
-            known = said_until(self.store.lake.read(TURNS, part, columns=columns), self.until)
+        lake, pieces = self.lake.store.lake, [EVENTS.empty()]
+        for part in parts_of(self.lake.store, scope):
             went_on = self._went_on(part)
-            pieces.append(
-                said_until(
-                    mine.filter(~pc.field("session_id").isin(pa.array(sorted(went_on), pa.string()))),
-                    self.until,
-                )
-            )
+            is_over = ~pc.field("session_id").isin(pa.array(sorted(went_on), pa.string()))
+            mine = rows.filter((pc.field("project_id") == part) & is_over)
+            pieces.append(said_until(mine, self.until))
             if went_on:
-                turns = said_until(self.store.lake.read(TURNS, part, sessions=went_on), self.until)
-                made = events_of(self, part, in_first_place(turns, known))
-                pieces.append(made.filter(pc.field("category") == category))
+                columns = ["turn_id", "session_id", "said_at", *PLACE]
+                known = said_until(lake.read(TURNS, part, columns=columns), self.until)
+                turns = said_until(lake.read(TURNS, part, sessions=went_on), self.until)
+                pieces.append(of_category(self.extracted(part, in_first_place(turns, known)), scope))
         return pa.concat_tables(pieces)
 
     def _went_on(self, part: str) -> set[str]:
         """Return the sessions of a partition that spoke before and after the instant."""
-        spans = sessions_of(super().dated_turns(part), {})
-        until = pa.scalar(self.until)
-        return set(
-            values(
-                spans.filter((pc.field("started_at") < until) & (pc.field("ended_at") >= until)), "session_id"
-            )
-        )
+        spans, until = sessions_of(self.lake.dated_turns(part), {}), pa.scalar(self.until)
+        is_open = (pc.field("started_at") < until) & (pc.field("ended_at") >= until)
+        return set(values(spans.filter(is_open), "session_id"))
 
 
-def as_of(run: Run, day: datetime, scopes: Sequence[str], *, searchable: bool = False) -> AsOf:
+def as_of(run: Run, day: datetime, scopes: Sequence[str], *, searchable: bool = False) -> Run:
     """
     Return a run over `scopes` and the global one as they were at the end of a UTC `day`.
 
@@ -143,17 +106,53 @@ def as_of(run: Run, day: datetime, scopes: Sequence[str], *, searchable: bool = 
     store.tables = store.tables_in_memory()
     is_today = day == start_of_day(run.now)
     until = ENDLESS if is_today else day + timedelta(days=1)
-    made = AsOf(
+
+    def extracted(part: str, turns: pa.Table) -> pa.Table:
+        return events_of(past, part, turns)
+
+    source = PastSource(LakeSource(store), until, tuple(scopes), extracted)
+    past = Run(
         store,
         run.settings,
         run.policy,
         run.now if is_today else until - timedelta(microseconds=1),
         RunReport("as of", "plain", run.now),
-        run.embedder,
-        until=until,
-        wanted=tuple(scopes),
+        embedding_like(run, lacks_vectors=True),
+        source=source,
+        ledger_type=FreshLedger,
     )
-    made.lacks_vectors = True
+    past.outcome.audits = False
+    if not is_today:
+        source.more_vectors = _missing_vectors(past)
     for stage in ((embed,) if searchable else ()) + (link, decay):
-        stage(made)
-    return made
+        stage(past)
+    return past
+
+
+def _missing_vectors(run: Run) -> pa.Table:
+    """Return VECTORS of the memories that the lake has none for; none if the model gives no answer."""
+    texts: dict[str, str] = {}
+    for scope in run.readings.scopes():
+        with run.outcome.apart(scope, "embed"):
+            rows = run.readings.memories(scope).to_pylist()
+            texts |= {row["content_hash"]: embedded_text(row) for row in rows}
+    if run.embedding.embedder is None:
+        return VECTORS.empty()
+    known = set(values(run.store.lake.read(VECTORS, run.embedding.model), "content_hash"))
+    missing = sorted(name for name in set(texts) - known if texts[name])
+    if not missing:
+        return VECTORS.empty()
+    try:
+        vectors = run.embedding.embedder.embed([texts[name] for name in missing])
+    except ModelUnavailable:
+        return VECTORS.empty()
+    rows = [
+        {"model": run.embedding.model, "content_hash": name, "vector": vector}
+        for name, vector in zip(missing, vectors, strict=True)
+    ]
+    return VECTORS.of(rows)
+
+
+def end_of(past: Run) -> datetime:
+    """Return the instant before which everything counts in a run that `as_of` gave."""
+    return past.now + timedelta(microseconds=1) if past.readings.is_past else ENDLESS

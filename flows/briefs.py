@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from cortex.flows.repository_doubts import doubts_about, repository_line
 from cortex.flows.run import Run
 from cortex.storage.notes import Output
 from cortex.storage.repository import state_of
@@ -31,19 +32,23 @@ class Material:
 
 def material_of(run: Run, project_id: str) -> Material:
     """Return what a project's tables and its repository say now."""
-    tables, projects = run.store.tables, run.store.projects
-    rows = [tables.open(scope, "memories").read() for scope in (project_id, GLOBAL_SCOPE)]
-    doubts = run.doubts(project_id, rows[0])
+    rows = _memories_for(run, project_id)
+    doubts = doubts_about(run, project_id, rows[0])
     return Material(
-        projects.name_of(project_id),
+        run.store.projects.name_of(project_id),
         pa.concat_tables(rows),
-        tables.open(project_id, "edges").read(),
-        run.sessions(),
+        run.store.tables.open(project_id, "edges").read(),
+        run.readings.sessions(),
         {doubt.memory_id: doubt.mark for doubt in doubts},
         {doubt.memory_id: doubt.reason for doubt in doubts},
-        run.repository_line(project_id),
+        repository_line(run, project_id),
         run.brief_tokens(project_id),
     )
+
+
+def _memories_for(run: Run, project_id: str) -> list[pa.Table]:
+    """Return the MEMORIES of the project and the global ones."""
+    return [run.store.tables.open(scope, "memories").read() for scope in (project_id, GLOBAL_SCOPE)]
 
 
 def choices_of(run: Run, material: Material) -> list[Choice]:
@@ -83,9 +88,9 @@ def brief_of(run: Run, project_id: str) -> str:
     return draft_of(run, project_id).brief
 
 
-def brief_made_from(run: Run, project_id: str) -> str:
+def rendered_from(run: Run, project_id: str) -> str:
     """Return a fingerprint of all that a project's brief and archive follow from."""
-    states = [run.aged_inputs(scope, run.day) for scope in (project_id, GLOBAL_SCOPE)]
+    states = [run.fingerprints.aged(scope, run.day) for scope in (project_id, GLOBAL_SCOPE)]
     return content_id(*states, *_outside(run, project_id))
 
 
@@ -127,13 +132,11 @@ def _outside(run: Run, project_id: str) -> tuple[str, str, str]:
 
 def archive_of(run: Run, project_id: str) -> str:
     """Return the project's decisions that no brief has room for any more; empty for none."""
-    tables = run.store.tables
-    rows = [tables.open(scope, "memories").read() for scope in (project_id, GLOBAL_SCOPE)]
     return render_archive(
-        pa.concat_tables(rows),
+        pa.concat_tables(_memories_for(run, project_id)),
         run.policy,
         project_name=run.store.projects.name_of(project_id),
-        sessions=run.sessions(),
+        sessions=run.readings.sessions(),
     )
 
 
@@ -146,7 +149,7 @@ def drop_merged(run: Run) -> None:
     """
     merged = run.store.projects.merged()
     held = {*run.store.tables.scopes(), *run.store.published.projects()}
-    gone = sorted(name for name in held if name in merged and merged[name] not in run.failed)
+    gone = sorted(name for name in held if name in merged and merged[name] not in run.outcome.failed)
     if not gone:
         return
     with run.store.lake.change() as change:

@@ -7,15 +7,18 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.briefs import archive_of, brief_made_from, brief_of
+from cortex.flows.briefs import archive_of, draft_of, rendered_from
 from cortex.flows.hook_notes import notes_made_from
-from cortex.flows.rebuild import Afresh, afresh, make_tables
+from cortex.flows.ledger import FreshLedger
+from cortex.flows.rebuild import embedding_like
+from cortex.flows.report import RunReport
 from cortex.flows.run import Run
+from cortex.flows.stages.order import TABLES
 from cortex.storage.journal import Journal
 from cortex.storage.notes import Output
 from cortex.storage.store import Store
 from cortex.storage.tables import INDEX_TEXT, PROJECTED, SEARCHED, VECTOR, Dataset, Filter, Vector, meeting
-from cortex.transforms.schemas import GLOBAL_SCOPE, Row
+from cortex.transforms.schemas import GLOBAL_SCOPE
 
 # How far back the day of the live memories is looked for: a store left alone for ten years.
 DAYS_LOOKED_BACK = 3_650
@@ -95,13 +98,6 @@ class _InMemory:
         return self.rows.slice(0, 0)
 
 
-class _Committed(Journal):
-    """The journal without the entries that wait for a run."""
-
-    def waiting(self) -> list[Row]:
-        return []
-
-
 def compare(run: Run) -> Comparison:
     """
     Make every table in memory from the lake and compare it with the live one, row for row.
@@ -110,68 +106,75 @@ def compare(run: Run) -> Comparison:
     and with the journal as it was then: entries that wait count only where they were used already. Where
     the live tables were made from something else than the lake holds now, a note says so.
     """
-    found = Comparison()
-    made: dict[tuple[datetime, bool], Afresh] = {}
-    for scope in sorted({*run.scopes(), *run.store.tables.scopes()}):
+    comparison = Comparison()
+    variants: dict[tuple[datetime, bool], Run] = {}
+    for scope in sorted({*run.readings.scopes(), *run.store.tables.scopes()}):
         made_on = _made_on(run, scope)
-        day, is_committed = made_on or (run.day, True)
+        day, counts_waiting = made_on or (run.day, False)
         if made_on is None and run.store.tables.open(scope, "memories").count():
-            found.notes.append(f"{scope}: the lake has changed since its tables were made: `cortex run`")
-        if (day, is_committed) not in made:
-            made[day, is_committed] = _variant(run, day, is_committed)
-            make_tables(made[day, is_committed])
-        rebuilt = made[day, is_committed]
+            comparison.notes.append(f"{scope}: the lake has changed since its tables were made: `cortex run`")
+        if (day, counts_waiting) not in variants:
+            variants[day, counts_waiting] = _variant(run, day, counts_waiting)
+            for table_stage in TABLES:
+                table_stage(variants[day, counts_waiting])
+        variant = variants[day, counts_waiting]
         if day != run.day:
-            found.notes.append(f"{scope}: compared as of {day:%Y-%m-%d}, the day of its live tables")
+            comparison.notes.append(f"{scope}: compared as of {day:%Y-%m-%d}, the day of its live tables")
         for table in PROJECTED:
-            _compare_table(run, rebuilt, scope, table, found)
+            _compare_table(run, variant, scope, table, comparison)
         if scope != GLOBAL_SCOPE:
-            _compare_brief(run, rebuilt, scope, found)
-    return found
+            _compare_brief(run, variant, scope, comparison)
+    return comparison
 
 
-def _variant(run: Run, day: datetime, is_committed: bool) -> Afresh:
+def _variant(run: Run, day: datetime, counts_waiting: bool) -> Run:
     """Return a run that makes tables in memory as of `day`, with or without the journal's waiting entries."""
     store = Store(run.store.home)
     store.lake.manifest = run.store.lake.manifest
-    if is_committed:
-        store.journal = _Committed(store.home, store.lake)
-    variant = afresh(run, store, RowsInMemory(), day)
-    variant.lacks_vectors = True  # what the lake has no vector for is not embedded
-    return variant
+    store.journal = Journal(store.home, store.lake, counts_waiting=counts_waiting)
+    store.tables = RowsInMemory()
+    return Run(
+        store,
+        run.settings,
+        run.policy,
+        day,
+        RunReport("comparison", "plain", run.now),
+        embedding_like(run, lacks_vectors=True),  # what the lake has no vector for is not embedded
+        ledger_type=FreshLedger,
+    )
 
 
 def _made_on(run: Run, scope: str) -> tuple[datetime, bool] | None:
-    """Return the day and the journal (committed only, or not) that a scope's memories were made from."""
+    """Return the day of a scope's live memories, and whether they count the journal's waiting entries."""
     noted = run.store.lake.notes.made.get(Output("decay", scope))
-    for is_committed in (True, False):
-        of_day = _variant(run, run.day, is_committed).aged_inputs_by_day(scope)
+    for counts_waiting in (False, True):
+        of_day = _variant(run, run.day, counts_waiting).fingerprints.aged_by_day(scope)
         for back in range(DAYS_LOOKED_BACK):
             day = run.day - timedelta(days=back)
-            if of_day(day) == noted:
-                return day, is_committed
+            if of_day(day, ()) == noted:
+                return day, counts_waiting
     return None
 
 
-def _compare_table(run: Run, rebuilt: Run, scope: str, table: str, found: Comparison) -> None:
+def _compare_table(run: Run, variant: Run, scope: str, table: str, comparison: Comparison) -> None:
     live_rows = _comparable(run.store.tables.open(scope, table), table)
-    made_rows = _comparable(rebuilt.store.tables.open(scope, table), table)
-    found.rows += made_rows.num_rows
-    if live_rows.equals(made_rows):
+    variant_rows = _comparable(variant.store.tables.open(scope, table), table)
+    comparison.rows += variant_rows.num_rows
+    if live_rows.equals(variant_rows):
         return
     (key,) = PROJECTED[table].key
     live = {row[key]: row for row in live_rows.to_pylist()}
-    made = {row[key]: row for row in made_rows.to_pylist()}
-    for name in sorted({*live, *made}):
-        one, other = live.get(name), made.get(name)
-        if one is None or other is None:
-            told = ("missing" if one is None else "there", "missing" if other is None else "there")
-            found.differences.append(Difference(scope, table, name, "", *told))
+    rebuilt = {row[key]: row for row in variant_rows.to_pylist()}
+    for name in sorted({*live, *rebuilt}):
+        before, after = live.get(name), rebuilt.get(name)
+        if before is None or after is None:
+            sides = ("missing" if row is None else "there" for row in (before, after))
+            comparison.differences.append(Difference(scope, table, name, "", *sides))
             continue
-        for column in {**one, **other}:
-            if one.get(column) != other.get(column):
-                cells = (str(one.get(column)), str(other.get(column)))
-                found.differences.append(Difference(scope, table, name, column, *cells))
+        for column in {**before, **after}:
+            if before.get(column) != after.get(column):
+                cells = (str(before.get(column)), str(after.get(column)))
+                comparison.differences.append(Difference(scope, table, name, column, *cells))
 
 
 def _comparable(dataset: Dataset, table: str) -> pa.Table:
@@ -185,17 +188,19 @@ def _comparable(dataset: Dataset, table: str) -> pa.Table:
     return rows.combine_chunks()
 
 
-def _compare_brief(run: Run, rebuilt: Run, scope: str, found: Comparison) -> None:
+def _compare_brief(run: Run, variant: Run, scope: str, comparison: Comparison) -> None:
     """Compare the published brief and what goes with it, unless of another day or repository state."""
-    if run.store.lake.notes.made.get(Output("render", scope)) != brief_made_from(rebuilt, scope):
-        found.notes.append(f"{scope}: its brief is of another day or state of the repository: not compared")
+    if run.store.lake.notes.made.get(Output("render", scope)) != rendered_from(variant, scope):
+        comparison.notes.append(
+            f"{scope}: its brief is of another day or state of the repository: not compared"
+        )
         return
-    published = run.store.published
-    for name, live, made in (
-        ("brief", published.brief(scope), brief_of(rebuilt, scope)),
-        ("archive", published.archive(scope), archive_of(rebuilt, scope)),
-        ("hook index", published.hook_index_made_from(scope), notes_made_from(rebuilt, scope)),
+    published, draft = run.store.published, draft_of(variant, scope)
+    for name, live, rebuilt in (
+        ("brief", published.brief(scope), draft.brief),
+        ("archive", published.archive(scope), archive_of(variant, scope)),
+        ("hook index", published.hook_index_made_from(scope), notes_made_from(variant, draft)),
     ):
-        found.rows += 1
-        if live != made:
-            found.differences.append(Difference(scope, name, scope, "text", live, made))
+        comparison.rows += 1
+        if live != rebuilt:
+            comparison.differences.append(Difference(scope, name, scope, "text", live, rebuilt))

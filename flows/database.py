@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from cortex.flows.run import Run
+from cortex.storage.store import DATABASE
 from cortex.transforms.errors import FileDamaged
 from cortex.transforms.memory.metrics import session_metrics
 from cortex.transforms.schemas import EDGES, EVENTS, GLOBAL_SCOPE, MEMORIES, METRICS
@@ -15,14 +16,14 @@ def publish_database(run: Run, scopes: Sequence[str], made_from: str) -> None:
     published, merged = run.store.published, run.store.projects.merged()
     tables = _all(run, "memories"), _all(run, "edges"), _metrics(run)
     try:
-        if not run.damages:
+        if not run.outcome.damages:
             published.publish_database(run.store.lake, *tables, merged)
     except FileDamaged as error:
-        run.damages.append(error)
-    if run.damages:
+        run.outcome.damages.append(error)
+    if run.outcome.damages:
         return
     published.publish_counts({scope: _active(run, scope) for scope in scopes})
-    run.made("publish", "all", made_from)
+    run.ledger.made(*DATABASE, made_from)
 
 
 def _active(run: Run, scope: str) -> int:
@@ -32,17 +33,17 @@ def _active(run: Run, scope: str) -> int:
 def _metrics(run: Run) -> pa.Table:
     """Return METRICS of every session."""
     rows = [METRICS.empty()]
-    for scope in run.scopes():
-        with run.apart(scope, "metrics"):
-            if scope == GLOBAL_SCOPE or scope in run.failed:
+    for scope in run.readings.scopes():
+        with run.outcome.apart(scope, "metrics"):
+            if scope == GLOBAL_SCOPE or scope in run.outcome.failed:
                 continue
-            said = [run.store.lake.read(EVENTS, part) for part in run.parts(scope)]
-            rows.append(session_metrics(run.turns(scope), pa.concat_tables(said), run.policy))
+            said = [run.store.lake.read(EVENTS, part) for part in run.readings.parts(scope)]
+            rows.append(session_metrics(run.readings.turns(scope), pa.concat_tables(said), run.policy))
     return pa.concat_tables(rows)
 
 
 def _all(run: Run, name: str) -> pa.Table:
     empty = (MEMORIES if name == "memories" else EDGES).empty()
     return pa.concat_tables(
-        [empty, *(run.store.tables.open(s, name).read().cast(empty.schema) for s in run.scopes())]
+        [empty, *(run.store.tables.open(s, name).read().cast(empty.schema) for s in run.readings.scopes())]
     )

@@ -8,13 +8,12 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cortex.flows.embed import embed
 from cortex.flows.run import Run
-from cortex.flows.stages import decay, link
+from cortex.flows.stages.order import TABLES
+from cortex.flows.stages.stage import Stage
 from cortex.storage.reports import prefect_history
 from cortex.transforms.errors import CortexError, TablesDamaged
 
-Stage = Callable[[Run], None]
 Result = TypeVar("Result")
 
 ENGINES = ("prefect", "plain")
@@ -45,8 +44,8 @@ def healing(stage: Callable[[Run], Result]) -> Callable[[Run], Result]:
                 healed_scopes.add(error.scope)
                 run.report.note(error.problem + " It was made again from the lake.")
                 run.store.tables.drop(error.scope)
-                for made in (embed, link, decay):
-                    made(run)
+                for table_stage in TABLES:
+                    table_stage(run)
 
     return healed
 
@@ -65,7 +64,7 @@ def run_with_prefect(stages: Sequence[Stage], run: Run) -> None:
 
     tasks = [
         task(
-            name=stage.__name__,
+            name=stage.name,
             retries=STAGE_RETRIES,
             retry_delay_seconds=RETRY_DELAY_SECONDS,
             retry_condition_fn=_is_passing,

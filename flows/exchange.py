@@ -11,7 +11,7 @@ from cortex.flows.context import Context
 from cortex.flows.engines import run_plain
 from cortex.flows.run import Run
 from cortex.flows.runs import looking, opened
-from cortex.flows.stages import TOLD
+from cortex.flows.stages.order import APPLY
 from cortex.hooks.plain import without_private
 from cortex.storage.export_key import own_export_key, read_export_key
 from cortex.storage.store import Store
@@ -73,7 +73,7 @@ def export_text(run: Run, scopes: Sequence[str], form: str) -> tuple[str, int]:
     names = {project.project_id: project.name for project in run.store.projects.all()}
     rows: list[Row] = []
     for scope in scopes:
-        folded, aged = run.memories(scope), run.aged(scope).memories
+        folded, aged = run.readings.memories(scope), run.readings.aged(scope, run.day).memories
         today = dict(zip(values(aged, "memory_id"), values(aged, "status"), strict=True))
         shown = [row for row in folded.to_pylist() if today[row["memory_id"]] != "pruned"]
         # Ageing is the reader's to repeat; a list for people says what is active today.
@@ -87,7 +87,7 @@ def export_text(run: Run, scopes: Sequence[str], form: str) -> tuple[str, int]:
         run.now,
         notes=_notes(run, scopes),
         settled=_settled(run, scopes),
-        worked={scope: values(run.activity(scope), "active_at") for scope in scopes},
+        worked={scope: values(run.readings.activity(scope), "active_at") for scope in scopes},
         weak={name: at for scope in scopes for name, at in _weak(run, scope).items() if name in ids},
         key=own_export_key(),
     )
@@ -168,7 +168,7 @@ def _as_old_as_there(export: Export, fresh: dict[str, list[Row]], now: datetime)
 
 
 def _weak(run: Run, scope: str) -> dict[str, datetime]:
-    weak = run.weak(scope)
+    weak = run.readings.weak(scope)
     return dict(zip(values(weak, "memory_id"), values(weak, "weak_since"), strict=True))
 
 
@@ -237,8 +237,10 @@ class _Known:
     def of(cls, run: Run) -> "_Known":
         known = {
             name
-            for scope in run.scopes()
-            for name in values(run.memories(scope).filter(pc.field("status") != "pruned"), "memory_id")
+            for scope in run.readings.scopes()
+            for name in values(
+                run.readings.memories(scope).filter(pc.field("status") != "pruned"), "memory_id"
+            )
         }
         entries = run.store.journal.read()
         forgotten = entries.filter(pc.field("kind").isin(pa.array(["forget", "prune"], pa.string())))
@@ -264,7 +266,7 @@ def _record(context: Context, entries: list[Row]) -> bool:
             run.store.journal.take_in()
             if entries:
                 run.store.journal.commit(JOURNAL.of(entries))
-            run_plain(TOLD, run)
+            run_plain(APPLY, run)
     except StoreBusy:
         store = Store(context.home)
         for row in entries:
@@ -275,7 +277,7 @@ def _record(context: Context, entries: list[Row]) -> bool:
 
 def _notes(run: Run, scopes: Sequence[str]) -> list[tuple[str, Row]]:
     """Return the journal's words about the projects of `scopes`: folders, given names, merges, once each."""
-    wanted = {part for scope in scopes if scope != GLOBAL_SCOPE for part in run.parts(scope)}
+    wanted = {part for scope in scopes if scope != GLOBAL_SCOPE for part in run.readings.parts(scope)}
     notes: dict[tuple[str, str], tuple[str, Row]] = {}
     for row, entry in project_entries(run.store.journal.read()):
         note = (row["project_id"], entry.content)
@@ -293,5 +295,5 @@ def _settled(run: Run, scopes: Sequence[str]) -> list[Row]:
     return [
         entry.to_row(row["project_id"], recorded_at=row["recorded_at"], actor=row["actor"])
         for scope in scopes
-        for row, entry in entries_in(run.journal_in_one(scope), Dismiss)
+        for row, entry in entries_in(run.readings.journal_in_one(scope), Dismiss)
     ]

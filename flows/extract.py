@@ -73,7 +73,6 @@ def extract(run: Run) -> None:
         old = outdated(run.store.lake.manifest, run.policy)
         if old:
             row.note += f"; {len(old)} projects are of another extractor or policy: cortex rederive"
-        run.join_small_files()  # now: what is made from turns and events is known by their files
 
 
 def _batches(run: Run, claims: list[Claim]) -> Iterator[_Batch]:
@@ -222,14 +221,14 @@ def _commit(run: Run, batch: _Batch, row: StageReport) -> None:
     if not batch.cursors:
         return
     read = pa.concat_tables([TURNS.empty(), *batch.turns])
-    turns = each_key_once(TURNS, run.tombstones().admitted(read))
+    turns = each_key_once(TURNS, run.readings.tombstones(run.keeps_since).admitted(read))
     row.rows_in += turns.num_rows
     with run.store.lake.change() as change:
-        for project_id in sorted(set(values(turns, "project_id")) - run.failed):
+        for project_id in sorted(set(values(turns, "project_id")) - run.outcome.failed):
             mine = turns.filter(pc.equal(turns["project_id"], project_id))
-            with run.without_damage(project_id):
+            with run.outcome.without_damage(project_id):
                 row.rows_out += _add_project(run, change, project_id, mine)
-        batch.keep_back(run.failed)
+        batch.keep_back(run.outcome.failed)
         for name, cursor in batch.cursors.items():
             change.move_cursor(name, cursor)
 
@@ -247,7 +246,9 @@ def _add_project(run: Run, change: Change, project_id: str, turns: pa.Table) -> 
     whole = in_first_place(pa.concat_tables([earlier, fresh]), known)
     events = events_of(run, project_id, whole)
     rows = fresh.num_rows + events.num_rows
-    if not run.passes(project_id, rows, lambda: turns_breaches(fresh) + events_breaches(events, whole)):
+    if not run.outcome.passes(
+        project_id, rows, lambda: turns_breaches(fresh) + events_breaches(events, whole)
+    ):
         return 0
     if not known.num_rows:  # sessions of before stay as an older extractor made them, and so does the note
         made_by = {**change.notes.extractors, project_id: extractor_fingerprint(run.policy)}
@@ -311,7 +312,7 @@ def events_of(run: Run, project_id: str, turns: pa.Table) -> pa.Table:
 
     Sessions that lost words keep what was chosen from them before.
     """
-    told, settled = run.told(project_id), _settled(run, project_id)
+    told, settled = run.readings.shown_lines(project_id), _settled(run, project_id)
     faults: list[str] = []
     with contained(faults.append):
         return _events_of(turns, told, run.policy, settled)

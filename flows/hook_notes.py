@@ -1,6 +1,6 @@
 """The hook index of a project: what may be brought up at a prompt of its next sessions."""
 
-from cortex.flows.briefs import Draft, draft_of
+from cortex.flows.briefs import Draft
 from cortex.flows.run import Run
 from cortex.storage.hook_index import fingerprint_of
 from cortex.transforms.brief.hook_index import Note, notes_of, settings_of, stop_words_of
@@ -13,9 +13,9 @@ def publish_notes(run: Run, project_id: str, draft: Draft) -> bool:
     return run.store.published.publish_hook_index(project_id, notes, settings, stop_words)
 
 
-def notes_made_from(run: Run, project_id: str) -> str:
+def notes_made_from(run: Run, draft: Draft) -> str:
     """Return the fingerprint that the hook index would have now; empty without notes."""
-    notes = notes_at_prompts(run, draft_of(run, project_id))
+    notes = notes_at_prompts(run, draft)
     return fingerprint_of(notes, settings_of(run.policy), stop_words_of(run.policy)) if notes else ""
 
 

@@ -77,7 +77,7 @@ class LakeRepair:
         store.lake.manifest = manifest
         policy = read_policy(self._home)
         run = Run(store, self._settings, policy, self._now, RunReport("repair", "plain", self._now))
-        scopes = {*run.scopes(), *store.tables.scopes(), GLOBAL_SCOPE}
+        scopes = {*run.readings.scopes(), *store.tables.scopes(), GLOBAL_SCOPE}
         with store.lake.change() as change:
             for project_id in sorted(manifest.partitions("turns")):
                 _complete(run, change, project_id)

@@ -1,60 +1,22 @@
-"""Rebuild: the tables made anew from the lake and put in place of the live ones, kill-safe (law 1)."""
+"""Rebuild: tables made from the lake alone and put in place of the live ones, kill-safe (law 1)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import replace
 
-from cortex.flows.embed import embed
-from cortex.flows.guard import guard
+from cortex.flows.embedding import Embedding
+from cortex.flows.ledger import FreshLedger
 from cortex.flows.report import RunReport
 from cortex.flows.run import Run
-from cortex.flows.stages import decay, link, render
-from cortex.storage.notes import REPLACED_BY, Notes
+from cortex.flows.stages.guard import guard
+from cortex.flows.stages.order import PUBLISH, TABLES
+from cortex.storage.notes import REPLACED_BY
 from cortex.storage.store import DATABASE, Store
 from cortex.storage.tables import StoredTables
-from cortex.transforms.memory.lifecycle import Aged
-
-
-@dataclass
-class Afresh(Run):
-    """A run for which no stage has made anything yet; what it makes is noted once it is in place."""
-
-    noted: Notes = field(default_factory=Notes)
-
-    def has_made(self, stage: str, scope: str, fingerprint: str) -> bool:
-        """Return whether to leave a scope alone: only where its audit failed."""
-        return scope in self.failed
-
-    def note_findings(self, scope: str, aged: Aged) -> None:
-        """Note nothing: the lake is read here, and a run that follows finds the same."""
-
-    @property
-    def notes(self) -> Notes:
-        """The notes that `note` replaces: those of this run alone."""
-        return self.noted
-
-    def note(self, notes: Notes) -> None:
-        """Keep the notes until the output is in place."""
-        if not self.lacks_vectors:
-            self.noted = notes
-
-
-def afresh(run: Run, store: Store, tables: StoredTables, now: datetime | None = None) -> Afresh:
-    """Return a run over `store` that makes everything anew into `tables`, as of `now`."""
-    store.tables = tables
-    report = RunReport("rebuild", "plain", run.now)
-    return Afresh(store, run.settings, run.policy, now or run.now, report, run.embedder, run.progress)
-
-
-def make_tables(run: Run) -> None:
-    """Make passages, edges and memories of every scope, with the stages that every run uses."""
-    for stage in (embed, link, decay):
-        stage(run)
 
 
 def rebuild(run: Run, only: Sequence[str] | None = None) -> None:
     """
-    Make the tables from the lake beside the live ones, swap them in, publish anew.
+    Make the tables from the lake beside the live ones, swap them in, publish again.
 
     Vectors come from the lake; only texts without one are embedded. Killed before the swap nothing has
     changed; killed within it, the notes of what was made are gone and the next run makes the rest again.
@@ -66,23 +28,45 @@ def rebuild(run: Run, only: Sequence[str] | None = None) -> None:
         guard(run)
         tables = run.store.rebuilt_tables()
         tables.remove()
-        made = afresh(run, Store(run.store.home), tables)
-        make_tables(made)
-        run.store.lake.manifest = made.store.lake.manifest  # it may have embedded texts that had no vector
-        run.failed |= made.failed
-        run.report.breaches += made.report.breaches
-        wanted = {*run.store.tables.scopes(), *tables.scopes()} - made.failed
-        scopes = sorted(wanted if only is None else wanted & set(only))
-        _forget_made(run, scopes)
-        row.rows_out = sum(map(tables.put_in_place, scopes))
-        run.store.lake.note(made.noted.of_scopes(scopes).in_place_of(run.store.lake.notes))
+        rebuilt = _rebuilt(run, tables)
+        run.store.lake.manifest = rebuilt.store.lake.manifest  # texts without a vector were embedded
+        run.outcome.failed |= rebuilt.outcome.failed
+        run.report.breaches += rebuilt.report.breaches
+        scopes = {*run.store.tables.scopes(), *tables.scopes()} - rebuilt.outcome.failed
+        replaced = sorted(scopes if only is None else scopes & set(only))
+        _forget_made(run, replaced)
+        row.rows_out = sum(map(tables.put_in_place, replaced))
+        run.store.lake.note(rebuilt.ledger.notes.of_scopes(replaced).in_place_of(run.store.lake.notes))
         tables.remove()
-        row.note = f"{len(scopes)} scopes"
-    render(run)
+        row.note = f"{len(replaced)} scopes"
+    _publish(run)
+
+
+def _publish(run: Run) -> None:
+    for publishing in PUBLISH:
+        publishing(run)
+
+
+def _rebuilt(run: Run, tables: StoredTables) -> Run:
+    """Return a run that has made all tables from the lake, by the stages that every run uses."""
+    store = Store(run.store.home)
+    store.tables = tables
+    report, embedding = RunReport("rebuild", "plain", run.now), embedding_like(run)
+    rebuilt = Run(
+        store, run.settings, run.policy, run.now, report, embedding, run.progress, ledger_type=FreshLedger
+    )
+    for table_stage in TABLES:
+        table_stage(rebuilt)
+    return rebuilt
+
+
+def embedding_like(run: Run, *, lacks_vectors: bool = False) -> Embedding:
+    """Return the same model, of which nothing is known yet; without all vectors nothing is noted as made."""
+    return replace(run.embedding, is_doubted=False, failure=None, lacks_vectors=lacks_vectors)
 
 
 def _forget_made(run: Run, scopes: Sequence[str]) -> None:
     """Forget that these scopes' tables and what is published of them were made."""
     with run.store.lake.change() as change:
-        left = change.notes.without_outputs(REPLACED_BY, scopes)
-        change.notes = left.without_outputs({DATABASE.stage}, {DATABASE.scope})
+        notes = change.notes.without_outputs(REPLACED_BY, scopes)
+        change.notes = notes.without_outputs({DATABASE.stage}, {DATABASE.scope})

@@ -9,11 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.embed import embed
 from cortex.flows.extract import events_of, in_first_place, outdated
-from cortex.flows.guard import Asking, check_loss, guard, loss_of
 from cortex.flows.run import Run
-from cortex.flows.stages import decay, link, render
+from cortex.flows.stages.guard import Asking, check_loss, guard, loss_of
+from cortex.flows.stages.order import PROJECT
 from cortex.transforms.audit import events_breaches
 from cortex.transforms.extract.extractor import extractor_fingerprint
 from cortex.transforms.memory.joined import fold_as_one
@@ -74,9 +73,9 @@ def rederive(run: Run, projects: Sequence[str] | None = None) -> Rederivation:
     """
     begun = time.perf_counter()
     every = run.store.lake.manifest.partitions("turns")
-    wanted = every if projects is None else [part for name in projects for part in run.parts(name)]
+    wanted = every if projects is None else [part for name in projects for part in run.readings.parts(name)]
     events = {name: _events(run, name) for name in wanted if name in every}
-    known = set(values(run.vectors(), "content_hash"))
+    known = set(values(run.readings.vectors(), "content_hash"))
     scopes = sorted({run.store.projects.canonical(name) for name in events})
     proposals = [_proposal(run, scope, events, known) for scope in [*scopes, GLOBAL_SCOPE]]
     return Rederivation(events, proposals, time.perf_counter() - begun)
@@ -97,7 +96,7 @@ def promote(run: Run, found: Rederivation) -> None:
     with run.report.stage("rederive") as row, run.store.lake.change() as change:
         for project_id, events in sorted(found.events.items()):
             turns = run.store.lake.read(TURNS, project_id)
-            if not run.passes(project_id, events.num_rows, partial(events_breaches, events, turns)):
+            if not run.outcome.passes(project_id, events.num_rows, partial(events_breaches, events, turns)):
                 continue
             change.replace(EVENTS, project_id, events, tuple(sorted(set(values(turns, "session_id")))))
             notes = change.notes
@@ -106,14 +105,14 @@ def promote(run: Run, found: Rederivation) -> None:
                 notes, extractors={**notes.extractors, project_id: today}, declined=declined
             )
             row.rows_out += events.num_rows
-    for stage in (guard, embed, link, decay, render):
-        stage(run)
+    for each_stage in (guard, *PROJECT):
+        each_stage(run)
 
 
 def decline(run: Run, projects: Sequence[str] | None = None) -> list[str]:
     """Keep the events as they are, unmentioned until the next change; return the projects meant."""
     manifest = run.store.lake.manifest
-    parts = {part for name in projects or () for part in run.parts(name)}
+    parts = {part for name in projects or () for part in run.readings.parts(name)}
     meant = [name for name in outdated(manifest, run.policy) if projects is None or name in parts]
     declined = dict.fromkeys(meant, extractor_fingerprint(run.policy))
     run.store.lake.note(replace(manifest.notes, declined={**manifest.notes.declined, **declined}))
@@ -126,7 +125,7 @@ def _events(run: Run, project_id: str) -> pa.Table:
 
 
 def _proposal(run: Run, scope: str, events: dict[str, pa.Table], known: set[str]) -> Proposal:
-    journal = run.journal(scope)
+    journal = run.readings.journal(scope)
     live = _rows(run.store.tables.open(scope, "memories").read())
     made = _rows(_made(run, scope, events))
     proposal = Proposal(scope)
@@ -146,7 +145,7 @@ def _proposal(run: Run, scope: str, events: dict[str, pa.Table], known: set[str]
     gone = {told["memory_id"] for told in proposal.vanishes}
     proposal.orphaned_entries = sum(name in gone for name in values(journal, "memory_id"))
     texts = {row["content_hash"] for row in made.values() if embedded_text(row)}
-    proposal.texts_to_embed = len(texts - known) if run.model else 0
+    proposal.texts_to_embed = len(texts - known) if run.embedding.model else 0
     return proposal
 
 
@@ -157,14 +156,15 @@ def _rows(memories: pa.Table) -> dict[str, dict[str, Any]]:
 
 def _made(run: Run, scope: str, events: dict[str, pa.Table]) -> pa.Table:
     """Return the MEMORIES that a scope would have, unaged."""
-    return fold_as_one(_folding(run, scope, events), run.journal(scope), run.policy, scope)
+    return fold_as_one(_folding(run, scope, events), run.readings.journal(scope), run.policy, scope)
 
 
 def _folding(run: Run, scope: str, events: dict[str, pa.Table]) -> pa.Table:
     """Return the events that fold into a scope, the re-derived ones in place of the live ones."""
     category = "global" if scope == GLOBAL_SCOPE else "project"
     rows = [
-        events[name] if name in events else run.store.lake.read(EVENTS, name) for name in run.parts(scope)
+        events[name] if name in events else run.store.lake.read(EVENTS, name)
+        for name in run.readings.parts(scope)
     ]
     found = pa.concat_tables([EVENTS.empty(), *rows])
     return found.filter(pc.equal(found["category"], pa.scalar(category)))

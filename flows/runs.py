@@ -8,11 +8,12 @@ from datetime import datetime
 from pathlib import Path
 
 from cortex.flows.context import Context
+from cortex.flows.embedding import Embedding
 from cortex.flows.engines import ENGINES, healing, run_plain, run_with_prefect
 from cortex.flows.models import hosted_again, hosted_failure
 from cortex.flows.report import RunReport, SetAsideLine
 from cortex.flows.run import Progress, Run, no_progress
-from cortex.flows.stages import INGEST, NIGHTLY
+from cortex.flows.stages.order import INGEST, NIGHTLY
 from cortex.storage.assistant_folders import find_transcripts, folders
 from cortex.storage.files import stored_name
 from cortex.storage.lake import each_key_once
@@ -97,13 +98,16 @@ def opened(
             policy=context.policy,
             now=now,
             report=RunReport(flow=flow, engine=engine, started_at=now),
-            embedder=again or context.embedder(),
+            embedding=Embedding(
+                again or context.embedder(),
+                is_hosted=bool(settings.voyage_api_key),
+                is_doubted=again is not None,
+                failure=hosted_failure(settings) if again is None else None,
+            ),
             progress=progress,
-            failure=hosted_failure(settings) if again is None else None,
-            is_doubted=again is not None,
         )
         yield run
-        run.check_passed()
+        run.outcome.check_passed()
         forget_swap(settings.home)
 
 
@@ -116,7 +120,9 @@ def looking(context: Context, *, with_model: bool = True) -> Run:
         policy=context.policy,
         now=now,
         report=RunReport(flow="look", engine="plain", started_at=now),
-        embedder=context.embedder() if with_model else None,
+        embedding=Embedding(
+            context.embedder() if with_model else None, is_hosted=bool(context.settings.voyage_api_key)
+        ),
     )
 
 
@@ -217,7 +223,7 @@ def stage_all(
 def row_counts(run: Run) -> dict[str, int]:
     """Return how many rows each table holds; repeated keys counted once."""
     lake, tables = run.store.lake, run.store.tables
-    if run.damages:  # as the manifest says: not all of it can be read
+    if run.outcome.damages:  # as the manifest says: not all of it can be read
         files = list(lake.manifest.files.values())
         counts = {t.name: sum(f.rows for f in files if f.table == t.name) for t in (TURNS, EVENTS, JOURNAL)}
     else:
@@ -227,5 +233,5 @@ def row_counts(run: Run) -> dict[str, int]:
         counts["journal"] = each_key_once(JOURNAL, lake.read(JOURNAL)).num_rows
         counts["vectors"] = lake.read(VECTORS, columns=["model", "content_hash"]).num_rows
     for name in ("memories", "edges", "passages"):
-        counts[name] = sum(tables.open(scope, name).count() for scope in run.scopes())
+        counts[name] = sum(tables.open(scope, name).count() for scope in run.readings.scopes())
     return counts

@@ -4,9 +4,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.database import publish_database
-from cortex.flows.embed import passages_in, searchable
-from cortex.flows.erase import wipe
 from cortex.flows.run import Run
+from cortex.flows.stages.embed import passages_in, searchable
+from cortex.flows.stages.erase import wipe
 from cortex.flows.surfaces import show_briefs
 from cortex.storage.notes import REPLACED_BY
 from cortex.transforms.journal_entries import Forget, entries_in, is_prune
@@ -34,7 +34,7 @@ def withdraw_forgotten(run: Run) -> None:
             run.store.telling.tell(project_id, (), run.now)
             run.store.published.drop(project_id)
         show_briefs(run)
-        publish_database(run, run.scopes(), "")
+        publish_database(run, run.readings.scopes(), "")
     wipe(run)
 
 
@@ -44,7 +44,7 @@ def _withdraw_rows(run: Run, scope: str) -> int:
     memories = tables.open(scope, "memories").read()
     doomed = pa.array(sorted(_doomed(run, scope, memories)), pa.string())
     kept = memories.filter(pc.invert(pc.is_in(memories["memory_id"], doomed)))
-    tables.replace(scope, "memories", searchable(kept, run.vectors()))
+    tables.replace(scope, "memories", searchable(kept, run.readings.vectors()))
     edges = tables.open(scope, "edges").read()
     ends = pc.or_(pc.is_in(edges["source_id"], doomed), pc.is_in(edges["target_id"], doomed))
     tables.replace(scope, "edges", edges.filter(pc.invert(ends)))
@@ -53,7 +53,7 @@ def _withdraw_rows(run: Run, scope: str) -> int:
     same = set(zip(values(made, "passage_id"), values(made, "content_hash"), strict=True))
     pairs = zip(values(passages, "passage_id"), values(passages, "content_hash"), strict=True)
     still = passages.filter(pa.array([pair in same for pair in pairs], pa.bool_()))
-    tables.replace(scope, "passages", searchable(still, run.vectors()))
+    tables.replace(scope, "passages", searchable(still, run.readings.vectors()))
     return memories.num_rows - kept.num_rows
 
 
@@ -62,9 +62,9 @@ def _doomed(run: Run, scope: str, memories: pa.Table) -> set[str]:
     Return the memories that are to be out of sight: forgotten by name, resting on erased turns, or with the
     words of one that is.
     """
-    named, tombstones = _forgotten_by_name(run, scope), run.tombstones()
-    resets = [at for name, at in tombstones.projects.items() if name in {scope, *run.parts(scope)}]
-    left = {n for p in run.parts(scope) for n in values(run.store.lake.read(TURNS, p), "turn_id")}
+    named, tombstones = _forgotten_by_name(run, scope), run.readings.tombstones(run.keeps_since)
+    resets = [at for name, at in tombstones.projects.items() if name in {scope, *run.readings.parts(scope)}]
+    left = {n for p in run.readings.parts(scope) for n in values(run.store.lake.read(TURNS, p), "turn_id")}
     rows = memories.to_pylist()
 
     def is_gone(row: Row) -> bool:
@@ -90,7 +90,7 @@ def _doomed(run: Run, scope: str, memories: pa.Table) -> set[str]:
 
 
 def _forgotten_by_name(run: Run, scope: str) -> set[str]:
-    journal = pa.concat_tables([run.store.journal.read(), run.journal_in_one(scope)])
+    journal = pa.concat_tables([run.store.journal.read(), run.readings.journal_in_one(scope)])
     return {
         row["memory_id"]
         for row, entry in entries_in(journal, Forget)

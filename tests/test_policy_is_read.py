@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows import stages
+from cortex.flows.stages import order
 from cortex.storage.reference import read_policy
 from cortex.transforms.policy import READERS
 from cortex.transforms.schemas import TURN_KINDS
@@ -44,10 +44,11 @@ BELONGS_TO = {
     "transforms/search/index_text.py": ("embed", "recall"),
     "transforms/search/naming.py": ("forget",),
     "transforms/words/": ("link", "consolidate", "remember", "stats"),
-    "flows/embed.py": ("embed",),
-    "flows/erase.py": ("erase",),
-    "flows/retire.py": ("retire",),
-    "flows/run.py": ("extract", "render"),
+    "flows/readings.py": ("extract",),
+    "flows/repository_doubts.py": ("render",),
+    "flows/stages/embed.py": ("embed",),
+    "flows/stages/erase.py": ("erase",),
+    "flows/stages/retire.py": ("retire",),
     "cortex/cli/": ("backfill", "eval"),
 }
 # Said to the reader of a table, not to the program.
@@ -151,7 +152,7 @@ def test_a_threshold_is_read_where_it_says(name, readers):
 
 
 def test_every_reader_is_a_stage_or_a_command():
-    names = {stage.__name__ for stage in (*stages.INGEST, *stages.NIGHTLY)}
+    names = {stage.name for stage in (*order.INGEST, *order.NIGHTLY)}
     known = names | {words[0] for words in commands()}
     declared = {reader for readers in (*READERS.values(), *THRESHOLDS.values()) for reader in readers}
     assert declared - known - {"audit", "fold"} == set()

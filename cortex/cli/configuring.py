@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cortex.cli.memories import apply_now, open_store
 from cortex.cli.terminal import hint, print_json, say
-from cortex.flows.stages import TOLD
+from cortex.flows.stages.order import APPLY
 from cortex.storage.config_file import ConfigFile, publish_hook_settings
 from cortex.storage.setting_keys import AT_ONCE, KEYS, NEXT_RUN, Key, key_of
 from cortex.storage.settings import Chosen, chosen, read_config, store_home
@@ -66,7 +66,7 @@ def _take_effect(key: Key) -> str:
     """Let a changed setting act, where a command can; return when it does."""
     publish()
     if key.name.startswith("brief.") and not open_store().is_empty:
-        return AT_ONCE if apply_now(TOLD) else NEXT_RUN
+        return AT_ONCE if apply_now(APPLY) else NEXT_RUN
     return key.acts
 
 

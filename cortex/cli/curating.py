@@ -7,7 +7,7 @@ from cortex.cli.memories import Memory, apply_now, memory_named, open_store, own
 from cortex.cli.remembering import fact_of
 from cortex.cli.repeating import last_word, write_once
 from cortex.cli.terminal import print_json, say
-from cortex.flows.stages import TOLD
+from cortex.flows.stages.order import APPLY
 from cortex.hooks.plain import without_private
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import load_settings
@@ -99,7 +99,7 @@ def index_code(path: Path, description: str | None, *, project: str | None, as_j
         ids[memory_type] = file_memory_id(scope, memory_type, name)
         entry = Remember(text, memory_type, "project", source_type="code_index", trust=trust, files=[name])
         write_once(store, entry, scope, ids[memory_type])
-    applied = apply_now(TOLD)
+    applied = apply_now(APPLY)
     if as_json:
         return print_json({"file": name, **ids, "searchable": applied})
     return say(f"Indexed {name}: prose {ids['code_description'][:12]}, code {ids['code'][:12]}.")
@@ -151,7 +151,7 @@ def _clean(text: str) -> str:
 
 def _journal(store: Store, memory: Memory, entry: Entry) -> bool:
     write_once(store, entry, memory["project_id"], memory["memory_id"])
-    return apply_now(TOLD)
+    return apply_now(APPLY)
 
 
 def _short(text: str) -> str:

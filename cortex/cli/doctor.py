@@ -12,8 +12,8 @@ from pathlib import Path
 from cortex.cli import installing
 from cortex.cli.memories import open_store
 from cortex.cli.terminal import age_of, now, print_json, say, size_of, table
-from cortex.flows.guard import pending_loss
 from cortex.flows.models import hosted_failure
+from cortex.flows.stages.guard import pending_loss
 from cortex.hooks import background, health, ticket
 from cortex.storage.background_run import background_state
 from cortex.storage.client_files import client_folder

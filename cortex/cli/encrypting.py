@@ -7,7 +7,7 @@ from cortex.cli.terminal import hint, print_json, say
 from cortex.flows.engines import run_plain
 from cortex.flows.run import Run
 from cortex.flows.runs import opened
-from cortex.flows.stages import TOLD
+from cortex.flows.stages.order import APPLY
 from cortex.storage.config_file import ConfigFile
 from cortex.storage.encryption import Key, make_in_keyring, make_key_file
 from cortex.storage.setting_keys import key_of
@@ -59,5 +59,5 @@ def _reseal(run: Run, key: Key | None) -> int:
     """Rewrite the lake in one commit, publish what reads it, and remove the replaced files."""
     run.store.journal.take_in()
     files = run.store.lake.reseal(key)
-    run_plain(TOLD, run)
+    run_plain(APPLY, run)
     return files

@@ -8,7 +8,7 @@ from cortex.cli.present import present
 from cortex.cli.reading import shortened
 from cortex.cli.terminal import hint, now, print_json, say
 from cortex.flows.runs import looking
-from cortex.flows.stages import FORGET
+from cortex.flows.stages.order import FORGET
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import load_settings
 from cortex.storage.store import Store
@@ -116,7 +116,7 @@ def _journal(store: Store, memory: Memory) -> None:
     """Journal the wish under each name that the memory has: projects that were merged may be split again."""
     run, scope, name = looking(present()), memory["project_id"], memory["memory_id"]
     wish = Forget(turn_ids=_turns_behind(store, memory))
-    names = own_names(run.events(scope), run.journal(scope), run.policy, scope, name)
+    names = own_names(run.readings.events(scope), run.readings.journal(scope), run.policy, scope, name)
     for project_id, own in (
         *names,
         (scope, name),

@@ -7,7 +7,7 @@ from cortex.cli.present import checks_projections, present
 from cortex.cli.terminal import hint
 from cortex.flows.engines import run_plain
 from cortex.flows.runs import opened
-from cortex.flows.stages import PROJECTED_BY
+from cortex.flows.stages.order import PROJECT
 from cortex.transforms.errors import CortexError, TablesDamaged
 
 
@@ -27,7 +27,7 @@ def made_again(error: TablesDamaged) -> Iterator[None]:
                 run.store.tables.drop(error.scope)
             else:
                 run.store.published.drop_database()
-            run_plain(PROJECTED_BY, run)
+            run_plain(PROJECT, run)
     except CortexError as problem:
         hint(f"cortex: {problem} [{problem.code}]")
         is_whole = False

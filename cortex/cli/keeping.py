@@ -13,7 +13,7 @@ from cortex.cli.present import present
 from cortex.cli.terminal import hint, now, print_json, say, size_of
 from cortex.flows.engines import run_plain
 from cortex.flows.runs import looking, opened
-from cortex.flows.stages import CONSOLIDATE, FORGET, TOLD
+from cortex.flows.stages.order import APPLY, CONSOLIDATE, FORGET
 from cortex.storage.backup import Backup, write_backup
 from cortex.storage.reference import read_policy
 from cortex.storage.restore import restore_backup
@@ -139,7 +139,7 @@ def propose_merges(*, as_json: bool) -> None:
     for scope in store.tables.scopes():
         memories = store.tables.open(scope, "memories").read()
         texts = dict(zip(memories["memory_id"].to_pylist(), memories["text"].to_pylist(), strict=True))
-        undone = looking(present(settings)).journal_in_one(scope)
+        undone = looking(present(settings)).readings.journal_in_one(scope)
         for row in propose(memories, vectors, policy, model, now(), undone=undone).to_pylist():
             told = _merge_as_dict(row)
             proposed.append({**told, "texts": [texts[name] for name in told["members"]]})
@@ -164,7 +164,7 @@ def undo(name: str | None, *, as_json: bool) -> None:
             Unmerge().to_row(row["project_id"], recorded_at=later, memory_id=row["memory_id"])
         )
     if taken_back:
-        apply_now(TOLD)
+        apply_now(APPLY)
     if as_json:
         return print_json({"undone": [_merge_as_dict(row) for row in taken_back]})
     return say(f"{len(taken_back)} merges taken back; their members are as they were.")

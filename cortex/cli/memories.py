@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 from cortex.cli.present import present
 from cortex.cli.related import related_to
 from cortex.cli.terminal import age_of, hint, now, print_json, say
-from cortex.flows.engines import Stage, run_plain
+from cortex.flows.engines import run_plain
 from cortex.flows.models import model_for
 from cortex.flows.recall import Found, with_replaced
 from cortex.flows.recall import recall as search
 from cortex.flows.runs import looking, opened
+from cortex.flows.stages.stage import Stage
 from cortex.storage.reference import read_policy
 from cortex.storage.repository import doubts_of
 from cortex.storage.settings import load_settings
@@ -208,7 +209,7 @@ def memory_by_id(store: Store, target: str) -> Memory | None:
     rows = _begin_with(word, (store.tables.open(s, "memories").read() for s in store.tables.scopes()))
     if not rows:
         run = looking(present())
-        rows = _begin_with(word, (run.memories(scope) for scope in run.scopes()))
+        rows = _begin_with(word, (run.readings.memories(scope) for scope in run.readings.scopes()))
     if not rows and word.isalpha():  # "facade" is a word too
         return None
     if not rows:
@@ -249,7 +250,7 @@ def apply_now(stages: Sequence[Stage]) -> bool:
         hint("Another run is writing; this takes effect with the next one.")
         return False
     except LossRefused as error:
-        is_in_tables = run is not None and run.refused is error  # only briefs were held back
+        is_in_tables = run is not None and run.outcome.refused is error  # only briefs were held back
         kept = (
             "In effect, but not in every brief yet"
             if is_in_tables

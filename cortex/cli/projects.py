@@ -3,7 +3,7 @@
 from cortex.cli.memories import apply_now, open_store
 from cortex.cli.repeating import write_once
 from cortex.cli.terminal import hint, print_json, say, table
-from cortex.flows.stages import TOLD
+from cortex.flows.stages.order import APPLY
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.journal_entries import ProjectMerge, ProjectName
@@ -44,7 +44,7 @@ def rename(project: str, name: str, *, as_json: bool) -> None:
         or one_project(store, project)
     )
     write_once(store, ProjectName(name.strip()), project_id)
-    applied = apply_now(TOLD)
+    applied = apply_now(APPLY)
     if as_json:
         return print_json({"id": project_id, "name": name.strip(), "applied": applied})
     return say(f"{project_id} is called {name.strip()} now.")
@@ -71,7 +71,7 @@ def merge(project: str, into: str, *, as_json: bool) -> None:
     if gone == kept:
         raise UsageError(f"'{project}' and '{into}' are one project.", "cortex projects lists them.")
     write_once(store, ProjectMerge(kept), gone)
-    applied = apply_now(TOLD)
+    applied = apply_now(APPLY)
     if as_json:
         return print_json({"from": gone, "into": kept, "applied": applied})
     say(f"{gone} is part of {kept} now.")
@@ -96,7 +96,7 @@ def split(project: str, *, as_json: bool) -> None:
     if len(named) > 1:
         raise UsageError(f"{len(named)} merged projects are called so.", f"Name one: {', '.join(named)}.")
     write_once(store, ProjectMerge(None), named[0])
-    applied = apply_now(TOLD)
+    applied = apply_now(APPLY)
     if as_json:
         return print_json({"split": named[0], "from": merged.get(named[0]), "applied": applied})
     return say(f"{named[0]} stands by itself again.")

@@ -3,7 +3,7 @@
 from cortex.cli.memories import apply_now, open_store, own_scope
 from cortex.cli.repeating import last_word
 from cortex.cli.terminal import now, print_json, say
-from cortex.flows.stages import TOLD
+from cortex.flows.stages.order import APPLY
 from cortex.hooks.plain import without_private
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import load_settings
@@ -53,7 +53,7 @@ def remember(
     is_unfinished = known is None and last_word(store, entry, scope, name) == entry
     if not is_unfinished:  # killed before the tables had it: given again, it is one entry
         store.journal.write(entry.to_row(scope, recorded_at=now(), memory_id=name))
-    applied = apply_now(TOLD)
+    applied = apply_now(APPLY)
     outcome = "remembered" if known is None else "reworded" if known.says_more else "reinforced"
     project_name = store.projects.name_of(scope)
     if as_json:

@@ -6,9 +6,10 @@ from cortex.cli.memories import SHORTEST_ID, apply_now, open_store
 from cortex.cli.present import present
 from cortex.cli.reading import projects_meant, shortened
 from cortex.cli.terminal import hint, now, print_json, say
+from cortex.flows.repository_doubts import doubts_about
 from cortex.flows.run import Run
 from cortex.flows.runs import looking
-from cortex.flows.stages import TOLD
+from cortex.flows.stages.order import APPLY
 from cortex.storage.projects import Project
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.journal_entries import Archive, Supersede
@@ -56,11 +57,13 @@ def review(
 def _items(run: Run, scope: str) -> list[Item]:
     tables = run.store.tables
     memories, edges = tables.open(scope, "memories").read(), tables.open(scope, "edges").read()
-    journal = run.journal_in_one(scope)
-    proposed = propose(memories, run.vectors(), run.policy, run.model, run.now, "user", undone=journal)
+    journal = run.readings.journal_in_one(scope)
+    proposed = propose(
+        memories, run.readings.vectors(), run.policy, run.embedding.model, run.now, "user", undone=journal
+    )
     items = [
         *disputes(memories, edges),
-        *stale_claims(memories, run.doubts(scope, memories)),
+        *stale_claims(memories, doubts_about(run, scope, memories)),
         *merges(memories, proposed),
     ]
     return unsettled(items, journal)
@@ -98,7 +101,7 @@ def _settle(run: Run, accepted: list[Item], kept: list[Item], *, as_json: bool) 
         run.store.journal.write(_acceptance(item))
     for item in kept:
         run.store.journal.write(dismissal(item).to_row(item.project_id, recorded_at=now()))
-    applied = apply_now(TOLD) if accepted or kept else True
+    applied = apply_now(APPLY) if accepted or kept else True
     if as_json:
         told = {
             name: [item.item_id for item in items] for name, items in (("accepted", accepted), ("kept", kept))

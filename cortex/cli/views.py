@@ -12,9 +12,9 @@ from cortex.cli.present import present
 from cortex.cli.terminal import hint, print_json, say, size_of, table, write
 from cortex.flows.briefs import archive_now, archive_of, brief_now, brief_of
 from cortex.flows.extract import outdated
-from cortex.flows.guard import pending_loss
 from cortex.flows.models import hosted_failure
 from cortex.flows.runs import looking
+from cortex.flows.stages.guard import pending_loss
 from cortex.storage.background_run import Background, background_state
 from cortex.storage.published import FROM_THE_LAKE
 from cortex.storage.reference import read_policy

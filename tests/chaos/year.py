@@ -26,8 +26,8 @@ import pyarrow as pa
 
 from cortex.flows import runs
 from cortex.flows.comparison import compare
-from cortex.flows.guard import pending_loss
-from cortex.flows.stages import FORGET
+from cortex.flows.stages.guard import pending_loss
+from cortex.flows.stages.order import FORGET
 from cortex.storage.lease import lease
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.journal_entries import entry

@@ -59,7 +59,7 @@ def live(bench: Bench, now) -> dict[str, object]:
 
 def looked_at(bench: Bench, day, now=NOW) -> dict[str, object]:
     run = runs.looking(bench.at(now))
-    made = as_of(run, day, run.scopes(), searchable=True)
+    made = as_of(run, day, run.readings.scopes(), searchable=True)
     return seen(made.store.tables, bench, made, made.now)
 
 

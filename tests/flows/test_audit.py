@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.cli.main import main
-from cortex.flows import briefs, context, embed, stages
+from cortex.flows import briefs, fingerprints
 from cortex.flows import extract as extracting
+from cortex.flows.stages import decay, embed, link
 from cortex.storage.reference import read_policy
 from cortex.storage.reports import last_report
 from cortex.transforms.audit import (
@@ -109,7 +110,7 @@ def test_what_an_older_version_stored_is_marked_and_stops_nothing(bench, monkeyp
         patch.setattr(Redactor, "findings", lambda self, text: [])
         bench.backfill()
         assert SECRET in str(bench.memories())
-    monkeypatch.setattr(context, "STAGES_VERSION", "a newer one")
+    monkeypatch.setattr(fingerprints, "STAGES_VERSION", "a newer one")
     bench.run()
     assert SECRET not in str(bench.memories()) and "[REDACTED:github-token]" in str(bench.memories())
 
@@ -182,8 +183,8 @@ def _spoilt(made):
 @pytest.mark.parametrize(
     ("module", "stage", "table"),
     [
-        (stages, "memories_breaches", "memories"),
-        (stages, "edges_breaches", "edges"),
+        (decay, "memories_breaches", "memories"),
+        (link, "edges_breaches", "edges"),
         (embed, "passages_breaches", "passages"),
     ],
 )

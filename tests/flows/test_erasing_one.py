@@ -13,7 +13,7 @@ from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.flows.engines import run_plain
 from cortex.flows.rederive import rederive
-from cortex.flows.stages import FORGET
+from cortex.flows.stages.order import FORGET
 from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.forgetting import SHORTEST_SOUGHT
 from cortex.transforms.schemas import TURNS
@@ -30,7 +30,11 @@ LINES_KEPT_BACK = 40
 def rows(bench: Bench) -> dict[str, dict[str, Any]]:
     """Return every memory of the store by id, before its neighbours and the day make anything of it."""
     run = runs.looking(bench.context)
-    return {row["memory_id"]: row for scope in run.scopes() for row in run.memories(scope).to_pylist()}
+    return {
+        row["memory_id"]: row
+        for scope in run.readings.scopes()
+        for row in run.readings.memories(scope).to_pylist()
+    }
 
 
 def forget(bench: Bench, memory: dict[str, Any]) -> None:

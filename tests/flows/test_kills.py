@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from cortex.flows import runs
+from cortex.flows.stages import order
 from cortex.storage import lake, lance_tables, published
 from cortex.storage.journal import Journal
 from cortex.storage.staging import Staging
@@ -38,7 +39,14 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path
     yield bench.projects, contents(bench.home)
 
 
-@pytest.mark.parametrize("stages_done", range(6))
+# The first stages and those that publish in the quick suite, the others with the slow tests.
+STAGES_DONE = [
+    pytest.param(count, marks=() if count < 6 or stage in order.PUBLISH else pytest.mark.slow)
+    for count, stage in enumerate(order.INGEST)
+]
+
+
+@pytest.mark.parametrize("stages_done", STAGES_DONE)
 def test_killed_between_two_stages(home, undisturbed, monkeypatch, stages_done):
     projects, expected = undisturbed
     bench = Bench(home, projects)

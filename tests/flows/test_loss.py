@@ -13,9 +13,11 @@ from cortex.cli import forgetting
 from cortex.cli.main import main
 from cortex.cli.terminal import clock_at
 from cortex.flows import extract as extracting
-from cortex.flows import guard, runs, stages
+from cortex.flows import runs
 from cortex.flows.rebuild import rebuild
 from cortex.flows.rederive import promote, rederive
+from cortex.flows.stages.order import guard
+from cortex.flows.stages.order import render as rendering
 from cortex.hooks import background
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.schemas import EVENTS
@@ -230,14 +232,14 @@ def test_a_brief_that_loses_too_much_is_held_back_alone(known, monkeypatch):
     kept = known.store.published.brief(reef)
     assert kept.count("\n- ") >= 5
     set_policy(known, "brief_min_confidence", 0.0)
-    drafted = stages.draft_of
+    drafted = rendering.draft_of
 
     def shortened(run, scope):
         draft = drafted(run, scope)
         text = f"# {scope}\n" if scope == reef else draft.brief + "- One more.\n"
         return replace(draft, brief=text)
 
-    monkeypatch.setattr(stages, "draft_of", shortened)
+    monkeypatch.setattr(rendering, "draft_of", shortened)
     with pytest.raises(LossRefused, match="The tables are new"):
         known.run(now=LATER)
     published = known.store.published

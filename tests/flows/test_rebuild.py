@@ -144,10 +144,10 @@ class Killed(BaseException):
 
 
 MOMENTS = {
-    "tables beside": (rebuilding, "make_tables"),
+    "tables beside": (rebuilding, "_rebuilt"),
     "notes gone": (rebuilding, "_forget_made"),
     "a scope in place": (RebuiltTables, "put_in_place"),
-    "published": (rebuilding, "render"),
+    "published": (rebuilding, "_publish"),
 }
 
 

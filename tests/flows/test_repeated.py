@@ -8,7 +8,8 @@ import pytest
 from cortex.cli import exchanging, keeping, projects
 from cortex.cli import memories as commands
 from cortex.cli.terminal import clock_at
-from cortex.flows import exchange, stages
+from cortex.flows import exchange
+from cortex.flows.stages.order import order
 from cortex.storage.lease import lease
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
@@ -57,7 +58,7 @@ def killed(monkeypatch: pytest.MonkeyPatch, stage: str, command: Callable[[], No
 
     def run(stages_given: tuple[Callable[..., None], ...], run: object) -> None:
         for given in stages_given:
-            if stage in ("journal", given.__name__):
+            if stage in ("journal", given.name):
                 dies()
             given(run)
 
@@ -67,7 +68,7 @@ def killed(monkeypatch: pytest.MonkeyPatch, stage: str, command: Callable[[], No
             command()
 
 
-@pytest.mark.parametrize("stage", ["journal", *(stage.__name__ for stage in stages.FORGET[1:])])
+@pytest.mark.parametrize("stage", ["journal", *(stage.name for stage in order.FORGET[1:])])
 def test_a_killed_forgetting_of_a_session_is_finished_when_it_is_given_again(bench, monkeypatch, talk, stage):
     def forget() -> None:
         keeping.forget_session(talk.session_id[:8], as_json=True)

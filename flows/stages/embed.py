@@ -3,14 +3,15 @@
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cortex.flows.embedders import Embedder
 from cortex.flows.report import StageReport
 from cortex.flows.run import Run
+from cortex.flows.stages.stage import stage
 from cortex.storage.tables import INDEX_TEXT, VECTOR
 from cortex.transforms.audit import passages_breaches
 from cortex.transforms.errors import FileDamaged, ModelUnavailable
-from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, VECTORS
 from cortex.transforms.search.index_text import embedded_text, index_text, passages_of
 
@@ -20,6 +21,7 @@ EMBEDDED_AT_ONCE = 2_048
 PROBE = "Does it answer?"
 
 
+@stage(reads="turns events journal vectors", writes="vectors passages")
 def embed(run: Run) -> None:
     """
     Give every memory and every passage of prose a vector, once per text; index the passages.
@@ -35,75 +37,82 @@ def embed(run: Run) -> None:
                 _embed_all(run, row)
                 is_done = True
             except ModelUnavailable as error:
-                run.fall_back(error)  # to the local model, and where that fails too to none
+                run.embedding.fall_back(
+                    error, run.store.home, run.now
+                )  # to the local model, and where that fails too to none
         row.note = _note_of(run)
 
 
 def _give_up_damaged(run: Run) -> None:
     """Drop vectors that cannot be read: what lacks one gets it again."""
     try:
-        run.vectors()
+        run.readings.vectors()
     except FileDamaged as error:
-        run.store.lake.drop_unreadable(VECTORS, run.model)
+        run.store.lake.drop_unreadable(VECTORS, run.embedding.model)
         run.report.note(f"{error.problem} They were made again.")
 
 
+@stage(reads="turns events journal vectors", writes="vectors")
 def embed_spare(run: Run) -> None:
     """Keep the local model's vectors complete beside the hosted one's, for the day that one fails."""
-    spare = run.spare()
-    if spare is None or run.lacks_vectors:
+    spare = run.embedding.spare()
+    if spare is None or run.embedding.lacks_vectors:
         return
     with run.report.stage("embed_spare") as row:
         forgotten = run.store.journal.forgotten_turns()
-        for scope in run.scopes():
-            made_from = content_id(run.inputs(scope), spare.model, *forgotten)
-            if not run.has_made("embed_spare", scope, made_from):
+        for scope in run.readings.scopes():
+            made_from = run.fingerprints.indexed(scope, forgotten, spare.model)
+            if not run.ledger.has_made("embed_spare", scope, made_from):
                 _embed_missing(run, spare, _texts_of(run, scope, forgotten), row)
-                run.made("embed_spare", scope, made_from)
-        row.note = f"{spare.model}, should {run.model} fail"
+                run.ledger.made("embed_spare", scope, made_from)
+        row.note = f"{spare.model}, should {run.embedding.model} fail"
 
 
 def _embed_all(run: Run, row: StageReport) -> None:
     forgotten, before = run.store.journal.forgotten_turns(), row.rows_in
-    for scope in run.scopes():
-        with run.apart(scope, "embed"):
-            made_from = content_id(run.inputs(scope), run.model, *forgotten)
-            if run.has_made("embed", scope, made_from):
+    for scope in run.readings.scopes():
+        with run.outcome.apart(scope, "embed"):
+            made_from = run.fingerprints.indexed(scope, forgotten, run.embedding.model)
+            if run.ledger.has_made("embed", scope, made_from):
                 continue
             passages = passages_in(run, scope, forgotten)
-            if not run.lacks_vectors:
-                _embed_missing(run, run.embedder, _texts_of(run, scope, forgotten), row)
-            if not run.passes(scope, passages.num_rows, partial(passages_breaches, passages, scope)):
+            if not run.embedding.lacks_vectors:
+                _embed_missing(run, run.embedding.embedder, _texts_of(run, scope, forgotten), row)
+            if not run.outcome.passes(scope, passages.num_rows, partial(passages_breaches, passages, scope)):
                 continue
-            rows = searchable(passages, run.vectors())
+            rows = searchable(passages, run.readings.vectors())
             row.rows_out += run.store.tables.replace(scope, "passages", rows)
-            run.made("embed", scope, made_from)
-    if run.embedder is not None and not run.lacks_vectors:
-        if row.rows_in == before and run.is_doubted and run.failure is None:
-            run.embedder.embed([PROBE])
-        run.trust_model()
+            run.ledger.made("embed", scope, made_from)
+    if run.embedding.embedder is not None and not run.embedding.lacks_vectors:
+        if row.rows_in == before and run.embedding.is_doubted and run.embedding.failure is None:
+            run.embedding.embedder.embed([PROBE])
+        run.embedding.trust(run.store.home)
 
 
 def _note_of(run: Run) -> str:
-    note = run.model or "no model: keyword search only"
-    if run.lacks_vectors:
+    note = run.embedding.model or "no model: keyword search only"
+    if run.embedding.lacks_vectors:
         return f"{note} gave no answer; the next run asks again"
-    return f"{note}, in the place of {run.failure.model}: {run.failure.reason}" if run.failure else note
+    return (
+        f"{note}, in the place of {run.embedding.failure.model}: {run.embedding.failure.reason}"
+        if run.embedding.failure
+        else note
+    )
 
 
 def _texts_of(run: Run, scope: str, forgotten: list[str]) -> dict[str, str]:
     """Return content hash → text of all that is embedded in a scope."""
-    return _texts(run.memories(scope)) | _texts(_newest(run, passages_in(run, scope, forgotten)))
+    return _texts(run.readings.memories(scope)) | _texts(_newest(run, passages_in(run, scope, forgotten)))
 
 
 def passages_in(run: Run, scope: str, forgotten: list[str]) -> pa.Table:
     """Return the PASSAGES of a project's prose; those that a forgotten memory rested on are left out."""
     if scope == GLOBAL_SCOPE:
         return passages_of(TURNS.empty(), run.policy)
-    passages = passages_of(run.turns(scope), run.policy)
+    passages = passages_of(run.readings.turns(scope), run.policy)
     if not forgotten:
         return passages
-    return passages.filter(pa.compute.invert(pa.compute.is_in(passages["turn_id"], pa.array(forgotten))))
+    return passages.filter(pc.invert(pc.is_in(passages["turn_id"], pa.array(forgotten))))
 
 
 def _newest(run: Run, passages: pa.Table) -> pa.Table:
@@ -121,7 +130,7 @@ def _embed_missing(run: Run, embedder: Embedder | None, texts: dict[str, str], r
     """Commit the vectors of what `embedder` has none for. Raises ModelUnavailable."""
     if embedder is None:
         return
-    known = set(run.vectors(embedder.model)["content_hash"].to_pylist())
+    known = set(run.readings.vectors(embedder.model)["content_hash"].to_pylist())
     missing = sorted(name for name in texts if name not in known)
     for start in range(0, len(missing), EMBEDDED_AT_ONCE):
         names = missing[start : start + EMBEDDED_AT_ONCE]

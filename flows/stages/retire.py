@@ -6,10 +6,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.run import Run
+from cortex.flows.stages.stage import stage
 from cortex.transforms.journal_entries import Prune
 from cortex.transforms.schemas import JOURNAL, Row
 
 
+@stage(reads="turns events journal edges memories", writes="journal")
 def retire(run: Run) -> None:
     """
     Journal a tombstone for each memory that was archived too long; its words stay in the lake.
@@ -20,8 +22,8 @@ def retire(run: Run) -> None:
     with run.report.stage("retire") as row:
         run.store.journal.take_in()
         rows: list[Row] = []
-        for scope in run.scopes():
-            with run.apart(scope, "retire"):
+        for scope in run.readings.scopes():
+            with run.outcome.apart(scope, "retire"):
                 rows += _due(run, scope)
         row.rows_out = len(rows)
         if rows:
@@ -34,7 +36,7 @@ def _due(run: Run, scope: str) -> list[Row]:
     # As of the last decay: nothing archived there, nothing to look at closer.
     if not table.read(["memory_id"], {"status": ["archived"], "merged_into": [None]}).num_rows:
         return []
-    aged = run.aged(scope)
+    aged = run.readings.aged(scope, run.day)
     due = aged.memories.filter(aged.marks["is_due"]).sort_by(
         [("archived_at", "ascending"), ("memory_id", "ascending")]
     )
@@ -47,7 +49,7 @@ def _at_most(run: Run, memories: pa.Table) -> int:
 
 
 def _pruned_today(run: Run, scope: str) -> int:
-    journal = run.journal(scope)
+    journal = run.readings.journal(scope)
     is_todays = (pc.field("kind") == "prune") & (pc.field("recorded_at") >= pa.scalar(run.day))
     return journal.filter(is_todays).num_rows
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.run import Run
+from cortex.flows.stages.stage import stage
 from cortex.storage.erasure import drop_set_aside
 from cortex.storage.lake import Change, each_key_once
 from cortex.transforms.erased_events import erased_events
@@ -31,6 +32,7 @@ from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, JOURNAL, SETTLED, TU
 from cortex.transforms.search.index_text import passages_of
 
 
+@stage(reads="turns events settled journal vectors", writes="turns events settled journal vectors")
 def erase(run: Run) -> None:
     """
     Take what is to be forgotten out of the lake and out of staging, in one commit.
@@ -49,11 +51,12 @@ def erase(run: Run) -> None:
         row.note = f"{len(wishes)} to forget"
 
 
+@stage(writes="memories edges passages")
 def wipe(run: Run) -> None:
     """Remove the bytes that an erasure left in older versions of the tables and in unnamed files."""
     notes = run.store.lake.notes
     # Where an audit failed the last good version still stands, words and all, until a run replaces it.
-    ready = [scope for scope in notes.to_wipe if scope not in run.failed]
+    ready = [scope for scope in notes.to_wipe if scope not in run.outcome.failed]
     if not ready:
         return
     with run.report.stage("wipe") as row:
@@ -61,7 +64,7 @@ def wipe(run: Run) -> None:
             run.store.tables.purge(scope)
             run.store.note_emptied(scope)
         row.rows_out = run.store.lake.sweep()
-        left = tuple(scope for scope in notes.to_wipe if scope in run.failed)
+        left = tuple(scope for scope in notes.to_wipe if scope in run.outcome.failed)
         run.store.lake.note(replace(run.store.lake.notes, to_wipe=left))
 
 
@@ -126,8 +129,10 @@ class _Erasure:
     def _under_all_names(self, doomed: dict[str, Row]) -> dict[str, Row]:
         """Return `doomed` with the other ids that its memories go by, where projects were merged."""
         found = dict(doomed)
-        for scope in self._run.scopes():
-            names = names_in_one(self._run.events(scope), self._run.journal(scope), self._run.policy, scope)
+        for scope in self._run.readings.scopes():
+            names = names_in_one(
+                self._run.readings.events(scope), self._run.readings.journal(scope), self._run.policy, scope
+            )
             for old, new in names.items():
                 for name, other in ((old, new), (new, old)):
                     if name in doomed:
@@ -217,7 +222,7 @@ class _Erasure:
                 evidence.texts.add(entry.text)
         unforgotten = self._before_wishes()
         for scope in self._scopes_of(row["project_id"] for row in self._doomed.values()):
-            events = self._run.events(scope)
+            events = self._run.readings.events(scope)
             by_turn: dict[str, list[Row]] = {}
             for event in events.to_pylist():
                 by_turn.setdefault(event["turn_id"], []).append(event)
@@ -256,7 +261,7 @@ class _Erasure:
         return {
             told["turn_id"]
             for scope in self._scopes_of((project_id, GLOBAL_SCOPE))
-            for memory in self._run.memories(scope).select(["memory_id", "evidence"]).to_pylist()
+            for memory in self._run.readings.memories(scope).select(["memory_id", "evidence"]).to_pylist()
             if memory["memory_id"] not in self._doomed
             for told in memory["evidence"]
         }
@@ -267,8 +272,10 @@ class _Erasure:
         edited = self._under_all_names(told)
         return frozenset(
             told["turn_id"]
-            for scope in self._run.scopes()
-            for memory in self._run.memories(scope).select(["memory_id", "is_pinned", "evidence"]).to_pylist()
+            for scope in self._run.readings.scopes()
+            for memory in self._run.readings.memories(scope)
+            .select(["memory_id", "is_pinned", "evidence"])
+            .to_pylist()
             if memory["is_pinned"] or memory["memory_id"] in edited
             for told in memory["evidence"]
         )
@@ -295,17 +302,17 @@ class _Erasure:
 
     def _folded(self, events: pa.Table, journal: pa.Table, scope: str) -> pa.Table:
         """Return the MEMORIES of a scope, also of what was merged into it, by the entries of `journal`."""
-        parts = [scope] if scope == GLOBAL_SCOPE else self._run.parts(scope)
+        parts = [scope] if scope == GLOBAL_SCOPE else self._run.readings.parts(scope)
         mine = journal.filter(pc.is_in(journal["project_id"], pa.array(parts, pa.string())))
         return fold_as_one(events, mine, self._run.policy, scope)
 
     def _known(self, scope: str) -> list[Row]:
-        return self._run.memories(scope).select(["memory_id", "content_hash"]).to_pylist()
+        return self._run.readings.memories(scope).select(["memory_id", "content_hash"]).to_pylist()
 
     def _events_of(self, scope: str) -> pa.Table:
         """Return the EVENTS that fold into a scope once the erasure is committed."""
         lake = self._run.store.lake
-        parts = self._run.parts(scope)
+        parts = self._run.readings.parts(scope)
         pieces = [self._events[p] if p in self._events else lake.read(EVENTS, p) for p in parts]
         rows = pa.concat_tables([EVENTS.empty(), *pieces])
         category = "global" if scope == GLOBAL_SCOPE else "project"

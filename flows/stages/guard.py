@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.run import Run
+from cortex.flows.stages.stage import stage
 from cortex.flows.withdraw import withdraw_forgotten
 from cortex.storage.manifest import Manifest
 from cortex.storage.notes import RefusedLoss
@@ -34,6 +35,7 @@ TAKING_KINDS = ("forget", "supersede", "unmerge")
 SCOPES_NAMED = 5
 
 
+@stage(reads="turns events journal vectors memories edges passages", writes="memories edges passages")
 def guard(run: Run) -> None:
     """
     Compare what the lake gives now with what is shown, before any table is replaced.
@@ -55,15 +57,22 @@ def guard(run: Run) -> None:
 
 def _losses(run: Run) -> list[Loss]:
     """Return what each scope would lose; none, without a look at the tables, where nothing is to be made."""
-    known, losses, asking = run.scopes(), [], Asking(run)
+    known, losses, asking = run.readings.scopes(), [], Asking(run)
     due = {
         scope
         for scope in _scopes(run)
-        if scope not in known or not run.has_made("decay", scope, run.aged_inputs(scope, run.day))
+        if scope not in known
+        or not run.ledger.has_made("decay", scope, run.fingerprints.aged(scope, run.day))
     }
     for scope in _scopes(run) if due else ():
-        with run.apart(scope, "guard"):
-            made = None if scope not in due else run.memories(scope) if scope in known else MEMORIES.empty()
+        with run.outcome.apart(scope, "guard"):
+            made = (
+                None
+                if scope not in due
+                else run.readings.memories(scope)
+                if scope in known
+                else MEMORIES.empty()
+            )
             losses.append(loss_of(run, scope, made, asking))
     return losses
 
@@ -107,7 +116,7 @@ def guard_briefs(run: Run, briefs: Mapping[str, str], wiped: Iterable[str]) -> s
     try:
         _judge(run, held, "lines of briefs")
     except LossRefused as error:
-        run.refused = error
+        run.outcome.refused = error
         return {loss.scope for loss in held}
     return set()
 
@@ -120,7 +129,7 @@ def pending_loss(manifest: Manifest) -> dict[str, Any] | None:
 
 def settle(run: Run) -> None:
     """Forget what was noted for the guard, once the tables of every scope are what the lake says."""
-    if not run.failed:
+    if not run.outcome.failed:
         run.store.lake.note(replace(run.store.lake.notes, grown={}))
 
 
@@ -160,7 +169,9 @@ def _name_of(run: Run, scope: str) -> str:
 def _why(run: Run) -> str:
     """Return what has changed since the tables were made, as far as it is known."""
     noted = run.store.lake.notes.makers
-    pairs = [(noted[scope], run.makers(scope)) for scope in run.scopes() if scope in noted]
+    pairs = [
+        (noted[scope], run.fingerprints.makers(scope)) for scope in run.readings.scopes() if scope in noted
+    ]
     reasons = ["a policy table has changed"] if any(then.policy != now.policy for then, now in pairs) else []
     if any(then.extractors != now.extractors for then, now in pairs):
         reasons.append("another extractor has read the sessions")
@@ -169,7 +180,7 @@ def _why(run: Run) -> str:
 
 def _scopes(run: Run) -> list[str]:
     merged = run.store.projects.merged()
-    known = run.scopes()
+    known = run.readings.scopes()
     return [*known, *(name for name in run.store.tables.scopes() if name not in {*known, *merged})]
 
 
@@ -212,8 +223,8 @@ class Asking:
     def taken(self, scope: str) -> set[str]:
         """Return the memories that a person's entries took away, by every name that they go by."""
         run = self._run
-        is_joined = scope != GLOBAL_SCOPE and len(run.parts(scope)) > 1
-        tables = [self._journal, *([run.journal_in_one(scope)] if is_joined else [])]
+        is_joined = scope != GLOBAL_SCOPE and len(run.readings.parts(scope)) > 1
+        tables = [self._journal, *([run.readings.journal_in_one(scope)] if is_joined else [])]
         rows = pa.concat_tables(tables)
         entries = rows.filter(pc.is_in(rows["kind"], pa.array(TAKING_KINDS)))
         return {
@@ -224,7 +235,7 @@ class Asking:
 
     def of(self, scope: str, rows: list[Row]) -> "_Asked":
         """Return what a scope's memories `rows` no longer rest on by a person's doing."""
-        parts, noted = self._run.parts(scope), self._run.store.lake.notes.grown
+        parts, noted = self._run.readings.parts(scope), self._run.store.lake.notes.grown
         resets = [at for name, at in self._tombstones.projects.items() if name in {scope, *parts}]
         grown = {name for part in parts for name in noted.get(part, ())}
         # The other projects are looked through only for turns that are not here any more.

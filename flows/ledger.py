@@ -1,0 +1,95 @@
+"""Which outputs were made from which inputs: in the store's manifest, or of a rebuild beside it."""
+
+from typing import Protocol
+
+import pyarrow as pa
+
+from cortex.flows.embedding import Embedding
+from cortex.flows.outcome import Outcome
+from cortex.storage.notes import Notes, Output
+from cortex.storage.store import Store
+from cortex.transforms.schemas import values
+
+
+class Ledger(Protocol):
+    """Where a run looks up and notes what stages made; a stage makes nothing twice of the same inputs."""
+
+    @property
+    def notes(self) -> Notes:
+        """The notes that `note` replaces."""
+
+    def has_made(self, stage: str, scope: str, fingerprint: str) -> bool:
+        """Return whether `stage` made this of these inputs before, or is to leave a failed scope alone."""
+
+    def made(self, stage: str, scope: str, fingerprint: str, notes: Notes | None = None) -> None:
+        """Note that it did now, on top of `notes` (default: the present ones)."""
+
+    def note(self, notes: Notes) -> None:
+        """Keep notes on what was made; without all vectors none, so that it is made again."""
+
+    def note_findings(self, entries: pa.Table) -> list[str]:
+        """Journal entries of what ageing found weak, or strong again; return the ids of those that count."""
+
+
+class StoreLedger:
+    """The notes of the store's manifest."""
+
+    def __init__(self, store: Store, outcome: Outcome, embedding: Embedding) -> None:
+        self._store, self._outcome, self._embedding = store, outcome, embedding
+
+    @property
+    def notes(self) -> Notes:
+        """The notes of the last commit."""
+        return self._store.lake.notes
+
+    def has_made(self, stage: str, scope: str, fingerprint: str) -> bool:
+        """Return whether that is noted and the output is there, or the scope failed."""
+        if scope in self._outcome.failed:
+            return True
+        is_noted = self.notes.made.get(Output(stage, scope)) == fingerprint
+        return is_noted and self._store.has_output(stage, scope)
+
+    def made(self, stage: str, scope: str, fingerprint: str, notes: Notes | None = None) -> None:
+        """Commit a note of it."""
+        self.note(with_made(self._store, notes or self.notes, Output(stage, scope), fingerprint))
+
+    def note(self, notes: Notes) -> None:
+        """Commit the notes."""
+        if not self._embedding.lacks_vectors:
+            self._store.lake.note(notes)
+
+    def note_findings(self, entries: pa.Table) -> list[str]:
+        """Commit them to the journal."""
+        if entries.num_rows:
+            self._store.journal.commit(entries)
+        return values(entries, "entry_id")
+
+
+class FreshLedger:
+    """The notes of outputs made from nothing beside the live ones; they count once those are in place."""
+
+    def __init__(self, store: Store, outcome: Outcome, embedding: Embedding) -> None:
+        self._store, self._outcome, self._embedding = store, outcome, embedding
+        self.notes = Notes()
+
+    def has_made(self, stage: str, scope: str, fingerprint: str) -> bool:
+        """Return whether to leave a scope alone: only where its audit failed."""
+        return scope in self._outcome.failed
+
+    def made(self, stage: str, scope: str, fingerprint: str, notes: Notes | None = None) -> None:
+        """Keep a note of it."""
+        self.note(with_made(self._store, notes or self.notes, Output(stage, scope), fingerprint))
+
+    def note(self, notes: Notes) -> None:
+        """Keep the notes."""
+        if not self._embedding.lacks_vectors:
+            self.notes = notes
+
+    def note_findings(self, entries: pa.Table) -> list[str]:
+        """Note nothing: the lake is read here, and a run that follows finds the same."""
+        return []
+
+
+def with_made(store: Store, notes: Notes, output: Output, fingerprint: str) -> Notes:
+    """Return `notes` once `output` was made, or nothing of it."""
+    return notes.with_made(output, fingerprint, is_empty=not store.is_output_there(*output))

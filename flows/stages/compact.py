@@ -1,0 +1,25 @@
+"""The stage compact: partitions of many small files become one file each."""
+
+from cortex.flows.run import Run
+from cortex.flows.stages.stage import stage
+
+LAKE = "turns events settled journal vectors"
+
+
+@stage(reads=LAKE, writes=LAKE)
+def compact(run: Run) -> None:
+    """
+    Rewrite each crowded partition as one file, so that a thousand runs leave no thousand files.
+
+    Done after each stage that adds many files and before what is made from them, since that is known by the
+    names of the files.
+    """
+    crowded = run.store.lake.crowded()
+    if not crowded:
+        return
+    with run.report.stage("compact") as row:
+        for table, part in crowded:
+            with run.outcome.without_damage(part):
+                run.store.lake.compact(table, part)
+                row.rows_out += 1
+        row.note = "rows out: partitions"

@@ -1,0 +1,73 @@
+"""The stage consolidate: memories that say the same become one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from cortex.flows.report import StageReport
+from cortex.flows.run import Run
+from cortex.flows.stages.decay import decay
+from cortex.flows.stages.embed import embed
+from cortex.flows.stages.link import link
+from cortex.flows.stages.stage import stage
+from cortex.storage.notes import Output
+from cortex.transforms.memory.consolidate import propose, wanted
+from cortex.transforms.schemas import EVENTS, values
+
+READS = "turns events journal vectors edges memories"
+WRITES = "journal vectors passages edges memories"
+
+
+@stage(reads=READS, writes=WRITES)
+def consolidate(run: Run) -> None:
+    """Merge what says the same, where enough has come together since the last time (spec 9.1)."""
+
+    def is_due(scope: str, memories: pa.Table) -> bool:
+        fresh = _sessions(run, scope) - run.ledger.notes.consolidated_sessions.get(scope, 0)
+        return wanted(memories, fresh, run.policy)
+
+    _consolidate(run, is_due)
+
+
+@stage(reads=READS, writes=WRITES)
+def consolidate_all(run: Run) -> None:
+    """Merge what says the same in every scope."""
+    _consolidate(run, lambda scope, memories: True)
+
+
+def _consolidate(run: Run, is_due: Callable[[str, pa.Table], bool]) -> None:
+    merged = 0
+    with run.report.stage("consolidate") as row:
+        for scope in run.readings.scopes():
+            with run.outcome.apart(scope, "consolidate"):
+                if run.ledger.has_made("consolidate", scope, run.fingerprints.linked(scope)):
+                    continue
+                memories = run.store.tables.open(scope, "memories").read()
+                if is_due(scope, memories):
+                    merged += _merge(run, scope, memories, row)
+        row.note = f"{merged} merges"
+    if merged:
+        for again in (embed, link, decay):
+            again(run)
+
+
+def _merge(run: Run, scope: str, memories: pa.Table, row: StageReport) -> int:
+    """Journal the merges of one scope; return how many."""
+    journal = run.readings.journal_in_one(scope)
+    merges = propose(
+        memories, run.readings.vectors(), run.policy, run.embedding.model, run.now, undone=journal
+    )
+    row.rows_in += memories.num_rows
+    row.rows_out += merges.num_rows
+    # One commit: a kill in between would let the next run merge what was merged just now.
+    made_from = run.fingerprints.linked(scope, also=values(merges, "entry_id"))
+    notes = run.store.lake.notes.with_made(Output("consolidate", scope), made_from)
+    sessions = {**notes.consolidated_sessions, scope: _sessions(run, scope)}
+    run.store.journal.commit(merges, replace(notes, consolidated_sessions=sessions))
+    return int(merges.num_rows)
+
+
+def _sessions(run: Run, scope: str) -> int:
+    parts = [run.store.lake.read(EVENTS, part, columns=["session_id"]) for part in run.readings.parts(scope)]
+    return len({name for rows in parts for name in values(rows, "session_id")})

@@ -1,0 +1,47 @@
+"""The stage decay: the memories of each scope as they are today."""
+
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+
+from cortex.flows.report import StageReport
+from cortex.flows.run import Run
+from cortex.flows.stages.embed import searchable
+from cortex.flows.stages.guard import settle
+from cortex.flows.stages.stage import stage
+from cortex.transforms.audit import TEXTS, Breach, memories_breaches
+from cortex.transforms.memory.fading import findings
+
+
+@stage(reads="turns events journal vectors edges memories", writes="memories journal")
+def decay(run: Run) -> None:
+    """Age the memories of each scope to today, rank them, and keep them."""
+    with run.report.stage("decay") as row:
+        for scope in run.readings.scopes():
+            with run.outcome.apart(scope, "decay"):
+                _decay(run, scope, row)
+        settle(run)
+
+
+def _decay(run: Run, scope: str, row: StageReport) -> None:
+    # Of now: an entry that comes in meanwhile is not in these memories.
+    made_from = run.fingerprints.aged_by_day(scope)
+    if run.ledger.has_made("decay", scope, made_from(run.day, ())):
+        return
+    aged = run.readings.aged(scope, run.day)
+    memories = aged.memories
+    if not run.outcome.passes(scope, memories.num_rows, partial(_violations, run, scope, memories)):
+        return
+    row.rows_in += memories.num_rows
+    row.rows_out += run.store.tables.replace(scope, "memories", searchable(memories, run.readings.vectors()))
+    journaled = run.ledger.note_findings(findings(aged, run.readings.weak(scope), scope, run.now))
+    notes = run.ledger.notes
+    run.ledger.note(replace(notes, makers={**notes.makers, scope: run.fingerprints.makers(scope)}))
+    run.ledger.made("decay", scope, made_from(run.day, journaled))
+
+
+def _violations(run: Run, scope: str, memories: pa.Table) -> list[Breach]:
+    """Return what is wrong with memories about to be shown."""
+    live = run.store.tables.open(scope, "memories").read(["memory_id", *TEXTS["memories"]])
+    return memories_breaches(memories, live, scope, run.policy)

@@ -1,0 +1,11 @@
+"""The stage extract: waiting transcripts and journal entries come into the lake."""
+
+from cortex.flows import extract as transcripts
+from cortex.flows.run import Run
+from cortex.flows.stages.stage import stage
+
+
+@stage(reads="turns events settled journal", writes="turns events journal")
+def extract(run: Run) -> None:
+    """Take in every waiting transcript; events of sessions that do not grow stay as they are."""
+    transcripts.extract(run)

@@ -1,0 +1,31 @@
+"""The stage link: the memories of each scope are compared with their neighbours."""
+
+from functools import partial
+
+from cortex.flows.report import StageReport
+from cortex.flows.run import Run
+from cortex.flows.stages.stage import stage
+from cortex.transforms.audit import edges_breaches
+from cortex.transforms.memory.link import link as links_between
+from cortex.transforms.memory.review import settled_edges
+
+
+@stage(reads="turns events journal vectors", writes="edges")
+def link(run: Run) -> None:
+    """Compare the memories of each scope with their neighbours and keep the edges."""
+    with run.report.stage("link") as row:
+        for scope in run.readings.scopes():
+            with run.outcome.apart(scope, "link"):
+                made_from = run.fingerprints.linked(scope)
+                if not run.ledger.has_made("link", scope, made_from):
+                    _link(run, scope, made_from, row)
+
+
+def _link(run: Run, scope: str, made_from: str, row: StageReport) -> None:
+    memories = run.readings.memories(scope)
+    edges = links_between(memories, run.readings.vectors(), run.policy, run.embedding.model)
+    edges = settled_edges(edges, run.readings.journal_in_one(scope))
+    if run.outcome.passes(scope, edges.num_rows, partial(edges_breaches, edges, memories)):
+        row.rows_in += memories.num_rows
+        row.rows_out += run.store.tables.replace(scope, "edges", edges)
+        run.ledger.made("link", scope, made_from)

@@ -1,0 +1,51 @@
+"""What is published once for the whole store, after the briefs; in the report it is part of render."""
+
+from cortex.flows.briefs import drop_merged
+from cortex.flows.database import publish_database
+from cortex.flows.run import Run
+from cortex.flows.stages.stage import stage
+from cortex.flows.surfaces import show_briefs
+from cortex.storage.store import DATABASE
+from cortex.transforms.identity import content_id
+
+
+@stage(reads="journal")
+def map_projects(run: Run) -> None:
+    """Publish the map by which the hooks find a folder's project."""
+    with run.report.stage("render"):
+        run.store.published.publish_projects(run.store.projects.paths())
+
+
+@stage(reads="journal")
+def surface(run: Run) -> None:
+    """Bring files of the user's projects that show a brief in line with it."""
+    with run.report.stage("render") as row:
+        row.note = "; ".join(show_briefs(run))
+
+
+@stage(reads="journal")
+def drop_moved(run: Run) -> None:
+    """Remove the tables and published files of projects that were merged into another one."""
+    with run.report.stage("render"):
+        drop_merged(run)
+
+
+@stage(reads="turns events journal memories edges")
+def database(run: Run) -> None:
+    """Publish the DuckDB file and the counts of each scope, where anything they show has changed."""
+    with run.report.stage("render"):
+        scopes = run.readings.scopes()
+        states = [run.fingerprints.aged(scope, run.day) for scope in scopes]
+        files, merged = sorted(run.store.lake.manifest.files), run.store.projects.merged()
+        made_from = content_id(*states, *files, *merged)
+        is_there = run.store.published.database_path.is_file()
+        if not (is_there and run.ledger.has_made(*DATABASE, made_from)):
+            publish_database(run, scopes, made_from)
+
+
+@stage()
+def sweep(run: Run) -> None:
+    """Remove lake files that no longer count, now that no published view reads them."""
+    with run.report.stage("render"):
+        if not run.outcome.damages:  # the last good views read what a sweep would take
+            run.store.lake.sweep()

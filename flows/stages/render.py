@@ -1,0 +1,51 @@
+"""The stage render: each project's brief and what goes with it, published where they have changed."""
+
+from dataclasses import replace
+from functools import partial
+
+from cortex.flows.branch_notes import publish_branches
+from cortex.flows.briefs import Draft, archive_of, draft_of, rendered_from, shown_from
+from cortex.flows.hook_notes import publish_notes
+from cortex.flows.report import StageReport
+from cortex.flows.run import Run
+from cortex.flows.stages.guard import guard_briefs
+from cortex.flows.stages.stage import stage
+from cortex.transforms.audit import archive_breaches, brief_breaches
+from cortex.transforms.extract.echoes import fingerprints_of
+from cortex.transforms.schemas import GLOBAL_SCOPE
+
+
+@stage(reads="turns journal memories edges")
+def render(run: Run) -> None:
+    """Publish the brief, archive, branches and hook index of each project whose inputs have changed."""
+    with run.report.stage("render") as row:
+        projects = [scope for scope in run.readings.scopes() if scope != GLOBAL_SCOPE]
+        made_from = {scope: rendered_from(run, scope) for scope in projects}
+        drafts: dict[str, Draft] = {}
+        for scope in projects:
+            if not run.ledger.has_made("render", scope, made_from[scope]):
+                with run.outcome.apart(scope, "render"):
+                    drafts[scope] = draft_of(run, scope)
+        briefs = {scope: draft.brief for scope, draft in drafts.items()}
+        held = guard_briefs(run, briefs, run.store.lake.notes.to_wipe)
+        for scope, draft in drafts.items():
+            if scope not in held:
+                with run.outcome.apart(scope, "render"):
+                    _publish(run, scope, draft, made_from[scope], row)
+
+
+def _publish(run: Run, scope: str, draft: Draft, made_from: str, row: StageReport) -> None:
+    published, brief, archive = run.store.published, draft.brief, archive_of(run, scope)
+    audit = partial(brief_breaches, brief, scope, run.policy, run.brief_tokens(scope))
+    secrets = partial(archive_breaches, archive, scope)
+    if not (run.outcome.passes(scope, 1, audit) and run.outcome.passes(scope, 1, secrets)):
+        return
+    # Before it is shown: a kill in between must not let a session learn from its own brief.
+    run.store.telling.tell(scope, fingerprints_of(brief) | fingerprints_of(archive), run.now)
+    row.rows_out += published.publish_brief(scope, brief)
+    row.rows_out += published.publish_archive(scope, archive)
+    row.rows_out += publish_branches(run, scope, draft)
+    row.rows_out += publish_notes(run, scope, draft)
+    notes = run.ledger.notes
+    briefs = {**notes.briefs, scope: shown_from(run, scope)}
+    run.ledger.made("render", scope, made_from, replace(notes, briefs=briefs))
