@@ -16,8 +16,8 @@ from cortex.flows import extract as extracting
 from cortex.flows import runs
 from cortex.flows.rebuild import rebuild
 from cortex.flows.rederive import promote, rederive
-from cortex.flows.stages.order import guard
-from cortex.flows.stages.order import render as rendering
+from cortex.flows.stages import guard
+from cortex.flows.stages import render as rendering
 from cortex.hooks import background
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.schemas import EVENTS

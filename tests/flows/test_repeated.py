@@ -9,7 +9,7 @@ from cortex.cli import exchanging, keeping, projects
 from cortex.cli import memories as commands
 from cortex.cli.terminal import clock_at
 from cortex.flows import exchange
-from cortex.flows.stages.order import order
+from cortex.flows.stages import order
 from cortex.storage.lease import lease
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
