@@ -35,7 +35,7 @@ from click.testing import CliRunner, Result
 from benchmarks.canary_carriers import CARRIERS
 from benchmarks.canary_kinds import ALNUM, KINDS, Kind, canary
 from benchmarks.canary_search import canaries_below, canaries_in
-from benchmarks.made import WORDS
+from benchmarks.invented import WORDS
 from cortex.cli.main import main as cortex
 from cortex.cli.terminal import clock_at, table
 from cortex.flows import models
@@ -55,7 +55,7 @@ PLAIN = Kind("plain words", "the heron called <S> nests there", ALNUM, 14)
 
 
 # Each of these commands is a run of its own, some seconds long.
-TOLD_AT_ONCE = 10
+SESSIONS_AT_ONCE = 10
 
 
 # Words of its own before each canary: with fewer, redacted texts say the same as others, and the audit
@@ -129,10 +129,10 @@ class Trip:
         self._fail()
         requests = self.planted.requests
         searched = (path for path in self.folder.iterdir() if path.name not in ("projects", "given"))
-        found, files = canaries_below(searched)
+        hits, files = canaries_below(searched)
         asked = {number for text in requests for number in canaries_in(text.encode())}
         places = self.planted.places  # packed bytes may read like a number that was not planted
-        in_files = {number: names for number, names in found.items() if number in places}
+        in_files = {number: names for number, names in hits.items() if number in places}
         return Report(places, in_files, asked & places.keys(), files, len(requests))
 
     @contextmanager
@@ -193,12 +193,12 @@ class Trip:
         for number, path in enumerate(transcripts):
             kind = self.kinds[number % len(self.kinds)]
             text = self.planted.text("hook's payload", kind)
-            told = {"session_id": path.stem, "transcript_path": str(path), "cwd": "/home/dev/kelp"}
-            told |= dict.fromkeys(("prompt", "last_assistant_message", "custom_instructions"), text)
+            payload = {"session_id": path.stem, "transcript_path": str(path), "cwd": "/home/dev/kelp"}
+            payload |= dict.fromkeys(("prompt", "last_assistant_message", "custom_instructions"), text)
             agent = {"agent_id": path.stem, "agent_type": "x", "agent_transcript_path": str(path)}
             event = "subagent-stop" if path.stem.startswith("agent-") else "stop"
-            self._hook(event, json.dumps({**told, **agent}).encode())
-        whole = json.dumps({**told, "source": "startup"}).encode()
+            self._hook(event, json.dumps({**payload, **agent}).encode())
+        whole = json.dumps({**payload, "source": "startup"}).encode()
         for event in ("session-start", "user-prompt-submit", "pre-compact", "session-end", "no-such-event"):
             self._hook(event, whole)
             self._hook(event, self.planted.text("hook's payload, broken", kind).encode())
@@ -212,8 +212,8 @@ class Trip:
     def _tell(self) -> None:
         """Give canaries to every command that takes words."""
         self._cortex("remember", "--type", "decision", "The depot opens at nine.", "--project", "kelp")
-        for start in range(0, len(self.kinds), TOLD_AT_ONCE):
-            some = self.kinds[start : start + TOLD_AT_ONCE]
+        for start in range(0, len(self.kinds), SESSIONS_AT_ONCE):
+            some = self.kinds[start : start + SESSIONS_AT_ONCE]
             wanted = " and ".join(self.planted.text("remember", kind) for kind in some)
             asked = " and ".join(self.planted.text("question of recall", kind) for kind in some)
             self._cortex("remember", "--project", "kelp", f"The depot wants {wanted}")
@@ -224,8 +224,10 @@ class Trip:
         self._cortex("import", "--project", "kelp", str(self._given()))
 
     def _memory_id(self) -> str:
-        told = json.loads(self._cortex("recall", "--project", "kelp", "--json", "when does the depot open?"))
-        return str(told["results"][0]["id"])
+        answer = json.loads(
+            self._cortex("recall", "--project", "kelp", "--json", "when does the depot open?")
+        )
+        return str(answer["results"][0]["id"])
 
     def _given(self) -> Path:
         """Write a list for import; it lies outside of what is searched."""
@@ -359,19 +361,19 @@ def without_redaction() -> Iterator[None]:
         yield
 
 
-def print_report(found: Report) -> None:
+def print_report(report: Report) -> None:
     """Print carriers with what was planted and found, then the line that counts."""
-    planted = Counter(carrier for carrier, _ in found.planted.values())
-    in_files = Counter(found.planted[number][0] for number in found.in_files)
-    in_requests = Counter(found.planted[number][0] for number in found.in_requests)
+    planted = Counter(carrier for carrier, _ in report.planted.values())
+    in_files = Counter(report.planted[number][0] for number in report.in_files)
+    in_requests = Counter(report.planted[number][0] for number in report.in_requests)
     columns = ["carrier", "planted", "in files", "in requests"]
     rows = [[c, str(n), str(in_files[c]), str(in_requests[c])] for c, n in sorted(planted.items())]
     table("Canaries", columns, rows, numbers=set(columns[1:]))
-    for number, files in sorted(found.in_files.items())[:40]:
-        print(f"found: {': '.join(found.planted[number])} in {', '.join(files[:4])}")
-    for number in sorted(found.in_requests)[:40]:
-        print(f"sent: {': '.join(found.planted[number])}")
-    print(found)
+    for number, files in sorted(report.in_files.items())[:40]:
+        print(f"found: {': '.join(report.planted[number])} in {', '.join(files[:4])}")
+    for number in sorted(report.in_requests)[:40]:
+        print(f"sent: {': '.join(report.planted[number])}")
+    print(report)
 
 
 def main() -> None:
@@ -386,11 +388,11 @@ def main() -> None:
         trip = Trip(Path(folder), kinds, chosen.engine)
         if chosen.control:
             with without_redaction():
-                found = trip.go()
+                report = trip.go()
         else:
-            found = trip.go()
-    print_report(found)
-    sys.exit(1 if found.in_files or found.in_requests else 0)
+            report = trip.go()
+    print_report(report)
+    sys.exit(1 if report.in_files or report.in_requests else 0)
 
 
 if __name__ == "__main__":

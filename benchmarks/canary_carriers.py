@@ -82,8 +82,8 @@ def _sidechain(talk: Talk, text: str) -> object:
 
 def _rejected(talk: Talk, text: str) -> object:
     refused = "The user doesn't want to proceed with this tool use."
-    said = f"{refused} To tell you how to proceed, the user said:\n{text}"
-    return _call(talk, "Bash", {"command": "make"}, said, is_error=True, detail=f"Error: {said}")
+    message = f"{refused} To tell you how to proceed, the user said:\n{text}"
+    return _call(talk, "Bash", {"command": "make"}, message, is_error=True, detail=f"Error: {message}")
 
 
 def _answered(talk: Talk, text: str) -> object:
@@ -94,8 +94,8 @@ def _answered(talk: Talk, text: str) -> object:
 
 def _approved(talk: Talk, text: str) -> object:
     plan = f"1. Read the gauge\n2. Use {text}\n"
-    said = f"User has approved your plan.\n\n## Approved Plan:\n{plan}"
-    return _call(talk, "ExitPlanMode", {"plan": plan}, said, detail={"plan": plan, "isAgent": False})
+    message = f"User has approved your plan.\n\n## Approved Plan:\n{plan}"
+    return _call(talk, "ExitPlanMode", {"plan": plan}, message, detail={"plan": plan, "isAgent": False})
 
 
 def _edited(talk: Talk, text: str) -> object:

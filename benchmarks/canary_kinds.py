@@ -7,7 +7,7 @@ from dataclasses import dataclass
 # What every canary has inside, in lower case; no text of ours has it. Where only hexadecimal digits may stand
 # it is spelt with them. Five digits of the canary's number follow.
 MARK, HEX_MARK = "qx7k", "c0ffee7"
-FOUND = re.compile(rf"(?:{MARK}|{HEX_MARK})([0-9a-f]{{5}})")
+CANARY = re.compile(rf"(?:{MARK}|{HEX_MARK})([0-9a-f]{{5}})")
 
 HEX = "0123456789abcdef"
 UPPER = "ABCDEFGHJKLMNPRSTUVWXYZ"

@@ -13,7 +13,7 @@ import lancedb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.canary_kinds import FOUND
+from benchmarks.canary_kinds import CANARY
 
 
 def canaries_in(content: bytes) -> set[int]:
@@ -21,12 +21,12 @@ def canaries_in(content: bytes) -> set[int]:
     texts = [content.decode("utf-8", "replace")]
     if b"\0" in content:
         texts += [content.decode("utf-16-le", "replace"), content[1:].decode("utf-16-le", "replace")]
-    return {int(number, 16) for text in texts for number in FOUND.findall(text.casefold())}
+    return {int(number, 16) for text in texts for number in CANARY.findall(text.casefold())}
 
 
 def canaries_below(places: Iterable[Path]) -> tuple[dict[int, list[str]], int]:
     """Return the canaries found below `places`, each with the files that hold it, and the number of files."""
-    found: dict[int, list[str]] = {}
+    hits: dict[int, list[str]] = {}
     files = 0
     for place in places:
         paths = sorted(place.rglob("*")) if place.is_dir() else [place]
@@ -34,8 +34,8 @@ def canaries_below(places: Iterable[Path]) -> tuple[dict[int, list[str]], int]:
             if path.is_file():
                 files += 1
             for number in _in_path(path):
-                found.setdefault(number, []).append(str(path.relative_to(place.parent)))
-    return found, files
+                hits.setdefault(number, []).append(str(path.relative_to(place.parent)))
+    return hits, files
 
 
 def _in_path(path: Path) -> set[int]:

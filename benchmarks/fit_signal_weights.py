@@ -64,10 +64,10 @@ def main() -> None:
     priors = {row["signal"]: float(row["prior"]) for row in table}
     items = [label for label in labels if label["kind"] == "item"]
     for what, group_of in (("sessions", lambda s: s), ("projects", lambda s: s.split("/")[0])):
-        found = cross_validated(examples, labels, priors, policy, group_of)
-        print(f"left-out {what}: recall {len(found) / len(items):.3f}")
+        label_ids = cross_validated(examples, labels, priors, policy, group_of)
+        print(f"left-out {what}: recall {len(label_ids) / len(items):.3f}")
     weights = fitted(examples, labels, priors)
-    print(f"on all: recall {len(found_with(examples, weights, policy)) / len(items):.3f}")
+    print(f"on all: recall {len(labels_shown_with(examples, weights, policy)) / len(items):.3f}")
     if given.write:
         write(table, weights)
 
@@ -130,34 +130,34 @@ def cross_validated(
     group_of: Any,
 ) -> set[int]:
     """Return the items found when each group is judged by weights fitted to the others."""
-    found: set[int] = set()
+    label_ids: set[int] = set()
     for group in sorted({group_of(example.session) for example in examples}):
         others = [example for example in examples if group_of(example.session) != group]
         own = [example for example in examples if group_of(example.session) == group]
-        found |= found_with(own, fitted(others, labels, priors), policy)
-    return found
+        label_ids |= labels_shown_with(own, fitted(others, labels, priors), policy)
+    return label_ids
 
 
-def found_with(examples: Sequence[Example], weights: dict[str, float], policy: Policy) -> set[int]:
+def labels_shown_with(examples: Sequence[Example], weights: dict[str, float], policy: Policy) -> set[int]:
     """Return the items that the memories within budget find."""
-    found: set[int] = set()
+    label_ids: set[int] = set()
     for session in sorted({example.session for example in examples}):
         own = [example for example in examples if example.session == session]
         values = confidences([example.candidate for example in own], Budget.of(policy), weights)
-        found |= {
+        label_ids |= {
             item for example, value in zip(own, values, strict=True) if value >= 0.5 for item in example.items
         }
-    return found
+    return label_ids
 
 
 def write(table: list[dict[str, Any]], weights: dict[str, float]) -> None:
     """Store the weights, keeping priors and reasons."""
-    told = {row["signal"]: row for row in table}
+    by_signal = {row["signal"]: row for row in table}
     with (REFERENCE / "signal_weights.csv").open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(["signal", "weight", "prior", "why"])
         for name in sorted(weights, key=lambda name: (name != "bias", name)):
-            row = told.get(name, {"prior": "0", "why": ""})
+            row = by_signal.get(name, {"prior": "0", "why": ""})
             rows.writerow([name, f"{weights[name]:.3f}", row["prior"], row["why"]])
 
 

@@ -175,7 +175,7 @@ class _time_enough:
         basic_brief.BASIC_BRIEF_SECONDS = self._seconds
 
 
-def said_in(wrapping: str, change: str) -> str:
+def wrapped(wrapping: str, change: str) -> str:
     """Return the assistant's answer."""
     return WRAPPINGS[wrapping][0].replace("{}", CHANGES[change](SENTENCE))
 
@@ -186,7 +186,7 @@ def main() -> None:
     places = Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
         for name, kind, wrapping, change in product(CARRIERS, SOURCES, WRAPPINGS, CHANGES):
-            talk = session(CARRIERS[name], SOURCES[kind](SENTENCE), said_in(wrapping, change))
+            talk = session(CARRIERS[name], SOURCES[kind](SENTENCE), wrapped(wrapping, change))
             # A brief takes ten times as long as the rest: one of each wrapping by each carrier is made.
             came_out = outcome(
                 talk, Path(folder), with_brief=(kind, change) == ("as it is", "one word changed")
@@ -196,7 +196,7 @@ def main() -> None:
             by_wrapping[wrapping] += came_out.leaks
             places.update(place for place, is_there in vars(came_out).items() if is_there)
         own = {
-            wrapping: outcome(session(None, "", said_in(wrapping, "word for word")), Path(folder)).leaks
+            wrapping: outcome(session(None, "", wrapped(wrapping, "word for word")), Path(folder)).leaks
             for wrapping in WRAPPINGS
         }
     table("Injections", ["carrier", "tried", "came through"], [

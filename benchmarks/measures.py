@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from benchmarks import made
+from benchmarks import invented
 from cortex.flows.context import Context
 from cortex.flows.engines import run_plain
 from cortex.flows.models import embedder_in_force
@@ -116,23 +116,25 @@ def status_line(sizes: Sizes) -> Iterator[Measured]:
 def prompt_hook(sizes: Sizes) -> Iterator[Measured]:
     """Time the whole process of a prompt's hook over an index of all memories, and the writing of that."""
     policy = read_policy(None)
-    rows = made.memories(sizes.recalled)
+    rows = invented.memories(sizes.recalled)
     position = rows.schema.get_field_index("confidence")
     sure = rows.set_column(position, "confidence", pa.repeat(0.9, rows.num_rows))
     with tempfile.TemporaryDirectory() as scratch:
         published = Published(Path(scratch, "home"))
         begun = time.perf_counter()
         notes = notes_of(sure, policy)
-        published.publish_hook_index(made.PROJECT, notes, settings_of(policy), stop_words_of(policy))
+        published.publish_hook_index(invented.PROJECT, notes, settings_of(policy), stop_words_of(policy))
         written = time.perf_counter() - begun
-        published.publish_projects({scratch: made.PROJECT})
+        published.publish_projects({scratch: invented.PROJECT})
         surroundings = {"CORTEX_HOME": str(Path(scratch, "home")), "PATH": os.environ["PATH"]}
         launched = ["sh", str(ROOT / "hooks" / "run.sh"), "user-prompt-submit"]
         bare = ["sh", "-c", "python3 -I -S -c pass; exit 0"]
-        asked = [_asked(scratch, *question) for question in enumerate(made.questions(sizes.processes + 1))]
+        asked = [
+            _asked(scratch, *question) for question in enumerate(invented.questions(sizes.processes + 1))
+        ]
         ours = [_run_once(launched, payload, surroundings) for payload in asked][1:]
         none = _milliseconds(bare, sizes.processes, b"{}", surroundings)
-        size = (published.root / made.PROJECT / INDEX).stat().st_size
+        size = (published.root / invented.PROJECT / INDEX).stat().st_size
     what = f"{len(notes):,} memories"
     yield Measured(
         f"prompt hook, p95, {what}", _p95(ours), "ms", "sh + python -c pass", _p95(none), "250", "100"
@@ -143,8 +145,8 @@ def prompt_hook(sizes: Sizes) -> Iterator[Measured]:
 
 def _asked(folder: str, number: int, question: str) -> bytes:
     # A session of its own for each: what was shown once is not shown again.
-    told = {"session_id": f"s{number}", "cwd": folder, "prompt": question, "transcript_path": "/t/s.jsonl"}
-    return json.dumps(told).encode()
+    payload = {"session_id": f"s{number}", "cwd": folder, "prompt": question, "transcript_path": "/t/s.jsonl"}
+    return json.dumps(payload).encode()
 
 
 def command_line(sizes: Sizes) -> Iterator[Measured]:
@@ -158,7 +160,7 @@ def ingest(sizes: Sizes) -> Iterator[Measured]:
     """Time reading alone, a run without a model and one with, against parsing the same bytes as JSON."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "transcripts")
-        megabytes = made.transcripts(folder, sizes.copies) / 1e6
+        megabytes = invented.transcripts(folder, sizes.copies) / 1e6
         paths = find_transcripts(folder)
         parsed = megabytes / _seconds(lambda: [_parse(path) for path in paths])
         read = megabytes / _seconds(lambda: [_read(path) for path in paths])
@@ -173,9 +175,9 @@ def ingest(sizes: Sizes) -> Iterator[Measured]:
 def lifecycle(sizes: Sizes) -> Iterator[Measured]:
     """Time ageing, ranking and centrality against the decay formula alone in numpy."""
     policy = read_policy(None)
-    rows, edges = made.memories(sizes.aged, texts=False), made.edges(sizes.aged, sizes.aged)
-    activity, weak = made.activity(), made.weak(rows)
-    aged = _seconds(lambda: age(rows, edges, policy, made.NOW, activity=activity, weak=weak))
+    rows, edges = invented.memories(sizes.aged, texts=False), invented.edges(sizes.aged, sizes.aged)
+    activity, weak = invented.activity(), invented.weak(rows)
+    aged = _seconds(lambda: age(rows, edges, policy, invented.NOW, activity=activity, weak=weak))
     initial = rows["initial_confidence"].to_numpy()
     idle_days = np.random.default_rng(5).uniform(0, 365, sizes.aged)
     formula = _seconds(lambda: initial * 0.5 ** (idle_days / 45))
@@ -185,7 +187,7 @@ def lifecycle(sizes: Sizes) -> Iterator[Measured]:
 
 def brief(sizes: Sizes) -> Iterator[Measured]:
     """Time a brief against sorting the same memories by rank."""
-    policy, rows = read_policy(None), made.memories(sizes.briefed)
+    policy, rows = read_policy(None), invented.memories(sizes.briefed)
 
     def render() -> object:
         choices = choose(rows, EDGES.empty(), policy, project_name="made", budget_tokens=1_000)
@@ -201,12 +203,12 @@ def brief(sizes: Sizes) -> Iterator[Measured]:
 def recalls(sizes: Sizes) -> Iterator[Measured]:
     """Time warm recall against comparing the question's vector with all in numpy; and weigh the table."""
     policy = read_policy(None)
-    unit = made.vectors(sizes.recalled)
+    unit = invented.vectors(sizes.recalled)
     with tempfile.TemporaryDirectory() as scratch:
         home = Path(scratch)
         tables = LanceTables(home)
-        rows = made.searchable(made.memories(sizes.recalled), unit)
-        written = _seconds(lambda: tables.replace(made.PROJECT, "memories", rows))
+        rows = invented.searchable(invented.memories(sizes.recalled), unit)
+        written = _seconds(lambda: tables.replace(invented.PROJECT, "memories", rows))
         size = sum(path.stat().st_size for path in tables.root.rglob("*") if path.is_file())
         embedder = embedder_in_force(Settings(home))
 
@@ -214,14 +216,14 @@ def recalls(sizes: Sizes) -> Iterator[Measured]:
             return recall(
                 tables,
                 question,
-                scopes=[made.PROJECT],
+                scopes=[invented.PROJECT],
                 policy=policy,
                 embedder=embedder,
                 limit=10,
-                now=made.NOW,
+                now=invented.NOW,
             )
 
-        asked = made.questions(sizes.questions + 1)
+        asked = invented.questions(sizes.questions + 1)
         ask(asked[0])  # the first one opens the model and the tables
         began = time.process_time()
         times = [_seconds(lambda question=question: ask(question)) * 1e3 for question in asked[1:]]
@@ -238,7 +240,7 @@ def recalls(sizes: Sizes) -> Iterator[Measured]:
     yield Measured(f"writing and indexing, {what}", rate, "thousand/s", "", 0.0)
 
 
-DIMENSION_KIB = made.DIMENSIONS * 4 / 1024
+DIMENSION_KIB = invented.DIMENSIONS * 4 / 1024
 ALL: tuple[Callable[[Sizes], Iterator[Measured]], ...] = (
     hook,
     status_line,
@@ -255,7 +257,7 @@ def _run(home: Path, paths: list[Path], *, with_model: bool) -> None:
     settings = Settings(home)
     stage_all(settings, paths)
     embedder_of = embedder_in_force if with_model else lambda settings: None
-    with opened("backfill", Context(settings, embedder_of, lambda: made.NOW)) as run:
+    with opened("backfill", Context(settings, embedder_of, lambda: invented.NOW)) as run:
         run_plain(FLOWS["backfill"], run)
     shutil.rmtree(home)
 
@@ -269,7 +271,7 @@ def _parse(path: Path) -> None:
 
 
 def _read(path: Path) -> None:
-    read_transcript(path.read_bytes(), source=Source(str(path), made.PROJECT))
+    read_transcript(path.read_bytes(), source=Source(str(path), invented.PROJECT))
 
 
 def _seconds(work: Callable[[], object]) -> float:

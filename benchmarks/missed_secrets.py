@@ -8,7 +8,7 @@ where any of its secrets can still be read.
 import argparse
 from collections import defaultdict
 
-from benchmarks.canary_kinds import FOUND
+from benchmarks.canary_kinds import CANARY
 from benchmarks.secret_shapes import texts
 from cortex.transforms.redaction.redact import redact
 
@@ -20,7 +20,7 @@ def missed() -> tuple[dict[str, list[str]], int, int]:
     for shape, carrier, text in texts():
         shapes.add(shape)
         count += 1
-        if FOUND.search(redact(text)[0].casefold()):
+        if CANARY.search(redact(text)[0].casefold()):
             carriers_of[shape].append(carrier)
     return dict(carriers_of), len(shapes), count
 
@@ -32,11 +32,11 @@ def main() -> None:
     if parser.parse_args().texts:
         for shape, carrier, text in texts():
             print(f"{shape} | {carrier} | {text!r} | {redact(text)[0]!r}")
-    found, shapes, count = missed()
-    for shape, carriers in found.items():
+    misses, shapes, count = missed()
+    for shape, carriers in misses.items():
         print(f"missed: {shape}: {', '.join(carriers)}")
-    places = sum(map(len, found.values()))
-    print(f"secrets: shapes={shapes} missed={len(found)}, texts={count} missed={places}")
+    places = sum(map(len, misses.values()))
+    print(f"secrets: shapes={shapes} missed={len(misses)}, texts={count} missed={places}")
 
 
 if __name__ == "__main__":

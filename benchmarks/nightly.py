@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from benchmarks import made
+from benchmarks import invented
 from cortex.flows import runs
 from cortex.flows.context import Context
 from cortex.storage.settings import Settings
@@ -55,7 +55,7 @@ def _turns(project: str) -> pa.Table:
                 **known,
                 "turn_id": content_id("turn", project, str(day)),
                 "line": day + 1,
-                "said_at": made.NOW - timedelta(days=day),
+                "said_at": invented.NOW - timedelta(days=day),
             }
             for day in range(OLDEST_DAYS + 1)
         ]
@@ -63,9 +63,9 @@ def _turns(project: str) -> pa.Table:
 
 
 def _events(project: str, seed: int, count: int) -> pa.Table:
-    rows = made.memories(count, seed=seed)
+    rows = invented.memories(count, seed=seed)
     ages = np.random.default_rng(seed).integers(0, OLDEST_DAYS * 86_400, count) * 1_000_000
-    said = pa.array(int(made.NOW.timestamp()) * 1_000_000 - ages).cast(pa.timestamp("us"))
+    instants = pa.array(int(invented.NOW.timestamp()) * 1_000_000 - ages).cast(pa.timestamp("us"))
     own: dict[str, object] = {
         "event_id": pa.array([content_id("event", project, str(n)) for n in range(count)]),
         "turn_id": pa.array([content_id("turn", project, str(n)) for n in range(count)]),
@@ -75,7 +75,7 @@ def _events(project: str, seed: int, count: int) -> pa.Table:
         "confidence": pa.array(np.random.default_rng(seed).uniform(0.5, 0.95, count)),
         "layer": pa.repeat("layer2:en", count),
         "file": pa.repeat("/made", count),
-        "said_at": said.cast(pa.timestamp("us", tz="UTC")),
+        "said_at": instants.cast(pa.timestamp("us", tz="UTC")),
         "extractor_version": pa.repeat(1, count),
     }
     own["lines"] = pa.array([[n % 2_000 + 1] for n in range(count)])
@@ -95,16 +95,16 @@ def measure(count: int) -> str:
     with tempfile.TemporaryDirectory(prefix="cortex-nightly-") as scratch:
         home = Path(scratch) / "home"
         projects = fill(home, count)
-        context = Context(Settings(home=home), lambda settings: None, lambda: made.NOW)
+        context = Context(Settings(home=home), lambda settings: None, lambda: invented.NOW)
         runs.execute("nightly", context)
-        report = runs.execute("nightly", replace(context, clock=lambda: made.NOW + timedelta(days=1)))
+        report = runs.execute("nightly", replace(context, clock=lambda: invented.NOW + timedelta(days=1)))
         stages = {stage.stage: stage.seconds for stage in report.stages}
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         disk = sum(path.stat().st_size for path in home.rglob("*") if path.is_file()) / 1e6
         parts = [stages.get(name, 0.0) for name in PARTS]
         seconds = sum(seconds for name, seconds in stages.items() if name != "audit")
-        told = [f"{count:,}", f"{projects}", f"{seconds:.1f}", *(f"{part:.1f}" for part in parts)]
-        return _line([*told, f"{peak:,.0f}", f"{disk:,.0f}"])
+        cells = [f"{count:,}", f"{projects}", f"{seconds:.1f}", *(f"{part:.1f}" for part in parts)]
+        return _line([*cells, f"{peak:,.0f}", f"{disk:,.0f}"])
 
 
 def _line(cells: list[str] | tuple[str, ...]) -> str:

@@ -138,7 +138,10 @@ def memories_by_project() -> dict[str, pa.Table]:
     """Return the MEMORIES that extraction makes of each project."""
     policy = read_policy(None)
     turns = {**labels(everywhere=False).turns, "devmembench": devmembench().turns["p"]}
-    return {name: fold(extract_events(said, policy), JOURNAL.empty(), policy) for name, said in turns.items()}
+    return {
+        name: fold(extract_events(its_turns, policy), JOURNAL.empty(), policy)
+        for name, its_turns in turns.items()
+    }
 
 
 def cases() -> list[Case]:
@@ -146,19 +149,19 @@ def cases() -> list[Case]:
     of, sessions = labels(everywhere=False), devmembench()
     web = [question.text for question in cosqa().questions[: 5 * WEB_QUESTIONS : 5]]
     everyday = EVERYDAY.strip().split("\n")
-    made = [Case("asked of the project", q.scopes[0], q.text, q.answers) for q in of.questions]
-    made += [Case("asked of made sessions", "devmembench", q.text, q.answers) for q in sessions.questions]
+    cases = [Case("asked of the project", q.scopes[0], q.text, q.answers) for q in of.questions]
+    cases += [Case("asked of made sessions", "devmembench", q.text, q.answers) for q in sessions.questions]
     for project in [*of.turns, "devmembench"]:
         others = [q.text for q in of.questions if q.scopes[0] != project]
         if project != "devmembench":
             others += [q.text for q in sessions.questions[::7]]
-        made += [Case("questions of other projects", project, text) for text in others]
+        cases += [Case("questions of other projects", project, text) for text in others]
         prompts = [text for other in of.turns if other != project for text in _prompts(of.turns[other])]
-        made += [Case("prompts of other projects", project, text) for text in prompts]
-        made += [Case("web questions", project, text) for text in web]
-        made += [Case("everyday prompts", project, text) for text in everyday]
-    random.Random(1).shuffle(made)
-    return made
+        cases += [Case("prompts of other projects", project, text) for text in prompts]
+        cases += [Case("web questions", project, text) for text in web]
+        cases += [Case("everyday prompts", project, text) for text in everyday]
+    random.Random(1).shuffle(cases)
+    return cases
 
 
 def _prompts(turns: pa.Table) -> list[str]:

@@ -73,13 +73,13 @@ class Scripted:
         """Run git as of the present day of the script."""
         at = self.now.isoformat()
         identity = ["-c", "user.name=b", "-c", "user.email=b@example.org"]
-        told = {"GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at, "HOME": str(self.folder)}
+        variables = {"GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at, "HOME": str(self.folder)}
         subprocess.run(
             ["git", *identity, *words],
             cwd=self.folder,
             check=True,
             capture_output=True,
-            env={**os.environ, **told},
+            env={**os.environ, **variables},
         )
 
     def commit(self, files: dict[str, str | None]) -> None:
@@ -103,10 +103,10 @@ def body(name: str, lines: int = 20) -> str:
 
 def scripted(folder: Path, number: int) -> list[Claim]:
     """Make one repository and return claims of every case, with the truth about each."""
-    made, n = Scripted(folder), number
+    history, n = Scripted(folder), number
     manifest = '[project]\ndependencies = ["flask", "numpy", "redis"]\n'
     kept = {f"src/kept{n}.py": body(f"kept_name_{n}"), f"src/grown{n}.py": body(f"grown_name_{n}")}
-    made.commit(
+    history.commit(
         {
             "pyproject.toml": manifest,
             **kept,
@@ -116,22 +116,22 @@ def scripted(folder: Path, number: int) -> list[Claim]:
             f"src/gauges{n}.py": body(f"station_of_{n}") + body(f"gauge_of_{n}"),
         }
     )
-    said_at = made.now + timedelta(hours=1)
-    made.day += 2
-    made.git("switch", "-q", "-c", f"try/unmerged{n}")
-    made.commit({f"src/trial{n}.py": body(f"trial_name_{n}")})
-    made.git("switch", "-q", "main")
-    made.git("switch", "-q", "-c", f"try/merged{n}")
-    made.commit({f"src/taken{n}.py": body(f"taken_name_{n}")})
-    made.git("switch", "-q", "main")
-    made.git("merge", "-q", "--no-ff", "-m", "take it", f"try/merged{n}")
-    made.commit({f"src/retries{n}.py": None})
-    made.git("mv", f"src/levels{n}.py", f"src/new_name{n}.py")
-    made.commit({})
-    made.commit({f"src/turns{n}.py": body(f"new_way_{n}").replace("step", "stage")})
-    made.commit({f"src/gauges{n}.py": "", f"src/stations{n}.py": body(f"station_of_{n}")})
-    made.commit({f"src/grown{n}.py": body(f"grown_name_{n}", 200)})
-    made.commit({"pyproject.toml": manifest.replace(', "redis"', "")})
+    said_at = history.now + timedelta(hours=1)
+    history.day += 2
+    history.git("switch", "-q", "-c", f"try/unmerged{n}")
+    history.commit({f"src/trial{n}.py": body(f"trial_name_{n}")})
+    history.git("switch", "-q", "main")
+    history.git("switch", "-q", "-c", f"try/merged{n}")
+    history.commit({f"src/taken{n}.py": body(f"taken_name_{n}")})
+    history.git("switch", "-q", "main")
+    history.git("merge", "-q", "--no-ff", "-m", "take it", f"try/merged{n}")
+    history.commit({f"src/retries{n}.py": None})
+    history.git("mv", f"src/levels{n}.py", f"src/new_name{n}.py")
+    history.commit({})
+    history.commit({f"src/turns{n}.py": body(f"new_way_{n}").replace("step", "stage")})
+    history.commit({f"src/gauges{n}.py": "", f"src/stations{n}.py": body(f"station_of_{n}")})
+    history.commit({f"src/grown{n}.py": body(f"grown_name_{n}", 200)})
+    history.commit({"pyproject.toml": manifest.replace(', "redis"', "")})
 
     def claim(case: str, text: str, is_stale: bool, **chosen: Any) -> Claim:
         return Claim(case, text, said_at, is_stale, **chosen)
@@ -167,39 +167,39 @@ def rows_of(claims: Iterable[Claim]) -> list[Row]:
     """Return MEMORIES rows of claims; a row's id is the claim's position."""
     return [
         {
-            "memory_id": f"{at:06d}", "memory_type": one.memory_type, "text": one.text, "project_id": "p",
+            "memory_id": f"{at:06d}", "memory_type": claim.memory_type, "text": claim.text, "project_id": "p",
             "category": "project", "files": [], "tags": [], "status": "active", "trust": "assistant",
             "source_type": "conversation", "is_pinned": False, "priority": 5, "initial_confidence": 0.9,
-            "confidence": 0.9, "salience": 0.9, "access_count": 0, "created_at": one.said_at,
-            "updated_at": one.said_at, "centrality": 0.0, "rank": 0.5, "session_count": 1, "content_hash": "",
-            "evidence": [{
+            "confidence": 0.9, "salience": 0.9, "access_count": 0, "created_at": claim.said_at,
+            "updated_at": claim.said_at, "centrality": 0.0, "rank": 0.5, "session_count": 1,
+            "content_hash": "", "evidence": [{
                 "turn_id": "t", "session_id": "s", "file": "f", "lines": [1], "layer": "layer2:en",
-                "said_at": one.said_at, "git_branch": one.branch,
+                "said_at": claim.said_at, "git_branch": claim.branch,
             }],
         }
-        for at, one in enumerate(claims)
+        for at, claim in enumerate(claims)
     ]  # fmt: skip
 
 
 def scored(place: Path, claims: list[Claim], policy: Policy) -> dict[str, Score]:
     """Ask the repository about all claims at once, and count by case."""
     doubted = {doubt.memory_id for doubt in doubts_of([str(place)], MEMORIES.of(rows_of(claims)), policy)}
-    found: dict[str, Score] = {}
+    scores: dict[str, Score] = {}
     for at, claim in enumerate(claims):
-        score = found.setdefault(claim.case, Score())
+        score = scores.setdefault(claim.case, Score())
         is_doubted = f"{at:06d}" in doubted
         score.claims += 1
         score.stale += claim.is_stale
         score.caught += claim.is_stale and is_doubted
         score.false_alarms += is_doubted and not claim.is_stale
-    return found
+    return scores
 
 
 def history(place: Path) -> Iterator[tuple[str, datetime]]:
     """Yield commits of HEAD's history, oldest first, evenly spread."""
-    told = _git(place, "log", "--reverse", "--format=%H %ct", "HEAD").splitlines()
-    step = max(1, len(told) // COMMITS_MOST)
-    for line in told[::step]:
+    lines = _git(place, "log", "--reverse", "--format=%H %ct", "HEAD").splitlines()
+    step = max(1, len(lines) // COMMITS_MOST)
+    for line in lines[::step]:
         name, seconds = line.split()
         yield name, datetime.fromtimestamp(int(seconds), UTC)
 
@@ -231,26 +231,26 @@ def shares_of_history(place: Path, claims: list[Claim]) -> dict[float, Score]:
     paths = frozenset(claim.text.split()[0] for claim in mine)
     snapshot = snapshot_of(str(place), Questions(frozenset(), frozenset(), frozenset(), paths))
     assert snapshot is not None
-    found = {limit: Score() for limit in SHARES}
+    scores = {limit: Score() for limit in SHARES}
     for claim in mine:
         edits = snapshot.edits.get(claim.text.split()[0], ())
         share, _ = rewritten_share(edits, claim.said_at + timedelta(days=1))
-        for limit, score in found.items():
+        for limit, score in scores.items():
             score.claims += 1
             score.stale += claim.is_stale
             score.caught += claim.is_stale and share >= limit
             score.false_alarms += not claim.is_stale and share >= limit
-    return found
+    return scores
 
 
 def _names_by_file(place: Path, commit: str) -> dict[str, list[str]]:
-    told = _git(place, "grep", "-I", "-E", r"^(class|def) [A-Za-z]", commit, "--", "*.py")
-    found: dict[str, list[str]] = {}
-    for line in told.splitlines():
+    output = _git(place, "grep", "-I", "-E", r"^(class|def) [A-Za-z]", commit, "--", "*.py")
+    by_file: dict[str, list[str]] = {}
+    for line in output.splitlines():
         _, path, text = line.split(":", 2)
         if name := _DEFINED.match(text):
-            found.setdefault(path, []).append(name[1])
-    return found
+            by_file.setdefault(path, []).append(name[1])
+    return by_file
 
 
 def _files(place: Path, commit: str) -> list[str]:
@@ -265,17 +265,17 @@ def _git(place: Path, *words: str) -> str:
 
 def _timed(work: Callable[[], dict[str, Score]]) -> dict[str, Score]:
     begun = time.perf_counter()
-    found = work()
-    print_table(found)
-    claims = sum(score.claims for score in found.values())
+    result = work()
+    print_table(result)
+    claims = sum(score.claims for score in result.values())
     print(f"{claims} claims in {time.perf_counter() - begun:.1f} s\n")
-    return found
+    return result
 
 
-def print_table(found: dict[Any, Score], head: str = "case") -> None:
+def print_table(scores: dict[Any, Score], head: str = "case") -> None:
     """Print one line a case."""
     print(f"{head:<28}{'claims':>8}{'stale':>8}{'caught':>8}{'wronged':>9}")
-    for name, score in found.items():
+    for name, score in scores.items():
         print(f"{name!s:<28}{score.claims:>8}{score.stale:>8}{score.caught:>8}{score.false_alarms:>9}")
 
 
@@ -287,8 +287,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         total: dict[str, Score] = {}
         for number in range(REPOSITORIES):
-            made = Path(folder) / str(number)
-            for case, score in scored(made, scripted(made, number), policy).items():
+            script = Path(folder) / str(number)
+            for case, score in scored(script, scripted(script, number), policy).items():
                 known = total.setdefault(case, Score())
                 for name in vars(score):
                     setattr(known, name, getattr(known, name) + getattr(score, name))

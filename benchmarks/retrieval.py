@@ -128,16 +128,16 @@ def _turn(file: str, line: int, role: str, text: str, date: str | None) -> dict[
     }
 
 
-def share_of_files(question: Question, found: list[Found], cut: int) -> float:
+def share_of_files(question: Question, results: list[Found], cut: int) -> float:
     """Return the share of the right transcripts among the first `cut` transcripts named."""
-    named = list(dict.fromkeys(item.evidence[0].file for item in found))[:cut]
+    named = list(dict.fromkeys(item.evidence[0].file for item in results))[:cut]
     right = {file for file, _ in question.answers}
     return len(right.intersection(named)) / len(right)
 
 
-def any_line(question: Question, found: list[Found], cut: int) -> float:
+def any_line(question: Question, results: list[Found], cut: int) -> float:
     """Return 1 if one of the first `cut` results rests on a line that answers, else 0."""
-    rested_on = {(e.file, line) for item in found[:cut] for e in item.evidence for line in e.lines}
+    rested_on = {(e.file, line) for item in results[:cut] for e in item.evidence for line in e.lines}
     return float(bool(question.answers & rested_on))
 
 
@@ -194,10 +194,10 @@ def measure(
             f"{of.name}: {rows} rows ({seconds:.1f} s for texts and vectors), {len(of.questions)} questions"
         )
         for name, policy in policies:
-            found, times = [], []
+            results, times = [], []
             for question in of.questions:
                 began = time.perf_counter()
-                found.append(
+                results.append(
                     recall(
                         tables, question.text, scopes=question.scopes, policy=policy, embedder=embedder,
                         limit=ASKED, now=now,
@@ -205,11 +205,11 @@ def measure(
                 )  # fmt: skip
                 times.append((time.perf_counter() - began) * 1e3)
             p50, p95 = np.quantile(times, (0.5, 0.95))
-            print(f"  {name:44} {_figures(of, found)}  p50 {p50:.0f} ms, p95 {p95:.0f} ms")
+            print(f"  {name:44} {_figures(of, results)}  p50 {p50:.0f} ms, p95 {p95:.0f} ms")
 
 
-def _figures(of: Set, found: list[list[Found]]) -> str:
-    pairs = list(zip(of.questions, found, strict=True))
+def _figures(of: Set, results: list[list[Found]]) -> str:
+    pairs = list(zip(of.questions, results, strict=True))
     cuts = [f"R@{cut} {np.mean([of.judge(*pair, cut) for pair in pairs]):.3f}" for cut in CUTS]
     firsts = [next((k for k in range(1, ASKED + 1) if of.judge(*pair, k)), None) for pair in pairs]
     reciprocal = np.mean([1 / first if first else 0.0 for first in firsts])

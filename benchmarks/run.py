@@ -32,25 +32,25 @@ def main() -> None:
     chosen = parser.parse_args()
     if unknown := set(chosen.names) - set(names):
         parser.error(f"no measure is called {', '.join(sorted(unknown))}")
-    found: list[Measured] = []
+    figures: list[Measured] = []
     for measure in ALL:
         if not chosen.names or measure.__name__ in chosen.names:
             print(f"measuring {measure.__name__} …", file=sys.stderr, flush=True)
-            found += measure(SIZES[chosen.size])
+            figures += measure(SIZES[chosen.size])
     if chosen.json:
-        print(json.dumps(as_dict(chosen.size, found), indent=2))
+        print(json.dumps(as_dict(chosen.size, figures), indent=2))
     else:
         table(
             f"Cortex {__version__}, {chosen.size}, {machine()}",
             COLUMNS,
-            list(map(_cells, found)),
+            list(map(_cells, figures)),
             numbers=NUMBERS,
         )
 
 
-def as_dict(size: str, found: list[Measured]) -> dict[str, object]:
+def as_dict(size: str, measured: list[Measured]) -> dict[str, object]:
     """Return what was measured, with the machine it was measured on, for comparing runs by a program."""
-    figures = [{**asdict(one), "ratio": one.ratio if one.baseline else None} for one in found]
+    figures = [{**asdict(figure), "ratio": figure.ratio if figure.baseline else None} for figure in measured]
     return {"version": __version__, "size": size, "machine": machine(), "figures": figures}
 
 
@@ -59,10 +59,19 @@ def machine() -> str:
     return f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
 
 
-def _cells(one: Measured) -> list[str]:
-    ratio = f"{one.ratio:.3g}" if one.baseline else ""
-    baseline = f"{one.baseline_value:.3g}" if one.baseline else ""
-    return [one.what, f"{one.value:.3g}", one.unit, one.baseline, baseline, ratio, one.must, one.aim]
+def _cells(figure: Measured) -> list[str]:
+    ratio = f"{figure.ratio:.3g}" if figure.baseline else ""
+    baseline = f"{figure.baseline_value:.3g}" if figure.baseline else ""
+    return [
+        figure.what,
+        f"{figure.value:.3g}",
+        figure.unit,
+        figure.baseline,
+        baseline,
+        ratio,
+        figure.must,
+        figure.aim,
+    ]
 
 
 if __name__ == "__main__":

@@ -115,10 +115,10 @@ def kinds_of(asked: Sequence[Question], projects: Sequence[str]) -> Iterator[tup
     ):  # fmt: skip
         lines = text.strip().split("\n")
         yield kind, [Question(line, tuple(projects), frozenset()) for line in lines]
-        one = [(projects[number % len(projects)],) for number in range(len(lines))]
+        own_project = [(projects[number % len(projects)],) for number in range(len(lines))]
         yield (
             f"{kind}, one project",
-            [Question(line, scopes, frozenset()) for line, scopes in zip(lines, one, strict=True)],
+            [Question(line, scopes, frozenset()) for line, scopes in zip(lines, own_project, strict=True)],
         )
     elsewhere = []
     for number, question in enumerate(asked):

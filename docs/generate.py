@@ -31,7 +31,7 @@ REFERENCE = ROOT / "data" / "reference"
 
 HELP_WIDTH = 100
 
-MADE_BY = "<!-- Printed by `make docs` from {source}; change that, not this page. -->"
+PRINTED_BY = "<!-- Printed by `make docs` from {source}; change that, not this page. -->"
 
 
 def pages() -> dict[str, str]:
@@ -93,15 +93,15 @@ def commands(
     group: click.Group = command_line, above: tuple[str, ...] = ()
 ) -> dict[tuple[str, ...], click.Command]:
     """Return words → command, for every command and those below it, in the order of the help."""
-    found: dict[tuple[str, ...], click.Command] = {}
+    by_words: dict[tuple[str, ...], click.Command] = {}
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
-        found[*above, name] = command
+        by_words[*above, name] = command
         if isinstance(command, click.Group):
-            found |= commands(command, (*above, name))
-    return found
+            by_words |= commands(command, (*above, name))
+    return by_words
 
 
 def policy_page() -> str:
@@ -180,12 +180,12 @@ def errors_page() -> str:
 
 
 def _title(title: str, source: str) -> str:
-    return f"# {title}\n\n{MADE_BY.format(source=source)}"
+    return f"# {title}\n\n{PRINTED_BY.format(source=source)}"
 
 
 def _closed_sets() -> Iterable[tuple[str, tuple[str, ...]]]:
     for name, value in vars(schemas).items():
-        if name.isupper() and isinstance(value, tuple) and all(isinstance(one, str) for one in value):
+        if name.isupper() and isinstance(value, tuple) and all(isinstance(member, str) for member in value):
             yield name, value
 
 

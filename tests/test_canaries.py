@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import secret_shapes
 from benchmarks.canaries import Trip, without_redaction
-from benchmarks.canary_kinds import FOUND, KINDS, canary
+from benchmarks.canary_kinds import CANARY, KINDS, canary
 from benchmarks.canary_search import canaries_in
 from benchmarks.missed_secrets import missed
 from cortex.transforms.redaction.redact import default_redactor, redact
@@ -19,7 +19,7 @@ NOT_FOLLOWED = 2
 def test_every_kind_is_found_as_it_is_planted_and_gone_when_redacted(kind):
     text = canary(kind, 4_711)
     assert canaries_in(text.encode()) == canaries_in(text.encode("utf-16-le")) == {4_711}
-    assert not FOUND.search(redact(f"see {text} there")[0].casefold())
+    assert not CANARY.search(redact(f"see {text} there")[0].casefold())
 
 
 def test_every_rule_has_a_canary():

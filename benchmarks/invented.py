@@ -31,7 +31,7 @@ def memories(count: int, *, texts: bool = True, seed: int = 1) -> pa.Table:
     """Return `count` made MEMORIES of all ages up to a year; without `texts` they all say the same."""
     random = np.random.default_rng(seed)
     facts = _facts(random, count) if texts else pa.repeat("Poll each station once a minute.", count)
-    said = _instants(random, count)
+    instants = _instants(random, count)
     columns: dict[str, object] = {
         "memory_id": pa.array([f"{number:032x}" for number in range(count)]),
         "project_id": pa.repeat(PROJECT, count),
@@ -47,8 +47,8 @@ def memories(count: int, *, texts: bool = True, seed: int = 1) -> pa.Table:
         "confidence": pa.array(random.uniform(0.1, 1.0, count)),
         "salience": pa.array(random.uniform(0.5, 1.0, count)),
         "access_count": pa.array(random.integers(0, 20, count)),
-        "created_at": said,
-        "updated_at": said,
+        "created_at": instants,
+        "updated_at": instants,
         "centrality": pa.array(np.zeros(count)),
         "rank": pa.array(random.random(count)),
         "session_count": pa.repeat(1, count),
@@ -71,9 +71,9 @@ def activity(days: int = 365) -> pa.Table:
 
 def weak(rows: pa.Table) -> pa.Table:
     """Return every tenth of MEMORIES as found weak twenty days ago."""
-    found = rows["memory_id"].to_pylist()[::10]
-    since = [NOW - timedelta(days=20)] * len(found)
-    return pa.table({"memory_id": found, "weak_since": since}, schema=WEAK)
+    weak_ids = rows["memory_id"].to_pylist()[::10]
+    since = [NOW - timedelta(days=20)] * len(weak_ids)
+    return pa.table({"memory_id": weak_ids, "weak_since": since}, schema=WEAK)
 
 
 def edges(count: int, among: int) -> pa.Table:
