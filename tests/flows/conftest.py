@@ -1,12 +1,15 @@
 """A workbench for whole runs: a scratch store, invented transcripts, an embedder that needs no model."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -19,6 +22,7 @@ from cortex.storage.lake import LAKE_TABLES, each_key_once
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.schemas import VECTORS
+from tests.transcripts import Talk, lines
 
 NOW = datetime(2026, 11, 1, 10, tzinfo=UTC)
 SAMPLES = Path(__file__).parents[2] / "data" / "samples"
@@ -89,6 +93,17 @@ class Bench:
         self.stage(*paths)
         return self.run("backfill", now)
 
+    def hold(self, *talks: Talk) -> "Bench":
+        """Let the empty store hold these sessions as a backfill leaves them; see `kept`."""
+
+        def fill(bench: Bench) -> None:
+            for talk in talks:
+                talk.write(bench.projects)
+            bench.backfill()
+
+        kept(self, tuple((talk.path_in(self.projects), lines(talk.records)) for talk in talks), fill)
+        return self
+
     def texts(self, project: str = "kelp") -> list[str]:
         """Return the texts of a project's memories, sorted."""
         return sorted(row["text"] for row in self.memories(project))
@@ -97,6 +112,41 @@ class Bench:
         """Return a project's memories as rows."""
         scopes = [s for s in self.store.tables.scopes() if s.startswith(f"{project}-") or s == project]
         return [row for s in scopes for row in self.store.tables.open(s, "memories").read().to_pylist()]
+
+
+_KEPT: dict[object, tuple[Path, Any]] = {}
+
+
+def kept(bench: Bench, key: object, fill: Callable[[Bench], Any]) -> Any:
+    """
+    Fill an empty bench as `fill` does and return what that returns; from the second time on as a copy of it.
+
+    For what many tests begin with. Nothing that matters may be patched meanwhile, and the transcripts must
+    lie in one place for all tests, as those of the fixture `bench` do: a store knows their paths.
+    """
+    if key not in _KEPT:
+        value = fill(bench)
+        folder = bench.projects.with_name(f"kept-{len(_KEPT)}")
+        shutil.copytree(bench.home, folder / "home")
+        shutil.copytree(bench.projects, folder / "projects")
+        _KEPT[key] = folder, value
+        return value
+    folder, value = _KEPT[key]
+    shutil.copytree(folder / "home", bench.home)
+    shutil.copytree(folder / "projects", bench.projects, dirs_exist_ok=True)
+    _lead_views_to(bench)
+    return value
+
+
+def _lead_views_to(bench: Bench) -> None:
+    """Let the views of a copied database read the files beside it: they name them by their whole paths."""
+    if not bench.store.published.database_path.is_file():
+        return
+    with duckdb.connect(str(bench.store.published.database_path)) as database:
+        views = database.sql("select sql from duckdb_views() where not internal").fetchall()
+        for (view,) in views:
+            moved = re.sub(r"read_parquet\('.*?(?=/(?:lake|published)/)", f"read_parquet('{bench.home}", view)
+            database.execute(moved.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1))
 
 
 def contents(home: Path) -> dict[str, object]:
@@ -141,14 +191,22 @@ def leftovers(home: Path) -> list[str]:
 
 
 @pytest.fixture
-def bench(home: Path, tmp_path: Path) -> Bench:
-    return Bench(home, tmp_path / "projects")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the test's transcripts: empty, and in the same place in every test."""
+    folder = tmp_path_factory.getbasetemp() / "projects"
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Bench:
+def bench(home: Path, projects: Path) -> Bench:
+    return Bench(home, projects)
+
+
+@pytest.fixture
+def other(tmp_path: Path, projects: Path) -> Bench:
     """A second store over the same transcripts."""
-    return Bench(tmp_path / "other-home", tmp_path / "projects")
+    return Bench(tmp_path / "other-home", projects)
 
 
 def difference(first: dict[str, object], second: dict[str, object]) -> dict[str, object]:

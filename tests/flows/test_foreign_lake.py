@@ -14,7 +14,7 @@ from cortex.storage.lake_files import files_below
 from cortex.transforms.errors import LakeUnclear
 from cortex.transforms.journal_entries import entry
 from cortex.transforms.schemas import TURNS, values
-from tests.flows.conftest import NOW, Bench, contents, difference
+from tests.flows.conftest import NOW, Bench, contents, difference, kept
 from tests.transcripts import decisions, forked
 
 FORGOTTEN = "s1 writes levels as whole millimetres"
@@ -40,8 +40,8 @@ def rows(home: Path) -> dict[str, int]:
     return {name: lake.read(table).num_rows for name, table in LAKE_TABLES.items()}
 
 
-def grown(bench: Bench) -> Bench:
-    """Return a store with a history: sessions that grew, a fork, a fact remembered, one forgotten."""
+def grow(bench: Bench) -> None:
+    """Give a store a history: sessions that grew, a fork, one fact forgotten."""
     talk = decisions("s1")
     talk.write(bench.projects)
     bench.backfill()
@@ -55,7 +55,6 @@ def grown(bench: Bench) -> Bench:
         entry("forget", gone["project_id"], payload, recorded_at=NOW, memory_id=gone["memory_id"])
     )
     bench.run()
-    return bench
 
 
 def _lost(home: Path, older: bytes, foreign: bytes) -> None:
@@ -88,14 +87,19 @@ CASES = [
 @pytest.fixture
 def manifests(bench: Bench, other: Bench, tmp_path: Path) -> tuple[bytes, bytes]:
     """Fill the bench; return an older manifest of it, and that of another store."""
-    decisions("s0").write(bench.projects)
-    bench.backfill()
-    older = (bench.home / MANIFEST).read_bytes()
-    elsewhere = Bench(other.home, tmp_path / "elsewhere")
-    decisions("x", cwd="/home/dev/x").write(elsewhere.projects)
-    elsewhere.backfill()
-    grown(bench)
-    return older, (other.home / MANIFEST).read_bytes()
+
+    def fill(bench: Bench) -> tuple[bytes, bytes]:
+        decisions("s0").write(bench.projects)
+        bench.backfill()
+        older = (bench.home / MANIFEST).read_bytes()
+        elsewhere = Bench(other.home, tmp_path / "elsewhere")
+        decisions("x", cwd="/home/dev/x").write(elsewhere.projects)
+        elsewhere.backfill()
+        grow(bench)
+        return older, (other.home / MANIFEST).read_bytes()
+
+    manifests: tuple[bytes, bytes] = kept(bench, "a lake and its manifests", fill)
+    return manifests
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -129,7 +133,7 @@ def test_an_adopted_lake_says_what_it_said_and_no_forgotten_word(bench, manifest
 def test_replaced_files_that_were_not_swept_yet_do_not_come_back(bench, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Lake, "sweep", lambda lake: 0)
-        grown(bench)
+        grow(bench)
     expected, counted = contents(bench.home), rows(bench.home)
     assert len(files(bench.home)) > len(bench.store.lake.manifest.files)
     (bench.home / MANIFEST).unlink()
@@ -140,8 +144,7 @@ def test_replaced_files_that_were_not_swept_yet_do_not_come_back(bench, monkeypa
 
 
 def test_turns_of_a_killed_commit_get_their_events_when_they_are_adopted(bench, other):
-    decisions("s1").write(bench.projects)
-    bench.backfill()
+    bench.hold(decisions("s1"))
     other.backfill()
     for path in files_below(bench.home / "lake"):
         if path.startswith("events/"):
@@ -152,8 +155,7 @@ def test_turns_of_a_killed_commit_get_their_events_when_they_are_adopted(bench, 
 
 
 def test_a_foreign_file_in_the_lake_is_neither_read_nor_removed(bench):
-    decisions("s1").write(bench.projects)
-    bench.backfill()
+    bench.hold(decisions("s1"))
     foreign = ["notes.txt", "turns/notes.txt", ".DS_Store", "turns/project=x/copy.parquet", "download.part"]
     for name in foreign:
         path = bench.home / "lake" / name
@@ -166,8 +168,7 @@ def test_a_foreign_file_in_the_lake_is_neither_read_nor_removed(bench):
 
 
 def test_foreign_files_beside_tables_published_files_and_reports_stay(bench):
-    decisions("s1").write(bench.projects)
-    bench.backfill()
+    bench.hold(decisions("s1"))
     [scope] = [name for name in bench.store.tables.scopes() if name.startswith("kelp")]
     foreign = [
         *("tables/notes/a.txt", f"tables/{scope}/a.txt", "published/notes/a.txt", f"published/{scope}/a.txt"),
@@ -182,8 +183,7 @@ def test_foreign_files_beside_tables_published_files_and_reports_stay(bench):
 
 
 def test_a_lake_file_copied_in_beside_an_intact_manifest_is_refused_not_swept(bench, other, tmp_path):
-    decisions("s1").write(bench.projects)
-    bench.backfill()
+    bench.hold(decisions("s1"))
     elsewhere = Bench(other.home, tmp_path / "elsewhere")
     decisions("s9", cwd="/home/dev/other").write(elsewhere.projects)
     elsewhere.backfill()
@@ -200,8 +200,7 @@ def test_a_lake_file_copied_in_beside_an_intact_manifest_is_refused_not_swept(be
 
 
 def test_a_manifest_that_names_files_outside_the_lake_is_refused(bench):
-    decisions("s1").write(bench.projects)
-    bench.backfill()
+    bench.hold(decisions("s1"))
     victim = bench.home / "victim"
     victim.write_text("a person's own")
     text = (bench.home / MANIFEST).read_text()

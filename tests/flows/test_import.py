@@ -14,7 +14,7 @@ from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.files.interchange import read_export
 from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.fold import memory_id
-from tests.flows.conftest import NOW, fixed_state
+from tests.flows.conftest import NOW, fixed_state, kept
 from tests.transcripts import KELP, decisions
 
 
@@ -29,6 +29,13 @@ def _here_is_kelp(monkeypatch, tmp_path):
 @pytest.fixture
 def exported(bench, tmp_path):
     """An export of a store with three projects and a person's word on most memories of one."""
+    kept(bench, "three projects", fill)
+    file = tmp_path / "all.json"
+    exchanging.export(file, form="json", project=None, as_json=True)
+    return file
+
+
+def fill(bench):
     for name, cwd in (("s1", KELP), ("s2", "/home/dev/reef"), ("s3", "/home/dev/wreck")):
         decisions(name, cwd=cwd).write(bench.projects)
     bench.backfill()
@@ -51,9 +58,6 @@ def exported(bench, tmp_path):
     for row in words:
         bench.store.journal.write(row)
     bench.run()
-    file = tmp_path / "all.json"
-    exchanging.export(file, form="json", project=None, as_json=True)
-    return file
 
 
 def told(text, scope, **chosen):
