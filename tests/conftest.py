@@ -1,5 +1,6 @@
 """What every test has: a store of its own and an environment without the user's settings."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,14 @@ def contained_faults(monkeypatch: pytest.MonkeyPatch, _faults_show: None) -> Non
 def home(tmp_path: Path) -> Path:
     """Return the folder of the test's store."""
     return tmp_path / "cortex-home"
+
+
+@pytest.fixture
+def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the test's transcripts: empty, and in the same place in every test."""
+    folder = tmp_path_factory.getbasetemp() / "projects"
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import pytest
 from cortex.cli import forgetting
 from cortex.storage.lease import lease
 from cortex.storage.store import Store
+from tests.flows.conftest import Bench, kept
 
 INVOICES = "The invoice service is written in Go because its owners know Go."
 BARGES = "Barges are loaded before the tide turns, heaviest first."
@@ -15,10 +16,17 @@ ROPES = "Ropes of the north quay are changed each spring before the tide turns."
 
 
 @pytest.fixture
-def store(cortex, tmp_path, monkeypatch) -> Store:
+def store(cortex, tmp_path, projects, monkeypatch) -> Store:
     monkeypatch.setenv("CORTEX_HOME", str(tmp_path / "store"))
-    for text in (INVOICES, BARGES, ROPES):
-        assert cortex("remember", text).code == 0
+    here = projects.with_name("here")  # the same in every test: the memories are of its project
+    here.mkdir(exist_ok=True)
+    monkeypatch.chdir(here)
+
+    def fill(bench: Bench) -> None:
+        for text in (INVOICES, BARGES, ROPES):
+            assert cortex("remember", text).code == 0
+
+    kept(Bench(tmp_path / "store", projects), "three memories", fill)
     return Store(tmp_path / "store")
 
 

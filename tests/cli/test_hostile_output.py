@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cortex.transforms.schemas import GLOBAL_SCOPE
-from tests.flows.conftest import Bench
+from tests.flows.conftest import Bench, kept
 from tests.hooks.test_characters import ORDINARY
 from tests.transcripts import Talk
 
@@ -50,9 +50,14 @@ COMMANDS = (
 
 
 @pytest.fixture
-def hostile(home: Path, tmp_path: Path) -> str:
+def hostile(home: Path, projects: Path) -> str:
     """Return the id of a project whose every field is hostile; the store is the shell's."""
-    bench = Bench(home, tmp_path / "projects")
+    scope: str = kept(Bench(home, projects), "hostile fields", fill)
+    return scope
+
+
+def fill(bench: Bench) -> str:
+    """Fill a store with a project whose every field is hostile, and return its id."""
     for number in range(2):
         talk = Talk(f"h{number}", cwd=f"/home/dev/ke{HOSTILE}lp")
         talk.user(f"Which store? {HOSTILE}")
@@ -66,7 +71,7 @@ def hostile(home: Path, tmp_path: Path) -> str:
         talk.call("Edit", "done", file_path=f"/home/dev/kelp/{HOSTILE}.py", old_string="a", new_string="b")
         for record in talk.records:
             record |= {"gitBranch": f"b{HOSTILE}", "version": HOSTILE, "sessionId": f"s{number}{HOSTILE}"}
-        folder = tmp_path / "projects" / f"p{HOSTILE.replace('/', '')}"
+        folder = bench.projects / f"p{HOSTILE.replace('/', '')}"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"t{number}\x1b[31m\u202e.jsonl").write_text(
             "".join(json.dumps(record) + "\n" for record in talk.records) + "{broken\n"
@@ -74,7 +79,7 @@ def hostile(home: Path, tmp_path: Path) -> str:
     bench.backfill()
     [scope] = [name for name in bench.store.tables.scopes() if name != GLOBAL_SCOPE]
     assert bench.store.tables.open(scope, "memories").count()
-    return scope
+    return str(scope)
 
 
 def test_no_raw_control_reaches_a_terminal_from_any_command(cortex, hostile):
@@ -118,7 +123,13 @@ def test_hooks_hand_over_no_raw_control_though_a_file_holds_it(home, hostile):
     assert not RAW.findall(done.stdout.decode())
 
 
-@pytest.mark.parametrize("name", ORDINARY)
+# One script from right to left with joiners, and one beyond the first plane; all others with the slow tests.
+QUICK = {"Persian, with its joiner", "flag of tags"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in ORDINARY]
+)
 def test_ordinary_text_of_any_script_is_printed_as_it_is(cortex, samples, name):
     fact = f"The gauge at the harbour says {ORDINARY[name]} every time."
     assert cortex("remember", "--project", "tidepool", "--type", "gotcha", fact).code == 0

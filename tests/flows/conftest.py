@@ -22,7 +22,6 @@ from cortex.storage.lake import LAKE_TABLES, each_key_once
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.schemas import VECTORS
-from tests.transcripts import Talk, lines
 
 NOW = datetime(2026, 11, 1, 10, tzinfo=UTC)
 SAMPLES = Path(__file__).parents[2] / "data" / "samples"
@@ -93,16 +92,12 @@ class Bench:
         self.stage(*paths)
         return self.run("backfill", now)
 
-    def hold(self, *talks: Talk) -> "Bench":
-        """Let the empty store hold these sessions as a backfill leaves them; see `kept`."""
-
-        def fill(bench: Bench) -> None:
-            for talk in talks:
-                talk.write(bench.projects)
-            bench.backfill()
-
-        kept(self, tuple((talk.path_in(self.projects), lines(talk.records)) for talk in talks), fill)
-        return self
+    def begin(self) -> RunReport:
+        """Backfill the empty store; where the same transcripts were read before, copy what came of them."""
+        paths = (path for path in self.projects.rglob("*") if path.is_file())
+        transcripts = frozenset((path, path.read_bytes()) for path in paths)
+        report: RunReport = kept(self, (transcripts, self.embedder_of), Bench.backfill)
+        return report
 
     def texts(self, project: str = "kelp") -> list[str]:
         """Return the texts of a project's memories, sorted."""
@@ -124,18 +119,23 @@ def kept(bench: Bench, key: object, fill: Callable[[Bench], Any]) -> Any:
     For what many tests begin with. Nothing that matters may be patched meanwhile, and the transcripts must
     lie in one place for all tests, as those of the fixture `bench` do: a store knows their paths.
     """
+    assert not bench.home.exists()
     if key not in _KEPT:
         value = fill(bench)
-        folder = bench.projects.with_name(f"kept-{len(_KEPT)}")
-        shutil.copytree(bench.home, folder / "home")
-        shutil.copytree(bench.projects, folder / "projects")
-        _KEPT[key] = folder, value
+        _KEPT[key] = bench.projects.with_name(f"kept-{len(_KEPT)}"), value
+        _copy(bench.home, _KEPT[key][0] / "home")
+        _copy(bench.projects, _KEPT[key][0] / "projects")
         return value
     folder, value = _KEPT[key]
-    shutil.copytree(folder / "home", bench.home)
-    shutil.copytree(folder / "projects", bench.projects, dirs_exist_ok=True)
+    _copy(folder / "home", bench.home)
+    _copy(folder / "projects", bench.projects)
     _lead_views_to(bench)
     return value
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.exists():
+        shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
 
 
 def _lead_views_to(bench: Bench) -> None:
@@ -188,14 +188,6 @@ def leftovers(home: Path) -> list[str]:
     waits = [path for folder in folders for path in (home / "staging" / folder).glob("*")]
     parts = [p for p in home.rglob("*") if p.name.endswith((".part", ".tmp"))]
     return sorted(str(path.relative_to(home)) for path in {*waits, *parts})
-
-
-@pytest.fixture
-def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the test's transcripts: empty, and in the same place in every test."""
-    folder = tmp_path_factory.getbasetemp() / "projects"
-    shutil.rmtree(folder, ignore_errors=True)
-    return folder
 
 
 @pytest.fixture

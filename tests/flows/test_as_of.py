@@ -81,7 +81,7 @@ def test_as_of_a_day_equals_the_store_that_had_seen_no_more(bench, other):
     expected = live(other, evening)
     whole.write(bench.projects)
     decisions("s3", start=day + 2 * DAY).write(bench.projects)
-    bench.backfill()
+    bench.begin()
     assert looked_at(bench, day) == expected
 
 
@@ -99,7 +99,7 @@ def test_what_was_forgotten_since_is_in_no_look_back(bench):
     word = "quagsireplum"
     fact = f"[MEMORY: decision] The {word} gauge reports every six minutes because batteries are small."
     decisions("s1").user("And the gauge?").assistant(fact).write(bench.projects)
-    bench.backfill()
+    bench.begin()
     day = start_of_day(START)
     assert word in str(looked_at(bench, day))
     [memory] = [row for row in bench.memories() if word in row["text"]]
@@ -110,14 +110,14 @@ def test_what_was_forgotten_since_is_in_no_look_back(bench):
 
 def test_before_the_first_word_there_is_nothing(bench):
     decisions("s1").write(bench.projects)
-    bench.backfill()
+    bench.begin()
     assert looked_at(bench, start_of_day(START) - DAY) == {}
 
 
 def test_projects_merged_today_are_one_in_every_look_back(bench):
     decisions("s1").write(bench.projects)
     decisions("s2", cwd="/home/dev/reef").write(bench.projects)
-    bench.backfill()
+    bench.begin()
     with clock_at(NOW):
         projects.merge("reef", "kelp", as_json=True)
     texts = str(looked_at(bench, start_of_day(START)))
@@ -152,7 +152,7 @@ def test_fed_in_order_every_day_is_what_the_store_said_that_evening(tmp_path_fac
 def store(bench):
     decisions("s1").write(bench.projects)
     decisions("s2", start=START + 20 * DAY).write(bench.projects)
-    bench.backfill()
+    bench.begin()
     with clock_at(NOW):
         yield bench
 

@@ -151,7 +151,7 @@ def test_a_secret_that_takes_two_lines_costs_one_of_them():
 
 def test_a_failed_audit_keeps_the_last_good_version_and_the_next_run_goes_on(bench, other, monkeypatch):
     decisions("s1").write(bench.projects)
-    bench.backfill()
+    bench.begin()
     before = contents(bench.home)
     decisions("s2").write(bench.projects)
     decisions("s3", cwd="/home/dev/reef").write(bench.projects)
@@ -190,7 +190,7 @@ def _spoilt(made):
 )
 def test_a_table_whose_audit_fails_is_not_replaced(bench, monkeypatch, module, stage, table):
     decisions("s1").write(bench.projects)
-    bench.backfill()
+    bench.begin()
     before = {name: rows for name, rows in contents(bench.home).items() if name.endswith(table)}
     Talk("s2").user("Which clock?").assistant(
         "[MEMORY: decision] Stations keep their clocks in UTC because readings are compared."

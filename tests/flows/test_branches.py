@@ -60,7 +60,7 @@ def checkout(bench, tmp_path) -> Checkout:
     made = Checkout(tmp_path / "kelp")
     made.talk("s1", "main", TRUNK_FACT).write(bench.projects)
     made.talk("s2", "try/ring", FEATURE_FACT).write(bench.projects)
-    bench.backfill()
+    bench.begin()
     return made
 
 

@@ -67,7 +67,7 @@ def test_sealed_from_now_on_and_the_same_as_in_clear(sealed, other):
     forked(talk.records, "f3").assistant("[MEMORY: pattern] One queue a poller.").write(sealed.projects)
     sealed.backfill()
     sealed.run("nightly", NOW + timedelta(days=1))
-    other.backfill()
+    other.begin()
     other.run("nightly", NOW + timedelta(days=1))
     assert difference(contents(sealed.home), contents(other.home)) == {}
     assert all_sealed(sealed.home)
@@ -157,7 +157,7 @@ def test_killed_while_sealing_nothing_is_lost_and_the_next_run_mends(
     bench, key, monkeypatch, owner, name, number, moment
 ):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     before = contents(bench.home)
     with monkeypatch.context() as patch:
         _die_at(patch, owner, name, number, moment)
@@ -244,7 +244,7 @@ def test_sql_answers_from_the_sealed_lake_and_the_file_itself_does_not(sealed, c
 
 def test_an_older_backup_in_clear_restores_what_waits_sealed_in_the_journal(bench, key, tmp_path):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     keeping.backup(tmp_path / "clear.tar.zst", as_json=True)
     encrypting.encrypt(key, as_json=True)
     told = {"text": "Buoys are painted on Fridays.", "memory_type": "context", "category": "project"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.conftest import Bench, contents, difference, leftovers
+from tests.flows.conftest import contents, difference, leftovers
 from tests.transcripts import decisions
 
 ROOT = Path(__file__).parents[2]
@@ -50,8 +50,8 @@ def _lines(path: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="processes and ports are looked up in /proc")
-def test_prefect_gives_what_plain_gives_and_leaves_no_process_and_no_port(home, other, tmp_path):
-    bench = Bench(home, tmp_path / "projects")
+def test_prefect_gives_what_plain_gives_and_leaves_no_process_and_no_port(bench, other, tmp_path):
+    home = bench.home
     decisions().write(bench.projects)
     mark = f"CORTEX_TEST_MARK={tmp_path.name}"
     before = listening_ports()

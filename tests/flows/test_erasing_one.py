@@ -116,7 +116,7 @@ def grow(whole: dict[Path, bytes], copy: Bench) -> None:
 
 def test_what_is_said_later_fills_no_gap(bench, tmp_path):
     whole = cut(SAMPLES / "projects", bench)
-    bench.backfill()
+    bench.begin()
     shorter = {path: path.read_bytes() for path in whole}
     before, turns = rows(bench), {row["turn_id"] for row in bench.store.lake.read(TURNS).to_pylist()}
     control = Bench(tmp_path / "control", bench.projects)

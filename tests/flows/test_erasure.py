@@ -53,7 +53,7 @@ def forget(bench: Bench, word: str = CANARY) -> None:
 
 def test_no_byte_of_a_forgotten_fact_is_left_and_the_others_stay(bench):
     told_canary().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     others = [text for text in bench.texts() if CANARY not in text]
     assert any("lake/turns" in place for place in traces(bench.home, CANARY))
     assert any("passages.lance" in place for place in traces(bench.home, CANARY))
@@ -66,7 +66,7 @@ def test_no_byte_of_a_forgotten_fact_is_left_and_the_others_stay(bench):
 def test_reading_the_transcript_again_brings_nothing_back(bench):
     talk = told_canary()
     path = talk.write(bench.projects)
-    bench.backfill()
+    bench.begin()
     forget(bench)
     talk.assistant("We go on with the tide table.").write(bench.projects)
     forked(talk.records, "a0").write(bench.projects)
@@ -82,7 +82,7 @@ def test_a_turn_that_other_memories_rest_on_loses_only_the_sentence(bench):
     Talk().user("Go.").assistant(
         f"[MEMORY: decision] {FACT}\n[MEMORY: gotcha] The tide table counts hours from midnight."
     ).write(bench.projects)
-    bench.backfill()
+    bench.begin()
     assert len(bench.memories()) == 2
     forget(bench)
     assert traces(bench.home, CANARY) == []
@@ -94,7 +94,7 @@ def test_the_same_words_elsewhere_go_too(bench):
     Talk("s2", cwd="/home/dev/reef").user(f"In kelp I read: {FACT} Is that so? Tell me.").assistant(
         "Yes."
     ).write(bench.projects)
-    bench.backfill()
+    bench.begin()
     forget(bench)
     assert traces(bench.home, CANARY) == []
     turns = Store(bench.home).lake.read(TURNS)["text"].to_pylist()
@@ -134,7 +134,7 @@ def test_a_merged_memory_takes_its_members_along(bench):
     Talk().user("Go.").assistant("[MEMORY: decision] Use SQLite in WAL mode.").write(bench.projects)
     said_again = "[MEMORY: decision] Always use SQLite in WAL mode here."
     Talk("s2").user("Go.").assistant(said_again).write(bench.projects)
-    bench.backfill()
+    bench.begin()
     bench.run("nightly", NOW + timedelta(days=1))
     assert len(bench.memories()) == 3
     forget(bench, "WAL")
@@ -146,7 +146,7 @@ def test_forgetting_a_session_takes_all_it_said_also_from_its_forks(bench):
     talk = told_canary()
     talk.write(bench.projects)
     forked(talk.records, LATER).assistant("[MEMORY: pattern] One queue a poller.").write(bench.projects)
-    bench.backfill()
+    bench.begin()
     keeping.forget_session(talk.session_id[:8], as_json=True)
     assert traces(bench.home, CANARY) == []
     assert bench.texts() == ["One queue a poller."]
@@ -158,7 +158,7 @@ def test_forgetting_a_session_takes_all_it_said_also_from_its_forks(bench):
 def test_resetting_a_project_leaves_the_others(bench, tmp_path):
     told_canary().write(bench.projects)
     decisions("s2", cwd="/home/dev/reef").write(bench.projects)
-    bench.backfill()
+    bench.begin()
     remember(f"The {CANARY} again.", project="/home/dev/kelp")
     before = bench.memories("reef")
     keeping.reset("/home/dev/kelp", yes=True, as_json=True)
@@ -170,7 +170,7 @@ def test_resetting_a_project_leaves_the_others(bench, tmp_path):
 
 def test_what_is_past_its_days_goes_and_what_is_pinned_stays(bench):
     told_canary().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     [pinned] = [m for m in bench.memories() if "tide table" in m["text"]]
     bench.store.journal.write(
         entry("pin", pinned["project_id"], {}, recorded_at=NOW, memory_id=pinned["memory_id"])
@@ -187,7 +187,7 @@ def test_a_set_aside_transcript_that_holds_the_fact_goes_too(bench, tmp_path):
     told_canary().write(bench.projects)
     bad = bench.projects / "bad.jsonl"
     bad.write_text(f"not a transcript\n{FACT}\n")
-    bench.backfill()
+    bench.begin()
     assert any("staging/transcripts" in place for place in traces(bench.home, CANARY))
     forget(bench)
     assert traces(bench.home, CANARY) == []
@@ -207,7 +207,7 @@ def test_a_reset_project_leaves_no_transcript_that_was_set_aside(bench):
 
 def test_the_reason_for_which_it_was_archived_or_kept_goes_too(bench):
     told_canary().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     [memory] = [m for m in bench.memories() if CANARY in m["text"]]
     scope, name, reason = memory["project_id"], memory["memory_id"], f"`read_{CANARY}` is gone"
     kept = {"item": "stale", "memory_ids": [name], "reason": reason}
@@ -219,7 +219,7 @@ def test_the_reason_for_which_it_was_archived_or_kept_goes_too(bench):
 
 def test_while_another_run_writes_the_wish_waits_and_the_next_run_grants_it(bench):
     told_canary().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     with lease(bench.home):
         forget(bench)
     assert traces(bench.home, CANARY) != []
@@ -234,7 +234,7 @@ class Killed(BaseException):
 @pytest.mark.parametrize("stages_done", range(7))
 def test_killed_anywhere_the_next_run_erases_to_the_end(bench, monkeypatch, stages_done):
     told_canary().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     with lease(bench.home):
         forget(bench)
 
@@ -262,7 +262,7 @@ def test_prefects_own_files_hold_nothing_either(bench):
 
 def test_the_search_sees_the_words_wherever_they_lie_before(bench):
     told_canary().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     places = " ".join(traces(bench.home, CANARY))
     for place in (
         "lake/events",
@@ -290,7 +290,7 @@ def test_what_a_session_was_shown_of_it_leaves_nothing_either(bench, monkeypatch
 
 def test_a_project_that_is_reset_keeps_no_hook_index(bench):
     told_canary().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     assert list(bench.home.glob("published/kelp-*/hook-index.sqlite"))
     keeping.reset("/home/dev/kelp", yes=True, as_json=True)
     assert not list(bench.home.glob("published/kelp-*/hook-index.sqlite"))
@@ -299,7 +299,7 @@ def test_a_project_that_is_reset_keeps_no_hook_index(bench):
 def test_no_text_index_from_before_is_left(bench):
     # Its words are packed so that a search of bytes does not see them.
     told_canary().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     before = {path.name for path in bench.home.glob("tables/kelp-*/*.lance/_indices/*")}
     forget(bench)
     after = {path.name for path in bench.home.glob("tables/kelp-*/*.lance/_indices/*")}
@@ -308,7 +308,7 @@ def test_no_text_index_from_before_is_left(bench):
 
 def test_an_erasure_leaves_nothing_for_a_second_run_to_do(bench):
     told_canary().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     forget(bench)
     before = contents(bench.home)
     generation = bench.store.lake.manifest.generation
@@ -335,7 +335,7 @@ def test_tables_made_anew_after_an_erasure_equal_the_live_ones(bench, way):
     talk = told_canary()
     talk.write(bench.projects)
     decisions("s2").write(bench.projects)
-    bench.backfill()
+    bench.begin()
     if way == "memory":
         forget(bench)
     elif way == "session":
@@ -361,7 +361,7 @@ PLACES = {
 @pytest.mark.parametrize(("place", "number"), [(place, n) for place in PLACES for n in (1, 2, 3)])
 def test_killed_around_a_write_the_next_run_erases_to_the_end(bench, monkeypatch, place, number, moment):
     told_canary().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     with lease(bench.home):
         forget(bench)
     with monkeypatch.context() as patch:

@@ -44,7 +44,7 @@ def grow(bench: Bench) -> None:
     """Give a store a history: sessions that grew, a fork, one fact forgotten."""
     talk = decisions("s1")
     talk.write(bench.projects)
-    bench.backfill()
+    bench.begin()
     talk.assistant("[MEMORY: pattern] One queue for each poller.").write(bench.projects)
     forked(talk.records, "f4").assistant("[MEMORY: gotcha] The pump stops at low tide.").write(bench.projects)
     decisions("s2", cwd="/home/dev/reef").write(bench.projects)
@@ -144,8 +144,9 @@ def test_replaced_files_that_were_not_swept_yet_do_not_come_back(bench, monkeypa
 
 
 def test_turns_of_a_killed_commit_get_their_events_when_they_are_adopted(bench, other):
-    bench.hold(decisions("s1"))
-    other.backfill()
+    decisions("s1").write(bench.projects)
+    bench.begin()
+    other.begin()
     for path in files_below(bench.home / "lake"):
         if path.startswith("events/"):
             (bench.home / "lake" / path).unlink()
@@ -155,7 +156,8 @@ def test_turns_of_a_killed_commit_get_their_events_when_they_are_adopted(bench, 
 
 
 def test_a_foreign_file_in_the_lake_is_neither_read_nor_removed(bench):
-    bench.hold(decisions("s1"))
+    decisions("s1").write(bench.projects)
+    bench.begin()
     foreign = ["notes.txt", "turns/notes.txt", ".DS_Store", "turns/project=x/copy.parquet", "download.part"]
     for name in foreign:
         path = bench.home / "lake" / name
@@ -168,7 +170,8 @@ def test_a_foreign_file_in_the_lake_is_neither_read_nor_removed(bench):
 
 
 def test_foreign_files_beside_tables_published_files_and_reports_stay(bench):
-    bench.hold(decisions("s1"))
+    decisions("s1").write(bench.projects)
+    bench.begin()
     [scope] = [name for name in bench.store.tables.scopes() if name.startswith("kelp")]
     foreign = [
         *("tables/notes/a.txt", f"tables/{scope}/a.txt", "published/notes/a.txt", f"published/{scope}/a.txt"),
@@ -183,7 +186,8 @@ def test_foreign_files_beside_tables_published_files_and_reports_stay(bench):
 
 
 def test_a_lake_file_copied_in_beside_an_intact_manifest_is_refused_not_swept(bench, other, tmp_path):
-    bench.hold(decisions("s1"))
+    decisions("s1").write(bench.projects)
+    bench.begin()
     elsewhere = Bench(other.home, tmp_path / "elsewhere")
     decisions("s9", cwd="/home/dev/other").write(elsewhere.projects)
     elsewhere.backfill()
@@ -200,7 +204,8 @@ def test_a_lake_file_copied_in_beside_an_intact_manifest_is_refused_not_swept(be
 
 
 def test_a_manifest_that_names_files_outside_the_lake_is_refused(bench):
-    bench.hold(decisions("s1"))
+    decisions("s1").write(bench.projects)
+    bench.begin()
     victim = bench.home / "victim"
     victim.write_text("a person's own")
     text = (bench.home / MANIFEST).read_text()

@@ -35,14 +35,13 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path
     talk.write(bench.projects)
     forked(talk.records, "f4").assistant("[MEMORY: pattern] One queue a poller.").write(bench.projects)
     decisions("s2", cwd="/home/dev/reef").write(bench.projects)
-    bench.backfill()
+    bench.begin()
     yield bench.projects, contents(bench.home)
 
 
-# The first stages and those that publish in the quick suite, the others with the slow tests.
+# One stage in the quick suite, the others with the slow tests.
 STAGES_DONE = [
-    pytest.param(count, marks=() if count < 6 or stage in order.PUBLISH else pytest.mark.slow)
-    for count, stage in enumerate(order.INGEST)
+    pytest.param(count, marks=() if count == 2 else pytest.mark.slow) for count in range(len(order.INGEST))
 ]
 
 
@@ -88,16 +87,18 @@ WRITTEN = {
 }
 
 
-# The first write of each kind in the quick suite, the later ones with the slow tests.
+# One of the lake, one of the tables and the last one of a run; all others with the slow tests.
+QUICK = {("the manifest", 1, "after"), ("a table", 1, "before"), ("the database", 1, "after")}
 WRITES = [
-    pytest.param(place, number, marks=() if number == 1 else pytest.mark.slow)
+    pytest.param(*write, marks=() if write in QUICK else pytest.mark.slow)
     for place, times in WRITTEN.items()
     for number in range(1, times + 1)
+    for moment in ("before", "after")
+    for write in [(place, number, moment)]
 ]
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize(("place", "number"), WRITES)
+@pytest.mark.parametrize(("place", "number", "moment"), WRITES)
 def test_killed_around_a_write(home, undisturbed, monkeypatch, place, number, moment):
     projects, expected = undisturbed
     bench = Bench(home, projects)

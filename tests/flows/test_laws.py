@@ -24,7 +24,7 @@ def test_the_samples_run_twice_equal_once(bench):
 
 def test_the_same_files_staged_by_hooks_again_change_nothing(bench):
     path = decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     before = fixed_state(bench.home)
     bench.store.staging.stage(path)
     bench.run()
@@ -65,7 +65,7 @@ def test_a_transcript_that_grows_line_by_line_gives_what_it_gives_at_once(bench,
     for end in [*cuts, len(talk.records)]:
         path.write_bytes(lines(talk.records[:end]))
         bench.backfill()
-    other.backfill()
+    other.begin()
     assert difference(contents(bench.home), contents(other.home)) == {}
 
 
@@ -76,10 +76,10 @@ def test_a_transcript_cut_within_a_line_gives_what_it_gives_at_once(bench, other
     path = decisions().path_in(bench.projects)
     path.parent.mkdir(parents=True)
     path.write_bytes(whole[: int(len(whole) * share)])
-    bench.backfill()
+    bench.begin()
     path.write_bytes(whole)
     bench.backfill()
-    other.backfill()
+    other.begin()
     assert difference(contents(bench.home), contents(other.home)) == {}
     assert leftovers(bench.home) == []
 
@@ -99,10 +99,10 @@ def test_a_resumed_copy_gives_no_second_turn_and_no_second_memory(bench, other):
     copied = decisions()
     copied.records += resumed(talk.records)
     copied.write(bench.projects)
-    bench.backfill()
+    bench.begin()
     turns, memories = contents(bench.home)["turns"], bench.texts()
     talk.write(other.projects)
-    other.backfill()
+    other.begin()
     assert (turns, memories) == (contents(other.home)["turns"], other.texts())
 
 
@@ -121,7 +121,7 @@ def test_a_fork_gives_no_second_turn_whichever_is_read_first(bench, other, names
     paths = [talks[name].write(bench.projects) for name in names]
     for path in paths:
         bench.backfill(path)
-    other.backfill()
+    other.begin()
     assert difference(contents(bench.home), contents(other.home)) == {}
     turns = contents(bench.home)["turns"]
     assert len(turns) == len(original.records) + 1
@@ -140,7 +140,7 @@ def test_a_session_that_grows_after_its_fork_was_read_does_not_double(bench, oth
         original.assistant(f"[MEMORY: pattern] The original went on after {fork}.")
     original.write(bench.projects)
     bench.backfill()
-    other.backfill()
+    other.begin()
     assert difference(contents(bench.home), contents(other.home)) == {}
 
 
@@ -148,20 +148,20 @@ def test_a_rewind_that_arrives_later_takes_back_what_was_said_before(bench, othe
     talk = Talk().user("Where do readings go?").assistant("[MEMORY: decision] Readings stay for a year.")
     talk.user("Use files.").assistant("[MEMORY: decision] Readings go to plain CSV files for everyone.")
     talk.write(bench.projects)
-    bench.backfill()
+    bench.begin()
     assert any("CSV" in text for text in bench.texts())
     talk.rewind().user("Use a database.").assistant("[MEMORY: decision] Readings go to SQLite alone.")
     talk.write(bench.projects)
     bench.backfill()
     assert any("SQLite" in text for text in bench.texts())
     assert not any("CSV" in text for text in bench.texts())
-    other.backfill()
+    other.begin()
     assert difference(contents(bench.home), contents(other.home)) == {}
 
 
 def test_another_file_in_the_place_of_a_transcript_is_read_from_its_start(bench):
     path = decisions("s1").write(bench.projects)
-    bench.backfill()
+    bench.begin()
     path.write_bytes(lines(decisions("s2").records * 2))
     bench.backfill()
     assert any("of s2" in text for text in bench.texts())
@@ -169,7 +169,7 @@ def test_another_file_in_the_place_of_a_transcript_is_read_from_its_start(bench)
 
 def test_transcripts_deleted_between_staging_and_run_are_read_through_the_link(bench, other):
     path = decisions().write(bench.projects)
-    other.backfill()
+    other.begin()
     bench.stage()
     path.unlink()
     assert bench.run().transcripts == 1

@@ -180,7 +180,7 @@ def test_a_session_that_is_rewound_takes_back_what_it_said(bench):
     for number in range(4):
         talk.assistant(f"[MEMORY: decision] Berth {number} gets a gauge because the swell differs there.")
     talk.write(bench.projects)
-    bench.backfill()
+    bench.begin()
     assert len(bench.texts()) >= 6
     path = talk.path_in(bench.projects)
     first = talk.records[0]

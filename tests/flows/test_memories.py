@@ -58,7 +58,7 @@ def test_a_secret_is_not_remembered(bench):
 
 def test_what_is_forgotten_is_found_neither_as_memory_nor_as_turn(bench, capsys):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     assert "millimetres" in str(found("whole millimetres drift", capsys))
     [memory] = [m for m in bench.memories() if "millimetres" in m["text"]]
     forgetting.forget(memory["memory_id"][:12], project=None, yes=False, as_json=True)
@@ -153,7 +153,7 @@ def test_a_model_that_gives_no_answer_stops_no_run_and_is_asked_again(bench, oth
     assert report.rows["memories"] > 0 and report.rows["vectors"] == 0
     assert any("next run" in stage.note for stage in report.stages)
     bench.run()
-    other.backfill()
+    other.begin()
     assert contents(bench.home) == contents(other.home)
     vectors = bench.store.lake.read(VECTORS)
     assert vectors.num_rows == other.store.lake.read(VECTORS).num_rows

@@ -36,7 +36,7 @@ def two(bench) -> Bench:
     decisions("s1").user("And zones?").assistant(SHARED).write(bench.projects)
     reef = decisions("s2", cwd=REEF).user("And zones?").assistant(SHARED)
     reef.user("And divers?").assistant(OWN).write(bench.projects)
-    bench.backfill()
+    bench.begin()
     return bench
 
 
@@ -191,7 +191,7 @@ def test_the_store_is_the_same_whether_merged_before_or_after_the_sessions_came(
     two.backfill()
     expected = contents(two.home)
     decisions("s5", cwd=REEF, start=NOW).path_in(two.projects).unlink()
-    other.backfill()
+    other.begin()
     decisions("s5", cwd=REEF, start=NOW).write(two.projects)
     other.backfill()
     for row in two.store.journal.read().to_pylist():

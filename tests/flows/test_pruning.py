@@ -35,7 +35,7 @@ def pruned(bench: Bench) -> Bench:
     """Return a bench on which one gotcha of two sessions was pruned."""
     decisions("s1").write(bench.projects)
     Talk("s2").user("Go.").assistant(f"[MEMORY: gotcha] {GOTCHA}").write(bench.projects)
-    bench.backfill()
+    bench.begin()
     bench.store.journal.write(tombstone(bench))
     return bench
 
@@ -76,7 +76,7 @@ def test_a_pruned_memory_leaves_a_tombstone_and_the_lake_keeps_every_word(pruned
 def test_what_an_older_cortex_was_about_to_erase_for_its_age_is_kept(bench):
     decisions("s1").write(bench.projects)
     Talk("s2").user("Go.").assistant(f"[MEMORY: gotcha] {GOTCHA}").write(bench.projects)
-    bench.backfill()
+    bench.begin()
     before = lake_rows(bench)
     bench.store.journal.write(tombstone(bench, "forget"))
     bench.run("nightly", LATER)

@@ -71,7 +71,7 @@ def test_the_samples_rebuilt_are_what_they_were(bench):
 
 def test_a_store_with_every_kind_of_journal_entry_rebuilds_to_itself(bench):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     journal_of_every_kind(bench)
     bench.run("nightly")
     before = contents(bench.home)
@@ -84,7 +84,7 @@ def test_a_store_with_every_kind_of_journal_entry_rebuilds_to_itself(bench):
 
 def test_on_a_later_day_memories_are_compared_as_of_the_day_they_were_aged(bench):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     found = compared(bench, NOW + 5 * DAY)
     assert found.differences == []
     assert all("as of 2026-11-01" in note or "brief" in note for note in found.notes) and found.notes
@@ -92,14 +92,14 @@ def test_on_a_later_day_memories_are_compared_as_of_the_day_they_were_aged(bench
 
 def test_an_entry_that_waits_for_a_run_is_no_difference(bench):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     journal_of_every_kind(bench)
     assert compared(bench).differences == []
 
 
 def test_every_changed_cell_and_row_is_listed(bench):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     [scope] = [name for name in bench.store.tables.scopes() if name.startswith("kelp")]
     handle = _handle(bench, scope)
     first, second = sorted(row["memory_id"] for row in bench.memories())[:2]
@@ -116,7 +116,7 @@ def test_every_changed_cell_and_row_is_listed(bench):
 
 def test_a_lost_table_comes_back_and_the_check_leaves_with_12_before(bench, capsys):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     before = contents(bench.home)
     shutil.rmtree(bench.home / "tables")
     with clock_at(NOW):
@@ -129,7 +129,7 @@ def test_a_lost_table_comes_back_and_the_check_leaves_with_12_before(bench, caps
 
 def test_vectors_come_from_the_lake(bench):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
 
     class Mute(WordEmbedder):
         def embed(self, texts, *, as_query=False):
@@ -155,7 +155,7 @@ MOMENTS = {
 @pytest.mark.parametrize("after", [False, True])
 def test_killed_around_a_step_the_next_run_mends_it(bench, monkeypatch, moment, after):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     before = contents(bench.home)
     place, name = MOMENTS[moment]
     real = getattr(place, name)
@@ -177,7 +177,7 @@ def test_killed_around_a_step_the_next_run_mends_it(bench, monkeypatch, moment, 
 
 def test_killed_between_the_two_renames_the_next_run_makes_the_tables_again(bench, monkeypatch):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     before = contents(bench.home)
 
     def half(tables, scope):
@@ -195,7 +195,7 @@ def test_killed_between_the_two_renames_the_next_run_makes_the_tables_again(benc
 
 def test_what_is_remembered_and_recalled_leaves_the_check_clean(bench, tmp_path, capsys):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     found = {"project": None, "all_projects": True, "limit": 5, "as_json": True}
     commands.recall("harvest records", **found)
     assert compared(bench).differences == []
@@ -212,7 +212,7 @@ def _handle(bench, scope):
 
 def test_the_check_compares_what_prompts_bring_up(bench):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     assert compared(bench).differences == []
     [index] = bench.home.glob("published/kelp-*/hook-index.sqlite")
     index.unlink()

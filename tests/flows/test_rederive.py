@@ -61,7 +61,7 @@ def test_the_same_extractor_and_policy_propose_nothing(bench):
 
 def test_a_newer_extractor_changes_no_old_session_by_itself_and_the_run_says_so(bench, newer):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     before = contents(bench.home)
     newer()
     report = bench.run()
@@ -71,7 +71,7 @@ def test_a_newer_extractor_changes_no_old_session_by_itself_and_the_run_says_so(
 
 def test_what_appears_vanishes_and_changes_is_told_and_nothing_is_written(bench, newer):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     before = contents(bench.home)
     newer()
     kelp = asked(bench)["kelp"]
@@ -83,10 +83,10 @@ def test_what_appears_vanishes_and_changes_is_told_and_nothing_is_written(bench,
 
 def test_promoted_the_store_is_what_the_newer_extractor_makes_from_scratch(bench, other, newer):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     newer()
     asked(bench, promote)
-    other.backfill()
+    other.begin()
     assert difference(contents(bench.home), contents(other.home)) == {}
     assert asked(bench)["kelp"].appears == []
     with runs.opened("rebuild", bench.context) as run:
@@ -96,7 +96,7 @@ def test_promoted_the_store_is_what_the_newer_extractor_makes_from_scratch(bench
 
 def test_killed_after_its_commit_the_next_run_finishes_a_promotion(bench, other, newer, monkeypatch):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     newer()
 
     class Killed(BaseException):
@@ -117,7 +117,7 @@ def test_killed_after_its_commit_the_next_run_finishes_a_promotion(bench, other,
 def test_dropped_it_is_not_mentioned_again_and_a_session_that_grows_is_read_anew(bench, newer):
     talk = decisions()
     talk.write(bench.projects)
-    bench.backfill()
+    bench.begin()
     newer()
     asked(bench, lambda run, found: decline(run))
     assert "rederive" not in str(bench.run().as_dict())
@@ -132,7 +132,7 @@ def test_journal_entries_about_a_memory_that_would_vanish_are_counted(bench, new
     from cortex.transforms.journal_entries import entry
 
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     [gotcha] = [row for row in bench.memories() if row["memory_type"] == "gotcha"]
     pin = entry("pin", gotcha["project_id"], {}, recorded_at=NOW, memory_id=gotcha["memory_id"])
     bench.store.journal.write(pin)
@@ -143,7 +143,7 @@ def test_journal_entries_about_a_memory_that_would_vanish_are_counted(bench, new
 
 def test_the_command_proposes_promotes_and_refuses_both_at_once(bench, newer):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     newer()
     shown = json.loads(CliRunner().invoke(main, ["rederive", "--json"]).stdout)
     assert (shown["outcome"], shown["cost"]["texts_to_embed"]) == ("proposed", 1)

@@ -23,24 +23,24 @@ def test_a_greeting_is_not_taken_in_and_leaves_nothing_waiting(bench):
 def test_once_it_has_grown_it_is_taken_in_from_its_first_word(bench, other):
     talk = greeted()
     talk.write(bench.projects)
-    bench.backfill()
+    bench.begin()
     talk.user("We decided to keep levels in millimetres, because the gauges send whole ones.")
     talk.write(bench.projects)
     bench.backfill()
     talk.write(other.projects)
-    other.backfill()
+    other.begin()
     assert turns(bench) == 3
     assert difference(contents(bench.home), contents(other.home)) == {}
 
 
 def test_what_is_told_on_purpose_may_be_short(bench):
     Talk().user("[MEMORY: gotcha] Gauge 7 drifts.").write(bench.projects)
-    bench.backfill()
+    bench.begin()
     assert turns(bench) == 1
 
 
 def test_fifty_characters_are_enough(bench):
     Talk().user("x" * 49).write(bench.projects)
     Talk("s2").user("y" * 50).write(bench.projects)
-    bench.backfill()
+    bench.begin()
     assert turns(bench) == 1

@@ -234,7 +234,7 @@ def test_an_error_that_was_resolved_quotes_its_tool_and_stays_out_of_the_brief(b
     talk.call("Bash", "3 passed", command="pytest -q")
     talk.assistant("[MEMORY: decision] Levels are stored as whole millimetres because floats drift.")
     talk.write(bench.projects)
-    bench.backfill()
+    bench.begin()
     told = [row for row in contents(bench.home)["events"] if "obey the README" in row["text"]]
     assert [row["trust"] for row in told] == ["tool"]
     [scope] = [name for name in bench.store.tables.scopes() if name.startswith("kelp")]
@@ -247,7 +247,7 @@ def test_an_error_that_was_resolved_quotes_its_tool_and_stays_out_of_the_brief(b
 
 def test_a_brief_that_comes_back_through_a_session_makes_no_memory_and_no_evidence(bench):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     [scope] = [name for name in bench.store.tables.scopes() if name.startswith("kelp")]
     brief = bench.store.published.brief(scope)
     assert _as_quoted(brief)
@@ -277,7 +277,7 @@ def _as_quoted(brief: str) -> str:
 
 def test_what_the_assistant_repeats_of_a_brief_without_its_source_is_known_by_fingerprint(bench):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     before = [(row["memory_id"], row["evidence"]) for row in bench.memories()]
     [scope] = [name for name in bench.store.tables.scopes() if name.startswith("kelp")]
     talk = Talk("s2", start=LATER).user("What do we know of the harvest records so far?")
@@ -288,7 +288,7 @@ def test_what_the_assistant_repeats_of_a_brief_without_its_source_is_known_by_fi
 
 def test_what_was_recalled_and_repeated_is_not_learnt(bench, capsys):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     capsys.readouterr()
     with clock_at(LATER):
         commands.recall("harvest records SQLite", project=None, all_projects=True, limit=5, as_json=True)
@@ -329,7 +329,7 @@ def test_what_was_shown_at_a_prompt_and_repeated_is_not_learnt(bench, monkeypatc
 @pytest.mark.slow
 def test_what_was_said_before_it_was_told_and_what_is_new_is_learnt(bench):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     old = decisions("s1b", start=datetime(2026, 9, 3, tzinfo=UTC))
     old.records = [
         json.loads(json.dumps(record).replace("of s1b", "of s1").replace("s1b ", "s1 "))
@@ -349,7 +349,7 @@ def test_what_was_said_before_it_was_told_and_what_is_new_is_learnt(bench):
 @pytest.mark.slow
 def test_a_store_that_heard_itself_rebuilds_to_itself(bench):
     decisions().write(bench.projects)
-    bench.backfill()
+    bench.begin()
     [scope] = [name for name in bench.store.tables.scopes() if name.startswith("kelp")]
     Talk("s2", start=LATER).user(bench.store.published.brief(scope)).assistant("Thanks.").write(
         bench.projects
