@@ -44,7 +44,7 @@ def grow(bench: Bench) -> None:
     """Give a store a history: sessions that grew, a fork, one fact forgotten."""
     talk = decisions("s1")
     talk.write(bench.projects)
-    bench.begin()
+    bench.backfill()
     talk.assistant("[MEMORY: pattern] One queue for each poller.").write(bench.projects)
     forked(talk.records, "f4").assistant("[MEMORY: gotcha] The pump stops at low tide.").write(bench.projects)
     decisions("s2", cwd="/home/dev/reef").write(bench.projects)

@@ -38,7 +38,7 @@ def exported(bench, tmp_path):
 def fill(bench):
     for name, cwd in (("s1", KELP), ("s2", "/home/dev/reef"), ("s3", "/home/dev/wreck")):
         decisions(name, cwd=cwd).write(bench.projects)
-    bench.begin()
+    bench.backfill()
     [gotcha] = [m for m in bench.memories() if m["memory_type"] == "gotcha"]
     [levels] = [m for m in bench.memories() if "millimetres" in m["text"]]
     records = next(m for m in bench.memories() if m not in (gotcha, levels))
@@ -179,7 +179,7 @@ def test_what_is_said_here_outweighs_what_a_file_said_of_it(bench, tmp_path):
     exchanging.import_file(tmp_path / "notes.md", project=None, as_json=True)
     [before] = bench.memories()
     decisions(cwd=str(tmp_path / "kelp")).write(bench.projects)
-    bench.begin()
+    bench.backfill()
     [after] = [m for m in bench.memories() if m["memory_id"] == before["memory_id"]]
     assert (before["trust"], after["trust"], after["source_type"]) == (
         "external",
