@@ -17,7 +17,7 @@ from cortex.storage.lake import Change, each_key_once
 from cortex.storage.manifest import Cursor, Manifest
 from cortex.storage.staging import Claim
 from cortex.storage.transcripts import FINGERPRINT_BYTES, START, Position, Transcript, open_transcript
-from cortex.transforms.audit import events_breaches, turns_breaches
+from cortex.transforms.audit import events_violations, turns_violations
 from cortex.transforms.extract import extract_events
 from cortex.transforms.extract.echoes import ShownLines, without_echoes
 from cortex.transforms.extract.extractor import extractor_fingerprint
@@ -247,7 +247,7 @@ def _add_project(run: Run, change: Change, project_id: str, turns: pa.Table) -> 
     events = events_of(run, project_id, whole)
     rows = fresh.num_rows + events.num_rows
     if not run.outcome.passes(
-        project_id, rows, lambda: turns_breaches(fresh) + events_breaches(events, whole)
+        project_id, rows, lambda: turns_violations(fresh) + events_violations(events, whole)
     ):
         return 0
     if not known.num_rows:  # sessions of before stay as an older extractor made them, and so does the note

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from cortex.flows.report import RunReport
-from cortex.transforms.audit import Breach
+from cortex.transforms.audit import Violation
 from cortex.transforms.errors import AuditFailed, FileDamaged, LossRefused
 from cortex.transforms.faults import contained
 
@@ -41,9 +41,9 @@ class Outcome:
             yield
         for fault in faults:
             self._fail(scope)
-            self.report.breaches.append(Breach(stage, scope, fault))
+            self.report.violations.append(Violation(stage, scope, fault))
 
-    def passes(self, scope: str, rows: int, audit: Callable[[], list[Breach]]) -> bool:
+    def passes(self, scope: str, rows: int, audit: Callable[[], list[Violation]]) -> bool:
         """
         Return whether `audit` of `rows` rows finds nothing, so that they may become visible.
 
@@ -59,7 +59,7 @@ class Outcome:
             row.note = "rows out: breaches; its seconds are part of the other stages'"
         if violations:
             self._fail(scope)
-            self.report.breaches += violations
+            self.report.violations += violations
         return not violations
 
     def check_passed(self) -> None:
@@ -69,7 +69,7 @@ class Outcome:
         Raises FileDamaged where a damaged file kept scopes from their next version, LossRefused where briefs
         were held back.
         """
-        violations = sorted(self.report.breaches)
+        violations = sorted(self.report.violations)
         if self.damages and not violations:
             raise self.damages[0]
         if self.refused and not violations:

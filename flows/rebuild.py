@@ -31,7 +31,7 @@ def rebuild(run: Run, only: Sequence[str] | None = None) -> None:
         rebuilt = _rebuilt(run, tables)
         run.store.lake.manifest = rebuilt.store.lake.manifest  # texts without a vector were embedded
         run.outcome.failed |= rebuilt.outcome.failed
-        run.report.breaches += rebuilt.report.breaches
+        run.report.violations += rebuilt.report.violations
         scopes = {*run.store.tables.scopes(), *tables.scopes()} - rebuilt.outcome.failed
         replaced = sorted(scopes if only is None else scopes & set(only))
         _forget_made(run, replaced)

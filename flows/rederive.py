@@ -13,7 +13,7 @@ from cortex.flows.extract import events_of, in_first_place, outdated
 from cortex.flows.run import Run
 from cortex.flows.stages.guard import Asking, check_loss, guard, loss_of
 from cortex.flows.stages.order import PROJECT
-from cortex.transforms.audit import events_breaches
+from cortex.transforms.audit import events_violations
 from cortex.transforms.extract.extractor import extractor_fingerprint
 from cortex.transforms.memory.joined import fold_as_one
 from cortex.transforms.memory.loss import shown
@@ -96,7 +96,7 @@ def promote(run: Run, found: Rederivation) -> None:
     with run.report.stage("rederive") as row, run.store.lake.change() as change:
         for project_id, events in sorted(found.events.items()):
             turns = run.store.lake.read(TURNS, project_id)
-            if not run.outcome.passes(project_id, events.num_rows, partial(events_breaches, events, turns)):
+            if not run.outcome.passes(project_id, events.num_rows, partial(events_violations, events, turns)):
                 continue
             change.replace(EVENTS, project_id, events, tuple(sorted(set(values(turns, "session_id")))))
             notes = change.notes

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from cortex.transforms.audit import Breach
+from cortex.transforms.audit import Violation
 from cortex.transforms.brief.render import Choice
 
 
@@ -44,9 +44,9 @@ class RunReport:
     seconds: float = 0.0
     rows: dict[str, int] = field(default_factory=dict)
     new_rows: dict[str, int] = field(default_factory=dict)
-    breaches: list[Breach] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    left_out: list[Breach] = field(default_factory=list)  # lines that a brief goes on without
+    left_out: list[Violation] = field(default_factory=list)  # lines that a brief goes on without
 
     @contextmanager
     def stage(self, name: str) -> Iterator[StageReport]:
@@ -63,7 +63,7 @@ class RunReport:
 
     def leave_out(self, scope: str, lines: Iterable[Choice]) -> None:
         """Note the lines that the brief of a scope leaves out because of a secret, each once."""
-        named = [Breach("brief", line.memory_id or scope, line.reason) for line in lines]
+        named = [Violation("brief", line.memory_id or scope, line.reason) for line in lines]
         self.left_out = sorted({*self.left_out, *named})
 
     def note(self, text: str) -> None:
@@ -94,6 +94,6 @@ class RunReport:
             "new_rows": self.new_rows,
             "set_aside": [vars(line) for line in self.set_aside],
             "left_out": [vars(line) for line in self.left_out],
-            "breaches": [vars(breach) for breach in self.breaches],
+            "breaches": [vars(violation) for violation in self.violations],
             "notes": self.notes,
         }

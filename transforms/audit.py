@@ -1,30 +1,21 @@
-"""The audit: what a stage's output must keep before it becomes visible; tables in, breaches out (law 4)."""
+"""The audit: what a stage's output must keep before it becomes visible; tables in, violations out (law 4)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.transforms import schemas
 from cortex.transforms.database import query
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret
-from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, Table, values
+from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, Column, Table, values
 from cortex.transforms.words.tokens import upper_bound
-
-# Columns that hold free text and so might hold a secret.
-TEXTS = {
-    "turns": ("text", "tool_input"),
-    "events": ("text", "reason", "rejected"),
-    "memories": ("text", "reason", "rejected"),
-}
 
 
 @dataclass(frozen=True, order=True)
-class Breach:
+class Violation:
     """One row that breaks a promise: its table, its id, and the reason; never its text."""
 
     table: str
@@ -32,52 +23,60 @@ class Breach:
     reason: str
 
 
-def turns_breaches(turns: pa.Table) -> list[Breach]:
+def turns_violations(turns: pa.Table) -> list[Violation]:
     """Return what is wrong with TURNS about to be committed; secrets are looked for in all of them."""
-    return schema_breaches(turns, TURNS) or [
-        *_found_by_query("turns", turns=turns),
-        *_secrets("turns", "turn_id", turns),
-    ]
+    return layout_violations(turns, TURNS) or [*column_violations(turns, TURNS), *_secrets(TURNS, turns)]
 
 
-def events_breaches(events: pa.Table, known_turns: pa.Table) -> list[Breach]:
+def events_violations(events: pa.Table, known_turns: pa.Table) -> list[Violation]:
     """Return what is wrong with EVENTS about to be committed; `known_turns` holds the turns they rest on."""
-    return schema_breaches(events, EVENTS) or [
-        *_found_by_query("events", events=events, known_turns=known_turns.select(["turn_id"])),
-        *_secrets("events", "event_id", events),
+    if violations := layout_violations(events, EVENTS):
+        return violations
+    is_known = pc.is_in(events["turn_id"], known_turns["turn_id"].combine_chunks())
+    resting_on_none = values(events.filter(pc.invert(is_known)), "event_id")
+    return [
+        *column_violations(events, EVENTS),
+        *(Violation("events", name, "rests on no known turn") for name in resting_on_none),
+        *_secrets(EVENTS, events),
     ]
 
 
-def memories_breaches(memories: pa.Table, live: pa.Table, scope: str, policy: Policy) -> list[Breach]:
+def memories_violations(memories: pa.Table, live: pa.Table, scope: str, policy: Policy) -> list[Violation]:
     """
     Return what is wrong with a scope's MEMORIES about to replace `live`, the MEMORIES shown until now.
 
     Secrets are looked for in rows whose text is not in `live`: what was audited once need not be again.
     Shares of junk and of repetitions count from `audit_share_from_rows` shown memories on.
     """
-    return schema_breaches(memories, MEMORIES) or [
-        *_found_by_query("memories", {"scope": scope}, memories=memories.drop_columns(["evidence"])),
-        *_secrets("memories", "memory_id", _not_in(memories, live)),
+    if violations := layout_violations(memories, MEMORIES):
+        return violations
+    is_blank = pc.equal(pc.utf8_trim_whitespace(memories["text"]), pa.scalar(""))
+    blank = memories.filter(pc.and_(is_blank, pc.not_equal(memories["status"], pa.scalar("pruned"))))
+    return [
+        *column_violations(memories, MEMORIES, scope),
+        *(Violation("memories", name, "no text") for name in values(blank, "memory_id")),
+        *_secrets(MEMORIES, _not_in(memories, live)),
         *_too_many_flawed(memories, scope, policy),
     ]
 
 
-def edges_breaches(edges: pa.Table, memories: pa.Table) -> list[Breach]:
+def edges_violations(edges: pa.Table, memories: pa.Table) -> list[Violation]:
     """Return what is wrong with a scope's EDGES; `memories` are those that they may connect."""
-    return schema_breaches(edges, EDGES) or _found_by_query(
-        "edges", edges=edges, memories=memories.select(["memory_id"])
-    )
+    if violations := layout_violations(edges, EDGES):
+        return violations
+    misled = query("audit_edges", {}, edges=edges, memories=memories.select(["memory_id"])).to_pylist()
+    return [
+        *column_violations(edges, EDGES),
+        *(Violation("edges", row["row_id"], row["reason"]) for row in misled),
+    ]
 
 
-def passages_breaches(passages: pa.Table, scope: str) -> list[Breach]:
+def passages_violations(passages: pa.Table, scope: str) -> list[Violation]:
     """Return what is wrong with a project's PASSAGES: parts of turns, which were searched for secrets."""
-    columns = ["passage_id", "project_id", "kind", "trust", "text"]
-    return schema_breaches(passages, PASSAGES) or _found_by_query(
-        "passages", {"scope": scope}, passages=passages.select(columns)
-    )
+    return layout_violations(passages, PASSAGES) or column_violations(passages, PASSAGES, scope)
 
 
-def brief_breaches(text: str, scope: str, policy: Policy, budget_tokens: int) -> list[Breach]:
+def brief_violations(text: str, scope: str, policy: Policy, budget_tokens: int) -> list[Violation]:
     """Return what is wrong with a brief: over its budget, a secret in it, a private section."""
     tokens_max = min(budget_tokens, int(policy.threshold("brief_max_tokens")))
     reasons = [f"secret: {kind}" for kind in kinds_of_secret(text)]
@@ -85,61 +84,74 @@ def brief_breaches(text: str, scope: str, policy: Policy, budget_tokens: int) ->
         reasons.append(f"over its budget of {tokens_max} tokens")
     if "<private>" in text.lower():
         reasons.append("text of a private section")
-    return [Breach("brief", scope, reason) for reason in reasons]
+    return [Violation("brief", scope, reason) for reason in reasons]
 
 
-def archive_breaches(text: str, scope: str) -> list[Breach]:
+def archive_violations(text: str, scope: str) -> list[Violation]:
     """Return what is wrong with a decisions archive: a secret in it, a private section."""
     reasons = [f"secret: {kind}" for kind in kinds_of_secret(text)]
     if "<private>" in text.lower():
         reasons.append("text of a private section")
-    return [Breach("archive", scope, reason) for reason in reasons]
+    return [Violation("archive", scope, reason) for reason in reasons]
 
 
-def schema_breaches(rows: pa.Table, table: Table) -> list[Breach]:
-    """Return a breach for each column of `table` that `rows` lacks or has otherwise."""
-    found = []
+def layout_violations(rows: pa.Table, table: Table) -> list[Violation]:
+    """Return a violation for each column of `table` that `rows` lacks or has otherwise."""
+    violations = []
     for field in table.arrow:
         if field.name not in rows.schema.names:
-            found.append(Breach(table.name, field.name, "column is missing"))
+            violations.append(Violation(table.name, field.name, "column is missing"))
         elif rows.schema.field(field.name).type != field.type:
-            found.append(Breach(table.name, field.name, "column has another type"))
+            violations.append(Violation(table.name, field.name, "column has another type"))
         elif not field.nullable and rows[field.name].null_count:
-            found.append(Breach(table.name, field.name, "column has empty cells"))
-    return found
+            violations.append(Violation(table.name, field.name, "column has empty cells"))
+    return violations
 
 
-def _found_by_query(
-    name: str, params: Mapping[str, object] | None = None, **tables: pa.Table
-) -> list[Breach]:
-    found = query(f"audit_{name}", params or {}, allowed=closed_sets(), **tables)
-    return [Breach(name, row["row_id"], row["reason"]) for row in found.to_pylist()]
+def column_violations(rows: pa.Table, table: Table, scope: str | None = None) -> list[Violation]:
+    """
+    Return what breaks the rules of `table`: a key that is there twice, and each rule of its columns.
+
+    Rows of a `scope` must be of that scope.
+    """
+    [key] = table.key
+    rules = [("its key is there twice", pl.col(key).is_duplicated())]
+    if scope is not None:
+        rules.append(("of another scope", pl.col("project_id") != scope))
+    rules += [rule for column in table.columns for rule in _rules_of(column)]
+    names = {name for _, broken in rules for name in broken.meta.root_names()}
+    frame = _frame(rows.select(sorted({key, *names})))
+    is_broken = frame.select(broken.any().alias(str(at)) for at, (_, broken) in enumerate(rules)).row(0)
+    return sorted(
+        {
+            Violation(table.name, row_id, reason)
+            for (reason, broken), is_any in zip(rules, is_broken, strict=True)
+            if is_any
+            for row_id in frame.filter(broken)[key]
+        }
+    )
 
 
-@cache
-def closed_sets() -> pa.Table:
-    """Return every closed set as (name, value), for the queries."""
-    sets = {
-        "kind": schemas.TURN_KINDS,
-        "trust": schemas.TRUSTS,
-        "tool_status": schemas.TOOL_STATUSES,
-        "event_type": schemas.EVENT_TYPES,
-        "edge_type": schemas.EDGE_TYPES,
-        "memory_type": schemas.MEMORY_TYPES,
-        "category": schemas.CATEGORIES,
-        "status": schemas.STATUSES,
-        "source_type": schemas.SOURCE_TYPES,
-    }
-    pairs = [(name, value) for name, values in sets.items() for value in values]
-    return pa.table({"name": [name for name, _ in pairs], "value": [value for _, value in pairs]})
+def _rules_of(column: Column) -> Iterator[tuple[str, pl.Expr]]:
+    """Yield (reason, whether a value breaks it) for each rule of a column; null breaks none."""
+    value, name = pl.col(column.name), column.name.replace("_", " ")
+    if column.one_of:
+        yield f"unknown {name}", ~value.is_in(list(column.one_of))
+    if column.between:
+        low, high = column.between
+        # Not a number sorts above all numbers, so this catches it too.
+        yield f"{name} outside {low:g} to {high:g}", ~value.is_between(low, high)
+    if column.is_filled:
+        yield f"no {name}", value.str.strip_chars() == ""
+    if column.is_text:
+        yield "text of a private section", value.str.contains("(?i)<private>")
 
 
-def _secrets(table: str, key: str, rows: pa.Table) -> list[Breach]:
-    columns: Sequence[str] = TEXTS[table]
-    ids = values(rows, key)
+def _secrets(table: Table, rows: pa.Table) -> list[Violation]:
+    ids = values(rows, *table.key)
     return [
-        Breach(table, ids[at], f"secret: {kind}")
-        for name in columns
+        Violation(table.name, ids[at], f"secret: {kind}")
+        for name in table.texts
         for at, text in enumerate(values(rows, name))
         if text
         for kind in kinds_of_secret(text)
@@ -148,7 +160,7 @@ def _secrets(table: str, key: str, rows: pa.Table) -> list[Breach]:
 
 def _not_in(memories: pa.Table, live: pa.Table) -> pa.Table:
     """Return the rows of `memories` that do not stand in `live` with the same words."""
-    columns = ["memory_id", *TEXTS["memories"]]
+    columns = ["memory_id", *MEMORIES.texts]
     rows = _frame(memories.select(columns)).with_row_index("position")
     new = rows.join(_frame(live.select(columns)), on=columns, how="anti", nulls_equal=True)
     return memories.take(new["position"].sort().to_arrow())
@@ -160,7 +172,7 @@ def _frame(rows: pa.Table) -> pl.DataFrame:
     return frame
 
 
-def _too_many_flawed(memories: pa.Table, scope: str, policy: Policy) -> list[Breach]:
+def _too_many_flawed(memories: pa.Table, scope: str, policy: Policy) -> list[Violation]:
     """Return each junk memory, or each repetition, of a scope in which they are more than a few."""
     columns = ["memory_id", "memory_type", "text", "status", "merged_into"]
     names = ("junk_below_chars", "junk_below_letters")
@@ -177,10 +189,10 @@ def _too_many_flawed(memories: pa.Table, scope: str, policy: Policy) -> list[Bre
     shown = memories.select(columns).filter(is_shown).num_rows
     if shown < policy.threshold("audit_share_from_rows"):
         return []
-    found: list[Breach] = []
+    violations: list[Violation] = []
     for flaw, limit in (("junk", "audit_max_junk"), ("duplicate", "audit_max_duplicates")):
         ids = values(flawed.filter(pc.field("flaw") == flaw), "memory_id")
         if len(ids) > policy.threshold(limit) * shown:
             reason = f"{flaw}: {len(ids)} of {shown} shown memories"
-            found += [Breach("memories", name, reason) for name in ids]
-    return found
+            violations += [Violation("memories", name, reason) for name in ids]
+    return violations

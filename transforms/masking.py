@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from cortex.transforms.audit import TEXTS
 from cortex.transforms.brief.render import Choice, lay_out
 from cortex.transforms.redaction.redact import kinds_of_secret, redact
 from cortex.transforms.schemas import Table
@@ -21,7 +20,7 @@ def masked(rows: pa.Table, table: Table) -> pa.Table:
     Pieces that were redacted one by one may make a secret side by side ("Password" as a heading, the word
     below it), and what an earlier version stored was redacted by fewer rules.
     """
-    for name in TEXTS[table.name]:
+    for name in table.texts:
         texts = rows[name].to_pylist()
         clean = [redact(text)[0] if text else text for text in texts]
         if clean != texts:

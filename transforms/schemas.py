@@ -1,7 +1,9 @@
 """Every table of Cortex, declared once: columns with meaning and unit, key, closed enumerations."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -111,13 +113,60 @@ def checked(what: str, value: str, allowed: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True)
+class Column:
+    """
+    One column: its Arrow field with the meaning, and what an audit asks of each value that is not null.
+
+    `one_of` is a closed set, `between` a range with both ends; `is_filled` asks for more than white space.
+    `is_text` marks free text, which may hold neither a secret nor a private section.
+    """
+
+    field: "pa.Field[Any]"
+    one_of: tuple[str, ...] = ()
+    between: tuple[float, float] | None = None
+    is_filled: bool = False
+    is_text: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return the column's name."""
+        return str(self.field.name)
+
+
+FRACTION = (0.0, 1.0)
+
+
+def column(
+    name: str, kind: pa.DataType, meaning: str, *, unit: str = "", null: bool = False, **rules: Any
+) -> Column:
+    """Return a column with its meaning and unit; `null`: it may be empty; `rules` are those of Column."""
+    metadata = {"meaning": f"{meaning} [{unit}]" if unit else meaning}
+    return Column(pa.field(name, kind, nullable=null, metadata=metadata), **rules)
+
+
+def arrow_of(columns: Iterable[Column]) -> pa.Schema:
+    """Return the Arrow schema of columns."""
+    return pa.schema([column.field for column in columns])
+
+
+@dataclass(frozen=True)
 class Table:
-    """One table: its name, version, key columns and Arrow schema (meaning in each field's metadata)."""
+    """One table: its name, version, key columns and columns."""
 
     name: str
     version: int
     key: tuple[str, ...]
-    arrow: pa.Schema
+    columns: tuple[Column, ...]
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        """Return the Arrow schema, the meaning in each field's metadata."""
+        return arrow_of(self.columns)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return the columns that hold free text."""
+        return tuple(column.name for column in self.columns if column.is_text)
 
     def empty(self) -> pa.Table:
         """Return the table with its columns and no rows."""
@@ -133,14 +182,6 @@ class Table:
         return str(metadata.get(b"meaning", b"").decode())
 
 
-def column(
-    name: str, kind: pa.DataType, meaning: str, *, unit: str = "", null: bool = False
-) -> "pa.Field[Any]":
-    """Return an Arrow field that carries its meaning and unit; `null` says whether it may be empty."""
-    told = f"{meaning} [{unit}]" if unit else meaning
-    return pa.field(name, kind, nullable=null, metadata={"meaning": told})
-
-
 def values(rows: pa.Table, name: str) -> list[Any]:
     """Return a column as Python values."""
     return rows[name].to_pylist()
@@ -153,40 +194,44 @@ TURNS = Table(
     name="turns",
     version=1,
     key=("turn_id",),
-    arrow=pa.schema(
-        [
-            column(
-                "turn_id", pa.string(), "sha256 of project, kind and the client's own identity of the block"
-            ),
-            column("project_id", pa.string(), "project the session began in"),
-            column("session_id", pa.string(), "session; a subagent's turns carry their parent's session"),
-            column("agent_id", pa.string(), "subagent that spoke, if any", null=True),
-            column("file", pa.string(), "path of the transcript as it was staged"),
-            column("line", pa.int32(), "first line of the turn in that file, from 1"),
-            column("block", pa.int16(), "position of the turn within its line, from 0"),
-            column("kind", pa.string(), "one of TURN_KINDS"),
-            column("said_at", UTC_US, "when it was said", null=True),
-            column("text", pa.string(), "what was said, redacted; for a tool call its salient argument"),
-            column("message_id", pa.string(), "the API's id of the answer this block belongs to", null=True),
-            column(
-                "parent_uuid",
-                pa.string(),
-                "record this one follows; prompts with one parent are a rewind",
-                null=True,
-            ),
-            column("tool_name", pa.string(), "tool of a call or result", null=True),
-            column("tool_use_id", pa.string(), "pairs a call with its result", null=True),
-            column(
-                "tool_input", pa.string(), "input of a call as JSON, redacted, long values cut", null=True
-            ),
-            column("tool_status", pa.string(), "one of TOOL_STATUSES; results only", null=True),
-            column("trust", pa.string(), "one of TRUSTS: who said it"),
-            column("cwd", pa.string(), "working directory", null=True),
-            column("git_branch", pa.string(), "branch at that moment", null=True),
-            column("client_version", pa.string(), "version of the assistant's client", null=True),
-            column("redactions", pa.int32(), "secrets replaced in text and tool_input", unit="count"),
-            column("reader_version", pa.int16(), "version of the reader that made the row"),
-        ]
+    columns=(
+        column("turn_id", pa.string(), "sha256 of project, kind and the client's own identity of the block"),
+        column("project_id", pa.string(), "project the session began in"),
+        column("session_id", pa.string(), "session; a subagent's turns carry their parent's session"),
+        column("agent_id", pa.string(), "subagent that spoke, if any", null=True),
+        column("file", pa.string(), "path of the transcript as it was staged"),
+        column("line", pa.int32(), "first line of the turn in that file, from 1"),
+        column("block", pa.int16(), "position of the turn within its line, from 0"),
+        column("kind", pa.string(), "one of TURN_KINDS", one_of=TURN_KINDS),
+        column("said_at", UTC_US, "when it was said", null=True),
+        column(
+            "text", pa.string(), "what was said, redacted; for a tool call its salient argument", is_text=True
+        ),
+        column("message_id", pa.string(), "the API's id of the answer this block belongs to", null=True),
+        column(
+            "parent_uuid",
+            pa.string(),
+            "record this one follows; prompts with one parent are a rewind",
+            null=True,
+        ),
+        column("tool_name", pa.string(), "tool of a call or result", null=True),
+        column("tool_use_id", pa.string(), "pairs a call with its result", null=True),
+        column(
+            "tool_input",
+            pa.string(),
+            "input of a call as JSON, redacted, long values cut",
+            null=True,
+            is_text=True,
+        ),
+        column(
+            "tool_status", pa.string(), "one of TOOL_STATUSES; results only", null=True, one_of=TOOL_STATUSES
+        ),
+        column("trust", pa.string(), "one of TRUSTS: who said it", one_of=TRUSTS),
+        column("cwd", pa.string(), "working directory", null=True),
+        column("git_branch", pa.string(), "branch at that moment", null=True),
+        column("client_version", pa.string(), "version of the assistant's client", null=True),
+        column("redactions", pa.int32(), "secrets replaced in text and tool_input", unit="count"),
+        column("reader_version", pa.int16(), "version of the reader that made the row"),
     ),
 )
 
@@ -194,36 +239,44 @@ EVENTS = Table(
     name="events",
     version=1,
     key=("event_id",),
-    arrow=pa.schema(
-        [
-            column("event_id", pa.string(), "sha256 of event type, layer, turn and text"),
-            column("project_id", pa.string(), "project of the session"),
-            column("session_id", pa.string(), "session it was seen in"),
-            column("event_type", pa.string(), "one of EVENT_TYPES"),
-            column("memory_type", pa.string(), "memory type it folds into; null: into none", null=True),
-            column("category", pa.string(), "one of CATEGORIES"),
-            column("text", pa.string(), "the fact, standing by itself"),
-            column("reason", pa.string(), "why, where the session says so", null=True),
-            column("rejected", pa.string(), "the alternative that was turned down", null=True),
-            column("subject", pa.string(), "groups events of one thing: a plan, an error, a file", null=True),
-            column(
-                "step_status", pa.string(), "pending, in_progress or completed; plan steps only", null=True
-            ),
-            column("files", STRINGS, "files named, as the session named them"),
-            column("confidence", pa.float64(), "how sure the layer is", unit="fraction, 0 to 1"),
-            column("salience", pa.float64(), "how much it matters when new", unit="fraction, 0 to 1"),
-            column("trust", pa.string(), "one of TRUSTS: lowest of its sources"),
-            column(
-                "layer", pa.string(), "what saw it: layer1:Edit, layer2:en, layer3:tag, llm:<model>@<prompt>"
-            ),
-            column("turn_id", pa.string(), "turn it rests on"),
-            column("file", pa.string(), "path of that turn's transcript as it was staged"),
-            column("lines", LINES, "transcript lines it rests on, from 1, best first"),
-            column("said_at", UTC_US, "when it was said", null=True),
-            column("git_branch", pa.string(), "branch at that moment", null=True),
-            column("git_commit", pa.string(), "commit named by the session", null=True),
-            column("extractor_version", pa.int16(), "version of the extractor that made the row"),
-        ]
+    columns=(
+        column("event_id", pa.string(), "sha256 of event type, layer, turn and text"),
+        column("project_id", pa.string(), "project of the session"),
+        column("session_id", pa.string(), "session it was seen in"),
+        column("event_type", pa.string(), "one of EVENT_TYPES", one_of=EVENT_TYPES),
+        column(
+            "memory_type",
+            pa.string(),
+            "memory type it folds into; null: into none",
+            null=True,
+            one_of=MEMORY_TYPES,
+        ),
+        column("category", pa.string(), "one of CATEGORIES", one_of=CATEGORIES),
+        column("text", pa.string(), "the fact, standing by itself", is_filled=True, is_text=True),
+        column("reason", pa.string(), "why, where the session says so", null=True, is_text=True),
+        column("rejected", pa.string(), "the alternative that was turned down", null=True, is_text=True),
+        column("subject", pa.string(), "groups events of one thing: a plan, an error, a file", null=True),
+        column("step_status", pa.string(), "pending, in_progress or completed; plan steps only", null=True),
+        column("files", STRINGS, "files named, as the session named them"),
+        column(
+            "confidence", pa.float64(), "how sure the layer is", unit="fraction, 0 to 1", between=FRACTION
+        ),
+        column(
+            "salience",
+            pa.float64(),
+            "how much it matters when new",
+            unit="fraction, 0 to 1",
+            between=FRACTION,
+        ),
+        column("trust", pa.string(), "one of TRUSTS: lowest of its sources", one_of=TRUSTS),
+        column("layer", pa.string(), "what saw it: layer1:Edit, layer2:en, layer3:tag, llm:<model>@<prompt>"),
+        column("turn_id", pa.string(), "turn it rests on"),
+        column("file", pa.string(), "path of that turn's transcript as it was staged"),
+        column("lines", LINES, "transcript lines it rests on, from 1, best first"),
+        column("said_at", UTC_US, "when it was said", null=True),
+        column("git_branch", pa.string(), "branch at that moment", null=True),
+        column("git_commit", pa.string(), "commit named by the session", null=True),
+        column("extractor_version", pa.int16(), "version of the extractor that made the row"),
     ),
 )
 
@@ -231,12 +284,10 @@ SETTLED = Table(
     name="settled",
     version=1,
     key=("turn_id",),
-    arrow=pa.schema(
-        [
-            column("turn_id", pa.string(), "turn of a session that lost words; its events stay as they are"),
-            column("project_id", pa.string(), "project of the session"),
-            column("forgotten_events", pa.int32(), "shown events of the turn that were erased", unit="count"),
-        ]
+    columns=(
+        column("turn_id", pa.string(), "turn of a session that lost words; its events stay as they are"),
+        column("project_id", pa.string(), "project of the session"),
+        column("forgotten_events", pa.int32(), "shown events of the turn that were erased", unit="count"),
     ),
 )
 
@@ -244,16 +295,14 @@ JOURNAL = Table(
     name="journal",
     version=1,
     key=("entry_id",),
-    arrow=pa.schema(
-        [
-            column("entry_id", pa.string(), "sha256 of all other columns"),
-            column("recorded_at", UTC_US, "when Cortex was told"),
-            column("kind", pa.string(), "one of JOURNAL_KINDS"),
-            column("project_id", pa.string(), "scope it speaks of: a project id or 'global'"),
-            column("memory_id", pa.string(), "memory it speaks of", null=True),
-            column("actor", pa.string(), "user, or the stage that wrote it"),
-            column("payload", pa.string(), "the rest, as JSON with sorted keys"),
-        ]
+    columns=(
+        column("entry_id", pa.string(), "sha256 of all other columns"),
+        column("recorded_at", UTC_US, "when Cortex was told"),
+        column("kind", pa.string(), "one of JOURNAL_KINDS", one_of=JOURNAL_KINDS),
+        column("project_id", pa.string(), "scope it speaks of: a project id or 'global'"),
+        column("memory_id", pa.string(), "memory it speaks of", null=True),
+        column("actor", pa.string(), "user, or the stage that wrote it"),
+        column("payload", pa.string(), "the rest, as JSON with sorted keys"),
     ),
 )
 
@@ -261,12 +310,10 @@ VECTORS = Table(
     name="vectors",
     version=1,
     key=("model", "content_hash"),
-    arrow=pa.schema(
-        [
-            column("model", pa.string(), "embedding model"),
-            column("content_hash", pa.string(), "sha256 of the embedded text, first 32 hex digits"),
-            column("vector", pa.list_(pa.float32()), "unit-length embedding"),
-        ]
+    columns=(
+        column("model", pa.string(), "embedding model"),
+        column("content_hash", pa.string(), "sha256 of the embedded text, first 32 hex digits"),
+        column("vector", pa.list_(pa.float32()), "unit-length embedding"),
     ),
 )
 
@@ -286,54 +333,72 @@ MEMORIES = Table(
     name="memories",
     version=1,
     key=("memory_id",),
-    arrow=pa.schema(
-        [
-            column("memory_id", pa.string(), "sha256 of scope, memory type and the normalised fact"),
-            column("project_id", pa.string(), "scope: a project id or 'global'"),
-            column("category", pa.string(), "one of CATEGORIES"),
-            column("memory_type", pa.string(), "one of MEMORY_TYPES"),
-            column("text", pa.string(), "the fact by itself: who, what, why, what was rejected"),
-            column("reason", pa.string(), "why, where known", null=True),
-            column("rejected", pa.string(), "what was turned down, where known", null=True),
-            column("files", STRINGS, "files named"),
-            column("tags", STRINGS, "technologies and topics named"),
-            column("status", pa.string(), "one of STATUSES"),
-            column("source_type", pa.string(), "one of SOURCE_TYPES"),
-            column(
-                "trust",
-                pa.string(),
-                "one of TRUSTS: best of independent sources, lowest of a merge",
-            ),
-            column("is_pinned", pa.bool_(), "kept from decay and merging by a person"),
-            column("priority", pa.int16(), "weight in ranking", unit="1 to 10"),
-            column(
-                "initial_confidence", pa.float64(), "confidence when last reinforced", unit="fraction, 0 to 1"
-            ),
-            column("confidence", pa.float64(), "confidence now, after decay", unit="fraction, 0 to 1"),
-            column("salience", pa.float64(), "highest salience of its events", unit="fraction, 0 to 1"),
-            column("access_count", pa.int32(), "times recalled", unit="count"),
-            column("last_accessed_at", UTC_US, "last recall", null=True),
-            column("created_at", UTC_US, "first said; the start of its valid time"),
-            column("updated_at", UTC_US, "last said or edited"),
-            column("recorded_at", UTC_US, "last change known to Cortex", null=True),
-            column("archived_at", UTC_US, "when it left the active ones", null=True),
-            column("superseded_by", pa.string(), "memory that replaced it, said by a person", null=True),
-            column("merged_into", pa.string(), "memory that took it up in a consolidation", null=True),
-            column(
-                "centrality",
-                pa.float64(),
-                "in-degree by the largest in-degree of the scope",
-                unit="fraction, 0 to 1",
-            ),
-            column("rank", pa.float64(), "weight for the brief, spec 10.1", unit="fraction, 0 to 1"),
-            column("session_count", pa.int32(), "sessions that said it", unit="count"),
-            column(
-                "evidence",
-                pa.list_(pa.field("item", EVIDENCE, nullable=False)),
-                "where it was said, newest first",
-            ),
-            column("content_hash", pa.string(), "hash of the embedded text; finds its vector"),
-        ]
+    columns=(
+        column("memory_id", pa.string(), "sha256 of scope, memory type and the normalised fact"),
+        column("project_id", pa.string(), "scope: a project id or 'global'"),
+        column("category", pa.string(), "one of CATEGORIES", one_of=CATEGORIES),
+        column("memory_type", pa.string(), "one of MEMORY_TYPES", one_of=MEMORY_TYPES),
+        column("text", pa.string(), "the fact by itself: who, what, why, what was rejected", is_text=True),
+        column("reason", pa.string(), "why, where known", null=True, is_text=True),
+        column("rejected", pa.string(), "what was turned down, where known", null=True, is_text=True),
+        column("files", STRINGS, "files named"),
+        column("tags", STRINGS, "technologies and topics named"),
+        column("status", pa.string(), "one of STATUSES", one_of=STATUSES),
+        column("source_type", pa.string(), "one of SOURCE_TYPES", one_of=SOURCE_TYPES),
+        column(
+            "trust",
+            pa.string(),
+            "one of TRUSTS: best of independent sources, lowest of a merge",
+            one_of=TRUSTS,
+        ),
+        column("is_pinned", pa.bool_(), "kept from decay and merging by a person"),
+        column("priority", pa.int16(), "weight in ranking", unit="1 to 10"),
+        column(
+            "initial_confidence",
+            pa.float64(),
+            "confidence when last reinforced",
+            unit="fraction, 0 to 1",
+            between=FRACTION,
+        ),
+        column(
+            "confidence",
+            pa.float64(),
+            "confidence now, after decay",
+            unit="fraction, 0 to 1",
+            between=FRACTION,
+        ),
+        column(
+            "salience",
+            pa.float64(),
+            "highest salience of its events",
+            unit="fraction, 0 to 1",
+            between=FRACTION,
+        ),
+        column("access_count", pa.int32(), "times recalled", unit="count"),
+        column("last_accessed_at", UTC_US, "last recall", null=True),
+        column("created_at", UTC_US, "first said; the start of its valid time"),
+        column("updated_at", UTC_US, "last said or edited"),
+        column("recorded_at", UTC_US, "last change known to Cortex", null=True),
+        column("archived_at", UTC_US, "when it left the active ones", null=True),
+        column("superseded_by", pa.string(), "memory that replaced it, said by a person", null=True),
+        column("merged_into", pa.string(), "memory that took it up in a consolidation", null=True),
+        column(
+            "centrality",
+            pa.float64(),
+            "in-degree by the largest in-degree of the scope",
+            unit="fraction, 0 to 1",
+            between=FRACTION,
+        ),
+        column(
+            "rank", pa.float64(), "weight for the brief, spec 10.1", unit="fraction, 0 to 1", between=FRACTION
+        ),
+        column("session_count", pa.int32(), "sessions that said it", unit="count"),
+        column(
+            "evidence",
+            pa.list_(pa.field("item", EVIDENCE, nullable=False)),
+            "where it was said, newest first",
+        ),
+        column("content_hash", pa.string(), "hash of the embedded text; finds its vector"),
     ),
 )
 
@@ -341,16 +406,14 @@ EDGES = Table(
     name="edges",
     version=1,
     key=("edge_id",),
-    arrow=pa.schema(
-        [
-            column("edge_id", pa.string(), "sha256 of source, target and type"),
-            column("project_id", pa.string(), "scope of both ends"),
-            column("source_id", pa.string(), "memory the edge starts at"),
-            column("target_id", pa.string(), "memory the edge ends at"),
-            column("edge_type", pa.string(), "one of EDGE_TYPES"),
-            column("strength", pa.float64(), "calibrated similarity", unit="fraction, 0 to 1"),
-            column("rule", pa.string(), "what made it: similarity, a named rule, or a person"),
-        ]
+    columns=(
+        column("edge_id", pa.string(), "sha256 of source, target and type"),
+        column("project_id", pa.string(), "scope of both ends"),
+        column("source_id", pa.string(), "memory the edge starts at"),
+        column("target_id", pa.string(), "memory the edge ends at"),
+        column("edge_type", pa.string(), "one of EDGE_TYPES", one_of=EDGE_TYPES),
+        column("strength", pa.float64(), "calibrated similarity", unit="fraction, 0 to 1", between=FRACTION),
+        column("rule", pa.string(), "what made it: similarity, a named rule, or a person"),
     ),
 )
 
@@ -358,21 +421,19 @@ PASSAGES = Table(
     name="passages",
     version=1,
     key=("passage_id",),
-    arrow=pa.schema(
-        [
-            column("passage_id", pa.string(), "sha256 of turn and part"),
-            column("project_id", pa.string(), "project of the session"),
-            column("session_id", pa.string(), "session it was said in"),
-            column("turn_id", pa.string(), "turn it is a part of"),
-            column("seq", pa.int32(), "position among the passages of its transcript, from 0"),
-            column("kind", pa.string(), "kind of the turn"),
-            column("text", pa.string(), "part of a turn's prose, at most some 900 characters"),
-            column("said_at", UTC_US, "when it was said", null=True),
-            column("file", pa.string(), "path of the transcript as it was staged"),
-            column("line", pa.int32(), "line of the turn, from 1"),
-            column("trust", pa.string(), "one of TRUSTS"),
-            column("content_hash", pa.string(), "hash of the embedded text; finds its vector"),
-        ]
+    columns=(
+        column("passage_id", pa.string(), "sha256 of turn and part"),
+        column("project_id", pa.string(), "project of the session"),
+        column("session_id", pa.string(), "session it was said in"),
+        column("turn_id", pa.string(), "turn it is a part of"),
+        column("seq", pa.int32(), "position among the passages of its transcript, from 0"),
+        column("kind", pa.string(), "kind of the turn", one_of=TURN_KINDS),
+        column("text", pa.string(), "part of a turn's prose, at most some 900 characters", is_text=True),
+        column("said_at", UTC_US, "when it was said", null=True),
+        column("file", pa.string(), "path of the transcript as it was staged"),
+        column("line", pa.int32(), "line of the turn, from 1"),
+        column("trust", pa.string(), "one of TRUSTS", one_of=TRUSTS),
+        column("content_hash", pa.string(), "hash of the embedded text; finds its vector"),
     ),
 )
 
@@ -380,26 +441,24 @@ METRICS = Table(
     name="metrics",
     version=1,
     key=("project_id", "session_id"),
-    arrow=pa.schema(
-        [
-            column("project_id", pa.string(), "project of the session"),
-            column("session_id", pa.string(), "session"),
-            column("began_at", UTC_US, "when it began", null=True),
-            column("prompts", pa.int64(), "prompts that a person typed", unit="count"),
-            column("edits", pa.int64(), "calls that changed a file", unit="count"),
-            column(
-                "minutes_to_first_edit",
-                pa.float64(),
-                "from the first turn of the session to the first change of a file",
-                unit="minutes",
-                null=True,
-            ),
-            column("re_read_files", pa.int64(), "reads of a file that was read before", unit="count"),
-            column("corrections", pa.int64(), "refused calls with words, and complaints", unit="count"),
-            column("decisions", pa.int64(), "decisions noted, .5 or surer", unit="count"),
-            column("duplicate_decisions", pa.int64(), "… that an earlier session had made", unit="count"),
-            column("re_proposals", pa.int64(), "… for what an earlier session rejected", unit="count"),
-        ]
+    columns=(
+        column("project_id", pa.string(), "project of the session"),
+        column("session_id", pa.string(), "session"),
+        column("began_at", UTC_US, "when it began", null=True),
+        column("prompts", pa.int64(), "prompts that a person typed", unit="count"),
+        column("edits", pa.int64(), "calls that changed a file", unit="count"),
+        column(
+            "minutes_to_first_edit",
+            pa.float64(),
+            "from the first turn of the session to the first change of a file",
+            unit="minutes",
+            null=True,
+        ),
+        column("re_read_files", pa.int64(), "reads of a file that was read before", unit="count"),
+        column("corrections", pa.int64(), "refused calls with words, and complaints", unit="count"),
+        column("decisions", pa.int64(), "decisions noted, .5 or surer", unit="count"),
+        column("duplicate_decisions", pa.int64(), "… that an earlier session had made", unit="count"),
+        column("re_proposals", pa.int64(), "… for what an earlier session rejected", unit="count"),
     ),
 )
 

@@ -10,8 +10,9 @@ from cortex.flows.run import Run
 from cortex.flows.stages.embed import searchable
 from cortex.flows.stages.guard import settle
 from cortex.flows.stages.stage import stage
-from cortex.transforms.audit import TEXTS, Breach, memories_breaches
+from cortex.transforms.audit import Violation, memories_violations
 from cortex.transforms.memory.fading import findings
+from cortex.transforms.schemas import MEMORIES
 
 
 @stage(reads="turns events journal vectors edges memories", writes="memories journal")
@@ -41,7 +42,7 @@ def _decay(run: Run, scope: str, row: StageReport) -> None:
     run.ledger.made("decay", scope, made_from(run.day, journaled))
 
 
-def _violations(run: Run, scope: str, memories: pa.Table) -> list[Breach]:
+def _violations(run: Run, scope: str, memories: pa.Table) -> list[Violation]:
     """Return what is wrong with memories about to be shown."""
-    live = run.store.tables.open(scope, "memories").read(["memory_id", *TEXTS["memories"]])
-    return memories_breaches(memories, live, scope, run.policy)
+    live = run.store.tables.open(scope, "memories").read(["memory_id", *MEMORIES.texts])
+    return memories_violations(memories, live, scope, run.policy)

@@ -10,7 +10,7 @@ from cortex.flows.report import StageReport
 from cortex.flows.run import Run
 from cortex.flows.stages.stage import stage
 from cortex.storage.tables import INDEX_TEXT, VECTOR
-from cortex.transforms.audit import passages_breaches
+from cortex.transforms.audit import passages_violations
 from cortex.transforms.errors import FileDamaged, ModelUnavailable
 from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, VECTORS
 from cortex.transforms.search.index_text import embedded_text, index_text, passages_of
@@ -78,7 +78,8 @@ def _embed_all(run: Run, row: StageReport) -> None:
             passages = passages_in(run, scope, forgotten)
             if not run.embedding.lacks_vectors:
                 _embed_missing(run, run.embedding.embedder, _texts_of(run, scope, forgotten), row)
-            if not run.outcome.passes(scope, passages.num_rows, partial(passages_breaches, passages, scope)):
+            audit = partial(passages_violations, passages, scope)
+            if not run.outcome.passes(scope, passages.num_rows, audit):
                 continue
             rows = searchable(passages, run.readings.vectors())
             row.rows_out += run.store.tables.replace(scope, "passages", rows)

@@ -5,7 +5,7 @@ from functools import partial
 from cortex.flows.report import StageReport
 from cortex.flows.run import Run
 from cortex.flows.stages.stage import stage
-from cortex.transforms.audit import edges_breaches
+from cortex.transforms.audit import edges_violations
 from cortex.transforms.memory.link import link as links_between
 from cortex.transforms.memory.review import settled_edges
 
@@ -25,7 +25,7 @@ def _link(run: Run, scope: str, made_from: str, row: StageReport) -> None:
     memories = run.readings.memories(scope)
     edges = links_between(memories, run.readings.vectors(), run.policy, run.embedding.model)
     edges = settled_edges(edges, run.readings.journal_in_one(scope))
-    if run.outcome.passes(scope, edges.num_rows, partial(edges_breaches, edges, memories)):
+    if run.outcome.passes(scope, edges.num_rows, partial(edges_violations, edges, memories)):
         row.rows_in += memories.num_rows
         row.rows_out += run.store.tables.replace(scope, "edges", edges)
         run.ledger.made("link", scope, made_from)

@@ -10,7 +10,7 @@ from cortex.flows.report import StageReport
 from cortex.flows.run import Run
 from cortex.flows.stages.guard import guard_briefs
 from cortex.flows.stages.stage import stage
-from cortex.transforms.audit import archive_breaches, brief_breaches
+from cortex.transforms.audit import archive_violations, brief_violations
 from cortex.transforms.extract.echoes import fingerprints_of
 from cortex.transforms.schemas import GLOBAL_SCOPE
 
@@ -36,8 +36,8 @@ def render(run: Run) -> None:
 
 def _publish(run: Run, scope: str, draft: Draft, made_from: str, row: StageReport) -> None:
     published, brief, archive = run.store.published, draft.brief, archive_of(run, scope)
-    audit = partial(brief_breaches, brief, scope, run.policy, run.brief_tokens(scope))
-    secrets = partial(archive_breaches, archive, scope)
+    audit = partial(brief_violations, brief, scope, run.policy, run.brief_tokens(scope))
+    secrets = partial(archive_violations, archive, scope)
     if not (run.outcome.passes(scope, 1, audit) and run.outcome.passes(scope, 1, secrets)):
         return
     # Before it is shown: a kill in between must not let a session learn from its own brief.

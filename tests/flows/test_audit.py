@@ -16,11 +16,11 @@ from cortex.flows.stages import decay, embed, link
 from cortex.storage.reference import read_policy
 from cortex.storage.reports import last_report
 from cortex.transforms.audit import (
-    brief_breaches,
-    edges_breaches,
-    events_breaches,
-    memories_breaches,
-    turns_breaches,
+    brief_violations,
+    edges_violations,
+    events_violations,
+    memories_violations,
+    turns_violations,
 )
 from cortex.transforms.brief.render import Choice, lay_out
 from cortex.transforms.errors import AuditFailed
@@ -37,22 +37,22 @@ SECRET = "ghp_" + "a1B2" * 9
 
 def test_sound_rows_pass():
     rows = turns(turn(1), turn(2))
-    assert turns_breaches(rows) == []
-    assert events_breaches(events(event(turn_id=rows["turn_id"][0].as_py())), rows) == []
-    assert memories_breaches(memories(memory()), MEMORIES.empty(), "reef-1", POLICY) == []
+    assert turns_violations(rows) == []
+    assert events_violations(events(event(turn_id=rows["turn_id"][0].as_py())), rows) == []
+    assert memories_violations(memories(memory()), MEMORIES.empty(), "reef-1", POLICY) == []
 
 
 def test_a_secret_is_named_by_row_and_kind_and_never_by_its_text():
-    found = turns_breaches(turns(turn(1, f"use {SECRET}", turn_id="t1"), turn(2)))
+    found = turns_violations(turns(turn(1, f"use {SECRET}", turn_id="t1"), turn(2)))
     assert [(b.table, b.row_id) for b in found] == [("turns", "t1")]
     assert SECRET not in str(found) and "secret" in found[0].reason
 
 
 def test_a_secret_is_looked_for_in_new_and_changed_memories_only():
     live = memories(memory("m1", f"use {SECRET}"))
-    assert memories_breaches(live, live, "reef-1", POLICY) == []
+    assert memories_violations(live, live, "reef-1", POLICY) == []
     edited = memories(memory("m1", f"always use {SECRET}"))
-    assert [b.row_id for b in memories_breaches(edited, live, "reef-1", POLICY)] == ["m1"]
+    assert [b.row_id for b in memories_violations(edited, live, "reef-1", POLICY)] == ["m1"]
 
 
 def test_an_edge_to_a_memory_that_is_not_there_is_an_orphan():
@@ -60,16 +60,16 @@ def test_an_edge_to_a_memory_that_is_not_there_is_an_orphan():
         "edge_id": "e", "project_id": "p", "source_id": "m1", "target_id": "gone",
         "edge_type": "refines", "strength": 0.5, "rule": "similarity",
     }  # fmt: skip
-    [found] = edges_breaches(EDGES.of([edge]), memories(memory("m1")))
+    [found] = edges_violations(EDGES.of([edge]), memories(memory("m1")))
     assert (found.row_id, found.reason) == ("e", "orphan: an end is no memory")
 
 
 @settings(max_examples=30, deadline=None)
 @given(junk=st.integers(0, 30), good=st.integers(0, 60))
-def test_junk_is_a_breach_from_a_tenth_of_twenty_shown_memories_on(junk, good):
+def test_junk_is_a_violation_from_a_tenth_of_twenty_shown_memories_on(junk, good):
     rows = [memory(f"j{n}", "ok." + " " * n) for n in range(junk)]
     rows += [memory(f"g{n}", f"Reading {_word(n)} is kept in UTC.") for n in range(good)]
-    found = memories_breaches(memories(*rows), MEMORIES.empty(), "reef-1", POLICY)
+    found = memories_violations(memories(*rows), MEMORIES.empty(), "reef-1", POLICY)
     is_wrong = junk + good >= 20 and junk > 0.1 * (junk + good)
     assert len([b for b in found if b.reason.startswith("junk")]) == (junk if is_wrong else 0)
 
@@ -79,9 +79,9 @@ def _word(number: int) -> str:
 
 
 def test_a_brief_over_its_budget_or_with_a_secret_is_not_published():
-    assert brief_breaches("- Keep UTC.", "p", POLICY, 100) == []
-    assert brief_breaches("word " * 200, "p", POLICY, 100)[0].reason == "over its budget of 100 tokens"
-    assert brief_breaches(f"- {SECRET}", "p", POLICY, 100)[0].reason.startswith("secret")
+    assert brief_violations("- Keep UTC.", "p", POLICY, 100) == []
+    assert brief_violations("word " * 200, "p", POLICY, 100)[0].reason == "over its budget of 100 tokens"
+    assert brief_violations(f"- {SECRET}", "p", POLICY, 100)[0].reason.startswith("secret")
 
 
 @pytest.mark.parametrize("unseen", ["\u200b", "\u00ad", "\ufe0f", "\u034f", "\U000e0041", "\u202e", "\x08"])
@@ -183,9 +183,9 @@ def _spoilt(made):
 @pytest.mark.parametrize(
     ("module", "stage", "table"),
     [
-        (decay, "memories_breaches", "memories"),
-        (link, "edges_breaches", "edges"),
-        (embed, "passages_breaches", "passages"),
+        (decay, "memories_violations", "memories"),
+        (link, "edges_violations", "edges"),
+        (embed, "passages_violations", "passages"),
     ],
 )
 def test_a_table_whose_audit_fails_is_not_replaced(bench, monkeypatch, module, stage, table):
@@ -195,10 +195,10 @@ def test_a_table_whose_audit_fails_is_not_replaced(bench, monkeypatch, module, s
     Talk("s2").user("Which clock?").assistant(
         "[MEMORY: decision] Stations keep their clocks in UTC because readings are compared."
     ).write(bench.projects)
-    from cortex.transforms.audit import Breach
+    from cortex.transforms.audit import Violation
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, stage, lambda *rows: [Breach(table, "row-1", "made up")])
+        patch.setattr(module, stage, lambda *rows: [Violation(table, "row-1", "made up")])
         with pytest.raises(AuditFailed, match="row-1: made up"):
             bench.backfill()
     assert {name: rows for name, rows in contents(bench.home).items() if name.endswith(table)} == before

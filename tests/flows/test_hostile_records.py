@@ -8,7 +8,7 @@ import pytest
 
 from cortex.flows import extract as extracting
 from cortex.storage.reference import read_policy
-from cortex.transforms.audit import events_breaches, turns_breaches
+from cortex.transforms.audit import events_violations, turns_violations
 from cortex.transforms.extract import extract_events
 from cortex.transforms.extract.quotes import with_quotes_lowered
 from cortex.transforms.masking import masked
@@ -41,8 +41,8 @@ def test_a_hostile_record_costs_no_other_record_and_no_audit(seed):
         assert reading.consumed_lines == 3
         events = extract_events(reading.turns, POLICY)
         events = masked(with_quotes_lowered(events, reading.turns), EVENTS)
-        assert events_breaches(events, reading.turns) == []
-        found = {breach.reason for breach in turns_breaches(reading.turns)}
+        assert events_violations(events, reading.turns) == []
+        found = {violation.reason for violation in turns_violations(reading.turns)}
         assert found <= {
             "its key is there twice"
         }  # the same words twice in one message; folded by the commit

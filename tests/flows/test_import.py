@@ -142,7 +142,7 @@ def test_what_was_pruned_stays_pruned(bench, exported, monkeypatch, capsys):
     capsys.readouterr()
     exchanging.import_file(exported, project=None, as_json=True)
     assert json.loads(capsys.readouterr().out)["forgotten_before"] == 1
-    assert bench.run().breaches == [] and not any("weighed" in text for text in bench.texts())
+    assert bench.run().violations == [] and not any("weighed" in text for text in bench.texts())
 
 
 def test_a_file_changed_by_hand_is_external_unless_it_is_vouched_for(

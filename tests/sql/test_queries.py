@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from cortex.storage.reference import read_policy
-from cortex.transforms.audit import closed_sets
 from cortex.transforms.database import query, sql_text
 from cortex.transforms.memory.fading import WEAK
 from cortex.transforms.memory.lifecycle import ACTIVITY
@@ -126,7 +125,6 @@ def params(name, told):
 
 def tables(given):
     made = {name: table(schema, given.get(name, [])) for name, schema in INPUTS.items()}
-    made["allowed"] = closed_sets()
     return made | {name: POLICY.tables[name] for name in ("memory_types", "event_types", "edge_types")}
 
 

@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 
 from cortex.transforms.journal_entries import Fade, Recover, entries_in
 from cortex.transforms.memory.lifecycle import Aged
-from cortex.transforms.schemas import JOURNAL, UTC_US, column, values
+from cortex.transforms.schemas import JOURNAL, UTC_US, arrow_of, column, values
 
-WEAK = pa.schema(
+WEAK = arrow_of(
     [
         column("memory_id", pa.string(), "memory that was found weak"),
         column("weak_since", UTC_US, "when a run found it so"),

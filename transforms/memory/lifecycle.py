@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from cortex.transforms.database import query
 from cortex.transforms.journal_entries import Worked, entries_in
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import UTC_US, column, values
+from cortex.transforms.schemas import UTC_US, arrow_of, column, values
 
 FADE_THRESHOLDS = (
     "half_life_growth",
@@ -39,7 +39,7 @@ TIER_COLUMNS = [
     *("memory_id", "project_id", "memory_type", "status", "is_pinned", "rank"),
     *("updated_at", "last_accessed_at"),
 ]
-ACTIVITY = pa.schema(
+ACTIVITY = arrow_of(
     [
         column("project_id", pa.string(), "scope that was worked on"),
         column("active_at", UTC_US, "when something was said, told or recalled there"),

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cortex.transforms.extract.dialogue import ANSWER
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import Row, column
+from cortex.transforms.schemas import Row, arrow_of, column
 from cortex.transforms.words.facts import (
     CODE_NAME,
     NUMBER,
@@ -22,7 +22,7 @@ from cortex.transforms.words.facts import (
 )
 from cortex.transforms.words.overlap import share_of_fewer
 
-REPEATS = pa.schema(
+REPEATS = arrow_of(
     [
         column("event_id", pa.string(), "a decision that an earlier session had settled already"),
         column("is_re_proposal", pa.bool_(), "whether that session had turned it down"),

@@ -1,29 +1,16 @@
--- What in the edges of one scope breaks a promise.
--- reads   edges, memories (memory_id), allowed (name, value)
--- writes  row_id, reason; one row per breach
+-- Which edges of one scope lead nowhere, to themselves, or supersede without a person's word.
+-- reads   edges, memories (memory_id)
+-- writes  row_id, reason; one row per violation
 with
 ends as (
     select edge_id, source_id as memory_id from edges
     union all
     select edge_id, target_id from edges
 ),
-breaches as (
+violations as (
     select
         edge_id as row_id,
-        'its key is there twice' as reason
-    from edges
-    group by edge_id
-    having count(*) > 1
-    union all
-    select edge_id, 'unknown edge type'
-    from edges
-    where edge_type not in (select value from allowed where name = 'edge_type')
-    union all
-    select edge_id, 'strength outside 0 to 1'
-    from edges
-    where not strength between 0 and 1
-    union all
-    select edge_id, 'leads to itself'
+        'leads to itself' as reason
     from edges
     where source_id = target_id
     union all
@@ -39,5 +26,5 @@ breaches as (
 select
     row_id,
     reason
-from breaches
+from violations
 order by row_id, reason
