@@ -74,12 +74,20 @@ MODULES = {
     "uninstall": "install",
     "nightly": "run",
     "decrypt": "encrypt",
-    "import": "import_",
+    "import": "export",
     "index-code": "index_code",
+    "pin": "edit",
+    "supersede": "edit",
+    "checkpoint": "consolidate",
+    "restore": "backup",
+    "reset": "forget",
 }
 
 # Still declared in cortex/cli/legacy.py.
-LEGACY = frozenset(name for commands in SECTIONS.values() for name in commands)
+LEGACY = frozenset(name for commands in SECTIONS.values() for name in commands) - {
+    *("remember", "recall", "forget", "edit", "pin", "supersede", "index-code", "review", "checkpoint"),
+    *("consolidate", "backup", "restore", "export", "import", "reset", "projects"),
+}
 
 
 class CommandLine(click.Group):

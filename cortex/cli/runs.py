@@ -107,6 +107,7 @@ def _say_whose(found: Backfill) -> None:
 def demo(engine: str) -> None:
     """Backfill the samples into a scratch store; print the report, the brief and a recall."""
     from cortex.cli import memories, views
+    from cortex.cli.main import main
 
     with (
         tempfile.TemporaryDirectory(prefix="cortex-demo-") as scratch,
@@ -121,7 +122,7 @@ def demo(engine: str) -> None:
         say(f"\n$ cortex brief --project {project.name}\n")
         views.brief(project.name, as_json=False)
         say(f'\n$ cortex recall --project {project.name} "{DEMO_QUESTION}"\n')
-        memories.recall(DEMO_QUESTION, project=project.name, all_projects=False, limit=3, as_json=False)
+        main(["recall", "--project", project.name, "--limit", "3", DEMO_QUESTION], obj=present())
     say("\nThe scratch store is gone again. Your own sessions: cortex backfill")
 
 

@@ -31,13 +31,12 @@ from functools import partial
 from pathlib import Path
 
 from cortex.cli.present import embedding_with
-from tests.flows.conftest import words_for_a_model
+from tests.flows.conftest import here, words_for_a_model
 
 os.environ.setdefault("LANCEDB_LOG", "error")
 
 import lancedb  # noqa: F401  (imported before forking: it takes a second)
 
-from cortex.cli import exchanging, keeping, projects
 from cortex.cli.terminal import clock_at
 from cortex.storage.lake import LAKE_TABLES
 from cortex.storage.store import Store
@@ -116,30 +115,30 @@ def nightly_run(folder: Path) -> None:
 
 def backing_up(folder: Path) -> None:
     """Write the backup that is restored later."""
-    _command(folder, 2, lambda: keeping.backup(folder / BACKUP, as_json=True))
+    _command(folder, 2, lambda: here().backup(folder / BACKUP))
 
 
 def merging(folder: Path) -> None:
     """Merge one project into the other."""
-    _command(folder, 3, lambda: projects.merge("reef", "kelp", as_json=True))
+    _command(folder, 3, lambda: here().merge_projects("reef", "kelp"))
 
 
 def forgetting_a_session(folder: Path) -> None:
     """Forget the fork, and what only it said."""
     session_id = forked(_long("s1").records, "f4").session_id
-    _command(folder, 4, lambda: keeping.forget_session(session_id, as_json=True))
+    _command(folder, 4, lambda: here().forget_session(session_id))
 
 
 def restoring(folder: Path) -> None:
     """Go back to the backup: the projects are two again, the session stays forgotten."""
-    _command(folder, 5, lambda: keeping.restore(folder / BACKUP, into=None, as_json=True))
+    _command(folder, 5, lambda: here().restore(folder / BACKUP))
 
 
 def importing(folder: Path) -> None:
     """Take in a list of memories from elsewhere."""
     file = folder / "projects" / "notes.md"
     file.write_text("".join(f"- {fact}\n" for fact in IMPORTED))
-    _command(folder, 6, lambda: exchanging.import_file(file, project="kelp", as_json=True))
+    _command(folder, 6, lambda: here().import_memories(file, project="kelp"))
 
 
 def _command(folder: Path, days: int, command: Callable[[], None]) -> None:

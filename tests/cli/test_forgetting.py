@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from cortex.cli import forgetting
+from cortex.cli.present import present
+from cortex.flows.operations.forget import plan_forget
 from cortex.storage.lease import lease
 from cortex.storage.store import Store
 from tests.flows.conftest import Bench, kept
@@ -34,6 +35,11 @@ def texts(store: Store) -> list[str]:
     fresh = Store(store.home)
     rows = (fresh.tables.open(s, "memories").read(["text"]).to_pylist() for s in fresh.tables.scopes())
     return sorted(row["text"] for found in rows for row in found)
+
+
+def ids(store: Store) -> dict[str, str]:
+    rows = (store.tables.open(s, "memories").read().to_pylist() for s in store.tables.scopes())
+    return {row["text"]: row["memory_id"] for table in rows for row in table}
 
 
 def kinds(store: Store) -> list[str]:
@@ -83,8 +89,8 @@ def test_without_yes_and_nobody_to_ask_words_only_show_what_would_go(cortex, sto
 def test_what_goes_with_it_is_shown_before_a_person_is_asked(cortex, store, monkeypatch):
     both = f"{BARGES} {ROPES}"
     gone = cortex("remember", both, "--json").json["id"]
-    memory = next(row for row in forgetting._rows(store, store.tables.scopes()) if row["text"] == BARGES)
-    assert [row["memory_id"] for row in forgetting.going_with(store, memory)] == [gone]
+    plan = plan_forget(present(), ids(store)[BARGES])
+    assert [row["memory_id"] for row in plan.others] == [gone]
 
 
 def test_an_id_just_printed_is_forgotten_while_another_run_writes(cortex, store):
@@ -135,8 +141,8 @@ REPEATED = {
 @pytest.mark.parametrize("command", REPEATED)
 def test_killed_before_it_took_effect_and_given_again_it_journals_once(cortex, store, command):
     """A run that holds the lease stands for the kill: the entry is written, nothing else is done."""
-    ids = {row["text"]: row["memory_id"] for row in forgetting._rows(store, store.tables.scopes())}
-    words = [word.format(id=ids[BARGES], other=ids[ROPES]) for word in REPEATED[command]]
+    known = ids(store)
+    words = [word.format(id=known[BARGES], other=known[ROPES]) for word in REPEATED[command]]
     before = len(Store(store.home).journal.read())
     with lease(store.home):
         assert cortex(*words).code == 0

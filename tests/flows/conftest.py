@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cortex.cli.present import embedding_with
+from cortex.cli.present import embedding_with, present
 from cortex.flows import runs
 from cortex.flows.context import Context, EmbedderOf
+from cortex.flows.memory import Memory
 from cortex.flows.report import RunReport
 from cortex.storage.lake import LAKE_TABLES, each_key_once
 from cortex.storage.settings import Settings
@@ -53,6 +54,11 @@ def words_for_a_model(settings: Settings) -> WordEmbedder:
 def _words_for_a_model() -> Iterator[None]:
     with embedding_with(words_for_a_model):
         yield
+
+
+def here() -> Memory:
+    """Return the memory of the test's own store, at the time and with the model that the test has set."""
+    return Memory.of(present())
 
 
 @dataclass(frozen=True)

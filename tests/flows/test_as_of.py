@@ -6,8 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cortex.cli import exchanging, forgetting, past, projects
-from cortex.cli import memories as commands
+from cortex.cli import past
 from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.as_of import as_of
@@ -17,7 +16,7 @@ from cortex.storage.reference import read_policy
 from cortex.storage.sealed_sql import database_of
 from cortex.storage.store import start_of_day
 from cortex.transforms.schemas import GLOBAL_SCOPE
-from tests.flows.conftest import NOW, SAMPLES, Bench, WordEmbedder
+from tests.flows.conftest import NOW, SAMPLES, Bench, WordEmbedder, here
 from tests.transcripts import START, Talk, decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
@@ -104,7 +103,7 @@ def test_what_was_forgotten_since_is_in_no_look_back(bench):
     assert word in str(looked_at(bench, day))
     [memory] = [row for row in bench.memories() if word in row["text"]]
     with clock_at(NOW):
-        forgetting.forget(memory["memory_id"], project=None, yes=True, as_json=True)
+        here().forget(memory["memory_id"])
     assert word not in str(looked_at(bench, day))
 
 
@@ -119,7 +118,7 @@ def test_projects_merged_today_are_one_in_every_look_back(bench):
     decisions("s2", cwd="/home/dev/reef").write(bench.projects)
     bench.begin()
     with clock_at(NOW):
-        projects.merge("reef", "kelp", as_json=True)
+        here().merge_projects("reef", "kelp")
     texts = str(looked_at(bench, start_of_day(START)))
     assert "s1 writes levels" in texts and "s2 writes levels" in texts
 
@@ -166,22 +165,14 @@ def test_sql_as_of_a_day_sees_that_days_tables_and_no_file(store):
         database.sql("from read_csv('/etc/hostname')")
 
 
-def test_recall_as_of_a_day_reinforces_nothing(store, capsys):
+def test_recall_as_of_a_day_reinforces_nothing(store):
     before = store.store.journal.read().num_rows
     for word, count in (("s1", True), ("s2", False)):
-        commands.recall(
-            f"harvest records {word}",
-            project="kelp",
-            all_projects=False,
-            limit=10,
-            as_of=f"{START:%Y-%m-%d}",
-            as_json=True,
-        )
-        assert (f"{word} " in capsys.readouterr().out) == count
+        recalled = here().recall(f"harvest records {word}", project="kelp", as_of=f"{START:%Y-%m-%d}")
+        assert any(f"{word} " in match.text for match in recalled.matches) == count
     assert store.store.journal.read().num_rows == before
 
 
-def test_export_as_of_a_day_holds_that_days_memories(store, capsys):
-    exchanging.export(None, form="markdown", project="kelp", as_of=f"{START:%Y-%m-%d}", as_json=False)
-    out = capsys.readouterr().out
+def test_export_as_of_a_day_holds_that_days_memories(store):
+    out = here().export(form="markdown", project="kelp", as_of=f"{START:%Y-%m-%d}").text
     assert "s1 writes levels" in out and "s2" not in out

@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from cortex.cli import forgetting, keeping, remembering
 from cortex.cli.terminal import clock_at
+from cortex.flows.operations import backup
 from cortex.storage.restore import restore_backup
 from cortex.transforms.errors import NotFound, SchemaMismatch, UsageError
-from tests.flows.conftest import NOW, contents, difference, leftovers
+from tests.flows.conftest import NOW, contents, difference, here, leftovers
 from tests.traces import traces
 from tests.transcripts import decisions
 
@@ -36,12 +36,12 @@ def file(bench, tmp_path) -> Path:
     decisions().write(bench.projects)
     bench.backfill()
     made = tmp_path / "store.tar.zst"
-    keeping.backup(made, as_json=True)
+    here().backup(made)
     return made
 
 
 def test_a_restored_store_says_what_the_old_one_said(bench, file, tmp_path):
-    keeping.restore(file, into=tmp_path / "again", as_json=True)
+    here().restore(file, into=tmp_path / "again")
     assert difference(contents(bench.home), contents(tmp_path / "again")) == {}
     assert leftovers(tmp_path / "again") == []
 
@@ -53,7 +53,7 @@ def test_a_backup_is_for_its_owner_alone(file):
 def test_restoring_over_a_store_leaves_that_one_beside(bench, file, tmp_path):
     before = contents(bench.home)
     remember("Levels are whole millimetres of water.")
-    keeping.restore(file, into=None, as_json=True)
+    here().restore(file)
     assert difference(before, contents(bench.home)) == {}
     [previous] = tmp_path.glob("cortex-home.before-restore-*")
     assert traces(previous, "whole millimetres of water") != []
@@ -61,8 +61,8 @@ def test_restoring_over_a_store_leaves_that_one_beside(bench, file, tmp_path):
 
 def test_what_was_forgotten_since_the_backup_stays_forgotten(bench, file):
     [memory] = [m for m in bench.memories() if "millimetres" in m["text"]]
-    forgetting.forget(memory["memory_id"], project=None, yes=False, as_json=True)
-    keeping.restore(file, into=None, as_json=True)
+    here().forget(memory["memory_id"])
+    here().restore(file)
     assert traces(bench.home, "whole millimetres") == []
     assert not any("millimetres" in text for text in bench.texts())
 
@@ -86,19 +86,19 @@ def restore_killed_at(monkeypatch, file, number: int) -> None:
         patch.setattr(Path, "replace", replace)
         patch.setattr(shutil, "rmtree", lambda *given, **more: None)  # a dead process cleans nothing up
         with pytest.raises(Killed):
-            keeping.restore(file, into=None, as_json=True)
+            here().restore(file)
 
 
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("next_command", ["run", "forget", "restore"])
 def test_killed_at_a_rename_any_command_goes_on(bench, file, monkeypatch, number, next_command):
     [memory] = [m for m in bench.memories() if "millimetres" in m["text"]]
-    forgetting.forget(memory["memory_id"], project=None, yes=False, as_json=True)
+    here().forget(memory["memory_id"])
     restore_killed_at(monkeypatch, file, number)
     if next_command == "restore":
-        keeping.restore(file, into=None, as_json=True)
+        here().restore(file)
     elif next_command == "forget":
-        forgetting.forget(memory["memory_id"], project=None, yes=False, as_json=True)
+        here().forget(memory["memory_id"])
     bench.run()
     assert traces(bench.home, "whole millimetres") == []
     assert any("SQLite" in text for text in bench.texts())
@@ -118,10 +118,10 @@ def test_restored_again_before_its_first_run_the_store_is_swapped_once(bench, fi
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(keeping, "run_plain", dies)
+        patch.setattr(backup, "run_plain", dies)
         with pytest.raises(Killed):
-            keeping.restore(file, into=None, as_json=True)
-    keeping.restore(file, into=None, as_json=True)
+            here().restore(file)
+    here().restore(file)
     assert len(list(bench.home.parent.glob(f"{bench.home.name}.before-restore-*"))) == 1
     assert any("SQLite" in text for text in bench.texts())
     assert leftovers(bench.home) == []
@@ -130,7 +130,7 @@ def test_restored_again_before_its_first_run_the_store_is_swapped_once(bench, fi
 def test_what_waits_in_staging_comes_along(bench, file):
     decisions("s2").write(bench.projects)
     bench.stage()
-    keeping.restore(file, into=None, as_json=True)
+    here().restore(file)
     assert any("of s2" in text for text in bench.texts())
 
 
@@ -170,9 +170,7 @@ def test_a_missing_file_is_said_to_be_missing(bench, tmp_path):
 
 
 def remember(text: str) -> None:
-    remembering.remember(
-        text, memory_type="decision", priority=5, is_global=False, pin=False, project=None, as_json=True
-    )
+    here().remember(text, memory_type="decision")
 
 
 def rewritten(file: Path, change, rename=lambda name: name) -> None:
@@ -201,5 +199,5 @@ def test_a_backup_takes_the_place_of_no_device_and_no_folder(bench, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for place in (tmp_path / "pipe", tmp_path):
         with pytest.raises(UsageError, match="regular file"):
-            keeping.backup(place, as_json=True)
+            here().backup(place)
     assert (tmp_path / "pipe").is_fifo()

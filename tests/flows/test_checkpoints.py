@@ -1,14 +1,14 @@
 """Consolidation is shown before, taken back after, and not done again against a person's word (spec 9.1)."""
 
-import json
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
 
-from cortex.cli import keeping
 from cortex.cli.terminal import clock_at
+from cortex.flows.operations.merges import MemoryMerge
 from cortex.transforms.errors import NotFound
-from tests.flows.conftest import NOW, Bench, contents
+from tests.flows.conftest import NOW, Bench, contents, here
 from tests.transcripts import Talk
 
 # Whole runs, two seconds each: together too long for the quick suite.
@@ -38,25 +38,23 @@ def say(bench):
 
 def consolidate(minutes: int = 10) -> None:
     with clock_at(NOW + timedelta(minutes=minutes)):
-        keeping.consolidate(as_json=True)
+        here().consolidate()
 
 
-def undo(name: str | None = None, minutes: int = 20) -> None:
+def undo(name: str | None = None, minutes: int = 20) -> Sequence[MemoryMerge]:
     with clock_at(NOW + timedelta(minutes=minutes)):
-        keeping.undo(name, as_json=True)
+        return here().undo_merges(name).merges
 
 
 def active(bench: Bench) -> list[str]:
     return sorted(m["text"] for m in bench.memories() if m["status"] == "active")
 
 
-def test_a_dry_run_shows_the_merge_and_changes_nothing(bench, say, capsys):
+def test_a_dry_run_shows_the_merge_and_changes_nothing(bench, say):
     say(*PAIR)
     before = contents(bench.home)
-    capsys.readouterr()
-    keeping.propose_merges(as_json=True)
-    [proposal] = json.loads(capsys.readouterr().out)["proposals"]
-    assert sorted(proposal["texts"]) == sorted(PAIR)
+    [proposal] = here().propose_merges()
+    assert sorted(proposal.texts) == sorted(PAIR)
     assert contents(bench.home) == before
 
 
@@ -101,7 +99,7 @@ def test_undo_takes_back_the_last_consolidation_alone(bench, say):
 def test_undo_to_a_checkpoint_takes_back_all_since(bench, say):
     say(*PAIR)
     with clock_at(NOW + timedelta(minutes=5)):
-        keeping.checkpoint("before tidying", as_json=True)
+        here().checkpoint("before tidying")
     consolidate()
     say(*OTHER, minutes=11)
     consolidate(minutes=12)
@@ -111,13 +109,13 @@ def test_undo_to_a_checkpoint_takes_back_all_since(bench, say):
 
 def test_a_checkpoint_that_is_not_there_is_named_with_those_that_are(bench, say):
     say(*PAIR)
-    keeping.checkpoint("before tidying", as_json=True)
+    here().checkpoint("before tidying")
     with pytest.raises(NotFound, match="Known: before tidying"):
         undo("never made")
 
 
-def test_undo_with_nothing_merged_changes_nothing(bench, say, capsys):
+def test_undo_with_nothing_merged_changes_nothing(bench, say):
     say(*PAIR)
-    capsys.readouterr()
-    undo()
-    assert json.loads(capsys.readouterr().out) == {"undone": []}
+    before = contents(bench.home)
+    assert undo() == []
+    assert contents(bench.home) == before

@@ -4,13 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.cli import forgetting
-from cortex.cli import memories as commands
 from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.storage.published import Published
-from tests.flows.conftest import NOW, fixed_state
+from tests.flows.conftest import NOW, fixed_state, here
 from tests.traces import traces
 from tests.transcripts import START, decisions
 
@@ -58,7 +56,7 @@ def test_a_run_with_nothing_new_writes_no_byte_of_it(archived):
 
 
 def test_a_recall_brings_a_decision_back_into_the_brief(archived):
-    commands.recall(f"{WORD} gauge", project="kelp", all_projects=False, limit=3, as_json=True)
+    here().recall(f"{WORD} gauge", project="kelp", limit=3)
     archived.run()
     assert WORD in brief(archived)
     assert WORD not in archive(archived)
@@ -66,7 +64,7 @@ def test_a_recall_brings_a_decision_back_into_the_brief(archived):
 
 def test_forgotten_it_is_gone_from_the_archive_too(archived):
     [memory] = [row for row in archived.memories() if WORD in row["text"]]
-    forgetting.forget(memory["memory_id"], project=None, yes=True, as_json=True)
+    here().forget(memory["memory_id"])
     assert traces(archived.home, WORD) == []
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.cli import encrypting, forgetting, keeping, remembering, upkeep, views
+from cortex.cli import encrypting, upkeep, views
 from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
@@ -19,7 +19,7 @@ from cortex.storage.store import Store
 from cortex.storage.telling import TellingBook
 from cortex.transforms.errors import FileDamaged, KeyUnavailable, UsageError
 from cortex.transforms.journal_entries import entry
-from tests.flows.conftest import NOW, Bench, contents, difference, leftovers
+from tests.flows.conftest import NOW, Bench, contents, difference, here, leftovers
 from tests.flows.test_kills import Killed, _die_at
 from tests.traces import traces
 from tests.transcripts import decisions, forked
@@ -88,7 +88,7 @@ def test_rebuilt_compacted_and_compared_it_is_clean(sealed, monkeypatch, capsys)
 
 def test_what_is_forgotten_leaves_no_byte(sealed):
     [memory] = [m for m in sealed.memories() if CANARY in m["text"]]
-    forgetting.forget(memory["memory_id"], project=None, yes=False, as_json=True)
+    here().forget(memory["memory_id"])
     assert traces(sealed.home, CANARY) == []
     encrypting.decrypt(as_json=True)
     assert traces(sealed.home, CANARY) == []
@@ -96,13 +96,13 @@ def test_what_is_forgotten_leaves_no_byte(sealed):
 
 def test_a_backup_is_sealed_too_and_needs_the_key(sealed, key, tmp_path):
     file = tmp_path / "store.tar.zst"
-    keeping.backup(file, as_json=True)
+    here().backup(file)
     locked = key.rename(tmp_path / "elsewhere")
     with pytest.raises(KeyUnavailable, match=re.escape(str(key))):
-        keeping.restore(file, into=tmp_path / "again", as_json=True)
+        here().restore(file, into=tmp_path / "again")
     assert not (tmp_path / "again").exists()
     locked.rename(key)
-    keeping.restore(file, into=tmp_path / "again", as_json=True)
+    here().restore(file, into=tmp_path / "again")
     assert difference(contents(sealed.home), contents(tmp_path / "again")) == {}
     assert all_sealed(tmp_path / "again")
 
@@ -111,25 +111,22 @@ def test_on_another_machine_a_sealed_backup_needs_the_key_files_name_alone(
     sealed, key, tmp_path, monkeypatch
 ):
     file = tmp_path / "store.tar.zst"
-    keeping.backup(file, as_json=True)
+    here().backup(file)
     monkeypatch.setenv("CORTEX_HOME", str(tmp_path / "new"))
     with pytest.raises(KeyUnavailable, match="CORTEX_ENCRYPTION_KEY_FILE"):
-        keeping.restore(file, into=None, as_json=True)
+        here().restore(file)
     monkeypatch.setenv("CORTEX_ENCRYPTION_KEY_FILE", str(key))
-    keeping.restore(file, into=None, as_json=True)
+    here().restore(file)
     assert difference(contents(sealed.home), contents(tmp_path / "new")) == {}
 
 
 def test_restoring_carries_what_was_told_since_and_publishes_anew(sealed, tmp_path):
     file = tmp_path / "store.tar.zst"
-    keeping.backup(file, as_json=True)
-    remembering.remember(
-        "Buoys are counted twice.", memory_type="decision", priority=5, is_global=False, pin=False,
-        project=None, as_json=True,
-    )  # fmt: skip
+    here().backup(file)
+    here().remember("Buoys are counted twice.", memory_type="decision")  # fmt: skip
     told = json.loads((sealed.home / "runs" / "told.json").read_text())
     shutil.rmtree(sealed.home / "published")
-    keeping.restore(file, into=None, as_json=True)
+    here().restore(file)
     after = json.loads((sealed.home / "runs" / "told.json").read_text())
     assert {p: set(marks) for p, marks in told.items()} == {p: set(marks) for p, marks in after.items()}
     assert "millimetres" in "".join(sealed.store.published.brief(s) for s in sealed.store.tables.scopes())
@@ -138,7 +135,7 @@ def test_restoring_carries_what_was_told_since_and_publishes_anew(sealed, tmp_pa
 def test_resetting_a_project_drops_what_it_was_told(sealed):
     [scope] = {m["project_id"] for m in sealed.memories()}
     before = TellingBook(sealed.home).spans(scope)
-    keeping.reset("kelp", yes=True, as_json=True)
+    here().reset("kelp")
     assert before.keys() and not before.keys() & TellingBook(sealed.home).spans(scope).keys()
 
 
@@ -245,7 +242,7 @@ def test_sql_answers_from_the_sealed_lake_and_the_file_itself_does_not(sealed, c
 def test_an_older_backup_in_clear_restores_what_waits_sealed_in_the_journal(bench, key, tmp_path):
     decisions().write(bench.projects)
     bench.begin()
-    keeping.backup(tmp_path / "clear.tar.zst", as_json=True)
+    here().backup(tmp_path / "clear.tar.zst")
     encrypting.encrypt(key, as_json=True)
     told = {"text": "Buoys are painted on Fridays.", "memory_type": "context", "category": "project"}
     bench.store.journal.write(entry("remember", "kelp", told, recorded_at=NOW, memory_id="mine"))

@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.cli import forgetting, keeping, remembering
 from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
@@ -20,7 +19,7 @@ from cortex.storage.store import Store
 from cortex.transforms.journal_entries import entry
 from cortex.transforms.schemas import TURNS
 from tests.flows import test_kills
-from tests.flows.conftest import NOW, Bench, contents, difference, leftovers
+from tests.flows.conftest import NOW, Bench, contents, difference, here, leftovers
 from tests.traces import traces
 from tests.transcripts import Talk, decisions, forked
 
@@ -48,7 +47,7 @@ def told_canary(name: str = "s1") -> Talk:
 
 def forget(bench: Bench, word: str = CANARY) -> None:
     [memory] = [m for m in bench.memories() if word in m["text"] and m["status"] != "archived"]
-    forgetting.forget(memory["memory_id"], project=None, yes=False, as_json=True)
+    here().forget(memory["memory_id"])
 
 
 def test_no_byte_of_a_forgotten_fact_is_left_and_the_others_stay(bench):
@@ -147,7 +146,7 @@ def test_forgetting_a_session_takes_all_it_said_also_from_its_forks(bench):
     talk.write(bench.projects)
     forked(talk.records, LATER).assistant("[MEMORY: pattern] One queue a poller.").write(bench.projects)
     bench.begin()
-    keeping.forget_session(talk.session_id[:8], as_json=True)
+    here().forget_session(talk.session_id[:8])
     assert traces(bench.home, CANARY) == []
     assert bench.texts() == ["One queue a poller."]
     talk.assistant(f"More of {CANARY}.").write(bench.projects)
@@ -161,7 +160,7 @@ def test_resetting_a_project_leaves_the_others(bench, tmp_path):
     bench.begin()
     remember(f"The {CANARY} again.", project="/home/dev/kelp")
     before = bench.memories("reef")
-    keeping.reset("/home/dev/kelp", yes=True, as_json=True)
+    here().reset("/home/dev/kelp")
     assert traces(bench.home, CANARY, "tide table of s1") == []
     assert bench.memories("reef") == before
     bench.backfill(now=NOW + timedelta(hours=1))
@@ -201,7 +200,7 @@ def test_a_reset_project_leaves_no_transcript_that_was_set_aside(bench):
     bench.store.staging.stage(bad, cwd="/home/dev/kelp")
     bench.run()
     assert any("staging/transcripts" in place for place in traces(bench.home, CANARY))
-    keeping.reset("/home/dev/kelp", yes=True, as_json=True)
+    here().reset("/home/dev/kelp")
     assert traces(bench.home, CANARY) == []
 
 
@@ -213,7 +212,7 @@ def test_the_reason_for_which_it_was_archived_or_kept_goes_too(bench):
     kept = {"item": "stale", "memory_ids": [name], "reason": reason}
     bench.store.journal.write(entry("dismiss", scope, kept, recorded_at=NOW))
     bench.store.journal.write(entry("archive", scope, {"reason": reason}, recorded_at=NOW, memory_id=name))
-    forgetting.forget(name, project=None, yes=False, as_json=True)
+    here().forget(name)
     assert traces(bench.home, CANARY) == []
 
 
@@ -292,7 +291,7 @@ def test_a_project_that_is_reset_keeps_no_hook_index(bench):
     told_canary().write(bench.projects)
     bench.begin()
     assert list(bench.home.glob("published/kelp-*/hook-index.sqlite"))
-    keeping.reset("/home/dev/kelp", yes=True, as_json=True)
+    here().reset("/home/dev/kelp")
     assert not list(bench.home.glob("published/kelp-*/hook-index.sqlite"))
 
 
@@ -318,9 +317,7 @@ def test_an_erasure_leaves_nothing_for_a_second_run_to_do(bench):
 
 
 def remember(text: str, project: str | None = None) -> None:
-    remembering.remember(
-        text, memory_type="decision", priority=5, is_global=False, pin=False, project=project, as_json=True
-    )
+    here().remember(text, memory_type="decision", project=project)
 
 
 def test_the_journal_says_that_something_was_forgotten_and_not_what(bench):
@@ -339,9 +336,9 @@ def test_tables_made_anew_after_an_erasure_equal_the_live_ones(bench, way):
     if way == "memory":
         forget(bench)
     elif way == "session":
-        keeping.forget_session(talk.session_id, as_json=True)
+        here().forget_session(talk.session_id)
     else:
-        keeping.reset("/home/dev/kelp", yes=True, as_json=True)
+        here().reset("/home/dev/kelp")
     with runs.opened("rebuild", bench.context) as run:
         assert compare(run).differences == []
         rebuild(run)

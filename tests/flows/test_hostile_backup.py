@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cortex.cli import keeping
 from cortex.cli.terminal import clock_at
 from cortex.storage.backup import is_part
 from cortex.storage.lake import LAKE_TABLES, each_key_once
@@ -26,7 +25,7 @@ from cortex.storage.settings import load_settings
 from cortex.storage.store import Store
 from cortex.storage.swapping import finish_swap
 from cortex.transforms.errors import SchemaMismatch, StoreNotWritable
-from tests.flows.conftest import NOW, Bench
+from tests.flows.conftest import NOW, Bench, here
 from tests.transcripts import decisions
 
 MANIFEST = "runs/manifest.json"
@@ -91,7 +90,7 @@ def _store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setenv("CORTEX_HOME", str(made.home))
         decisions().write(made.projects)
         made.backfill()
-        keeping.backup(folder / "store.tar.zst", as_json=True)
+        here().backup(folder / "store.tar.zst")
     (made.home / "engine").write_text("/opt/cortex")
     return folder
 
@@ -399,16 +398,16 @@ def test_settings_and_policy_of_a_backup_are_set_aside_and_the_stores_own_stay(a
     assert (bench.home / "policy.from-backup" / "thresholds.csv").read_bytes() == b"theirs"
 
 
-def test_restored_where_nothing_was_a_store_has_the_defaults_and_says_so(archive, tmp_path, capsys):
+def test_restored_where_nothing_was_a_store_has_the_defaults_and_says_so(archive, tmp_path):
     archive.set("config.toml", STRANGE)
     archive.set("policy/thresholds.csv", b"theirs")
     with clock_at(NOW):
-        keeping.restore(archive.pack(), into=tmp_path / "again", as_json=False)
+        restored = here().restore(archive.pack(), into=tmp_path / "again")
     settings = load_settings(tmp_path / "again")
     assert (settings.brief_surface, settings.retention_days, settings.voyage_api_key) == ("hook", 0, None)
     assert not (tmp_path / "again" / "policy").exists()
-    printed = "".join(capsys.readouterr()).replace("\n", "")
-    assert "config.toml.from-backup" in printed and "policy.from-backup" in printed
+    names = sorted(path.name for path in restored.quarantined)
+    assert names == ["config.toml.from-backup", "policy.from-backup"]
 
 
 def test_settings_that_are_the_stores_own_leave_nothing_beside(archive, bench):
@@ -512,7 +511,7 @@ def test_a_linked_setting_is_backed_up_as_its_text(bench, tmp_path, archive):
     (tmp_path / "dotfiles.toml").write_text("[capture]\nmin_chars = 51\n")
     (bench.home / "config.toml").symlink_to(tmp_path / "dotfiles.toml")
     with clock_at(NOW):
-        keeping.backup(tmp_path / "linked.tar.zst", as_json=True)
+        here().backup(tmp_path / "linked.tar.zst")
     restore_backup(tmp_path / "linked.tar.zst", tmp_path / "again", NOW)
     text = (tmp_path / "again" / "config.toml.from-backup").read_text()
     assert text == "[capture]\nmin_chars = 51\n"

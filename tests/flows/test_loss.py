@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from cortex.cli import forgetting
 from cortex.cli.main import main
 from cortex.cli.terminal import clock_at
 from cortex.flows import extract as extracting
@@ -21,7 +20,7 @@ from cortex.flows.stages import render as rendering
 from cortex.hooks import background
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.schemas import EVENTS
-from tests.flows.conftest import NOW, contents, difference, leftovers
+from tests.flows.conftest import NOW, contents, difference, here, leftovers
 from tests.transcripts import Talk, decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
@@ -172,7 +171,7 @@ def test_what_a_person_forgets_is_no_loss(known, monkeypatch, tmp_path):
 
 def forget_all(bench):
     for memory in bench.memories():
-        forgetting.forget(memory["memory_id"], project=None, yes=True, as_json=True)
+        here().forget(memory["memory_id"])
 
 
 def test_a_session_that_is_rewound_takes_back_what_it_said(bench):

@@ -1,18 +1,19 @@
 """Remember, forget and recall through whole runs: at once, under another run's lease, over weeks."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from cortex.cli import forgetting, remembering
-from cortex.cli import memories as commands
+from cortex.flows.operations.remember import Remembered
+from cortex.flows.recall import Found
 from cortex.storage.lease import lease
 from cortex.transforms.errors import ModelUnavailable, NotFound, StoreBusy
 from cortex.transforms.journal_entries import entry
 from cortex.transforms.schemas import VECTORS
-from tests.flows.conftest import NOW, WordEmbedder, contents
+from tests.flows.conftest import NOW, WordEmbedder, contents, here
 from tests.transcripts import START, Talk, decisions
 
 
@@ -23,26 +24,19 @@ def _here_is_kelp(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path / "kelp")
 
 
-def remembered(text: str, **chosen: object) -> None:
-    options = {"memory_type": "decision", "priority": 5, "is_global": False, "pin": False, "project": None}
-    remembering.remember(text, **{**options, **chosen}, as_json=True)
+def remembered(text: str, **chosen: object) -> Remembered:
+    return here().remember(text, memory_type="decision", **chosen)
 
 
-def found(question: str, capsys, **chosen: object) -> list[dict[str, object]]:
-    capsys.readouterr()
-    options = {"project": None, "all_projects": True, "limit": 10}
-    commands.recall(question, **{**options, **chosen}, as_json=True)
-    return json.loads(capsys.readouterr().out)["results"]
+def found(question: str, *, all_projects: bool = True) -> Sequence[Found]:
+    return here().recall(question, all_projects=all_projects).matches
 
 
-def test_what_is_remembered_is_found_at_once(bench, capsys):
+def test_what_is_remembered_is_found_at_once(bench):
     remembered("Levels are stored as millimetres.")
-    [best] = found("how are levels stored", capsys, all_projects=False)
-    assert (best["text"], best["confidence"], best["project"]) == (
-        "Levels are stored as millimetres.",
-        1.0,
-        "kelp",
-    )
+    [best] = found("how are levels stored", all_projects=False)
+    assert (best.text, best.confidence) == ("Levels are stored as millimetres.", 1.0)
+    assert best.project_id == here().list_projects().projects[0].project_id
 
 
 def test_what_is_remembered_twice_is_one_memory(bench):
@@ -56,32 +50,32 @@ def test_a_secret_is_not_remembered(bench):
     assert "ghp_" not in json.dumps(contents(bench.home), default=str)
 
 
-def test_what_is_forgotten_is_found_neither_as_memory_nor_as_turn(bench, capsys):
+def test_what_is_forgotten_is_found_neither_as_memory_nor_as_turn(bench):
     decisions().write(bench.projects)
     bench.begin()
-    assert "millimetres" in str(found("whole millimetres drift", capsys))
+    assert "millimetres" in str(found("whole millimetres drift"))
     [memory] = [m for m in bench.memories() if "millimetres" in m["text"]]
-    forgetting.forget(memory["memory_id"][:12], project=None, yes=False, as_json=True)
-    assert "millimetres" not in str(found("whole millimetres drift", capsys))
+    here().forget(memory["memory_id"][:12])
+    assert "millimetres" not in str(found("whole millimetres drift"))
     assert not any("millimetres" in text for text in bench.texts())
     bench.run("nightly", NOW + timedelta(days=1))
-    assert "millimetres" not in str(found("whole millimetres drift", capsys))
+    assert "millimetres" not in str(found("whole millimetres drift"))
 
 
-def test_forgetting_a_global_memory_hides_the_turn_it_came_from(bench, capsys):
+def test_forgetting_a_global_memory_hides_the_turn_it_came_from(bench):
     Talk().user("[MEMORY: preference] Always answer with metric units everywhere.").assistant("Noted.").write(
         bench.projects
     )
     bench.backfill()
     [memory] = [m for m in bench.memories("global") if "metric" in m["text"]]
-    forgetting.forget(memory["memory_id"], project=None, yes=False, as_json=True)
-    assert "metric" not in str(found("metric units", capsys))
+    here().forget(memory["memory_id"])
+    assert "metric" not in str(found("metric units"))
 
 
-def test_forgetting_by_question_reinforces_nothing(bench, capsys):
+def test_forgetting_by_question_reinforces_nothing(bench):
     remembered("Levels are millimetres.")
     remembered("Stations have names in lower case.")
-    forgetting.forget("levels are millimetres", project=None, yes=True, as_json=True)
+    here().forget("levels are millimetres")
     assert bench.texts() == ["Stations have names in lower case."]
     bench.run("ingest", NOW)
     assert [memory["access_count"] for memory in bench.memories()] == [0]
@@ -89,20 +83,20 @@ def test_forgetting_by_question_reinforces_nothing(bench, capsys):
 
 def test_forgetting_what_is_not_there_says_where_to_look(bench):
     with pytest.raises(NotFound, match="recall"):
-        forgetting.forget("0123456789ab", project=None, yes=False, as_json=False)
+        here().forget("0123456789ab")
 
 
-def test_a_recall_counts_at_the_next_run(bench, capsys):
+def test_a_recall_counts_at_the_next_run(bench):
     remembered("Levels are millimetres.")
-    found("millimetres", capsys)
-    found("millimetres", capsys)
+    found("millimetres")
+    found("millimetres")
     bench.run()
     [memory] = bench.memories()
     assert memory["access_count"] == 2 and memory["last_accessed_at"] is not None
 
 
 @pytest.mark.slow
-def test_an_archived_memory_that_is_recalled_becomes_active_again(bench, capsys):
+def test_an_archived_memory_that_is_recalled_becomes_active_again(bench):
     decisions().write(bench.projects)
     bench.backfill(now=START + timedelta(days=1))
     work = [Talk(f"day{n}", start=START + timedelta(days=n)) for n in range(1, 200)]
@@ -127,16 +121,14 @@ def test_a_second_run_is_refused_while_one_writes(bench):
         bench.run()
 
 
-def test_remember_recall_and_forget_work_while_a_run_writes(bench, capsys):
+def test_remember_recall_and_forget_work_while_a_run_writes(bench):
     remembered("Levels are millimetres.")
     remembered("Stations have names in lower case.")
     [levels] = [m for m in bench.memories() if "Levels" in m["text"]]
     with lease(bench.home):
-        remembered("Gauges report every six minutes.")
-        told = json.loads(capsys.readouterr().out.split("\n}\n")[-2] + "\n}")
-        assert told["searchable"] is False
-        forgetting.forget(levels["memory_id"], project=None, yes=False, as_json=True)
-        assert found("station names", capsys)
+        assert not remembered("Gauges report every six minutes.").applied.is_in_effect
+        here().forget(levels["memory_id"])
+        assert found("station names")
     bench.run()
     assert bench.texts() == ["Gauges report every six minutes.", "Stations have names in lower case."]
     assert list((bench.home / "staging" / "journal").iterdir()) == []

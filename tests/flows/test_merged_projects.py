@@ -5,14 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.cli import curating, forgetting, keeping, projects, remembering
 from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.storage.lease import lease
 from cortex.transforms.errors import UsageError
 from cortex.transforms.journal_entries import entry
-from tests.flows.conftest import NOW, Bench, contents, difference, leftovers
+from tests.flows.conftest import NOW, Bench, contents, difference, here, leftovers
 from tests.traces import traces
 from tests.transcripts import Talk, decisions
 
@@ -54,12 +53,12 @@ def active(bench: Bench, project: str = "kelp") -> list[str]:
 
 
 def merge(bench: Bench, gone: str = "reef", kept: str = "kelp") -> None:
-    projects.merge(gone, kept, as_json=True)
+    here().merge_projects(gone, kept)
 
 
 def split(project: str) -> None:
     with clock_at(NOW + timedelta(minutes=1)):
-        projects.split(project, as_json=True)
+        here().split_project(project)
 
 
 def test_merged_the_memories_of_both_are_one_projects_and_a_shared_fact_is_one_memory(two):
@@ -123,15 +122,7 @@ def test_a_split_gives_back_what_was_there(two):
 def test_what_a_person_did_to_memories_before_the_merge_holds_after_it(two):
     [gotcha] = [row for row in two.memories("reef") if row["memory_type"] == "gotcha"]
     [other] = [row for row in two.memories("reef") if "millimetres" in row["text"]]
-    remembering.remember(
-        "Buoys are painted on Fridays.",
-        memory_type="context",
-        priority=5,
-        is_global=False,
-        pin=True,
-        project="reef",
-        as_json=True,
-    )
+    here().remember("Buoys are painted on Fridays.", pin=True, project="reef")
     told = {"text": "Never trust the tide table of s2."}
     for kind, row, payload in (("edit", gotcha, told), ("pin", other, {})):
         two.store.journal.write(
@@ -147,18 +138,10 @@ def test_what_a_person_did_to_memories_before_the_merge_holds_after_it(two):
 
 def test_forgetting_after_a_merge_erases_what_the_merged_project_was_told(two):
     word = "quagsireplum"
-    remembering.remember(
-        f"The {word} buoy needs a new anchor each spring.",
-        memory_type="context",
-        priority=5,
-        is_global=False,
-        pin=False,
-        project="reef",
-        as_json=True,
-    )
+    here().remember(f"The {word} buoy needs a new anchor each spring.", project="reef")
     merge(two)
     [memory] = [row for row in two.memories() if word in row["text"]]
-    forgetting.forget(memory["memory_id"], project=None, yes=True, as_json=True)
+    here().forget(memory["memory_id"])
     assert traces(two.home, word) == []
     split("reef")
     assert not [row for row in two.memories("reef") if word in row["text"]]
@@ -167,7 +150,7 @@ def test_forgetting_after_a_merge_erases_what_the_merged_project_was_told(two):
 def test_forgotten_while_merged_it_stays_so_in_the_part_that_is_split_off(two):
     merge(two)
     [memory] = [row for row in two.memories() if "Divers" in row["text"]]
-    forgetting.forget(memory["memory_id"], project=None, yes=True, as_json=True)
+    here().forget(memory["memory_id"])
     split("reef")
     again = Talk("s7", cwd=REEF, start=NOW).user("And divers?").assistant(OWN)
     again.write(two.projects)
@@ -179,7 +162,7 @@ def test_forgotten_while_merged_and_split_before_any_run_it_goes(two):
     merge(two)
     [memory] = [row for row in two.memories() if "Divers" in row["text"]]
     with lease(two.home):
-        forgetting.forget(memory["memory_id"], project=None, yes=True, as_json=True)
+        here().forget(memory["memory_id"])
         split("reef")
     two.run()
     assert traces(two.home, "Divers go out") == []
@@ -204,7 +187,7 @@ def test_the_store_is_the_same_whether_merged_before_or_after_the_sessions_came(
 
 def test_reset_of_the_whole_forgets_its_parts(two):
     merge(two)
-    keeping.reset("kelp", yes=True, as_json=True)
+    here().reset("kelp")
     assert active(two) == []
     assert traces(two.home, "two zones") == []
 
@@ -212,7 +195,7 @@ def test_reset_of_the_whole_forgets_its_parts(two):
 def test_merging_in_a_circle_or_into_itself_is_refused(two):
     merge(two)
     for gone, kept in (("kelp", "reef"), ("kelp", "kelp")):
-        with pytest.raises(UsageError, match="are one project"):
+        with pytest.raises(UsageError, match="are the same project"):
             merge(two, gone, kept)
 
 
@@ -237,21 +220,21 @@ def test_killed_while_the_merged_projects_files_go_the_next_run_goes_on(two, mon
 
 def test_a_told_fact_forgotten_after_a_merge_stays_so_in_a_backup_from_before_it(two, tmp_path):
     remember("The quagsireplum buoy needs a new anchor.", "reef")
-    keeping.backup(tmp_path / "before.tar.zst", as_json=True)
+    here().backup(tmp_path / "before.tar.zst")
     merge(two)
     [memory] = [row for row in two.memories() if "quagsireplum" in row["text"]]
-    forgetting.forget(memory["memory_id"], project=None, yes=True, as_json=True)
-    keeping.restore(tmp_path / "before.tar.zst", into=None, as_json=True)
+    here().forget(memory["memory_id"])
+    here().restore(tmp_path / "before.tar.zst")
     assert traces(two.home, "quagsireplum") == []
 
 
 def test_a_file_indexed_again_after_a_merge_takes_the_place_of_what_was_kept(two, tmp_path):
     code = tmp_path / "pump.py"
     code.write_text("def pump(): ...\n")
-    curating.index_code(code, "Pumps water in turns.", project="reef", as_json=True)
+    here().index_code(code, "Pumps water in turns.", project="reef")
     merge(two)
     with clock_at(NOW + timedelta(minutes=1)):
-        curating.index_code(code, "Pumps water by level.", project="kelp", as_json=True)
+        here().index_code(code, "Pumps water by level.", project="kelp")
     assert [text for text in active(two) if "Pumps water" in text] == [f"{code}: Pumps water by level."]
     assert is_clean(two)
 
@@ -264,12 +247,4 @@ def test_after_a_merge_the_merged_project_is_told_nothing_any_more(two):
 
 
 def remember(text: str, project: str) -> None:
-    remembering.remember(
-        text,
-        memory_type="context",
-        priority=5,
-        is_global=False,
-        pin=False,
-        project=project,
-        as_json=True,
-    )
+    here().remember(text, project=project)

@@ -4,14 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.cli import forgetting
 from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.flows.rebuild import rebuild
 from cortex.transforms.journal_entries import entry
 from cortex.transforms.schemas import EVENTS, TURNS
-from tests.flows.conftest import NOW, Bench
+from tests.flows.conftest import NOW, Bench, here
 from tests.traces import traces
 from tests.transcripts import Talk, decisions
 
@@ -106,7 +105,7 @@ def test_a_pruned_memory_can_still_be_forgotten_for_good(pruned):
     name = row_of(pruned)["memory_id"]
     pruned.run("nightly", LATER)
     with clock_at(LATER + timedelta(hours=1)):
-        forgetting.forget(name, project=None, yes=True, as_json=True)
+        here().forget(name)
     assert traces(pruned.home, "Mewstone") == []
     assert name not in {row["memory_id"] for row in pruned.memories()}
 

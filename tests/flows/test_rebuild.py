@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.cli import memories as commands
 from cortex.cli import upkeep
 from cortex.cli.terminal import clock_at
 from cortex.flows import rebuild as rebuilding
@@ -17,7 +16,7 @@ from cortex.storage.lance_tables import RebuiltTables
 from cortex.storage.store import Store
 from cortex.transforms.errors import AuditFailed
 from cortex.transforms.journal_entries import entry
-from tests.flows.conftest import NOW, SAMPLES, WordEmbedder, contents, difference, leftovers
+from tests.flows.conftest import NOW, SAMPLES, WordEmbedder, contents, difference, here, leftovers
 from tests.transcripts import decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
@@ -193,11 +192,10 @@ def test_killed_between_the_two_renames_the_next_run_makes_the_tables_again(benc
     assert difference(contents(bench.home), before) == {}
 
 
-def test_what_is_remembered_and_recalled_leaves_the_check_clean(bench, tmp_path, capsys):
+def test_what_is_remembered_and_recalled_leaves_the_check_clean(bench):
     decisions().write(bench.projects)
     bench.begin()
-    found = {"project": None, "all_projects": True, "limit": 5, "as_json": True}
-    commands.recall("harvest records", **found)
+    here().recall("harvest records", all_projects=True, limit=5)
     assert compared(bench).differences == []
     bench.run()
     assert compared(bench).differences == []

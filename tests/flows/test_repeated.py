@@ -5,15 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.cli import exchanging, keeping, projects
-from cortex.cli import memories as commands
 from cortex.cli.terminal import clock_at
-from cortex.flows import exchange
+from cortex.flows.operations import apply, exchange
 from cortex.flows.stages import order
 from cortex.storage.lease import lease
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
-from tests.flows.conftest import NOW, Bench
+from tests.flows.conftest import NOW, Bench, here
 from tests.traces import traces
 from tests.transcripts import Talk, decisions
 
@@ -63,7 +61,7 @@ def killed(monkeypatch: pytest.MonkeyPatch, stage: str, command: Callable[[], No
             given(run)
 
     with monkeypatch.context() as patch:
-        patch.setattr(commands, "run_plain", run)
+        patch.setattr(apply, "run_plain", run)
         with pytest.raises(Killed):
             command()
 
@@ -71,7 +69,7 @@ def killed(monkeypatch: pytest.MonkeyPatch, stage: str, command: Callable[[], No
 @pytest.mark.parametrize("stage", ["journal", *(stage.name for stage in order.FORGET[1:])])
 def test_a_killed_forgetting_of_a_session_is_finished_when_it_is_given_again(bench, monkeypatch, talk, stage):
     def forget() -> None:
-        keeping.forget_session(talk.session_id[:8], as_json=True)
+        here().forget_session(talk.session_id[:8])
 
     killed(monkeypatch, stage, forget)
     with clock_at(NOW + timedelta(seconds=1)):  # at the same instant a second entry would be the same one
@@ -82,16 +80,16 @@ def test_a_killed_forgetting_of_a_session_is_finished_when_it_is_given_again(ben
 
 def test_a_session_that_never_was_is_still_not_found(bench, talk):
     with pytest.raises(NotFound):
-        keeping.forget_session("0123456789", as_json=True)
+        here().forget_session("0123456789")
 
 
 @pytest.mark.parametrize("stage", ["journal", "embed", "decay", "render"])
 def test_a_killed_merge_and_a_killed_split_are_finished_when_given_again(bench, monkeypatch, talk, stage):
     def merge() -> None:
-        projects.merge("reef", "kelp", as_json=True)
+        here().merge_projects("reef", "kelp")
 
     def split() -> None:
-        projects.split("reef", as_json=True)
+        here().split_project("reef")
 
     before = bench.texts("reef")
     for minute, (command, holder) in enumerate(((merge, "kelp"), (split, "reef"))):
@@ -106,15 +104,15 @@ def test_a_killed_merge_and_a_killed_split_are_finished_when_given_again(bench, 
 
 
 def test_projects_that_always_were_one_are_still_refused(bench, talk):
-    with pytest.raises(UsageError, match="one project"):
-        projects.merge("kelp", "kelp", as_json=True)
+    with pytest.raises(UsageError, match="the same project"):
+        here().merge_projects("kelp", "kelp")
 
 
 def test_while_another_run_writes_a_session_is_wanted_gone_once(bench, talk):
     with lease(bench.home):
-        keeping.forget_session(talk.session_id, as_json=True)
+        here().forget_session(talk.session_id)
         with clock_at(NOW + timedelta(seconds=1)):
-            keeping.forget_session(talk.session_id, as_json=True)
+            here().forget_session(talk.session_id)
     assert len(rows(bench, "forget")) == 1
     bench.run()
     assert traces(bench.home, CANARY) == []
@@ -130,9 +128,9 @@ def test_a_killed_import_is_finished_when_it_is_given_again(bench, monkeypatch, 
     with monkeypatch.context() as patch:
         patch.setattr(exchange, "run_plain", dies)
         with pytest.raises(Killed):
-            exchanging.import_file(notes, project="kelp", as_json=True)
+            here().import_memories(notes, project="kelp")
     with clock_at(NOW + timedelta(seconds=1)):
-        exchanging.import_file(notes, project="kelp", as_json=True)
+        here().import_memories(notes, project="kelp")
     assert any("slipway" in text for text in bench.texts())
     journal = Store(bench.home).journal.read().to_pylist()
     assert [row["kind"] for row in journal].count("import") == 1

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.cli import memories as commands
 from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
@@ -25,7 +24,7 @@ from cortex.transforms.memory.fading import WEAK
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.memory.lifecycle import ACTIVITY, age
 from cortex.transforms.schemas import EDGES, EVENTS, JOURNAL, TRUSTS, TURNS
-from tests.flows.conftest import NOW, contents
+from tests.flows.conftest import NOW, contents, here
 from tests.rows import START, event, events, turn, turns
 from tests.transcripts import KELP, Talk, decisions
 
@@ -286,13 +285,11 @@ def test_what_the_assistant_repeats_of_a_brief_without_its_source_is_known_by_fi
     assert [(row["memory_id"], row["evidence"]) for row in bench.memories()] == before
 
 
-def test_what_was_recalled_and_repeated_is_not_learnt(bench, capsys):
+def test_what_was_recalled_and_repeated_is_not_learnt(bench):
     decisions().write(bench.projects)
     bench.begin()
-    capsys.readouterr()
     with clock_at(LATER):
-        commands.recall("harvest records SQLite", project=None, all_projects=True, limit=5, as_json=True)
-    answer = json.loads(capsys.readouterr().out)["results"][0]["text"]
+        answer = here().recall("harvest records SQLite", all_projects=True, limit=5).matches[0].text
     before = [(row["memory_id"], row["evidence"]) for row in bench.memories()]
     talk = Talk("s2", start=LATER).user("Where are the harvest records kept, do you remember?")
     talk.call("Bash", answer, command="cortex recall harvest records")

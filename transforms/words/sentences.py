@@ -83,3 +83,13 @@ def shortened(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     return text[: limit - 1].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
+
+
+def excerpt(text: str, limit: int = 110) -> str:
+    """
+    Return `text` on one line, cut at a word to at most `limit` characters.
+
+    >>> excerpt("one\\n  two three", 9)
+    'one two…'
+    """
+    return shortened(" ".join(text.split()), limit)

@@ -1,12 +1,13 @@
-"""The command `remember`: what a person says on purpose is kept, unless it says nothing or is known."""
+"""Keeps what a person says on purpose, unless it says nothing or is known."""
 
-from cortex.cli.memories import apply_now, open_store, own_scope
-from cortex.cli.repeating import last_word
-from cortex.cli.terminal import now, print_json, say
+from dataclasses import dataclass
+
+from cortex.flows.context import Context
+from cortex.flows.operations.apply import Applied, apply_now
+from cortex.flows.operations.repetition import last_word
+from cortex.flows.operations.targets import project_of
 from cortex.flows.stages.order import APPLY
 from cortex.hooks.plain import without_private
-from cortex.storage.reference import read_policy
-from cortex.storage.settings import load_settings
 from cortex.storage.store import Store
 from cortex.transforms.errors import LowQuality
 from cortex.transforms.journal_entries import Remember
@@ -19,51 +20,68 @@ from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORY_TYPES, checked
 EXPLICIT = {"status": ["active"], "source_type": ["explicit"]}
 
 
+@dataclass(frozen=True)
+class Remembered:
+    """
+    The memory that holds a fact now.
+
+    `outcome` is `remembered`, `reinforced` where it was known, or `reworded` where the new words say more;
+    `project` is the name of its project.
+    """
+
+    memory_id: str
+    memory_type: str
+    project: str
+    outcome: str
+    applied: Applied
+
+
 def remember(
+    context: Context,
     text: str,
     *,
-    memory_type: str,
-    priority: int,
-    is_global: bool,
-    pin: bool,
-    project: str | None,
-    as_json: bool,
-) -> None:
+    memory_type: str = "context",
+    priority: int = 5,
+    is_global: bool = False,
+    is_pinned: bool = False,
+    project: str | None = None,
+) -> Remembered:
     """
     Journal a fact; it is searchable at once where no other run is writing, else after that run.
 
     What an explicit memory of the scope says already reinforces that one: its words stay, or give way to the
-    new ones where these say more. Raises LowQuality for what is no fact.
+    new ones where these say more. `priority` (1 to 10) weighs in ranking. Raises LowQuality for what is not a
+    fact.
     """
     checked("memory type", memory_type, MEMORY_TYPES)
-    policy = read_policy(load_settings().home)
+    policy = context.policy
     fact = fact_of(text, policy)
-    store = open_store()
-    scope = GLOBAL_SCOPE if is_global else own_scope(store, project)
+    store = context.open_store()
+    scope = GLOBAL_SCOPE if is_global else project_of(context, store, project)
     known = _known(store, scope, fact, policy)
     entry = Remember(
         known.text if known and not known.says_more else fact,
         known.memory_type if known else memory_type,
         GLOBAL_SCOPE if is_global else "project",
         priority=priority,
-        pinned=pin,
+        pinned=is_pinned,
         files=[],
     )
     name = known.memory_id if known else memory_id(scope, memory_type, fact)
-    is_unfinished = known is None and last_word(store, entry, scope, name) == entry
-    if not is_unfinished:  # killed before the tables had it: given again, it is one entry
-        store.journal.write(entry.to_row(scope, recorded_at=now(), memory_id=name))
-    applied = apply_now(APPLY)
-    outcome = "remembered" if known is None else "reworded" if known.says_more else "reinforced"
-    project_name = store.projects.name_of(scope)
-    if as_json:
-        told = {"id": name, "project": project_name, "searchable": applied, "outcome": outcome}
-        return print_json(told)
-    return say(_sentence(outcome, name, known.memory_type if known else memory_type, project_name))
+    last = last_word(store, entry, scope, name) if known is None else None
+    if last != entry:  # killed before the tables had it: repeated, it is one entry
+        store.journal.write(entry.to_row(scope, recorded_at=context.now, memory_id=name))
+    return Remembered(
+        memory_id=name,
+        memory_type=entry.memory_type,
+        outcome="remembered" if known is None else "reworded" if known.says_more else "reinforced",
+        applied=apply_now(context, APPLY),
+        project=store.projects.name_of(scope),
+    )
 
 
 def fact_of(text: str, policy: Policy) -> str:
-    """Return what of `text` may be kept, on one line and redacted. Raises LowQuality for what is no fact."""
+    """Return what of `text` may be kept, on one line and redacted. Raises LowQuality for empty words."""
     fact, _ = redact(without_private(" ".join(text.split())).strip())
     flaw = flaw_of(fact, policy)
     if flaw:
@@ -77,10 +95,3 @@ def fact_of(text: str, policy: Policy) -> str:
 def _known(store: Store, scope: str, fact: str, policy: Policy) -> Known | None:
     columns = ["memory_id", "memory_type", "text", "status", "source_type"]
     return known_as(fact, store.tables.open(scope, "memories").read(columns, EXPLICIT), policy)
-
-
-def _sentence(outcome: str, name: str, memory_type: str, project: str) -> str:
-    where = f"{name[:12]} ({memory_type}, {project})"
-    if outcome == "reinforced":
-        return f"Known already as {where}, which is reinforced."
-    return f"Remembered as {where}" + (", in place of its shorter words." if outcome == "reworded" else ".")

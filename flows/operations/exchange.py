@@ -3,19 +3,25 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
 from cortex.flows.engines import run_plain
+from cortex.flows.operations.apply import WAITING, Applied
+from cortex.flows.operations.past import store_as_of
+from cortex.flows.operations.targets import project_of, scopes_of
 from cortex.flows.run import Run
 from cortex.flows.runs import looking, opened
 from cortex.flows.stages.order import APPLY
+from cortex.hooks.characters import escaped, visible
 from cortex.hooks.plain import without_private
 from cortex.storage.export_key import own_export_key, read_export_key
+from cortex.storage.files import write_where_named, writing_to
 from cortex.storage.store import Store
-from cortex.transforms.errors import StoreBusy, UsageError
+from cortex.transforms.errors import NotFound, StoreBusy, UsageError
 from cortex.transforms.files.interchange import Imported, as_markdown, read_export
 from cortex.transforms.files.own_export import (
     Export,
@@ -43,15 +49,41 @@ from cortex.transforms.schemas import GLOBAL_SCOPE, JOURNAL, Row, values
 OWN = "cortex export"
 
 
-@dataclass
+@dataclass(frozen=True)
+class ExportedText:
+    """
+    The text of an export and how many memories it holds.
+
+    `is_signed` is false for JSON that an import would not know again, since the key cannot be written.
+    """
+
+    text: str
+    memories: int
+    is_signed: bool
+
+
+@dataclass(frozen=True)
 class ImportResult:
     """
     What an import did: its format, and how many memories came, were known, could not be used.
 
     `forgotten` were forgotten or pruned here before and stay so; `homeless` name a project that this store
-    does not know. `is_own` says whether the file is believed as this user's own export; `applied` whether
-    the memories can be searched already.
+    does not know. `is_own` says whether the file is believed as this user's own export.
     """
+
+    form: str
+    imported: int
+    known: int
+    unusable: int
+    forgotten: int
+    homeless: int
+    is_own: bool
+    applied: Applied
+
+
+@dataclass
+class _Intake:
+    """What an import is about to journal, and the counts of its result."""
 
     form: str
     imported: int = 0
@@ -60,16 +92,38 @@ class ImportResult:
     forgotten: int = 0
     homeless: int = 0
     is_own: bool = False
-    applied: bool = True
     entries: list[Row] = field(default_factory=list)
 
 
-def export_text(run: Run, scopes: Sequence[str], form: str) -> tuple[str, int]:
+def export(
+    context: Context,
+    file: Path | None = None,
+    *,
+    form: str = "json",
+    project: str | None = None,
+    as_of: str | None = None,
+) -> ExportedText:
     """
-    Return the memories of `scopes` as JSON or Markdown, and how many they are; pruned ones have no words.
+    Return the memories of every project, or of one, as JSON or Markdown; write them to `file` if it is given.
 
-    JSON is signed with the user's key, so that an import knows it again.
+    JSON holds everything and is signed with the user's key, so that an import knows it again. Markdown holds
+    text, type and project of the active memories. Raises UsageError where `file` is a folder.
     """
+    if file is not None and file.is_dir():
+        raise UsageError(f"{file} is a folder.", "Name a file in it.")
+    store = context.open_store()
+    scopes = scopes_of(context, store, project) if project else store.tables.scopes()
+    run = looking(context) if as_of is None else store_as_of(context, as_of, scopes)
+    text, count = _text_of(run, scopes, form)
+    text = escaped(text) if form == "json" else visible(text, keeps_lines=True)
+    if file is not None:
+        with writing_to(file.parent):
+            write_where_named(file, text.encode())
+    return ExportedText(text, count, is_signed=form != "json" or read_export_key() is not None)
+
+
+def _text_of(run: Run, scopes: Sequence[str], form: str) -> tuple[str, int]:
+    """Return the memories of `scopes` as JSON or Markdown, and how many; pruned ones have no words."""
     names = {project.project_id: project.name for project in run.store.projects.all()}
     rows: list[Row] = []
     for scope in scopes:
@@ -95,34 +149,48 @@ def export_text(run: Run, scopes: Sequence[str], form: str) -> tuple[str, int]:
 
 
 def import_memories(
-    context: Context,
-    raw: bytes,
-    here: Callable[[], str],
-    *,
-    project: str | None,
-    is_own: bool,
+    context: Context, source: Path | bytes, *, project: str | None = None, is_own: bool = False
 ) -> ImportResult:
     """
     Journal what a file holds and the store does not; in one commit, or waiting while another run writes.
 
     An export of this user's, known by its signature or vouched for (`is_own`), is put back as it was, each
-    memory in its own project; `project` (an id) takes the place of the one project it holds. Anything
-    else is external, and `here` gives the id of the project for memories whose file names none.
+    memory in its own project; `project` takes the place of the one project it holds. Anything else is
+    external, and memories whose file names no project go to `project`, else to the folder's. Raises NotFound
+    for a file that cannot be read, UsageError for several projects in an export that should go to one.
     """
+    raw = source if isinstance(source, bytes) else _bytes_of(source)
+    store = context.open_store()
+    named = project_of(context, store, project) if project is not None else None
     run = looking(context)
-    now = run.now
     document = document_in(raw)
     if document is not None and (is_own or is_signed_with(document, read_export_key())):
-        result = _put_back(run, export_in(document), project, now)
+        intake = _put_back(run, export_in(document), named, run.now)
     else:
-        result = _take_in(run, raw, here, project, now)
+        intake = _take_in(run, raw, lambda: project_of(context, store, None), named, run.now)
     # Also without a new entry: a killed import may have left the tables without what it journaled.
-    result.applied = _record(context, result.entries)
-    return result
+    applied = _record(context, intake.entries)
+    return ImportResult(
+        intake.form,
+        intake.imported,
+        intake.known,
+        intake.unusable,
+        intake.forgotten,
+        intake.homeless,
+        intake.is_own,
+        applied,
+    )
 
 
-def _put_back(run: Run, export: Export, project: str | None, now: datetime) -> ImportResult:
-    result = ImportResult(OWN, unusable=export.unusable, is_own=True)
+def _bytes_of(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise NotFound(f"{file} cannot be read: {error.strerror}.", "Check the path.") from error
+
+
+def _put_back(run: Run, export: Export, project: str | None, now: datetime) -> _Intake:
+    intake = _Intake(OWN, unusable=export.unusable, is_own=True)
     names = {row["project_id"] for row in export.memories} - {GLOBAL_SCOPE}
     if project is not None and len(names) > 1:
         raise UsageError(
@@ -130,23 +198,23 @@ def _put_back(run: Run, export: Export, project: str | None, now: datetime) -> I
             "Leave out --project, or export one project by itself: cortex export --project NAME",
         )
     if project is None:
-        result.entries += _missing_notes(run.store, export.notes, now)
+        intake.entries += _missing_notes(run.store, export.notes, now)
     # A project merged into another one here takes what it had along.
     to = {name: project or run.store.projects.canonical(name) for name in names}
     known = _Known.of(run)
     fresh: dict[str, list[Row]] = {}
     for row, before in zip(moved(export.memories, to), export.memories, strict=True):
-        if known.takes(row["memory_id"], result):
+        if known.takes(row["memory_id"], intake):
             entry = import_of(row)
-            result.entries.append(
+            intake.entries.append(
                 entry.to_row(row["project_id"], recorded_at=now, memory_id=row["memory_id"])
             )
             fresh.setdefault(row["project_id"], []).append(row | {"before": before})
-    result.entries += _as_old_as_there(export, fresh, now)
+    intake.entries += _as_old_as_there(export, fresh, now)
     journal = set(values(run.store.journal.read(), "entry_id"))
     if project is None:
-        result.entries += [row for row in export.settled if row["entry_id"] not in journal]
-    return result
+        intake.entries += [row for row in export.settled if row["entry_id"] not in journal]
+    return intake
 
 
 def _as_old_as_there(export: Export, fresh: dict[str, list[Row]], now: datetime) -> list[Row]:
@@ -185,12 +253,10 @@ def _missing_notes(store: Store, notes: Iterable[tuple[str, Row]], now: datetime
     return entries
 
 
-def _take_in(
-    run: Run, raw: bytes, here: Callable[[], str], project: str | None, now: datetime
-) -> ImportResult:
+def _take_in(run: Run, raw: bytes, here: Callable[[], str], project: str | None, now: datetime) -> _Intake:
     read = read_export(raw)
     places: dict[str | None, str | None] = {}
-    result = ImportResult(read.form, unusable=read.unusable)
+    intake = _Intake(read.form, unusable=read.unusable)
     known = _Known.of(run)
     for memory in read.memories:
         if memory.project not in places:
@@ -199,12 +265,12 @@ def _take_in(
         scope = GLOBAL_SCOPE if memory.is_global else places[memory.project]
         fact = redact(without_private(memory.text))[0].strip()
         if not fact:
-            result.unusable += 1
+            intake.unusable += 1
         elif scope is None:
-            result.homeless += 1
-        elif known.takes(name := memory_id(scope, memory.memory_type, fact), result):
-            result.entries.append(_fact(memory, fact).to_row(scope, recorded_at=now, memory_id=name))
-    return result
+            intake.homeless += 1
+        elif known.takes(name := memory_id(scope, memory.memory_type, fact), intake):
+            intake.entries.append(_fact(memory, fact).to_row(scope, recorded_at=now, memory_id=name))
+    return intake
 
 
 def _fact(memory: Imported, text: str) -> ImportFact:
@@ -246,20 +312,20 @@ class _Known:
         forgotten = entries.filter(pc.field("kind").isin(pa.array(["forget", "prune"], pa.string())))
         return cls(known, set(values(forgotten, "memory_id")) - known)
 
-    def takes(self, name: str, result: ImportResult) -> bool:
-        """Return whether a memory is new here, and count it in `result`."""
+    def takes(self, name: str, intake: _Intake) -> bool:
+        """Return whether a memory is new here, and count it in `intake`."""
         if name in self.memory_ids:
-            result.known += 1
+            intake.known += 1
         elif name in self.gone:
-            result.forgotten += 1
+            intake.forgotten += 1
         else:
             self.memory_ids.add(name)
-            result.imported += 1
+            intake.imported += 1
             return True
         return False
 
 
-def _record(context: Context, entries: list[Row]) -> bool:
+def _record(context: Context, entries: list[Row]) -> Applied:
     """Commit the entries and make them searchable; while another run writes they wait for the next one."""
     try:
         with opened("import", context) as run:
@@ -271,8 +337,8 @@ def _record(context: Context, entries: list[Row]) -> bool:
         store = Store(context.home)
         for row in entries:
             store.journal.write(row)
-        return False
-    return True
+        return WAITING
+    return Applied(True)
 
 
 def _notes(run: Run, scopes: Sequence[str]) -> list[tuple[str, Row]]:

@@ -1,4 +1,4 @@
-"""What lies near the memories that were found, by the edges between memories (spec 7.3)."""
+"""The memories near those that were found, by the edges between memories."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ NOT_CODE = {"memory_type": [name for name in MEMORY_TYPES if name != "code"]}
 
 @dataclass(frozen=True)
 class Related:
-    """A memory some steps away from one that was found."""
+    """A memory some steps away from a match."""
 
     memory_id: str
     memory_type: str
@@ -27,15 +27,15 @@ class Related:
     distance: int
 
 
-def related_to(found: Sequence[Found], tables: Tables, *, depth: int) -> list[Related]:
-    """Return at most MOST_RELATED memories within `depth` edges of those found, nearest first."""
+def related_to(matches: Sequence[Found], tables: Tables, *, depth: int) -> list[Related]:
+    """Return at most MOST_RELATED memories within `depth` edges of the matches, nearest first."""
     rows: list[tuple[int, float, Related]] = []
-    for scope in sorted({result.project_id for result in found if result.kind == "memory"}):
-        ids = [result.id for result in found if result.project_id == scope and result.kind == "memory"]
+    for scope in sorted({result.project_id for result in matches if result.kind == "memory"}):
+        ids = [result.id for result in matches if result.project_id == scope and result.kind == "memory"]
         edges = tables.open(scope, "edges").read(["source_id", "target_id"])
         reached = neighbourhood(edges, ids, depth=depth)
         distances = dict(zip(values(reached, "memory_id"), values(reached, "distance"), strict=True))
-        for row in _told(tables, scope, sorted(distances.keys() - set(ids))):
+        for row in _shown_memories(tables, scope, sorted(distances.keys() - set(ids))):
             distance = distances[row["memory_id"]]
             related = Related(row["memory_id"], row["memory_type"], row["text"], distance)
             rows.append((distance, -row["rank"], related))
@@ -43,7 +43,7 @@ def related_to(found: Sequence[Found], tables: Tables, *, depth: int) -> list[Re
     return [related for _, _, related in rows[:MOST_RELATED]]
 
 
-def _told(tables: Tables, scope: str, ids: list[str]) -> list[dict[str, Any]]:
+def _shown_memories(tables: Tables, scope: str, ids: list[str]) -> list[dict[str, Any]]:
     """Return the memories of these ids that recall may show."""
     if not ids:
         return []

@@ -1,14 +1,16 @@
-"""Commands that are given again after a kill: they finish what was begun and journal nothing twice."""
+"""Operations that are repeated after a kill finish what was begun and journal nothing twice."""
 
-from cortex.cli.terminal import now
+from cortex.flows.context import Context
 from cortex.storage.store import Store
 from cortex.transforms.journal_entries import Entry, Recall, from_row
 
 
-def write_once(store: Store, entry: Entry, scope: str, memory_id: str | None = None) -> None:
+def write_once(
+    context: Context, store: Store, entry: Entry, scope: str, memory_id: str | None = None
+) -> None:
     """Journal an entry, unless the last word on the memory (or on that key of a project) is the same one."""
     if last_word(store, entry, scope, memory_id) != entry:
-        store.journal.write(entry.to_row(scope, recorded_at=now(), memory_id=memory_id))
+        store.journal.write(entry.to_row(scope, recorded_at=context.now, memory_id=memory_id))
 
 
 def last_word(store: Store, entry: Entry, scope: str, memory_id: str | None) -> Entry | None:

@@ -1,0 +1,100 @@
+"""The commands `export` and `import`: memories out of a store and into one."""
+
+from pathlib import Path
+
+import click
+
+from cortex.cli.answer import Answer, command
+from cortex.cli.options import AS_OF, PROJECT
+from cortex.cli.terminal import hint, write
+from cortex.flows.context import Context
+from cortex.flows.operations import exchange as operations
+from cortex.flows.operations.exchange import ImportResult
+
+
+@command("export")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "markdown"]),
+    default="json",
+    show_default=True,
+    help="JSON holds all of each memory, Markdown is a list to read.",
+)
+@PROJECT
+@AS_OF
+def export(
+    context: Context, file: Path | None, form: str, project: str | None, as_of: str | None
+) -> Answer | None:
+    """
+    Write memories to FILE, or to standard output; default: those of every project.
+
+    JSON holds everything, and `cortex import` puts it back as it was. Markdown holds text, type and project
+    of the active memories.
+    """
+    exported = operations.export(context, file, form=form, project=project, as_of=as_of)
+    warnings = []
+    if not exported.is_signed:
+        warnings.append(
+            "Not signed, since the key cannot be written: import it with --own, or it counts as external."
+        )
+    if file is None:
+        for line in warnings:
+            hint(line)
+        write(exported.text)
+        return None
+    keeps_all = "Markdown keeps text, type and project of active memories. To keep everything: --format json"
+    return Answer(
+        {"file": str(file), "memories": exported.memories},
+        [f"{exported.memories} memories written to {file}."],
+        [keeps_all] if form == "markdown" else [],
+        warnings,
+    )
+
+
+@command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--own", is_flag=True, help="The file is an export of yours from elsewhere: believe it.")
+@PROJECT
+def import_(context: Context, file: Path, own: bool, project: str | None) -> Answer:
+    """
+    Read memories from FILE: Cortex's export, a Markdown list, JSON of claude-mem, mem0 and others.
+
+    Your own export, known by its signature, comes back as it was, each memory in its own project. Anything
+    else is external: recall finds it, no brief shows it.
+    """
+    result = operations.import_memories(context, file, project=project, is_own=own)
+    data = {
+        "format": result.form,
+        "own_export": result.is_own,
+        "imported": result.imported,
+        "known": result.known,
+        "forgotten_before": result.forgotten,
+        "unknown_project": result.homeless,
+        "unusable": result.unusable,
+        "applied": result.applied.is_in_effect,
+    }
+    counts = [
+        f"{result.imported} imported",
+        f"{result.known} known already",
+        f"{result.unusable} unusable",
+    ]
+    if result.forgotten:
+        counts.append(f"{result.forgotten} forgotten or pruned here before, not brought back")
+    hints = _hints(result, file) + result.applied.warnings
+    return Answer(data, [f"{result.form}: {', '.join(counts)}."], hints)
+
+
+def _hints(result: ImportResult, file: Path) -> list[str]:
+    hints = []
+    if result.homeless:
+        hints.append(
+            f"{result.homeless} memories belong to projects that this store does not know and were left out."
+            f" To import them: cortex import {file} --project NAME"
+        )
+    if result.imported and not result.is_own:
+        hints.append("What the file says counts as external: recall finds it, no brief shows it.")
+        if result.form == "cortex":
+            hints.append("It is not signed with this user's key. If it is your own export: repeat with --own")
+    return hints

@@ -1,0 +1,44 @@
+"""The command `index-code`: keeps a description of a source file."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from cortex.cli.answer import Answer, command
+from cortex.cli.options import PROJECT
+from cortex.flows.context import Context
+from cortex.flows.operations import index_code as operations
+from cortex.transforms.errors import UsageError
+
+
+@command("index-code")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--describe", metavar="TEXT", help="What the file does and why; default: standard input.")
+@PROJECT
+def index_code(context: Context, path: Path, describe: str | None, project: str | None) -> Answer:
+    """Keep a description of the source file PATH, which is searched, and its code beside it.
+
+    The code is stored, never embedded and never in a brief. A file indexed again replaces what was kept.
+    """
+    code = operations.index_code(context, path, _described(describe), project=project)
+    return Answer(
+        {
+            "file": code.file,
+            "code": code.code_id,
+            "code_description": code.description_id,
+            "searchable": code.applied.is_in_effect,
+        },
+        [f"Indexed {code.file}: description {code.description_id[:12]}, code {code.code_id[:12]}."],
+        warnings=code.applied.warnings,
+    )
+
+
+def _described(description: str | None) -> str:
+    if description is not None:
+        return description
+    if sys.stdin.isatty():
+        raise UsageError(
+            "the description is missing.", "Give --describe TEXT, or the text on standard input."
+        )
+    return sys.stdin.read()

@@ -1,0 +1,21 @@
+"""Options that several commands share."""
+
+import click
+
+PROJECT = click.option(
+    "--project", metavar="NAME", help="A project's name, id or path; default: this folder's."
+)
+AS_OF = click.option(
+    "--as-of", metavar="DATE", help="As of the end of that day (UTC): only what was known by then."
+)
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Change nothing; print the difference.")
+ENGINE = click.option(
+    "--engine",
+    type=click.Choice(["prefect", "plain"]),
+    default="prefect",
+    show_default=True,
+    help="Run the stages under Prefect, or one after another without it.",
+)
+ACCEPT_LOSS = click.option(
+    "--accept-loss", is_flag=True, help="Publish even if much of what was shown would disappear."
+)

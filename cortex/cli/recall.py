@@ -1,0 +1,118 @@
+"""The command `recall`: searches memories and past sessions."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import datetime
+
+import click
+
+from cortex.cli.answer import Answer, command
+from cortex.cli.options import AS_OF, PROJECT
+from cortex.cli.terminal import age_of
+from cortex.flows.context import Context
+from cortex.flows.operations import recall as operations
+from cortex.flows.operations.recall import Recalled
+from cortex.flows.recall import Found
+from cortex.transforms.words.sentences import excerpt
+
+
+@command("recall")
+@click.argument("question", nargs=-1, required=True)
+@PROJECT
+@click.option("--all-projects", is_flag=True, help="Search every project.")
+@click.option(
+    "--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Most results to show."
+)
+@click.option(
+    "--related",
+    type=click.IntRange(0, 3),
+    default=0,
+    metavar="STEPS",
+    help="Also show memories up to that many links away from the results (1 to 3).",
+)
+@AS_OF
+def recall(
+    context: Context,
+    question: tuple[str, ...],
+    project: str | None,
+    all_projects: bool,
+    limit: int,
+    related: int,
+    as_of: str | None,
+) -> Answer:
+    """Search memories and past sessions; each result with its source, age and confidence."""
+    recalled = operations.recall(
+        context,
+        " ".join(question),
+        project=project,
+        all_projects=all_projects,
+        limit=limit,
+        related=related,
+        as_of=as_of,
+    )
+    results = [_as_dict(recalled, rank, match) for rank, match in enumerate(recalled.matches, start=1)]
+    data: dict[str, object] = {"results": results}
+    if related:
+        data["related"] = [asdict(memory) for memory in recalled.related]
+    warnings = [recalled.warning] if recalled.warning else []
+    if not recalled.matches:
+        place = (
+            "any project" if all_projects else f"project '{project}'" if project else "this folder's project"
+        )
+        also = "" if all_projects else " Search everywhere with --all-projects."
+        return Answer(data, hints=[f"Nothing found in {place}.{also}"], warnings=warnings)
+    return Answer(data, _lines(recalled, context.now), warnings=warnings)
+
+
+def _as_dict(recalled: Recalled, rank: int, match: Found) -> dict[str, object]:
+    doubt = recalled.doubts.get(match.id)
+    return {
+        "id": match.id,
+        "rank": rank,
+        "score": round(match.score, 6),
+        "kind": match.kind,
+        "memory_type": match.memory_type,
+        "text": match.text,
+        "project": recalled.project_names.get(match.project_id, match.project_id),
+        "project_id": match.project_id,
+        "confidence": match.confidence,
+        "trust": match.trust,
+        "status": match.status,
+        "created_at": match.created_at.isoformat() if match.created_at else None,
+        "evidence": [
+            {"session": e.session_id, "file": e.file, "lines": list(e.lines)} for e in match.evidence
+        ],
+        "code": asdict(match.code) if match.code else None,
+        "replaces": [{"id": old.memory_id, "text": old.text} for old in match.replaces],
+        "doubt": doubt.reason if doubt else None,
+    }
+
+
+def _lines(recalled: Recalled, now: datetime) -> Iterator[str]:
+    for rank, match in enumerate(recalled.matches, start=1):
+        yield from _match_lines(rank, match, recalled.project_names.get(match.project_id), now)
+        if doubt := recalled.doubts.get(match.id):
+            yield f"    {doubt.mark}: {doubt.reason}"
+    if recalled.related:
+        yield "Related:"
+    for memory in recalled.related:
+        yield f"    {memory.memory_type}  {excerpt(memory.text, 200)}  [{memory.memory_id[:12]}]"
+
+
+def _match_lines(rank: int, match: Found, project: str | None, now: datetime) -> Iterator[str]:
+    confidence = f", sure {match.confidence:.2f}" if match.confidence is not None else ""
+    yield f"{rank:>2}. {excerpt(match.text, 400)}"
+    yield (
+        f"    {match.memory_type or 'said'}, {project or match.project_id}, "
+        f"{age_of(match.created_at, now)} old{confidence}, {match.trust}  [{match.id[:12]}]"
+    )
+    if match.evidence:
+        first = match.evidence[0]
+        more = f" and {len(match.evidence) - 1} more" if len(match.evidence) > 1 else ""
+        yield f"    session {first.session_id[:8]}, {first.file}:{','.join(map(str, first.lines[:5]))}{more}"
+    for old in match.replaces:
+        yield f"    in place of: {excerpt(old.text, 200)}  [{old.memory_id[:12]}]"
+    if match.code:
+        yield f"    code of {match.code.file}  [{match.code.memory_id[:12]}]"
+        for line in match.code.excerpt.splitlines():
+            yield f"      | {line}"

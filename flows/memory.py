@@ -1,0 +1,103 @@
+"""Cortex as a library: a store's operations as methods of one object."""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import update_wrapper
+from pathlib import Path
+from typing import Concatenate, ParamSpec, Self, TypeVar
+
+from cortex.flows.context import Context, EmbedderOf, utc_now
+from cortex.flows.models import embedder_in_force
+from cortex.flows.operations import (
+    backup,
+    edit,
+    exchange,
+    forget,
+    index_code,
+    merges,
+    projects,
+    recall,
+    remember,
+    review,
+)
+from cortex.storage.settings import load_settings
+
+Parameters = ParamSpec("Parameters")
+Returned = TypeVar("Returned")
+
+
+def _method(
+    operation: Callable[Concatenate[Context, Parameters], Returned],
+) -> Callable[Concatenate["Memory", Parameters], Returned]:
+    """Return an operation as a method that gives it the context."""
+
+    def method(memory: "Memory", /, *values: Parameters.args, **options: Parameters.kwargs) -> Returned:
+        return operation(memory.context, *values, **options)
+
+    return update_wrapper(method, operation)
+
+
+class Memory:
+    """
+    The memory in a store: `Memory().recall("which database")`.
+
+    Its methods are the operations of the command line. They return values, print nothing and ask nothing;
+    what they refuse, they raise as a CortexError. A change made while another run writes is kept and acts
+    with the next one, as `applied` of its result says.
+    """
+
+    def __init__(
+        self,
+        home: Path | str | None = None,
+        *,
+        embedder_of: EmbedderOf = embedder_in_force,
+        clock: Callable[[], datetime] = utc_now,
+        folder: Path | str | None = None,
+    ) -> None:
+        """
+        Open the store in the folder `home`, by default CORTEX_HOME, else ~/.cortex.
+
+        `embedder_of` gives the embedding model for the settings, or None for search by words alone; `clock`
+        the present instant (UTC). `folder` is the one whose project is meant where none is named, by default
+        the current one. Raises UsageError where the settings cannot be read.
+        """
+        settings = load_settings(Path(home).expanduser().absolute() if home else None)
+        self.context = Context(
+            settings, embedder_of, clock, Path(folder).absolute() if folder else Path.cwd()
+        )
+
+    @classmethod
+    def of(cls, context: Context) -> Self:
+        """Return the memory of a context."""
+        memory = cls.__new__(cls)
+        memory.context = context
+        return memory
+
+    # The method that is named after its module comes last: below it the name is the method.
+    remember = _method(remember.remember)
+    recall = _method(recall.recall)
+    pin = _method(edit.pin)
+    unpin = _method(edit.unpin)
+    supersede = _method(edit.supersede)
+    undo_supersede = _method(edit.undo_supersede)
+    edit = _method(edit.edit)
+    index_code = _method(index_code.index_code)
+    settle = _method(review.settle)
+    review = _method(review.review)
+    checkpoint = _method(merges.checkpoint)
+    propose_merges = _method(merges.propose_merges)
+    consolidate = _method(merges.consolidate)
+    undo_merges = _method(merges.undo_merges)
+    plan_forget = _method(forget.plan_forget)
+    forget_session = _method(forget.forget_session)
+    plan_reset = _method(forget.plan_reset)
+    reset = _method(forget.reset)
+    forget = _method(forget.forget)
+    list_projects = _method(projects.list_projects)
+    rename_project = _method(projects.rename_project)
+    merge_projects = _method(projects.merge_projects)
+    split_project = _method(projects.split_project)
+    export = _method(exchange.export)
+    import_memories = _method(exchange.import_memories)
+    restore = _method(backup.restore)
+    backup = _method(backup.backup)

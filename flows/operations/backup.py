@@ -1,0 +1,48 @@
+"""Writes the store to one file, and puts such a file in the place of the store."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cortex.flows.context import Context
+from cortex.flows.engines import run_plain
+from cortex.flows.runs import opened
+from cortex.flows.stages.order import FORGET
+from cortex.storage.backup import Backup, write_backup
+from cortex.storage.restore import restore_backup
+from cortex.storage.settings import load_settings
+from cortex.storage.swapping import set_aside as quarantined_files
+
+
+@dataclass(frozen=True)
+class Restored:
+    """
+    A backup that was put in the place of the store.
+
+    `previous` is where the store lies that was there; `quarantined` are settings and policy of the backup,
+    which are not put in force.
+    """
+
+    backup: Backup
+    previous: Path | None
+    quarantined: Sequence[Path]
+
+
+def backup(context: Context, file: Path) -> Backup:
+    """Write all of the store that cannot be made from the rest to one file, consistent under the lease."""
+    with opened("backup", context) as run:
+        run.store.journal.take_in()
+        return write_backup(run.store, file, run.now)
+
+
+def restore(context: Context, file: Path, *, into: Path | None = None) -> Restored:
+    """
+    Check a backup and put it in the place of the store, or of the folder `into`; what was there stays beside.
+
+    What was forgotten here since the backup is forgotten in it too.
+    """
+    home = into.expanduser().absolute() if into else context.home
+    written, previous = restore_backup(file, home, context.now, context.settings.encryption_key_file)
+    with opened("restore", replace(context, settings=load_settings(home))) as run:
+        run_plain(FORGET, run)
+    return Restored(written, previous, quarantined_files(home))

@@ -1,0 +1,103 @@
+"""Merges memories that say the same, proposes that, undoes it; names a moment to return to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from cortex.flows.context import Context
+from cortex.flows.operations.apply import Applied, apply_now
+from cortex.flows.runs import looking
+from cortex.flows.stages.order import APPLY, CONSOLIDATE
+from cortex.storage.store import Store
+from cortex.transforms.journal_entries import Checkpoint, Merge, Unmerge, from_row
+from cortex.transforms.memory.consolidate import propose, to_undo
+from cortex.transforms.schemas import GLOBAL_SCOPE, values
+
+
+@dataclass(frozen=True)
+class MemoryMerge:
+    """Memories, by id, that became one or could: `text` is what the one says, `texts` what they say."""
+
+    memory_id: str
+    project_id: str
+    members: Sequence[str]
+    text: str
+    texts: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Consolidation:
+    """The merges that were done, or undone."""
+
+    merges: Sequence[MemoryMerge]
+    applied: Applied
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment with a name."""
+
+    name: str
+    at: datetime
+
+
+def checkpoint(context: Context, name: str) -> Moment:
+    """Give this moment a name that `undo_merges` goes back to."""
+    at = context.now
+    context.open_store().journal.write(Checkpoint(name).to_row(GLOBAL_SCOPE, recorded_at=at))
+    return Moment(name, at)
+
+
+def consolidate(context: Context) -> Consolidation:
+    """Merge what says the same in every scope; the originals stay, archived."""
+    before = {row["memory_id"] for row in _merge_rows(context.open_store())}
+    applied = apply_now(context, CONSOLIDATE)
+    rows = [row for row in _merge_rows(context.open_store()) if row["memory_id"] not in before]
+    return Consolidation([_merge_of(row) for row in rows], applied)
+
+
+def propose_merges(context: Context) -> list[MemoryMerge]:
+    """Return what a consolidation would merge."""
+    run = looking(context)
+    proposals: list[MemoryMerge] = []
+    for scope in run.store.tables.scopes():
+        memories = run.store.tables.open(scope, "memories").read()
+        texts = dict(zip(values(memories, "memory_id"), values(memories, "text"), strict=True))
+        undone = run.readings.journal_in_one(scope)
+        for row in propose(
+            memories, run.readings.vectors(), run.policy, run.embedding.model, run.now, undone=undone
+        ).to_pylist():
+            proposals.append(_merge_of(row, texts))
+    return proposals
+
+
+def undo_merges(context: Context, to: str | None = None) -> Consolidation:
+    """Undo the last consolidation, or all since the checkpoint `to`, by entries of the journal."""
+    store, at = context.open_store(), context.now
+    undone = to_undo(store.journal.read(), to)
+    for position, row in enumerate(undone):
+        # One microsecond apart: a merge of merges is undone before what it merged.
+        later = at + timedelta(microseconds=position)
+        store.journal.write(
+            Unmerge().to_row(row["project_id"], recorded_at=later, memory_id=row["memory_id"])
+        )
+    applied = apply_now(context, APPLY) if undone else Applied(True)
+    return Consolidation([_merge_of(row) for row in undone], applied)
+
+
+def _merge_rows(store: Store) -> list[dict[str, Any]]:
+    return [row for row in store.journal.read().to_pylist() if row["kind"] == Merge.kind]
+
+
+def _merge_of(row: dict[str, Any], texts: dict[str, str] | None = None) -> MemoryMerge:
+    entry = from_row(row)
+    assert isinstance(entry, Merge)
+    members = entry.members
+    return MemoryMerge(
+        row["memory_id"],
+        row["project_id"],
+        members,
+        entry.text,
+        [texts[member] for member in members] if texts else (),
+    )

@@ -1,0 +1,127 @@
+"""Answers a question from memories and past sessions, and journals what was recalled."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.flows.context import Context
+from cortex.flows.models import model_for
+from cortex.flows.operations.past import store_as_of
+from cortex.flows.operations.targets import scopes_of
+from cortex.flows.recall import Found, with_replaced
+from cortex.flows.recall import recall as search
+from cortex.flows.related import Related, related_to
+from cortex.storage.repository import doubts_of
+from cortex.storage.store import Store
+from cortex.storage.tables import Tables
+from cortex.transforms.errors import EmptyQuestion, NotFound, StoreNotWritable
+from cortex.transforms.extract.echoes import fingerprints_of
+from cortex.transforms.journal_entries import Recall
+from cortex.transforms.memory.reality import Doubt
+from cortex.transforms.memory.review import doubts_left
+from cortex.transforms.schemas import GLOBAL_SCOPE
+from cortex.transforms.search.index_text import query_terms
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """
+    What answers a question, best first.
+
+    `doubts` holds what the repositories say against a match, by its id; `related` the memories near the
+    matches, nearest first; `project_names` the name of each project by id; `warning` why the recall could not
+    be journaled, "" where it was.
+    """
+
+    matches: Sequence[Found]
+    doubts: Mapping[str, Doubt]
+    related: Sequence[Related]
+    project_names: Mapping[str, str]
+    warning: str = ""
+
+
+def recall(
+    context: Context,
+    question: str,
+    *,
+    project: str | None = None,
+    all_projects: bool = False,
+    limit: int = 10,
+    related: int = 0,
+    as_of: str | None = None,
+) -> Recalled:
+    """
+    Search memories and what was said in sessions; what is recalled is reinforced with the next run.
+
+    Memories within `related` edges of the matches follow them, and are not reinforced. A look at an earlier
+    day, `as_of` as `2026-09-14`, reinforces nothing, and the repository of today has no say in it. Raises
+    EmptyQuestion, NotFound for an empty store, UnknownProject.
+    """
+    store = context.open_store()
+    if not query_terms(question, context.policy):
+        raise EmptyQuestion("there is no word to search for.", 'Ask: cortex recall "which database"')
+    if store.is_empty and not store.journal.waiting():
+        raise NotFound(f"the store at {context.home} is empty.", "Fill it: cortex backfill")
+    scopes = scopes_of(context, store, project, all_projects=all_projects)
+    names = {each.project_id: each.name for each in store.projects.all()}
+    if as_of is not None:
+        past = store_as_of(context, as_of, scopes, searchable=True)
+        matches = _search(context, store, past.store.tables, question, scopes, limit, past.now)
+        return Recalled(matches, {}, (), names)
+    matches = _search(context, store, store.tables, question, scopes, limit, context.now)
+    matches = with_replaced(store.tables, matches)
+    warning = _reinforce(context, store, matches)
+    doubts = {doubt.memory_id: doubt for doubt in _doubts_about(context, store, matches)}
+    near = related_to(matches, store.tables, depth=related) if related else ()
+    return Recalled(matches, doubts, near, names, warning)
+
+
+def _search(
+    context: Context,
+    store: Store,
+    tables: Tables,
+    question: str,
+    scopes: Sequence[str],
+    limit: int,
+    now: datetime,
+) -> list[Found]:
+    embedder, searched = model_for(question, context, store, tables)
+    return search(
+        searched, question, scopes=scopes, policy=context.policy, embedder=embedder, limit=limit, now=now
+    )
+
+
+def _doubts_about(context: Context, store: Store, matches: Sequence[Found]) -> Iterator[Doubt]:
+    """Yield what the repositories on this machine say against the memories that match."""
+    policy = context.policy
+    for scope in sorted({match.project_id for match in matches if match.kind == "memory"} - {GLOBAL_SCOPE}):
+        ids = [match.id for match in matches if match.project_id == scope]
+        memories = store.tables.open(scope, "memories").read()
+        mine = memories.filter(pc.is_in(memories["memory_id"], pa.array(ids, pa.string())))
+        doubts = doubts_of(store.projects.paths_of(scope), mine, policy)
+        yield from doubts_left(doubts, store.journal.read(scope))
+
+
+def _reinforce(context: Context, store: Store, matches: Sequence[Found]) -> str:
+    """Journal what was recalled and shown; return why not where the store cannot be written."""
+    by_scope: dict[str, list[Found]] = {}
+    for match in matches:
+        by_scope.setdefault(match.project_id, []).append(match)
+    at = context.now
+    try:
+        for scope, shown in by_scope.items():
+            entry = Recall(
+                sorted(match.id for match in shown if match.kind == "memory"),
+                sorted({mark for text in _texts_of(shown) for mark in fingerprints_of(text)}),
+            )
+            store.journal.write(entry.to_row(scope, recorded_at=at, actor="recall"))
+    except StoreNotWritable as error:
+        return f"Not noted as recalled: {error.problem}"
+    return ""
+
+
+def _texts_of(matches: Sequence[Found]) -> list[str]:
+    return [text for match in matches for text in (match.text, *(old.text for old in match.replaces))]
