@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import click
 import pyarrow.compute as pc
 import pytest
 
@@ -257,7 +258,12 @@ def test_a_description_leads_to_the_code_of_its_own_file_alone():
 
 def test_every_command_that_shapes_a_memory_speaks_json():
     assert all(
-        "--json" in {option for parameter in main.commands[name].params for option in parameter.opts}
+        "--json"
+        in {
+            option
+            for parameter in main.get_command(click.Context(main), name).params
+            for option in parameter.opts
+        }
         for name in ("edit", "pin", "supersede", "index-code")
     )
 
