@@ -33,7 +33,7 @@ def review(
     if ask and (accept or keep or prints_json()):
         raise UsageError("--ask stands alone.", "Give --ask, or ids with --accept and --keep.")
     if accept or keep:
-        yield _settled(operations.settle(context, accept=accept, keep=keep, project=project))
+        yield _settled(operations.settle_items(context, accept=accept, keep=keep, project=project))
         return
     reviews = operations.review(context, project=project)
     if not ask:
@@ -50,7 +50,7 @@ def review(
             break
         if choice != "skip":
             (accepted if choice == "accept" else kept).append(item)
-    yield _settled(operations.settle(context, accept=accepted, keep=kept))
+    yield _settled(operations.settle_items(context, accept=accepted, keep=kept))
 
 
 def _settled(settlement: Settlement) -> Answer:

@@ -288,8 +288,8 @@ def _fact(memory: Imported, text: str) -> ImportFact:
 
 def _project_here(store: Store, name: str) -> str | None:
     """Return the project of this store that an id or name means; None for none or several."""
-    found = [p.project_id for p in store.projects.all() if name in (p.project_id, p.name, *p.merged)]
-    return found[0] if len(found) == 1 else None
+    ids = [p.project_id for p in store.projects.all() if name in (p.project_id, p.name, *p.merged)]
+    return ids[0] if len(ids) == 1 else None
 
 
 @dataclass

@@ -51,7 +51,7 @@ def review(context: Context, *, project: str | None = None) -> list[ProjectRevie
     return [ProjectReview(each, _items(run, each.project_id)) for each in projects]
 
 
-def settle(
+def settle_items(
     context: Context,
     *,
     accept: Sequence[Item | str] = (),
