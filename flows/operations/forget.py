@@ -29,7 +29,7 @@ SHORTEST_SESSION = 6
 @dataclass(frozen=True)
 class ForgetPlan:
     """
-    What forgetting would erase: `memory`, and `others` that are merged into it or hold its words.
+    What forgetting would erase: `memory`, and its words from `others`, which hold them or are its members.
 
     `words` says how the memory was named where that was not by its id. `memory` is None where it was
     forgotten before and a killed command left something to erase.

@@ -1,0 +1,109 @@
+"""The Python API: values for every operation, and nothing printed."""
+
+import doctest
+import inspect
+import subprocess
+import sys
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from cortex import Memory
+from cortex.flows.operations import forget, projects, recall, remember
+from cortex.storage.lease import lease
+from cortex.transforms.errors import CortexError, NotFound, UsageError
+from tests.flows.conftest import NOW, words_for_a_model
+
+PAGE = Path(__file__).parents[3] / "docs" / "python-api.md"
+FACTS = ("Levels are stored as millimetres.", "Stations have names in lower case.")
+
+
+@pytest.fixture
+def memory(home, tmp_path) -> Memory:
+    seconds = count()  # a person needs some time: of two entries of one instant either may come first
+    return Memory(
+        home,
+        embedder_of=words_for_a_model,
+        clock=lambda: NOW + timedelta(seconds=next(seconds)),
+        folder=tmp_path / "kelp",
+    )
+
+
+def test_the_example_of_the_page_runs_as_it_says(home, tmp_path):
+    results = doctest.testfile(
+        str(PAGE), module_relative=False, globs={"store": home, "project": tmp_path / "kelp"}
+    )
+    assert results.attempted > 5 and results.failed == 0
+
+
+def test_the_page_names_every_method():
+    page = PAGE.read_text()
+    methods = [name for name, _ in inspect.getmembers(Memory, inspect.isfunction) if not name.startswith("_")]
+    assert [name for name in methods if f"`{name}`" not in page] == []
+
+
+def test_importing_the_package_alone_imports_nothing_else():
+    program = "import sys, cortex; print([name for name in sys.modules if name.startswith('cortex.')])"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
+
+
+def test_a_method_has_the_arguments_and_the_words_of_its_operation(memory):
+    assert str(inspect.signature(memory.remember)).startswith("(text: str, *, memory_type")
+    assert Memory.recall.__doc__ == recall.recall.__doc__
+
+
+def test_operations_give_values_and_print_nothing(memory, capsys):
+    levels, stations = (memory.remember(fact, memory_type="decision") for fact in FACTS)
+    assert isinstance(levels, remember.Remembered)
+    assert (levels.project, levels.outcome, levels.applied.warning) == ("kelp", "remembered", "")
+    assert memory.remember(FACTS[0]).outcome == "reinforced"
+    assert [match.text for match in memory.recall("levels millimetres").matches][:1] == [FACTS[0]]
+    assert memory.pin(levels.memory_id).text == FACTS[0]
+    replacement = memory.supersede(levels.memory_id[:8], stations.memory_id[:8])
+    assert (replacement.old_text, replacement.new_text) == FACTS
+    assert memory.undo_supersede(levels.memory_id).text == FACTS[0]
+    assert memory.checkpoint("here").at > NOW
+    assert memory.rename_project("kelp", "forest").name == "forest"
+    assert isinstance(memory.list_projects(), projects.Projects)
+    assert memory.export(form="markdown").memories == 2
+    assert [review.items for review in memory.review()] == [[]]
+    plan = memory.plan_reset("forest")
+    assert (plan.memories, plan.turns) == (2, 0)
+    assert memory.reset(plan) == forget.Reset(plan, levels.applied)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_plan_says_what_would_go_and_erases_nothing(memory):
+    fact = memory.remember(FACTS[0])
+    both = memory.remember(f"{FACTS[0]} {FACTS[1]}")
+    plan = memory.plan_forget(fact.memory_id)
+    assert [row["memory_id"] for row in plan.others] == [both.memory_id]
+    assert plan.needs_consent
+    assert len(memory.recall("millimetres").matches) == 2
+    assert memory.forget(plan).text == FACTS[0]
+    assert [match.text for match in memory.recall("stations").matches] == [f"[forgotten] {FACTS[1]}"]
+
+
+def test_words_that_stand_in_two_memories_forget_nothing(memory):
+    for fact in ("Barges are loaded before the tide turns.", "Ropes are changed before the tide turns."):
+        memory.remember(fact)
+    with pytest.raises(UsageError, match="could mean more than one"):
+        memory.forget("before the tide turns")
+    assert len(memory.recall("tide").matches) == 2
+
+
+def test_what_waits_for_another_run_says_so(memory, home):
+    with lease(home / "runs"):
+        applied = memory.remember(FACTS[0]).applied
+    assert not applied.is_in_effect and "Another run is writing" in applied.warning
+
+
+def test_what_is_refused_is_raised(memory):
+    with pytest.raises(NotFound):
+        memory.edit("0123456789ab", FACTS[0])
+    with pytest.raises(CortexError) as refused:
+        memory.remember("ok")
+    assert refused.value.next_step
