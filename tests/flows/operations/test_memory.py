@@ -96,7 +96,7 @@ def test_words_that_stand_in_two_memories_forget_nothing(memory):
 
 
 def test_what_waits_for_another_run_says_so(memory, home):
-    with lease(home / "runs"):
+    with lease(home):
         applied = memory.remember(FACTS[0]).applied
     assert not applied.is_in_effect and "Another run is writing" in applied.warning
 
