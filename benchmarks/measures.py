@@ -105,7 +105,7 @@ def status_line(sizes: Sizes) -> Iterator[Measured]:
         published.publish_counts({f"p-{number}": number for number in range(200)})
         payload = json.dumps({"cwd": f"{scratch}/7/src", "context_window": {"used_percentage": 71}}).encode()
         surroundings = {"CORTEX_HOME": str(home), "PATH": os.environ["PATH"]}
-        command = json.loads(with_status_line("{}", str(ROOT / "hooks" / "run.sh")).text)["statusLine"]
+        command = with_status_line({}, str(ROOT / "hooks" / "run.sh"))["statusLine"]
         launched = ["sh", "-c", command["command"]]
         bare = ["sh", "-c", "python3 -I -S -c pass; exit 0"]
         ours = _milliseconds(launched, sizes.processes, payload, surroundings)

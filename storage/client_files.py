@@ -1,22 +1,19 @@
-"""The settings file of the assistant's client, and a note of what was put into it, to take it back."""
+"""The settings file of the assistant's client, and what it was before Cortex changed it."""
 
 import json
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from cortex.hooks import ticket
-from cortex.storage.files import replacing, write_atomically, writing_to
+from cortex.storage.files import replacing
 from cortex.transforms.errors import ClientSettingsUnusable
-from cortex.transforms.files.json_text import Change, Json
+from cortex.transforms.files.json_text import Json
 
 # Of what the client enables; the plugin brings the same hooks.
 PLUGIN = "cortex-lake"
 
-# Below the home.
-NOTES_PATH = "client_settings.json"
-
-HOOKS, STATUS_LINE = "hooks", "status_line"
+# Beside the settings, readable by the user alone: it may hold keys, as they do.
+BACKUP_NAME = "settings.json.before-cortex"
 
 
 def client_folder() -> Path:
@@ -32,8 +29,8 @@ def launcher() -> Path:
 
 def plugin_hooks() -> Json:
     """Return the plugin's own list of hooks."""
-    told: Json = json.loads(launcher().with_name("hooks.json").read_bytes())
-    return told
+    hooks: Json = json.loads(launcher().with_name("hooks.json").read_bytes())
+    return hooks
 
 
 def is_plugin_enabled(settings: Json) -> bool:
@@ -52,6 +49,7 @@ class SettingsFile:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "settings.json"
+        self._backup = folder / BACKUP_NAME
 
     def read(self) -> str | None:
         """Return the text, every byte of it; None where there is no file. Raises ClientSettingsUnusable."""
@@ -81,9 +79,26 @@ class SettingsFile:
         except OSError as error:
             raise self._unusable(error.strerror or str(error)) from error
 
+    def backup(self) -> str | None:
+        """Return the text from before Cortex was put in; None where there was no file, or no longer is."""
+        try:
+            return self._backup.read_bytes().decode("utf-8")
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    def keep_backup(self, text: str | None) -> None:
+        """Keep the text from before a change; None, that there was no file. Raises ClientSettingsUnusable."""
+        try:
+            if text is None:
+                self._backup.unlink(missing_ok=True)
+            else:
+                _replace(self._backup, text.encode())
+        except OSError as error:
+            raise self._unusable(error.strerror or str(error)) from error
+
     def _unusable(self, problem: str) -> ClientSettingsUnusable:
         return ClientSettingsUnusable(
-            f"{self.path} was left as it is: {problem}.", "Mend that and try again."
+            f"{self.path} was left as it is: {problem}.", "Correct that and try again."
         )
 
 
@@ -97,56 +112,3 @@ def _replace(path: Path, content: bytes) -> None:
                     os.fchown(file.fileno(), before.st_uid, before.st_gid)
                 os.fchmod(file.fileno(), before.st_mode & 0o7777)
             file.write(content)
-
-
-@dataclass
-class Note:
-    """
-    What was put into one settings file.
-
-    `changes` is by part (`hooks`, `status_line`); `is_made` says that there was no file before.
-    """
-
-    changes: dict[str, tuple[Change, ...]] = field(default_factory=dict)
-    is_made: bool = False
-
-
-class Notes:
-    """The notes of every settings file, in `<home>/client_settings.json`; they hold our own text alone."""
-
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self._path = home / NOTES_PATH
-
-    def read(self, settings: Path) -> Note:
-        """Return the note of a settings file; an empty one where there is none or it cannot be read."""
-        told = self._all().get(str(settings), {})
-        try:
-            changes = {
-                part: tuple(Change(was, put) for was, put in listed)
-                for part, listed in told.get("changes", {}).items()
-            }
-            return Note(changes, bool(told.get("is_made")))
-        except (ValueError, TypeError, AttributeError):
-            return Note()
-
-    def write(self, settings: Path, note: Note) -> None:
-        """Keep a note; one without changes is dropped."""
-        told = self._all()
-        told.pop(str(settings), None)
-        if note.changes:
-            changes = {part: [[c.was, c.put] for c in listed] for part, listed in note.changes.items()}
-            told[str(settings)] = {"changes": changes, "is_made": note.is_made}
-        with writing_to(self._home):
-            if told:
-                self._home.mkdir(parents=True, exist_ok=True)
-                write_atomically(self._path, json.dumps(told, ensure_ascii=False, indent=1).encode())
-            else:
-                self._path.unlink(missing_ok=True)
-
-    def _all(self) -> Json:
-        try:
-            told = json.loads(self._path.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return told if isinstance(told, dict) else {}

@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 
 from cortex.hooks.background import ENGINE
 from cortex.storage.backup import BACKUP_VERSION, CONTENTS, MANIFEST_PATH, NAME, Backup, is_part, sha256_of
-from cortex.storage.client_files import NOTES_PATH
 from cortex.storage.config_file import ConfigFile
 from cortex.storage.encryption import SEALED, Vault
 from cortex.storage.files import sync_folder, writing_to
@@ -51,7 +50,7 @@ from cortex.transforms.schemas import values
 
 # What takes our text out of the user's own files again, and where hooks find the engine: in no backup, since
 # it holds for this machine alone.
-NOTES_OF_THIS_MACHINE = (SURFACES_PATH, NOTES_PATH, ENGINE)
+NOTES_OF_THIS_MACHINE = (SURFACES_PATH, ENGINE)
 
 # The samples' store shrinks by a tenth, a manifest of 10,000 files to a sixth, zeros to 1/32,000.
 MOST_TIMES_PACKED = 100

@@ -155,13 +155,14 @@ def test_what_the_user_changed_in_between_stays(cortex, claude):
     assert json.loads(settings.read_bytes()) == {"model": "sonnet", "hooks": {"Stop": [mine]}}
 
 
-def test_without_its_note_it_is_still_taken_out(cortex, claude, tmp_path):
+def test_without_its_backup_it_is_still_taken_out(cortex, claude):
     settings = claude / "settings.json"
     settings.write_bytes(MINE)
     cortex("install")
-    (tmp_path / "store" / "client_settings.json").unlink()
+    (claude / "settings.json.before-cortex").unlink()
     cortex("uninstall")
-    assert settings.read_bytes() == MINE
+    assert json.loads(settings.read_bytes()) == json.loads(MINE)
+    assert names_in(claude) == ["settings.json"]
 
 
 def test_a_moved_installation_is_mended_by_installing_again(cortex, claude, monkeypatch):

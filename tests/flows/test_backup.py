@@ -134,7 +134,7 @@ def test_what_waits_in_staging_comes_along(bench, file):
     assert any("of s2" in text for text in bench.texts())
 
 
-@pytest.mark.parametrize("name", ["runs/surfaces.json", "client_settings.json", "engine"])
+@pytest.mark.parametrize("name", ["runs/surfaces.json", "engine"])
 def test_what_holds_for_this_machine_alone_outlives_a_restore(bench, file, name):
     (bench.home / name).write_text('{"shown": {}, "blocks": {}}')
     restore_backup(file, bench.home, NOW)

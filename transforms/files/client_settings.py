@@ -1,29 +1,12 @@
-"""Puts our hooks and status line into the text of the client's settings, and takes them out again."""
+"""Puts our hooks and status line into the client's settings, and takes them out again."""
 
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from cortex.transforms.errors import ClientSettingsUnusable
-from cortex.transforms.files.json_text import (
-    Change,
-    Edited,
-    Json,
-    as_json,
-    member_of,
-    pair,
-    parsed,
-    parts_of,
-    rendered,
-    root_of,
-    style_of,
-    unusable,
-    value_of,
-    with_part,
-    without_part,
-)
+from cortex.transforms.files.json_text import Json, dumped, is_same, parsed, unusable
 
 # What stands in the file that is made where there was none.
 EMPTY = "{}\n"
@@ -61,37 +44,65 @@ def hook_groups(plugin_hooks: Json, launcher: str) -> dict[str, list[Json]]:
 
 
 def _settings_hook(hook: Json, launcher: str) -> Json:
-    told = {name: value for name, value in hook.items() if name != "args"}
-    return {**told, "command": _GUARDED.format(launcher=shlex.quote(launcher), event=hook["args"][1])}
+    rest = {name: value for name, value in hook.items() if name != "args"}
+    return {**rest, "command": _GUARDED.format(launcher=shlex.quote(launcher), event=hook["args"][1])}
 
 
-def has_hooks(text: str, groups: Mapping[str, list[Json]] | None = None) -> bool:
+def has_hooks(settings: Json, groups: Mapping[str, list[Json]] | None = None) -> bool:
     """Return whether hooks of ours are in the settings; with `groups`, whether exactly those are."""
-    found = _our_hooks(parsed(text))
-    if groups is None:
-        return bool(found)
-    wanted = [
+    ours = [
         (event, group.get("matcher"), hook)
-        for event, many in groups.items()
-        for group in many
-        for hook in group["hooks"]
-    ]
-    return sorted(map(_spelt, found)) == sorted(map(_spelt, wanted))
-
-
-def _spelt(value: object) -> str:
-    return json.dumps(value, sort_keys=True)
-
-
-def _our_hooks(settings: Json) -> list[tuple[str, object, object]]:
-    return [
-        (event, group.get("matcher"), hook)
-        for event, groups in _checked_hooks(settings).items()
-        for group in groups
-        if isinstance(group, dict) and isinstance(group.get("hooks"), list)
-        for hook in group["hooks"]
+        for event, listed in _checked_hooks(settings).items()
+        for group in listed
+        for hook in _hooks_of(group)
         if _is_our_hook(hook)
     ]
+    if groups is None:
+        return bool(ours)
+    wanted = [
+        (event, group.get("matcher"), hook)
+        for event, listed in groups.items()
+        for group in listed
+        for hook in group["hooks"]
+    ]
+    return sorted(map(_spelt, ours)) == sorted(map(_spelt, wanted))
+
+
+def with_hooks(settings: Json, groups: Mapping[str, list[Json]]) -> Json:
+    """
+    Return the settings with `groups` behind the groups of the same event.
+
+    Raises ClientSettingsUnusable where 'hooks' has another form than a map of lists.
+    """
+    hooks = dict(_checked_hooks(settings))
+    for event, added in groups.items():
+        hooks[event] = [*hooks.get(event, ()), *added]
+    return {**settings, "hooks": hooks}
+
+
+def without_hooks(settings: Json) -> Json:
+    """Return the settings without our hooks, and without the groups and lists that this leaves empty."""
+    if not has_hooks(settings):
+        return settings
+    hooks = {}
+    for event, listed in settings["hooks"].items():
+        kept = [_without_ours(group) for group in listed if not _is_ours_alone(group)]
+        if kept or not any(map(_is_ours_alone, listed)):
+            hooks[event] = kept
+    rest = {name: value for name, value in settings.items() if name != "hooks" or hooks}
+    return {**rest, "hooks": hooks} if hooks else rest
+
+
+def _checked_hooks(settings: Json) -> Mapping[str, list[Any]]:
+    hooks = settings.get("hooks", {})
+    if not isinstance(hooks, dict) or not all(isinstance(groups, list) for groups in hooks.values()):
+        raise unusable("its 'hooks' is not a map of lists")
+    return hooks
+
+
+def _hooks_of(group: object) -> list[object]:
+    hooks = group.get("hooks") if isinstance(group, dict) else None
+    return hooks if isinstance(hooks, list) else []
 
 
 def _is_our_hook(hook: object) -> bool:
@@ -99,121 +110,57 @@ def _is_our_hook(hook: object) -> bool:
     return isinstance(command, str) and bool(_HOOK.fullmatch(command))
 
 
-def _checked_hooks(settings: Json) -> Mapping[str, list[Any]]:
-    hooks = settings.get("hooks", {})
-    if not isinstance(hooks, dict) or not all(isinstance(groups, list) for groups in hooks.values()):
-        raise unusable("its 'hooks' is no map of lists")
-    return hooks
+def _is_ours_alone(group: object) -> bool:
+    hooks = _hooks_of(group)
+    return bool(hooks) and all(map(_is_our_hook, hooks))
 
 
-def with_hooks(text: str, groups: Mapping[str, list[Json]]) -> Edited:
-    """
-    Return the settings with `groups` added behind what is there; `text` must hold none of ours.
-
-    Raises ClientSettingsUnusable where 'hooks' has another form than a map of lists.
-    """
-    _checked_hooks(parsed(text))
-    style, changes = style_of(text), list[Change]()
-    if member_of(text, root_of(text), "hooks") is None:
-        return with_part(text, root_of(text), pair("hooks", dict(groups), 1, style), 1, style, changes)
-    for event, added in groups.items():
-        hooks = member_of(text, root_of(text), "hooks")
-        assert hooks is not None
-        there = member_of(text, hooks.value, event)
-        if there is None:
-            text = with_part(text, hooks.value, pair(event, added, 2, style), 2, style, changes).text
-            continue
-        for group in added:
-            text = with_part(text, there.value, rendered(group, 3, style), 3, style, changes).text
-    return Edited(text, tuple(changes))
+def _without_ours(group: Any) -> Any:
+    hooks = _hooks_of(group)
+    others = [hook for hook in hooks if not _is_our_hook(hook)]
+    return group if len(others) == len(hooks) else {**group, "hooks": others}
 
 
-def without_hooks(text: str, changes: Sequence[Change] = ()) -> str:
-    """
-    Return the settings without our hooks.
-
-    With the `changes` that put them in, the very text from before, also where the user has edited other
-    places since; else our entries are cut out, with the lists that this leaves empty.
-    """
-    _checked_hooks(parsed(text))
-    return _taken_back(text, changes, _stripped_of_hooks, has_hooks) or _cut_hooks(text)
+def _spelt(value: object) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
-def _stripped_of_hooks(settings: Json) -> Json:
-    hooks: Json = {}
-    for event, groups in _checked_hooks(settings).items():
-        kept = [group for group in map(_group_of_others, groups) if group is not None]
-        if kept:
-            hooks[event] = kept
-    return {**{name: value for name, value in settings.items() if name != "hooks"}, "hooks": hooks}
-
-
-def _group_of_others(group: object) -> object:
-    if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
-        return group
-    others = [hook for hook in group["hooks"] if not _is_our_hook(hook)]
-    return {**group, "hooks": others} if others else None
-
-
-def _cut_hooks(text: str) -> str:
-    while (place := next(iter(_places_of_ours(text)), None)) is not None:
-        text = without_part(text, *place)
-    return text
-
-
-def _places_of_ours(text: str) -> Iterator[tuple[int, int]]:
-    """Yield (start of the container, start of the value in it) of what to cut for each hook of ours."""
-    hooks = member_of(text, root_of(text), "hooks")
-    for event in parts_of(text, hooks.value) if hooks else []:
-        for group in parts_of(text, event.value):
-            inner = member_of(text, group.value, "hooks") if text[group.value] == "{" else None
-            for one in parts_of(text, inner.value) if inner and text[inner.value] == "[" else []:
-                if hooks and inner and _is_our_hook(value_of(text, one)):
-                    # With its last hook goes the group, with the last group the event, with that `hooks`.
-                    levels = [(inner, one), (event, group), (hooks, event)]
-                    fuller = [(c.value, p.value) for c, p in levels if len(parts_of(text, c.value)) > 1]
-                    yield fuller[0] if fuller else (root_of(text), hooks.value)
-
-
-def has_status_line(text: str) -> bool:
+def has_status_line(settings: Json) -> bool:
     """Return whether the status line is ours, alone or around another."""
-    return _our_status_line(parsed(text)) is not None
+    return _wrapped_command(settings) is not None
 
 
-def with_status_line(text: str, launcher: str) -> Edited:
+def with_status_line(settings: Json, launcher: str) -> Json:
     """
-    Return the settings with our status line, `text` holding none of ours; another's is shown above it.
+    Return the settings with our status line, `settings` having none of ours; another's is shown above it.
 
-    Raises ClientSettingsUnusable where 'statusLine' is no command.
+    Raises ClientSettingsUnusable where 'statusLine' is not a command.
     """
-    own = _OWN_LINE.format(launcher=shlex.quote(launcher))
-    there = member_of(text, root_of(text), "statusLine") if "statusLine" in parsed(text) else None
-    style, changes = style_of(text), list[Change]()
-    if there is None:
-        line = {
-            "type": "command",
-            "command": _GUARDED.format(launcher=shlex.quote(launcher), event="statusline"),
-        }
-        return with_part(text, root_of(text), pair("statusLine", line, 1, style), 1, style, changes)
-    told = value_of(text, there)
-    if not isinstance(told, dict) or not isinstance(told.get("command"), str):
-        raise unusable("its 'statusLine' is no command")
-    command = member_of(text, there.value, "command")
-    assert command is not None
-    put = as_json(_WRAP + shlex.quote(told["command"]) + _THEN + own)
-    change = Change(was=text[command.value : command.end], put=put)
-    return Edited(text[: command.value] + put + text[command.end :], (change,))
+    quoted = shlex.quote(launcher)
+    if "statusLine" not in settings:
+        alone = {"type": "command", "command": _GUARDED.format(launcher=quoted, event="statusline")}
+        return {**settings, "statusLine": alone}
+    line = settings["statusLine"]
+    if not isinstance(line, dict) or not isinstance(line.get("command"), str):
+        raise unusable("its 'statusLine' is not a command")
+    both = _WRAP + shlex.quote(line["command"]) + _THEN + _OWN_LINE.format(launcher=quoted)
+    return {**settings, "statusLine": {**line, "command": both}}
 
 
-def without_status_line(text: str, changes: Sequence[Change] = ()) -> str:
+def without_status_line(settings: Json) -> Json:
     """Return the settings without our status line; the one it was put around stands by itself again."""
-    return _taken_back(text, changes, _stripped_of_status_line, has_status_line) or _cut_status_line(text)
+    wrapped = _wrapped_command(settings)
+    if wrapped is None:
+        return settings
+    if not wrapped:
+        return {name: value for name, value in settings.items() if name != "statusLine"}
+    return {**settings, "statusLine": {**settings["statusLine"], "command": wrapped[0]}}
 
 
-def _our_status_line(settings: Json) -> list[str] | None:
+def _wrapped_command(settings: Json) -> list[str] | None:
     """Return the command that ours was put around, in a list, empty where there was none; None: not ours."""
-    told = settings.get("statusLine")
-    command = told.get("command") if isinstance(told, dict) else None
+    line = settings.get("statusLine")
+    command = line.get("command") if isinstance(line, dict) else None
     if not isinstance(command, str):
         return None
     alone = _HOOK.fullmatch(command)
@@ -228,37 +175,25 @@ def _our_status_line(settings: Json) -> list[str] | None:
         return None
 
 
-def _stripped_of_status_line(settings: Json) -> Json:
-    inner = _our_status_line(settings)
-    if inner is None:
-        return settings
-    if not inner:
-        return {name: value for name, value in settings.items() if name != "statusLine"}
-    return {**settings, "statusLine": {**settings["statusLine"], "command": inner[0]}}
+def has_ours(settings: Json) -> bool:
+    """Return whether anything of ours is in the settings."""
+    return has_hooks(settings) or has_status_line(settings)
 
 
-def _cut_status_line(text: str) -> str:
-    inner = _our_status_line(parsed(text))
-    there = member_of(text, root_of(text), "statusLine")
-    if inner is None or there is None:
-        return text
-    command = member_of(text, there.value, "command")
-    if not inner or command is None:
-        return without_part(text, root_of(text), there.value)
-    return text[: command.value] + as_json(inner[0]) + text[command.end :]
+def text_without(settings: Json, text: str, backup: str | None) -> str:
+    """
+    Return the text of `settings`, from which something of ours was taken.
+
+    That is the `backup` where it says the same, so that a file nobody else changed is again what it was, byte
+    for byte; else it is laid out like `text`, the file as it is now.
+    """
+    if backup is not None and is_same(_without_empty_hooks(settings), _without_empty_hooks(parsed(backup))):
+        return backup
+    return dumped(settings, like=text)
 
 
-def _taken_back(
-    text: str, changes: Sequence[Change], stripped: Callable[[Json], Json], has_ours: Callable[[str], bool]
-) -> str | None:
-    """Return `text` with each change undone where it still stands; None unless that removes ours alone."""
-    before = text
-    for change in reversed(changes):
-        if before.count(change.put) != 1:
-            return None
-        before = before.replace(change.put, change.was)
-    try:
-        is_same = stripped(parsed(before)) == stripped(parsed(text))
-        return before if is_same and not has_ours(before) else None
-    except ClientSettingsUnusable:  # the user took a part of ours, and with it a comma
-        return None
+def _without_empty_hooks(settings: Json) -> Json:
+    """Return the settings without empty lists of hooks: whether those were there is not kept."""
+    hooks = {event: groups for event, groups in settings.get("hooks", {}).items() if groups}
+    rest = {name: value for name, value in settings.items() if name != "hooks"}
+    return {**rest, "hooks": hooks} if hooks else rest

@@ -1,62 +1,27 @@
-"""Edits JSON as text: finds, adds and cuts parts by their place, so that all other bytes stay as they are."""
+"""A JSON file that a person also edits: read it strictly, write it back laid out as it was."""
 
 import json
+import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from cortex.transforms.errors import ClientSettingsUnusable
 
 Json = dict[str, Any]
 
-_DECODER = json.JSONDecoder()
-_SPACE = re.compile(r"[ \t\r\n]*")
-
-
-@dataclass(frozen=True)
-class Change:
-    """`put` stands where `was` stood; to take it back is to put `was` there again."""
-
-    was: str
-    put: str
-
-
-@dataclass(frozen=True)
-class Edited:
-    """The new text, and the changes that led to it, in their order."""
-
-    text: str
-    changes: tuple[Change, ...]
-
-
-@dataclass(frozen=True)
-class Part:
-    """A member of an object or an element of a list; `start` is that of the key where there is one."""
-
-    key: str
-    start: int
-    value: int
-    end: int
-
-
-@dataclass(frozen=True)
-class Style:
-    """How the file is laid out: its line end (empty: all on one line) and one step of indentation."""
-
-    line_end: str
-    step: str
-
 
 def parsed(text: str) -> Json:
     """
-    Return the settings that `text` holds.
+    Return the object that `text` holds.
 
-    Raises ClientSettingsUnusable for what is no plain JSON object: comments, trailing commas, a byte order
-    mark, the same key twice.
+    Raises ClientSettingsUnusable for what would not come back as it was: comments, trailing commas, a byte
+    order mark, the same key twice, numbers that are none.
     """
     try:
-        value = json.loads(text, object_pairs_hook=_each_key_once, parse_constant=_no_number)
+        value = json.loads(
+            text, object_pairs_hook=_each_key_once, parse_constant=_refuse, parse_float=_finite
+        )
     except (ValueError, RecursionError) as error:
         raise unusable(f"it is not plain JSON: {error}") from error
     if not isinstance(value, dict):
@@ -64,110 +29,65 @@ def parsed(text: str) -> Json:
     return value
 
 
-def with_part(
-    text: str, container: int, item: str, level: int, style: Style, changes: list[Change]
-) -> Edited:
-    """Add `item` as the last part of the container that begins at `container`; note the change."""
-    parts = parts_of(text, container)
-    indented = style.line_end + style.step * level
-    if parts:
-        at, put = parts[-1].end, "," + (indented or " ") + item
-    else:
-        at, put = container + 1, indented + item + (style.line_end + style.step * (level - 1))
-    changes.append(Change(was="", put=put))
-    return Edited(text[:at] + put + text[at:], tuple(changes))
+def dumped(value: Json, like: str) -> str:
+    r"""
+    Return `value` as JSON with the indentation, line ends, separators and edges of the text `like`.
+
+    A text that `json.dumps` could have written comes back byte for byte; another one is laid out evenly.
+
+    >>> dumped({"a": 1, "b": [2]}, like='{\n\t"a": 1\n}\n')
+    '{\n\t"a": 1,\n\t"b": [\n\t\t2\n\t]\n}\n'
+    >>> dumped({"a": 1, "b": [2]}, like='{"a":1}')
+    '{"a":1,"b":[2]}'
+    """
+    body = like.strip()
+    before, _, after = like.partition(body)
+    is_compact = body == _written(parsed(like), None, like, is_compact=True) != "{}"
+    text = _written(value, _indent_of(body), like, is_compact=is_compact)
+    return before + (text.replace("\n", "\r\n") if "\r\n" in like else text) + after
 
 
-def without_part(text: str, container: int, value: int) -> str:
-    """Remove the part whose value begins at `value`, with the comma that it leaves over."""
-    parts = parts_of(text, container)
-    [position] = [number for number, part in enumerate(parts) if part.value == value]
-    if len(parts) == 1:
-        return text[: container + 1] + text[_past_space(text, parts[0].end) :]
-    if position == 0:
-        return text[: parts[0].start] + text[parts[1].start :]
-    return text[: parts[position - 1].end] + text[parts[position].end :]
+def is_same(value: Json, other: Json) -> bool:
+    """Return whether two objects hold the same in the same order; 1, 1.0 and true are three things."""
+    return json.dumps(value) == json.dumps(other)
 
 
-def parts_of(text: str, container: int) -> list[Part]:
-    """Return the parts of the object or list that begins at `container`, of text known to be JSON."""
-    is_object, at, parts = text[container] == "{", _past_space(text, container + 1), list[Part]()
-    while text[at] not in "}]":
-        start, key = at, ""
-        if is_object:
-            key, at = _DECODER.raw_decode(text, at)
-            at = _past_space(text, _past_space(text, at) + 1)  # the colon
-        _, end = _DECODER.raw_decode(text, at)
-        parts.append(Part(key, start, at, end))
-        at = _past_space(text, end)
-        if text[at] == ",":
-            at = _past_space(text, at + 1)
-    return parts
+def _indent_of(body: str) -> str | None:
+    """Return one step of indentation; None for JSON on one line, two spaces for an empty object."""
+    if re.fullmatch(r"\{\s*\}", body):
+        return "  "
+    indented = re.search(r"\n([ \t]+)\S", body)
+    return indented[1] if indented else "" if "\n" in body else None
 
 
-def member_of(text: str, container: int, key: str) -> Part | None:
-    """Return the member `key` of the object that begins at `container`."""
-    return next((part for part in parts_of(text, container) if part.key == key), None)
-
-
-def value_of(text: str, part: Part) -> Any:
-    """Return what a part holds."""
-    return _DECODER.raw_decode(text, part.value)[0]
-
-
-def root_of(text: str) -> int:
-    """Return where the outermost value begins."""
-    return _past_space(text, 0)
-
-
-def _past_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    assert found is not None
-    return found.end()
-
-
-def style_of(text: str) -> Style:
-    """Return the layout of `text`, by its first indented line; two spaces where nothing tells."""
-    line = re.search(r"(\r?\n)([ \t]+)\S", text)
-    if line:
-        return Style(line[1], line[2])
-    line_end = re.search(r"\r?\n", text.strip()) or re.fullmatch(r"\s*\{\s*\}(\r?\n)?\s*", text)
-    return Style("\r\n" if "\r\n" in text else "\n", "  ") if line_end else Style("", "")
-
-
-def pair(key: str, value: object, level: int, style: Style) -> str:
-    """Return a member of an object, to stand `level` steps in."""
-    return f"{as_json(key)}: {rendered(value, level, style)}"
-
-
-def rendered(value: object, level: int, style: Style) -> str:
-    """Return `value` as JSON in the file's own layout, to stand `level` steps in."""
-    if not style.line_end:
-        return as_json(value)
-    told = json.dumps(value, ensure_ascii=False, indent=style.step)
-    return told.replace("\n", style.line_end + style.step * level)
-
-
-def as_json(value: object) -> str:
-    """Return `value` as JSON on one line."""
-    return json.dumps(value, ensure_ascii=False)
+def _written(value: Json, indent: str | None, like: str, *, is_compact: bool) -> str:
+    separators = (",", ":") if is_compact else None
+    text = json.dumps(value, indent=indent, separators=separators, ensure_ascii=like.isascii())
+    if any(0xD800 <= ord(character) < 0xE000 for character in text):  # no file can hold half a pair
+        return json.dumps(value, indent=indent, separators=separators)
+    return text
 
 
 def _each_key_once(pairs: Iterable[tuple[str, Any]]) -> Json:
     listed = list(pairs)
-    found = dict(listed)
-    if len(found) < len(listed):
+    value = dict(listed)
+    if len(value) < len(listed):
         twice = next(key for number, (key, _) in enumerate(listed) if key in dict(listed[:number]))
         raise ValueError(f"the key '{twice}' is there twice")
-    return found
+    return value
 
 
-def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
+def _refuse(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not a number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _refuse(digits)
 
 
 def unusable(problem: str) -> ClientSettingsUnusable:
     """Return the error that says what keeps the file from being edited."""
     return ClientSettingsUnusable(
-        f"the client's settings file was left as it is: {problem}.", "Mend that in the file and try again."
+        f"the client's settings file was left as it is: {problem}.", "Correct the file and try again."
     )

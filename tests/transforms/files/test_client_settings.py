@@ -1,4 +1,4 @@
-"""Settings with our hooks and status line in and out again are, byte for byte, the settings from before."""
+"""Settings with our hooks and status line in and out again are the settings from before."""
 
 import json
 import subprocess
@@ -14,12 +14,13 @@ from cortex.transforms.files.client_settings import (
     has_hooks,
     has_status_line,
     hook_groups,
+    text_without,
     with_hooks,
     with_status_line,
     without_hooks,
     without_status_line,
 )
-from cortex.transforms.files.json_text import parsed
+from cortex.transforms.files.json_text import Json, dumped, is_same, parsed
 
 LAUNCHER = "/opt/it's here/cortex/hooks/run.sh"
 PLUGIN = {
@@ -77,51 +78,69 @@ def laid_out(draw: st.DrawFn) -> str:
     return text.replace("\n", draw(st.sampled_from(["\n", "\r\n"])))
 
 
-@given(laid_out())
-def test_hooks_in_and_out_leave_the_very_bytes(text: str):
-    edited = with_hooks(text, GROUPS)
-    assert has_hooks(edited.text, GROUPS)
-    assert without_hooks(edited.text, edited.changes) == text
+def installed(text: str) -> Json:
+    return with_status_line(with_hooks(parsed(text), GROUPS), LAUNCHER)
+
+
+def uninstalled(settings: Json) -> Json:
+    return without_status_line(without_hooks(settings))
 
 
 @given(laid_out())
-def test_a_status_line_in_and_out_leaves_the_very_bytes(text: str):
-    edited = with_status_line(text, LAUNCHER)
-    assert has_status_line(edited.text)
-    assert without_status_line(edited.text, edited.changes) == text
-
-
-@given(laid_out(), st.booleans())
-def test_both_in_and_out_in_either_order_leave_the_very_bytes(text: str, is_hooks_first: bool):
-    hooks = with_hooks(text, GROUPS)
-    line = with_status_line(hooks.text, LAUNCHER)
-    if is_hooks_first:
-        left = without_status_line(without_hooks(line.text, hooks.changes), line.changes)
-    else:
-        left = without_hooks(without_status_line(line.text, line.changes), hooks.changes)
-    assert parsed(left) == parsed(text)
-    assert is_hooks_first or left == text
+def test_in_and_out_again_with_the_backup_leaves_the_very_bytes(text: str):
+    settings = installed(text)
+    assert has_hooks(settings, GROUPS) and has_status_line(settings)
+    written = dumped(settings, like=text)
+    assert parsed(written) == settings
+    assert text_without(uninstalled(parsed(written)), written, text) == text
 
 
 @given(laid_out())
-def test_what_is_the_users_stays_whatever_is_forgotten_of_the_change(text: str):
-    edited = with_status_line(with_hooks(text, GROUPS).text, LAUNCHER).text
-    left = parsed(without_status_line(without_hooks(edited)))
-    assert _without_empty_hooks(left) == _without_empty_hooks(parsed(text))
+def test_either_can_go_first(text: str):
+    hooks = with_hooks(parsed(text), GROUPS)
+    both = installed(text)
+    assert without_status_line(both) == hooks
+    assert without_hooks(without_status_line(both)) == without_status_line(without_hooks(both))
+
+
+@given(laid_out())
+def test_without_the_backup_every_other_key_stays_in_its_place(text: str):
+    left = uninstalled(parsed(dumped(installed(text), like=text)))
+    assert is_same(_without_empty_hooks(left), _without_empty_hooks(parsed(text)))
 
 
 @given(laid_out(), laid_out())
 def test_a_file_that_was_written_anew_since_loses_ours_alone(text: str, layout: str):
-    edited = with_hooks(text, GROUPS)
-    settings = parsed(edited.text)
+    settings = with_hooks(parsed(text), GROUPS)
     settings["added since"] = True
     settings["hooks"]["Stop"].insert(0, {"hooks": [OWN]})
-    left = without_hooks(json.dumps(settings, indent=2), edited.changes)
+    left = without_hooks(settings)
     before = parsed(text)
     before["added since"] = True
     before.setdefault("hooks", {}).setdefault("Stop", []).insert(0, {"hooks": [OWN]})
     assert not has_hooks(left)
-    assert _without_empty_hooks(parsed(left)) == _without_empty_hooks(before)
+    assert _without_empty_hooks(left) == _without_empty_hooks(before)
+    assert parsed(text_without(left, layout, text)) == left
+
+
+@given(SETTINGS, st.sampled_from([None, 2, 4, "\t"]), st.booleans(), st.sampled_from(["\n", "\r\n"]))
+def test_a_file_as_json_writes_it_comes_back_byte_for_byte(
+    value: Json, indent: Any, is_compact: bool, line_end: str
+):
+    separators = (",", ":") if is_compact and indent is None else None
+    text = json.dumps(value, indent=indent, separators=separators) + "\n"
+    text = text.replace("\n", line_end)
+    assume(value)
+    assert dumped(parsed(text), like=text) == text
+
+
+@given(laid_out())
+def test_a_file_laid_out_by_hand_keeps_every_value_its_edges_and_line_ends(text: str):
+    written = dumped(parsed(text), like=text)
+    assert is_same(parsed(written), parsed(text))
+    assert ("\r\n" in written) <= ("\r\n" in text)
+    edge = len(text) - len(text.lstrip())
+    assert written.startswith(text[:edge]) and written.endswith(text[len(text.rstrip()) :])
 
 
 def _without_empty_hooks(settings: dict[str, Any]) -> dict[str, Any]:
@@ -131,23 +150,28 @@ def _without_empty_hooks(settings: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "hooks": hooks} if hooks else rest
 
 
-def test_an_edit_elsewhere_since_keeps_the_layout_of_the_rest():
+def test_an_edit_elsewhere_since_is_kept():
     text = '{\n    "model":   "opus",\n    "env": {"A": "1"}\n}'
-    edited = with_hooks(text, GROUPS)
-    since = edited.text.replace('"opus"', '"sonnet"')
-    assert without_hooks(since, edited.changes) == text.replace('"opus"', '"sonnet"')
+    since = installed(text.replace("opus", "sonnet"))
+    left = text_without(uninstalled(since), dumped(since, like=text), text)
+    assert left == '{\n    "model": "sonnet",\n    "env": {\n        "A": "1"\n    }\n}'
+
+
+def test_a_number_changed_into_true_is_an_edit():
+    since = installed('{"a": 1}') | {"a": True}
+    assert text_without(uninstalled(since), dumped(since, like='{"a": 1}'), '{"a": 1}') == '{"a": true}'
 
 
 def test_a_hook_the_user_put_beside_ours_stays_in_its_group():
-    edited = with_hooks("{}", {"Stop": GROUPS["Stop"]})
-    settings = parsed(edited.text)
+    settings = with_hooks({}, {"Stop": GROUPS["Stop"]})
+    settings = parsed(json.dumps(settings))
     settings["hooks"]["Stop"][0]["hooks"].append(OWN)
-    left = parsed(without_hooks(json.dumps(settings), edited.changes))
-    assert left == {"hooks": {"Stop": [{"matcher": "startup", "hooks": [OWN]}]}}
+    assert without_hooks(settings) == {"hooks": {"Stop": [{"matcher": "startup", "hooks": [OWN]}]}}
 
 
 def test_the_entries_are_laid_out_as_the_file_is():
-    text = with_hooks('{\r\n\t"a": 1\r\n}', {"Stop": [{"matcher": ""}]}).text
+    layout = '{\r\n\t"a": 1\r\n}'
+    text = dumped(with_hooks(parsed(layout), {"Stop": [{"matcher": ""}]}), like=layout)
     assert text.split("\r\n") == [
         "{",
         '\t"a": 1,',
@@ -160,15 +184,15 @@ def test_the_entries_are_laid_out_as_the_file_is():
         "\t}",
         "}",
     ]
-    assert with_hooks('{"a": 1}', {"Stop": []}).text == '{"a": 1, "hooks": {"Stop": []}}'
+    assert dumped({"a": 1, "hooks": {"Stop": []}}, like='{"a": 1}') == '{"a": 1, "hooks": {"Stop": []}}'
 
 
 def test_a_changed_launcher_or_timeout_is_seen():
-    text = with_hooks(EMPTY, GROUPS).text
-    assert has_hooks(text) and has_hooks(text, GROUPS)
-    assert not has_hooks(text, hook_groups(PLUGIN, "/elsewhere/cortex/hooks/run.sh"))
-    assert not has_hooks(text, {**GROUPS, "SessionEnd": GROUPS["Stop"]})
-    assert not has_hooks(EMPTY)
+    settings = with_hooks(parsed(EMPTY), GROUPS)
+    assert has_hooks(settings) and has_hooks(settings, GROUPS)
+    assert not has_hooks(settings, hook_groups(PLUGIN, "/elsewhere/cortex/hooks/run.sh"))
+    assert not has_hooks(settings, {**GROUPS, "SessionEnd": GROUPS["Stop"]})
+    assert not has_hooks(parsed(EMPTY))
 
 
 @pytest.mark.parametrize(
@@ -184,6 +208,7 @@ def test_a_changed_launcher_or_timeout_is_seen():
         '{"a": 1, "a": 2}',
         '{"env": {"A": "1", "A": "2"}}',
         '{"a": NaN}',
+        '{"a": 1e999}',
         "{'a': 1}",
         '{"a": 1',
         '{"hooks": []}',
@@ -193,13 +218,13 @@ def test_a_changed_launcher_or_timeout_is_seen():
 )
 def test_what_is_no_plain_settings_file_is_refused(text: str):
     with pytest.raises(ClientSettingsUnusable):
-        with_hooks(text, GROUPS)
+        with_hooks(parsed(text), GROUPS)
 
 
 @pytest.mark.parametrize("line", ["true", '"x"', '{"type": "static", "text": "x"}'])
 def test_a_status_line_of_another_form_is_refused(line: str):
     with pytest.raises(ClientSettingsUnusable):
-        with_status_line(f'{{"statusLine": {line}}}', LAUNCHER)
+        with_status_line(parsed(f'{{"statusLine": {line}}}'), LAUNCHER)
 
 
 def _shell(command: str, stdin: str = "{}") -> tuple[int, str, str]:
@@ -220,15 +245,14 @@ def test_both_status_lines_are_shown_and_both_are_given_the_input(tmp_path, comm
     folder.mkdir(parents=True)
     launcher = folder / "run.sh"
     launcher.write_text('printf "%s " "$1"; cat')
-    edited = with_status_line(
-        json.dumps({"statusLine": {"type": "command", "command": command}}), str(launcher)
-    )
-    code, out, err = _shell(parsed(edited.text)["statusLine"]["command"], '{"x": "\\\\n $HOME"}')
+    settings = with_status_line({"statusLine": {"type": "command", "command": command}}, str(launcher))
+    line = settings["statusLine"]["command"]
+    code, out, err = _shell(line, '{"x": "\\\\n $HOME"}')
     theirs = _shell(command, '{"x": "\\\\n $HOME"}')[1].rstrip("\n")
     assert (code, err) == (0, "")
     assert out == f'{theirs}\nstatusline {{"x": "\\\\n $HOME"}}'
     launcher.unlink()
-    assert _shell(parsed(edited.text)["statusLine"]["command"], '{"x": "\\\\n $HOME"}') == (
+    assert _shell(line, '{"x": "\\\\n $HOME"}') == (
         0,
         theirs + "\n",
         "",
