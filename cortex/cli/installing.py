@@ -20,6 +20,7 @@ from cortex.storage.settings import load_settings, store_home
 from cortex.transforms.errors import UsageError
 from cortex.transforms.files.client_settings import (
     EMPTY,
+    comes_back,
     has_hooks,
     has_ours,
     has_status_line,
@@ -108,10 +109,10 @@ def _opened() -> tuple[SettingsFile, str | None, Json]:
 def _add(file: SettingsFile, before: str | None, settings: Json, *, dry_run: bool, as_json: bool) -> None:
     """Write settings that have something of ours; what was there before the first of it is kept."""
     text = EMPTY if before is None else before
-    after = before if is_same(settings, parsed(text)) else dumped(settings, like=text)
+    after = text if is_same(settings, parsed(text)) else dumped(settings, like=text)
     if not dry_run and after != before:
         if not has_ours(parsed(text)):
-            file.keep_backup(before)
+            file.keep_backup(None if before is None or comes_back(before, after) else before)
         file.write(after, was=before)
     _tell(file, before, after, dry_run=dry_run, as_json=as_json)
 

@@ -63,7 +63,7 @@ def setup(yes: bool, as_json: bool) -> None:
 def install(dry_run: bool, as_json: bool) -> None:
     """Put the plugin's hooks into the client's user settings, for those who do without plugins.
 
-    The rest of the file stays byte for byte; `cortex uninstall` takes them out again.
+    Every other key, their order and the indentation stay; `cortex uninstall` takes them out again.
     """
     from cortex.cli import installing
 

@@ -236,6 +236,16 @@ def test_only_our_own_text_is_noted(cortex, claude, tmp_path):
     cortex("statusline", "install")
     noted = [path.read_bytes() for path in (tmp_path / "store").rglob("*") if path.is_file()]
     assert not any(b"sk-invented" in content for content in noted)
+    assert names_in(claude) == ["settings.json"]
+
+
+def test_a_layout_that_cannot_be_written_again_is_kept_readable_by_the_user_alone(cortex, claude):
+    (claude / "settings.json").write_bytes(MINE)
+    cortex("install")
+    backup = claude / "settings.json.before-cortex"
+    assert backup.read_bytes() == MINE and backup.stat().st_mode & 0o777 == 0o600
+    cortex("uninstall")
+    assert names_in(claude) == ["settings.json"]
 
 
 def test_setup_without_a_terminal_asks_nothing_and_writes_the_engine_alone(cortex, claude, tmp_path):

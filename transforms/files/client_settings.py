@@ -180,6 +180,12 @@ def has_ours(settings: Json) -> bool:
     return has_hooks(settings) or has_status_line(settings)
 
 
+def comes_back(before: str, after: str) -> bool:
+    """Return whether taking ours out of the text `after` gives the bytes of `before` with no backup."""
+    rest = without_status_line(without_hooks(parsed(after)))
+    return bool(rest) and dumped(rest, like=after) == before
+
+
 def text_without(settings: Json, text: str, backup: str | None) -> str:
     """
     Return the text of `settings`, from which something of ours was taken.
