@@ -6,11 +6,12 @@ from cortex.flows.context import Context
 from cortex.flows.operations.apply import Applied, apply_now
 from cortex.flows.operations.remember import fact_of
 from cortex.flows.operations.repetition import last_word, write_once
-from cortex.flows.operations.targets import MemoryRow, memory_of
+from cortex.flows.operations.targets import memory_of
 from cortex.flows.stages.order import APPLY
 from cortex.storage.store import Store
 from cortex.transforms.errors import UsageError
 from cortex.transforms.journal_entries import Edit, Entry, Pin, Restore, Supersede, Unpin
+from cortex.transforms.schemas import Row
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,6 @@ def undo_supersede(context: Context, memory: str) -> MemoryChange:
     return _change(context, store, row, Restore())
 
 
-def _change(context: Context, store: Store, row: MemoryRow, entry: Entry) -> MemoryChange:
+def _change(context: Context, store: Store, row: Row, entry: Entry) -> MemoryChange:
     write_once(context, store, entry, row["project_id"], row["memory_id"])
     return MemoryChange(row["memory_id"], row["text"], apply_now(context, APPLY))

@@ -1,14 +1,13 @@
 """Forgets: a memory by its id or its words, a session, or all of a project; what would go is shown first."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
 from cortex.flows.operations.apply import Applied, apply_now
-from cortex.flows.operations.targets import MemoryRow, is_memory_id, memory_by_id, scopes_of
+from cortex.flows.operations.targets import is_memory_id, memory_by_id, scopes_of
 from cortex.flows.runs import looking
 from cortex.flows.stages.order import FORGET
 from cortex.storage.store import Store
@@ -16,7 +15,7 @@ from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.journal_entries import Forget, entries_in
 from cortex.transforms.memory.forgetting import Sought, doomed_by, pending, tombstones_of
 from cortex.transforms.memory.joined import own_names
-from cortex.transforms.schemas import JOURNAL, TURNS, values
+from cortex.transforms.schemas import JOURNAL, TURNS, Row, values
 from cortex.transforms.search.naming import Naming, named_by
 from cortex.transforms.words.sentences import excerpt
 
@@ -36,8 +35,8 @@ class ForgetPlan:
     """
 
     memory_id: str
-    memory: MemoryRow | None
-    others: Sequence[MemoryRow] = ()
+    memory: Row | None
+    others: Sequence[Row] = ()
     words: Naming | None = None
 
     @property
@@ -83,7 +82,7 @@ class Reset:
     """What forgetting a project erased."""
 
     plan: ResetPlan
-    applied: Applied = field(default_factory=lambda: Applied(True))
+    applied: Applied
 
 
 def plan_forget(context: Context, target: str, *, project: str | None = None) -> ForgetPlan:
@@ -130,7 +129,7 @@ def forget(context: Context, target: str | ForgetPlan, *, project: str | None = 
     return Forgotten(plan.memory_id, plan.memory["text"], sorted(gone - {plan.memory_id}), applied)
 
 
-def _going_with(context: Context, store: Store, memory: MemoryRow) -> list[MemoryRow]:
+def _going_with(context: Context, store: Store, memory: Row) -> list[Row]:
     """Return the memories that forgetting one touches too: its members, and those that hold its words."""
     row = Forget().to_row(memory["project_id"], recorded_at=context.now, memory_id=memory["memory_id"])
     deleted = doomed_by([row], store.journal.read())
@@ -171,12 +170,12 @@ def _unclear(naming: Naming, count: bool) -> UsageError:
     )
 
 
-def _listed(label: str, rows: Sequence[MemoryRow]) -> str:
+def _listed(label: str, rows: Sequence[Row]) -> str:
     lines = [f"\n    {row['memory_id'][:12]}  {excerpt(row['text'])}" for row in rows]
     return f" {label}:{''.join(lines)}" if lines else ""
 
 
-def _journal(context: Context, store: Store, memory: MemoryRow) -> None:
+def _journal(context: Context, store: Store, memory: Row) -> None:
     """Journal the wish under each name that the memory has: projects that were merged may be split again."""
     run, scope, name = looking(context), memory["project_id"], memory["memory_id"]
     entry = Forget(turn_ids=_turns_behind(store, memory))
@@ -197,7 +196,7 @@ def _forgotten_before(store: Store, target: str) -> str | None:
     return names.pop() if is_memory_id(target) and len(names) == 1 else None
 
 
-def _rows(store: Store, scopes: list[str]) -> list[dict[str, Any]]:
+def _rows(store: Store, scopes: list[str]) -> list[Row]:
     return [row for scope in scopes for row in store.tables.open(scope, "memories").read(COLUMNS).to_pylist()]
 
 
@@ -209,7 +208,7 @@ def _memory_ids(store: Store) -> set[str]:
     }
 
 
-def _turns_behind(store: Store, memory: MemoryRow) -> list[str]:
+def _turns_behind(store: Store, memory: Row) -> list[str]:
     """Return the turns that a memory rests on, sorted: those named, and all on the lines of its evidence."""
     places = {(place["file"], line) for place in memory["evidence"] for line in place["lines"]}
     turns = {place["turn_id"] for place in memory["evidence"]}

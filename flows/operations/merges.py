@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from cortex.flows.context import Context
 from cortex.flows.operations.apply import Applied, apply_now
@@ -12,7 +11,7 @@ from cortex.flows.stages.order import APPLY, CONSOLIDATE
 from cortex.storage.store import Store
 from cortex.transforms.journal_entries import Checkpoint, Merge, Unmerge, from_row
 from cortex.transforms.memory.consolidate import propose, to_undo
-from cortex.transforms.schemas import GLOBAL_SCOPE, values
+from cortex.transforms.schemas import GLOBAL_SCOPE, Row, values
 
 
 @dataclass(frozen=True)
@@ -86,11 +85,11 @@ def undo_merges(context: Context, to: str | None = None) -> Consolidation:
     return Consolidation([_merge_of(row) for row in undone], applied)
 
 
-def _merge_rows(store: Store) -> list[dict[str, Any]]:
+def _merge_rows(store: Store) -> list[Row]:
     return [row for row in store.journal.read().to_pylist() if row["kind"] == Merge.kind]
 
 
-def _merge_of(row: dict[str, Any], texts: dict[str, str] | None = None) -> MemoryMerge:
+def _merge_of(row: Row, texts: dict[str, str] | None = None) -> MemoryMerge:
     entry = from_row(row)
     assert isinstance(entry, Merge)
     members = entry.members

@@ -1,7 +1,6 @@
 """What the words of a caller mean in a store: a memory by its id, projects by their names."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,16 +10,13 @@ from cortex.flows.runs import looking
 from cortex.storage.projects import Project
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
-from cortex.transforms.schemas import GLOBAL_SCOPE
-
-# One row of MEMORIES.
-MemoryRow = dict[str, Any]
+from cortex.transforms.schemas import GLOBAL_SCOPE, Row
 
 # Shorter beginnings of an id are too easily a word of a question.
 SHORTEST_ID = 6
 
 
-def memory_of(context: Context, store: Store, target: str) -> MemoryRow:
+def memory_of(context: Context, store: Store, target: str) -> Row:
     """Return the memory whose id begins with `target`. Raises NotFound; UsageError for several."""
     memory = memory_by_id(context, store, target)
     if memory is None:
@@ -34,7 +30,7 @@ def is_memory_id(target: str) -> bool:
     return len(word) >= SHORTEST_ID and all(c in "0123456789abcdef" for c in word)
 
 
-def memory_by_id(context: Context, store: Store, target: str) -> MemoryRow | None:
+def memory_by_id(context: Context, store: Store, target: str) -> Row | None:
     """
     Return the memory whose id begins with `target`, or None where that is not an id.
 
@@ -57,7 +53,7 @@ def memory_by_id(context: Context, store: Store, target: str) -> MemoryRow | Non
     return next(iter(rows.values()))
 
 
-def _begin_with(word: str, tables: Iterable[pa.Table]) -> dict[str, MemoryRow]:
+def _begin_with(word: str, tables: Iterable[pa.Table]) -> dict[str, Row]:
     matches = (rows.filter(pc.starts_with(rows["memory_id"], word)).to_pylist() for rows in tables)
     return {row["memory_id"]: row for rows in matches for row in rows}
 
