@@ -129,7 +129,7 @@ def looking(context: Context, *, with_model: bool = True) -> Run:
 @dataclass(frozen=True)
 class Backfill:
     """
-    What a backfill found: transcripts to read, their new bytes, how many were read before.
+    What a backfill would read: transcripts, their new bytes; and how many were read before.
 
     `by_assistant` holds transcripts and new bytes of each assistant that has some to read.
     """
@@ -146,15 +146,17 @@ def look_for(settings: Settings, paths: Sequence[Path]) -> Backfill:
 
     Raises NotFound for a path that is not there, NothingUsable when there is no transcript at all.
     """
-    found = list(dict.fromkeys(t.absolute() for path in paths for t in find_transcripts(path)))
-    if not found:
+    transcripts = list(dict.fromkeys(t.absolute() for path in paths for t in find_transcripts(path)))
+    if not transcripts:
         listed = ", ".join(str(path) for path in paths)
-        raise NothingUsable(f"no transcript (*.jsonl) lies below {listed}.", "Name a folder that has some.")
+        raise NothingUsable(
+            f"there is no transcript (*.jsonl) below {listed}.", "Name a folder that has some."
+        )
     cursors = Store(settings.home).lake.manifest.cursors
     new: list[Path] = []
     waiting = 0
     by_assistant: dict[str, tuple[int, int]] = {}
-    for path in found:
+    for path in transcripts:
         size, unread, name = 0, 0, NAMES["claude"]
         with suppress(OSError), open_transcript(path) as transcript:  # staging names what cannot be read
             size, name = transcript.size, NAMES[transcript.assistant]
@@ -164,7 +166,7 @@ def look_for(settings: Settings, paths: Sequence[Path]) -> Backfill:
             waiting += unread
             count, size_bytes = by_assistant.get(name, (0, 0))
             by_assistant[name] = count + 1, size_bytes + unread
-    return Backfill(tuple(new), waiting, len(found) - len(new), by_assistant)
+    return Backfill(tuple(new), waiting, len(transcripts) - len(new), by_assistant)
 
 
 def grown(settings: Settings) -> list[Path]:
@@ -177,30 +179,30 @@ def grown(settings: Settings) -> list[Path]:
     """
     store = Store(settings.home)
     cursors, since = store.lake.manifest.cursors, _looked_at(store) - LOOKING_SECONDS
-    found: list[Path] = []
+    transcripts: list[Path] = []
     for name, places in folders().items():
         for place in places:
             begins = stored_name(place.absolute()).rstrip("/") + "/"
             if name != "claude" and any(read.startswith(begins) for read in cursors) and place.is_dir():
-                found += [path for path in find_transcripts(place) if _has_grown(path, cursors, since)]
-    return found
+                transcripts += [path for path in find_transcripts(place) if _has_grown(path, cursors, since)]
+    return transcripts
 
 
 def _looked_at(store: Store) -> float:
     """Return when the last run began, in seconds since 1970; 0 without one."""
-    told = (last_report(store.runs) or {}).get("started_at")
-    return datetime.fromisoformat(told).timestamp() if isinstance(told, str) else 0.0
+    started_at = (last_report(store.runs) or {}).get("started_at")
+    return datetime.fromisoformat(started_at).timestamp() if isinstance(started_at, str) else 0.0
 
 
 def _has_grown(path: Path, cursors: Mapping[str, Cursor], since: float) -> bool:
     cursor = cursors.get(stored_name(path.absolute()))
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return False
     if cursor is None:
-        return max(found.st_mtime, found.st_ctime) >= since
-    return found.st_size != cursor.read_bytes
+        return max(status.st_mtime, status.st_ctime) >= since
+    return status.st_size != cursor.read_bytes
 
 
 def stage_all(

@@ -60,7 +60,6 @@ UNCLEAN: tuple[str, ...] = (
     "flows/recall.py",
     "flows/rederive.py",
     "flows/report.py",
-    "flows/runs.py",
     "flows/surfaces.py",
     "flows/withdraw.py",
     "storage/adoption.py",
