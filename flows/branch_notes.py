@@ -20,7 +20,7 @@ def publish_branches(run: Run, project_id: str, draft: Draft) -> bool:
     branches = said_on(rows, tips.within, tips.trunk)
     # What a person let stand in a review is not marked here either.
     left = doubts_left(
-        [doubt_of(name, own) for name, own in branches.items()], run.readings.journal_in_one(project_id)
+        [doubt_of(name, own) for name, own in branches.items()], run.readings.merged_journal(project_id)
     )
     kept = {doubt.memory_id: branches[doubt.memory_id] for doubt in left}
     lines = branch_lines(draft.brief, choices, kept, material.marks)

@@ -114,9 +114,9 @@ def is_current(run: Run, project_id: str) -> bool:
 
 def shown_from(run: Run, project_id: str) -> str:
     """Return a fingerprint of the tables, settings and repository that a brief shows; needs no model."""
-    made = run.store.lake.notes.made
+    outputs = run.store.lake.notes.outputs
     tables = [
-        made.get(Output(stage, scope), "")
+        outputs.get(Output(stage, scope), "")
         for stage in ("link", "decay")
         for scope in (project_id, GLOBAL_SCOPE)
     ]
@@ -155,6 +155,6 @@ def drop_merged(run: Run) -> None:
     with run.store.lake.change() as change:
         change.notes = change.notes.without_projections(gone)
     for name in gone:
-        run.store.telling.tell(name, (), run.now)  # the other project's brief tells it from now on
+        run.store.shown_lines.show(name, (), run.now)  # from now on the other project's brief shows it
         run.store.tables.drop(name)
         run.store.published.drop(name)

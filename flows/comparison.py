@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.briefs import archive_of, draft_of, rendered_from
-from cortex.flows.hook_notes import notes_made_from
+from cortex.flows.hook_notes import notes_fingerprint
 from cortex.flows.ledger import FreshLedger
 from cortex.flows.rebuild import embedding_like
 from cortex.flows.report import RunReport
@@ -109,9 +109,9 @@ def compare(run: Run) -> Comparison:
     comparison = Comparison()
     variants: dict[tuple[datetime, bool], Run] = {}
     for scope in sorted({*run.readings.scopes(), *run.store.tables.scopes()}):
-        made_on = _made_on(run, scope)
-        day, counts_waiting = made_on or (run.day, False)
-        if made_on is None and run.store.tables.open(scope, "memories").count():
+        aged_on = _aged_on(run, scope)
+        day, counts_waiting = aged_on or (run.day, False)
+        if aged_on is None and run.store.tables.open(scope, "memories").count():
             comparison.notes.append(f"{scope}: the lake has changed since its tables were made: `cortex run`")
         if (day, counts_waiting) not in variants:
             variants[day, counts_waiting] = _variant(run, day, counts_waiting)
@@ -144,9 +144,9 @@ def _variant(run: Run, day: datetime, counts_waiting: bool) -> Run:
     )
 
 
-def _made_on(run: Run, scope: str) -> tuple[datetime, bool] | None:
+def _aged_on(run: Run, scope: str) -> tuple[datetime, bool] | None:
     """Return the day of a scope's live memories, and whether they count the journal's waiting entries."""
-    noted = run.store.lake.notes.made.get(Output("decay", scope))
+    noted = run.store.lake.notes.outputs.get(Output("decay", scope))
     for counts_waiting in (False, True):
         of_day = _variant(run, run.day, counts_waiting).fingerprints.aged_by_day(scope)
         for back in range(DAYS_LOOKED_BACK):
@@ -190,7 +190,7 @@ def _comparable(dataset: Dataset, table: str) -> pa.Table:
 
 def _compare_brief(run: Run, variant: Run, scope: str, comparison: Comparison) -> None:
     """Compare the published brief and what goes with it, unless of another day or repository state."""
-    if run.store.lake.notes.made.get(Output("render", scope)) != rendered_from(variant, scope):
+    if run.store.lake.notes.outputs.get(Output("render", scope)) != rendered_from(variant, scope):
         comparison.notes.append(
             f"{scope}: its brief is of another day or state of the repository: not compared"
         )
@@ -199,7 +199,7 @@ def _compare_brief(run: Run, variant: Run, scope: str, comparison: Comparison) -
     for name, live, rebuilt in (
         ("brief", published.brief(scope), draft.brief),
         ("archive", published.archive(scope), archive_of(variant, scope)),
-        ("hook index", published.hook_index_made_from(scope), notes_made_from(variant, draft)),
+        ("hook index", published.hook_index_made_from(scope), notes_fingerprint(variant, draft)),
     ):
         comparison.rows += 1
         if live != rebuilt:

@@ -11,7 +11,7 @@ from cortex.transforms.memory.metrics import session_metrics
 from cortex.transforms.schemas import EDGES, EVENTS, GLOBAL_SCOPE, MEMORIES, METRICS
 
 
-def publish_database(run: Run, scopes: Sequence[str], made_from: str) -> None:
+def publish_database(run: Run, scopes: Sequence[str], inputs: str) -> None:
     """Publish `memory.duckdb` and the counts; where a file of the lake is damaged the last good ones stay."""
     published, merged = run.store.published, run.store.projects.merged()
     tables = _all(run, "memories"), _all(run, "edges"), _metrics(run)
@@ -23,7 +23,7 @@ def publish_database(run: Run, scopes: Sequence[str], made_from: str) -> None:
     if run.outcome.damages:
         return
     published.publish_counts({scope: _active(run, scope) for scope in scopes})
-    run.ledger.made(*DATABASE, made_from)
+    run.ledger.note_output(*DATABASE, inputs)
 
 
 def _active(run: Run, scope: str) -> int:
@@ -37,8 +37,8 @@ def _metrics(run: Run) -> pa.Table:
         with run.outcome.apart(scope, "metrics"):
             if scope == GLOBAL_SCOPE or scope in run.outcome.failed:
                 continue
-            said = [run.store.lake.read(EVENTS, part) for part in run.readings.parts(scope)]
-            rows.append(session_metrics(run.readings.turns(scope), pa.concat_tables(said), run.policy))
+            events = [run.store.lake.read(EVENTS, part) for part in run.readings.parts(scope)]
+            rows.append(session_metrics(run.readings.turns(scope), pa.concat_tables(events), run.policy))
     return pa.concat_tables(rows)
 
 

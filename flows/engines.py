@@ -14,7 +14,7 @@ from cortex.flows.stages.stage import Stage
 from cortex.storage.reports import prefect_history
 from cortex.transforms.errors import CortexError, TablesDamaged
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 ENGINES = ("prefect", "plain")
 
@@ -29,11 +29,11 @@ def run_plain(stages: Sequence[Stage], run: Run) -> None:
         healing(stage)(run)
 
 
-def healing(stage: Callable[[Run], Result]) -> Callable[[Run], Result]:
+def healing(stage: Callable[[Run], _Result]) -> Callable[[Run], _Result]:
     """Return `stage` so that damaged tables in its way are made again from the lake, once a scope."""
 
     @wraps(stage)
-    def healed(run: Run) -> Result:
+    def healed(run: Run) -> _Result:
         healed_scopes: set[str | None] = set()
         while True:
             try:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from cortex.flows.embedding import Embedding
-from cortex.flows.source import Source, journal_parts_of, parts_of
+from cortex.flows.source import ReadingSource, journal_parts_of, parts_of
 from cortex.storage.notes import Makers
 from cortex.storage.store import Store
 from cortex.transforms.identity import content_id
@@ -18,7 +18,7 @@ STAGES_VERSION = "7"
 class Fingerprints:
     """Fingerprints of the inputs of one run."""
 
-    def __init__(self, store: Store, policy: Policy, source: Source, embedding: Embedding) -> None:
+    def __init__(self, store: Store, policy: Policy, source: ReadingSource, embedding: Embedding) -> None:
         self._store, self._policy, self._source, self._embedding = store, policy, source, embedding
 
     def inputs(self, scope: str, also: Sequence[str] = ()) -> str:

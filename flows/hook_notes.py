@@ -13,7 +13,7 @@ def publish_notes(run: Run, project_id: str, draft: Draft) -> bool:
     return run.store.published.publish_hook_index(project_id, notes, settings, stop_words)
 
 
-def notes_made_from(run: Run, draft: Draft) -> str:
+def notes_fingerprint(run: Run, draft: Draft) -> str:
     """Return the fingerprint that the hook index would have now; empty without notes."""
     notes = notes_at_prompts(run, draft)
     return fingerprint_of(notes, settings_of(run.policy), stop_words_of(run.policy)) if notes else ""

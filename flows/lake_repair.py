@@ -54,8 +54,8 @@ class LakeRepair:
 
     def _leave_out(self) -> None:
         """Move files that are damaged, in doubt or unknown beside the store, and commit what is left."""
-        found = found_in(self._home)
-        doubtful = set(found.damaged) | (set(found.unclear()) if self._adopts else set())
+        inventory = found_in(self._home)
+        doubtful = set(inventory.damaged) | (set(inventory.unclear()) if self._adopts else set())
         manifest = None if self._adopts else Store(self._home).lake
         if manifest is not None:
             doubtful |= set(manifest.unknown())

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from cortex.flows.embedding import Embedding
 from cortex.flows.outcome import Outcome
-from cortex.storage.notes import Notes, Output
+from cortex.storage.notes import ManifestNotes, Output
 from cortex.storage.store import Store
 from cortex.transforms.schemas import values
 
@@ -15,16 +15,18 @@ class Ledger(Protocol):
     """Where a run looks up and notes what stages made; a stage makes nothing twice of the same inputs."""
 
     @property
-    def notes(self) -> Notes:
+    def notes(self) -> ManifestNotes:
         """The notes that `note` replaces."""
 
     def has_made(self, stage: str, scope: str, fingerprint: str) -> bool:
         """Return whether `stage` made this of these inputs before, or is to leave a failed scope alone."""
 
-    def made(self, stage: str, scope: str, fingerprint: str, notes: Notes | None = None) -> None:
+    def note_output(
+        self, stage: str, scope: str, fingerprint: str, notes: ManifestNotes | None = None
+    ) -> None:
         """Note that it did now, on top of `notes` (default: the present ones)."""
 
-    def note(self, notes: Notes) -> None:
+    def note(self, notes: ManifestNotes) -> None:
         """Keep notes on what was made; without all vectors none, so that it is made again."""
 
     def note_findings(self, entries: pa.Table) -> list[str]:
@@ -38,7 +40,7 @@ class StoreLedger:
         self._store, self._outcome, self._embedding = store, outcome, embedding
 
     @property
-    def notes(self) -> Notes:
+    def notes(self) -> ManifestNotes:
         """The notes of the last commit."""
         return self._store.lake.notes
 
@@ -46,14 +48,16 @@ class StoreLedger:
         """Return whether that is noted and the output is there, or the scope failed."""
         if scope in self._outcome.failed:
             return True
-        is_noted = self.notes.made.get(Output(stage, scope)) == fingerprint
+        is_noted = self.notes.outputs.get(Output(stage, scope)) == fingerprint
         return is_noted and self._store.has_output(stage, scope)
 
-    def made(self, stage: str, scope: str, fingerprint: str, notes: Notes | None = None) -> None:
+    def note_output(
+        self, stage: str, scope: str, fingerprint: str, notes: ManifestNotes | None = None
+    ) -> None:
         """Commit a note of it."""
-        self.note(with_made(self._store, notes or self.notes, Output(stage, scope), fingerprint))
+        self.note(_noted(self._store, notes or self.notes, Output(stage, scope), fingerprint))
 
-    def note(self, notes: Notes) -> None:
+    def note(self, notes: ManifestNotes) -> None:
         """Commit the notes."""
         if not self._embedding.lacks_vectors:
             self._store.lake.note(notes)
@@ -70,17 +74,19 @@ class FreshLedger:
 
     def __init__(self, store: Store, outcome: Outcome, embedding: Embedding) -> None:
         self._store, self._outcome, self._embedding = store, outcome, embedding
-        self.notes = Notes()
+        self.notes = ManifestNotes()
 
     def has_made(self, stage: str, scope: str, fingerprint: str) -> bool:
         """Return whether to leave a scope alone: only where its audit failed."""
         return scope in self._outcome.failed
 
-    def made(self, stage: str, scope: str, fingerprint: str, notes: Notes | None = None) -> None:
+    def note_output(
+        self, stage: str, scope: str, fingerprint: str, notes: ManifestNotes | None = None
+    ) -> None:
         """Keep a note of it."""
-        self.note(with_made(self._store, notes or self.notes, Output(stage, scope), fingerprint))
+        self.note(_noted(self._store, notes or self.notes, Output(stage, scope), fingerprint))
 
-    def note(self, notes: Notes) -> None:
+    def note(self, notes: ManifestNotes) -> None:
         """Keep the notes."""
         if not self._embedding.lacks_vectors:
             self.notes = notes
@@ -90,6 +96,6 @@ class FreshLedger:
         return []
 
 
-def with_made(store: Store, notes: Notes, output: Output, fingerprint: str) -> Notes:
+def _noted(store: Store, notes: ManifestNotes, output: Output, fingerprint: str) -> ManifestNotes:
     """Return `notes` once `output` was made, or nothing of it."""
-    return notes.with_made(output, fingerprint, is_empty=not store.is_output_there(*output))
+    return notes.with_output(output, fingerprint, is_empty=not store.is_output_there(*output))

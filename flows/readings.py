@@ -7,7 +7,7 @@ import pyarrow as pa
 from cortex.flows.embedding import Embedding
 from cortex.flows.fingerprints import Fingerprints
 from cortex.flows.outcome import Outcome
-from cortex.flows.source import DATED, Source, parts_of
+from cortex.flows.source import DATED, ReadingSource, parts_of
 from cortex.storage.store import Store
 from cortex.transforms.extract.echoes import ShownLines, Span
 from cortex.transforms.identity import content_id
@@ -32,7 +32,7 @@ class Readings:
         self,
         store: Store,
         policy: Policy,
-        source: Source,
+        source: ReadingSource,
         fingerprints: Fingerprints,
         embedding: Embedding,
         outcome: Outcome,
@@ -68,7 +68,7 @@ class Readings:
         """Return the JOURNAL entries of a scope and of what was merged into it, as they were noted."""
         return self._source.journal(scope)
 
-    def journal_in_one(self, scope: str) -> pa.Table:
+    def merged_journal(self, scope: str) -> pa.Table:
         """Return the entries of `journal` as if all had been about one project: its id, its memories' ids."""
         journal = self.journal(scope)
         if scope == GLOBAL_SCOPE or len(self.parts(scope)) == 1:
@@ -101,7 +101,7 @@ class Readings:
 
     def weak(self, scope: str) -> pa.Table:
         """Return which memories of a scope are known to be weak, as `fading.known_weak` gives it."""
-        return known_weak(self.journal_in_one(scope))
+        return known_weak(self.merged_journal(scope))
 
     def memories(self, scope: str) -> pa.Table:
         """Return the undecayed MEMORIES of a scope, folded once per state of its inputs."""
@@ -133,7 +133,7 @@ class Readings:
         """Return what Cortex showed a project: in its briefs, and in what was recalled anywhere."""
         spans: dict[str, list[Span]] = {}
         for part in self.parts(self._store.projects.canonical(project_id)):
-            for mark, shown in self._store.telling.spans(part).items():
+            for mark, shown in self._store.shown_lines.spans(part).items():
                 spans.setdefault(mark, []).extend(shown)
         for row, recall in entries_in(self._store.journal.read(), Recall):
             for mark in recall.marks or ():

@@ -34,7 +34,7 @@ def rebuild(run: Run, only: Sequence[str] | None = None) -> None:
         run.report.violations += rebuilt.report.violations
         scopes = {*run.store.tables.scopes(), *tables.scopes()} - rebuilt.outcome.failed
         replaced = sorted(scopes if only is None else scopes & set(only))
-        _forget_made(run, replaced)
+        _forget_outputs(run, replaced)
         row.rows_out = sum(map(tables.put_in_place, replaced))
         run.store.lake.note(rebuilt.ledger.notes.of_scopes(replaced).in_place_of(run.store.lake.notes))
         tables.remove()
@@ -65,7 +65,7 @@ def embedding_like(run: Run, *, lacks_vectors: bool = False) -> Embedding:
     return replace(run.embedding, is_doubted=False, failure=None, lacks_vectors=lacks_vectors)
 
 
-def _forget_made(run: Run, scopes: Sequence[str]) -> None:
+def _forget_outputs(run: Run, scopes: Sequence[str]) -> None:
     """Forget that these scopes' tables and what is published of them were made."""
     with run.store.lake.change() as change:
         notes = change.notes.without_outputs(REPLACED_BY, scopes)

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cortex.flows.extract import events_of, in_first_place, outdated
 from cortex.flows.run import Run
+from cortex.flows.source import of_category
 from cortex.flows.stages.guard import Asking, check_loss, guard, loss_of
 from cortex.flows.stages.order import PROJECT
 from cortex.transforms.audit import events_violations
@@ -81,7 +81,7 @@ def rederive(run: Run, projects: Sequence[str] | None = None) -> Rederivation:
     return Rederivation(events, proposals, time.perf_counter() - begun)
 
 
-def promote(run: Run, found: Rederivation) -> None:
+def promote(run: Run, rederivation: Rederivation) -> None:
     """
     Put the re-derived events in place of the live ones, in one commit, and make the tables from them.
 
@@ -90,11 +90,14 @@ def promote(run: Run, found: Rederivation) -> None:
     gone and the run does not accept it.
     """
     asking = Asking(run)
-    losses = [loss_of(run, p.scope, _made(run, p.scope, found.events), asking) for p in found.proposals]
+    losses = [
+        loss_of(run, p.scope, _refolded(run, p.scope, rederivation.events), asking)
+        for p in rederivation.proposals
+    ]
     check_loss(run, losses)
     today = extractor_fingerprint(run.policy)
     with run.report.stage("rederive") as row, run.store.lake.change() as change:
-        for project_id, events in sorted(found.events.items()):
+        for project_id, events in sorted(rederivation.events.items()):
             turns = run.store.lake.read(TURNS, project_id)
             if not run.outcome.passes(project_id, events.num_rows, partial(events_violations, events, turns)):
                 continue
@@ -127,14 +130,14 @@ def _events(run: Run, project_id: str) -> pa.Table:
 def _proposal(run: Run, scope: str, events: dict[str, pa.Table], known: set[str]) -> Proposal:
     journal = run.readings.journal(scope)
     live = _rows(run.store.tables.open(scope, "memories").read())
-    made = _rows(_made(run, scope, events))
+    rederived = _rows(_refolded(run, scope, events))
     proposal = Proposal(scope)
-    for name in sorted({*live, *made}):
-        before, after = live.get(name), made.get(name)
+    for name in sorted({*live, *rederived}):
+        before, after = live.get(name), rederived.get(name)
         if before is None or after is None:
             row = after or before or {}
-            told = {"memory_id": name, "memory_type": row["memory_type"], "text": row["text"]}
-            (proposal.appears if before is None else proposal.vanishes).append(told)
+            row = {"memory_id": name, "memory_type": row["memory_type"], "text": row["text"]}
+            (proposal.appears if before is None else proposal.vanishes).append(row)
             continue
         columns = tuple(column for column in COMPARED if before[column] != after[column])
         if columns:
@@ -142,9 +145,9 @@ def _proposal(run: Run, scope: str, events: dict[str, pa.Table], known: set[str]
             proposal.changes.append(changed)
         else:
             proposal.unchanged += 1
-    gone = {told["memory_id"] for told in proposal.vanishes}
+    gone = {row["memory_id"] for row in proposal.vanishes}
     proposal.orphaned_entries = sum(name in gone for name in values(journal, "memory_id"))
-    texts = {row["content_hash"] for row in made.values() if embedded_text(row)}
+    texts = {row["content_hash"] for row in rederived.values() if embedded_text(row)}
     proposal.texts_to_embed = len(texts - known) if run.embedding.model else 0
     return proposal
 
@@ -154,17 +157,15 @@ def _rows(memories: pa.Table) -> dict[str, dict[str, Any]]:
     return {row["memory_id"]: row for row in shown(memories).to_pylist()}
 
 
-def _made(run: Run, scope: str, events: dict[str, pa.Table]) -> pa.Table:
+def _refolded(run: Run, scope: str, events: dict[str, pa.Table]) -> pa.Table:
     """Return the MEMORIES that a scope would have, unaged."""
     return fold_as_one(_folding(run, scope, events), run.readings.journal(scope), run.policy, scope)
 
 
 def _folding(run: Run, scope: str, events: dict[str, pa.Table]) -> pa.Table:
     """Return the events that fold into a scope, the re-derived ones in place of the live ones."""
-    category = "global" if scope == GLOBAL_SCOPE else "project"
     rows = [
         events[name] if name in events else run.store.lake.read(EVENTS, name)
         for name in run.readings.parts(scope)
     ]
-    found = pa.concat_tables([EVENTS.empty(), *rows])
-    return found.filter(pc.equal(found["category"], pa.scalar(category)))
+    return of_category(pa.concat_tables([EVENTS.empty(), *rows]), scope)

@@ -15,7 +15,7 @@ def doubts_about(run: Run, project_id: str, memories: pa.Table) -> list[Doubt]:
     if run.readings.is_past:
         return []
     doubts = doubts_of(run.store.projects.paths_of(project_id), memories, run.policy)
-    return doubts_left(doubts, run.readings.journal_in_one(project_id)) if doubts else []
+    return doubts_left(doubts, run.readings.merged_journal(project_id)) if doubts else []
 
 
 def repository_line(run: Run, project_id: str) -> str:

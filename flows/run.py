@@ -10,7 +10,7 @@ from cortex.flows.ledger import FreshLedger, Ledger, StoreLedger
 from cortex.flows.outcome import Outcome
 from cortex.flows.readings import Readings
 from cortex.flows.report import RunReport
-from cortex.flows.source import LakeSource, Source
+from cortex.flows.source import LakeSource, ReadingSource
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store, start_of_day
 from cortex.transforms.policy import Policy
@@ -41,7 +41,7 @@ class Run:
     embedding: Embedding = field(default_factory=Embedding)
     progress: Progress = no_progress
     accepts_loss: bool = False  # a person lets the run hide much of what was shown
-    source: InitVar[Source | None] = None
+    source: InitVar[ReadingSource | None] = None
     ledger_type: InitVar[type[StoreLedger] | type[FreshLedger]] = StoreLedger
     outcome: Outcome = field(init=False)
     fingerprints: Fingerprints = field(init=False)
@@ -50,7 +50,7 @@ class Run:
 
     def __post_init__(
         self,
-        source: Source | None,
+        source: ReadingSource | None,
         ledger_type: type[StoreLedger] | type[FreshLedger],
     ) -> None:
         """Put the parts together."""

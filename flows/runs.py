@@ -90,7 +90,7 @@ def opened(
         store = Store(settings.home)
         store.lake.check_belongs()
         store.lake.check_key()  # before anything is claimed: what waits goes on waiting
-        store.mend()
+        store.repair()
         again = hosted_again(settings, now)
         run = Run(
             store=store,

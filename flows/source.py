@@ -13,7 +13,7 @@ from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, TURNS, VECTORS
 DATED = ["project_id", "session_id", "said_at"]
 
 
-class Source(Protocol):
+class ReadingSource(Protocol):
     """What the lake says, of the present or of an earlier day; `stamp` tells such days apart."""
 
     @property

@@ -28,11 +28,11 @@ def show_briefs(run: Run) -> list[str]:
     for path in surfaces.files():
         if path not in wanted:
             problems += _problem(path, surfaces, None)
-    for path, one in wanted.items():
-        problem = _problem(path, surfaces, one)
+    for path, target in wanted.items():
+        problem = _problem(path, surfaces, target)
         problems += problem
         if not problem:
-            shown[str(one.root)] = str(path)
+            shown[str(target.root)] = str(path)
     run.store.published.publish_surfaces(shown)
     return problems
 

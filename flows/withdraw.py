@@ -29,9 +29,9 @@ def withdraw_forgotten(run: Run) -> None:
         row.rows_out = sum(counts.values())
         is_everywhere = counts.get(GLOBAL_SCOPE, 0) > 0
         projects = run.store.published.projects() if is_everywhere else due
-        _forget_made(run, {*due, *projects})
+        _forget_outputs(run, {*due, *projects})
         for project_id in projects:
-            run.store.telling.tell(project_id, (), run.now)
+            run.store.shown_lines.show(project_id, (), run.now)
             run.store.published.drop(project_id)
         show_briefs(run)
         publish_database(run, run.readings.scopes(), "")
@@ -42,22 +42,22 @@ def _withdraw_rows(run: Run, scope: str) -> int:
     """Remove a scope's erased rows from its tables; return how many memories went."""
     tables = run.store.tables
     memories = tables.open(scope, "memories").read()
-    doomed = pa.array(sorted(_doomed(run, scope, memories)), pa.string())
-    kept = memories.filter(pc.invert(pc.is_in(memories["memory_id"], doomed)))
+    deleted = pa.array(sorted(_deleted_in(run, scope, memories)), pa.string())
+    kept = memories.filter(pc.invert(pc.is_in(memories["memory_id"], deleted)))
     tables.replace(scope, "memories", searchable(kept, run.readings.vectors()))
     edges = tables.open(scope, "edges").read()
-    ends = pc.or_(pc.is_in(edges["source_id"], doomed), pc.is_in(edges["target_id"], doomed))
+    ends = pc.or_(pc.is_in(edges["source_id"], deleted), pc.is_in(edges["target_id"], deleted))
     tables.replace(scope, "edges", edges.filter(pc.invert(ends)))
     passages = tables.open(scope, "passages").read()
-    made = passages_in(run, scope, run.store.journal.forgotten_turns())
-    same = set(zip(values(made, "passage_id"), values(made, "content_hash"), strict=True))
+    indexed = passages_in(run, scope, run.store.journal.forgotten_turns())
+    same = set(zip(values(indexed, "passage_id"), values(indexed, "content_hash"), strict=True))
     pairs = zip(values(passages, "passage_id"), values(passages, "content_hash"), strict=True)
     still = passages.filter(pa.array([pair in same for pair in pairs], pa.bool_()))
     tables.replace(scope, "passages", searchable(still, run.readings.vectors()))
     return memories.num_rows - kept.num_rows
 
 
-def _doomed(run: Run, scope: str, memories: pa.Table) -> set[str]:
+def _deleted_in(run: Run, scope: str, memories: pa.Table) -> set[str]:
     """
     Return the memories that are to be out of sight: forgotten by name, resting on erased turns, or with the
     words of one that is.
@@ -84,13 +84,13 @@ def _doomed(run: Run, scope: str, memories: pa.Table) -> set[str]:
         )
 
     gone = {row["memory_id"] for row in rows if is_gone(row)}
-    sought = Sought.of(row["text"] for row in rows if row["memory_id"] in named)
-    holds = sought.patterns_in([row["text"] for row in rows])
+    texts_query = Sought.of(row["text"] for row in rows if row["memory_id"] in named)
+    holds = texts_query.patterns_in([row["text"] for row in rows])
     return gone | {row["memory_id"] for row, held in zip(rows, holds, strict=True) if held}
 
 
 def _forgotten_by_name(run: Run, scope: str) -> set[str]:
-    journal = pa.concat_tables([run.store.journal.read(), run.readings.journal_in_one(scope)])
+    journal = pa.concat_tables([run.store.journal.read(), run.readings.merged_journal(scope)])
     return {
         row["memory_id"]
         for row, entry in entries_in(journal, Forget)
@@ -98,6 +98,6 @@ def _forgotten_by_name(run: Run, scope: str) -> set[str]:
     }
 
 
-def _forget_made(run: Run, scopes: set[str]) -> None:
+def _forget_outputs(run: Run, scopes: set[str]) -> None:
     with run.store.lake.change() as change:
         change.notes = change.notes.without_outputs(REPLACED_BY, scopes)

@@ -7,7 +7,7 @@ from pathlib import Path
 from cortex.storage.encryption import SEALED, Vault, key_id_of
 from cortex.storage.lake_files import UNREADABLE, Label, files_below, label_of
 from cortex.storage.manifest import LakeFile, Manifest, read_manifest
-from cortex.storage.notes import Notes
+from cortex.storage.notes import ManifestNotes
 from cortex.transforms.errors import FileDamaged, LakeUnclear, ManifestDamaged
 
 NAMED = 3
@@ -70,7 +70,7 @@ def adopted(home: Path) -> Manifest:
     manifest.replaced = frozenset(found.labels) - frozenset(live)
     if sealed := next((path for path in live if path.endswith(SEALED)), None):
         key_id = key_id_of((home / "lake" / sealed).read_bytes(), sealed)
-        manifest.notes = Notes(encrypted_with=key_id)
+        manifest.notes = ManifestNotes(encrypted_with=key_id)
     return manifest
 
 

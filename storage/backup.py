@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from cortex.storage.files import replacing, writing_to
 from cortex.storage.lake import LAKE_TABLES
+from cortex.storage.shown_lines import SHOWN_LINES_PATH
 from cortex.storage.store import Store
-from cortex.storage.telling import TOLD_PATH
 from cortex.transforms.errors import UsageError
 
 BACKUP_VERSION = 1
@@ -29,7 +29,7 @@ NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*"
 # Every part that a backup has. A restore takes no other: `engine` or `python` in a store name programs that
 # the next hook starts.
 _PART = re.compile(
-    rf"{re.escape(MANIFEST_PATH)}|{re.escape(TOLD_PATH)}|{re.escape(CONFIG_PATH)}|policy/{NAME}\.csv|"
+    rf"{re.escape(MANIFEST_PATH)}|{re.escape(SHOWN_LINES_PATH)}|{re.escape(CONFIG_PATH)}|policy/{NAME}\.csv|"
     rf"lake/(?:{'|'.join(LAKE_TABLES)})/(?:project|model)={NAME}/\d{{8,}}-[0-9a-f]{{12}}\.parquet(?:\.aes)?",
     re.ASCII,
 )
@@ -85,7 +85,7 @@ def write_backup(store: Store, file: Path, at: datetime) -> Backup:
 def _parts(store: Store) -> dict[str, Path]:
     home = store.home
     lake = [f"lake/{path}" for path in store.lake.manifest.files]
-    named = [MANIFEST_PATH, TOLD_PATH, *lake, CONFIG_PATH]
+    named = [MANIFEST_PATH, SHOWN_LINES_PATH, *lake, CONFIG_PATH]
     parts = {name: home / name for name in named if (home / name).is_file()}
     policy = {f"policy/{path.name}": path for path in sorted((home / "policy").glob("*.csv"))}
     return parts | {name: path for name, path in policy.items() if is_part(name)}

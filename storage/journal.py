@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from cortex.storage.encryption import is_sealed
 from cortex.storage.files import write_atomically, writing_to
 from cortex.storage.lake import Lake, each_key_once
-from cortex.storage.notes import Notes
+from cortex.storage.notes import ManifestNotes
 from cortex.transforms.errors import FileDamaged
 from cortex.transforms.journal_entries import Forget, entries_in, entry_in
 from cortex.transforms.schemas import FOUND_KINDS, JOURNAL, values
@@ -88,7 +88,7 @@ class Journal:
             path.replace(aside / path.name)
         return damaged
 
-    def commit(self, rows: pa.Table, notes: Notes | None = None) -> None:
+    def commit(self, rows: pa.Table, notes: ManifestNotes | None = None) -> None:
         """Append entries that a stage made, scope by scope, and replace the lake's notes, in one commit."""
         with self._lake.change() as change:
             change.notes = notes or change.notes

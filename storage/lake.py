@@ -26,7 +26,7 @@ from cortex.storage.lake_files import (
     write_rows,
 )
 from cortex.storage.manifest import Cursor, LakeFile, Manifest, is_lake_file, read_manifest, write_manifest
-from cortex.storage.notes import Notes
+from cortex.storage.notes import ManifestNotes
 from cortex.storage.unfinished import Unfinished
 from cortex.transforms.errors import FileDamaged, LakeUnclear, SchemaMismatch
 from cortex.transforms.identity import content_id
@@ -83,12 +83,12 @@ class Change:
         self.manifest.cursors[transcript] = cursor
 
     @property
-    def notes(self) -> Notes:
+    def notes(self) -> ManifestNotes:
         """What is noted beside the files; set it to note something else."""
         return self.manifest.notes
 
     @notes.setter
-    def notes(self, notes: Notes) -> None:
+    def notes(self, notes: ManifestNotes) -> None:
         self.manifest.notes = notes
 
     def _drop_shadowed(self, table: str, partition: str) -> None:
@@ -113,7 +113,7 @@ class Lake:
         self.unfinished = Unfinished(home)
 
     @property
-    def notes(self) -> Notes:
+    def notes(self) -> ManifestNotes:
         """What is noted beside the files."""
         return self.manifest.notes
 
@@ -154,7 +154,7 @@ class Lake:
         ours = {*self.manifest.replaced, *self.manifest.files, *self.unfinished.paths(after.generation)}
         return frozenset(path for path in ours - set(after.files) if (self.root / path).is_file())
 
-    def note(self, notes: Notes) -> None:
+    def note(self, notes: ManifestNotes) -> None:
         """Commit `notes` in place of the present ones; writes nothing where they are the same."""
         if notes != self.notes:
             with self.change() as change:
@@ -214,15 +214,15 @@ class Lake:
             condition = ~pa.compute.field("session_id").isin(sorted(without))
         try:
             source = readable(self.root, file.path, table.name, self.vault)
-            found = pq.read_table(source, columns=columns, filters=condition, partitioning=None)
+            rows = pq.read_table(source, columns=columns, filters=condition, partitioning=None)
         except FileNotFoundError as error:
             raise _damaged(file, "is missing") from error
         except UNREADABLE as error:
             raise _damaged(file, f"cannot be read ({type(error).__name__})") from error
         schema = table.arrow if columns is None else pa.schema([table.arrow.field(name) for name in columns])
-        if found.schema.names != schema.names:
-            raise _mismatch(table, found.schema)
-        return found.cast(schema)
+        if rows.schema.names != schema.names:
+            raise _mismatch(table, rows.schema)
+        return rows.cast(schema)
 
     def fingerprint(self, table: Table, partition: str | None = None) -> str:
         """Return a value that changes whenever the live files of `table` (of the partition) do."""
@@ -317,22 +317,22 @@ class Lake:
             for file in before.values():
                 if file.path.endswith(SEALED) == (key is None):
                     del change.manifest.files[file.path]
-                    self.unfinished.note(change.manifest.generation, _sealed_name(file.path, key))
-                    made = self._resealed(file, key)
-                    change.manifest.files[made.path] = made
+                    self.unfinished.note(change.manifest.generation, _encrypted_name(file.path, key))
+                    rewritten = self._rewritten(file, key)
+                    change.manifest.files[rewritten.path] = rewritten
             change.notes = replace(change.notes, encrypted_with=None if key is None else key.id)
         return sum(path not in before for path in change.manifest.files)
 
-    def _resealed(self, file: LakeFile, key: Key | None) -> LakeFile:
+    def _rewritten(self, file: LakeFile, key: Key | None) -> LakeFile:
         """Write a file's bytes as they are, but for the seal."""
         content = (self.root / file.path).read_bytes()
-        made = replace(file, path=_sealed_name(file.path, key))
+        rewritten = replace(file, path=_encrypted_name(file.path, key))
         if key is None:
             content = self.vault.unseal(content, place_of(file.path, file.table))
         else:
-            content = seal(key, content, place_of(made.path, file.table))
-        write_durably(self.root / made.path, lambda part: part.write_bytes(content))
-        return made
+            content = seal(key, content, place_of(rewritten.path, file.table))
+        write_durably(self.root / rewritten.path, lambda part: part.write_bytes(content))
+        return rewritten
 
 
 def each_key_once(table: Table, rows: pa.Table) -> pa.Table:
@@ -368,7 +368,7 @@ def _damaged(file: LakeFile, why: str) -> FileDamaged:
     )
 
 
-def _sealed_name(path: str, key: Key | None) -> str:
+def _encrypted_name(path: str, key: Key | None) -> str:
     return path.removesuffix(SEALED) if key is None else path + SEALED
 
 

@@ -76,8 +76,8 @@ def write_rows(root: Path, path: str, label: Label, rows: pa.Table, vault: Vault
         return write_durably(root / path, lambda part: pq.write_table(rows, part, compression="zstd"))
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, compression="zstd")
-    sealed = vault.seal(sink.getvalue().to_pybytes(), place_of(path, label.table), key_id or "")
-    return write_durably(root / path, lambda part: part.write_bytes(sealed))
+    encrypted = vault.seal(sink.getvalue().to_pybytes(), place_of(path, label.table), key_id or "")
+    return write_durably(root / path, lambda part: part.write_bytes(encrypted))
 
 
 def write_durably(path: Path, write: Callable[[Path], object]) -> None:

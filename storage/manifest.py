@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cortex.storage.files import write_atomically
-from cortex.storage.notes import Notes
+from cortex.storage.notes import ManifestNotes
 from cortex.transforms.errors import ManifestDamaged, SchemaMismatch
 
 MANIFEST_VERSION = 1
@@ -59,14 +59,14 @@ class Manifest:
     generation: int = 0
     files: dict[str, LakeFile] = field(default_factory=dict)
     cursors: dict[str, Cursor] = field(default_factory=dict)
-    notes: Notes = field(default_factory=Notes)
+    notes: ManifestNotes = field(default_factory=ManifestNotes)
     version: int = MANIFEST_VERSION
     replaced: frozenset[str] = frozenset()
 
     def live(self, table: str, partition: str | None = None) -> list[LakeFile]:
         """Return the live files of a table (of one partition), oldest first."""
-        found = [f for f in self.files.values() if f.table == table and partition in (None, f.partition)]
-        return sorted(found, key=lambda f: (f.generation, f.path))
+        files = [f for f in self.files.values() if f.table == table and partition in (None, f.partition)]
+        return sorted(files, key=lambda f: (f.generation, f.path))
 
     def partitions(self, table: str) -> list[str]:
         """Return the partitions of a table that have a live file, sorted."""
@@ -111,7 +111,7 @@ Kind = TypeVar("Kind", LakeFile, Cursor)
 
 
 def _parsed(raw: Mapping[str, Any], version: int) -> Manifest:
-    notes = Notes.of_texts({name: _text(value) for name, value in raw["stages"].items()})
+    notes = ManifestNotes.of_texts({name: _text(value) for name, value in raw["stages"].items()})
     files = {name: _lake_file(name, entry) for name, entry in raw["files"].items()}
     cursors = {file: _of_types(Cursor, entry) for file, entry in raw["cursors"].items()}
     replaced = frozenset(_own_path(name) for name in raw.get("replaced", ()))
@@ -125,14 +125,14 @@ def _lake_file(name: str, entry: Mapping[str, Any]) -> LakeFile:
 
 def _of_types(kind: type[Kind], entry: Mapping[str, Any]) -> Kind:
     """Return the entry as `kind`. Raises TypeError for a missing or unknown field, or one of another type."""
-    made = kind(**entry)
+    parsed = kind(**entry)
     for each in fields(kind):
-        value = getattr(made, each.name)
+        value = getattr(parsed, each.name)
         if each.type is int:
             _count(value)
         elif each.type is str or (each.name == "session_id" and value is not None):
             _text(value)
-    return made
+    return parsed
 
 
 def _text(value: object) -> str:

@@ -55,15 +55,15 @@ class RefusedLoss:
 
 
 @dataclass(frozen=True)
-class Notes:
+class ManifestNotes:
     """
     What runs before this one noted beside the lake's files. Fingerprints are of inputs, as hex text.
 
-    `made` and `empty` are by output (`empty`: of these inputs nothing came, so no file is to be expected),
+    `outputs` and `empty` are by output (`empty`: of these inputs nothing came, so no file is to be expected),
     `briefs`, `extractors`, `declined` and `grown` by project, `makers` and `consolidated_sessions` by scope.
     """
 
-    made: Mapping[Output, str] = field(default_factory=dict)
+    outputs: Mapping[Output, str] = field(default_factory=dict)
     empty: Mapping[Output, str] = field(default_factory=dict)
     briefs: Mapping[str, str] = field(default_factory=dict)  # of the tables, settings and repository shown
     makers: Mapping[str, Makers] = field(default_factory=dict)
@@ -76,42 +76,42 @@ class Notes:
     encrypted_with: str | None = None  # id of the key that new lake files are encrypted with
     refused_loss: RefusedLoss | None = None
 
-    def with_made(self, output: Output, fingerprint: str, *, is_empty: bool = False) -> "Notes":
+    def with_output(self, output: Output, fingerprint: str, *, is_empty: bool = False) -> "ManifestNotes":
         """Return the notes once a stage has made `output`, or nothing at all, of these inputs."""
         empty = {**self.empty, output: fingerprint} if is_empty else self.empty
-        return replace(self, made={**self.made, output: fingerprint}, empty=empty)
+        return replace(self, outputs={**self.outputs, output: fingerprint}, empty=empty)
 
-    def due_to_wipe(self, scopes: Collection[str]) -> "Notes":
+    def due_to_wipe(self, scopes: Collection[str]) -> "ManifestNotes":
         """Return the notes with `scopes` added to those whose old bytes are to be removed."""
         return replace(self, to_wipe=tuple(sorted({*self.to_wipe, *scopes})))
 
-    def without_outputs(self, stages: Collection[str], scopes: Collection[str]) -> "Notes":
+    def without_outputs(self, stages: Collection[str], scopes: Collection[str]) -> "ManifestNotes":
         """Return the notes as if `stages` had made nothing of `scopes` yet."""
-        made = {o: f for o, f in self.made.items() if o.stage not in stages or o.scope not in scopes}
+        outputs = {o: f for o, f in self.outputs.items() if o.stage not in stages or o.scope not in scopes}
         is_rendered = "render" in stages
         briefs = {p: f for p, f in self.briefs.items() if not is_rendered or p not in scopes}
-        return replace(self, made=made, briefs=briefs)
+        return replace(self, outputs=outputs, briefs=briefs)
 
-    def without_projections(self, scopes: Collection[str] | None = None) -> "Notes":
+    def without_projections(self, scopes: Collection[str] | None = None) -> "ManifestNotes":
         """Return the notes as if nothing had been made from the lake, of `scopes` or (default) at all."""
-        named = {o.scope for o in self.made} | {*self.briefs, *self.makers} if scopes is None else scopes
+        named = {o.scope for o in self.outputs} | {*self.briefs, *self.makers} if scopes is None else scopes
         left = {scope: makers for scope, makers in self.makers.items() if scope not in named}
         return replace(self.without_outputs(PROJECTED_BY, named), makers=left)
 
-    def in_place_of(self, before: "Notes") -> "Notes":
+    def in_place_of(self, before: "ManifestNotes") -> "ManifestNotes":
         """Return the notes of `before` with what these say of outputs, briefs and makers over them."""
         return replace(
             before,
-            made={**before.made, **self.made},
+            outputs={**before.outputs, **self.outputs},
             empty={**before.empty, **self.empty},
             briefs={**before.briefs, **self.briefs},
             makers={**before.makers, **self.makers},
         )
 
-    def of_scopes(self, scopes: Collection[str]) -> "Notes":
+    def of_scopes(self, scopes: Collection[str]) -> "ManifestNotes":
         """Return what is noted of the outputs, briefs and makers of `scopes`."""
-        return Notes(
-            made={output: f for output, f in self.made.items() if output.scope in scopes},
+        return ManifestNotes(
+            outputs={output: f for output, f in self.outputs.items() if output.scope in scopes},
             empty={output: f for output, f in self.empty.items() if output.scope in scopes},
             briefs={scope: f for scope, f in self.briefs.items() if scope in scopes},
             makers={scope: m for scope, m in self.makers.items() if scope in scopes},
@@ -119,7 +119,7 @@ class Notes:
 
     def as_texts(self) -> dict[str, str]:
         """Return the notes as the manifest file holds them: name → text, by name."""
-        texts = {f"{o.stage}:{o.scope}": text for o, text in self.made.items()}
+        texts = {f"{o.stage}:{o.scope}": text for o, text in self.outputs.items()}
         texts |= {f"{EMPTY}{o.stage}:{o.scope}": text for o, text in self.empty.items()}
         texts |= {f"brief:{name}": text for name, text in self.briefs.items()}
         texts |= {f"made_by:{name}": ":".join(makers) for name, makers in self.makers.items()}
@@ -140,7 +140,7 @@ class Notes:
         return dict(sorted(texts.items()))
 
     @classmethod
-    def of_texts(cls, texts: Mapping[str, str]) -> "Notes":
+    def of_texts(cls, texts: Mapping[str, str]) -> "ManifestNotes":
         """
         Return the notes that the manifest file holds; a name that this Cortex does not know is left out.
 
@@ -154,7 +154,7 @@ class Notes:
                 by_name.setdefault(head, {})[scope] = text
         kept_since, loss = alone.get("kept_since"), alone.get("loss")
         return cls(
-            made=_outputs(by_name, ""),
+            outputs=_outputs(by_name, ""),
             empty=_outputs(by_name, EMPTY),
             briefs=by_name.get("brief", {}),
             makers=_each(by_name, "made_by", _makers),

@@ -278,7 +278,7 @@ def _swap(fresh: Path, home: Path, at: datetime, digest: str) -> Path | None:
     with lease(home), lease(fresh):  # the second keeps finish_swap away between the renames
         old, new = Store(home), Store(fresh)
         _carry_wishes(old, new)
-        new.telling.add(old.telling)
+        new.shown_lines.add(old.shown_lines)
         _carry_what_waits(old, new)
         for name in NOTES_OF_THIS_MACHINE:
             if (home / name).is_file():

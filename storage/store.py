@@ -12,9 +12,9 @@ from cortex.storage.lance_tables import LanceTables, LanceTablesInMemory, Rebuil
 from cortex.storage.notes import REPLACED_BY, Output
 from cortex.storage.projects import ProjectBook
 from cortex.storage.published import Published
+from cortex.storage.shown_lines import ShownLinesBook
 from cortex.storage.staging import Staging
 from cortex.storage.tables import StoredTables
-from cortex.storage.telling import TellingBook
 from cortex.transforms.errors import TablesDamaged
 
 # Stages whose output is a table of each scope, and that table.
@@ -40,7 +40,7 @@ class Store:
         self.staging = Staging(home)
         self.tables: StoredTables = LanceTables(home)
         self.published = Published(home)
-        self.telling = TellingBook(home)
+        self.shown_lines = ShownLinesBook(home)
 
     @cached_property
     def projects(self) -> ProjectBook:
@@ -69,28 +69,30 @@ class Store:
     def has_output(self, stage: str, scope: str) -> bool:
         """Return whether what a stage noted as made is there, or was nothing to begin with."""
         output, notes = Output(stage, scope), self.lake.notes
-        made = notes.made.get(output)
-        return self.is_output_there(stage, scope) or (made is not None and notes.empty.get(output) == made)
+        inputs = notes.outputs.get(output)
+        return self.is_output_there(stage, scope) or (
+            inputs is not None and notes.empty.get(output) == inputs
+        )
 
     def check_projections(self) -> None:
         """Raise TablesDamaged where tables or published files are gone that a run noted as made."""
-        made = self.lake.notes.made
+        outputs = self.lake.notes.outputs
         gone = sorted(
-            scope for stage, scope in made if stage in REPLACED_BY and not self.has_output(stage, scope)
+            scope for stage, scope in outputs if stage in REPLACED_BY and not self.has_output(stage, scope)
         )
         if gone:
             raise TablesDamaged(f"Tables or published files of {', '.join(dict.fromkeys(gone))} are gone.")
-        if DATABASE in made and not self.published.database_path.is_file():
+        if DATABASE in outputs and not self.published.database_path.is_file():
             raise TablesDamaged(f"{self.published.database_path} is gone.")
 
     def note_emptied(self, scope: str) -> None:
         """Note that a scope's tables without rows are not there, once a purge has removed them."""
         notes = self.lake.notes
         outputs = [Output(stage, scope) for stage in TABLE_OF if not self.is_output_there(stage, scope)]
-        empty = {output: notes.made[output] for output in outputs if output in notes.made}
+        empty = {output: notes.outputs[output] for output in outputs if output in notes.outputs}
         self.lake.note(replace(notes, empty={**notes.empty, **empty}))
 
-    def mend(self) -> int:
+    def repair(self) -> int:
         """Remove what a killed run left half written; return how many files. Only under the lease."""
         with writing_to(self.home):
             folders = (self.lake.root, self.runs, self.published.root)

@@ -361,5 +361,5 @@ def _settled(run: Run, scopes: Sequence[str]) -> list[Row]:
     return [
         entry.to_row(row["project_id"], recorded_at=row["recorded_at"], actor=row["actor"])
         for scope in scopes
-        for row, entry in entries_in(run.readings.journal_in_one(scope), Dismiss)
+        for row, entry in entries_in(run.readings.merged_journal(scope), Dismiss)
     ]

@@ -63,7 +63,7 @@ def propose_merges(context: Context) -> list[MemoryMerge]:
     for scope in run.store.tables.scopes():
         memories = run.store.tables.open(scope, "memories").read()
         texts = dict(zip(values(memories, "memory_id"), values(memories, "text"), strict=True))
-        undone = run.readings.journal_in_one(scope)
+        undone = run.readings.merged_journal(scope)
         for row in propose(
             memories, run.readings.vectors(), run.policy, run.embedding.model, run.now, undone=undone
         ).to_pylist():

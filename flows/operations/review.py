@@ -80,7 +80,7 @@ def settle_items(
 def _items(run: Run, scope: str) -> list[Item]:
     tables = run.store.tables
     memories, edges = tables.open(scope, "memories").read(), tables.open(scope, "edges").read()
-    journal = run.readings.journal_in_one(scope)
+    journal = run.readings.merged_journal(scope)
     proposed = propose(
         memories, run.readings.vectors(), run.policy, run.embedding.model, run.now, "user", undone=journal
     )

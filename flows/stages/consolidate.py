@@ -54,15 +54,15 @@ def _consolidate(run: Run, is_due: Callable[[str, pa.Table], bool]) -> None:
 
 def _merge(run: Run, scope: str, memories: pa.Table, row: StageReport) -> int:
     """Journal the merges of one scope; return how many."""
-    journal = run.readings.journal_in_one(scope)
+    journal = run.readings.merged_journal(scope)
     merges = propose(
         memories, run.readings.vectors(), run.policy, run.embedding.model, run.now, undone=journal
     )
     row.rows_in += memories.num_rows
     row.rows_out += merges.num_rows
     # One commit: a kill in between would let the next run merge what was merged just now.
-    made_from = run.fingerprints.linked(scope, also=values(merges, "entry_id"))
-    notes = run.store.lake.notes.with_made(Output("consolidate", scope), made_from)
+    inputs = run.fingerprints.linked(scope, also=values(merges, "entry_id"))
+    notes = run.store.lake.notes.with_output(Output("consolidate", scope), inputs)
     sessions = {**notes.consolidated_sessions, scope: _sessions(run, scope)}
     run.store.journal.commit(merges, replace(notes, consolidated_sessions=sessions))
     return int(merges.num_rows)

@@ -27,8 +27,8 @@ def decay(run: Run) -> None:
 
 def _decay(run: Run, scope: str, row: StageReport) -> None:
     # Of now: an entry that comes in meanwhile is not in these memories.
-    made_from = run.fingerprints.aged_by_day(scope)
-    if run.ledger.has_made("decay", scope, made_from(run.day, ())):
+    inputs_of = run.fingerprints.aged_by_day(scope)
+    if run.ledger.has_made("decay", scope, inputs_of(run.day, ())):
         return
     aged = run.readings.aged(scope, run.day)
     memories = aged.memories
@@ -39,7 +39,7 @@ def _decay(run: Run, scope: str, row: StageReport) -> None:
     journaled = run.ledger.note_findings(findings(aged, run.readings.weak(scope), scope, run.now))
     notes = run.ledger.notes
     run.ledger.note(replace(notes, makers={**notes.makers, scope: run.fingerprints.makers(scope)}))
-    run.ledger.made("decay", scope, made_from(run.day, journaled))
+    run.ledger.note_output("decay", scope, inputs_of(run.day, journaled))
 
 
 def _violations(run: Run, scope: str, memories: pa.Table) -> list[Violation]:

@@ -61,10 +61,10 @@ def embed_spare(run: Run) -> None:
     with run.report.stage("embed_spare") as row:
         forgotten = run.store.journal.forgotten_turns()
         for scope in run.readings.scopes():
-            made_from = run.fingerprints.indexed(scope, forgotten, spare.model)
-            if not run.ledger.has_made("embed_spare", scope, made_from):
+            inputs = run.fingerprints.indexed(scope, forgotten, spare.model)
+            if not run.ledger.has_made("embed_spare", scope, inputs):
                 _embed_missing(run, spare, _texts_of(run, scope, forgotten), row)
-                run.ledger.made("embed_spare", scope, made_from)
+                run.ledger.note_output("embed_spare", scope, inputs)
         row.note = f"{spare.model}, should {run.embedding.model} fail"
 
 
@@ -72,8 +72,8 @@ def _embed_all(run: Run, row: StageReport) -> None:
     forgotten, before = run.store.journal.forgotten_turns(), row.rows_in
     for scope in run.readings.scopes():
         with run.outcome.apart(scope, "embed"):
-            made_from = run.fingerprints.indexed(scope, forgotten, run.embedding.model)
-            if run.ledger.has_made("embed", scope, made_from):
+            inputs = run.fingerprints.indexed(scope, forgotten, run.embedding.model)
+            if run.ledger.has_made("embed", scope, inputs):
                 continue
             passages = passages_in(run, scope, forgotten)
             if not run.embedding.lacks_vectors:
@@ -83,7 +83,7 @@ def _embed_all(run: Run, row: StageReport) -> None:
                 continue
             rows = searchable(passages, run.readings.vectors())
             row.rows_out += run.store.tables.replace(scope, "passages", rows)
-            run.ledger.made("embed", scope, made_from)
+            run.ledger.note_output("embed", scope, inputs)
     if run.embedding.embedder is not None and not run.embedding.lacks_vectors:
         if row.rows_in == before and run.embedding.is_doubted and run.embedding.failure is None:
             run.embedding.embedder.embed([PROBE])

@@ -42,13 +42,13 @@ def erase(run: Run) -> None:
     with run.report.stage("erase") as row:
         run.store.journal.take_in()
         journal = run.store.journal.read()
-        wishes, since = pending(journal), run.keeps_since
+        requests, since = pending(journal), run.keeps_since
         is_due = since is not None and run.store.lake.notes.kept_since != since
-        if not wishes and not is_due:
+        if not requests and not is_due:
             return
-        erasure = _Erasure(run, journal, wishes)
+        erasure = _Erasure(run, journal, requests)
         row.rows_out = erasure.commit()
-        row.note = f"{len(wishes)} to forget"
+        row.note = f"{len(requests)} to forget"
 
 
 @stage(writes="memories edges passages")
@@ -81,17 +81,17 @@ class _Evidence:
 class _Erasure:
     """One erasure: what it needs to know of the store as it is, and the commit."""
 
-    def __init__(self, run: Run, journal: pa.Table, wishes: list[Row]) -> None:
+    def __init__(self, run: Run, journal: pa.Table, requests: list[Row]) -> None:
         self._run = run
         self._journal = journal
-        self._wishes = wishes
-        self._tombstones = tombstones_of(JOURNAL.of(wishes))
-        self._doomed = self._under_all_names(doomed_by(wishes, journal))
+        self._requests = requests
+        self._tombstones = tombstones_of(JOURNAL.of(requests))
+        self._deleted = self._under_all_names(doomed_by(requests, journal))
         self._kept = self._kept_turns() if run.keeps_since else frozenset[str]()
         self._hashes_gone: set[str] = set()
-        self._evidence = self._evidence_of_doomed()
-        self._sought = Sought.of(self._evidence.texts)
-        self._turn_ids: dict[str, set[str]] = {row["entry_id"]: set() for row in wishes}
+        self._evidence = self._evidence_of_deleted()
+        self._texts = Sought.of(self._evidence.texts)
+        self._turn_ids: dict[str, set[str]] = {row["entry_id"]: set() for row in requests}
         self._turns: dict[str, pa.Table] = {}
         self._events: dict[str, pa.Table] = {}
         self._settled: dict[str, pa.Table] = {}
@@ -100,12 +100,12 @@ class _Erasure:
         """Erase; return how many turns were removed or rewritten."""
         run, lake = self._run, self._run.store.lake
         drop_set_aside(
-            run.store.staging.root, self._tombstones.session_ids, self._sought.is_in, self._is_reset
+            run.store.staging.root, self._tombstones.session_ids, self._texts.is_in, self._is_reset
         )
         for project_id in self._tombstones.projects:
-            run.store.telling.forget(project_id)
+            run.store.shown_lines.forget(project_id)
         count = sum(self._erase_project(project_id) for project_id in lake.manifest.partitions("turns"))
-        changed = {*self._events, *(row["project_id"] for row in self._wishes)}
+        changed = {*self._events, *(row["project_id"] for row in self._requests)}
         scopes = self._scopes_of({*changed, GLOBAL_SCOPE})
         journal = self._journal_after(scopes)
         with lake.change() as change:
@@ -126,18 +126,18 @@ class _Erasure:
         projects = self._tombstones.projects
         return bool(projects) and self._run.store.projects.known(cwd) in projects
 
-    def _under_all_names(self, doomed: dict[str, Row]) -> dict[str, Row]:
+    def _under_all_names(self, deleted: dict[str, Row]) -> dict[str, Row]:
         """Return `doomed` with the other ids that its memories go by, where projects were merged."""
-        found = dict(doomed)
+        ids = dict(deleted)
         for scope in self._run.readings.scopes():
             names = names_in_one(
                 self._run.readings.events(scope), self._run.readings.journal(scope), self._run.policy, scope
             )
             for old, new in names.items():
                 for name, other in ((old, new), (new, old)):
-                    if name in doomed:
-                        found.setdefault(other, doomed[name])
-        return found
+                    if name in deleted:
+                        ids.setdefault(other, deleted[name])
+        return ids
 
     def _erase_project(self, project_id: str) -> int:
         run = self._run
@@ -149,14 +149,14 @@ class _Erasure:
         gone = self._tombstones.covers(turns)
         gone |= Tombstones(before=run.keeps_since).covers(turns) & ~_is_in(turns, self._kept)
         shared = evidence & self._resting_elsewhere(project_id) if evidence else set[str]()
-        made, changed = erased_turns(turns, gone, frozenset(named), frozenset(shared), self._sought)
+        kept, changed = erased_turns(turns, gone, frozenset(named), frozenset(shared), self._texts)
         events = each_key_once(EVENTS, run.store.lake.read(EVENTS, project_id))
-        left = self._events_left(events, made, changed & named, shared)
+        left = self._events_left(events, kept, changed & named, shared)
         if not changed and left.equals(events):
             return 0
-        self._turns[project_id], self._events[project_id] = made, left
+        self._turns[project_id], self._events[project_id] = kept, left
         self._settled[project_id] = self._settled_after(project_id, turns, changed, events)
-        before, after = (set(values(passages_of(t, run.policy), "content_hash")) for t in (turns, made))
+        before, after = (set(values(passages_of(t, run.policy), "content_hash")) for t in (turns, kept))
         self._hashes_gone |= before - after
         return len(changed)
 
@@ -164,19 +164,19 @@ class _Erasure:
         """Return the turns that doomed memories rest on: those named, and all on the same lines."""
         rows = zip(values(turns, "turn_id"), values(turns, "file"), values(turns, "line"), strict=True)
         evidence = self._evidence
-        found = {
+        ids = {
             name for name, file, line in rows if name in evidence.turn_ids or (file, line) in evidence.places
         }
-        evidence.turn_ids |= found
-        for row in self._wishes:
+        evidence.turn_ids |= ids
+        for row in self._requests:
             if row["memory_id"]:
-                self._turn_ids[row["entry_id"]] |= found
-        return found
+                self._turn_ids[row["entry_id"]] |= ids
+        return ids
 
     def _note_gone_sessions(self, turns: pa.Table) -> None:
-        for row in self._wishes:
-            wish = from_row(row)
-            sessions = set(wish.session_ids or ()) if isinstance(wish, Forget) else set[str]()
+        for row in self._requests:
+            request = from_row(row)
+            sessions = set(request.session_ids or ()) if isinstance(request, Forget) else set[str]()
             if sessions:
                 mine = turns.filter(pc.is_in(turns["session_id"], pa.array(sorted(sessions), pa.string())))
                 self._turn_ids[row["entry_id"]] |= set(values(mine, "turn_id"))
@@ -192,8 +192,8 @@ class _Erasure:
         is_lone = pc.field("turn_id").isin(pa.array(sorted(hit - shared), pa.string()))
         is_hit = pc.field("turn_id").isin(pa.array(sorted(hit), pa.string()))
         wordless = events.filter(is_lone | (is_hit & makes_none))
-        doomed = self._evidence.event_ids | set(values(wordless, "event_id"))
-        return erased_events(events, set(values(turns, "turn_id")), doomed, self._sought)
+        deleted = self._evidence.event_ids | set(values(wordless, "event_id"))
+        return erased_events(events, set(values(turns, "turn_id")), deleted, self._texts)
 
     def _settled_after(
         self, project_id: str, before: pa.Table, changed: set[str], events: pa.Table
@@ -209,48 +209,48 @@ class _Erasure:
         least_shown = self._run.policy.threshold("shown_min_confidence")
         return settled_rows(known, after, sessions, gone, project_id, least_shown)
 
-    def _evidence_of_doomed(self) -> _Evidence:
+    def _evidence_of_deleted(self) -> _Evidence:
         evidence = _Evidence()
-        for row in self._wishes:
+        for row in self._requests:
             if row["memory_id"]:
-                wish = from_row(row)
-                evidence.turn_ids |= set(wish.turn_ids or ()) if isinstance(wish, Forget) else set()
+                request = from_row(row)
+                evidence.turn_ids |= set(request.turn_ids or ()) if isinstance(request, Forget) else set()
         for row in self._journal.to_pylist():
-            if row["kind"] in TELLING_KINDS and row["memory_id"] in self._doomed:
+            if row["kind"] in TELLING_KINDS and row["memory_id"] in self._deleted:
                 entry = from_row(row)
                 assert isinstance(entry, Worded)
                 evidence.texts.add(entry.text)
-        unforgotten = self._before_wishes()
-        for scope in self._scopes_of(row["project_id"] for row in self._doomed.values()):
+        unforgotten = self._before_requests()
+        for scope in self._scopes_of(row["project_id"] for row in self._deleted.values()):
             events = self._run.readings.events(scope)
             by_turn: dict[str, list[Row]] = {}
             for event in events.to_pylist():
                 by_turn.setdefault(event["turn_id"], []).append(event)
             whole = events if scope == GLOBAL_SCOPE else in_project(events, scope)
             for name, rows in by_memory(whole, self._run.policy).items():
-                if name in self._doomed:
+                if name in self._deleted:
                     evidence.event_ids |= {row["event_id"] for row in rows}
             for memory in self._folded(events, unforgotten, scope).to_pylist():
-                if memory["memory_id"] in self._doomed:
+                if memory["memory_id"] in self._deleted:
                     self._add_evidence(evidence, memory, by_turn)
         return evidence
 
-    def _before_wishes(self) -> pa.Table:
+    def _before_requests(self) -> pa.Table:
         """Return the journal without the wishes, and without the tombstones of what they are about."""
-        gone = {row["entry_id"] for row in self._wishes}
+        gone = {row["entry_id"] for row in self._requests}
         pruned = self._journal.filter(pc.field("kind") == "prune")
         ids = zip(values(pruned, "entry_id"), values(pruned, "memory_id"), strict=True)
-        gone |= {entry_id for entry_id, name in ids if name in self._doomed}
+        gone |= {entry_id for entry_id, name in ids if name in self._deleted}
         return self._journal.filter(~pc.field("entry_id").isin(pa.array(sorted(gone), pa.string())))
 
     def _add_evidence(self, evidence: _Evidence, memory: Row, by_turn: dict[str, list[Row]]) -> None:
         self._hashes_gone.add(memory["content_hash"])
         evidence.texts |= _texts_of(memory)
-        turn_ids = {told["turn_id"] for told in memory["evidence"]}
+        turn_ids = {place["turn_id"] for place in memory["evidence"]}
         evidence.turn_ids |= turn_ids
-        evidence.places |= {(told["file"], line) for told in memory["evidence"] for line in told["lines"]}
-        said = [event for name in sorted(turn_ids) for event in by_turn.get(name, [])]
-        for event in (event for event in said if event["memory_type"] == memory["memory_type"]):
+        evidence.places |= {(place["file"], line) for place in memory["evidence"] for line in place["lines"]}
+        events_there = [event for name in sorted(turn_ids) for event in by_turn.get(name, [])]
+        for event in (event for event in events_there if event["memory_type"] == memory["memory_type"]):
             is_plan = event["memory_type"] == "progress" and event["subject"]
             name = memory_id(memory["project_id"], memory["memory_type"], event["text"])
             if is_plan or name == memory["memory_id"]:
@@ -259,42 +259,42 @@ class _Erasure:
     def _resting_elsewhere(self, project_id: str) -> set[str]:
         """Return the turns that memories which stay rest on."""
         return {
-            told["turn_id"]
+            place["turn_id"]
             for scope in self._scopes_of((project_id, GLOBAL_SCOPE))
             for memory in self._run.readings.memories(scope).select(["memory_id", "evidence"]).to_pylist()
-            if memory["memory_id"] not in self._doomed
-            for told in memory["evidence"]
+            if memory["memory_id"] not in self._deleted
+            for place in memory["evidence"]
         }
 
     def _kept_turns(self) -> frozenset[str]:
         """Return the turns behind what a person pinned or put into words of their own: no age takes them."""
-        told = {e["memory_id"]: e for e in self._journal.to_pylist() if e["kind"] in ("edit", "remember")}
-        edited = self._under_all_names(told)
+        entries = {e["memory_id"]: e for e in self._journal.to_pylist() if e["kind"] in ("edit", "remember")}
+        edited = self._under_all_names(entries)
         return frozenset(
-            told["turn_id"]
+            place["turn_id"]
             for scope in self._run.readings.scopes()
             for memory in self._run.readings.memories(scope)
             .select(["memory_id", "is_pinned", "evidence"])
             .to_pylist()
             if memory["is_pinned"] or memory["memory_id"] in edited
-            for told in memory["evidence"]
+            for place in memory["evidence"]
         )
 
     def _journal_after(self, scopes: list[str]) -> pa.Table:
         """Return the journal without forgotten text; entries about memories that vanish on the way go too."""
-        doomed = dict(self._doomed)
-        journal = erased_journal(self._journal, doomed, self._tombstones.projects, self._sought)
+        deleted = dict(self._deleted)
+        journal = erased_journal(self._journal, deleted, self._tombstones.projects, self._texts)
         for scope in scopes:
             before = {m["memory_id"]: m["content_hash"] for m in self._known(scope)}
             while True:
                 after = self._folded(self._events_of(scope), journal, scope)
-                vanished = set(before) - set(values(after, "memory_id")) - set(doomed)
+                vanished = set(before) - set(values(after, "memory_id")) - set(deleted)
                 if not vanished:
                     break
-                doomed |= self._under_all_names(dict.fromkeys(vanished, _END))
-                journal = erased_journal(journal, doomed, {}, Sought())
+                deleted |= self._under_all_names(dict.fromkeys(vanished, _END))
+                journal = erased_journal(journal, deleted, {}, Sought())
             self._hashes_gone |= set(before.values()) - set(values(after, "content_hash"))
-        done = done_entries(self._wishes, self._doomed, self._turn_ids)
+        done = done_entries(self._requests, self._deleted, self._turn_ids)
         return pa.concat_tables([journal, JOURNAL.of(done)])
 
     def _scopes_of(self, project_ids: Iterable[str]) -> list[str]:

@@ -66,14 +66,14 @@ def _losses(run: Run) -> list[Loss]:
     }
     for scope in _scopes(run) if due else ():
         with run.outcome.apart(scope, "guard"):
-            made = (
+            memories = (
                 None
                 if scope not in due
                 else run.readings.memories(scope)
                 if scope in known
                 else MEMORIES.empty()
             )
-            losses.append(loss_of(run, scope, made, asking))
+            losses.append(loss_of(run, scope, memories, asking))
     return losses
 
 
@@ -82,18 +82,18 @@ def check_loss(run: Run, losses: Iterable[Loss]) -> None:
     _judge(run, too_many_memories(losses, run.policy), "memories")
 
 
-def loss_of(run: Run, scope: str, made: pa.Table | None, asking: "Asking") -> Loss:
+def loss_of(run: Run, scope: str, memories: pa.Table | None, asking: "Asking") -> Loss:
     """Return what a scope would lose if MEMORIES `made` took the place of its table; None: all stay."""
     table = run.store.tables.open(scope, "memories")
     count = table.count(SHOWN)
-    names = lost_ids(table.read(SHOWN_COLUMNS), made) if made is not None and count else []
-    if made is None or not names:
+    names = lost_ids(table.read(SHOWN_COLUMNS), memories) if memories is not None and count else []
+    if memories is None or not names:
         return Loss(scope, 0, count)
     whole = table.read()
     rows = whole.filter(pc.is_in(whole["memory_id"], pa.array(names, pa.string()))).to_pylist()
     asked_for = _asked_for(asking, scope, rows)
     unasked = [row for row in rows if row["memory_id"] not in asked_for]
-    return Loss(scope, len(unasked) - len(replaced(unasked, whole, made)), count)
+    return Loss(scope, len(unasked) - len(replaced(unasked, whole, memories)), count)
 
 
 def guard_briefs(run: Run, briefs: Mapping[str, str], wiped: Iterable[str]) -> set[str]:
@@ -224,7 +224,7 @@ class Asking:
         """Return the memories that a person's entries took away, by every name that they go by."""
         run = self._run
         is_joined = scope != GLOBAL_SCOPE and len(run.readings.parts(scope)) > 1
-        tables = [self._journal, *([run.readings.journal_in_one(scope)] if is_joined else [])]
+        tables = [self._journal, *([run.readings.merged_journal(scope)] if is_joined else [])]
         rows = pa.concat_tables(tables)
         entries = rows.filter(pc.is_in(rows["kind"], pa.array(TAKING_KINDS)))
         return {
@@ -239,11 +239,11 @@ class Asking:
         resets = [at for name, at in self._tombstones.projects.items() if name in {scope, *parts}]
         grown = {name for part in parts for name in noted.get(part, ())}
         # The other projects are looked through only for turns that are not here any more.
-        sought = {place["turn_id"] for row in rows for place in row["evidence"]}
+        missing = {place["turn_id"] for row in rows for place in row["evidence"]}
         for part in parts:
-            sought -= self._turns_of(part)
+            missing -= self._turns_of(part)
         others = [p for p in self._run.store.lake.manifest.partitions("turns") if p not in parts]
-        moved = {name for part in (others if sought else ()) for name in sought & self._turns_of(part)}
+        moved = {name for part in (others if missing else ()) for name in missing & self._turns_of(part)}
         return _Asked(self._tombstones, max(resets, default=None), frozenset(grown), frozenset(moved))
 
 

@@ -16,16 +16,16 @@ def link(run: Run) -> None:
     with run.report.stage("link") as row:
         for scope in run.readings.scopes():
             with run.outcome.apart(scope, "link"):
-                made_from = run.fingerprints.linked(scope)
-                if not run.ledger.has_made("link", scope, made_from):
-                    _link(run, scope, made_from, row)
+                inputs = run.fingerprints.linked(scope)
+                if not run.ledger.has_made("link", scope, inputs):
+                    _link(run, scope, inputs, row)
 
 
-def _link(run: Run, scope: str, made_from: str, row: StageReport) -> None:
+def _link(run: Run, scope: str, inputs: str, row: StageReport) -> None:
     memories = run.readings.memories(scope)
     edges = links_between(memories, run.readings.vectors(), run.policy, run.embedding.model)
-    edges = settled_edges(edges, run.readings.journal_in_one(scope))
+    edges = settled_edges(edges, run.readings.merged_journal(scope))
     if run.outcome.passes(scope, edges.num_rows, partial(edges_violations, edges, memories)):
         row.rows_in += memories.num_rows
         row.rows_out += run.store.tables.replace(scope, "edges", edges)
-        run.ledger.made("link", scope, made_from)
+        run.ledger.note_output("link", scope, inputs)

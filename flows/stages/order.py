@@ -8,12 +8,12 @@ from cortex.flows.stages.erase import erase, wipe
 from cortex.flows.stages.extract import extract
 from cortex.flows.stages.guard import guard
 from cortex.flows.stages.link import link
-from cortex.flows.stages.publish import database, drop_moved, map_projects, surface, sweep
+from cortex.flows.stages.publish import database, drop_moved, map_projects, surface, sweep_lake
 from cortex.flows.stages.render import render
 from cortex.flows.stages.retire import retire
 
 TABLES = (embed, link, decay)
-PUBLISH = (compact, render, map_projects, surface, drop_moved, database, sweep)
+PUBLISH = (compact, render, map_projects, surface, drop_moved, database, sweep_lake)
 # What makes tables and published files from the lake.
 PROJECT = (*TABLES, *PUBLISH)
 

@@ -37,14 +37,14 @@ def database(run: Run) -> None:
         scopes = run.readings.scopes()
         states = [run.fingerprints.aged(scope, run.day) for scope in scopes]
         files, merged = sorted(run.store.lake.manifest.files), run.store.projects.merged()
-        made_from = content_id(*states, *files, *merged)
+        inputs = content_id(*states, *files, *merged)
         is_there = run.store.published.database_path.is_file()
-        if not (is_there and run.ledger.has_made(*DATABASE, made_from)):
-            publish_database(run, scopes, made_from)
+        if not (is_there and run.ledger.has_made(*DATABASE, inputs)):
+            publish_database(run, scopes, inputs)
 
 
 @stage()
-def sweep(run: Run) -> None:
+def sweep_lake(run: Run) -> None:
     """Remove lake files that no longer count, now that no published view reads them."""
     with run.report.stage("render"):
         if not run.outcome.damages:  # the last good views read what a sweep would take

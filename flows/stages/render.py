@@ -20,10 +20,10 @@ def render(run: Run) -> None:
     """Publish the brief, archive, branches and hook index of each project whose inputs have changed."""
     with run.report.stage("render") as row:
         projects = [scope for scope in run.readings.scopes() if scope != GLOBAL_SCOPE]
-        made_from = {scope: rendered_from(run, scope) for scope in projects}
+        inputs = {scope: rendered_from(run, scope) for scope in projects}
         drafts: dict[str, Draft] = {}
         for scope in projects:
-            if not run.ledger.has_made("render", scope, made_from[scope]):
+            if not run.ledger.has_made("render", scope, inputs[scope]):
                 with run.outcome.apart(scope, "render"):
                     drafts[scope] = draft_of(run, scope)
         briefs = {scope: draft.brief for scope, draft in drafts.items()}
@@ -31,21 +31,21 @@ def render(run: Run) -> None:
         for scope, draft in drafts.items():
             if scope not in held:
                 with run.outcome.apart(scope, "render"):
-                    _publish(run, scope, draft, made_from[scope], row)
+                    _publish(run, scope, draft, inputs[scope], row)
 
 
-def _publish(run: Run, scope: str, draft: Draft, made_from: str, row: StageReport) -> None:
+def _publish(run: Run, scope: str, draft: Draft, inputs: str, row: StageReport) -> None:
     published, brief, archive = run.store.published, draft.brief, archive_of(run, scope)
     audit = partial(brief_violations, brief, scope, run.policy, run.brief_tokens(scope))
     secrets = partial(archive_violations, archive, scope)
     if not (run.outcome.passes(scope, 1, audit) and run.outcome.passes(scope, 1, secrets)):
         return
     # Before it is shown: a kill in between must not let a session learn from its own brief.
-    run.store.telling.tell(scope, fingerprints_of(brief) | fingerprints_of(archive), run.now)
+    run.store.shown_lines.show(scope, fingerprints_of(brief) | fingerprints_of(archive), run.now)
     row.rows_out += published.publish_brief(scope, brief)
     row.rows_out += published.publish_archive(scope, archive)
     row.rows_out += publish_branches(run, scope, draft)
     row.rows_out += publish_notes(run, scope, draft)
     notes = run.ledger.notes
     briefs = {**notes.briefs, scope: shown_from(run, scope)}
-    run.ledger.made("render", scope, made_from, replace(notes, briefs=briefs))
+    run.ledger.note_output("render", scope, inputs, replace(notes, briefs=briefs))

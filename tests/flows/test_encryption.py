@@ -15,8 +15,8 @@ from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.storage import lake
 from cortex.storage.restore import restore_backup
+from cortex.storage.shown_lines import ShownLinesBook
 from cortex.storage.store import Store
-from cortex.storage.telling import TellingBook
 from cortex.transforms.errors import FileDamaged, KeyUnavailable, UsageError
 from cortex.transforms.journal_entries import entry
 from tests.flows.conftest import NOW, Bench, contents, difference, here, leftovers
@@ -134,9 +134,9 @@ def test_restoring_carries_what_was_told_since_and_publishes_anew(sealed, tmp_pa
 
 def test_resetting_a_project_drops_what_it_was_told(sealed):
     [scope] = {m["project_id"] for m in sealed.memories()}
-    before = TellingBook(sealed.home).spans(scope)
+    before = ShownLinesBook(sealed.home).spans(scope)
     here().reset("kelp")
-    assert before.keys() and not before.keys() & TellingBook(sealed.home).spans(scope).keys()
+    assert before.keys() and not before.keys() & ShownLinesBook(sealed.home).spans(scope).keys()
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

@@ -241,9 +241,9 @@ def test_a_file_indexed_again_after_a_merge_takes_the_place_of_what_was_kept(two
 
 def test_after_a_merge_the_merged_project_is_told_nothing_any_more(two):
     reef = ids(two)["reef"]
-    assert any(spans[-1][1] is None for spans in two.store.telling.spans(reef).values())
+    assert any(spans[-1][1] is None for spans in two.store.shown_lines.spans(reef).values())
     merge(two)
-    assert all(spans[-1][1] is not None for spans in two.store.telling.spans(reef).values())
+    assert all(spans[-1][1] is not None for spans in two.store.shown_lines.spans(reef).values())
 
 
 def remember(text: str, project: str) -> None:

@@ -144,7 +144,7 @@ class Killed(BaseException):
 
 MOMENTS = {
     "tables beside": (rebuilding, "_rebuilt"),
-    "notes gone": (rebuilding, "_forget_made"),
+    "notes gone": (rebuilding, "_forget_outputs"),
     "a scope in place": (RebuiltTables, "put_in_place"),
     "published": (rebuilding, "_publish"),
 }

@@ -14,7 +14,7 @@ from cortex.flows.comparison import compare
 from cortex.hooks import prompt
 from cortex.hooks.plain import without_private
 from cortex.storage.reference import read_policy
-from cortex.storage.telling import TellingBook
+from cortex.storage.shown_lines import ShownLinesBook
 from cortex.transforms.brief.render import choose, lay_out
 from cortex.transforms.extract.echoes import ShownLines, fingerprints_of, without_echoes
 from cortex.transforms.extract.quotes import with_quotes_lowered
@@ -358,10 +358,10 @@ def test_a_store_that_heard_itself_rebuilds_to_itself(bench):
 
 
 def test_a_telling_has_a_beginning_and_an_end(home):
-    book = TellingBook(home)
-    book.tell("p", ["a", "b"], NOW)
-    book.tell("p", ["b"], LATER)
-    book.tell("p", ["a", "b"], LATER + timedelta(days=9))
+    book = ShownLinesBook(home)
+    book.show("p", ["a", "b"], NOW)
+    book.show("p", ["b"], LATER)
+    book.show("p", ["a", "b"], LATER + timedelta(days=9))
     told = ShownLines(book.spans("p"), timedelta(days=2))
     times = [NOW - timedelta(hours=1), NOW, LATER + timedelta(days=2), LATER + timedelta(days=3)]
     assert [told.covers("a", at) for at in times] == [False, True, True, False]

@@ -42,7 +42,7 @@ def store(home) -> Store:
     with made.lake.change() as change:
         change.append(TURNS, "reef-1", turns(turn(1, "one"), turn(2, "two")))
         change.append(TURNS, "kelp-1", turns(turn(1, "three", project_id="kelp-1")))
-        change.notes = change.notes.with_made(Output("decay", "reef-1"), "x")
+        change.notes = change.notes.with_output(Output("decay", "reef-1"), "x")
     return made
 
 

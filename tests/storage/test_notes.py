@@ -7,12 +7,12 @@ import pytest
 
 from cortex.storage.lake import Lake
 from cortex.storage.manifest import read_manifest, write_manifest
-from cortex.storage.notes import Makers, Notes, Output, RefusedLoss
+from cortex.storage.notes import Makers, ManifestNotes, Output, RefusedLoss
 from cortex.transforms.errors import ManifestDamaged
 from cortex.transforms.memory.loss import Loss
 
-NOTES = Notes(
-    made={
+NOTES = ManifestNotes(
+    outputs={
         Output("decay", "reef-1"): "d",
         Output("publish", "all"): "p",
         Output("embed_spare", "global"): "s",
@@ -51,7 +51,7 @@ TEXTS = {
 def test_each_kind_of_note_has_its_text_in_order_of_names():
     assert NOTES.as_texts() == TEXTS
     assert list(NOTES.as_texts()) == sorted(TEXTS)
-    assert Notes.of_texts(TEXTS) == NOTES
+    assert ManifestNotes.of_texts(TEXTS) == NOTES
 
 
 def test_a_manifest_read_and_written_has_the_same_bytes(home):
@@ -65,16 +65,16 @@ def test_a_manifest_read_and_written_has_the_same_bytes(home):
 def test_what_is_noted_already_is_not_committed_again(home):
     lake = Lake(home)
     lake.note(NOTES)
-    lake.note(Notes.of_texts(TEXTS))
+    lake.note(ManifestNotes.of_texts(TEXTS))
     assert lake.manifest.generation == 1
 
 
 def test_notes_of_nothing_as_earlier_versions_wrote_them_are_read():
-    assert Notes.of_texts({"to_wipe": "[]", "kept_since": ""}) == Notes()
+    assert ManifestNotes.of_texts({"to_wipe": "[]", "kept_since": ""}) == ManifestNotes()
 
 
 def test_a_note_by_a_name_of_another_version_is_left_out():
-    assert Notes.of_texts({"polish:reef-1": "x", "polish": "y"}) == Notes()
+    assert ManifestNotes.of_texts({"polish:reef-1": "x", "polish": "y"}) == ManifestNotes()
 
 
 @pytest.mark.parametrize(

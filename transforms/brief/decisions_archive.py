@@ -34,9 +34,9 @@ def render_archive(
 
 
 def _item(row: Row) -> str:
-    told = [on_one_line(row["text"])]
+    parts = [on_one_line(row["text"])]
     for label, more in (("Why", row["reason"]), ("Rejected", row["rejected"])):
         line = on_one_line(more or "")
-        if line and line.rstrip(".…").casefold() not in told[0].casefold():
-            told.append(f"{label}: {line}")
-    return f"- {' '.join(told)} {provenance(row)}"
+        if line and line.rstrip(".…").casefold() not in parts[0].casefold():
+            parts.append(f"{label}: {line}")
+    return f"- {' '.join(parts)} {provenance(row)}"

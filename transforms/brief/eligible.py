@@ -40,13 +40,13 @@ def with_choices_first(memories: pa.Table, policy: Policy) -> pa.Table:
     """
     layers = pc.struct_field(pc.list_flatten(memories["evidence"]), "layer")
     is_told = pc.or_(*(pc.ends_with(layers, end) for end in PERSONS_LAYERS))
-    told = set(pc.list_parent_indices(memories["evidence"]).filter(is_told).to_pylist())
+    by_person = set(pc.list_parent_indices(memories["evidence"]).filter(is_told).to_pylist())
     is_binding = [kind in BINDING_TYPES for kind in memories["memory_type"].to_pylist()]
     bonus, lead = policy.threshold("brief_choice_bonus"), policy.threshold("brief_explicit_bonus")
     on_purpose = is_on_purpose(memories).to_pylist()
     raised = pa.array(
         [
-            lead * bool(meant) + bonus * (at in told and binds)
+            lead * bool(meant) + bonus * (at in by_person and binds)
             for at, (meant, binds) in enumerate(zip(on_purpose, is_binding, strict=True))
         ],
         pa.float64(),
@@ -91,8 +91,8 @@ def is_plan() -> pc.Expression:
 def standings(rows: pa.Table, sessions: pa.Table, policy: Policy) -> dict[str, Standing]:
     """Return the standing of each believed decision and plan, by memory_id; no other row has one."""
     passed_by = rows.filter(pc.field("memory_type").isin(PASSED_BY_TYPES))
-    made = immortal_tiers(passed_by.select(TIER_COLUMNS), sessions, policy)
-    columns = (values(made, name) for name in ("memory_id", "sessions_since", "tier"))
+    tiers = immortal_tiers(passed_by.select(TIER_COLUMNS), sessions, policy)
+    columns = (values(tiers, name) for name in ("memory_id", "sessions_since", "tier"))
     return {name: Standing(since, tier) for name, since, tier in zip(*columns, strict=True)}
 
 
@@ -105,7 +105,9 @@ def archived_decisions(memories: pa.Table, sessions: pa.Table, policy: Policy) -
     rows = believed(with_choices_first(memories, policy), policy)
     place_of = dict(zip(values(rows, "memory_id"), values(rows, "position"), strict=True))
     archived = [
-        place_of[name] for name, found in standings(rows, sessions, policy).items() if found.tier == ARCHIVE
+        place_of[name]
+        for name, standing in standings(rows, sessions, policy).items()
+        if standing.tier == ARCHIVE
     ]
-    found = memories.take(pa.array(sorted(archived), pa.int64()))
-    return found.sort_by([("updated_at", "descending"), ("memory_id", "ascending")])
+    oldest_last = memories.take(pa.array(sorted(archived), pa.int64()))
+    return oldest_last.sort_by([("updated_at", "descending"), ("memory_id", "ascending")])

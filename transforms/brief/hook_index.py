@@ -81,8 +81,8 @@ def notes_of(
 def settings_of(policy: Policy) -> dict[str, float | str]:
     """Return the numbers of the gate and the frame, as the hook reads them in the index."""
     numbers = {str(name): _number(policy, str(name)) for (name,) in policy.rows["prompt_gate"]}
-    told = " ".join(sorted(fingerprints_of(FRAME)))
-    return {**numbers, "frame": FRAME, "frame_marks": told, "frame_tokens": upper_bound(FRAME)}
+    frame_marks = " ".join(sorted(fingerprints_of(FRAME)))
+    return {**numbers, "frame": FRAME, "frame_marks": frame_marks, "frame_tokens": upper_bound(FRAME)}
 
 
 def stop_words_of(policy: Policy) -> list[str]:
@@ -118,12 +118,12 @@ def _note(
     mark = marks.get(row["memory_id"])
     if mark:
         line = f"{line} {on_one_line(mark)}"
-    said = (row["text"], row["reason"] or "", row["rejected"] or "")
+    texts = (row["text"], row["reason"] or "", row["rejected"] or "")
     return Note(
         memory_id=row["memory_id"],
         memory_type=row["memory_type"],
         line=line,
-        text=" ".join((*said, *row["files"], *row["tags"])),
+        text=" ".join((*texts, *row["files"], *row["tags"])),
         updated_on=row["updated_at"].date(),
         confidence=row["confidence"],
         rank=row["rank"],

@@ -146,10 +146,10 @@ def _best(
     (progress: newest first). Twice as many as the section may show, since repetitions fall away later.
     """
     memory_type = _memory_type(section)
-    found = rows.filter(pc.field("memory_type") == memory_type)
+    rows_of_type = rows.filter(pc.field("memory_type") == memory_type)
     archived = [name for name, known in standing.items() if known.tier == ARCHIVE]
-    is_archived = pc.is_in(found["memory_id"], pa.array(archived, pa.string()))
-    found = found.append_column("is_archived", is_archived)
+    is_archived = pc.is_in(rows_of_type["memory_id"], pa.array(archived, pa.string()))
+    rows_of_type = rows_of_type.append_column("is_archived", is_archived)
     order: Order = [
         ("is_archived", "ascending"),
         ("is_pinned", "descending"),
@@ -158,9 +158,9 @@ def _best(
         ("updated_at", "descending"),
     ]
     if memory_type == "progress":
-        found = found.filter(is_plan() if section == PLANS else ~is_plan())
+        rows_of_type = rows_of_type.filter(is_plan() if section == PLANS else ~is_plan())
         order.remove(("rank", "descending"))
-    best = found.sort_by([*order, ("memory_id", "ascending")])
+    best = rows_of_type.sort_by([*order, ("memory_id", "ascending")])
     return best.slice(0, 2 * policy.brief_lines(memory_type))["position"]
 
 
@@ -221,19 +221,19 @@ def _reason_against(section: str, row: Row, standing: Standing, policy: Policy) 
 
 def _disputes(edges: pa.Table, rows: pa.Table) -> dict[str, str]:
     """Return, by memory id, the mark of a memory that another believed one contradicts."""
-    found = edges.filter(pc.field("edge_type") == "contradicts").to_pylist()
-    pairs = {(edge["source_id"], edge["target_id"]) for edge in found}
+    contradictions = edges.filter(pc.field("edge_type") == "contradicts").to_pylist()
+    pairs = {(edge["source_id"], edge["target_id"]) for edge in contradictions}
     pairs |= {(target_id, source_id) for source_id, target_id in pairs}
     ends = pa.array(sorted({source_id for source_id, _ in pairs}), pa.string())
     # Only decisions can be at odds: an overview is not refuted by the change that came after it.
     is_end = pc.field("memory_id").isin(ends) & (pc.field("memory_type") == "decision")
     named = rows.filter(is_end).to_pylist()
     texts = {row["memory_id"]: on_one_line(row["text"]) for row in named}
-    told: dict[str, list[str]] = {}
-    for one, other in pairs:
-        if one != other and one in texts and other in texts:
-            told.setdefault(one, []).append(first_sentences(texts[other], count=1, chars=60))
-    return {one: f' [contradicted by "{min(others)}"]' for one, others in told.items()}
+    contradicting: dict[str, list[str]] = {}
+    for name, other in pairs:
+        if name != other and name in texts and other in texts:
+            contradicting.setdefault(name, []).append(first_sentences(texts[other], count=1, chars=60))
+    return {name: f' [contradicted by "{min(others)}"]' for name, others in contradicting.items()}
 
 
 def _hot_files(rows: pa.Table, policy: Policy) -> list[_Candidate]:
@@ -247,13 +247,13 @@ def _hot_files(rows: pa.Table, policy: Policy) -> list[_Candidate]:
 
 
 def _about_repository(line: str) -> list[_Candidate]:
-    told = on_one_line(line)
-    return [_Candidate(REPOSITORY, (told,), Choice(REPOSITORY, "", told, False, ""))] if told else []
+    text = on_one_line(line)
+    return [_Candidate(REPOSITORY, (text,), Choice(REPOSITORY, "", text, False, ""))] if text else []
 
 
 def _sign_to_archive(standing: Mapping[str, Standing], policy: Policy) -> list[_Candidate]:
     """Return one candidate that says how many decisions are in the archive only, or none."""
-    count = sum(found.tier == ARCHIVE for found in standing.values())
+    count = sum(place.tier == ARCHIVE for place in standing.values())
     line = f"- {count} older: {ARCHIVE_NAME}, `cortex brief --archive`"
     heading = _section_heading("decision", policy)
     return [_Candidate("decision", (line,), Choice(heading, "", line, False, ""))] if count else []
@@ -266,9 +266,9 @@ def _counted(names: list[str]) -> Counter[str]:
     for name in counts:
         if "/" in name:
             paths.setdefault(name.rpartition("/")[2], []).append(name)
-    for name, found in paths.items():
-        if len(found) == 1:
-            counts[found[0]] += counts.pop(name, 0)
+    for name, longer in paths.items():
+        if len(longer) == 1:
+            counts[longer[0]] += counts.pop(name, 0)
     return counts
 
 
@@ -289,7 +289,8 @@ def _heading(section: str) -> list[str]:
 
 def _by_turns(candidates: list[_Candidate], guaranteed_lines: int) -> list[_Candidate]:
     """Return the candidates in the order of seating: on purpose, the guaranteed by turns, rest by rank."""
-    on_purpose = sorted((one for one in candidates if one.is_on_purpose), key=_standing_order, reverse=True)
+    meant = (candidate for candidate in candidates if candidate.is_on_purpose)
+    on_purpose = sorted(meant, key=_standing_order, reverse=True)
     queues: dict[str, list[_Candidate]] = {}
     for candidate in candidates:
         if candidate.is_on_purpose:

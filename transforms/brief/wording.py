@@ -58,13 +58,13 @@ def fact_forms(row: Row, policy: Policy, *, fact_chars: int | None = None) -> tu
     if chosen:
         return (f"- {chosen} {tail}",)
     file = _described_file(row, text)
-    fact, short = _told(row, text.removeprefix(file), policy.tables["telling_words"], chars)
+    fact, short = _fact(row, text.removeprefix(file), policy.tables["telling_words"], chars)
     is_long = row["memory_type"] == "decision" and len(fact) > policy.threshold("brief_decision_chars")
     if is_long and not _names_what_lost(fact.replace(short, ""), policy.tables["telling_words"]):
         fact = short
-    for label, told in (("Why", row["reason"]), ("Rejected", row["rejected"])):
-        line = first_sentences(on_one_line(told or ""), count=1, chars=chars // 2)
-        if told and line.rstrip(".…").casefold() not in text.casefold():
+    for label, words in (("Why", row["reason"]), ("Rejected", row["rejected"])):
+        line = first_sentences(on_one_line(words or ""), count=1, chars=chars // 2)
+        if words and line.rstrip(".…").casefold() not in text.casefold():
             fact = f"{fact.rstrip('.')}. {label}: {line}"
     forms = (fact, short) if len(short) < len(fact) else (fact,)
     return tuple(f"- {file}{form} {tail}" for form in forms)
@@ -97,7 +97,7 @@ def _statement_ends(text: str) -> list[int]:
     return sorted(set(ends))
 
 
-def _told(row: Row, text: str, telling_words: pa.Table, chars: int) -> tuple[str, str]:
+def _fact(row: Row, text: str, telling_words: pa.Table, chars: int) -> tuple[str, str]:
     """Return a fact in full and in short: of an answered person their words, of a fault they report both."""
     # After an arrow stands what was answered to the words before it, which are the fact and its source.
     own_words, _, answer = text.partition(" → ") if is_persons(row) else (text, "", "")
@@ -122,16 +122,16 @@ def _names_what_lost(sentence: str, telling_words: pa.Table) -> bool:
     return any(row["note"] == "names what lost" and re.search(row["pattern"], sentence, re.I) for row in rows)
 
 
-def _brief_occasion(found: re.Match[str]) -> str:
+def _brief_occasion(match: re.Match[str]) -> str:
     """Return what words were said to, if they are too short to do without."""
-    occasion, told = found.groups()
-    if found.start() > LONGEST_TERSE_CHARS:
+    occasion, words = match.groups()
+    if match.start() > LONGEST_TERSE_CHARS:
         return ""
     if occasion == "asked":
-        question = _QUESTION.search(told)
-        told = question[0] if question else told
-        return f" (asked: {told})" if len(told) <= OCCASION_CHARS else ""
-    return f" (not `{told}`)" if len(told) < OCCASION_CHARS // 2 and "`" not in told else ""
+        question = _QUESTION.search(words)
+        words = question[0] if question else words
+        return f" (asked: {words})" if len(words) <= OCCASION_CHARS else ""
+    return f" (not `{words}`)" if len(words) < OCCASION_CHARS // 2 and "`" not in words else ""
 
 
 def choice(line: str, chars: int) -> str:
@@ -146,20 +146,20 @@ def choice(line: str, chars: int) -> str:
         return ""
     question, answer, lost = answered.groups()
     taken = _BRACKETS.sub("", answer).strip(" .;")
-    told = f"User chose {taken or answer}"
+    line = f"User chose {taken or answer}"
     for number, option in enumerate(_BRACKETS.sub("", lost or "").strip(" .…").split(", ")):
-        longer = f"{told}{' or' if number else ', not'} {option}"
+        longer = f"{line}{' or' if number else ', not'} {option}"
         if not option or len(longer) > chars // 2:
             break
-        told = longer
-    told = f"{told}." if len(told) <= chars // 2 else first_sentences(told, count=1, chars=chars // 2)
-    return f"{_asked(question, chars // 2)} {told}"
+        line = longer
+    line = f"{line}." if len(line) <= chars // 2 else first_sentences(line, count=1, chars=chars // 2)
+    return f"{_asked(question, chars // 2)} {line}"
 
 
 def _asked(question: str, chars: int) -> str:
     """Return a question within `chars`: without brackets, else without its last clauses."""
     bare = _BRACKETS.sub("", question)
-    ends = [found.start() for found in _CLAUSE_END.finditer(bare) if found.start() < chars]
+    ends = [match.start() for match in _CLAUSE_END.finditer(bare) if match.start() < chars]
     if len(question) <= chars or len(bare) <= chars:
         return question if len(question) <= chars else bare
     return f"{bare[: ends[-1]]}?" if ends else first_sentences(bare, count=1, chars=chars)
@@ -173,21 +173,21 @@ def gist(text: str, telling_words: pa.Table, chars: int) -> tuple[str, str]:
     sentences. What goes along is the one before, if this leans on it ("This is why ..."), else the one
     after, unless it tells of the hour only.
     """
-    told = _statements(text)
-    if not told:
+    statements = _statements(text)
+    if not statements:
         return "", ""
     patterns = _patterns(
         tuple(telling_words["pattern"].to_pylist()), tuple(telling_words["weight"].to_pylist())
     )
-    scores = [sum(weight for pattern, weight in patterns if pattern.search(sentence)) for sentence in told]
-    best = max(range(len(told)), key=lambda place: (scores[place], -place))
-    alone = first_sentences(told[best], count=1, chars=chars)
-    before = f"{told[best - 1]} {told[best]}"
-    if best > 0 and _POINTS_BACK.search(told[best]) and len(before) <= chars:
+    scores = [sum(weight for pattern, weight in patterns if pattern.search(each)) for each in statements]
+    best = max(range(len(statements)), key=lambda place: (scores[place], -place))
+    alone = first_sentences(statements[best], count=1, chars=chars)
+    before = f"{statements[best - 1]} {statements[best]}"
+    if best > 0 and _POINTS_BACK.search(statements[best]) and len(before) <= chars:
         return before, before
-    leans = best > 0 and (_LEANS.match(told[best]) or told[best - 1].endswith("?"))
-    follows = best + 1 < len(told) and scores[best + 1] >= 0
-    pair = told[best - 1 : best + 1] if leans else told[best : best + 2] if follows else []
+    leans = best > 0 and (_LEANS.match(statements[best]) or statements[best - 1].endswith("?"))
+    follows = best + 1 < len(statements) and scores[best + 1] >= 0
+    pair = statements[best - 1 : best + 1] if leans else statements[best : best + 2] if follows else []
     together = " ".join(pair)
     return (together if together and len(together) <= chars else alone), alone
 
@@ -220,13 +220,13 @@ def plan_forms(row: Row, policy: Policy) -> tuple[str, ...]:
     Short: the title and the step at hand.
     """
     fact_chars = int(policy.threshold("brief_fact_chars"))
-    told = dict(_plan_parts(on_one_line(row["text"])))
-    title = first_sentences(told.get("Plan", "").rstrip(". "), count=1, chars=fact_chars)
+    parts = dict(_plan_parts(on_one_line(row["text"])))
+    title = first_sentences(parts.get("Plan", "").rstrip(". "), count=1, chars=fact_chars)
     head = f"- {title} {provenance(row)}"
     lines = [
-        _steps(label, told[label], fact_chars // 2)
+        _steps(label, parts[label], fact_chars // 2)
         for label in ("Done", "Now", "Next")
-        if told.get(label, "").rstrip(". ") not in ("", title.rstrip(". "))
+        if parts.get(label, "").rstrip(". ") not in ("", title.rstrip(". "))
     ]
     at_hand = [line for line in lines if line.startswith("  - now:")] or lines[-1:]
     return ("\n".join([head, *lines]), "\n".join([head, *at_hand]))
@@ -240,7 +240,7 @@ def provenance(row: Row) -> str:
     digits of that session and how many more said it, the confidence now.
     """
     seen = [
-        (found["said_at"], found["session_id"]) for found in row["evidence"] if found["said_at"] is not None
+        (place["said_at"], place["session_id"]) for place in row["evidence"] if place["said_at"] is not None
     ]
     said_at, session_id = max(seen, default=(row["updated_at"], ""))
     more = f" +{row['session_count'] - 1}" if row["session_count"] > 1 else ""
@@ -253,7 +253,7 @@ def provenance(row: Row) -> str:
 
 def is_persons(row: Row) -> bool:
     """Return whether the fact is in a person's words, whatever was answered to them."""
-    layers = {found["layer"] for found in row["evidence"]}
+    layers = {place["layer"] for place in row["evidence"]}
     return row["trust"] == "user" or any(layer.endswith(PERSONS_LAYERS) for layer in layers)
 
 
@@ -292,9 +292,9 @@ def _plan_parts(text: str) -> list[tuple[str, str]]:
     return list(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def _steps(label: str, told: str, chars: int) -> str:
+def _steps(label: str, text: str, chars: int) -> str:
     """Return one line for the steps of a plan that are done (the last), at hand, or next (two at most)."""
-    steps = [step.strip(" .") for step in told.split(";") if step.strip(" .")]
+    steps = [step.strip(" .") for step in text.split(";") if step.strip(" .")]
     earlier = _EARLIER.fullmatch(steps[0]) if steps else None
     count = len(steps) + (int(earlier[1]) - 1 if earlier else 0)
     shown = steps[-1:] if label == "Done" else steps[:2]

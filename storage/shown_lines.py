@@ -1,4 +1,4 @@
-"""What each project was told in its briefs and when, as fingerprints: `runs/told.json`."""
+"""Which lines each project was shown in its briefs and when, as fingerprints: `runs/told.json`."""
 
 import json
 from collections.abc import Iterable
@@ -12,55 +12,55 @@ from cortex.transforms.extract.echoes import Span
 Book = dict[str, dict[str, list[list[str | None]]]]
 
 # Below the home.
-TOLD_PATH = "runs/told.json"
+SHOWN_LINES_PATH = "runs/told.json"
 
 
-class TellingBook:
+class ShownLinesBook:
     """The file `runs/told.json`: hashes of lines, no text; without it briefs are known by their shape."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._path = home / TOLD_PATH
+        self._path = home / SHOWN_LINES_PATH
 
     def spans(self, project_id: str) -> dict[str, list[Span]]:
-        """Return fingerprint → when it was told to a project."""
-        told = self._read().get(project_id, {})
-        return {mark: [_span(*span) for span in spans] for mark, spans in told.items()}
+        """Return fingerprint → when the line was shown to a project."""
+        spans_by_line = self._read().get(project_id, {})
+        return {mark: [_span(*span) for span in spans] for mark, spans in spans_by_line.items()}
 
-    def tell(self, project_id: str, fingerprints: Iterable[str], at: datetime) -> None:
+    def show(self, project_id: str, fingerprints: Iterable[str], at: datetime) -> None:
         """
-        Note that a project is told these lines from `at` on, and no others any more. Only under the lease.
+        Note that a project is shown these lines from `at` on, and no others any more. Only under the lease.
 
         Nothing is written where that is known. Raises StoreNotWritable.
         """
         book = self._read()
-        told, wanted = book.setdefault(project_id, {}), set(fingerprints)
-        is_open = {mark for mark, spans in told.items() if spans[-1][1] is None}
+        spans_by_line, wanted = book.setdefault(project_id, {}), set(fingerprints)
+        is_open = {mark for mark, spans in spans_by_line.items() if spans[-1][1] is None}
         if is_open == wanted:
             return
         for mark in sorted(is_open - wanted):
-            told[mark][-1][1] = at.isoformat()
+            spans_by_line[mark][-1][1] = at.isoformat()
         for mark in sorted(wanted - is_open):
-            told.setdefault(mark, []).append([at.isoformat(), None])
+            spans_by_line.setdefault(mark, []).append([at.isoformat(), None])
         self._write(book)
 
     def forget(self, project_id: str) -> None:
-        """Drop what a project was told. Only under the lease. Raises StoreNotWritable."""
+        """Drop what a project was shown. Only under the lease. Raises StoreNotWritable."""
         book = self._read()
         if book.pop(project_id, None) is not None:
             self._write(book)
 
-    def add(self, other: "TellingBook") -> None:
+    def add(self, other: "ShownLinesBook") -> None:
         """
-        Add what another store's book says was told; what it knows the end of has ended.
+        Add what another store's book says was shown; what it knows the end of has ended.
 
         A restored store reads the sessions since its backup again: what the briefs in between said, that
         only the replaced store knows, must not be learned from them.
         """
         book = self._read()
-        for project_id, told in other._read().items():
+        for project_id, spans_by_line in other._read().items():
             mine = book.setdefault(project_id, {})
-            for mark, spans in told.items():
+            for mark, spans in spans_by_line.items():
                 until = {first: end for first, end in [*mine.get(mark, []), *spans]}
                 mine[mark] = [[first, until[first]] for first in sorted(until, key=str)]
         self._write(book)

@@ -6,18 +6,18 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.storage.telling import TellingBook
+from cortex.storage.shown_lines import ShownLinesBook
 
 
 def day(number: int) -> datetime:
     return datetime(2026, 9, number, tzinfo=UTC)
 
 
-def book(folder: Path, *briefs: set[str]) -> TellingBook:
+def book(folder: Path, *briefs: set[str]) -> ShownLinesBook:
     """Return a book in which each of `briefs` was told a day after the last."""
-    made = TellingBook(folder)
+    made = ShownLinesBook(folder)
     for number, marks in enumerate(briefs, start=1):
-        made.tell("reef", marks, day(number))
+        made.show("reef", marks, day(number))
     return made
 
 
@@ -32,14 +32,14 @@ def test_what_was_told_since_a_backup_is_known_after_the_restore(tmp_path: Path)
 
 
 def test_what_only_the_backup_knows_stays(tmp_path: Path):
-    backup, empty = book(tmp_path / "1", {"a"}), TellingBook(tmp_path / "2")
+    backup, empty = book(tmp_path / "1", {"a"}), ShownLinesBook(tmp_path / "2")
     backup.add(empty)
     assert backup.spans("reef") == {"a": [(day(1), None)]}
 
 
 def test_a_forgotten_project_leaves_nothing_and_the_others_stay(tmp_path: Path):
     made = book(tmp_path, {"a"})
-    made.tell("kelp", {"b"}, day(1))
+    made.show("kelp", {"b"}, day(1))
     made.forget("reef")
     made.forget("reef")
     assert made.spans("reef") == {}
