@@ -54,8 +54,6 @@ UNCLEAN: tuple[str, ...] = (
     "flows/reading.py",
     "flows/recall.py",
     "flows/report.py",
-    "flows/surfaces.py",
-    "flows/withdraw.py",
     "storage/adoption.py",
     "storage/backup.py",
     "storage/config_file.py",
