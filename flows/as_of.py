@@ -18,7 +18,7 @@ from cortex.flows.stages.embed import embed
 from cortex.flows.stages.link import link
 from cortex.storage.store import Store, start_of_day
 from cortex.transforms.errors import ModelUnavailable
-from cortex.transforms.memory.as_of import journal_until, said_until
+from cortex.transforms.memory.as_of import journal_until, rows_until
 from cortex.transforms.memory.lifecycle import sessions_of
 from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, TURNS, VECTORS, values
 from cortex.transforms.search.index_text import embedded_text
@@ -53,7 +53,7 @@ class PastSource:
 
     def turns(self, scope: str) -> pa.Table:
         """Return the TURNS of a project said until then."""
-        return said_until(self.lake.turns(scope), self.until)
+        return rows_until(self.lake.turns(scope), self.until)
 
     def events(self, scope: str) -> pa.Table:
         """Return the EVENTS that would fold into a scope had nothing been said since."""
@@ -68,7 +68,7 @@ class PastSource:
 
     def dated_turns(self, part: str) -> pa.Table:
         """Return who spoke when, until then."""
-        return said_until(self.lake.dated_turns(part), self.until)
+        return rows_until(self.lake.dated_turns(part), self.until)
 
     def vectors(self, model: str) -> pa.Table:
         """Return the VECTORS of the lake and of what was a memory for the middle of a session only."""
@@ -81,11 +81,11 @@ class PastSource:
             went_on = self._went_on(part)
             is_over = ~pc.field("session_id").isin(pa.array(sorted(went_on), pa.string()))
             mine = rows.filter((pc.field("project_id") == part) & is_over)
-            pieces.append(said_until(mine, self.until))
+            pieces.append(rows_until(mine, self.until))
             if went_on:
                 columns = ["turn_id", "session_id", "said_at", *PLACE]
-                known = said_until(lake.read(TURNS, part, columns=columns), self.until)
-                turns = said_until(lake.read(TURNS, part, sessions=went_on), self.until)
+                known = rows_until(lake.read(TURNS, part, columns=columns), self.until)
+                turns = rows_until(lake.read(TURNS, part, sessions=went_on), self.until)
                 pieces.append(of_category(self.extracted(part, in_first_place(turns, known)), scope))
         return pa.concat_tables(pieces)
 

@@ -3,7 +3,7 @@
 from cortex.flows.briefs import Draft
 from cortex.flows.run import Run
 from cortex.storage.repository import branches_at
-from cortex.transforms.branch_notes import branch_lines, doubt_of, said_on
+from cortex.transforms.branch_notes import branch_lines, branches_by_memory, doubt_of
 from cortex.transforms.memory.reality import branches_behind
 from cortex.transforms.memory.review import doubts_left
 
@@ -17,7 +17,7 @@ def publish_branches(run: Run, project_id: str, draft: Draft) -> bool:
     rows = [row for row in mine if row["memory_id"] in shown and row["project_id"] == project_id]
     named = {name for row in rows for name in branches_behind(row)}
     tips = branches_at(run.store.projects.paths_of(project_id), named)
-    branches = said_on(rows, tips.within, tips.trunk)
+    branches = branches_by_memory(rows, tips.within, tips.trunk)
     # What a person let stand in a review is not marked here either.
     left = doubts_left(
         [doubt_of(name, own) for name, own in branches.items()], run.readings.merged_journal(project_id)

@@ -15,7 +15,7 @@ from cortex.transforms.journal_entries import Recall, entries_in
 from cortex.transforms.masking import masked
 from cortex.transforms.memory.fading import known_weak
 from cortex.transforms.memory.forgetting import Tombstones, tombstones_of
-from cortex.transforms.memory.joined import fold_as_one, names_in_one, renamed
+from cortex.transforms.memory.joined import fold_joined, joined_names, renamed
 from cortex.transforms.memory.lifecycle import Aged, activity_of, age, sessions_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, TURNS, VECTORS
@@ -73,7 +73,7 @@ class Readings:
         journal = self.journal(scope)
         if scope == GLOBAL_SCOPE or len(self.parts(scope)) == 1:
             return journal
-        return renamed(journal, names_in_one(self.events(scope), journal, self._policy, scope), scope)
+        return renamed(journal, joined_names(self.events(scope), journal, self._policy, scope), scope)
 
     def tombstones(self, keeps_since: datetime | None) -> Tombstones:
         """Return what no transcript may bring back: what was forgotten, and what is older than is kept."""
@@ -108,7 +108,7 @@ class Readings:
         inputs = self._fingerprints.inputs(scope)
         known = self._folded.get(scope)
         if known is None or known[0] != inputs:
-            folded = fold_as_one(self.events(scope), self.journal(scope), self._policy, scope)
+            folded = fold_joined(self.events(scope), self.journal(scope), self._policy, scope)
             known = (inputs, masked(folded, MEMORIES))
             self._folded[scope] = known
         return known[1]

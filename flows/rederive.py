@@ -15,7 +15,7 @@ from cortex.flows.stages.guard import Asking, check_loss, guard, loss_of
 from cortex.flows.stages.order import PROJECT
 from cortex.transforms.audit import events_violations
 from cortex.transforms.extract.extractor import extractor_fingerprint
-from cortex.transforms.memory.joined import fold_as_one
+from cortex.transforms.memory.joined import fold_joined
 from cortex.transforms.memory.loss import shown
 from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, TURNS, values
 from cortex.transforms.search.index_text import embedded_text
@@ -159,7 +159,7 @@ def _rows(memories: pa.Table) -> dict[str, dict[str, Any]]:
 
 def _refolded(run: Run, scope: str, events: dict[str, pa.Table]) -> pa.Table:
     """Return the MEMORIES that a scope would have, unaged."""
-    return fold_as_one(_folding(run, scope, events), run.readings.journal(scope), run.policy, scope)
+    return fold_joined(_folding(run, scope, events), run.readings.journal(scope), run.policy, scope)
 
 
 def _folding(run: Run, scope: str, events: dict[str, pa.Table]) -> pa.Table:

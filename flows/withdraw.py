@@ -10,7 +10,7 @@ from cortex.flows.stages.erase import wipe
 from cortex.flows.surfaces import show_briefs
 from cortex.storage.notes import REPLACED_BY
 from cortex.transforms.journal_entries import Forget, entries_in, is_prune
-from cortex.transforms.memory.forgetting import Sought
+from cortex.transforms.memory.forgetting import Phrases
 from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, Row, values
 
 
@@ -84,7 +84,7 @@ def _deleted_in(run: Run, scope: str, memories: pa.Table) -> set[str]:
         )
 
     gone = {row["memory_id"] for row in rows if is_gone(row)}
-    texts_query = Sought.of(row["text"] for row in rows if row["memory_id"] in named)
+    texts_query = Phrases.of(row["text"] for row in rows if row["memory_id"] in named)
     holds = texts_query.patterns_in([row["text"] for row in rows])
     return gone | {row["memory_id"] for row, held in zip(rows, holds, strict=True) if held}
 

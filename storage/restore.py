@@ -45,7 +45,7 @@ from cortex.storage.swapping import (
 from cortex.transforms import schemas
 from cortex.transforms.errors import CortexError, NotFound, SchemaMismatch
 from cortex.transforms.journal_entries import ProjectMerge, entries_in
-from cortex.transforms.memory.forgetting import wishes_in
+from cortex.transforms.memory.forgetting import requests_in
 from cortex.transforms.schemas import values
 
 # What takes our text out of the user's own files again, and where hooks find the engine: in no backup, since
@@ -301,7 +301,7 @@ def _place_of_old(home: Path, at: datetime) -> Path:
 def _carry_wishes(old: Store, new: Store) -> None:
     """Let the restored store forget what the old one was told to forget since the backup was made."""
     known = set(values(new.journal.read(), "entry_id"))
-    for row in wishes_in(old.journal.read(), known):
+    for row in requests_in(old.journal.read(), known):
         new.journal.write(row)
 
 

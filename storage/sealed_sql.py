@@ -17,13 +17,13 @@ from cortex.storage.lake import Lake, each_key_once
 from cortex.storage.lake_files import UNREADABLE
 from cortex.storage.manifest import LakeFile
 from cortex.storage.published import FROM_THE_LAKE, Published, view_of
-from cortex.transforms.database import SEALED, open_sealed
+from cortex.transforms.database import ISOLATED, open_isolated
 from cortex.transforms.errors import NotFound, TablesDamaged, UsageError
 from cortex.transforms.schemas import Table, values
 
 # A person's query may use every core. What does not fit into memory ends with an error: DuckDB would put
 # rows into a folder `.tmp` where the command is called, and leave it there when killed.
-ASKED = {**{name: value for name, value in SEALED.items() if name != "threads"}, "temp_directory": ""}
+ASKED = {**{name: value for name, value in ISOLATED.items() if name != "threads"}, "temp_directory": ""}
 
 # Column of a lake table's files: which one a row is from. A generation hides sessions in older files.
 FILE_NUMBER = "file_number"
@@ -61,7 +61,7 @@ def _only_shows(kind: str, text: str) -> bool:
 
 def database_of(tables: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:
     """Return a sealed database with these tables."""
-    database = open_sealed(ASKED)
+    database = open_isolated(ASKED)
     for name, rows in tables.items():
         database.register(name, rows)
     return database
@@ -78,7 +78,7 @@ def database_of_store(
     """
     if not published.database_path.is_file():
         raise NotFound("Nothing is published yet.", "Publish it: cortex backfill, or cortex run")
-    database = open_sealed(ASKED)
+    database = open_isolated(ASKED)
     try:
         for name in ("memories", "edges", "metrics"):
             database.register(name, _snapshot(published.root / f"{name}.parquet"))

@@ -28,13 +28,13 @@ class BranchLine:
     is_marked: bool
 
 
-def said_on(rows: Iterable[Row], known: Iterable[str], trunk: str) -> dict[str, tuple[str, ...]]:
+def branches_by_memory(rows: Iterable[Row], known: Iterable[str], trunk: str) -> dict[str, tuple[str, ...]]:
     """Return, by memory_id, the branches of MEMORIES that were only said on branches beside the trunk."""
     names = set(known)
-    found = {row["memory_id"]: branches_behind(row) for row in rows}
+    branches_of = {row["memory_id"]: branches_behind(row) for row in rows}
     return {
         name: tuple(sorted(branches))
-        for name, branches in found.items()
+        for name, branches in branches_of.items()
         if branches and branches <= names and trunk not in branches
     }
 
@@ -48,7 +48,7 @@ def branch_lines(
     `branches` are those of each memory; a memory that is marked for another reason in `marks` is passed over.
     """
     lines = brief.split("\n")
-    found, start = [], 0
+    places, start = [], 0
     for choice in choices:
         if not choice.is_shown:
             continue
@@ -61,8 +61,8 @@ def branch_lines(
             mark = on_one_line(doubt_of(choice.memory_id, own).mark)
             if marks.get(choice.memory_id, mark) == mark:
                 number = brief.count("\n", 0, start)
-                found.append(BranchLine(number, lines[number], own, f" {mark}" in lines[number]))
-    return found
+                places.append(BranchLine(number, lines[number], own, f" {mark}" in lines[number]))
+    return places
 
 
 def doubt_of(memory_id: str, branches: tuple[str, ...]) -> Doubt:

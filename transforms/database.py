@@ -12,7 +12,7 @@ from cortex.transforms.errors import CortexError
 
 # One thread: float sums differ between runs on several. No replacement scans: a misspelt table must not
 # find a Python variable of that name.
-SEALED: dict[str, str | bool | int | float | list[str]] = {
+ISOLATED: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
@@ -36,7 +36,7 @@ def query(name: str, params: Mapping[str, object], **tables: pa.Table) -> pa.Tab
     Raises CortexError, naming the file, if the query fails.
     """
     with _LOCK:
-        connection = _sealed_connection()
+        connection = _isolated_connection()
         try:
             for table_name, table in tables.items():
                 connection.register(table_name, table)
@@ -58,8 +58,8 @@ def sql_text(name: str) -> str:
     return resources.files("cortex.transforms.sql").joinpath(f"{name}.sql").read_text(encoding="utf-8")
 
 
-def open_sealed(
-    config: Mapping[str, str | bool | int | float | list[str]] = SEALED,
+def open_isolated(
+    config: Mapping[str, str | bool | int | float | list[str]] = ISOLATED,
 ) -> duckdb.DuckDBPyConnection:
     """Return a new in-memory database that sees what is registered with it, no file and no network."""
     connection = duckdb.connect(":memory:", config=dict(config))
@@ -70,5 +70,5 @@ def open_sealed(
 
 
 @cache
-def _sealed_connection() -> duckdb.DuckDBPyConnection:
-    return open_sealed()
+def _isolated_connection() -> duckdb.DuckDBPyConnection:
+    return open_isolated()

@@ -380,8 +380,8 @@ def entry(
     actor: str = "user",
 ) -> dict[str, object]:
     """Return the JOURNAL row of a kind and a payload; production code constructs the typed entry instead."""
-    said = entry_of(checked("journal kind", kind, JOURNAL_KINDS), {**payload})
-    return said.to_row(project_id, recorded_at=recorded_at, memory_id=memory_id, actor=actor)
+    typed = entry_of(checked("journal kind", kind, JOURNAL_KINDS), {**payload})
+    return typed.to_row(project_id, recorded_at=recorded_at, memory_id=memory_id, actor=actor)
 
 
 def from_row(row: Row) -> Entry:

@@ -13,7 +13,7 @@ from cortex.flows.stages.order import FORGET
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.journal_entries import Forget, entries_in
-from cortex.transforms.memory.forgetting import Sought, doomed_by, pending, tombstones_of
+from cortex.transforms.memory.forgetting import Phrases, pending, requested_memories, tombstones_of
 from cortex.transforms.memory.joined import own_names
 from cortex.transforms.schemas import JOURNAL, TURNS, Row, values
 from cortex.transforms.search.naming import Naming, named_by
@@ -132,8 +132,8 @@ def forget(context: Context, target: str | ForgetPlan, *, project: str | None = 
 def _going_with(context: Context, store: Store, memory: Row) -> list[Row]:
     """Return the memories that forgetting one touches too: its members, and those that hold its words."""
     row = Forget().to_row(memory["project_id"], recorded_at=context.now, memory_id=memory["memory_id"])
-    deleted = doomed_by([row], store.journal.read())
-    query = Sought.of([memory["text"]])
+    deleted = requested_memories([row], store.journal.read())
+    query = Phrases.of([memory["text"]])
     rows = [row for row in _rows(store, store.tables.scopes()) if row["memory_id"] != memory["memory_id"]]
     holds = query.patterns_in([row["text"] for row in rows])
     return [row for row, held in zip(rows, holds, strict=True) if held or row["memory_id"] in deleted]

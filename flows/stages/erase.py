@@ -18,16 +18,16 @@ from cortex.transforms.journal_entries import Forget, Worded, from_row
 from cortex.transforms.memory.fold import by_memory, memory_id
 from cortex.transforms.memory.forgetting import (
     TELLING_KINDS,
-    Sought,
+    Phrases,
     Tombstones,
     done_entries,
-    doomed_by,
     erased_journal,
     erased_turns,
     pending,
+    requested_memories,
     tombstones_of,
 )
-from cortex.transforms.memory.joined import fold_as_one, in_project, names_in_one
+from cortex.transforms.memory.joined import fold_joined, in_project, joined_names
 from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, JOURNAL, SETTLED, TURNS, VECTORS, Row, values
 from cortex.transforms.search.index_text import passages_of
 
@@ -86,11 +86,11 @@ class _Erasure:
         self._journal = journal
         self._requests = requests
         self._tombstones = tombstones_of(JOURNAL.of(requests))
-        self._deleted = self._under_all_names(doomed_by(requests, journal))
+        self._deleted = self._under_all_names(requested_memories(requests, journal))
         self._kept = self._kept_turns() if run.keeps_since else frozenset[str]()
         self._hashes_gone: set[str] = set()
         self._evidence = self._evidence_of_deleted()
-        self._texts = Sought.of(self._evidence.texts)
+        self._texts = Phrases.of(self._evidence.texts)
         self._turn_ids: dict[str, set[str]] = {row["entry_id"]: set() for row in requests}
         self._turns: dict[str, pa.Table] = {}
         self._events: dict[str, pa.Table] = {}
@@ -130,7 +130,7 @@ class _Erasure:
         """Return `doomed` with the other ids that its memories go by, where projects were merged."""
         ids = dict(deleted)
         for scope in self._run.readings.scopes():
-            names = names_in_one(
+            names = joined_names(
                 self._run.readings.events(scope), self._run.readings.journal(scope), self._run.policy, scope
             )
             for old, new in names.items():
@@ -292,7 +292,7 @@ class _Erasure:
                 if not vanished:
                     break
                 deleted |= self._under_all_names(dict.fromkeys(vanished, _END))
-                journal = erased_journal(journal, deleted, {}, Sought())
+                journal = erased_journal(journal, deleted, {}, Phrases())
             self._hashes_gone |= set(before.values()) - set(values(after, "content_hash"))
         done = done_entries(self._requests, self._deleted, self._turn_ids)
         return pa.concat_tables([journal, JOURNAL.of(done)])
@@ -304,7 +304,7 @@ class _Erasure:
         """Return the MEMORIES of a scope, also of what was merged into it, by the entries of `journal`."""
         parts = [scope] if scope == GLOBAL_SCOPE else self._run.readings.parts(scope)
         mine = journal.filter(pc.is_in(journal["project_id"], pa.array(parts, pa.string())))
-        return fold_as_one(events, mine, self._run.policy, scope)
+        return fold_joined(events, mine, self._run.policy, scope)
 
     def _known(self, scope: str) -> list[Row]:
         return self._run.readings.memories(scope).select(["memory_id", "content_hash"]).to_pylist()

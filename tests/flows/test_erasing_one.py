@@ -15,7 +15,7 @@ from cortex.flows.engines import run_plain
 from cortex.flows.rederive import rederive
 from cortex.flows.stages.order import FORGET
 from cortex.transforms.journal_entries import entry
-from cortex.transforms.memory.forgetting import SHORTEST_SOUGHT
+from cortex.transforms.memory.forgetting import SHORTEST_PHRASE
 from cortex.transforms.schemas import TURNS
 from tests.flows.conftest import NOW, SAMPLES, Bench
 
@@ -63,7 +63,7 @@ def holding(before: dict[str, dict[str, Any]], memory: dict[str, Any]) -> set[st
     """Return the memories that may hold words of the one forgotten: those go wherever they stand."""
     gone = [" ".join(memory["text"].split()).rstrip(".!?").lower()]
     if gone[0].startswith("plan: "):  # one memory of many events: its title and its steps
-        gone = [part for part in re.split(r"[:;.] ", gone[0]) if len(part) >= SHORTEST_SOUGHT]
+        gone = [part for part in re.split(r"[:;.] ", gone[0]) if len(part) >= SHORTEST_PHRASE]
     return {name for name, row in before.items() if any(part in words(row) for part in gone)}
 
 

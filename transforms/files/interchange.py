@@ -86,15 +86,15 @@ def read_export(raw: bytes) -> Read:
     if text.startswith(MARKDOWN_SIGN):
         return _usable(_read_own_markdown(text))
     try:
-        told = json.loads(text)
+        document = json.loads(text)
     except ValueError:
         return _usable(_read_list(text))
     for form, finds, reads in _SHAPES:
-        entries = finds(told)
+        entries = finds(document)
         if entries is not None:
-            made = [reads(one) if isinstance(one, dict) else None for one in entries]
-            kept = tuple(one for one in made if one is not None and one.text.strip())
-            return _usable(Read(form, kept, len(made) - len(kept)))
+            facts = [reads(entry) if isinstance(entry, dict) else None for entry in entries]
+            kept = tuple(entry for entry in facts if entry is not None and entry.text.strip())
+            return _usable(Read(form, kept, len(facts) - len(kept)))
     raise NothingUsable(
         "the JSON has no shape that Cortex knows.",
         "Known: its own export, claude-mem's, mcp-memory-service's, mem0's; or a Markdown list.",
@@ -116,8 +116,8 @@ def _read_list(text: str) -> Read:
             kind = _kind(heading.group(1))
         elif bullet := _BULLET.match(line):
             typed = _TYPED.match(bullet.group(1))
-            said, own = (typed.group(2), _kind(typed.group(1))) if typed else (bullet.group(1), kind)
-            memories.append(Imported(said.strip(), own))
+            words, own = (typed.group(2), _kind(typed.group(1))) if typed else (bullet.group(1), kind)
+            memories.append(Imported(words.strip(), own))
     return Read("markdown list", tuple(memories), 0)
 
 
@@ -137,84 +137,84 @@ def _read_own_markdown(text: str) -> Read:
     return Read("cortex markdown", tuple(memories), 0)
 
 
-def _kind(told: object) -> str:
-    name = str(told or "").strip().lower().replace(" ", "_")
+def _kind(name: object) -> str:
+    name = str(name or "").strip().lower().replace(" ", "_")
     if name in MEMORY_TYPES:
         return name
     singular = name.removesuffix("s")
     return singular if singular in MEMORY_TYPES else _KINDS.get(singular, _KINDS.get(name, "context"))
 
 
-def _own(one: Row) -> Imported | None:
+def _own(row: Row) -> Imported | None:
     """Read one memory of an export that nobody here vouches for: neither its trust nor its pin counts."""
-    if one.get("status", "active") != "active" or one.get("memory_type") not in MEMORY_TYPES:
+    if row.get("status", "active") != "active" or row.get("memory_type") not in MEMORY_TYPES:
         return None
-    project = one.get("project_id") or one.get("project")
+    project = row.get("project_id") or row.get("project")
     return Imported(
-        text=str(one.get("text") or ""),
-        memory_type=one["memory_type"],
-        is_global=one.get("category") == "global",
-        priority=one["priority"] if one.get("priority") in range(1, 11) else 5,
-        tags=_strings(one.get("tags")),
-        files=_strings(one.get("files")),
-        created_at=_instant(one.get("created_at")),
+        text=str(row.get("text") or ""),
+        memory_type=row["memory_type"],
+        is_global=row.get("category") == "global",
+        priority=row["priority"] if row.get("priority") in range(1, 11) else 5,
+        tags=_strings(row.get("tags")),
+        files=_strings(row.get("files")),
+        created_at=_instant(row.get("created_at")),
         project=project if isinstance(project, str) else None,
     )
 
 
-def _claude_mem(one: Row) -> Imported | None:
+def _claude_mem(row: Row) -> Imported | None:
     """Read one observation: type, title, subtitle, narrative, facts, concepts, created_at_epoch (ms)."""
-    told = [str(one.get(name) or "").strip().rstrip(".") for name in ("title", "narrative", "text")]
-    said = ". ".join(part for part in dict.fromkeys(told) if part)
+    parts = [str(row.get(name) or "").strip().rstrip(".") for name in ("title", "narrative", "text")]
+    text = ". ".join(part for part in dict.fromkeys(parts) if part)
     return Imported(
-        f"{said}." if said else "",
-        _kind(one.get("type")),
-        tags=_strings(one.get("concepts")),
-        files=_strings(one.get("files_modified")),
-        created_at=_instant(one.get("created_at_epoch")),
+        f"{text}." if text else "",
+        _kind(row.get("type")),
+        tags=_strings(row.get("concepts")),
+        files=_strings(row.get("files_modified")),
+        created_at=_instant(row.get("created_at_epoch")),
     )
 
 
-def _memory_service(one: Row) -> Imported | None:
+def _memory_service(row: Row) -> Imported | None:
     """Read one entry: content, tags, memory_type, created_at (s)."""
     return Imported(
-        str(one.get("content") or ""),
-        _kind(one.get("memory_type")),
-        tags=_strings(one.get("tags")),
-        created_at=_instant(one.get("created_at")),
+        str(row.get("content") or ""),
+        _kind(row.get("memory_type")),
+        tags=_strings(row.get("tags")),
+        created_at=_instant(row.get("created_at")),
     )
 
 
-def _mem0(one: Row) -> Imported | None:
+def _mem0(row: Row) -> Imported | None:
     """Read one entry: memory, metadata, categories, created_at (ISO)."""
-    metadata = one.get("metadata")
+    metadata = row.get("metadata")
     kind = metadata.get("type") or metadata.get("category") if isinstance(metadata, dict) else None
     return Imported(
-        str(one.get("memory") or ""),
+        str(row.get("memory") or ""),
         _kind(kind),
-        tags=_strings(one.get("categories")),
-        created_at=_instant(one.get("created_at")),
+        tags=_strings(row.get("categories")),
+        created_at=_instant(row.get("created_at")),
     )
 
 
-def _strings(told: object) -> tuple[str, ...]:
+def _strings(value: object) -> tuple[str, ...]:
     """Return a list of texts; claude-mem keeps its lists as JSON in a column of text."""
-    if isinstance(told, str) and told.startswith("["):
+    if isinstance(value, str) and value.startswith("["):
         try:
-            told = json.loads(told)
+            value = json.loads(value)
         except ValueError:
             return ()
-    return tuple(str(one) for one in told) if isinstance(told, list) else ()
+    return tuple(str(item) for item in value) if isinstance(value, list) else ()
 
 
-def _instant(told: object) -> str | None:
+def _instant(value: object) -> str | None:
     """Return an instant as ISO text: from ISO text, seconds or milliseconds since 1970."""
     try:
-        if isinstance(told, int | float) and not isinstance(told, bool):
-            seconds = told / 1000 if told > 1e11 else told  # 1e11 s is the year 5138
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            seconds = value / 1000 if value > 1e11 else value  # 1e11 s is the year 5138
             return datetime.fromtimestamp(seconds, UTC).isoformat()
-        if isinstance(told, str):
-            read = datetime.fromisoformat(told)
+        if isinstance(value, str):
+            read = datetime.fromisoformat(value)
             return (read if read.tzinfo else read.replace(tzinfo=UTC)).isoformat()
     except (ValueError, OverflowError, OSError):
         pass
@@ -224,18 +224,18 @@ def _instant(told: object) -> str | None:
 def _list_in(key: str, within: str) -> Callable[[Any], list[Any] | None]:
     """Return a finder of the list under `key` (of the list itself: no key) whose entries have `within`."""
 
-    def find(told: Any) -> list[Any] | None:
-        found = told.get(key) if isinstance(told, dict) else told if not key else None
-        if not isinstance(found, list) or not any(isinstance(one, dict) and within in one for one in found):
+    def find(document: Any) -> list[Any] | None:
+        rows = document.get(key) if isinstance(document, dict) else document if not key else None
+        if not isinstance(rows, list) or not any(isinstance(row, dict) and within in row for row in rows):
             return None
-        return found
+        return rows
 
     return find
 
 
-def _own_list(told: Any) -> list[Any] | None:
-    is_own = isinstance(told, dict) and told.get("format") == "cortex-memories"
-    return told["memories"] if is_own and isinstance(told.get("memories"), list) else None
+def _own_list(document: Any) -> list[Any] | None:
+    is_own = isinstance(document, dict) and document.get("format") == "cortex-memories"
+    return document["memories"] if is_own and isinstance(document.get("memories"), list) else None
 
 
 # (name, finder of its list or None, reader of one entry), the surest signs first.

@@ -66,16 +66,16 @@ def put(content: bytes, text: str, marks: Marks, undo: Undo | None = None) -> tu
     byte for byte; line ends are the file's own. Raises Unplaceable.
     """
     _check_text(content)
-    found = _between(content, marks)
-    line_end = b"\r\n" if b"\r\n" in (content if found is None else content[: found[0]][-2:]) else b"\n"
+    place = _between(content, marks)
+    line_end = b"\r\n" if b"\r\n" in (content if place is None else content[: place[0]][-2:]) else b"\n"
     lines = b"".join(line + line_end for line in text.strip("\n").encode().split(b"\n"))
     if _lines_of(lines, marks.start) or _lines_of(lines, marks.end):
         raise Unplaceable("the text itself has a line that is a marker")
-    if found is None:
+    if place is None:
         glue = b"" if not content or content.endswith(b"\n") else line_end
         block = marks.start + line_end + lines + marks.end + line_end
         return content + glue + block, Undo(None, glue)
-    start, end = found
+    start, end = place
     kept = undo if undo is not None else Undo(content[start:end])
     return content[:start] + lines + content[end:], kept
 
@@ -86,10 +86,10 @@ def take(content: bytes, marks: Marks, undo: Undo) -> bytes:
 
     Where the markers are gone there is nothing to take. Raises Unplaceable.
     """
-    found = _between(content, marks)
-    if found is None:
+    place = _between(content, marks)
+    if place is None:
         return content
-    start, end = found
+    start, end = place
     if undo.inner is not None:
         return content[:start] + undo.inner + content[end:]
     before = content[: content.rfind(b"\n", 0, start - 1) + 1]

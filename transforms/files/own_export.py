@@ -177,9 +177,9 @@ def moved(rows: Sequence[Row], to: Mapping[str, str]) -> list[Row]:
 def _id_in(row: Row, project_id: str) -> str:
     if row["project_id"] == project_id:
         return str(row["memory_id"])
-    told = (row["memory_type"], row["text"])
-    if row["memory_id"] == memory_id(row["project_id"], *told):
-        return memory_id(project_id, *told)
+    content = (row["memory_type"], row["text"])
+    if row["memory_id"] == memory_id(row["project_id"], *content):
+        return memory_id(project_id, *content)
     for file in row["files"][:1]:
         if row["memory_id"] == file_memory_id(row["project_id"], row["memory_type"], file):
             return file_memory_id(project_id, row["memory_type"], file)

@@ -9,7 +9,7 @@ from cortex.transforms.journal_entries import Forget, ImportFact, ImportMemory, 
 from cortex.transforms.schemas import JOURNAL, Row
 
 
-def said_until(rows: pa.Table, until: datetime) -> pa.Table:
+def rows_until(rows: pa.Table, until: datetime) -> pa.Table:
     """
     Return the TURNS or EVENTS said before `until`; what nobody dated counts as old.
 

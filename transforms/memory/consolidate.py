@@ -167,14 +167,14 @@ def _sharing_a_rare_word(ids: list[str], groups: dict[str, _Group], floor: float
         for word in groups[name].fact.word_set:
             frequency[word] = frequency.get(word, 0) + 1
     holders: dict[str, list[str]] = {}
-    found: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     for name in ids:
         words = sorted(groups[name].fact.word_set, key=lambda word: (frequency[word], word))
         for word in words[: int((1 - floor) * len(words)) + 1]:
             others = holders.setdefault(word, [])
-            found.update((other, name) for other in others)
+            pairs.update((other, name) for other in others)
             others.append(name)
-    return found
+    return pairs
 
 
 def _merged(groups: dict[str, _Group], pairs: Pairs, vocabulary: Vocabulary, policy: Policy) -> list[_Group]:
@@ -229,9 +229,9 @@ def merged_text(longest: str, others: Iterable[str], vocabulary: Vocabulary) -> 
     text = longest.strip()
     for other in others:
         for sentence in sentences(other, MEMORY):
-            said, new = vocabulary.fact(text), vocabulary.fact(sentence)
+            known, new = vocabulary.fact(text), vocabulary.fact(sentence)
             if not (
-                new.word_set <= said.word_set and new.numbers <= said.numbers and new.names <= said.names
+                new.word_set <= known.word_set and new.numbers <= known.numbers and new.names <= known.names
             ):
                 text = f"{text}{'' if text.endswith(('.', '!', '?', '。')) else '.'} {sentence.strip()}"
     return text

@@ -96,8 +96,8 @@ def by_memory(events: pa.Table, policy: Policy) -> dict[str, list[Row]]:
 
 
 def _from_events(events: pa.Table, policy: Policy) -> Iterable[tuple[str, Row]]:
-    for identity, said in by_memory(events, policy).items():
-        yield identity, _memory_of(identity, said)
+    for identity, its_events in by_memory(events, policy).items():
+        yield identity, _memory_of(identity, its_events)
 
 
 def _identity_of(event: Row, plan_of: dict[str, str]) -> str:
@@ -193,9 +193,9 @@ def _apply(row: Row, memories: dict[str, Row]) -> None:
         case Unmerge():
             _unmerge(row, memories)
         case Prune():
-            _entomb(row, entry, memories)
+            _prune(row, entry, memories)
         case Forget(pruned=Mapping() as pruned):
-            _entomb(row, Prune(**pruned), memories)
+            _prune(row, Prune(**pruned), memories)
         case Forget():
             memories.pop(name, None)
         case Edit() | Pin() | Unpin() | Supersede() | Archive() | Restore():
@@ -236,7 +236,7 @@ def _remembered(row: Row, entry: Remember, known: Row) -> Row:
         memory |= {name: known[name] for name in USE_COLUMNS if name in known}
         memory["is_pinned"] = memory["is_pinned"] or known["is_pinned"]
         memory["priority"] = max(memory["priority"], known.get("priority", 0))
-        memory["created_at"] = _first_said(entry, known.get("created_at") or row["recorded_at"])
+        memory["created_at"] = _first_stated(entry, known.get("created_at") or row["recorded_at"])
     return memory
 
 
@@ -266,14 +266,14 @@ def _memory_from(row: Row, entry: Remember | ImportFact) -> Row:
         "priority": DEFAULT_PRIORITY if entry.priority is None else entry.priority,
         "initial_confidence": 1.0,
         "salience": 1.0,
-        "created_at": _first_said(entry, at),
+        "created_at": _first_stated(entry, at),
         "updated_at": at,
         "recorded_at": at,
         "evidence": [],
     }
 
 
-def _first_said(entry: Remember | ImportFact, otherwise: datetime) -> datetime:
+def _first_stated(entry: Remember | ImportFact, otherwise: datetime) -> datetime:
     return datetime.fromisoformat(entry.created_at) if entry.created_at else otherwise
 
 
@@ -322,7 +322,7 @@ def _unmerge(row: Row, memories: dict[str, Row]) -> None:
             member.update(status="active", merged_into=None, archived_at=None, recorded_at=row["recorded_at"])
 
 
-def _entomb(row: Row, entry: Prune, memories: dict[str, Row]) -> None:
+def _prune(row: Row, entry: Prune, memories: dict[str, Row]) -> None:
     """Leave of a pruned memory that it was there; said later than what was pruned, it lives on."""
     known = memories.get(row["memory_id"])
     if known is not None and (known["updated_at"] or EPOCH) > datetime.fromisoformat(entry.updated_at):

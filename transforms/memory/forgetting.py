@@ -18,7 +18,7 @@ ERASER = "erase"
 
 # Wherever the words of a forgotten fact stand, they go. Shorter texts ("Run tests.") would take half of a
 # log with them; these go only where the fact itself was said.
-SHORTEST_SOUGHT = 12
+SHORTEST_PHRASE = 12
 
 # Kinds of the journal that carry the text of a memory.
 TELLING_KINDS = ("remember", "import", "edit", "merge")
@@ -82,7 +82,7 @@ def pending(journal: pa.Table) -> list[Row]:
     return [row for row, entry in entries if entry.is_wish and row["entry_id"] not in done]
 
 
-def wishes_in(journal: pa.Table, known: Collection[str]) -> list[Row]:
+def requests_in(journal: pa.Table, known: Collection[str]) -> list[Row]:
     """
     Return the wishes to forget in JOURNAL rows that another store needs; `known` are entry ids that it has.
 
@@ -92,29 +92,29 @@ def wishes_in(journal: pa.Table, known: Collection[str]) -> list[Row]:
     entries = [(row, entry) for row, entry in entries_in(journal, Forget) if entry.pruned is None]
     named = {row["memory_id"] for row, entry in entries if entry.is_wish}
     fresh = [(row, entry) for row, entry in entries if row["entry_id"] not in known]
-    wishes = [row for row, entry in fresh if entry.is_wish]
+    requests = [row for row, entry in fresh if entry.is_wish]
     for row, entry in fresh:
         if not entry.is_wish and row["memory_id"] and row["memory_id"] not in named:
-            wish, at = Forget(turn_ids=entry.turn_ids), row["recorded_at"]
-            wishes.append(wish.to_row(row["project_id"], recorded_at=at, memory_id=row["memory_id"]))
-    return wishes
+            request, at = Forget(turn_ids=entry.turn_ids), row["recorded_at"]
+            requests.append(request.to_row(row["project_id"], recorded_at=at, memory_id=row["memory_id"]))
+    return requests
 
 
-def doomed_by(entries: Iterable[Row], journal: pa.Table) -> dict[str, Row]:
+def requested_memories(entries: Iterable[Row], journal: pa.Table) -> dict[str, Row]:
     """Return the memories that forget entries speak of, with their entry; a merged one takes its members."""
     members = {row["memory_id"]: merge.members for row, merge in entries_in(journal, Merge)}
-    doomed: dict[str, Row] = {}
+    requested: dict[str, Row] = {}
     waiting = [(row["memory_id"], row) for row in entries if row["memory_id"]]
     while waiting:
         name, row = waiting.pop()
-        if name not in doomed:
-            doomed[name] = row
+        if name not in requested:
+            requested[name] = row
             waiting += [(member, row) for member in members.get(name, [])]
-    return doomed
+    return requested
 
 
 @dataclass(frozen=True)
-class Sought:
+class Phrases:
     """
     The texts that an erasure looks for wherever they stand, each with its words as they are compared.
 
@@ -126,28 +126,28 @@ class Sought:
     by_words: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, texts: Iterable[str | None]) -> "Sought":
+    def of(cls, texts: Iterable[str | None]) -> "Phrases":
         """Return what to look for; texts that are too short are left out."""
-        sought = sorted({" ".join((text or "").split()).rstrip(".!?") for text in texts})
-        long = [text for text in sought if len(text) >= SHORTEST_SOUGHT]
+        phrases = sorted({" ".join((text or "").split()).rstrip(".!?") for text in texts})
+        long = [text for text in phrases if len(text) >= SHORTEST_PHRASE]
         return cls({words: text for words, text in zip(_compared(long), long, strict=True) if words})
 
     def patterns_in(self, texts: Sequence[str | None]) -> list[str | None]:
-        """Return for each of `texts` one expression of what it holds of the sought, None where nothing."""
+        """Return for each of `texts` one expression of the phrases it holds, None where nothing."""
         if not self.by_words or not texts:
             return [None] * len(texts)
-        found = _compared(texts).str.extract_many(list(self.by_words), overlapping=True)
+        matches = _compared(texts).str.extract_many(list(self.by_words), overlapping=True)
         return [
             self._pattern_in(text, words) if text and words is not None and len(words) else None
-            for text, words in zip(texts, found, strict=True)
+            for text, words in zip(texts, matches, strict=True)
         ]
 
     def is_in(self, text: str) -> bool:
-        """Return whether `text` holds any of the sought."""
+        """Return whether `text` holds any of the phrases."""
         return self.patterns_in([text]) != [None]
 
     def _pattern_in(self, text: str, words: Iterable[str]) -> str | None:
-        pattern = _pattern_of({self.by_words[one] for one in words})
+        pattern = _pattern_of({self.by_words[phrase] for phrase in words})
         return pattern if re.search(pattern, text) else None
 
 
@@ -179,69 +179,71 @@ def without_sentences(text: str, pattern: str) -> str:
     >>> without_sentences("Fine. We use a red door. Go on.", "red door")
     'Fine. [forgotten] Go on.'
     """
-    spans = [(found.start(), found.end()) for found in re.finditer(pattern, text)]
-    ends = [found.span() for found in MEMORY.end.finditer(text)]
+    spans = [(match.start(), match.end()) for match in re.finditer(pattern, text)]
+    ends = [match.span() for match in MEMORY.end.finditer(text)]
     starts = [0, *[stop for _, stop in ends]]
     stops = [*[start for start, _ in ends], len(text)]
-    said, at = "", 0
+    left, at = "", 0
     for start, stop in spans:
         first = max(s for s in starts if s <= start)
         last = min((s for s in stops if s >= stop), default=len(text))
         if last > at:
-            said += text[at : max(first, at)] + (FORGOTTEN if first >= at else "")
+            left += text[at : max(first, at)] + (FORGOTTEN if first >= at else "")
             at = last
-    return said + text[at:]
+    return left + text[at:]
 
 
 def erased_turns(
-    turns: pa.Table, gone: pl.Series, named: frozenset[str], shared: frozenset[str], sought: Sought
+    turns: pa.Table, gone: pl.Series, named: frozenset[str], shared: frozenset[str], phrases: Phrases
 ) -> tuple[pa.Table, set[str]]:
     """
     Return TURNS without what is forgotten, and the ids of the turns that were removed or rewritten.
 
     Rows where `gone` is true are removed. Of the turns `named`, all words go, also of a call's input; but of
-    those that other memories rest on (`shared`) only the sentences that hold what is `sought`, if any do. So
+    those that other memories rest on (`shared`) only the sentences that hold what is `phrases`, if any do. So
     do the sentences of every other turn that hold it.
     """
     rows = _frame(turns)
     kept = rows.filter(~gone)
     changed = set(rows.filter(gone)["turn_id"].to_list())
     texts, inputs = kept["text"].to_list(), kept["tool_input"].to_list()
-    patterns = zip(sought.patterns_in(texts), sought.patterns_in(inputs), strict=True)
-    for at, (name, found) in enumerate(zip(kept["turn_id"].to_list(), patterns, strict=True)):
-        if name in named and not (name in shared and any(found)):
+    patterns = zip(phrases.patterns_in(texts), phrases.patterns_in(inputs), strict=True)
+    for at, (name, pattern) in enumerate(zip(kept["turn_id"].to_list(), patterns, strict=True)):
+        if name in named and not (name in shared and any(pattern)):
             text, given = FORGOTTEN, None
-        elif any(found):
-            text = without_sentences(texts[at], found[0]) if found[0] else texts[at]
-            given = re.sub(found[1], FORGOTTEN, inputs[at]) if found[1] else inputs[at]
+        elif any(pattern):
+            text = without_sentences(texts[at], pattern[0]) if pattern[0] else texts[at]
+            given = re.sub(pattern[1], FORGOTTEN, inputs[at]) if pattern[1] else inputs[at]
         else:
             continue
         if (text, given) != (texts[at], inputs[at]):
             texts[at], inputs[at] = text, given
             changed.add(name)
-    made = kept.with_columns(
+    erased = kept.with_columns(
         pl.Series("text", texts, dtype=pl.String), pl.Series("tool_input", inputs, dtype=pl.String)
     )
-    return made.to_arrow().cast(TURNS.arrow), changed
+    return erased.to_arrow().cast(TURNS.arrow), changed
 
 
 def erased_journal(
-    journal: pa.Table, doomed: Mapping[str, Row], projects: Mapping[str, datetime], sought: Sought
+    journal: pa.Table, requested: Mapping[str, Row], projects: Mapping[str, datetime], phrases: Phrases
 ) -> pa.Table:
     """
-    Return JOURNAL rows without the text of `doomed` memories, of reset `projects`, and of what is `sought`.
+    Return JOURNAL rows without the text of `requested` memories, of reset `projects` and of `phrases`.
 
     What was told after the wish to forget stays. A merge goes with any of its members, whose rest comes back.
     """
-    until = max((row["recorded_at"] for row in doomed.values()), default=None)
+    until = max((row["recorded_at"] for row in requested.values()), default=None)
     kept = [
-        _without_reason(row, doomed) for row in journal.to_pylist() if not _is_erased(row, doomed, projects)
+        _without_reason(row, requested)
+        for row in journal.to_pylist()
+        if not _is_erased(row, requested, projects)
     ]
-    if not sought.by_words or until is None:
+    if not phrases.by_words or until is None:
         return JOURNAL.of(kept)
     may_hold = [row["kind"] in TELLING_KINDS and row["recorded_at"] <= until for row in kept]
     texts = [_words_of(row) if may else None for row, may in zip(kept, may_hold, strict=True)]
-    patterns = sought.patterns_in(texts)
+    patterns = phrases.patterns_in(texts)
     return JOURNAL.of(
         [
             _without_words(row, pattern) if pattern else row
@@ -251,7 +253,7 @@ def erased_journal(
 
 
 def done_entries(
-    entries: Iterable[Row], doomed: Mapping[str, Row], turn_ids: Mapping[str, set[str]]
+    entries: Iterable[Row], requested: Mapping[str, Row], turn_ids: Mapping[str, set[str]]
 ) -> list[Row]:
     """
     Return the JOURNAL rows that say what was erased for each wish: ids, no text.
@@ -262,12 +264,14 @@ def done_entries(
     for row in entries:
         scope, at, of = row["project_id"], row["recorded_at"], row["entry_id"]
         done = Forget(of=of, turn_ids=sorted(turn_ids.get(of, ())))
-        for name in sorted(name for name, wish in doomed.items() if wish is row) or [row["memory_id"]]:
+        for name in sorted(name for name, request in requested.items() if request is row) or [
+            row["memory_id"]
+        ]:
             rows.append(done.to_row(scope, recorded_at=at, memory_id=name, actor=ERASER))
     return rows
 
 
-def _is_erased(row: Row, doomed: Mapping[str, Row], projects: Mapping[str, datetime]) -> bool:
+def _is_erased(row: Row, requested: Mapping[str, Row], projects: Mapping[str, datetime]) -> bool:
     until = projects.get(row["project_id"])
     if until is not None and row["recorded_at"] <= until:
         return row["kind"] not in ("project", "forget")
@@ -275,16 +279,16 @@ def _is_erased(row: Row, doomed: Mapping[str, Row], projects: Mapping[str, datet
         return False
     entry, name = from_row(row), row["memory_id"]
     if isinstance(entry, Dismiss):  # its reason may quote the memory
-        about = (doomed[name]["recorded_at"] for name in entry.memory_ids if name in doomed)
+        about = (requested[name]["recorded_at"] for name in entry.memory_ids if name in requested)
         return any(row["recorded_at"] <= forgotten_at for forgotten_at in about)
     if isinstance(entry, Merge):  # no person told it, so its time says nothing
-        return any(member in doomed for member in [name, *entry.members])
-    return name in doomed and row["recorded_at"] <= doomed[name]["recorded_at"]
+        return any(member in requested for member in [name, *entry.members])
+    return name in requested and row["recorded_at"] <= requested[name]["recorded_at"]
 
 
-def _without_reason(row: Row, doomed: Mapping[str, Row]) -> Row:
+def _without_reason(row: Row, requested: Mapping[str, Row]) -> Row:
     """Return an entry that archived a doomed memory without its reason, which may quote the memory."""
-    if row["kind"] != "archive" or row["memory_id"] not in doomed or row["payload"] == "{}":
+    if row["kind"] != "archive" or row["memory_id"] not in requested or row["payload"] == "{}":
         return row
     return _in_place_of(row, Archive())
 

@@ -27,7 +27,7 @@ from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EPOCH, GLOBAL_SCOPE, JOURNAL, Row, values
 
 
-def fold_as_one(events: pa.Table, journal: pa.Table, policy: Policy, project_id: str) -> pa.Table:
+def fold_joined(events: pa.Table, journal: pa.Table, policy: Policy, project_id: str) -> pa.Table:
     """
     Return the MEMORIES that EVENTS and JOURNAL rows of several projects make in the one named.
 
@@ -36,11 +36,11 @@ def fold_as_one(events: pa.Table, journal: pa.Table, policy: Policy, project_id:
     """
     if _is_whole(events, journal, project_id):
         return fold(events, journal, policy)
-    names = names_in_one(events, journal, policy, project_id)
+    names = joined_names(events, journal, policy, project_id)
     return fold(in_project(events, project_id), renamed(journal, names, project_id), policy)
 
 
-def names_in_one(events: pa.Table, journal: pa.Table, policy: Policy, project_id: str) -> dict[str, str]:
+def joined_names(events: pa.Table, journal: pa.Table, policy: Policy, project_id: str) -> dict[str, str]:
     """
     Return, for the memories that go by another id once projects are one, old memory_id → new.
 
@@ -49,12 +49,12 @@ def names_in_one(events: pa.Table, journal: pa.Table, policy: Policy, project_id
     if _is_whole(events, journal, project_id):
         return {}
     whole = by_memory(in_project(events, project_id), policy)
-    new_of = {event["event_id"]: name for name, said in whole.items() for event in said}
+    new_of = {event["event_id"]: name for name, its_events in whole.items() for event in its_events}
     names: dict[str, str] = {}
     for part in sorted(set(values(events, "project_id"))):
-        for old, said in by_memory(events.filter(pc.field("project_id") == part), policy).items():
+        for old, its_events in by_memory(events.filter(pc.field("project_id") == part), policy).items():
             # A plan may be parted by what the other project did: then its last word decides.
-            last = max(said, key=lambda e: (e["said_at"] or EPOCH, e["event_id"]))
+            last = max(its_events, key=lambda e: (e["said_at"] or EPOCH, e["event_id"]))
             names[old] = new_of[last["event_id"]]
     given: list[tuple[Row, Remember | Import]] = [
         *entries_in(journal, Remember),
@@ -77,7 +77,7 @@ def own_names(
 
     What is done under these names holds when the projects are split again; empty where nothing is merged.
     """
-    names = names_in_one(events, journal, policy, project_id)
+    names = joined_names(events, journal, policy, project_id)
     ids = {old for old, new in names.items() if new == name}
     parts = set(values(events, "project_id")) - {project_id}
     homes = {

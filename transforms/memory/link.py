@@ -89,10 +89,10 @@ def _edges(memories: pa.Table, pairs: Pairs, sharing: Pairs, policy: Policy) -> 
     rows = {row["memory_id"]: row for row in linked.to_pylist()}
     reversals = Reversals.of(policy)
     sides = {name: _side(row, vocabulary, reversals) for name, row in rows.items()}
-    made = []
+    edges = []
     for (a, b), similarity in pairs.items():
         source, target, edge_type, rule = _relation(sides[a], sides[b], vocabulary, policy)
-        made.append(
+        edges.append(
             {
                 "edge_id": content_id(source, target, edge_type),
                 "project_id": rows[a]["project_id"],
@@ -103,7 +103,7 @@ def _edges(memories: pa.Table, pairs: Pairs, sharing: Pairs, policy: Policy) -> 
                 "rule": rule or ("shared_terms" if (a, b) in sharing else "similarity"),
             }
         )
-    return EDGES.of(sorted(made, key=lambda edge: str(edge["edge_id"])))
+    return EDGES.of(sorted(edges, key=lambda edge: str(edge["edge_id"])))
 
 
 def _edges_to_code(memories: pa.Table) -> pa.Table:
@@ -113,14 +113,14 @@ def _edges_to_code(memories: pa.Table) -> pa.Table:
     of_file: dict[tuple[str, ...], dict[str, str]] = {}
     for row in indexed.select(columns).to_pylist():
         of_file.setdefault((row["project_id"], *row["files"]), {})[row["memory_type"]] = row["memory_id"]
-    made: list[dict[str, object]] = []
+    edges: list[dict[str, object]] = []
     for (project_id, *_), known in of_file.items():
         if known.keys() >= {"code", "code_description"}:
             source, target = known["code_description"], known["code"]
             ends = {"source_id": source, "target_id": target, "project_id": project_id}
-            told = {"edge_type": "source_of", "strength": 1.0, "rule": "indexed"}
-            made.append({"edge_id": content_id(source, target, "source_of"), **ends, **told})
-    return EDGES.of(made)
+            common = {"edge_type": "source_of", "strength": 1.0, "rule": "indexed"}
+            edges.append({"edge_id": content_id(source, target, "source_of"), **ends, **common})
+    return EDGES.of(edges)
 
 
 def _edges_to_replaced(memories: pa.Table) -> pa.Table:

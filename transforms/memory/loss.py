@@ -29,21 +29,21 @@ def shown(memories: pa.Table) -> pa.Table:
     return memories.filter(pc.and_(is_there, pc.is_null(memories["merged_into"])))
 
 
-def lost_ids(live: pa.Table, made: pa.Table) -> list[str]:
+def lost_ids(live: pa.Table, rebuilt: pa.Table) -> list[str]:
     """
-    Return the memories that `live` shows and `made` does not, by id.
+    Return the memories that `live` shows and `rebuilt` does not, by id.
 
     Takes MEMORIES before and after. One that was merged into a memory that is shown is not lost.
     """
-    after = shown(made)
+    after = shown(rebuilt)
     is_kept = pc.is_in(shown(live)["memory_id"], after["memory_id"].combine_chunks())
     gone = values(shown(live).filter(pc.invert(is_kept)), "memory_id")
     there = set(values(after, "memory_id"))
-    into = dict(zip(values(made, "memory_id"), values(made, "merged_into"), strict=True))
+    into = dict(zip(values(rebuilt, "memory_id"), values(rebuilt, "merged_into"), strict=True))
     return sorted(name for name in gone if into.get(name) not in there)
 
 
-def replaced(lost: Iterable[Row], live: pa.Table, made: pa.Table) -> set[str]:
+def replaced(lost: Iterable[Row], live: pa.Table, rebuilt: pa.Table) -> set[str]:
     """
     Return those of the `lost` rows that a new memory of their type takes the place of: one of the same turn.
 
@@ -51,22 +51,22 @@ def replaced(lost: Iterable[Row], live: pa.Table, made: pa.Table) -> set[str]:
     """
     rows = list(lost)
     before = set(values(live, "memory_id"))
-    turns = {told["turn_id"] for row in rows for told in row["evidence"]}
+    turns = {evidence["turn_id"] for row in rows for evidence in row["evidence"]}
     new: dict[tuple[str, str], list[str]] = {}
-    for row in shown(made).select(["memory_id", "memory_type", "evidence"]).to_pylist():
+    for row in shown(rebuilt).select(["memory_id", "memory_type", "evidence"]).to_pylist():
         if row["memory_id"] not in before:
-            for told in row["evidence"]:
-                if told["turn_id"] in turns:
-                    new.setdefault((row["memory_type"], told["turn_id"]), []).append(row["memory_id"])
+            for evidence in row["evidence"]:
+                if evidence["turn_id"] in turns:
+                    new.setdefault((row["memory_type"], evidence["turn_id"]), []).append(row["memory_id"])
     taken: set[str] = set()
-    found: set[str] = set()
+    replaced_ids: set[str] = set()
     for row in rows:
-        places = (new.get((row["memory_type"], told["turn_id"]), []) for told in row["evidence"])
+        places = (new.get((row["memory_type"], evidence["turn_id"]), []) for evidence in row["evidence"])
         successor = next((name for names in places for name in names if name not in taken), None)
         if successor is not None:
             taken.add(successor)
-            found.add(row["memory_id"])
-    return found
+            replaced_ids.add(row["memory_id"])
+    return replaced_ids
 
 
 def too_much(losses: Iterable[Loss], share: float, least: float) -> list[Loss]:
@@ -79,10 +79,10 @@ def too_much(losses: Iterable[Loss], share: float, least: float) -> list[Loss]:
     [Loss(scope='kelp', lost=3, shown=12)]
     """
     every = list(losses)
-    found = [loss for loss in every if loss.lost >= least and loss.lost > share * loss.shown]
+    losses = [loss for loss in every if loss.lost >= least and loss.lost > share * loss.shown]
     lost, known = sum(loss.lost for loss in every), sum(loss.shown for loss in every)
-    if found or lost < least or lost <= share * known:
-        return found
+    if losses or lost < least or lost <= share * known:
+        return losses
     return [loss for loss in every if loss.lost]
 
 

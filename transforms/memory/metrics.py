@@ -26,7 +26,7 @@ def session_metrics(turns: pa.Table, events: pa.Table, policy: Policy) -> pa.Tab
     counts each further time; a correction is a refused call with words or a prompt that complains. Minutes to
     the first edit are counted from the session's first turn and are null where nothing was edited.
     """
-    made = events.select(EVENT_COLUMNS)
+    events_read = events.select(EVENT_COLUMNS)
     rows = query(
         "metrics",
         {
@@ -36,7 +36,7 @@ def session_metrics(turns: pa.Table, events: pa.Table, policy: Policy) -> pa.Tab
             "shown_min_confidence": policy.threshold("shown_min_confidence"),
         },
         turns=turns.select(TURN_COLUMNS),
-        events=made,
-        repeats=repeats_of(made, policy),
+        events=events_read,
+        repeats=repeats_of(events_read, policy),
     )
     return rows.cast(METRICS.arrow)

@@ -43,16 +43,16 @@ def similar_pairs(
     """
     if not vectors.num_rows:
         return {}
-    zero_at, one_at = policy.calibration(model)
+    zero_at, full_at = policy.calibration(model)
     pairs: Pairs = {}
     for ids, matrix in _scopes(memories, vectors, model):
         near = near_rows(
             matrix,
-            floor=zero_at + (floor - 10.0**-DECIMALS) * (one_at - zero_at),
+            floor=zero_at + (floor - 10.0**-DECIMALS) * (full_at - zero_at),
             neighbours=neighbours,
             cells=int(policy.threshold("link_block_cells")),
         )
-        raw = np.clip((near.cosine - zero_at) / (one_at - zero_at), 0.0, 1.0)
+        raw = np.clip((near.cosine - zero_at) / (full_at - zero_at), 0.0, 1.0)
         for left, right, similarity in zip(
             near.left, near.right, np.round(raw, DECIMALS).tolist(), strict=True
         ):
@@ -81,10 +81,10 @@ def sharing_pairs(memories: pa.Table, known: set[str], policy: Policy) -> Pairs:
     scopes: list[str] = []
     terms: list[str] = []
     for row in memories.select(["memory_id", "project_id", "text", "files"]).to_pylist():
-        found = vocabulary.fact(row["text"]).names | {path.casefold() for path in row["files"]}
-        terms += sorted(found)
-        ids += [row["memory_id"]] * len(found)
-        scopes += [row["project_id"]] * len(found)
+        own = vocabulary.fact(row["text"]).names | {path.casefold() for path in row["files"]}
+        terms += sorted(own)
+        ids += [row["memory_id"]] * len(own)
+        scopes += [row["project_id"]] * len(own)
     table = pa.table(
         {
             "memory_id": pa.array(ids, pa.string()),

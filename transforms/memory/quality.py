@@ -59,13 +59,13 @@ def known_as(text: str, memories: pa.Table, policy: Policy) -> Known | None:
     rows = memories.filter((pc.field("status") == "active") & (pc.field("source_type") == "explicit"))
     vocabulary = Vocabulary.of(policy)
     new, floor = vocabulary.fact(text), policy.threshold("remember_word_likeness")
-    found: list[tuple[float, str, Known]] = []
+    matches: list[tuple[float, str, Known]] = []
     for row in rows.select(["memory_id", "memory_type", "text"]).to_pylist():
         old = vocabulary.fact(row["text"])
         if word_similarity(new, old) >= floor and _agree(new, old, vocabulary):
             known = Known(row["memory_id"], row["memory_type"], row["text"], _adds(new, old))
-            found.append((-word_similarity(new, old), row["memory_id"], known))
-    return min(found, key=lambda each: each[:2])[2] if found else None
+            matches.append((-word_similarity(new, old), row["memory_id"], known))
+    return min(matches, key=lambda each: each[:2])[2] if matches else None
 
 
 def _agree(a: Fact, b: Fact, vocabulary: Vocabulary) -> bool:

@@ -128,16 +128,16 @@ def doubts(memories: Iterable[Row], snapshot: Snapshot, policy: Policy) -> list[
     """
     choices = Choices.of(policy)
     files, deleted = _Paths(snapshot.files), _Paths(snapshot.deleted)
-    found = []
+    doubted = []
     for row in sorted((row for row in memories if row["status"] == "active"), key=lambda r: r["memory_id"]):
         gone = _gone(row, snapshot, files, deleted, choices) if _is_claim(row) else ""
         gone = gone or (_rewritten(row, snapshot, policy) if _is_description(row) else "")
         branch = _unmerged_branch(row, snapshot)
         if gone:
-            found.append(Doubt(row["memory_id"], OUTDATED, gone))
+            doubted.append(Doubt(row["memory_id"], OUTDATED, gone))
         elif branch:
-            found.append(branch_doubt(row["memory_id"], branch))
-    return found
+            doubted.append(branch_doubt(row["memory_id"], branch))
+    return doubted
 
 
 def symbols_in(text: str) -> frozenset[str]:
@@ -187,9 +187,9 @@ def rewritten_share(edits: Iterable[Edit], until: datetime) -> tuple[float, int]
 
     A line changed is one removed and one added. A file that was not there yet has no such part.
     """
-    told = list(edits)
-    before = [edit for edit in told if edit.at <= until]
-    since = [edit for edit in told if edit.at > until]
+    counted = list(edits)
+    before = [edit for edit in counted if edit.at <= until]
+    since = [edit for edit in counted if edit.at > until]
     lines = sum(edit.added - edit.removed for edit in before)
     removed = sum(edit.removed for edit in since)
     return (min(1.0, removed / lines) if lines > 0 else 0.0), len(since)

@@ -85,8 +85,10 @@ def repeats_of(events: pa.Table, policy: Policy) -> pa.Table:
         if is_shown and row["said_at"] is not None:
             by_project[row["project_id"]].append(_decision(row, vocabulary, technologies))
     most = int(policy.threshold("link_max_memories_per_term"))
-    found = [row for made in by_project.values() for row in _repeats(made, vocabulary, least, most)]
-    return pa.Table.from_pylist(found, schema=REPEATS)
+    repeats = [
+        row for decisions in by_project.values() for row in _repeats(decisions, vocabulary, least, most)
+    ]
+    return pa.Table.from_pylist(repeats, schema=REPEATS)
 
 
 def _repeats(
@@ -166,9 +168,9 @@ def _without_wording(fact: Fact) -> Fact:
 
 def _names(text: str, technologies: frozenset[str]) -> Iterator[str]:
     """Yield the stems of what a decision turns on: technologies, names of code and others, numbers."""
-    for number, found in enumerate(WORD.finditer(text)):
-        word = found[0].rstrip("./:'’-")
-        is_inside = number > 0 and text[: found.start()].rstrip()[-1:] not in (".", "?", "!", ":")
+    for number, match in enumerate(WORD.finditer(text)):
+        word = match[0].rstrip("./:'’-")
+        is_inside = number > 0 and text[: match.start()].rstrip()[-1:] not in (".", "?", "!", ":")
         is_name = CODE_NAME.search(word) or NUMBER.fullmatch(word) or (is_inside and word[:1].isupper())
         if word.casefold() in technologies or is_name:
             yield stem(word.casefold())

@@ -39,7 +39,7 @@ class Reversals:
         Names that are too long to be a thing, and bare numbers, are passed over.
         """
         spans = (
-            _END.split(f"{found[1]} ", maxsplit=1)[0] for p in self.patterns for found in p.finditer(text)
+            _END.split(f"{match[1]} ", maxsplit=1)[0] for p in self.patterns for match in p.finditer(text)
         )
         named = (span for span in spans if not (_POINTS.match(span) or _COUNT.match(span)))
         left = (vocabulary.fact(span).word_set for span in named)

@@ -87,11 +87,11 @@ def index_words(text: str) -> list[str]:
     >>> index_words("py.typed는 端口")
     ['py', 'typed', '는', '端口']
     """
-    found: list[str] = []
+    words: list[str] = []
     for word in _INDEX_WORD.findall(_UNSPACED.sub(r" \g<0> ", text)):
         is_run = len(word) > 2 and _UNSPACED.fullmatch(word) is not None
-        found += [word[at : at + 2] for at in range(len(word) - 1)] if is_run else [word.lower()]
-    return found
+        words += [word[at : at + 2] for at in range(len(word) - 1)] if is_run else [word.lower()]
+    return words
 
 
 def unspaced_runs(text: str) -> list[str]:
@@ -150,12 +150,12 @@ def passages_of(turns: pa.Table, policy: Policy) -> pa.Table:
     `passage_chars` of ranking.csv. A file's first passage has seq 0.
     """
     limit = int(setting(policy, "passage_chars"))
-    said = turns.filter(pc.is_in(turns["kind"], pa.array(PASSAGE_KINDS)))
-    said = said.sort_by([("file", "ascending"), ("line", "ascending"), ("block", "ascending")])
+    prose = turns.filter(pc.is_in(turns["kind"], pa.array(PASSAGE_KINDS)))
+    prose = prose.sort_by([("file", "ascending"), ("line", "ascending"), ("block", "ascending")])
     columns = ["project_id", "session_id", "turn_id", "kind", "text", "said_at", "file", "line", "trust"]
     rows: list[dict[str, object]] = []
     seq = 0
-    for turn in said.select(columns).to_pylist():
+    for turn in prose.select(columns).to_pylist():
         if not rows or rows[-1]["file"] != turn["file"]:
             seq = 0
         for part, text in enumerate(parts_of(turn["text"], limit)):

@@ -8,7 +8,7 @@ from cortex.hooks.plain import without_private
 Record = Mapping[str, object]
 
 
-class Said(NamedTuple):
+class Utterance(NamedTuple):
     """One turn as the client wrote it, not yet redacted or cut."""
 
     kind: str
@@ -21,10 +21,10 @@ class Said(NamedTuple):
     is_queued: bool = False
 
 
-def spoken(kind: str, text: str, tool_use_id: str | None = None) -> list[Said]:
+def spoken(kind: str, text: str, tool_use_id: str | None = None) -> list[Utterance]:
     """Return the turn that `text` is, without its private passages; none where no words are left."""
     text = without_private(text).strip()
-    return [Said(kind, text, tool_use_id=tool_use_id)] if text else []
+    return [Utterance(kind, text, tool_use_id=tool_use_id)] if text else []
 
 
 def string(value: object) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from cortex.hooks.plain import without_private
 from cortex.transforms.transcripts.records import (
     Record,
-    Said,
+    Utterance,
     blocks,
     flat_text,
     is_from_program,
@@ -43,7 +43,7 @@ _SHELL_TAG = "bash-input"
 _NOTE_TAG = "user-memory-input"
 
 
-def said_in(record: Record, *, in_agent_file: bool) -> list[Said] | None:
+def utterances_in(record: Record, *, in_agent_file: bool) -> list[Utterance] | None:
     """
     Return what a record says, in order; nothing for records that carry no conversation.
 
@@ -62,17 +62,17 @@ def said_in(record: Record, *, in_agent_file: bool) -> list[Said] | None:
     return []
 
 
-def _from_assistant(record: Record) -> list[Said] | None:
+def _from_assistant(record: Record) -> list[Utterance] | None:
     message = record.get("message")
     answer = blocks(message)
     if answer is None or not isinstance(message, Mapping):
         return None
     if record.get("isApiErrorMessage") is True or message.get("model") == "<synthetic>":
         return []
-    return [said for block in answer for said in _from_answer_block(block)]
+    return [utterance for block in answer for utterance in _from_answer_block(block)]
 
 
-def _from_answer_block(block: Record) -> list[Said]:
+def _from_answer_block(block: Record) -> list[Utterance]:
     kind = string(block.get("type"))
     if kind in ("text", "thinking"):
         return spoken(kind, string(block.get(kind)))
@@ -80,7 +80,7 @@ def _from_answer_block(block: Record) -> list[Said]:
         given = block.get("input")
         tool_input = given if isinstance(given, Mapping) else {}
         return [
-            Said(
+            Utterance(
                 "tool_call",
                 "",
                 string(block.get("name")) or None,
@@ -91,51 +91,56 @@ def _from_answer_block(block: Record) -> list[Said]:
     if kind.endswith("_tool_result"):  # of a tool that ran on the server, inside the answer
         text = without_private(flat_text(block.get("content")))
         use_id = string(block.get("tool_use_id")) or None
-        return [Said("tool_result", text, None, use_id, None, "ok", is_external=kind.startswith("web_"))]
+        return [Utterance("tool_result", text, None, use_id, None, "ok", is_external=kind.startswith("web_"))]
     return []
 
 
-def _from_user(record: Record, in_agent_file: bool) -> list[Said] | None:
+def _from_user(record: Record, in_agent_file: bool) -> list[Utterance] | None:
     content = blocks(record.get("message"))
     if content is None:
         return None
     results = [block for block in content if block.get("type") == "tool_result"]
     if results:
-        return [said for block in results for said in from_result(block, record)]
+        return [utterance for block in results for utterance in from_result(block, record)]
     texts = [string(block.get("text")) for block in content if block.get("type") == "text"]
     if record.get("isCompactSummary") is True:
         return spoken("summary", "\n".join(texts))
     return [] if record.get("isMeta") is True else _from_texts(texts, record, in_agent_file)
 
 
-def _from_texts(texts: list[str], record: Record, in_agent_file: bool) -> list[Said]:
+def _from_texts(texts: list[str], record: Record, in_agent_file: bool) -> list[Utterance]:
     """Classify each text block by itself; what a person typed in several blocks is one prompt."""
     if len(texts) > 1 and any("private>" in text.lower() for text in texts):
         texts = ["\n".join(texts)]  # a private passage may reach over several blocks
-    found = [said for text in texts for said in _from_typed(without_private(text), record, in_agent_file)]
-    prompts = [said.text for said in found if said.kind == "prompt"]
-    others = [said for said in found if said.kind != "prompt"]
+    typed_parts = [
+        utterance for text in texts for utterance in _from_typed(without_private(text), record, in_agent_file)
+    ]
+    prompts = [utterance.text for utterance in typed_parts if utterance.kind == "prompt"]
+    others = [utterance for utterance in typed_parts if utterance.kind != "prompt"]
     return others + spoken("prompt", "\n".join(prompts))
 
 
-def _from_typed(text: str, record: Record, in_agent_file: bool) -> list[Said]:
+def _from_typed(text: str, record: Record, in_agent_file: bool) -> list[Utterance]:
     """Classify one text block in the order in which the kinds can be told apart."""
     text = without_client_tags(text).strip()
     if text.startswith(_SUMMARY_START):
         return spoken("summary", text)
     if text.startswith(_CLIENT_TEXT):
         return []
-    said = _persons_words(text, record)
+    utterances = _persons_words(text, record)
     if is_from_program(record, in_agent_file) or text.startswith(_PROGRAM_TEXT):
-        return [turn._replace(kind="program") for turn in said]
-    return said
+        return [turn._replace(kind="program") for turn in utterances]
+    return utterances
 
 
-def _persons_words(text: str, record: Record) -> list[Said]:
+def _persons_words(text: str, record: Record) -> list[Utterance]:
     """Return a slash command's arguments, a shell command, a plan handed over, or a prompt."""
     if _COMMAND.match(text):
         name = inside_tag(text, "command-name").strip() or None
-        return [said._replace(tool_name=name) for said in spoken("command", inside_tag(text, "command-args"))]
+        return [
+            utterance._replace(tool_name=name)
+            for utterance in spoken("command", inside_tag(text, "command-args"))
+        ]
     if text.startswith(f"<{_SHELL_TAG}>"):
         return spoken("shell", inside_tag(text, _SHELL_TAG))
     if text.startswith(f"<{_NOTE_TAG}>"):
@@ -146,7 +151,7 @@ def _persons_words(text: str, record: Record) -> list[Said]:
     return [] if _BARE_COMMAND.match(text) else spoken("prompt", text)
 
 
-def _from_attachment(record: Record, in_agent_file: bool) -> list[Said]:
+def _from_attachment(record: Record, in_agent_file: bool) -> list[Utterance]:
     """Return a prompt that was typed while the model worked; all other attachments are the client's."""
     attachment = record.get("attachment")
     if not isinstance(attachment, Mapping) or attachment.get("type") != "queued_command":
@@ -156,10 +161,10 @@ def _from_attachment(record: Record, in_agent_file: bool) -> list[Said]:
     typed = {**record, "origin": attachment.get("origin") or record.get("origin")}
     prompt = blocks({"content": attachment.get("prompt")}) or []
     texts = [string(block.get("text")) for block in prompt if block.get("type") == "text"]
-    return [said._replace(is_queued=True) for said in _from_texts(texts, typed, in_agent_file)]
+    return [utterance._replace(is_queued=True) for utterance in _from_texts(texts, typed, in_agent_file)]
 
 
-def _from_system(record: Record, in_agent_file: bool) -> list[Said]:
+def _from_system(record: Record, in_agent_file: bool) -> list[Utterance]:
     content = string(record.get("content"))
     if record.get("subtype") == "away_summary":
         return spoken("recap", content.replace(_RECAP_END, ""))

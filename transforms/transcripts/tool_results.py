@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from cortex.hooks.plain import without_private
 from cortex.transforms.transcripts.records import (
     Record,
-    Said,
+    Utterance,
     flat_text,
     is_from_sdk,
     is_sidechain,
@@ -46,7 +46,7 @@ _TIMED_OUT = re.compile(r"timed out|did not (?:answer|respond)|no (?:answer|resp
 _NO_ANSWERS = frozenset(("", "no answer provided", "no answer", "no option selected", "timed out"))
 
 
-def from_result(block: Record, record: Record) -> list[Said]:
+def from_result(block: Record, record: Record) -> list[Utterance]:
     """Return the turn of a tool_result block and, where a person spoke through it, that person's words."""
     raw = without_private(flat_text(block.get("content")))
     detail = record.get("toolUseResult")
@@ -54,12 +54,12 @@ def from_result(block: Record, record: Record) -> list[Said]:
     status = _status(raw, block, record)
     text = _ERROR_TAGS.sub("", without_client_tags(raw)).strip()
     is_external = status == "ok" and _is_external(detail)
-    result = Said("tool_result", text, None, use_id, None, status, is_external=is_external)
+    result = Utterance("tool_result", text, None, use_id, None, status, is_external=is_external)
     # A program that drives the session answers, refuses and approves by itself.
     return [result] if is_from_sdk(record) else [result, *_persons_words(raw, status, use_id, record)]
 
 
-def _persons_words(text: str, status: str, use_id: str | None, record: Record) -> list[Said]:
+def _persons_words(text: str, status: str, use_id: str | None, record: Record) -> list[Utterance]:
     detail = record.get("toolUseResult")
     if status == "rejected":
         return _rejection(text, use_id, record)
@@ -79,11 +79,11 @@ def _status(text: str, block: Record, record: Record) -> str:
         return "cancelled"
     if block.get("is_error") is not True:
         return "ok"
-    told = _ERROR_TAGS.sub("", text[:400]).strip()
+    message = _ERROR_TAGS.sub("", text[:400]).strip()
     denial = string(record.get("toolDenialKind"))
-    if told.startswith(_REJECTED) or denial.startswith("user"):
+    if message.startswith(_REJECTED) or denial.startswith("user"):
         return "rejected"
-    return "cancelled" if denial or _CANCELLED.match(told) else "error"
+    return "cancelled" if denial or _CANCELLED.match(message) else "error"
 
 
 def _is_external(detail: object) -> bool:
@@ -93,10 +93,10 @@ def _is_external(detail: object) -> bool:
     return ("url" in detail and "result" in detail) or ("query" in detail and "results" in detail)
 
 
-def _rejection(text: str, use_id: str | None, record: Record) -> list[Said]:
+def _rejection(text: str, use_id: str | None, record: Record) -> list[Utterance]:
     """Return a person's words in a refusal, without the client's around them."""
-    found = _REASON.search(text)
-    words = string(record.get("userFeedback")) or (found.group(1).partition(_REASON_END)[0] if found else "")
+    match = _REASON.search(text)
+    words = string(record.get("userFeedback")) or (match.group(1).partition(_REASON_END)[0] if match else "")
     words = words.strip()
     if not words.startswith(_CLARIFY_START):
         return spoken("rejection", words, use_id)
@@ -114,17 +114,17 @@ def _answers(text: str, detail: Record) -> str:
     notes = notes if isinstance(notes, Mapping) else {}
     lines = []
     for question, answer in given.items():
-        told = ", ".join(map(string, answer)) if isinstance(answer, list) else string(answer)
+        reply = ", ".join(map(string, answer)) if isinstance(answer, list) else string(answer)
         note = notes.get(question)
         lines.append(
-            _answer(str(question), told, string(note.get("notes")) if isinstance(note, Mapping) else "")
+            _answer(str(question), reply, string(note.get("notes")) if isinstance(note, Mapping) else "")
         )
     return "\n".join(filter(None, lines))
 
 
-def _answer(question: str, told: str, notes: str) -> str:
-    told = "" if told.strip("( )").lower() in _NO_ANSWERS else told.strip()
-    answer = f"{told} ({notes.strip()})" if told and notes.strip() else told or notes.strip()
+def _answer(question: str, reply: str, notes: str) -> str:
+    reply = "" if reply.strip("( )").lower() in _NO_ANSWERS else reply.strip()
+    answer = f"{reply} ({notes.strip()})" if reply and notes.strip() else reply or notes.strip()
     return f"{question} → {answer}" if answer else ""
 
 

@@ -14,8 +14,8 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import TURNS
 from cortex.transforms.transcripts.assistants import Head, turned
 from cortex.transforms.transcripts.assistants import may_speak as may_speak_elsewhere
-from cortex.transforms.transcripts.records import Record, Said, is_sidechain
-from cortex.transforms.transcripts.speakers import said_in
+from cortex.transforms.transcripts.records import Record, Utterance, is_sidechain
+from cortex.transforms.transcripts.speakers import utterances_in
 from cortex.transforms.transcripts.turn_text import Limits, redacted_ends, redacted_head, redacted_input
 
 # Raise it when the same line gives other rows than before: stored rows are then read anew.
@@ -180,12 +180,12 @@ def _rows_of_line(
     records, reason = objects_in(line)
     rows: list[TurnCells] = []
     for record in records:
-        said = said_in(record, in_agent_file=source.agent_id is not None)
-        if said is None:
+        utterances = utterances_in(record, in_agent_file=source.agent_id is not None)
+        if utterances is None:
             reason = reason or "unknown shape"
             continue
         context = _Context(record, source, limits, line_number)
-        rows.extend(context.row(turn, len(rows) + at) for at, turn in enumerate(said))
+        rows.extend(context.row(turn, len(rows) + at) for at, turn in enumerate(utterances))
     return rows, reason
 
 
@@ -201,14 +201,14 @@ def _rows_of_foreign_line(
     records, reason = objects_in(line)
     rows: list[TurnCells] = []
     for record in records:
-        found = turned(record, source.head)
-        if found is None:
+        turned_records = turned(record, source.head)
+        if turned_records is None:
             reason = reason or "unknown shape"
             continue
-        for one in found:
-            context = _ForeignContext(one.envelope, source, limits, line_number)
-            context.assistant, context.identity = source.head.assistant, one.identity
-            rows.append(context.row(one.said, len(rows)))
+        for each in turned_records:
+            context = _ForeignContext(each.envelope, source, limits, line_number)
+            context.assistant, context.identity = source.head.assistant, each.identity
+            rows.append(context.row(each.utterance, len(rows)))
     return rows, reason
 
 
@@ -286,28 +286,28 @@ class _Context:
         """Return an id, a path or a name that the record carries, without secrets; None where it has none."""
         return self.limits.name(self.record.get(field))
 
-    def row(self, said: Said, block: int) -> TurnCells:
+    def row(self, utterance: Utterance, block: int) -> TurnCells:
         """Return one row of TURNS, in the order of its columns."""
-        text, tool_input, redactions = self._worded(said)
+        text, tool_input, redactions = self._worded(utterance)
         return (
-            self._turn_id(said, text, block),
+            self._turn_id(utterance, text, block),
             self.source.project_id,
             self.session_id,
             self.agent_id,
             self.file,
             self.line_number,
             block,
-            said.kind,
+            utterance.kind,
             self.said_at,
             text,
             self.message_id,
             # A queued prompt hangs on whatever record came before; it never begins a branch.
-            None if said.is_queued else self.named("parentUuid"),
-            self.limits.name(said.tool_name),
-            self.limits.name(said.tool_use_id),
+            None if utterance.is_queued else self.named("parentUuid"),
+            self.limits.name(utterance.tool_name),
+            self.limits.name(utterance.tool_use_id),
             tool_input,
-            said.tool_status,
-            "external" if said.is_external else TRUST_OF_KIND[said.kind],
+            utterance.tool_status,
+            "external" if utterance.is_external else TRUST_OF_KIND[utterance.kind],
             self.named("cwd"),
             self.named("gitBranch"),
             self.named("version"),
@@ -315,30 +315,32 @@ class _Context:
             READER_VERSION,
         )
 
-    def _worded(self, said: Said) -> tuple[str, str | None, int]:
-        if said.tool_input is not None:
-            tool_input, text, redactions = redacted_input(said.tool_name or "", said.tool_input, self.limits)
+    def _worded(self, utterance: Utterance) -> tuple[str, str | None, int]:
+        if utterance.tool_input is not None:
+            tool_input, text, redactions = redacted_input(
+                utterance.tool_name or "", utterance.tool_input, self.limits
+            )
             return text, tool_input, redactions
-        if said.kind == "tool_result":
-            text, redactions = redacted_ends(said.text, self.limits)
+        if utterance.kind == "tool_result":
+            text, redactions = redacted_ends(utterance.text, self.limits)
         else:
-            text, redactions = redacted_head(said.text, self.limits)
+            text, redactions = redacted_head(utterance.text, self.limits)
         return text, None, redactions
 
-    def _turn_id(self, said: Said, text: str, block: int) -> str:
+    def _turn_id(self, utterance: Utterance, text: str, block: int) -> str:
         """
         Return an id that a resumed or forked copy of the record has too, in spite of its new uuids.
 
         Made from the redacted text, so that no hash of a secret is stored.
         """
-        project_id, call_id = self.source.project_id, self.limits.name(said.tool_use_id)
+        project_id, call_id = self.source.project_id, self.limits.name(utterance.tool_use_id)
         if self.message_id:
-            return content_id(project_id, said.kind, self.message_id, call_id or text)
+            return content_id(project_id, utterance.kind, self.message_id, call_id or text)
         if call_id:
-            return content_id(project_id, said.kind, call_id)
+            return content_id(project_id, utterance.kind, call_id)
         when = self.named("timestamp") or self.named("uuid")
         place = () if when else (self.session_id, str(self.line_number), str(block))
-        return content_id(project_id, said.kind, when or "", text, *place)
+        return content_id(project_id, utterance.kind, when or "", text, *place)
 
 
 class _ForeignContext(_Context):
@@ -347,10 +349,10 @@ class _ForeignContext(_Context):
     assistant: str
     identity: str | None
 
-    def _turn_id(self, said: Said, text: str, block: int) -> str:
+    def _turn_id(self, utterance: Utterance, text: str, block: int) -> str:
         """Return an id from the redacted text and the record's identity, or its place where it has none."""
-        named = (self.source.project_id, said.kind, self.assistant)
-        if call_id := self.limits.name(said.tool_use_id):
+        named = (self.source.project_id, utterance.kind, self.assistant)
+        if call_id := self.limits.name(utterance.tool_use_id):
             return content_id(*named, call_id)
         if self.identity is None:
             return content_id(*named, text, self.session_id, str(self.line_number), str(block))

@@ -202,9 +202,9 @@ def _salient(value: object) -> str:
     if not isinstance(value, Mapping):
         return ""
     for key in SALIENT_KEYS:
-        found = value.get(key)
-        if isinstance(found, str) and found.strip():
-            return found
+        value_of_key = value.get(key)
+        if isinstance(value_of_key, str) and value_of_key.strip():
+            return value_of_key
     wanted = ("question", "content", "subject")
-    told = [text for key, text in _strings(value, "") if key in wanted]
-    return "\n".join(told) or next((text for _, text in _strings(value, "") if text.strip()), "")
+    texts = [text for key, text in _strings(value, "") if key in wanted]
+    return "\n".join(texts) or next((text for _, text in _strings(value, "") if text.strip()), "")

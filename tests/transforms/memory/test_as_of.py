@@ -6,7 +6,7 @@ import pytest
 
 from cortex.storage.reference import read_policy
 from cortex.transforms.journal_entries import entry
-from cortex.transforms.memory.as_of import journal_until, said_until
+from cortex.transforms.memory.as_of import journal_until, rows_until
 from cortex.transforms.memory.fold import fold, memory_id
 from cortex.transforms.schemas import JOURNAL
 from tests.rows import START, event, events, turn, turns
@@ -18,12 +18,12 @@ TOLD = {"text": "Use SQLite", "memory_type": "decision", "category": "project"}
 
 def known(until, *entries, said=()):
     journal = journal_until(JOURNAL.of(list(entries)), until)
-    return fold(said_until(events(*said), until), journal, POLICY).to_pylist()
+    return fold(rows_until(events(*said), until), journal, POLICY).to_pylist()
 
 
 def test_what_is_said_counts_from_the_instant_after_it():
     rows = turns(turn(1, said_at=START), turn(2, said_at=START + DAY), turn(3, said_at=None))
-    assert said_until(rows, START + DAY)["line"].to_pylist() == [1, 3]
+    assert rows_until(rows, START + DAY)["line"].to_pylist() == [1, 3]
 
 
 def test_a_word_of_a_person_counts_from_when_it_was_recorded():

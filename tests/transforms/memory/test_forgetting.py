@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.forgetting import (
     FORGOTTEN,
-    Sought,
+    Phrases,
     Tombstones,
-    doomed_by,
     erased_journal,
     erased_turns,
     pending,
+    requested_memories,
     tombstones_of,
     without_sentences,
 )
@@ -45,19 +45,19 @@ def told(kind: str, memory_id: str | None = None, minute: int = 0, **payload: ob
     ],
 )
 def test_a_fact_is_found_whatever_its_case_space_and_emphasis(said):
-    [pattern, nothing] = Sought.of([FACT, "something else altogether"]).patterns_in([said, "another text"])
+    [pattern, nothing] = Phrases.of([FACT, "something else altogether"]).patterns_in([said, "another text"])
     assert pattern is not None and re.search(pattern, said)
     assert nothing is None
 
 
 def test_short_texts_are_not_looked_for():
-    assert not Sought.of(["Run tests.", None, ""]).is_in("Run tests.")
+    assert not Phrases.of(["Run tests.", None, ""]).is_in("Run tests.")
 
 
 def test_many_texts_are_looked_for_at_once():
     """An expression of all of them would pass the engine's limit (10 MB) at some 500 of 24 words."""
     texts = [" ".join(f"word{number}x{n}" for n in range(24)) for number in range(3_000)]
-    sought = Sought.of(texts)
+    sought = Phrases.of(texts)
     assert sought.patterns_in(["nothing of it"]) == [None]
     [pattern] = sought.patterns_in([f"Yes. {texts[17].upper()}! {texts[2_001]}"])
     assert pattern is not None and len(re.findall(pattern, f"{texts[17]} {texts[2_001]} {texts[3]}")) == 2
@@ -80,7 +80,7 @@ def test_after_it_no_match_is_left_and_all_else_is(parts):
 def erase(rows, *, named=NONE, shared=NONE, sought=None, gone=None):
     table = turns(*rows)
     nothing = pl.Series([False] * len(rows))
-    made, changed = erased_turns(table, nothing if gone is None else gone, named, shared, sought or Sought())
+    made, changed = erased_turns(table, nothing if gone is None else gone, named, shared, sought or Phrases())
     return [(row["text"], row["tool_input"]) for row in made.to_pylist()], changed
 
 
@@ -91,27 +91,27 @@ def test_a_named_turn_loses_its_words_and_its_input():
 
 def test_a_shared_turn_keeps_what_does_not_match():
     rows = [turn(1, f"Yes. {FACT}. No.", turn_id="a")]
-    made, _ = erase(rows, named=frozenset("a"), shared=frozenset("a"), sought=Sought.of([FACT]))
+    made, _ = erase(rows, named=frozenset("a"), shared=frozenset("a"), sought=Phrases.of([FACT]))
     assert made == [(f"Yes. {FORGOTTEN} No.", None)]
 
 
 def test_a_shared_turn_where_nothing_matches_goes_whole():
     rows = [turn(1, "It is said otherwise here.", turn_id="a")]
-    made, _ = erase(rows, named=frozenset("a"), shared=frozenset("a"), sought=Sought.of([FACT]))
+    made, _ = erase(rows, named=frozenset("a"), shared=frozenset("a"), sought=Phrases.of([FACT]))
     assert made == [(FORGOTTEN, None)]
 
 
 def test_a_calls_input_stays_json():
     rows = [turn(1, "x", turn_id="a", tool_input=json.dumps({"note": f"that {FACT}!", "n": 1}))]
-    [(_, given_input)], _ = erase(rows, sought=Sought.of([FACT]))
+    [(_, given_input)], _ = erase(rows, sought=Phrases.of([FACT]))
     assert json.loads(given_input) == {"note": f"that {FORGOTTEN}!", "n": 1}
 
 
 def test_erasing_twice_equals_once():
     rows = [turn(1, f"Yes. {FACT}. No.", turn_id="a"), turn(2, "y", turn_id="b")]
     table, nothing = turns(*rows), pl.Series([False, False])
-    once, _ = erased_turns(table, nothing, frozenset("b"), NONE, Sought.of([FACT]))
-    twice, changed = erased_turns(once, nothing, frozenset("b"), NONE, Sought.of([FACT]))
+    once, _ = erased_turns(table, nothing, frozenset("b"), NONE, Phrases.of([FACT]))
+    twice, changed = erased_turns(once, nothing, frozenset("b"), NONE, Phrases.of([FACT]))
     assert (twice, changed) == (once, set())
 
 
@@ -150,7 +150,7 @@ def test_a_merged_memory_dooms_its_members_and_theirs():
             told("merge", "mmm", members=["mm", "m3"], text="t"),
         ]
     )
-    assert set(doomed_by([told("forget", "mmm")], journal)) == {"mmm", "mm", "m1", "m2", "m3"}
+    assert set(requested_memories([told("forget", "mmm")], journal)) == {"mmm", "mm", "m1", "m2", "m3"}
 
 
 def test_the_journal_loses_what_was_told_before_the_wish_and_not_after():
@@ -163,6 +163,6 @@ def test_the_journal_loses_what_was_told_before_the_wish_and_not_after():
         wish,
         told("remember", "m1", minute=6, text="after"),
     ]
-    made = erased_journal(JOURNAL.of(rows), {"m1": wish}, {}, Sought.of([FACT]))
+    made = erased_journal(JOURNAL.of(rows), {"m1": wish}, {}, Phrases.of([FACT]))
     said = [json.loads(row["payload"]).get("text") for row in made.to_pylist()]
     assert said == [f"Well. {FORGOTTEN}", None, "after"]

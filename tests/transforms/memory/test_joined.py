@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cortex.storage.reference import read_policy
 from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.fold import fold, memory_id
-from cortex.transforms.memory.joined import fold_as_one, in_project, names_in_one, renamed
+from cortex.transforms.memory.joined import fold_joined, in_project, joined_names, renamed
 from cortex.transforms.schemas import JOURNAL
 from tests.rows import START, event, events
 
@@ -37,7 +37,7 @@ def journal(*entries: dict[str, object]):
 
 def test_the_same_fact_of_two_projects_is_one_memory_with_the_evidence_of_both():
     rows = events(said("Use SQLite.", "reef", 1), said("use `SQLite`", "kelp", 2))
-    [memory] = fold_as_one(rows, NO_JOURNAL, POLICY, "kelp").to_pylist()
+    [memory] = fold_joined(rows, NO_JOURNAL, POLICY, "kelp").to_pylist()
     assert memory["memory_id"] == memory_id("kelp", "decision", "Use SQLite.")
     assert {found["session_id"] for found in memory["evidence"]} == {"reef-s1", "kelp-s2"}
     assert memory["project_id"] == "kelp"
@@ -45,8 +45,8 @@ def test_the_same_fact_of_two_projects_is_one_memory_with_the_evidence_of_both()
 
 def test_one_project_alone_folds_as_ever():
     rows = events(said("Use SQLite.", "kelp", 1))
-    assert fold_as_one(rows, NO_JOURNAL, POLICY, "kelp").equals(fold(rows, NO_JOURNAL, POLICY))
-    assert names_in_one(rows, NO_JOURNAL, POLICY, "kelp") == {}
+    assert fold_joined(rows, NO_JOURNAL, POLICY, "kelp").equals(fold(rows, NO_JOURNAL, POLICY))
+    assert joined_names(rows, NO_JOURNAL, POLICY, "kelp") == {}
 
 
 @pytest.mark.parametrize("kind", ["pin", "archive", "forget"])
@@ -54,7 +54,7 @@ def test_an_entry_about_a_merged_projects_memory_finds_it_under_its_new_id(kind)
     rows = events(said("Use SQLite.", "reef", 1))
     old = memory_id("reef", "decision", "Use SQLite.")
     told = journal(entry(kind, "reef", {}, recorded_at=START + timedelta(days=1), memory_id=old))
-    made = fold_as_one(rows, told, POLICY, "kelp").to_pylist()
+    made = fold_joined(rows, told, POLICY, "kelp").to_pylist()
     expected = fold(in_project(rows, "kelp"), NO_JOURNAL, POLICY).to_pylist()
     assert [row["memory_id"] for row in made] == ([] if kind == "forget" else [expected[0]["memory_id"]])
     assert kind != "pin" or made[0]["is_pinned"]
@@ -68,7 +68,7 @@ def test_a_pruned_tombstone_takes_nothing_of_the_other_projects_like_fact():
     old = memory_id("reef", "decision", "Use SQLite.")
     at = START + timedelta(days=90)
     tomb = entry("forget", "reef", {"pruned": told | times}, recorded_at=at, memory_id=old)
-    made = {row["memory_id"]: row for row in fold_as_one(rows, journal(tomb), POLICY, "kelp").to_pylist()}
+    made = {row["memory_id"]: row for row in fold_joined(rows, journal(tomb), POLICY, "kelp").to_pylist()}
     assert made[memory_id("kelp", "decision", "Use SQLite.")]["text"] == "Use SQLite."
     assert made[old]["status"] == "pruned"
 
@@ -100,4 +100,4 @@ def test_merged_they_are_what_one_project_would_have_made_of_it(spoken, pinned, 
     table, told = events(*rows), journal(*wishes)
     expected = fold(in_project(table, "kelp"), renamed(told, as_told_in_one, "kelp"), POLICY)
     random.shuffle(rows)
-    assert fold_as_one(events(*rows), told, POLICY, "kelp").equals(expected)
+    assert fold_joined(events(*rows), told, POLICY, "kelp").equals(expected)

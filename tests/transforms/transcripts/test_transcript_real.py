@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from cortex.transforms.transcripts.speakers import said_in
+from cortex.transforms.transcripts.speakers import utterances_in
 from cortex.transforms.transcripts.threads import deduplicated, mark_rewound, tool_outcomes
 from cortex.transforms.transcripts.transcript import (
     REASONS,
@@ -69,7 +69,7 @@ def test_lines_skipped_by_their_bytes_hold_no_turn():
     for line in skipped:
         records, reason = objects_in(line)
         assert reason is None
-        assert all(said_in(record, in_agent_file=False) == [] for record in records)
+        assert all(utterances_in(record, in_agent_file=False) == [] for record in records)
 
 
 def test_the_glued_line_gives_both_records(readings: dict[str, Reading]):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from cortex.hooks.plain import without_private
 from cortex.transforms.transcripts.assistants.codex_tools import call_of, result_of
 from cortex.transforms.transcripts.assistants.turned import Head, Turned, asked, call, object_in
-from cortex.transforms.transcripts.records import Record, Said, flat_text, spoken, string
+from cortex.transforms.transcripts.records import Record, Utterance, flat_text, spoken, string
 from cortex.transforms.transcripts.turn_text import inside_tag
 
 # The first line since September 2025 (0.3x); before, a bare object that has no type.
@@ -73,13 +73,13 @@ def _is_subagent(meta: Record) -> bool:
 
 def _parent_of(meta: Record) -> str | None:
     """Return the session that started this one as its subagent."""
-    told = string(meta.get("parent_thread_id"))
-    if told:
-        return told
-    found: object = meta.get("source")
+    parent = string(meta.get("parent_thread_id"))
+    if parent:
+        return parent
+    value: object = meta.get("source")
     for key in ("subagent", "thread_spawn", "parent_thread_id"):
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return string(found) or None
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return string(value) or None
 
 
 def turned(record: Record, head: Head) -> list[Turned] | None:
@@ -96,25 +96,27 @@ def turned(record: Record, head: Head) -> list[Turned] | None:
         return None
     if not isinstance(item, Mapping):
         return []
-    said = _said(item, head)
-    return None if said is None else _with_envelope(said, record, item, head)
+    utterances = _utterances(item, head)
+    return None if utterances is None else _with_envelope(utterances, record, item, head)
 
 
-def _with_envelope(said: list[Said], record: Record, item: Record, head: Head) -> list[Turned]:
+def _with_envelope(utterances: list[Utterance], record: Record, item: Record, head: Head) -> list[Turned]:
     said_at = record.get("timestamp")
     is_answer = item.get("role") == "assistant" or item.get("type") == "reasoning"
     message_id = string(item.get("id")) or None if is_answer else None
     envelope = head.envelope(said_at, message_id)
-    return [Turned(envelope, one, _identity(one, message_id, said_at)) for one in said]
+    return [
+        Turned(envelope, utterance, _identity(utterance, message_id, said_at)) for utterance in utterances
+    ]
 
 
-def _identity(said: Said, message_id: str | None, said_at: object) -> str | None:
+def _identity(utterance: Utterance, message_id: str | None, said_at: object) -> str | None:
     if message_id:
         return message_id
-    return "" if len(said.text) >= COPY_CHARS else string(said_at) or None
+    return "" if len(utterance.text) >= COPY_CHARS else string(said_at) or None
 
 
-def _said(item: Record, head: Head) -> list[Said] | None:
+def _utterances(item: Record, head: Head) -> list[Utterance] | None:
     kind = string(item.get("type"))
     if kind == "message":
         return _from_message(item, head)
@@ -125,12 +127,15 @@ def _said(item: Record, head: Head) -> list[Said] | None:
     if kind.endswith("_call_output"):
         text, status = result_of(item.get("output"))
         use_id = string(item.get("call_id")) or None
-        return [Said("tool_result", without_private(text).strip(), None, use_id, None, status)]
-    found = call_of(item)
-    return [call(found[0], string(item.get("call_id")) or None, found[1])] if found else []
+        return [Utterance("tool_result", without_private(text).strip(), None, use_id, None, status)]
+    name_and_input = call_of(item)
+    if not name_and_input:
+        return []
+    name, given = name_and_input
+    return [call(name, string(item.get("call_id")) or None, given)]
 
 
-def _from_message(item: Record, head: Head) -> list[Said] | None:
+def _from_message(item: Record, head: Head) -> list[Utterance] | None:
     content = item.get("content")
     blocks = [content] if isinstance(content, str) else content
     if not isinstance(blocks, list):
@@ -148,17 +153,17 @@ def _text_of(block: object) -> str:
     )
 
 
-def _from_user(texts: list[str], head: Head) -> list[Said]:
+def _from_user(texts: list[str], head: Head) -> list[Utterance]:
     """Classify each block by itself; what a person typed in several is one prompt."""
     if len(texts) > 1 and any("private>" in text.lower() for text in texts):
         texts = ["\n".join(texts)]  # a private passage may reach over several blocks
-    found = [said for text in texts for said in _from_typed(without_private(text).strip(), head)]
-    prompts = [said.text for said in found if said.kind in ("prompt", "program")]
-    others = [said for said in found if said.kind not in ("prompt", "program")]
+    typed = [utterance for text in texts for utterance in _from_typed(without_private(text).strip(), head)]
+    prompts = [utterance.text for utterance in typed if utterance.kind in ("prompt", "program")]
+    others = [utterance for utterance in typed if utterance.kind not in ("prompt", "program")]
     return others + asked("prompt", "\n".join(prompts), head)
 
 
-def _from_typed(text: str, head: Head) -> list[Said]:
+def _from_typed(text: str, head: Head) -> list[Utterance]:
     if text.startswith(_SHELL):
         return asked("shell", inside_tag(text, "command"), head)
     if text.startswith(_SUMMARY):

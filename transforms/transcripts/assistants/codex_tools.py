@@ -133,16 +133,16 @@ def result_of(output: object) -> tuple[str, str]:
         text, status = result_of(output.get("content") or output.get("output"))
         return text, "error" if output.get("success") is False and status == "ok" else status
     text = flat_text(output)
-    told = object_in(text)
-    if told is not None and isinstance(told.get("output"), str):
-        meta = told.get("metadata")
+    fields = object_in(text)
+    if fields is not None and isinstance(fields.get("output"), str):
+        meta = fields.get("metadata")
         code = meta.get("exit_code") if isinstance(meta, Mapping) else None
-        return _ended(string(told["output"]), code if isinstance(code, int) else None)
+        return _ended(string(fields["output"]), code if isinstance(code, int) else None)
     if not text.startswith(_PREAMBLE):
         return _ended(text, None)
     preamble, _, body = text.partition("Output:\n")
-    found = _EXIT_CODE.search(preamble)
-    return _ended(body if _ else text, int(found[1]) if found else None)
+    exit_code = _EXIT_CODE.search(preamble)
+    return _ended(body if _ else text, int(exit_code[1]) if exit_code else None)
 
 
 def _ended(text: str, code: int | None) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import orjson
 from cortex.hooks.plain import without_private
 from cortex.transforms.transcripts.assistants.gemini_tools import choices_of, given_to, named, result_of
 from cortex.transforms.transcripts.assistants.turned import Head, Turned, asked, call, object_in
-from cortex.transforms.transcripts.records import Record, Said, spoken, string
+from cortex.transforms.transcripts.records import Record, Utterance, spoken, string
 
 # Both keys in the first object of the file, before any message.
 _SESSION = re.compile(rb'"sessionId":\s*"([^"]+)"')
@@ -36,8 +36,8 @@ _BARE_COMMAND = re.compile(r"[/?][\w:-]*\Z")
 def is_own(start: bytes) -> bool:
     """Return whether a file that begins so is a chat of Gemini CLI, of lines or one document."""
     first = start.partition(b"\n")[0] if start.startswith(b'{"') else start
-    found = _MESSAGES.search(first)
-    before = first[: found.start()] if found else first
+    match = _MESSAGES.search(first)
+    before = first[: match.start()] if match else first
     return start.startswith(b"{") and bool(_SESSION.search(before) and _PROJECT.search(before))
 
 
@@ -47,10 +47,10 @@ def head_of(start: bytes, file: str) -> Head:
     is_document = bool(_MESSAGES.search(first_line)) or not first_line.endswith(b"}")
     session, project = _SESSION.search(start), _PROJECT.search(start)
     session_id = session[1].decode("utf-8", "replace") if session else None
-    told = object_in(first_line.decode("utf-8", "replace")) or {}
+    fields = object_in(first_line.decode("utf-8", "replace")) or {}
     *_, above, folder, _ = ["", "", *file.replace("\\", "/").split("/")]
     is_inside = above == "chats"
-    is_agent = is_inside or told.get("kind") == "subagent"
+    is_agent = is_inside or fields.get("kind") == "subagent"
     return Head(
         "gemini",
         session_id=folder if is_inside else session_id,
@@ -106,14 +106,18 @@ def turned(record: Record, head: Head) -> list[Turned] | None:
     is_agent = record.get("sessionKind") == "subagent"
     if kind == "user":
         return [
-            Turned(head.envelope(said_at), said._replace(kind="program") if is_agent else said, message_id)
-            for said in _from_user(record, head)
+            Turned(
+                head.envelope(said_at),
+                utterance._replace(kind="program") if is_agent else utterance,
+                message_id,
+            )
+            for utterance in _from_user(record, head)
         ]
     envelope = head.envelope(said_at, message_id)
     words = [*_thoughts(record.get("thoughts")), *spoken("text", parts_text(record.get("content")))]
-    return [Turned(envelope, said, message_id) for said in words] + [
-        Turned(head.envelope(at or said_at, message_id), said, message_id)
-        for at, said in _calls(record.get("toolCalls"), message_id)
+    return [Turned(envelope, utterance, message_id) for utterance in words] + [
+        Turned(head.envelope(at or said_at, message_id), utterance, message_id)
+        for at, utterance in _calls(record.get("toolCalls"), message_id)
     ]
 
 
@@ -130,17 +134,17 @@ def parts_text(content: object) -> str:
     return "\n".join(filter(None, texts))
 
 
-def _thoughts(thoughts: object) -> list[Said]:
+def _thoughts(thoughts: object) -> list[Utterance]:
     listed = thoughts if isinstance(thoughts, list) else []
-    told = [
+    thoughts = [
         f"{string(each.get('subject'))}: {string(each.get('description'))}".strip(": ")
         for each in listed
         if isinstance(each, Mapping)
     ]
-    return spoken("thinking", "\n".join(told))
+    return spoken("thinking", "\n".join(thoughts))
 
 
-def _from_user(record: Record, head: Head) -> list[Said]:
+def _from_user(record: Record, head: Head) -> list[Utterance]:
     # What the person saw themselves typing comes without the files that @path put in.
     text = parts_text(record.get("displayContent")) or parts_text(record.get("content"))
     text = _without(_without(without_private(text), _FILES, _FILES_END), _HOOK, _HOOK_END).strip()
@@ -154,11 +158,11 @@ def _from_user(record: Record, head: Head) -> list[Said]:
 
 def _without(text: str, start: str, end: str) -> str:
     """Return a text without what lies between two marks, up to its end where the second is missing."""
-    before, found, rest = text.partition(start)
-    return before + rest.partition(end)[2] if found else text
+    before, mark, rest = text.partition(start)
+    return before + rest.partition(end)[2] if mark else text
 
 
-def _calls(calls: object, message_id: str) -> Iterator[tuple[object, Said]]:
+def _calls(calls: object, message_id: str) -> Iterator[tuple[object, Utterance]]:
     """Yield each call, and its result once it has ended: both stand in one record, which is written again."""
     for at, each in enumerate(calls if isinstance(calls, list) else []):
         if not isinstance(each, Mapping):
@@ -175,8 +179,8 @@ def _calls(calls: object, message_id: str) -> Iterator[tuple[object, Said]]:
             text = without_private(text).strip()
             yield (
                 each.get("timestamp"),
-                Said("tool_result", text, None, use_id, None, status, is_external=is_external),
+                Utterance("tool_result", text, None, use_id, None, status, is_external=is_external),
             )
             if name == "AskUserQuestion" and status == "ok":
-                for said in spoken("choice", choices_of(given, text), use_id):
-                    yield each.get("timestamp"), said
+                for utterance in spoken("choice", choices_of(given, text), use_id):
+                    yield each.get("timestamp"), utterance

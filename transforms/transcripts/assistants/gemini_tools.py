@@ -70,10 +70,10 @@ def result_of(done: Record, name: str) -> tuple[str, str] | None:
 
 def _shell_result(text: str, status: str) -> tuple[str, str]:
     """Return a command's output; the program calls it a success whatever its exit code."""
-    found, body = _EXIT_CODE.search(text), _OUTPUT.search(text)
+    exit_code, body = _EXIT_CODE.search(text), _OUTPUT.search(text)
     output = body[1].rstrip() if body else text
-    if found and found[1] != "0":
-        return f"Exit code {found[1]}\n{output}", "error"
+    if exit_code and exit_code[1] != "0":
+        return f"Exit code {exit_code[1]}\n{output}", "error"
     return output, "ok" if status == "success" else "error"
 
 
@@ -99,8 +99,8 @@ def _part_text(part: object) -> str:
 
 def choices_of(given: Record, text: str) -> str:
     """Return "question → answer" for each question that a person answered, one a line."""
-    told = object_in(text) or {}
-    answers, questions = told.get("answers"), given.get("questions")
+    fields = object_in(text) or {}
+    answers, questions = fields.get("answers"), given.get("questions")
     if not isinstance(answers, Mapping) or not isinstance(questions, list):
         return ""
     asked = [string(each.get("question")) if isinstance(each, Mapping) else "" for each in questions]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import orjson
 
-from cortex.transforms.transcripts.records import Record, Said, spoken
+from cortex.transforms.transcripts.records import Record, Utterance, spoken
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,18 @@ class Turned(NamedTuple):
     """
 
     envelope: Record
-    said: Said
+    utterance: Utterance
     identity: str | None
 
 
-def asked(kind: str, text: str, head: Head) -> list[Said]:
+def asked(kind: str, text: str, head: Head) -> list[Utterance]:
     """Return the turn that somebody put to the assistant: a person, or a program in a person's place."""
     return spoken("program" if head.is_from_program else kind, text)
 
 
-def call(name: str, use_id: str | None, given: Record) -> Said:
+def call(name: str, use_id: str | None, given: Record) -> Utterance:
     """Return the turn of a tool call, under the name and arguments by which the layers know it."""
-    return Said("tool_call", "", name, use_id, given)
+    return Utterance("tool_call", "", name, use_id, given)
 
 
 def object_in(text: object) -> Mapping[str, object] | None:
@@ -66,10 +66,10 @@ def object_in(text: object) -> Mapping[str, object] | None:
     if not isinstance(text, str) or not text.lstrip().startswith("{"):
         return None
     try:
-        found = orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def plan(steps: object, wording: str) -> Record:
