@@ -1,7 +1,9 @@
 """What a stage declares that it reads and writes is what it does."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -94,3 +96,12 @@ def test_a_stage_reads_and_writes_what_it_declares(bench, recorder, monkeypatch)
     assert all(
         recorder.writes[name] for name in ("extract", "compact", "embed", "link", "decay", "erase", "wipe")
     )
+
+
+def test_the_architecture_page_says_what_each_stage_declares():
+    page = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    printed = {
+        name: (set(re.findall(r"[a-z]+", reads)), set(re.findall(r"[a-z]+", writes)))
+        for name, reads, writes in re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", page, re.MULTILINE)
+    }
+    assert printed == {name: (stage.reads, stage.writes) for name, stage in EVERY_STAGE.items()}
