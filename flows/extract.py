@@ -312,15 +312,15 @@ def events_of(run: Run, project_id: str, turns: pa.Table) -> pa.Table:
 
     Sessions that lost words keep what was chosen from them before.
     """
-    told, settled = run.readings.shown_lines(project_id), _settled(run, project_id)
+    shown_lines, settled = run.readings.shown_lines(project_id), _settled(run, project_id)
     faults: list[str] = []
     with contained(faults.append):
-        return _events_of(turns, told, run.policy, settled)
+        return _events_of(turns, shown_lines, run.policy, settled)
     events = [EVENTS.empty()]
     for session_id in sorted(set(values(turns, "session_id"))):
         mine, reasons = turns.filter(pc.equal(turns["session_id"], session_id)), list[str]()
         with contained(reasons.append):
-            events.append(_events_of(mine, told, run.policy, settled))
+            events.append(_events_of(mine, shown_lines, run.policy, settled))
         for reason in reasons:  # its turns are kept: a later extractor reads them again
             run.report.set_aside.append(
                 SetAsideLine(values(mine, "file")[0], None, f"nothing extracted from session: {reason}")
@@ -328,8 +328,8 @@ def events_of(run: Run, project_id: str, turns: pa.Table) -> pa.Table:
     return pa.concat_tables(events)
 
 
-def _events_of(turns: pa.Table, told: ShownLines, policy: Policy, settled: Settled) -> pa.Table:
-    events = extract_events(without_echoes(turns, told), policy, settled)
+def _events_of(turns: pa.Table, shown_lines: ShownLines, policy: Policy, settled: Settled) -> pa.Table:
+    events = extract_events(without_echoes(turns, shown_lines), policy, settled)
     return masked(with_quotes_lowered(events, turns), EVENTS)
 
 

@@ -23,7 +23,7 @@ from cortex.transforms.search.index_text import PEOPLE_KINDS, index_text, query_
 MEMORIES, PASSAGES, EDGES = "memories", "passages", "edges"
 KEYS = {MEMORIES: "memory_id", PASSAGES: "passage_id"}
 # What is read of each row named: what ranks, hides, folds and shows it. All columns take half as long again.
-COLUMNS = {
+_COLUMNS = {
     MEMORIES: (
         "memory_id", "project_id", "memory_type", "text", "confidence", "created_at", "updated_at", "rank",
         "trust", "source_type", "status", "merged_into", "evidence", "files", "tags", "vector",
@@ -102,10 +102,10 @@ def recall(
     for scope in scopes:
         for name in (MEMORIES, PASSAGES):
             dataset = tables.open(scope, name)
-            by_words = _comparable(dataset, terms, wanted, COLUMNS[name])
+            by_words = _comparable(dataset, terms, wanted, _COLUMNS[name])
             hits.add(name, by_words)
             if vector is not None and is_of_same_model(by_words, vector):
-                hits.add(name, dataset.search_vector(vector, wanted, COLUMNS[name]))
+                hits.add(name, dataset.search_vector(vector, wanted, _COLUMNS[name]))
     scores = hits.scores(policy, now)
     # Ties go by id, so that the order of scopes or of rows on disk changes nothing.
     order = sorted(range(len(hits.ids)), key=lambda row: (-scores[row], hits.ids[row]))
@@ -115,33 +115,35 @@ def recall(
     model = embedder.model if embedder is not None and vector is not None else ""
     if not is_answered((hits.nearness(row, asked) for group in groups for row in group), policy, model):
         return []
-    found = [hits.found(group, scores) for group in groups]
-    return _with_code(tables, found)
+    results = [hits.found(group, scores) for group in groups]
+    return _with_code(tables, results)
 
 
-def _with_code(tables: Tables, found: list[Found]) -> list[Found]:
+def _with_code(tables: Tables, results: list[Found]) -> list[Found]:
     """Follow the edges `source_of`; code behind a better description is no result of its own (spec 10.2)."""
-    described = [one for one in found if one.memory_type == "code_description"]
+    described = [result for result in results if result.memory_type == "code_description"]
     code_of: dict[str, Code] = {}
-    for scope in sorted({one.project_id for one in described}):
-        ids = [one.id for one in described if one.project_id == scope]
+    for scope in sorted({result.project_id for result in described}):
+        ids = [result.id for result in described if result.project_id == scope]
         code_of |= code_behind(tables.open(scope, EDGES), tables.open(scope, MEMORIES), ids)
-    rank_of = {code.memory_id: rank for rank, one in enumerate(found) if (code := code_of.get(one.id))}
-    kept = [one for rank, one in enumerate(found) if rank_of.get(one.id, rank) >= rank]
-    return [replace(one, code=code_of.get(one.id)) for one in kept]
+    rank_of = {
+        code.memory_id: rank for rank, result in enumerate(results) if (code := code_of.get(result.id))
+    }
+    kept = [result for rank, result in enumerate(results) if rank_of.get(result.id, rank) >= rank]
+    return [replace(result, code=code_of.get(result.id)) for result in kept]
 
 
-def with_replaced(tables: Tables, found: list[Found]) -> list[Found]:
+def with_replaced(tables: Tables, results: list[Found]) -> list[Found]:
     """
     Return results with what each took the place of, by the edges `supersedes` (spec 10.3).
 
     Apart from `recall`, since it reads the edges of every project found: the prompt has no time for that.
     """
     replaced: dict[str, tuple[Replaced, ...]] = {}
-    for scope in sorted({result.project_id for result in found if result.kind == "memory"}):
-        ids = [result.id for result in found if result.kind == "memory" and result.project_id == scope]
+    for scope in sorted({result.project_id for result in results if result.kind == "memory"}):
+        ids = [result.id for result in results if result.kind == "memory" and result.project_id == scope]
         replaced |= replaced_by(tables.open(scope, EDGES), tables.open(scope, MEMORIES), ids)
-    return [replace(result, replaces=replaced.get(result.id, ())) for result in found]
+    return [replace(result, replaces=replaced.get(result.id, ())) for result in results]
 
 
 def _vector_of(question: str, embedder: Embedder | None) -> Vector | None:
@@ -221,8 +223,8 @@ class _Hits:
 
     def _when(self, row: int) -> datetime | None:
         name, hits, at = self._source[row]
-        said: datetime | None = hits["updated_at" if name == MEMORIES else "said_at"][at].as_py()
-        return said
+        instant: datetime | None = hits["updated_at" if name == MEMORIES else "said_at"][at].as_py()
+        return instant
 
     def nearness(self, row: int, asked: Asked) -> tuple[float, float | None]:
         """Return what share of a question's words a row has, and its cosine with it where that is known."""

@@ -11,7 +11,7 @@ from cortex.storage.tables import Tables
 from cortex.transforms.memory.link import neighbourhood
 from cortex.transforms.schemas import MEMORY_TYPES, values
 
-COLUMNS = ["memory_id", "memory_type", "text", "status", "merged_into", "trust", "rank"]
+_COLUMNS = ["memory_id", "memory_type", "text", "status", "merged_into", "trust", "rank"]
 MOST_RELATED = 10
 # A description stands for its code.
 NOT_CODE = {"memory_type": [name for name in MEMORY_TYPES if name != "code"]}
@@ -47,7 +47,7 @@ def _shown_memories(tables: Tables, scope: str, ids: list[str]) -> list[dict[str
     """Return the memories of these ids that recall may show."""
     if not ids:
         return []
-    memories = tables.open(scope, "memories").read(COLUMNS, NOT_CODE)
+    memories = tables.open(scope, "memories").read(_COLUMNS, NOT_CODE)
     mine = memories.filter(pa.compute.is_in(memories["memory_id"], pa.array(ids, pa.string())))
     return [
         row

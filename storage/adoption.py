@@ -55,21 +55,21 @@ def adopted(home: Path) -> Manifest:
     tables are made again. Raises LakeUnclear where a file is damaged, or where which of several counts cannot
     be known; SchemaMismatch for a manifest of a newer Cortex, which is left alone.
     """
-    found = found_in(home)
-    if doubtful := {**found.damaged, **dict.fromkeys(found.unclear(), "without a label")}:
+    foreign = found_in(home)
+    if doubtful := {**foreign.damaged, **dict.fromkeys(foreign.unclear(), "without a label")}:
         named = ", ".join(f"{path} ({why})" for path, why in sorted(doubtful.items())[:NAMED])
         raise LakeUnclear(
             f"{len(doubtful)} files of the lake cannot be adopted: {named}. Nothing was changed.",
             "Restore a backup (cortex restore FILE), or leave these out, they are moved beside the store: "
             "cortex rebuild --adopt-lake --set-aside",
         )
-    files = [_as_file(path, label, rows) for path, (label, rows) in found.labels.items()]
-    live = {file.path: file for file in _counting(files, found.labels)}
+    files = [_as_file(path, label, rows) for path, (label, rows) in foreign.labels.items()]
+    live = {file.path: file for file in _counting(files, foreign.labels)}
     generation = max([_generation_of(home), *(file.generation for file in files)], default=0)
     manifest = Manifest(generation=generation, files=live)
-    manifest.replaced = frozenset(found.labels) - frozenset(live)
-    if sealed := next((path for path in live if path.endswith(SEALED)), None):
-        key_id = key_id_of((home / "lake" / sealed).read_bytes(), sealed)
+    manifest.replaced = frozenset(foreign.labels) - frozenset(live)
+    if encrypted := next((path for path in live if path.endswith(SEALED)), None):
+        key_id = key_id_of((home / "lake" / encrypted).read_bytes(), encrypted)
         manifest.notes = ManifestNotes(encrypted_with=key_id)
     return manifest
 

@@ -68,7 +68,7 @@ def write_backup(store: Store, file: Path, at: datetime) -> Backup:
     rows: dict[str, int] = {}
     for lake_file in store.lake.manifest.files.values():
         rows[lake_file.table] = rows.get(lake_file.table, 0) + lake_file.rows
-    made = Backup(
+    backup = Backup(
         version=BACKUP_VERSION,
         made_at=at.isoformat(),
         files={name: sha256_of(path) for name, path in sorted(parts.items())},
@@ -78,8 +78,8 @@ def write_backup(store: Store, file: Path, at: datetime) -> Backup:
     if file.exists() and not file.is_file():
         raise UsageError(f"{file} is not a regular file.", "Name a file that it may replace.")
     with writing_to(file.parent), replacing(file.resolve()) as part:
-        _write_tar(part, made, parts)
-    return made
+        _write_tar(part, backup, parts)
+    return backup
 
 
 def _parts(store: Store) -> dict[str, Path]:
@@ -91,17 +91,17 @@ def _parts(store: Store) -> dict[str, Path]:
     return parts | {name: path for name, path in policy.items() if is_part(name)}
 
 
-def _write_tar(path: Path, made: Backup, parts: dict[str, Path]) -> None:
+def _write_tar(path: Path, backup: Backup, parts: dict[str, Path]) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with (
         os.fdopen(descriptor, "wb") as file,
         pa.CompressedOutputStream(pa.PythonFile(file), "zstd") as packed,
         tarfile.open(fileobj=packed, mode="w|", dereference=True) as tar,  # a link to config.toml is its text
     ):
-        told = json.dumps(asdict(made), ensure_ascii=False, indent=1).encode()
+        header = json.dumps(asdict(backup), ensure_ascii=False, indent=1).encode()
         head = tarfile.TarInfo(CONTENTS)
-        head.size, head.mode = len(told), 0o600
-        tar.addfile(head, io.BytesIO(told))
+        head.size, head.mode = len(header), 0o600
+        tar.addfile(head, io.BytesIO(header))
         for name, part in sorted(parts.items()):
             tar.add(part, arcname=name, recursive=False)
     with path.open("rb") as written:

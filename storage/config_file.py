@@ -31,9 +31,9 @@ class ConfigFile:
                 # Sections that only hold sections get no line of their own.
                 table[name] = tomlkit.table(is_super_table=name != key.name.split(".")[0])
             table = table[name]
-        told = list(value) if isinstance(value, tuple) else value
+        plain_value = list(value) if isinstance(value, tuple) else value
         name = key.name.split(".")[1]
-        _replace(table, name, tomlkit.item(told))
+        _replace(table, name, tomlkit.item(plain_value))
         self._write(document)
 
     def unset(self, key: Key, project: str | None = None) -> bool:
@@ -75,17 +75,17 @@ def publish_hook_settings(home: Path, ids_of: Mapping[str, str]) -> None:
     """
     values, by_project = read_config(home)
     names = {key.name for key in KEYS if key.for_hooks}
-    told: dict[str, object] = {name: value for name, value in values.items() if name in names}
+    document: dict[str, object] = {name: value for name, value in values.items() if name in names}
     projects = {
-        ids_of.get(project, project): {name: value for name, value in said.items() if name in names}
-        for project, said in by_project.items()
+        ids_of.get(project, project): {name: value for name, value in chosen.items() if name in names}
+        for project, chosen in by_project.items()
     }
     if any(projects.values()):
-        told["projects"] = {project: said for project, said in projects.items() if said}
-    path, content = home / HOOK_SETTINGS, json.dumps(told, ensure_ascii=False, indent=1).encode()
+        document["projects"] = {project: chosen for project, chosen in projects.items() if chosen}
+    path, content = home / HOOK_SETTINGS, json.dumps(document, ensure_ascii=False, indent=1).encode()
     if path.is_file() and path.read_bytes() == content:
         return
-    if told or path.exists():
+    if document or path.exists():
         with writing_to(home):
             write_atomically(path, content)
 

@@ -60,36 +60,38 @@ def seal(key: Key, plain: bytes, place: str) -> bytes:
         )
     header = MAGIC + FORMAT + bytes.fromhex(key.id) + os.urandom(NONCE_BYTES)
     nonce = header[-NONCE_BYTES:]
-    sealed: bytes = _cipher(key).encrypt(nonce, plain, header + place.encode())
-    return header + sealed
+    encrypted: bytes = _cipher(key).encrypt(nonce, plain, header + place.encode())
+    return header + encrypted
 
 
-def unseal(key: Key, sealed: bytes, place: str) -> bytes:
+def unseal(key: Key, encrypted: bytes, place: str) -> bytes:
     """
     Return what was sealed for `place`, whole and as it was.
 
     Raises FileDamaged where a bit differs or the file was made for another place, KeyUnavailable where it
     was sealed with another key.
     """
-    written_with = key_id_of(sealed, place)
+    written_with = key_id_of(encrypted, place)
     if written_with != key.id:
         raise _other_key(place, written_with, "the key given", key)
-    cipher, header = _cipher(key), sealed[:HEADER_BYTES]
+    cipher, header = _cipher(key), encrypted[:HEADER_BYTES]
     from cryptography.exceptions import InvalidTag
 
     try:
-        plain: bytes = cipher.decrypt(header[-NONCE_BYTES:], sealed[HEADER_BYTES:], header + place.encode())
+        plain: bytes = cipher.decrypt(
+            header[-NONCE_BYTES:], encrypted[HEADER_BYTES:], header + place.encode()
+        )
     except InvalidTag as error:
         raise _damaged(place, "is not what was sealed there") from error
     return plain
 
 
-def key_id_of(sealed: bytes, place: str) -> str:
-    """Return the id of the key that `sealed` was written with. Raises FileDamaged without a header."""
-    if not is_sealed(sealed) or len(sealed) < HEADER_BYTES + TAG_BYTES:
+def key_id_of(encrypted: bytes, place: str) -> str:
+    """Return the id of the key that `encrypted` was written with. Raises FileDamaged without a header."""
+    if not is_sealed(encrypted) or len(encrypted) < HEADER_BYTES + TAG_BYTES:
         raise _damaged(place, "has no header of Cortex")
     start = len(MAGIC) + len(FORMAT)
-    return sealed[start : start + ID_BYTES].hex()
+    return encrypted[start : start + ID_BYTES].hex()
 
 
 def is_sealed(content: bytes) -> bool:
@@ -108,9 +110,9 @@ class Vault:
         """Return `plain` sealed with the store's key. Raises KeyUnavailable."""
         return seal(self.key(key_id), plain, place)
 
-    def unseal(self, sealed: bytes, place: str) -> bytes:
+    def unseal(self, encrypted: bytes, place: str) -> bytes:
         """Return what was sealed. Raises FileDamaged and KeyUnavailable."""
-        return unseal(self.key(key_id_of(sealed, place)), sealed, place)
+        return unseal(self.key(key_id_of(encrypted, place)), encrypted, place)
 
     def key(self, key_id: str) -> Key:
         """Return the key called `key_id`, from the file that the settings name or the keyring."""
@@ -176,13 +178,13 @@ def make_in_keyring() -> Key:
 
 def _from_keyring(key_id: str) -> Key:
     with _keyring("name the key's file: CORTEX_ENCRYPTION_KEY_FILE=PATH") as ring:
-        told = ring.get_password(KEYRING_SERVICE, key_id)
-    if not told:
+        secret = ring.get_password(KEYRING_SERVICE, key_id)
+    if not secret:
         raise KeyUnavailable(
             f"the OS keyring does not hold the key {key_id}.",
             "Unlock it, or name a key file: cortex config set encryption.key_file PATH",
         )
-    return Key(base64.b64decode(told))
+    return Key(base64.b64decode(secret))
 
 
 @contextmanager

@@ -37,10 +37,10 @@ def drop_set_aside(
 def _origin_of(path: Path) -> tuple[object, object]:
     """Return the session and the working directory that a ticket tells."""
     try:
-        told = ticket.parse(path.read_bytes())
+        fields = ticket.parse(path.read_bytes())
     except (OSError, ValueError):
         return None, None
-    return told.get("session_id"), told.get("cwd")
+    return fields.get("session_id"), fields.get("cwd")
 
 
 def _text_of(path: Path) -> str:

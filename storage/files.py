@@ -60,9 +60,9 @@ def _number_of(error: Exception) -> int:
     """Return the number of the system's error, 0 for another; C++ and Rust libraries tell it in words."""
     if isinstance(error, OSError) and error.errno:
         return error.errno
-    told = str(error)
+    message = str(error)
     words = {**{os.strerror(number): number for number in _NOT_WRITABLE}, **_SQLITE}
-    return next((number for said, number in words.items() if said in told), 0)
+    return next((number for words_of_error, number in words.items() if words_of_error in message), 0)
 
 
 def path_text(path: Path | str) -> str:

@@ -19,7 +19,7 @@ from selectors import EVENT_READ, DefaultSelector
 DEADLINE_SECONDS = 20
 # Of 80,000 files the names take 4 MB. More than this is no answer to a question of ours.
 MOST_BYTES = 64 * 1024 * 1024
-CHUNK_BYTES = 1024 * 1024
+_CHUNK_BYTES = 1024 * 1024
 
 # What may be asked, and the options that turn off what a repository's configuration turns on.
 QUESTIONS: dict[str, tuple[str, ...]] = {
@@ -135,12 +135,12 @@ def _trusted() -> tuple[str, ...]:
     environment = {**_environment(), **theirs}
     for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
         environment.pop(name)
-    found: list[str] = []
+    lines: list[str] = []
     for owner in ("--system", "--global"):
         call = [_program(), "config", owner, "--get-all", "safe.directory"]
         code, answer = _run(call, environment, DEADLINE_SECONDS)
-        found += answer.decode("utf-8", "replace").splitlines() if code == 0 else []
-    return tuple(f"safe.directory={folder}" for folder in found)
+        lines += answer.decode("utf-8", "replace").splitlines() if code == 0 else []
+    return tuple(f"safe.directory={folder}" for folder in lines)
 
 
 def _program() -> str:
@@ -195,7 +195,7 @@ def _output_of(process: subprocess.Popen[bytes], until: float) -> bytes:
     with DefaultSelector() as ready:
         ready.register(descriptor, EVENT_READ)
         while ready.select(max(0.0, until - time.monotonic())):
-            chunk = os.read(descriptor, CHUNK_BYTES)
+            chunk = os.read(descriptor, _CHUNK_BYTES)
             if not chunk:
                 return bytes(output)
             output += chunk

@@ -66,10 +66,10 @@ def fingerprint_in(path: Path) -> str | None:
         return None
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as index:
-            found = index.execute("select value from settings where name = 'made_from'").fetchone()
+            row = index.execute("select value from settings where name = 'made_from'").fetchone()
     except sqlite3.Error:
         return None
-    return str(found[0]) if found else None
+    return str(row[0]) if row else None
 
 
 def _write(
@@ -84,7 +84,7 @@ def _write(
             index.execute(statement)
         words = [index_terms(note.text) for note in notes]
         index.executemany("insert into notes values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _rows(notes, words))
-        _insert_words(index, "note_words", enumerate((" ".join(told) for told in words), start=1))
+        _insert_words(index, "note_words", enumerate((" ".join(its_words) for its_words in words), start=1))
         common = common_words()[: int(settings["common_words"])]
         _insert_words(index, "common_words", enumerate(common, start=1))
         index.executemany("insert into stop_words values (?)", ((word,) for word in stop_words))
@@ -95,7 +95,7 @@ def _write(
 
 def _rows(notes: Sequence[Note], words: Sequence[Sequence[str]]) -> Iterable[tuple[object, ...]]:
     mean = sum(map(len, words)) / len(words) or 1.0
-    for number, (note, told) in enumerate(zip(notes, words, strict=True), start=1):
+    for number, (note, its_words) in enumerate(zip(notes, words, strict=True), start=1):
         yield (
             number,
             note.memory_id,
@@ -107,7 +107,7 @@ def _rows(notes: Sequence[Note], words: Sequence[Sequence[str]]) -> Iterable[tup
             note.tokens,
             " ".join(note.marks),
             None if note.brief_line is None else shown.mark_of(note.brief_line),
-            len(told) / mean,
+            len(its_words) / mean,
         )
 
 

@@ -9,7 +9,7 @@ from cortex.hooks import background, ticket
 from cortex.storage.client_files import client_folder
 
 # Where the launcher keeps the path of the Python that it chose, below the home or the plugin's data folder.
-PYTHON_MEMO = "python"
+_PYTHON_MEMO = "python"
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def hooks_log(home: Path) -> HooksLog | None:
 
 def hooks_python(home: Path) -> str | None:
     """Return the Python that the launcher noted, if it is still there."""
-    for memo in (home / PYTHON_MEMO, *client_folder().glob(f"plugins/data/cortex-lake*/{PYTHON_MEMO}")):
+    for memo in (home / _PYTHON_MEMO, *client_folder().glob(f"plugins/data/cortex-lake*/{_PYTHON_MEMO}")):
         if memo.is_file():
             python = memo.read_text(errors="replace").split("\n", 1)[0]
             if "\0" not in python and os.access(python, os.X_OK):

@@ -69,8 +69,8 @@ def _apply(home: Path, before: Manifest, step: Migration) -> Manifest:
     after.files = {}
     vault, key_id = Vault(home), after.notes.encrypted_with
     for file in before.files.values():
-        made = _rewritten(home / "lake", file, step, after.generation, vault, key_id)
-        after.files[made.path] = made
+        rewritten = _rewritten(home / "lake", file, step, after.generation, vault, key_id)
+        after.files[rewritten.path] = rewritten
     after.notes = after.notes.without_projections()
     after.replaced = before.replaced | frozenset(before.files)
     write_manifest(home / "runs" / "manifest.json", after)
@@ -82,12 +82,12 @@ def _rewritten(
     lake: Path, file: LakeFile, step: Migration, generation: int, vault: Vault, key_id: str | None
 ) -> LakeFile:
     rows = pq.read_table(readable(lake, file.path, file.table, vault), partitioning=None)
-    made = step.rows(file.table, rows)
+    migrated = step.rows(file.table, rows)
     key = step.keys.get(file.table, ())
-    if made.num_rows != file.rows or _digest(made, key) != _digest(rows, key):
+    if migrated.num_rows != file.rows or _digest(migrated, key) != _digest(rows, key):
         raise SchemaMismatch(
             f"migration {step.number} ({step.name}) would change {file.rows} rows of {file.path} "
-            f"into {made.num_rows} others.",
+            f"into {migrated.num_rows} others.",
             "Nothing was changed. Report it with this message; the store works with the version before.",
         )
     folder = file.path.rsplit("/", 1)[0]
@@ -96,7 +96,7 @@ def _rewritten(
         path += SEALED
     Unfinished(lake.parent).note(generation, path)
     label = Label(file.table, file.partition, file.generation, file.sessions)
-    write_rows(lake, path, label, made, vault, key_id)
+    write_rows(lake, path, label, migrated, vault, key_id)
     return replace(file, path=path)
 
 

@@ -15,7 +15,7 @@ PROJECTED_BY = REPLACED_BY | {"consolidate", "publish"}
 NOTED_BY = PROJECTED_BY | {"embed_spare"}
 
 # In the file a note is text under a name: of a stage or another, with a scope after the colon.
-EMPTY = "empty_"
+_EMPTY = "empty_"
 
 Value = TypeVar("Value")
 
@@ -120,7 +120,7 @@ class ManifestNotes:
     def as_texts(self) -> dict[str, str]:
         """Return the notes as the manifest file holds them: name → text, by name."""
         texts = {f"{o.stage}:{o.scope}": text for o, text in self.outputs.items()}
-        texts |= {f"{EMPTY}{o.stage}:{o.scope}": text for o, text in self.empty.items()}
+        texts |= {f"{_EMPTY}{o.stage}:{o.scope}": text for o, text in self.empty.items()}
         texts |= {f"brief:{name}": text for name, text in self.briefs.items()}
         texts |= {f"made_by:{name}": ":".join(makers) for name, makers in self.makers.items()}
         texts |= {f"extract:{name}": text for name, text in self.extractors.items()}
@@ -155,7 +155,7 @@ class ManifestNotes:
         kept_since, loss = alone.get("kept_since"), alone.get("loss")
         return cls(
             outputs=_outputs(by_name, ""),
-            empty=_outputs(by_name, EMPTY),
+            empty=_outputs(by_name, _EMPTY),
             briefs=by_name.get("brief", {}),
             makers=_each(by_name, "made_by", _makers),
             extractors=by_name.get("extract", {}),

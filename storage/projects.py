@@ -88,8 +88,8 @@ class ProjectBook:
         place = stored_name(folder)
         if place not in self._by_path:
             identity, name = identify(folder)
-            found = self._same_repository(identity)
-            project_id, name, noted = found or (_id_of(name, identity), name, identity)
+            same = self._same_repository(identity)
+            project_id, name, noted = same or (_id_of(name, identity), name, identity)
             entry = ProjectFolder(place, name, noted, first_commit(folder) or None)
             self._note(project_id, entry)
             self._journal.write(entry.to_row(project_id, recorded_at=now, actor="extract"))
@@ -128,8 +128,8 @@ class ProjectBook:
 
     def merged(self) -> dict[str, str]:
         """Return, for each merged project, the one it was merged into."""
-        found = {name: self.canonical(name) for name in sorted(self._into)}
-        return {name: into for name, into in found.items() if into != name}
+        canonical = {name: self.canonical(name) for name in sorted(self._into)}
+        return {name: into for name, into in canonical.items() if into != name}
 
     def known(self, cwd: str) -> str | None:
         """Return the project id of `cwd` if the store has seen it, without noting anything."""
@@ -168,18 +168,18 @@ class ProjectBook:
             self.all(), key=lambda p: (IDENTITIES.index(p.identity.partition(":")[0]), p.project_id)
         )
         offers: dict[str, Offer] = {}
-        for at, one in enumerate(projects):
+        for at, project in enumerate(projects):
             for other in projects[at + 1 :]:
-                if reason := self._likeness(one, other):
-                    offers.setdefault(other.project_id, Offer(other.project_id, one.project_id, reason))
+                if reason := self._similarity(project, other):
+                    offers.setdefault(other.project_id, Offer(other.project_id, project.project_id, reason))
         return list(offers.values())
 
-    def _likeness(self, one: Project, other: Project) -> str:
-        root = self._roots.get(one.project_id)
+    def _similarity(self, project: Project, other: Project) -> str:
+        root = self._roots.get(project.project_id)
         if root and root == self._roots.get(other.project_id):
             return f"both begin with commit {root[:7]}"
         is_gone = other.identity.startswith("path:") and not any(Path(p).is_dir() for p in other.paths)
-        return "its folder is gone, the name is the same" if is_gone and one.name == other.name else ""
+        return "its folder is gone, the name is the same" if is_gone and project.name == other.name else ""
 
     def paths(self) -> dict[str, str]:
         """Return directory → project id, for the hooks."""
@@ -203,13 +203,13 @@ class ProjectBook:
         if not name.strip():
             raise UsageError("the project's name is empty.", "Give a name that `cortex status` lists.")
         wanted = name.rstrip("/")
-        found = [p.project_id for p in self.all() if wanted in _names_of(p) | self._names_of_parts(p)]
-        if not found and "/" in wanted:
+        matches = [p.project_id for p in self.all() if wanted in _names_of(p) | self._names_of_parts(p)]
+        if not matches and "/" in wanted:
             known = self.known(str(Path(wanted).expanduser().absolute()))
-            found = [known] if known else []
-        if not found:
+            matches = [known] if known else []
+        if not matches:
             raise UnknownProject(name, {p.name for p in self.all()})
-        return found
+        return matches
 
     def merged_named(self, name: str) -> list[str]:
         """Return the ids of the merged projects that `name` means: an id or the name it had."""

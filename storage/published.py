@@ -87,15 +87,15 @@ class Published:
             with writing_to(self._home):
                 path.unlink(missing_ok=True)
             return is_there
-        told = {
+        document = {
             "lines": [
                 [line.number, hook_branches.checksum_of(line.text), list(line.branches), line.is_marked]
                 for line in lines
             ],
             "tips": dict(branches.tips),
-            "within": {name: sorted(found) for name, found in branches.within.items()},
+            "within": {name: sorted(commits) for name, commits in branches.within.items()},
         }
-        text = json.dumps(told, ensure_ascii=False, indent=1, sort_keys=True).encode()
+        text = json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True).encode()
         if path.is_file() and path.read_bytes() == text:
             return False
         with writing_to(self._home):
@@ -120,8 +120,8 @@ class Published:
 
     def projects(self) -> list[str]:
         """Return the projects that something is published of, sorted."""
-        found = self.root.iterdir() if self.root.is_dir() else ()
-        return sorted(path.name for path in found if path.is_dir())
+        folders = self.root.iterdir() if self.root.is_dir() else ()
+        return sorted(path.name for path in folders if path.is_dir())
 
     def drop(self, project_id: str) -> None:
         """Remove all that is published of a project."""
@@ -141,8 +141,8 @@ class Published:
         if by_folder or (self._home / brief.SURFACES).is_file():
             self._publish_map(self._home / brief.SURFACES, by_folder)
 
-    def _publish_map(self, path: Path, told: Mapping[str, object]) -> None:
-        text = json.dumps(told, ensure_ascii=False, indent=1).encode()
+    def _publish_map(self, path: Path, document: Mapping[str, object]) -> None:
+        text = json.dumps(document, ensure_ascii=False, indent=1).encode()
         if path.is_file() and path.read_bytes() == text:
             return
         with writing_to(self._home):

@@ -8,7 +8,7 @@ from cortex.transforms.errors import NotFound
 from cortex.transforms.policy import Policy, load_policy
 
 # Ordered by frequency in English; the local model's own.
-VOCABULARY = "reference/bert-base-uncased-vocab.txt"
+_VOCABULARY = "reference/bert-base-uncased-vocab.txt"
 
 
 def read_policy(home: Path | None) -> Policy:
@@ -32,7 +32,7 @@ def read_policy(home: Path | None) -> Policy:
 @cache
 def common_words() -> tuple[str, ...]:
     """Return the whole English words of the local model's vocabulary, the most frequent first."""
-    lines = resources.files("cortex.data").joinpath(VOCABULARY).read_text(encoding="utf-8").split("\n")
+    lines = resources.files("cortex.data").joinpath(_VOCABULARY).read_text(encoding="utf-8").split("\n")
     return tuple(line for line in lines if len(line) > 1 and line.isalpha())
 
 

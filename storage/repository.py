@@ -123,11 +123,11 @@ def _present(place: str, commit: str, symbols: frozenset[str]) -> frozenset[str]
         by_part.setdefault(re.split(r"[.:]", name)[-1], set()).add(name)
     if not by_part:
         return frozenset()
-    parts, found = sorted(by_part), set[str]()
+    parts, present = sorted(by_part), set[str]()
     for start in range(0, len(parts), PATTERNS_AT_ONCE):
         patterns = [word for part in parts[start : start + PATTERNS_AT_ONCE] for word in ("-e", part)]
-        found |= set(ask(place, "grep", "-I", "-h", "-o", "-w", "-F", *patterns, commit).split())
-    return frozenset(name for part in sorted(found & by_part.keys()) for name in by_part[part])
+        present |= set(ask(place, "grep", "-I", "-h", "-o", "-w", "-F", *patterns, commit).split())
+    return frozenset(name for part in sorted(present & by_part.keys()) for name in by_part[part])
 
 
 def _declared(place: str, commit: str) -> frozenset[str]:
@@ -139,8 +139,8 @@ def _declared(place: str, commit: str) -> frozenset[str]:
 
 def _commits_until(place: str, instants: Iterable[datetime]) -> dict[datetime, tuple[int, str]]:
     """Return the last commit of HEAD's history until each instant, as (seconds, id)."""
-    told = _git(place, "log", f"-n{COMMITS_MOST}", "--format=%ct %H", "HEAD").splitlines()
-    history = sorted((int(seconds), name) for seconds, name in (line.split() for line in told))
+    lines = _git(place, "log", f"-n{COMMITS_MOST}", "--format=%ct %H", "HEAD").splitlines()
+    history = sorted((int(seconds), name) for seconds, name in (line.split() for line in lines))
     times = [seconds for seconds, _ in history]
     places = {at: bisect_right(times, at.timestamp()) for at in instants}
     return {at: history[position - 1] for at, position in places.items() if position}
@@ -160,8 +160,8 @@ def _meant(files: frozenset[str], named: frozenset[str]) -> list[str]:
         parts = path.split("/")
         for start in range(len(parts)):
             ends.setdefault("/".join(parts[start:]), set()).add(path)
-    found = (ends.get(name.lstrip("./"), set()) for name in named)
-    return sorted({path for paths in found if len(paths) == 1 for path in paths})
+    candidates = (ends.get(name.lstrip("./"), set()) for name in named)
+    return sorted({path for paths in candidates if len(paths) == 1 for path in paths})
 
 
 def _edits(place: str, paths: list[str]) -> dict[str, tuple[Edit, ...]]:
@@ -170,17 +170,17 @@ def _edits(place: str, paths: list[str]) -> dict[str, tuple[Edit, ...]]:
         return {}
     options = ("--no-renames", "--numstat", "--format=@%ct")
     named = [f":(top,literal){path}" for path in paths]
-    told = _git(place, "log", f"-n{COMMITS_MOST}", *options, "HEAD", "--", *named)
-    found: dict[str, list[Edit]] = {}
+    output = _git(place, "log", f"-n{COMMITS_MOST}", *options, "HEAD", "--", *named)
+    by_path: dict[str, list[Edit]] = {}
     at = datetime.fromtimestamp(0, UTC)
-    for line in told.splitlines():
+    for line in output.splitlines():
         if line.startswith("@"):
             at = datetime.fromtimestamp(int(line[1:]), UTC)
         elif line.count("\t") == 2:
             added, removed, path = line.split("\t")
             if added != "-":  # of a binary file git counts no lines
-                found.setdefault(path, []).append(Edit(at, int(added), int(removed)))
-    return {path: tuple(edits) for path, edits in found.items()}
+                by_path.setdefault(path, []).append(Edit(at, int(added), int(removed)))
+    return {path: tuple(edits) for path, edits in by_path.items()}
 
 
 def _unmerged(place: str) -> frozenset[str]:
@@ -198,13 +198,13 @@ def _trunk(place: str) -> str:
     return next((name for name in TRUNKS if name in local.split()), "")
 
 
-def branches_at(paths: Iterable[str], said_on: Iterable[str]) -> BranchTips:
+def branches_at(paths: Iterable[str], branches: Iterable[str]) -> BranchTips:
     """
-    Return the local branches of the repository at one of `paths`, and which contain those of `said_on`.
+    Return the local branches of the repository at one of `paths`, and which contain those of `branches`.
 
-    Nothing where there is no repository or none of `said_on` is a branch of it.
+    Nothing where there is no repository or none of `branches` is a branch of it.
     """
-    place, wanted = repository_at(paths), set(said_on)
+    place, wanted = repository_at(paths), set(branches)
     if place is None or not wanted:
         return BranchTips({}, {})
     newest = ("--sort=-committerdate", f"--count={BRANCHES_MOST}")

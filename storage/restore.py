@@ -60,7 +60,7 @@ ALWAYS_BYTES = 16 * 1024 * 1024
 LIST_BYTES = 64 * 1024 * 1024
 # Headers and padding of one part.
 PART_OVERHEAD_BYTES = 8 * 1024
-CHUNK_BYTES = 1024 * 1024
+_CHUNK_BYTES = 1024 * 1024
 
 
 class _Bounded:
@@ -101,11 +101,11 @@ def restore_backup(
         shutil.rmtree(fresh, ignore_errors=True)
         try:
             fresh.mkdir(mode=0o700)  # fails where a link stands there
-            made = _unpacked(file, fresh)
+            backup = _unpacked(file, fresh)
             digest, begun = sha256_of(file), swap_of(home)
             if begun and begun.backup == digest and begun.generation == _generation_of(home):
                 # killed before the run that follows
-                return made, home.with_name(begun.previous)
+                return backup, home.with_name(begun.previous)
             set_aside_settings(fresh, home)  # before the check, which looks for a key where they say
             if key_file and load_settings(fresh).encryption_key_file is None and _is_encrypted(fresh):
                 ConfigFile(fresh).set(key_of("encryption.key_file"), str(key_file))
@@ -117,7 +117,7 @@ def restore_backup(
             begun = swap_of(fresh)
             if begun is None or not home.with_name(begun.previous).is_dir():
                 shutil.rmtree(fresh, ignore_errors=True)
-    return made, previous
+    return backup, previous
 
 
 def _is_encrypted(store: Path) -> bool:
@@ -206,7 +206,7 @@ def _body(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 def _write(body: IO[bytes], target: Path) -> str:
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with target.open("xb") as out:
-        shutil.copyfileobj(body, out, CHUNK_BYTES)
+        shutil.copyfileobj(body, out, _CHUNK_BYTES)
         out.flush()
         os.fsync(out.fileno())
     return sha256_of(target)
@@ -277,7 +277,7 @@ def _swap(fresh: Path, home: Path, at: datetime, digest: str) -> Path | None:
     previous = _place_of_old(home, at)
     with lease(home), lease(fresh):  # the second keeps finish_swap away between the renames
         old, new = Store(home), Store(fresh)
-        _carry_wishes(old, new)
+        _carry_forget_requests(old, new)
         new.shown_lines.add(old.shown_lines)
         _carry_what_waits(old, new)
         for name in NOTES_OF_THIS_MACHINE:
@@ -298,7 +298,7 @@ def _place_of_old(home: Path, at: datetime) -> Path:
     return home.with_name(f"{name}-{count + 1}" if count else name)
 
 
-def _carry_wishes(old: Store, new: Store) -> None:
+def _carry_forget_requests(old: Store, new: Store) -> None:
     """Let the restored store forget what the old one was told to forget since the backup was made."""
     known = set(values(new.journal.read(), "entry_id"))
     for row in requests_in(old.journal.read(), known):

@@ -86,7 +86,7 @@ def database_of_store(
             if not lake.key_id:
                 _create_view(database, table, lake, merged)
             elif re.search(rf"\b{table.name}\b", query, re.IGNORECASE):
-                database.register(table.name, _unsealed(table, lake, merged))
+                database.register(table.name, _decrypted(table, lake, merged))
     except FileNotFoundError as error:
         raise NotFound(
             f"A file of the store is gone: {error}.",
@@ -126,7 +126,7 @@ def _create_view(
     database.execute(f"create view {table.name} as {view_of(table, lake, merged, source)}")
 
 
-def _unsealed(table: Table, lake: Lake, merged: Mapping[str, str]) -> pa.Table:
+def _decrypted(table: Table, lake: Lake, merged: Mapping[str, str]) -> pa.Table:
     rows = each_key_once(table, lake.read(table))
     names = [merged.get(name, name) for name in values(rows, "project_id")]
     position = rows.schema.get_field_index("project_id")

@@ -88,7 +88,7 @@ class Key:
     def _fits(self, value: object) -> bool:
         if isinstance(self.default, tuple):
             return isinstance(value, tuple) and all(
-                isinstance(one, str) and (not self.words or one in self.words) for one in value
+                isinstance(word, str) and (not self.words or word in self.words) for word in value
             )
         if isinstance(self.default, int) and not isinstance(self.default, bool):
             is_number = isinstance(value, int) and not isinstance(value, bool)

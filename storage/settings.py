@@ -85,9 +85,9 @@ def store_home() -> Path:
 
 def _check_path(home: Path) -> None:
     """Raise UsageError for a path that the vector store (control characters) or DuckDB cannot open."""
-    if found := _NOT_IN_PATHS.search(str(home)):
+    if match := _NOT_IN_PATHS.search(str(home)):
         raise UsageError(
-            f"The store's path has the character {found[0]!r}, which its tables cannot have: {str(home)!r}.",
+            f"The store's path has the character {match[0]!r}, which its tables cannot have: {str(home)!r}.",
             "Set CORTEX_HOME to another folder, or rename this one.",
         )
 
@@ -102,17 +102,17 @@ def load_settings(home: Path | None = None) -> Settings:
     home = home or store_home()
     _check_path(home)
     values, by_project = read_config(home)
-    told = {key.name: chosen(key, values).value for key in KEYS}
-    key_file = told["encryption.key_file"]
+    chosen_values = {key.name: chosen(key, values).value for key in KEYS}
+    key_file = chosen_values["encryption.key_file"]
     return Settings(
         home=home,
-        voyage_api_key=told["embed.voyage_api_key"] or None,
-        excluded_projects=told["capture.excluded_projects"],
-        min_chars=told["capture.min_chars"],
-        brief_tokens=told["brief.tokens"],
-        brief_surface=told["brief.surface"],
-        retention_days=told["retention.days"],
-        redacts_personal_data=told["redact.personal_data"],
+        voyage_api_key=chosen_values["embed.voyage_api_key"] or None,
+        excluded_projects=chosen_values["capture.excluded_projects"],
+        min_chars=chosen_values["capture.min_chars"],
+        brief_tokens=chosen_values["brief.tokens"],
+        brief_surface=chosen_values["brief.surface"],
+        retention_days=chosen_values["retention.days"],
+        redacts_personal_data=chosen_values["redact.personal_data"],
         encryption_key_file=Path(key_file).expanduser() if key_file else None,
         by_project=by_project,
     )
@@ -147,17 +147,17 @@ def read_config(home: Path) -> tuple[dict[str, object], dict[str, dict[str, obje
 
     Raises UsageError as `load_settings` does.
     """
-    told = _read_toml(home / "config.toml")
-    projects = _section(told.pop(PROJECT, {}), PROJECT)
-    return _checked(told, "config.toml"), {
-        name: _checked(_section(told, name), f'config.toml, project "{name}"', per_project=True)
-        for name, told in projects.items()
+    document = _read_toml(home / "config.toml")
+    projects = _section(document.pop(PROJECT, {}), PROJECT)
+    return _checked(document, "config.toml"), {
+        name: _checked(_section(document, name), f'config.toml, project "{name}"', per_project=True)
+        for name, document in projects.items()
     }
 
 
-def _checked(told: Mapping[str, object], where: str, *, per_project: bool = False) -> dict[str, object]:
+def _checked(document: Mapping[str, object], where: str, *, per_project: bool = False) -> dict[str, object]:
     values: dict[str, object] = {}
-    for section, members in told.items():
+    for section, members in document.items():
         for name, value in _section(members, section).items():
             key = key_of(f"{section}.{name}", where)
             if per_project and not key.per_project:
@@ -179,7 +179,7 @@ def _read_toml(path: Path) -> dict[str, object]:
         raise UsageError(f"{path} cannot be read: {error.strerror}.", "Check its permissions.") from error
 
 
-def _section(told: object, name: str) -> dict[str, object]:
-    if not isinstance(told, dict):
+def _section(value: object, name: str) -> dict[str, object]:
+    if not isinstance(value, dict):
         raise UsageError(f"config.toml: [{name}] is no section.", f"Write it as [{name}] with keys below.")
-    return told
+    return value

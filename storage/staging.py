@@ -28,7 +28,7 @@ from cortex.transforms.errors import StoreNotWritable
 JOURNAL = "journal"
 
 # The event of a ticket that a run writes for a kept transcript without one.
-FOUND_AGAIN = "found"
+RECOVERED = "found"
 
 # A hook is killed by the client after 5 s; what it left half written is dead long before this.
 TEMP_DEAD_AFTER_SECONDS = 60
@@ -175,11 +175,11 @@ class Staging:
 
         `cursors` tells how far each transcript was read.
         """
-        found = self.leftovers()
+        leftovers = self.leftovers()
         by_hash = {f"{ticket.path_hash(name):016x}": name for name in cursors}
         removed = []
         with self._writing():
-            for path in found:
+            for path in leftovers:
                 name = by_hash.get(path.stem.partition("_")[0])
                 if path.suffix != ".jsonl" or (name and path.stat().st_size <= cursors[name].read_bytes):
                     path.unlink(missing_ok=True)
@@ -194,7 +194,7 @@ class Staging:
         at = ticket.stamp(time.time_ns())
         fields = {
             "version": ticket.TICKET_VERSION,
-            "event": FOUND_AGAIN,
+            "event": RECOVERED,
             "session_id": None,
             "agent_id": None,
             "transcript_path": transcript,
@@ -202,7 +202,7 @@ class Staging:
             "at": at,
             "size": kept.stat().st_size,
         }
-        target = self.root / ticket.NEW / f"{at}-{FOUND_AGAIN}-_-{kept.stem}.json"
+        target = self.root / ticket.NEW / f"{at}-{RECOVERED}-_-{kept.stem}.json"
         ticket.write_whole(str(self.root), str(target), json.dumps(fields).encode(), durable=True)
 
     def _set_aside(self, tickets: Iterable[Path], *, file: str, reason: str) -> None:
@@ -212,8 +212,8 @@ class Staging:
         keys = {ticket.key_in_name(path.name) for path in paths}
         self._forget_set_aside(keys)
         if paths:
-            told = {"file": file, "reason": reason, "at": ticket.stamp(time.time_ns())}
-            content = json.dumps(told, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace")
+            fields = {"file": file, "reason": reason, "at": ticket.stamp(time.time_ns())}
+            content = json.dumps(fields, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace")
             target = _reason_path(folder / paths[-1].name)
             ticket.write_whole(str(self.root), str(target), content, durable=True)
         for path in paths:
@@ -228,17 +228,17 @@ class Staging:
 
     def _gathered(self, tickets: Iterable[_Ticket]) -> list[Claim]:
         by_transcript: dict[str, list[_Ticket]] = {}
-        for one in sorted(tickets, key=lambda one: one.path.name):
-            by_transcript.setdefault(str(one.fields["transcript_path"]), []).append(one)
+        for each in sorted(tickets, key=lambda each: each.path.name):
+            by_transcript.setdefault(str(each.fields["transcript_path"]), []).append(each)
         return [self._claim_of(transcript, group) for transcript, group in by_transcript.items()]
 
     def _claim_of(self, transcript: str, tickets: list[_Ticket]) -> Claim:
         def last(name: str) -> str | None:
-            return next((told for one in reversed(tickets) if (told := one.text(name))), None)
+            return next((text for each in reversed(tickets) if (text := each.text(name))), None)
 
-        links = [self._link(ticket.key_in_name(one.path.name)) for one in reversed(tickets)]
+        links = [self._link(ticket.key_in_name(each.path.name)) for each in reversed(tickets)]
         return Claim(
-            tickets=tuple(one.path for one in tickets),
+            tickets=tuple(each.path for each in tickets),
             transcript=Path(transcript),
             staged=next((link for link in links if link.is_file()), None),
             session_id=last("session_id"),
@@ -249,10 +249,10 @@ class Staging:
     def _keep_again(self, keys: set[str]) -> None:
         # A hook may have written a ticket and found the old link still there, just before it was removed.
         late = [path for path in self._listed(ticket.NEW) if ticket.key_in_name(path.name) in keys]
-        for one in _read_tickets(late)[0]:
-            key = ticket.key_in_name(one.path.name)
+        for each in _read_tickets(late)[0]:
+            key = ticket.key_in_name(each.path.name)
             with suppress(FileNotFoundError, ticket.NotATranscript):
-                ticket.keep(str(self.root), str(one.fields["transcript_path"]), key, copy_limit_bytes=None)
+                ticket.keep(str(self.root), str(each.fields["transcript_path"]), key, copy_limit_bytes=None)
 
     def _keys(self, *folders: str) -> set[str]:
         return {ticket.key_in_name(path.name) for folder in folders for path in self._listed(folder)}

@@ -136,14 +136,14 @@ class Surfaces:
             ) from error
 
     def _save(self) -> None:
-        shown = {file: asdict(one) for file, one in self._shown.items()}
+        shown = {file: asdict(shown_at) for file, shown_at in self._shown.items()}
         blocks = {file: _as_dict(block) for file, block in self._blocks.items()}
-        told = json.dumps({"shown": shown, "blocks": blocks}, indent=1, sort_keys=True).encode()
+        content = json.dumps({"shown": shown, "blocks": blocks}, indent=1, sort_keys=True).encode()
         with writing_to(self._home):
-            if self._path.is_file() and self._path.read_bytes() == told:
+            if self._path.is_file() and self._path.read_bytes() == content:
                 return
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._path, told)
+            write_atomically(self._path, content)
 
 
 def roots_of(folders: Iterable[str]) -> list[Path]:
@@ -152,13 +152,13 @@ def roots_of(folders: Iterable[str]) -> list[Path]:
 
     Those that are gone are left out, and so are `/` and the user's home, which are no project.
     """
-    found: dict[Path, None] = {}
+    roots: dict[Path, None] = {}
     for folder in map(Path, folders):
         with suppress(PermissionError):  # a folder that was shut since stops no run
             tree = next((here for here in (folder, *folder.parents) if (here / ".git").exists()), folder)
             if folder.is_dir() and tree not in (Path.home(), Path(tree.anchor)):
-                found[tree] = None
-    return sorted(found)
+                roots[tree] = None
+    return sorted(roots)
 
 
 def _exclude_of(root: Path) -> str | None:

@@ -67,13 +67,13 @@ def _turns(path: Path, transcripts: Path) -> pa.Table:
 
 
 def _print(scores: Evaluation) -> None:
-    told = scores.as_dict()
-    by_type = told.pop("recall_by_type")
+    figures = scores.as_dict()
+    by_type = figures.pop("recall_by_type")
     assert isinstance(by_type, dict)
     table(
         "Extraction against labels",
         ["measure", "value"],
-        [[n, f"{v:.3f}" if isinstance(v, float) else str(v)] for n, v in told.items()],
+        [[n, f"{v:.3f}" if isinstance(v, float) else str(v)] for n, v in figures.items()],
         numbers={"value"},
     )
     table(

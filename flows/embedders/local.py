@@ -116,11 +116,11 @@ def _model_path() -> Path:
 def _checked(path: Path, sha256: str) -> str:
     """Return the path of a file whose bytes are the expected ones."""
     try:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as unreadable:
         raise _unavailable(f"'{path.name}' cannot be read: {unreadable.strerror}.") from unreadable
-    if found != sha256:
-        raise _unavailable(f"'{path.name}' is another file than expected (SHA-256 {found[:12]}…).")
+    if digest != sha256:
+        raise _unavailable(f"'{path.name}' is another file than expected (SHA-256 {digest[:12]}…).")
     return str(path)
 
 

@@ -19,7 +19,7 @@ from cortex.transforms.schemas import JOURNAL, TURNS, Row, values
 from cortex.transforms.search.naming import Naming, named_by
 from cortex.transforms.words.sentences import excerpt
 
-COLUMNS = ["memory_id", "project_id", "memory_type", "text", "status", "merged_into"]
+_COLUMNS = ["memory_id", "project_id", "memory_type", "text", "status", "merged_into"]
 
 # Shorter beginnings of a session's id could mean several.
 SHORTEST_SESSION = 6
@@ -197,7 +197,9 @@ def _forgotten_before(store: Store, target: str) -> str | None:
 
 
 def _rows(store: Store, scopes: list[str]) -> list[Row]:
-    return [row for scope in scopes for row in store.tables.open(scope, "memories").read(COLUMNS).to_pylist()]
+    return [
+        row for scope in scopes for row in store.tables.open(scope, "memories").read(_COLUMNS).to_pylist()
+    ]
 
 
 def _memory_ids(store: Store) -> set[str]:

@@ -34,7 +34,7 @@ CLOSED = {
     "trust": TRUSTS,
 }
 FRACTIONS = ("initial_confidence", "salience")
-TEXTS = ("text", "reason", "rejected")
+_TEXTS = ("text", "reason", "rejected")
 # An id names a memory in journal and tables, a project's id a folder of the store.
 MEMORY_ID = re.compile(r"[0-9a-f]{32}")
 PROJECT_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,60}")
@@ -294,7 +294,7 @@ def _is_sound(row: Row) -> bool:
 
 def _clean(row: Row) -> Row | None:
     """Return a row without secrets and private text; None if no text is left."""
-    for name in TEXTS:
+    for name in _TEXTS:
         row[name] = _cleaned(row[name]) if row[name] is not None else None
     for name in ("files", "tags"):
         row[name] = [_cleaned(text) for text in row[name]]

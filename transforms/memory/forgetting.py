@@ -23,7 +23,7 @@ SHORTEST_PHRASE = 12
 # Kinds of the journal that carry the text of a memory.
 TELLING_KINDS = ("remember", "import", "edit", "merge")
 # Where it is in them; an import of an own export has all three.
-TEXTS = ("text", "reason", "rejected")
+_TEXTS = ("text", "reason", "rejected")
 
 
 @dataclass(frozen=True)
@@ -298,7 +298,7 @@ def _words_of(row: Row) -> str:
 
 
 def _texts_of(entry: Entry) -> dict[str, str]:
-    texts = {name: getattr(entry, name, None) for name in TEXTS}
+    texts = {name: getattr(entry, name, None) for name in _TEXTS}
     return {name: text for name, text in texts.items() if text}
 
 

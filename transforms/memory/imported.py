@@ -9,7 +9,7 @@ from cortex.transforms.journal_entries import ImportMemory
 from cortex.transforms.schemas import EPOCH, MEMORIES, TRUSTS, Row
 
 INSTANTS = frozenset(field.name for field in MEMORIES.arrow if pa.types.is_timestamp(field.type))
-CARRIED = tuple(field.name for field in fields(ImportMemory) if field.name in MEMORIES.arrow.names)
+_CARRIED = tuple(field.name for field in fields(ImportMemory) if field.name in MEMORIES.arrow.names)
 
 
 def put_back(row: Row, entry: ImportMemory) -> Row:
@@ -18,7 +18,7 @@ def put_back(row: Row, entry: ImportMemory) -> Row:
         "memory_id": row["memory_id"],
         "project_id": row["project_id"],
         "is_pinned": entry.pinned,
-        **{name: getattr(entry, name) for name in CARRIED},
+        **{name: getattr(entry, name) for name in _CARRIED},
     }
     for name in INSTANTS & memory.keys():
         memory[name] = _instant(memory[name])

@@ -122,14 +122,14 @@ def age(
         _thresholds(policy, RANK_THRESHOLDS),
         memories=narrow.append_column("confidence", faded["confidence"]),
     )
-    made = {
+    columns = {
         "confidence": faded["confidence"],
         "status": faded["status"],
         "archived_at": faded["archived_at"],
         "centrality": central["centrality"],
         "rank": ranked["rank"],
     }
-    return Aged(_replaced(ordered, made), faded.select(["memory_id", "is_weak", "weak_since", "is_due"]))
+    return Aged(_replaced(ordered, columns), faded.select(["memory_id", "is_weak", "weak_since", "is_due"]))
 
 
 def clock_of(activity: pa.Table, policy: Policy, now: datetime) -> pa.Table:
@@ -151,9 +151,9 @@ def activity_of(turns: pa.Table, journal: pa.Table, scope: str) -> pa.Table:
     Takes TURNS rows with `said_at` and JOURNAL rows: what was said, what a person told or recalled, and when
     the store was at work that memories were imported from.
     """
-    told = journal.filter(pc.is_in(journal["kind"], pa.array(WORKING_KINDS)))
+    working = journal.filter(pc.is_in(journal["kind"], pa.array(WORKING_KINDS)))
     elsewhere = pa.table({"active_at": _worked_elsewhere(journal)}, schema=pa.schema([("active_at", UTC_US)]))
-    frames = [_frame(turns.select(["said_at"])), _frame(told.select(["recorded_at"])), _frame(elsewhere)]
+    frames = [_frame(turns.select(["said_at"])), _frame(working.select(["recorded_at"])), _frame(elsewhere)]
     instants = pl.concat([frame.rename({frame.columns[0]: "active_at"}) for frame in frames])
     days = instants.drop_nulls().group_by(pl.col("active_at").dt.date().alias("day"))
     spans = days.agg(first=pl.col("active_at").min(), last=pl.col("active_at").max())
@@ -216,8 +216,8 @@ def _ordered(memories: pa.Table) -> pa.Table:
     return memories.sort_by("memory_id")
 
 
-def _replaced(memories: pa.Table, made: dict[str, "pa.ChunkedArray[Any]"]) -> pa.Table:
-    for name, replacing in made.items():
+def _replaced(memories: pa.Table, columns: dict[str, "pa.ChunkedArray[Any]"]) -> pa.Table:
+    for name, replacing in columns.items():
         position = memories.schema.get_field_index(name)
         field = memories.schema.field(name)
         memories = memories.set_column(position, field, replacing.cast(field.type))

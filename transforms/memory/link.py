@@ -17,7 +17,7 @@ from cortex.transforms.words.facts import Fact, Vocabulary
 from cortex.transforms.words.overlap import nested, share_of_fewer
 
 # Facts that can be in force or not; two gotchas of like words are two gotchas.
-STANDING_TYPES = frozenset({"decision", "architecture", "pattern"})
+_STANDING_TYPES = frozenset({"decision", "architecture", "pattern"})
 # What happens to a thing, and what says how the thing is made.
 INSTANCE_TYPES = frozenset({"gotcha", "progress"})
 PLAN_TYPES = frozenset({"architecture", "pattern"})
@@ -177,14 +177,14 @@ def _relation(a: _Side, b: _Side, vocabulary: Vocabulary, policy: Policy) -> tup
             continue
         if is_same_file and target.memory_type in PLAN_TYPES:
             return source.memory_id, target.memory_id, "exemplifies", "same_file"
-        if a.turns & b.turns and target.memory_type in STANDING_TYPES:
+        if a.turns & b.turns and target.memory_type in _STANDING_TYPES:
             return source.memory_id, target.memory_id, "derived_from", "same_turn"
     return a.memory_id, b.memory_id, "relates_to", ""
 
 
 def _contrary(a: _Side, b: _Side, vocabulary: Vocabulary, policy: Policy) -> str:
     """Return the rule by which two standing facts cannot both hold, or an empty string."""
-    if not {a.memory_type, b.memory_type} <= STANDING_TYPES:
+    if not {a.memory_type, b.memory_type} <= _STANDING_TYPES:
         return ""
     if _rejects(a, b) or _rejects(b, a):
         return "rejected_there_chosen_here"

@@ -11,7 +11,7 @@ from cortex.transforms.schemas import Row
 from cortex.transforms.words.sentences import STATEMENT, sentences
 
 # What happened stays true; only what says how things are can be overtaken by the repository.
-STANDING_TYPES = frozenset(("architecture", "decision", "pattern", "gotcha", "context", "code_description"))
+_STANDING_TYPES = frozenset(("architecture", "decision", "pattern", "gotcha", "context", "code_description"))
 # What describes code line by line; a decision outlives the rewriting of the file that it names.
 DESCRIBING_TYPES = frozenset(("architecture", "gotcha", "code_description"))
 # What a memory says is often committed within the hours after.
@@ -162,7 +162,7 @@ def paths_in(text: str) -> list[str]:
 
 
 def _is_claim(row: Row) -> bool:
-    return row["memory_type"] in STANDING_TYPES and row["status"] == "active"
+    return row["memory_type"] in _STANDING_TYPES and row["status"] == "active"
 
 
 def _is_description(row: Row) -> bool:

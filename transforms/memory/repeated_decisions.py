@@ -34,7 +34,7 @@ adopt agree build choose chose decide decision final finally go hold keep kept l
 prefer put run save select settle stay stick store switch take went will work write written
 """
 WORDING = frozenset(stem(word) for word in _WORDING.split())
-FEWEST_WORDS = 2  # a name alone is a subject and no decision
+_FEWEST_WORDS = 2  # a name alone is a subject and no decision
 # What was said to a person's words, and what they did not choose.
 ASIDE = re.compile(r" \((?:asked|said when refusing)[^()]*\)|; not: .*$|\((?:[^()]|\([^()]*\))*\)")
 # What lost, behind these words: "FastAPI over Flask for the API".
@@ -45,7 +45,7 @@ LOST = re.compile(
     re.IGNORECASE,
 )
 # Of a rejection its subject: what stands before the reason.
-LEAD = re.compile(
+_LEAD = re.compile(
     r"^\W*(?:we )?(?:rejected|ruled out|decided against|no|not|never|skip(?:ped)?|dropped?)\b:?\s*",
     re.IGNORECASE,
 )
@@ -121,7 +121,7 @@ def _says_again(earlier: Decision, later: Decision, vocabulary: Vocabulary, leas
     shared = a.word_set & b.word_set
     return (
         earlier.is_rejection == later.is_rejection
-        and len(shared) >= FEWEST_WORDS
+        and len(shared) >= _FEWEST_WORDS
         and share_of_fewer(a.word_set, b.word_set) >= least
         and (earlier.names <= later.names or later.names <= earlier.names)
         and not (a.numbers ^ b.numbers and a.numbers and b.numbers)
@@ -135,7 +135,7 @@ def _proposes(earlier: Decision, later: Decision, vocabulary: Vocabulary, least:
     return (
         not later.is_rejection
         and lost <= later.chosen.word_set
-        and (len(lost) >= FEWEST_WORDS or bool(lost & earlier.lost_names))
+        and (len(lost) >= _FEWEST_WORDS or bool(lost & earlier.lost_names))
     )
 
 
@@ -143,7 +143,7 @@ def _decision(row: Row, vocabulary: Vocabulary, technologies: frozenset[str]) ->
     text = ASIDE.sub(" ", str(row["text"]).partition(ANSWER)[0])
     is_rejection = row["event_type"] == "APPROACH_REJECTED"
     if is_rejection:
-        head = HEAD_END.split(LEAD.sub("", text), maxsplit=1)[0]
+        head = HEAD_END.split(_LEAD.sub("", text), maxsplit=1)[0]
         chosen, lost = head, row["rejected"] or head
     else:
         chosen = LOST.sub(" ", text)

@@ -9,7 +9,7 @@ from cortex.transforms.schemas import Row
 from cortex.transforms.search.index_text import search_text
 
 # A single word stands in one memory by chance.
-FEWEST_WORDS = 2
+_FEWEST_WORDS = 2
 # Another memory that holds more than this share of the words could be meant as well.
 NEAR_SHARE = 0.5
 NEAREST_LISTED = 5
@@ -36,7 +36,7 @@ def named_by(question: str, memories: Sequence[Row], policy: Policy) -> Naming:
     ordered = sorted(shares, key=lambda item: (-item[0], item[1]))
     exact = tuple(row for share, _, row in ordered if words and share == 1.0)
     rivals = [share for share, _, _ in ordered[1:2]]
-    is_clear = len(exact) == 1 and len(words) >= FEWEST_WORDS and all(s <= NEAR_SHARE for s in rivals)
+    is_clear = len(exact) == 1 and len(words) >= _FEWEST_WORDS and all(s <= NEAR_SHARE for s in rivals)
     nearest = tuple(row for share, _, row in ordered if share > 0)[:NEAREST_LISTED]
     return Naming(exact, nearest, is_clear)
 
