@@ -50,7 +50,7 @@ def tables_page() -> str:
     parts = [
         _title("Tables", "transforms/schemas.py"),
         "`turns`, `events`, `journal` and `vectors` are the lake: append-only, the truth. `memories`, "
-        "`edges` and `passages` are made from it and can be made again. `cortex sql` shows turns, events, "
+        "`edges` and `passages` are derived from it and can be rebuilt. `cortex sql` shows turns, events, "
         "memories, edges and journal. All instants are UTC, in microseconds.",
     ]
     for table in schemas.ALL_TABLES:
@@ -108,7 +108,7 @@ def policy_page() -> str:
     """Return the page of policy tables; of patterns and word lists only what their rows hold."""
     parts = [
         _title("Policy", "data/reference/*.csv"),
-        "No half-life, weight or threshold is written in code: they are rows of these tables. A file of the "
+        "No half-life, weight or threshold is written in code; all are rows of these tables. A file of the "
         "same name in `CORTEX_HOME/policy/`, with the same columns and only the rows that differ, replaces "
         "rows by key.",
     ]
@@ -142,15 +142,15 @@ def config_page() -> str:
     return _joined(
         [
             _title("Settings", "storage/setting_keys.py"),
-            "The environment has the last word, then the project's section of `CORTEX_HOME/config.toml`, "
-            "then the file's own sections, then the default. `cortex config` shows what holds and why; "
-            "`cortex config set KEY VALUE [--project NAME]` and `unset` change the file and keep its "
-            "comments. A name or value that is not known is an error. Lists in a variable: paths between "
-            "`:`, other words between commas.",
+            "The environment takes precedence, then the project's section of `CORTEX_HOME/config.toml`, "
+            "then the file's own sections, then the default. `cortex config` shows each value and its "
+            "source; `cortex config set KEY VALUE [--project NAME]` and `unset` change the file and keep its "
+            "comments. An unknown name or value is an error. In a variable, separate paths with `:` and "
+            "the items of other lists with commas.",
             f"```toml\n{example}\n```",
             _grid(["setting", "default", "unit", "takes", "by project", "variable", "acts", "meaning"], rows),
-            "`VOYAGE_API_KEY` is read as well. Hooks are told of a change by `cortex config` and by the next "
-            "run, in `hook_settings.json`: they run on any Python from 3.9 on, which reads no TOML.",
+            "`VOYAGE_API_KEY` is read as well. `cortex config` and the next run pass changes on to the hooks "
+            "in `hook_settings.json`, because the hooks run on any Python from 3.9 on, which reads no TOML.",
         ]
     )
 
@@ -173,7 +173,7 @@ def errors_page() -> str:
             _title("Exit codes", "transforms/errors.py"),
             "0 means done. Every error says what is wrong and what to do next, on standard error; with "
             '`--json` standard output holds `{"error": {"code", "problem", "next_step", "retryable"}}`. '
-            "Words on the command line that cannot be parsed leave with 2 as well, hooks always with 0.",
+            "A command line that cannot be parsed also exits with 2; hooks always exit with 0.",
             _grid(["exit code", "code", "meaning", "retrying helps"], rows),
         ]
     )

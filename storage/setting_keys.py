@@ -21,10 +21,10 @@ class Key:
     """
     One setting.
 
-    `default` tells its kind: a whole number within `low` and `high`, yes or no, a text, or a list of texts
-    out of `words` (of any, where there are none). A text with `endings` is one of `words`, or ends in one of
-    them. One that is `per_project` may differ by project; one that
-    is `for_hooks` is handed to the hooks, which cannot read TOML. `acts` says when a change does.
+    `default` gives its kind: a whole number within `low` and `high`, yes or no, a text, or a list of texts
+    out of `words` (of any texts if `words` is empty). A text with `endings` is one of `words`, or ends in
+    one of them. A setting that is `per_project` may differ by project; one that is `for_hooks` is handed to
+    the hooks, which cannot read TOML. `acts` says when a change takes effect.
     """
 
     name: str
@@ -103,7 +103,7 @@ KEYS = (
         "capture.excluded_projects",
         (),
         "folders",
-        "what happens in these folders, and below them, is never stored",
+        "nothing that happens in or below these folders is ever stored",
         acts=NEXT_RUN,
     ),
     Key(
@@ -117,7 +117,7 @@ KEYS = (
         "brief.tokens",
         1_000,
         "tokens",
-        "budget of the brief at a session's start",
+        "budget of the brief at the start of a session",
         low=1,
         high=MAXIMUM_BRIEF_TOKENS,
         per_project=True,
@@ -126,7 +126,7 @@ KEYS = (
         "brief.surface",
         "hook",
         "place",
-        "where a session reads the brief: hook; or rules, local, or the path of a .md file in the project",
+        "where a session reads the brief: hook, or a file (rules, local, or a .md path in the project)",
         words=(HOOK, *FILES),
         endings=ENDINGS,
         per_project=True,
@@ -135,7 +135,7 @@ KEYS = (
         "recall.at_prompt",
         True,
         "yes or no",
-        "add what is known about a prompt to it",
+        "add known facts that bear on a prompt",
         per_project=True,
         for_hooks=True,
     ),
@@ -143,14 +143,14 @@ KEYS = (
         "retention.days",
         0,
         "days",
-        "how long what was said is kept; 0 keeps it for ever",
+        "how long to keep what was said; 0 keeps it forever",
         acts=NIGHTLY,
     ),
     Key(
         "embed.voyage_api_key",
         "",
         "key",
-        "embed with Voyage AI instead of the local model: prose leaves this machine",
+        "embed with Voyage AI instead of the local model; prose then leaves this machine",
         acts=NEXT_RUN,
         is_secret=True,
     ),
@@ -158,20 +158,20 @@ KEYS = (
         "redact.personal_data",
         False,
         "yes or no",
-        "replace e-mail addresses and phone numbers in transcripts too, from the next run on",
+        "also replace e-mail addresses and phone numbers in transcripts",
         acts=NEXT_RUN,
     ),
     Key(
         "encryption.key_file",
         "",
         "path",
-        "the key of an encrypted store; empty: the OS keyring. `cortex encrypt` sets it",
+        "file with the key of an encrypted store; if empty, the OS keyring is used. `cortex encrypt` sets it",
     ),
     Key(
         "statusline.show",
         ("memories", "capture", "context"),
         "parts",
-        "what the status line says, in this order",
+        "what the status line shows, in this order",
         words=("memories", "capture", "context"),
         per_project=True,
         for_hooks=True,
@@ -180,7 +180,7 @@ KEYS = (
         "statusline.warn_percent",
         70,
         "percent of the context window",
-        "from here on the status line says that the context fills up",
+        "from this level on, the status line warns that the context is filling up",
         low=1,
         high=100,
         per_project=True,

@@ -1,7 +1,7 @@
 """The error family: each with a code, an exit code, whether retrying helps, and a next step.
 
 CortexError                      1
-├── UsageError                   2   the command's words are off
+├── UsageError                   2   the command was called wrongly
 ├── UnknownProject               3
 ├── UnknownValue                 4   not one of a closed set of names
 ├── NotFound                     5   no such memory, file or store
@@ -14,11 +14,11 @@ CortexError                      1
 ├── ClientSettingsUnusable      15
 ├── KeyUnavailable              16   the store is encrypted and its key is not here
 ├── FileDamaged                 17   a file of the lake was changed, moved or cut
-├── LowQuality                  18   what was to be remembered is no fact
-│   └── EmptyQuestion           18   what was asked has no word to search for
+├── LowQuality                  18   the text to remember is not a fact
+│   └── EmptyQuestion           18   the question has no word to search for
 ├── LakeUnclear                 19   manifest and files of the lake do not belong together
 ├── LossRefused                 20   a run would hide much of what is shown
-├── TablesDamaged               21   tables, or what is published, are gone or damaged
+├── TablesDamaged               21   tables or published files are missing or damaged
 └── StoreBusy                   75   another run holds the lease
 """
 
@@ -50,7 +50,7 @@ class CortexError(Exception):
 
 
 class UsageError(CortexError):
-    """The command was called in a way it cannot follow."""
+    """The command was called with arguments that it cannot use."""
 
     code, exit_code = "CORTEX_E_USAGE", 2
 
@@ -87,7 +87,7 @@ class NotFound(CortexError):
 
 
 class SchemaMismatch(CortexError):
-    """A table on disk has other columns than this version of Cortex writes."""
+    """The columns of a table on disk differ from those that this version of Cortex writes."""
 
     code, exit_code = "CORTEX_E_SCHEMA", 10
 
@@ -105,7 +105,7 @@ class StoreNotWritable(CortexError):
 
 
 class AuditFailed(CortexError):
-    """A stage made rows that break a promise; the last good version stays."""
+    """A stage produced rows that break a promise; the last good version stays."""
 
     code, exit_code = "CORTEX_E_AUDIT", 12
 
@@ -117,37 +117,37 @@ class NothingUsable(CortexError):
 
 
 class ModelUnavailable(CortexError):
-    """The embedding model is missing or not the one expected; keyword search goes on without it."""
+    """The embedding model is missing or not the expected one; keyword search works without it."""
 
     code, exit_code, retryable = "CORTEX_E_MODEL", 14, True
 
 
 class ClientSettingsUnusable(CortexError):
-    """The settings file of the assistant's client cannot be edited safely; it was left as it is."""
+    """The settings file of the assistant's client cannot be edited safely; it was left unchanged."""
 
     code, exit_code = "CORTEX_E_CLIENT_SETTINGS", 15
 
 
 class KeyUnavailable(CortexError):
-    """The store is encrypted, and its key is missing, another one, or behind a locked keyring."""
+    """The store is encrypted, and its key is missing, wrong, or in a locked keyring."""
 
     code, exit_code = "CORTEX_E_KEY", 16
 
 
 class FileDamaged(CortexError):
-    """A file of the lake is not what was written at its place; nothing of it was used."""
+    """The contents of a lake file are not what was written there; nothing of it was used."""
 
     code, exit_code = "CORTEX_E_DAMAGED", 17
 
 
 class LowQuality(CortexError):
-    """What was to be remembered says nothing, only asks, or is only a secret; nothing was kept."""
+    """The text to remember says nothing, only asks a question, or is only a secret; nothing was kept."""
 
     code, exit_code = "CORTEX_E400", 18
 
 
 class EmptyQuestion(LowQuality):
-    """What was asked has no word to search for."""
+    """The question has no word to search for."""
 
     code = "CORTEX_E401"
 
@@ -165,12 +165,12 @@ class LossRefused(CortexError):
 
 
 class TablesDamaged(CortexError):
-    """Tables or published files are gone or damaged; the lake, from which they are made, is not affected."""
+    """Tables or published files are missing or damaged; the lake, from which they are made, is intact."""
 
     code, exit_code, retryable = "CORTEX_E_TABLES", 21, True
 
     def __init__(self, problem: str, scope: str | None = None) -> None:
-        """Take `scope` where its tables are damaged and must go before they are made again."""
+        """Take `scope` if its tables are damaged and must be removed before they are rebuilt."""
         super().__init__(problem, "Make them again from the lake: cortex rebuild")
         self.scope = scope
 
