@@ -1,7 +1,7 @@
 """The transcript reader: bytes of a JSONL file in, rows of TURNS out, one line at a time."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,7 @@ import pyarrow as pa
 from cortex.transforms.faults import contained
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import TURNS
-from cortex.transforms.transcripts.assistants import Head, turned
+from cortex.transforms.transcripts.assistants import Head, Turned, turned
 from cortex.transforms.transcripts.assistants import may_speak as may_speak_elsewhere
 from cortex.transforms.transcripts.records import Record, Utterance, is_sidechain
 from cortex.transforms.transcripts.speakers import utterances_in
@@ -56,6 +56,10 @@ _SPEAKING = (b'"user"', b'"assistant"', b'"queued_command"', b'"away_summary"', 
 
 # What the column `block` holds. The longest message seen has some 100 blocks.
 BLOCKS_MAX = 2**15 - 1
+
+# Claude Code's blocks have been numbered 0, 2, 4 from the first version on. A turn without an id and a time
+# has the number in its own id, so it stays.
+CLAUDE_BLOCK_STEP = 2
 
 _BLOCK = TURNS.arrow.get_field_index("block")
 
@@ -126,11 +130,8 @@ def read_transcript(
     rows: list[TurnCells] = []
     set_aside: list[SetAside] = []
     consumed, line_number = 0, first_line
-    rows_of = _rows_of_line if source.head is None else _rows_of_foreign_line
     for start, stop, is_ended in _lines(data):
-        line_rows, reason = _contained(
-            rows_of, data[start:stop], line_number, source, limits, is_ended=is_ended
-        )
+        line_rows, reason = _contained(data[start:stop], line_number, source, limits, is_ended=is_ended)
         if reason and not is_ended and not final:
             break
         if reason:
@@ -153,14 +154,14 @@ def _lines(data: bytes) -> Iterator[tuple[int, int, bool]]:
 
 
 def _contained(
-    rows_of: Callable[..., tuple[list[TurnCells], str | None]], raw: bytes, *rest: object, is_ended: bool
+    raw: bytes, line_number: int, source: Source, limits: Limits, *, is_ended: bool
 ) -> tuple[list[TurnCells], str | None]:
-    """Return what `rows_of` does; a fault costs this line alone."""
+    """Return what `_rows_of_line` does; a fault costs this line alone."""
     faults: list[str] = []
     rows: list[TurnCells] = []
     reason: str | None = None
     with contained(faults.append):
-        rows, reason = rows_of(raw, *rest, is_ended=is_ended)
+        rows, reason = _rows_of_line(raw, line_number, source, limits, is_ended=is_ended)
         if any(row[_BLOCK] > BLOCKS_MAX for row in rows[-1:]):
             rows = [row for row in rows if row[_BLOCK] <= BLOCKS_MAX]
             reason = "too many blocks"
@@ -174,42 +175,33 @@ def _rows_of_line(
     if len(raw) > limits.line_bytes:
         return [], "line too long"
     line = raw.strip()
+    speaks = may_speak if source.head is None else may_speak_elsewhere
     # A line still being written may end in an inner } before the word that tells its type.
-    if not line or (is_ended and not may_speak(line)):
+    if not line or (is_ended and not speaks(line)):
         return [], None
     records, reason = objects_in(line)
     rows: list[TurnCells] = []
+    step = CLAUDE_BLOCK_STEP if source.head is None else 1
     for record in records:
-        utterances = utterances_in(record, in_agent_file=source.agent_id is not None)
-        if utterances is None:
+        turns = _turns_in(record, source)
+        if turns is None:
             reason = reason or "unknown shape"
             continue
-        context = _Context(record, source, limits, line_number)
-        rows.extend(context.row(turn, len(rows) + at) for at, turn in enumerate(utterances))
+        context: _Context | None = None
+        begin = len(rows)
+        for at, turn in enumerate(turns):
+            if context is None or context.record is not turn.envelope:
+                context = _Context(turn.envelope, source, limits, line_number)
+            rows.append(context.row(turn, begin + step * at))
     return rows, reason
 
 
-def _rows_of_foreign_line(
-    raw: bytes, line_number: int, source: Source, limits: Limits, *, is_ended: bool
-) -> tuple[list[TurnCells], str | None]:
-    """Return what `_rows_of_line` does, of another assistant's line."""
-    if len(raw) > limits.line_bytes:
-        return [], "line too long"
-    line = raw.strip()
-    if source.head is None or not line or (is_ended and not may_speak_elsewhere(line)):
-        return [], None
-    records, reason = objects_in(line)
-    rows: list[TurnCells] = []
-    for record in records:
-        turned_records = turned(record, source.head)
-        if turned_records is None:
-            reason = reason or "unknown shape"
-            continue
-        for each in turned_records:
-            context = _ForeignContext(each.envelope, source, limits, line_number)
-            context.assistant, context.identity = source.head.assistant, each.identity
-            rows.append(context.row(each.utterance, len(rows)))
-    return rows, reason
+def _turns_in(record: Record, source: Source) -> list[Turned] | None:
+    """Return the turns in one record, each with what surrounds it; None for a shape that is not known."""
+    if source.head is not None:
+        return turned(record, source.head)
+    turns = utterances_in(record, in_agent_file=source.agent_id is not None)
+    return None if turns is None else [Turned(record, turn, None) for turn in turns]
 
 
 def may_speak(line: bytes) -> bool:
@@ -286,11 +278,13 @@ class _Context:
         """Return an id, a path or a name that the record carries, without secrets; None where it has none."""
         return self.limits.name(self.record.get(field))
 
-    def row(self, utterance: Utterance, block: int) -> TurnCells:
+    def row(self, turn: Turned, block: int) -> TurnCells:
         """Return one row of TURNS, in the order of its columns."""
+        utterance = turn.utterance
         text, tool_input, redactions = self._worded(utterance)
+        make_id = self._turn_id if self.source.head is None else self._foreign_turn_id
         return (
-            self._turn_id(utterance, text, block),
+            make_id(turn, text, block),
             self.source.project_id,
             self.session_id,
             self.agent_id,
@@ -327,36 +321,31 @@ class _Context:
             text, redactions = redacted_head(utterance.text, self.limits)
         return text, None, redactions
 
-    def _turn_id(self, utterance: Utterance, text: str, block: int) -> str:
+    def _turn_id(self, turn: Turned, text: str, block: int) -> str:
         """
         Return an id that a resumed or forked copy of the record has too, in spite of its new uuids.
 
         Made from the redacted text, so that no hash of a secret is stored.
         """
-        project_id, call_id = self.source.project_id, self.limits.name(utterance.tool_use_id)
+        project_id, call_id = self.source.project_id, self.limits.name(turn.utterance.tool_use_id)
+        kind = turn.utterance.kind
         if self.message_id:
-            return content_id(project_id, utterance.kind, self.message_id, call_id or text)
+            return content_id(project_id, kind, self.message_id, call_id or text)
         if call_id:
-            return content_id(project_id, utterance.kind, call_id)
+            return content_id(project_id, kind, call_id)
         when = self.named("timestamp") or self.named("uuid")
         place = () if when else (self.session_id, str(self.line_number), str(block))
-        return content_id(project_id, utterance.kind, when or "", text, *place)
+        return content_id(project_id, kind, when or "", text, *place)
 
-
-class _ForeignContext(_Context):
-    """A record of another assistant, whose adapter says what makes its turns the same when written again."""
-
-    assistant: str
-    identity: str | None
-
-    def _turn_id(self, utterance: Utterance, text: str, block: int) -> str:
+    def _foreign_turn_id(self, turn: Turned, text: str, block: int) -> str:
         """Return an id from the redacted text and the record's identity, or its place where it has none."""
-        named = (self.source.project_id, utterance.kind, self.assistant)
-        if call_id := self.limits.name(utterance.tool_use_id):
-            return content_id(*named, call_id)
-        if self.identity is None:
-            return content_id(*named, text, self.session_id, str(self.line_number), str(block))
-        return content_id(*named, self.limits.name(self.identity) or "", text)
+        assert self.source.head is not None
+        origin = (self.source.project_id, turn.utterance.kind, self.source.head.assistant)
+        if call_id := self.limits.name(turn.utterance.tool_use_id):
+            return content_id(*origin, call_id)
+        if turn.identity is None:
+            return content_id(*origin, text, self.session_id, str(self.line_number), str(block))
+        return content_id(*origin, self.limits.name(turn.identity) or "", text)
 
 
 def _turns(rows: list[TurnCells]) -> pa.Table:
@@ -365,10 +354,6 @@ def _turns(rows: list[TurnCells]) -> pa.Table:
         pa.array(list(column), type=field.type) for column, field in zip(columns, TURNS.arrow, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=TURNS.arrow)
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _stem(file: str) -> str:
