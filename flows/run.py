@@ -55,7 +55,8 @@ class Run:
     ) -> None:
         """Put the parts together."""
         source = source or LakeSource(self.store)
-        self.outcome = Outcome(self.report, self.store.projects.canonical)
+        # The projects are read once they are needed: an import commits those it brings under this very run.
+        self.outcome = Outcome(self.report, lambda scope: self.store.projects.canonical(scope))
         self.fingerprints = Fingerprints(self.store, self.policy, source, self.embedding)
         self.ledger = ledger_type(self.store, self.outcome, self.embedding)
         self.readings = Readings(
