@@ -61,6 +61,16 @@ def start(client, source="startup", name="new-session", cwd="/home/ada/kiln", **
     return json.loads(ran.stdout)["hookSpecificOutput"]["additionalContext"] if ran.stdout else ""
 
 
+@pytest.fixture
+def client(client):
+    """The client on a machine that is never busy: the hook's deadline of 45 ms has its own test."""
+    module = client.folder / "hooks" / "basic_brief.py"
+    hurried = module.read_text()
+    assert "BASIC_BRIEF_SECONDS = 0.045\n" in hurried
+    module.write_text(hurried.replace("BASIC_BRIEF_SECONDS = 0.045\n", "BASIC_BRIEF_SECONDS = 60\n"))
+    return client
+
+
 def facts(text):
     return [line for line in text.split("\n") if line.startswith("- ")]
 
@@ -428,6 +438,14 @@ def test_no_line_holds_a_session_up(client, monkeypatch, text):
     told = basic_brief.basic_brief(str(client.home), str(path), "/home/ada/kiln")
     assert time.process_time() - began < 0.2
     assert "- Early." in told
+
+
+def test_past_its_time_it_reads_no_session(client, monkeypatch):
+    path = write(client, prose("[MEMORY: decision] Late."))
+    monkeypatch.setattr(basic_brief, "BASIC_BRIEF_SECONDS", -1)
+    assert basic_brief.basic_brief(str(client.home), str(path), "/home/ada/kiln") == ""
+    monkeypatch.setattr(basic_brief, "BASIC_BRIEF_SECONDS", 60)
+    assert "Late." in basic_brief.basic_brief(str(client.home), str(path), "/home/ada/kiln")
 
 
 def test_past_its_time_it_tells_what_it_has(tmp_path):
