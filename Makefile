@@ -27,10 +27,10 @@ demo: setup  ## the whole way on a scratch store: backfill the samples, report, 
 	$(BIN)/cortex demo
 
 test: setup  ## the quick tests, under two minutes
-	$(BIN)/python -m pytest -q -n auto -m "not slow"
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow"
 
 test-all: setup  ## every test
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 check: setup  ## lint, types, import rules
 	$(BIN)/ruff check .

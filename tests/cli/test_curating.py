@@ -1,5 +1,6 @@
 """Editing, pinning, superseding and indexing code: at once, in the journal, and the same after a rebuild."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from cortex.storage.settings import load_settings
 from cortex.storage.store import Store
 from cortex.transforms.memory.link import link
 from cortex.transforms.schemas import VECTORS
+from tests.flows.conftest import Bench, kept
 from tests.rows import memories as rows
 from tests.rows import memory
 from tests.traces import traces
@@ -22,11 +24,35 @@ PROSE = "Computes the firing curve; linear because the controller only ramps."
 
 
 @pytest.fixture
-def store(cortex, tmp_path, monkeypatch) -> Store:
+def store(tmp_path, projects, monkeypatch) -> Store:
     monkeypatch.setenv("CORTEX_HOME", str(tmp_path / "store"))
-    (Path.cwd() / "src").mkdir()
-    (Path.cwd() / "src" / "kiln.py").write_text(CODE)
+    here = projects.with_name("kiln")  # the same in every test: memories are of its project
+    shutil.rmtree(here, ignore_errors=True)
+    (here / "src").mkdir(parents=True)
+    (here / "src" / "kiln.py").write_text(CODE)
+    monkeypatch.chdir(here)
     return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def indexed(cortex, store, projects) -> dict[str, Any]:
+    """Return what indexing the code of an empty store answered."""
+    words = ("index-code", "src/kiln.py", "--describe", PROSE, "--json")
+    answer: dict[str, Any] = kept(Bench(store.home, projects), words, lambda bench: cortex(*words).json)
+    return answer
+
+
+@pytest.fixture
+def doors(cortex, store, projects) -> tuple[str, str]:
+    """Return the ids of a memory and of the one that superseded it."""
+
+    def fill(bench: Bench) -> tuple[str, str]:
+        old, new = remembered(cortex, "The door is red."), remembered(cortex, "The door is blue, not red.")
+        cortex("supersede", old[:8], new[:8])
+        return old, new
+
+    ids: tuple[str, str] = kept(Bench(store.home, projects), "two doors", fill)
+    return ids
 
 
 def table(store: Store, name: str) -> list[dict[str, Any]]:
@@ -59,8 +85,7 @@ def test_indexed_prose_is_found_and_leads_to_its_code(cortex, store):
     assert cortex("recall", "firing curve", "--json").json["results"][0]["id"] == prose["memory_id"]
 
 
-def test_a_recalled_description_brings_the_file_and_how_its_code_begins(cortex, store):
-    cortex("index-code", "src/kiln.py", "--describe", PROSE)
+def test_a_recalled_description_brings_the_file_and_how_its_code_begins(cortex, store, indexed):
     cortex("remember", "Never open the kiln above 80 degrees.")
     results = cortex("recall", "firing curve of the kiln", "--json").json["results"]
     code_of = {result["memory_type"]: result["code"] for result in results}
@@ -73,8 +98,8 @@ def test_a_recalled_description_brings_the_file_and_how_its_code_begins(cortex, 
     assert "code of src/kiln.py" in shown and "| def kiln_curve(t):" in shown
 
 
-def test_code_behind_a_better_description_is_no_result_of_its_own_and_else_is(cortex, store):
-    answer = cortex("index-code", "src/kiln.py", "--describe", PROSE, "--json").json
+def test_code_behind_a_better_description_is_no_result_of_its_own_and_else_is(cortex, store, indexed):
+    answer = indexed
     code, prose = answer["code"], answer["code_description"]
     by_meaning = cortex("recall", "how is the firing curve computed", "--json").json["results"]
     assert [result["id"] for result in by_meaning] == [prose]
@@ -95,15 +120,14 @@ def test_of_long_code_whole_lines_are_shown(cortex, store):
     assert excerpt.splitlines() == lines[:10]
 
 
-def test_code_that_was_forgotten_is_not_shown(cortex, store):
-    answer = cortex("index-code", "src/kiln.py", "--describe", PROSE, "--json").json
+def test_code_that_was_forgotten_is_not_shown(cortex, store, indexed):
+    answer = indexed
     cortex("forget", answer["code"], "--yes")
     results = cortex("recall", "firing curve", "--json").json["results"]
     assert [result["code"] for result in results if result["id"] == answer["code_description"]] == [None]
 
 
-def test_code_is_never_embedded_and_never_in_a_brief(cortex, store):
-    cortex("index-code", "src/kiln.py", "--describe", PROSE)
+def test_code_is_never_embedded_and_never_in_a_brief(cortex, store, indexed):
     brief = cortex("brief").out
     assert "src/kiln.py: " in brief and "kiln_curve" not in brief
     hashes = set(Store(load_settings().home).lake.read(VECTORS)["content_hash"].to_pylist())
@@ -111,8 +135,8 @@ def test_code_is_never_embedded_and_never_in_a_brief(cortex, store):
     assert of_type(store, "code")["content_hash"] not in hashes
 
 
-def test_a_file_indexed_again_takes_its_own_place(cortex, store):
-    first = cortex("index-code", "src/kiln.py", "--describe", PROSE, "--json").json
+def test_a_file_indexed_again_takes_its_own_place(cortex, store, indexed):
+    first = indexed
     Path("src/kiln.py").write_text("def kiln_curve(t): ...\n")
     assert cortex("index-code", "src/kiln.py", "--describe", "A stub.", "--json").json == first
     assert of_type(store, "code")["text"] == "def kiln_curve(t): ..."
@@ -120,8 +144,7 @@ def test_a_file_indexed_again_takes_its_own_place(cortex, store):
 
 
 @pytest.mark.slow
-def test_an_index_is_the_same_after_a_rebuild(cortex, store):
-    cortex("index-code", "src/kiln.py", "--describe", PROSE)
+def test_an_index_is_the_same_after_a_rebuild(cortex, store, indexed):
     assert cortex("rebuild", "--check").code == 0
     before = table(store, "memories"), table(store, "edges")
     cortex("rebuild")
@@ -144,8 +167,8 @@ def test_secrets_and_private_parts_of_code_are_not_kept(cortex, store):
 
 
 @pytest.mark.slow
-def test_forgotten_code_leaves_no_byte(cortex, store):
-    answer = cortex("index-code", "src/kiln.py", "--describe", PROSE, "--json").json
+def test_forgotten_code_leaves_no_byte(cortex, store, indexed):
+    answer = indexed
     home = load_settings().home
     assert traces(home, "kiln_curve") and traces(home, "firing curve")
     for name in (answer["code"], answer["code_description"]):
@@ -189,18 +212,16 @@ def test_a_pin_holds_until_it_is_taken_off(cortex, store):
     assert not table(store, "memories")[0]["is_pinned"]
 
 
-def test_the_superseded_is_no_longer_shown(cortex, store):
-    old, new = remembered(cortex, "The door is red."), remembered(cortex, "The door is blue, not red.")
-    cortex("supersede", old[:8], new[:8])
+def test_the_superseded_is_no_longer_shown(cortex, store, doors):
+    old, new = doors
     [row] = [row for row in table(store, "memories") if row["memory_id"] == old]
     assert (row["status"], row["superseded_by"]) == ("superseded", new)
     assert [found["id"] for found in cortex("recall", "door", "--json").json["results"]] == [new]
     assert "door is red" not in cortex("brief").out
 
 
-def test_a_replacement_has_its_edge_and_recall_says_what_it_replaced(cortex, store):
-    old, new = remembered(cortex, "The door is red."), remembered(cortex, "The door is blue, not red.")
-    cortex("supersede", old[:8], new[:8])
+def test_a_replacement_has_its_edge_and_recall_says_what_it_replaced(cortex, store, doors):
+    old, new = doors
     [edge] = [edge for edge in table(store, "edges") if edge["edge_type"] == "supersedes"]
     assert (edge["source_id"], edge["target_id"], edge["rule"]) == (new, old, "person")
     [result] = cortex("recall", "door", "--json").json["results"]
@@ -208,9 +229,8 @@ def test_a_replacement_has_its_edge_and_recall_says_what_it_replaced(cortex, sto
     assert f"in place of: The door is red.  [{old[:12]}]" in cortex("recall", "door").out
 
 
-def test_a_replacement_taken_back_shows_both_again(cortex, store):
-    old, new = remembered(cortex, "The door is red."), remembered(cortex, "The door is blue, not red.")
-    cortex("supersede", old[:8], new[:8])
+def test_a_replacement_taken_back_shows_both_again(cortex, store, doors):
+    old, new = doors
     assert cortex("supersede", new[:8], old[:8]).code == 2  # else neither would be shown
     assert cortex("supersede", "--undo", old[:8]).code == 0
     states = {row["memory_id"]: (row["status"], row["superseded_by"]) for row in table(store, "memories")}
@@ -278,8 +298,7 @@ def test_forgetting_an_edited_memory_erases_what_it_said_before_too(cortex, stor
 
 
 @pytest.mark.slow
-def test_code_of_a_file_indexed_twice_is_erased_whole(cortex, store):
-    cortex("index-code", "src/kiln.py", "--describe", PROSE)
+def test_code_of_a_file_indexed_twice_is_erased_whole(cortex, store, indexed):
     Path("src/kiln.py").write_text("def reef_levels(): ...\n")
     answer = cortex("index-code", "src/kiln.py", "--describe", "A stub of levels.", "--json").json
     assert traces(load_settings().home, "kiln_curve")

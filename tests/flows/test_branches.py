@@ -11,7 +11,7 @@ import pytest
 from cortex.hooks import branches as hook
 from cortex.hooks import shown
 from cortex.transforms.memory.reality import branch_doubt
-from tests.flows.conftest import NOW
+from tests.flows.conftest import NOW, kept
 from tests.transcripts import Talk
 
 HOOK = Path(__file__).parents[2] / "hooks" / "hook.py"
@@ -56,12 +56,17 @@ class Checkout:
 
 
 @pytest.fixture
-def checkout(bench, tmp_path) -> Checkout:
-    made = Checkout(tmp_path / "kelp")
-    made.talk("s1", "main", TRUNK_FACT).write(bench.projects)
-    made.talk("s2", "try/ring", FEATURE_FACT).write(bench.projects)
-    bench.begin()
-    return made
+def checkout(bench) -> Checkout:
+    checkout: Checkout = kept(bench, "a trunk and a branch", fill)
+    return checkout
+
+
+def fill(bench) -> Checkout:
+    checkout = Checkout(bench.projects / "kelp")
+    checkout.talk("s1", "main", TRUNK_FACT).write(bench.projects)
+    checkout.talk("s2", "try/ring", FEATURE_FACT).write(bench.projects)
+    bench.backfill()
+    return checkout
 
 
 def started(bench, folder: Path) -> dict[str, str]:

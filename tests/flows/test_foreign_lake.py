@@ -79,8 +79,7 @@ def _empty(home: Path, older: bytes, foreign: bytes) -> None:
 
 CASES = [
     _no_runs,
-    _older,
-    *(pytest.param(case, marks=pytest.mark.slow) for case in (_lost, _foreign, _empty)),
+    *(pytest.param(case, marks=pytest.mark.slow) for case in (_older, _lost, _foreign, _empty)),
 ]
 
 
@@ -130,6 +129,7 @@ def test_an_adopted_lake_says_what_it_said_and_no_forgotten_word(bench, manifest
     assert not any(FORGOTTEN in text for text in said)
 
 
+@pytest.mark.slow
 def test_replaced_files_that_were_not_swept_yet_do_not_come_back(bench, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Lake, "sweep", lambda lake: 0)

@@ -107,6 +107,7 @@ def test_a_second_import_and_one_into_its_own_store_change_nothing(bench, other,
     assert [r["kind"] for r in bench.store.journal.read().to_pylist()].count("import") == 0
 
 
+@pytest.mark.slow
 def test_an_export_of_an_imported_store_says_the_same(bench, other, exported, tmp_path, monkeypatch):
     imported_into(other, exported, monkeypatch)
     here().export(tmp_path / "again.json")
@@ -130,6 +131,7 @@ def test_what_was_forgotten_stays_forgotten(bench, exported, monkeypatch):
     assert not any("weighed" in text for text in bench.texts())
 
 
+@pytest.mark.slow
 def test_what_was_pruned_stays_pruned(bench, exported, monkeypatch):
     [target] = [m for m in bench.memories() if "weighed twice" in m["text"]]
     names = ("memory_type", "source_type", "trust", "created_at", "updated_at")
