@@ -37,11 +37,12 @@ from benchmarks.canary_kinds import ALNUM, KINDS, Kind, canary
 from benchmarks.canary_search import canaries_below, canaries_in
 from benchmarks.invented import WORDS
 from cortex.cli.main import main as cortex
-from cortex.cli.terminal import clock_at, table
+from cortex.cli.terminal import Listing, print_listing
 from cortex.flows import models
 from cortex.flows.embedders.voyage import DIMENSIONS, VoyageEmbedder
 from cortex.transforms.errors import StoreBusy
 from cortex.transforms.redaction.redact import Redactor
+from tests.present import clock_at, present
 from tests.transcripts import START, Talk, lines
 
 NOW = datetime(2026, 11, 1, 10, tzinfo=UTC)
@@ -277,14 +278,14 @@ class Trip:
 
     def _cortex(self, *words: str) -> str:
         """Run a command in this process, whatever comes of it; keep what it says."""
-        result = CliRunner().invoke(cortex, list(words))
+        result = CliRunner().invoke(cortex, list(words), obj=present)
         self._keep(result)
         return result.stdout
 
     def _done(self, *words: str) -> None:
         """Run a command that must do its work: what found nothing because nothing was done proves nothing."""
         for _ in range(BUSY_SECONDS):
-            result = CliRunner().invoke(cortex, list(words))
+            result = CliRunner().invoke(cortex, list(words), obj=present)
             if result.exit_code != StoreBusy.exit_code:
                 break
             time.sleep(1)  # a hook has started a run
@@ -368,7 +369,7 @@ def print_report(report: Report) -> None:
     in_requests = Counter(report.planted[number][0] for number in report.in_requests)
     columns = ["carrier", "planted", "in files", "in requests"]
     rows = [[c, str(n), str(in_files[c]), str(in_requests[c])] for c, n in sorted(planted.items())]
-    table("Canaries", columns, rows, numbers=set(columns[1:]))
+    print_listing(Listing("Canaries", columns, rows, numbers=set(columns[1:])))
     for number, files in sorted(report.in_files.items())[:40]:
         print(f"found: {': '.join(report.planted[number])} in {', '.join(files[:4])}")
     for number in sorted(report.in_requests)[:40]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cortex.cli.terminal import table
+from cortex.cli.terminal import Listing, print_listing
 from cortex.hooks import basic_brief
 from cortex.storage.reference import read_policy
 from cortex.transforms.brief.render import choose, lay_out
@@ -199,12 +199,12 @@ def main() -> None:
             wrapping: outcome(session(None, "", wrapped(wrapping, "word for word")), Path(folder)).leaks
             for wrapping in WRAPPINGS
         }
-    table("Injections", ["carrier", "tried", "came through"], [
+    print_listing(Listing("Injections", ["carrier", "tried", "came through"], [
         [name, str(tried[name]), str(by_carrier[name])] for name in CARRIERS
-    ], numbers={"tried", "came through"})  # fmt: skip
-    table("By wrapping", ["wrapping", "came through", "without a carrier"], [
+    ], numbers={"tried", "came through"}))  # fmt: skip
+    print_listing(Listing("By wrapping", ["wrapping", "came through", "without a carrier"], [
         [name, str(by_wrapping[name]), "kept" if own[name] else "not taken"] for name in WRAPPINGS
-    ], numbers={"came through"})  # fmt: skip
+    ], numbers={"came through"}))  # fmt: skip
     print(f"{sum(by_carrier.values())} of {sum(tried.values())} came through: {dict(places)}.")
 
 

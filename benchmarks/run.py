@@ -16,7 +16,7 @@ from dataclasses import asdict
 
 from benchmarks.measures import ALL, SIZES, Measured
 from cortex import __version__
-from cortex.cli.terminal import table
+from cortex.cli.terminal import Listing, print_listing
 
 COLUMNS = ["what", "value", "unit", "baseline", "its value", "ratio", "must", "aim"]
 NUMBERS = {"value", "its value", "ratio", "must", "aim"}
@@ -40,11 +40,13 @@ def main() -> None:
     if chosen.json:
         print(json.dumps(as_dict(chosen.size, figures), indent=2))
     else:
-        table(
-            f"Cortex {__version__}, {chosen.size}, {machine()}",
-            COLUMNS,
-            list(map(_cells, figures)),
-            numbers=NUMBERS,
+        print_listing(
+            Listing(
+                f"Cortex {__version__}, {chosen.size}, {machine()}",
+                COLUMNS,
+                list(map(_cells, figures)),
+                numbers=NUMBERS,
+            )
         )
 
 

@@ -13,17 +13,21 @@ something before it is done, or asks, yields answers: people see each, a program
 """
 
 import functools
-import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Union
 
 import click
 
 from cortex.cli.command_line import JSON_FLAG
-from cortex.cli.terminal import Table, hint, print_json, print_table, say
+from cortex.cli.terminal import Listing, hint, print_json, print_listing, say
+from cortex.storage.settings import store_home
 from cortex.transforms.errors import CortexError
+
+if TYPE_CHECKING:
+    from cortex.flows.context import Context
 
 
 @dataclass(frozen=True)
@@ -37,26 +41,27 @@ class Answer:
     """
 
     data: Mapping[str, object]
-    lines: Iterable[str | Table] = ()
+    lines: Iterable[str | Listing] = ()
     hints: Sequence[str] = ()
     warnings: Sequence[str] = ()
     exit_code: int = 0
     error: CortexError | None = None
 
 
-Result = Answer | Iterator[Answer] | None
+Answers = Answer | Iterator[Answer] | None
+ContextSource = Union["Context", Callable[[], "Context"], None]
 
 
 def command(
     name: str, *, parent: click.Group | None = None, json: bool = True, takes_context: bool = True
-) -> Callable[[Callable[..., Result]], click.Command]:
+) -> Callable[[Callable[..., Answers]], click.Command]:
     """
     Declare a command, below `parent` where that is a group such as `config`; `json` adds `--json`.
 
     Without `takes_context` the function runs though the settings cannot be read; see `current_context`.
     """
 
-    def declare(function: Callable[..., Result]) -> click.Command:
+    def declare(function: Callable[..., Answers]) -> click.Command:
         declared = click.command(name)(_printing(function, takes_context))
         _complete(declared, json)
         if parent is not None:
@@ -68,10 +73,10 @@ def command(
 
 def group(
     name: str, *, json: bool = True, takes_context: bool = True
-) -> Callable[[Callable[..., Result]], click.Group]:
+) -> Callable[[Callable[..., Answers]], click.Group]:
     """Declare a command that has others below it; it runs itself where none of them is named."""
 
-    def declare(function: Callable[..., Result]) -> click.Group:
+    def declare(function: Callable[..., Answers]) -> click.Group:
         run = _printing(function, takes_context)
 
         @functools.wraps(function)
@@ -104,7 +109,7 @@ def _note_json(context: click.Context, option: click.Parameter, value: bool) -> 
         context.meta[JSON_FLAG] = True
 
 
-def _printing(function: Callable[..., Result], takes_context: bool) -> Callable[..., None]:
+def _printing(function: Callable[..., Answers], takes_context: bool) -> Callable[..., None]:
     @functools.wraps(function)
     def run(**values: Any) -> None:
         _print(function(current_context(), **values) if takes_context else function(**values))
@@ -112,12 +117,25 @@ def _printing(function: Callable[..., Result], takes_context: bool) -> Callable[
     return run
 
 
-def current_context() -> Any:
-    """Return the context that the caller gave, else that of the environment. Raises UsageError."""
+def context_from(source: ContextSource) -> "Context":
+    """Return the context that a caller gave, or gave as a function; else that of the environment."""
+    from cortex.flows.context import Context
+
+    return source if isinstance(source, Context) else (source or Context)()
+
+
+def current_context() -> "Context":
+    """Return the context of the command, which is click's `obj`. Raises UsageError for bad settings."""
     root = click.get_current_context().find_root()
-    if root.obj is None:
-        root.obj = importlib.import_module("cortex.cli.present").present()
-    return root.obj
+    root.obj = context_from(root.obj)
+    context: Context = root.obj
+    return context
+
+
+def current_home() -> Path:
+    """Return the store's folder, also where the settings cannot be read."""
+    source = click.get_current_context().find_root().obj
+    return store_home() if source is None or callable(source) else source.home
 
 
 def prints_json() -> bool:
@@ -130,7 +148,7 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and not prints_json()
 
 
-def _print(result: Result) -> None:
+def _print(result: Answers) -> None:
     answers = [result] if isinstance(result, Answer) else result or ()
     last = None
     for answer in answers:
@@ -152,8 +170,8 @@ def _print_for_people(answer: Answer) -> None:
     if prints_json():
         return
     for part in answer.lines:
-        if isinstance(part, Table):
-            print_table(part)
+        if isinstance(part, Listing):
+            print_listing(part)
         else:
             say(part)
     for line in answer.hints:

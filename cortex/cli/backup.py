@@ -1,23 +1,28 @@
 """The commands `backup` and `restore`: the store in one file."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from rich.filesize import decimal
 
 from cortex.cli.answer import Answer, command
-from cortex.flows.context import Context
-from cortex.flows.operations import backup as operations
-from cortex.flows.operations.backup import Restored
-from cortex.storage.backup import Backup
+from cortex.cli.terminal import size_of
+from cortex.flows import operations
+
+if TYPE_CHECKING:
+    from cortex.flows.context import Context
+    from cortex.flows.operations.backup import Restored
+    from cortex.storage.backup import Backup
 
 
 @command("backup")
 @click.argument("file", type=click.Path(path_type=Path))
 def backup(context: Context, file: Path) -> Answer:
     """Write the whole store to one FILE (tar, zstd), with the hash of each part inside."""
-    written = operations.backup(context, file)
-    return _answer("Written", file, Restored(written, None, ()))
+    written = operations.backup.backup(context, file)
+    return _answer("Written", file, operations.backup.Restored(written, None, ()))
 
 
 @command("restore")
@@ -25,7 +30,7 @@ def backup(context: Context, file: Path) -> Answer:
 @click.option("--into", type=click.Path(path_type=Path), help="Another folder than the present store's.")
 def restore(context: Context, file: Path, into: Path | None) -> Answer:
     """Check a backup FILE and put it in the store's place; the present store stays beside it."""
-    return _answer("Restored", file, operations.restore(context, file, into=into))
+    return _answer("Restored", file, operations.backup.restore(context, file, into=into))
 
 
 def _answer(verb: str, file: Path, result: Restored) -> Answer:
@@ -48,5 +53,5 @@ def _answer(verb: str, file: Path, result: Restored) -> Answer:
             f"Those of the backup are in {' and '.join(map(str, result.quarantined))}; "
             "read them before you use them."
         )
-    size = decimal(backup.bytes)
+    size = size_of(backup.bytes)
     return Answer(data, [f"{verb}: {file}, {len(backup.files)} files, {size}; {rows}."], hints)

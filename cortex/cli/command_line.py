@@ -5,7 +5,6 @@ import io
 import json
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import Any
 
 import click
@@ -83,12 +82,6 @@ MODULES = {
     "reset": "forget",
 }
 
-# Still declared in cortex/cli/legacy.py.
-LEGACY = frozenset(name for commands in SECTIONS.values() for name in commands) - {
-    *("remember", "recall", "forget", "edit", "pin", "supersede", "index-code", "review", "checkpoint"),
-    *("consolidate", "backup", "restore", "export", "import", "reset", "projects"),
-}
-
 
 class CommandLine(click.Group):
     """The group of all commands: prints an error on one line with its code and exits with its exit code."""
@@ -101,8 +94,6 @@ class CommandLine(click.Group):
         """Import the module of a command and return the command; None for a name that there is not."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        if cmd_name in LEGACY:
-            return importlib.import_module("cortex.cli.legacy").main.commands[cmd_name]  # type: ignore[no-any-return]
         module = importlib.import_module(f"cortex.cli.{MODULES.get(cmd_name, cmd_name)}")
         declared = (value for value in vars(module).values() if isinstance(value, click.Command))
         return next(each for each in declared if each.name == cmd_name)
@@ -143,17 +134,16 @@ class CommandLine(click.Group):
     def _call(self, words: list[str], *rest: Any, **options: Any) -> Any:
         """Call the command; where tables are missing or damaged, rebuild them and call it again."""
         healed: set[str | None] = set()
-        with ExitStack() as healing:
-            while True:
-                try:
-                    return super().main(list(words), *rest, **options)
-                except TablesDamaged as error:
-                    from cortex.cli.healing import made_again
+        while True:
+            try:
+                return super().main(list(words), *rest, **options)
+            except TablesDamaged as error:
+                from cortex.cli.healing import heal
 
-                    if error.scope in healed:  # it cannot be rebuilt now
-                        raise
-                    healed.add(error.scope)
-                    healing.enter_context(made_again(error))
+                if error.scope in healed:  # it cannot be rebuilt now
+                    raise
+                healed.add(error.scope)
+                options["obj"] = heal(error, options.get("obj"))
 
 
 def _print_error(error: CortexError) -> None:

@@ -1,12 +1,18 @@
 """The commands `consolidate` and `checkpoint`: merge what says the same, or undo that."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import click
 
 from cortex.cli.answer import Answer, command
-from cortex.flows.context import Context
-from cortex.flows.operations import merges as operations
-from cortex.flows.operations.merges import MemoryMerge
+from cortex.flows import operations
 from cortex.transforms.errors import UsageError
+
+if TYPE_CHECKING:
+    from cortex.flows.context import Context
+    from cortex.flows.operations.merges import MemoryMerge
 
 
 @command("consolidate")
@@ -18,15 +24,15 @@ def consolidate(context: Context, dry_run: bool, undo: bool, name: str | None) -
     if (dry_run and undo) or (name is not None and not undo):
         raise UsageError("--dry-run and --undo exclude each other; --to needs --undo.", "Give one of them.")
     if undo:
-        undone = operations.undo_merges(context, name)
+        undone = operations.merges.undo_merges(context, name)
         return Answer(
             {"undone": [_as_dict(merge) for merge in undone.merges]},
             [f"{len(undone.merges)} merges undone; their members are as they were."],
             warnings=undone.applied.warnings,
         )
     if dry_run:
-        return _proposed(operations.propose_merges(context))
-    consolidation = operations.consolidate(context)
+        return _proposed(operations.merges.propose_merges(context))
+    consolidation = operations.merges.consolidate(context)
     merges = consolidation.merges
     lines = [f"{m.project_id}: {len(m.members)} became one: {m.text}  [{m.memory_id[:12]}]" for m in merges]
     lines.append(f"{len(merges)} merges." + (" To undo them: cortex consolidate --undo" if merges else ""))
@@ -59,7 +65,7 @@ def _as_dict(merge: MemoryMerge) -> dict[str, object]:
 @click.argument("name")
 def checkpoint(context: Context, name: str) -> Answer:
     """Give this moment a NAME that `consolidate --undo --to NAME` returns to."""
-    moment = operations.checkpoint(context, name)
+    moment = operations.merges.checkpoint(context, name)
     return Answer(
         {"checkpoint": moment.name, "at": moment.at.isoformat()},
         [f"Checkpoint '{name}'. To return to it: cortex consolidate --undo --to '{name}'"],

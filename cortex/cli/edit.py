@@ -1,12 +1,18 @@
 """The commands about one memory: `edit`, `pin`, `supersede`."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import click
 
 from cortex.cli.answer import Answer, command
-from cortex.flows.context import Context
-from cortex.flows.operations import edit as operations
+from cortex.flows import operations
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.sentences import excerpt
+
+if TYPE_CHECKING:
+    from cortex.flows.context import Context
 
 SHOWN_CHARS = 80
 
@@ -19,7 +25,7 @@ def edit(context: Context, memory: str, text: tuple[str, ...]) -> Answer:
 
     Its text before the change stays in the journal. To erase it: forget.
     """
-    change = operations.edit(context, memory, " ".join(text))
+    change = operations.edit.edit(context, memory, " ".join(text))
     data = {"id": change.memory_id, "text": change.text, "applied": change.applied.is_in_effect}
     line = f"{change.memory_id[:12]} now says: {excerpt(change.text, SHOWN_CHARS)}"
     return Answer(data, [line], warnings=change.applied.warnings)
@@ -30,7 +36,7 @@ def edit(context: Context, memory: str, text: tuple[str, ...]) -> Answer:
 @click.option("--off", is_flag=True, help="Let it fade and merge again.")
 def pin(context: Context, memory: str, off: bool) -> Answer:
     """Keep the MEMORY, named by its id, from fading and from being merged."""
-    change = operations.unpin(context, memory) if off else operations.pin(context, memory)
+    change = operations.edit.unpin(context, memory) if off else operations.edit.pin(context, memory)
     data = {"id": change.memory_id, "pinned": not off, "applied": change.applied.is_in_effect}
     state = "fades again as others do" if off else "neither fades nor is merged"
     line = f"{change.memory_id[:12]} {state}: {excerpt(change.text, SHOWN_CHARS)}"
@@ -46,11 +52,11 @@ def supersede(context: Context, old: str, new: str | None, undo: bool) -> Answer
     if undo == (new is not None):
         raise UsageError("Give two ids, or one with --undo.", "cortex supersede OLD NEW, or --undo OLD")
     if new is None:
-        change = operations.undo_supersede(context, old)
+        change = operations.edit.undo_supersede(context, old)
         data = {"id": change.memory_id, "superseded_by": None, "applied": change.applied.is_in_effect}
         line = f"Shown again: {change.memory_id[:12]} {excerpt(change.text, SHOWN_CHARS)}"
         return Answer(data, [line], warnings=change.applied.warnings)
-    replacement = operations.supersede(context, old, new)
+    replacement = operations.edit.supersede(context, old, new)
     return Answer(
         {
             "id": replacement.old_id,

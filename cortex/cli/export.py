@@ -1,15 +1,20 @@
 """The commands `export` and `import`: memories out of a store and into one."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import AS_OF, PROJECT
 from cortex.cli.terminal import hint, write
-from cortex.flows.context import Context
-from cortex.flows.operations import exchange as operations
-from cortex.flows.operations.exchange import ImportResult
+from cortex.flows import operations
+
+if TYPE_CHECKING:
+    from cortex.flows.context import Context
+    from cortex.flows.operations.exchange import ImportResult
 
 
 @command("export")
@@ -33,7 +38,7 @@ def export(
     JSON holds everything, and `cortex import` puts it back as it was. Markdown holds text, type and project
     of the active memories.
     """
-    exported = operations.export(context, file, form=form, project=project, as_of=as_of)
+    exported = operations.exchange.export(context, file, form=form, project=project, as_of=as_of)
     warnings = []
     if not exported.is_signed:
         warnings.append(
@@ -64,7 +69,7 @@ def import_(context: Context, file: Path, own: bool, project: str | None) -> Ans
     Your own export, known by its signature, comes back as it was, each memory in its own project. Anything
     else is external: recall finds it, no brief shows it.
     """
-    result = operations.import_memories(context, file, project=project, is_own=own)
+    result = operations.exchange.import_memories(context, file, project=project, is_own=own)
     data = {
         "format": result.form,
         "own_export": result.is_own,

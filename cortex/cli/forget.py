@@ -1,16 +1,22 @@
 """The commands `forget` and `reset`: what would go is shown before a person is asked."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
 from cortex.cli.answer import Answer, can_ask, command
 from cortex.cli.options import PROJECT
-from cortex.flows.context import Context
-from cortex.flows.operations import forget as operations
-from cortex.flows.operations.forget import ForgetPlan, Forgotten
+from cortex.flows import operations
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.sentences import excerpt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cortex.flows.context import Context
+    from cortex.flows.operations.forget import ForgetPlan, Forgotten
 
 NOTHING_FORGOTTEN = Answer({"forgotten": False}, ["Nothing forgotten."])
 TRANSCRIPT_STAYS = "The assistant's own transcript is stored outside Cortex and is still there; backups too."
@@ -35,7 +41,7 @@ def forget(
     if session:
         yield _session(context, session)
         return
-    plan = operations.plan_forget(context, " ".join(target), project=project)
+    plan = operations.forget.plan_forget(context, " ".join(target), project=project)
     asks = can_ask() and not yes
     if not (asks and plan.words is not None and len(plan.words.exact) == 1):
         plan.check_words(count=yes)
@@ -44,7 +50,7 @@ def forget(
         if not click.confirm("Forget it?"):
             yield NOTHING_FORGOTTEN
             return
-    yield _answer(operations.forget(context, plan))
+    yield _answer(operations.forget.forget(context, plan))
 
 
 def _announcement(plan: ForgetPlan) -> Answer:
@@ -71,7 +77,7 @@ def _answer(forgotten: Forgotten) -> Answer:
 
 
 def _session(context: Context, session: str) -> Answer:
-    forgotten = operations.forget_session(context, session)
+    forgotten = operations.forget.forget_session(context, session)
     name, applied = forgotten.session_id, forgotten.applied
     return Answer(
         {"session": name, "forgotten": True, "applied": applied.is_in_effect},
@@ -86,7 +92,7 @@ def _session(context: Context, session: str) -> Answer:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def reset(context: Context, project: str, yes: bool) -> Iterator[Answer]:
     """Erase everything about a project up to now; what it says from now on is kept."""
-    plan = operations.plan_reset(context, project)
+    plan = operations.forget.plan_reset(context, project)
     names = ", ".join(plan.project_ids)
     if not yes:
         loss = f"{plan.memories} memories and {plan.turns} turns of {names} for good"
@@ -95,7 +101,7 @@ def reset(context: Context, project: str, yes: bool) -> Iterator[Answer]:
         if not click.confirm(f"This forgets {loss}. Go on?"):
             yield NOTHING_FORGOTTEN
             return
-    applied = operations.reset(context, plan).applied
+    applied = operations.forget.reset(context, plan).applied
     data = {
         "projects": list(plan.project_ids),
         "memories": plan.memories,

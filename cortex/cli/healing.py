@@ -1,28 +1,27 @@
-"""Tables and published files that are gone or damaged are made again, whatever command met them."""
+"""Tables and published files that are missing or damaged are rebuilt, whatever command met them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 
-from cortex.cli.present import checks_projections, present
+from cortex.cli.answer import ContextSource, context_from
 from cortex.cli.terminal import hint
+from cortex.flows.context import Context
 from cortex.flows.engines import run_plain
 from cortex.flows.runs import opened
 from cortex.flows.stages.order import PROJECT
 from cortex.transforms.errors import CortexError, TablesDamaged
 
 
-@contextmanager
-def made_again(error: TablesDamaged) -> Iterator[None]:
+def heal(error: TablesDamaged, source: ContextSource) -> Context:
     """
-    Make again what `error` names, then let the block call the command once more.
+    Rebuild what `error` names and return the context to call the command with once more.
 
     Where that is not possible (another run writes, the store is read-only, the lake is damaged), say so: the
     command then shows what is there.
     """
-    hint(f"cortex: {error.problem} Making it again from the lake.")
-    is_whole = True
+    context = context_from(source)
+    hint(f"cortex: {error.problem} Rebuilding it from the lake.")
     try:
-        with opened("tables", present()) as run:
+        with opened("tables", context) as run:
             if error.scope is not None:
                 run.store.tables.drop(error.scope)
             else:
@@ -30,9 +29,5 @@ def made_again(error: TablesDamaged) -> Iterator[None]:
             run_plain(PROJECT, run)
     except CortexError as problem:
         hint(f"cortex: {problem} [{problem.code}]")
-        is_whole = False
-    token = checks_projections.set(is_whole)
-    try:
-        yield
-    finally:
-        checks_projections.reset(token)
+        return replace(context, checks_projections=False)
+    return context

@@ -1,15 +1,20 @@
 """The command `index-code`: keeps a description of a source file."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import PROJECT
-from cortex.flows.context import Context
-from cortex.flows.operations import index_code as operations
+from cortex.flows import operations
 from cortex.transforms.errors import UsageError
+
+if TYPE_CHECKING:
+    from cortex.flows.context import Context
 
 
 @command("index-code")
@@ -21,7 +26,7 @@ def index_code(context: Context, path: Path, describe: str | None, project: str 
 
     The code is stored, never embedded and never in a brief. A file indexed again replaces what was kept.
     """
-    code = operations.index_code(context, path, _described(describe), project=project)
+    code = operations.index_code.index_code(context, path, _described(describe), project=project)
     return Answer(
         {
             "file": code.file,

@@ -1,17 +1,23 @@
 """The command `projects`: lists, renames, merges and splits projects."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import click
 
 from cortex.cli.answer import Answer, command, group
-from cortex.cli.terminal import Table
-from cortex.flows.context import Context
-from cortex.flows.operations import projects as operations
+from cortex.cli.terminal import Listing
+from cortex.flows import operations
+
+if TYPE_CHECKING:
+    from cortex.flows.context import Context
 
 
 @group("projects")
 def projects(context: Context) -> Answer:
     """List the projects, with what identifies each and its folders; rename, merge or split them."""
-    listed = operations.list_projects(context)
+    listed = operations.projects.list_projects(context)
     data = {
         "projects": [
             {
@@ -31,7 +37,7 @@ def projects(context: Context) -> Answer:
         [p.name, p.project_id, p.identity, "\n".join([*p.paths, *_with(p.merged)])] for p in listed.projects
     ]
     hints = [f"{o.reason}: cortex projects merge {o.project_id} {o.into}" for o in listed.offers]
-    return Answer(data, [Table("Projects", ["name", "id", "identity", "folders"], rows)], hints)
+    return Answer(data, [Listing("Projects", ["name", "id", "identity", "folders"], rows)], hints)
 
 
 def _with(merged: tuple[str, ...]) -> list[str]:
@@ -43,7 +49,7 @@ def _with(merged: tuple[str, ...]) -> list[str]:
 @click.argument("name")
 def rename(context: Context, project: str, name: str) -> Answer:
     """Give PROJECT another NAME; its id stays."""
-    renamed = operations.rename_project(context, project, name)
+    renamed = operations.projects.rename_project(context, project, name)
     return Answer(
         {"id": renamed.project_id, "name": renamed.name, "applied": renamed.applied.is_in_effect},
         [f"{renamed.project_id} is called {renamed.name} now."],
@@ -56,7 +62,7 @@ def rename(context: Context, project: str, name: str) -> Answer:
 @click.argument("into", metavar="INTO")
 def merge(context: Context, project: str, into: str) -> Answer:
     """Make project FROM a part of INTO: its memories, folders and later sessions are INTO's."""
-    merged = operations.merge_projects(context, project, into)
+    merged = operations.projects.merge_projects(context, project, into)
     return Answer(
         {"from": merged.project_id, "into": merged.into, "applied": merged.applied.is_in_effect},
         [f"{merged.project_id} is part of {merged.into} now."],
@@ -69,7 +75,7 @@ def merge(context: Context, project: str, into: str) -> Answer:
 @click.argument("project")
 def split(context: Context, project: str) -> Answer:
     """Undo a merge of PROJECT: what was said in its folders is its own again."""
-    parted = operations.split_project(context, project)
+    parted = operations.projects.split_project(context, project)
     return Answer(
         {"split": parted.project_id, "from": parted.into, "applied": parted.applied.is_in_effect},
         [f"{parted.project_id} stands by itself again."],

@@ -1,19 +1,25 @@
 """The command `recall`: searches memories and past sessions."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
 from dataclasses import asdict
-from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import AS_OF, PROJECT
-from cortex.cli.terminal import age_of
-from cortex.flows.context import Context
-from cortex.flows.operations import recall as operations
-from cortex.flows.operations.recall import Recalled
-from cortex.flows.recall import Found
+from cortex.flows import operations
+from cortex.transforms.words.phrases import age_of
 from cortex.transforms.words.sentences import excerpt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from cortex.flows.context import Context
+    from cortex.flows.operations.recall import Recalled
+    from cortex.flows.recall import Found
 
 
 @command("recall")
@@ -41,7 +47,7 @@ def recall(
     as_of: str | None,
 ) -> Answer:
     """Search memories and past sessions; each result with its source, age and confidence."""
-    recalled = operations.recall(
+    recalled = operations.recall.recall(
         context,
         " ".join(question),
         project=project,

@@ -1,12 +1,18 @@
 """The command `remember`: stores a fact in a person's own words."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import PROJECT
-from cortex.flows.context import Context
-from cortex.flows.operations import remember as operations
-from cortex.flows.operations.remember import Remembered
+from cortex.flows import operations
+
+if TYPE_CHECKING:
+    from cortex.flows.context import Context
+    from cortex.flows.operations.remember import Remembered
 
 
 @command("remember")
@@ -28,7 +34,7 @@ def remember(
     project: str | None,
 ) -> Answer:
     """Store a fact in your own words; a known fact is reinforced, and text without content is refused."""
-    memory = operations.remember(
+    memory = operations.remember.remember(
         context,
         " ".join(text),
         memory_type=memory_type,

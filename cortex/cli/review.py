@@ -1,21 +1,27 @@
 """The command `review`: contradictions, stale claims and proposed merges, and a person's word on each."""
 
-from collections.abc import Iterator, Sequence
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
 from cortex.cli.answer import Answer, command, prints_json
 from cortex.cli.options import PROJECT
-from cortex.flows.context import Context
-from cortex.flows.operations import review as operations
-from cortex.flows.operations.review import ProjectReview, Settlement
+from cortex.flows import operations
 from cortex.transforms.errors import UsageError
-from cortex.transforms.memory.review import CONTRADICTION, MERGE, STALE, Item
 from cortex.transforms.words.sentences import excerpt
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cortex.flows.context import Context
+    from cortex.flows.operations.review import ProjectReview, Settlement
+    from cortex.transforms.memory.review import Item
+
 ID_DIGITS = 8  # of some hundred items two agree in so many once in 400,000 reviews
-PLURALS = {CONTRADICTION: "contradictions", STALE: "stale claims", MERGE: "merge proposals"}
-MARKS = {CONTRADICTION: ("older: ", "newer: "), STALE: ("claim: ",)}
+PLURALS = {"contradiction": "contradictions", "stale": "stale claims", "merge": "merge proposals"}
+MARKS = {"contradiction": ("older: ", "newer: "), "stale": ("claim: ",)}
 
 
 @command("review")
@@ -33,9 +39,9 @@ def review(
     if ask and (accept or keep or prints_json()):
         raise UsageError("--ask stands alone.", "Give --ask, or ids with --accept and --keep.")
     if accept or keep:
-        yield _settled(operations.settle_items(context, accept=accept, keep=keep, project=project))
+        yield _settled(operations.review.settle_items(context, accept=accept, keep=keep, project=project))
         return
-    reviews = operations.review(context, project=project)
+    reviews = operations.review.review(context, project=project)
     if not ask:
         yield _listed(reviews)
         return
@@ -50,7 +56,7 @@ def review(
             break
         if choice != "skip":
             (accepted if choice == "accept" else kept).append(item)
-    yield _settled(operations.settle_items(context, accept=accepted, keep=kept))
+    yield _settled(operations.review.settle_items(context, accept=accepted, keep=kept))
 
 
 def _settled(settlement: Settlement) -> Answer:
@@ -101,7 +107,7 @@ def _item_lines(item: Item) -> Iterator[str]:
     marks = MARKS.get(item.kind, ("- ",) * len(item.texts))
     for mark, memory_id, text in zip(marks, item.memory_ids, item.texts, strict=True):
         yield f"      {mark}{excerpt(text)} [{memory_id[:6]}]"
-    if item.kind == STALE:
+    if item.kind == "stale":
         yield f"      but:   {item.detail}"
-    if item.kind == MERGE:
+    if item.kind == "merge":
         yield f"      into:  {excerpt(item.detail)}"

@@ -10,34 +10,17 @@ import sys
 import time
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from cortex.flows.run import Progress
 from cortex.hooks.characters import escaped, visible
+
+if TYPE_CHECKING:
+    from cortex.flows.run import Progress
 
 # A bar for shorter work would only flicker.
 QUIET_SECONDS = 2.0
-
-
-_CLOCK_STANDS_AT: ContextVar[datetime | None] = ContextVar("clock_stands_at", default=None)
-
-
-def now() -> datetime:
-    """Return the present instant; the only place where a command looks at the clock."""
-    return _CLOCK_STANDS_AT.get() or datetime.now(UTC)
-
-
-@contextmanager
-def clock_at(instant: datetime) -> Iterator[None]:
-    """Let the commands called in the block take `instant` for the present."""
-    token = _CLOCK_STANDS_AT.set(instant)
-    try:
-        yield
-    finally:
-        _CLOCK_STANDS_AT.reset(token)
+CELL_CHARS = 60
 
 
 def print_json(value: object) -> None:
@@ -61,7 +44,7 @@ def hint(text: str) -> None:
 
 
 @contextmanager
-def progress_bars() -> Iterator[Progress]:
+def progress_bars() -> Iterator["Progress"]:
     """Yield a progress callback: one bar a stage on standard error, once work takes over two seconds."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -92,7 +75,7 @@ def progress_bars() -> Iterator[Progress]:
 
 
 @dataclass(frozen=True)
-class Table:
+class Listing:
     """A table for people; columns in `numbers` are aligned right."""
 
     title: str
@@ -101,62 +84,41 @@ class Table:
     numbers: Set[str] = frozenset()
 
 
-def print_table(table: Table) -> None:
+def print_listing(listing: Listing) -> None:
     """Print a table, as wide as the terminal allows."""
     from rich import box
     from rich.console import Console
-    from rich.table import Table as RichTable
+    from rich.table import Table
 
-    shown = RichTable(
-        title=visible(table.title),
+    table = Table(
+        title=visible(listing.title),
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         collapse_padding=True,
     )
-    for name in table.columns:
-        justify: Literal["left", "right"] = "right" if name in table.numbers else "left"
-        shown.add_column(visible(name), justify=justify, overflow="fold")
-    for row in table.rows:
-        shown.add_row(*(visible(cell, keeps_lines=True) for cell in row))
-    Console(highlight=False, markup=False).print(shown)
+    for name in listing.columns:
+        justify: Literal["left", "right"] = "right" if name in listing.numbers else "left"
+        table.add_column(visible(name), justify=justify, overflow="fold")
+    for row in listing.rows:
+        table.add_row(*(visible(text, keeps_lines=True) for text in row))
+    Console(highlight=False, markup=False).print(table)
 
 
-def table(title: str, columns: list[str], rows: list[list[str]], *, numbers: Set[str] = frozenset()) -> None:
-    """Print a table; columns in `numbers` are set flush right."""
-    print_table(Table(title, columns, rows, numbers))
+def cell(text: str | None) -> str:
+    """Return a text on one line, cut to CELL_CHARS."""
+    flat = " ".join((text or "").split())
+    return flat if len(flat) <= CELL_CHARS else flat[: CELL_CHARS - 1] + "…"
 
 
-def age_of(then: datetime | None, at: datetime) -> str:
-    """
-    Return how long ago something was, in the largest unit that fits.
-
-    >>> age_of(datetime(2026, 9, 1, tzinfo=UTC), datetime(2026, 9, 15, tzinfo=UTC))
-    '14 days'
-    """
-    if then is None:
-        return "age unknown"
-    days = (at - then).days
-    if days >= 730:
-        return f"{days // 365} years"
-    if days >= 60:
-        return f"{days // 30} months"
-    if days >= 1:
-        return f"{days} day{'s' if days > 1 else ''}"
-    hours = int((at - then).total_seconds() // 3600)
-    return f"{hours} hour{'s' if hours > 1 else ''}" if hours >= 1 else "just now"
-
-
-def size_of(count: float) -> str:
+def size_of(count: int) -> str:
     """
     Return a number of bytes for people.
 
     >>> size_of(25_245_106)
     '25.2 MB'
     """
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"
+    from rich.filesize import decimal
+
+    return decimal(count)

@@ -1,1 +1,92 @@
 """What Cortex does for a caller: one function an operation, given a context, that returns a value."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cortex.flows.operations import (
+        apply as apply,
+    )
+    from cortex.flows.operations import (
+        backup as backup,
+    )
+    from cortex.flows.operations import (
+        brief as brief,
+    )
+    from cortex.flows.operations import (
+        config as config,
+    )
+    from cortex.flows.operations import (
+        doctor as doctor,
+    )
+    from cortex.flows.operations import (
+        edit as edit,
+    )
+    from cortex.flows.operations import (
+        encrypt as encrypt,
+    )
+    from cortex.flows.operations import (
+        evaluate as evaluate,
+    )
+    from cortex.flows.operations import (
+        exchange as exchange,
+    )
+    from cortex.flows.operations import (
+        forget as forget,
+    )
+    from cortex.flows.operations import (
+        index_code as index_code,
+    )
+    from cortex.flows.operations import (
+        install as install,
+    )
+    from cortex.flows.operations import (
+        intake as intake,
+    )
+    from cortex.flows.operations import (
+        merges as merges,
+    )
+    from cortex.flows.operations import (
+        past as past,
+    )
+    from cortex.flows.operations import (
+        projects as projects,
+    )
+    from cortex.flows.operations import (
+        rebuild as rebuild,
+    )
+    from cortex.flows.operations import (
+        recall as recall,
+    )
+    from cortex.flows.operations import (
+        remember as remember,
+    )
+    from cortex.flows.operations import (
+        repetition as repetition,
+    )
+    from cortex.flows.operations import (
+        review as review,
+    )
+    from cortex.flows.operations import (
+        setup as setup,
+    )
+    from cortex.flows.operations import (
+        sql as sql,
+    )
+    from cortex.flows.operations import (
+        stats as stats,
+    )
+    from cortex.flows.operations import (
+        status as status,
+    )
+    from cortex.flows.operations import (
+        targets as targets,
+    )
+else:
+    # Each module is imported once it is used: a command's help needs none of them.
+    def __getattr__(name: str) -> object:
+        from importlib import import_module
+
+        try:
+            return import_module(f"{__name__}.{name}")
+        except ModuleNotFoundError as error:
+            raise AttributeError(name) from error

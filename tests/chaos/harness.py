@@ -30,20 +30,20 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from cortex.cli.present import embedding_with
 from tests.flows.conftest import here, words_for_a_model
+from tests.present import embedding_with
 
 os.environ.setdefault("LANCEDB_LOG", "error")
 
 import lancedb  # noqa: F401  (imported before forking: it takes a second)
 
-from cortex.cli.terminal import clock_at
 from cortex.storage.lake import LAKE_TABLES
 from cortex.storage.store import Store
 from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import GLOBAL_SCOPE
 from tests.flows.conftest import NOW, Bench, contents, difference, leftovers
+from tests.present import clock_at
 from tests.traces import traces
 from tests.transcripts import Talk, decisions, forked, lines, resumed
 

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cortex.cli import runs as run_commands
 from cortex.cli.main import main
-from cortex.cli.present import embedding_with
 from tests.flows.conftest import NOW, SAMPLES, Bench, words_for_a_model
+from tests.present import embedding_with, present
 
 
 @dataclass(frozen=True)
@@ -32,10 +31,12 @@ class Answer:
 
 Cortex = Callable[..., Answer]
 
+# Commands that take the bench's instant for the present; the others come after them.
+RUNS = ("backfill", "run", "nightly", "doctor")
+
 
 @pytest.fixture(autouse=True)
 def _words_for_a_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.setattr(run_commands, "now", lambda: NOW)
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -48,7 +49,9 @@ def cortex() -> Cortex:
     """Return a function that runs one command."""
 
     def run(*words: object, stdin: str | None = None) -> Answer:
-        result = CliRunner().invoke(main, [str(word) for word in words], input=stdin)
+        clock = (lambda: NOW) if words[0] in RUNS else None
+        given = [str(word) for word in words]
+        result = CliRunner().invoke(main, given, input=stdin, obj=lambda: present(clock=clock))
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Answer(result.exit_code, result.stdout, result.stderr)

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 import pytest
@@ -12,8 +13,11 @@ from click.testing import CliRunner, Result
 from cortex.cli.answer import Answer, command
 from cortex.cli.command_line import MODULES, SECTIONS, CommandLine
 from cortex.cli.main import main
-from cortex.cli.terminal import Table
+from cortex.cli.terminal import Listing
+from cortex.flows.context import Context
+from cortex.storage.settings import Settings
 from cortex.transforms.errors import AuditFailed
+from tests.cli.test_commands import HEAVY
 
 NAMES = [name for commands in SECTIONS.values() for name in commands]
 
@@ -38,8 +42,22 @@ def test_the_help_names_every_command_and_imports_none():
     assert loaded == {"cli", "hooks", "transforms"}
 
 
+def test_a_commands_help_imports_nothing_of_what_it_does():
+    program = (
+        "import click, sys\n"
+        "from cortex.cli.main import main\n"
+        "for name in main.list_commands(click.Context(main)):\n"
+        "    main.get_command(click.Context(main), name)\n"
+        "print(*sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    loaded = set(shown.split())
+    assert loaded & set(HEAVY) == set()
+    assert {f"cortex.cli.{MODULES.get(name, name)}" for name in NAMES} <= loaded
+
+
 @pytest.fixture
-def answering() -> Callable[..., Result]:
+def answering(tmp_path: Path) -> Callable[..., Result]:
     """Return a function that prints an answer as a command of the command line does."""
 
     def call(answer: object, *words: str) -> Result:
@@ -47,12 +65,12 @@ def answering() -> Callable[..., Result]:
         declared = command("probe")(lambda context: answer)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(group, "get_command", lambda context, name: declared)
-            return CliRunner().invoke(group, ["probe", *words], obj="context")
+            return CliRunner().invoke(group, ["probe", *words], obj=Context(Settings(tmp_path)))
 
     return call
 
 
-TABLE = Table("All", ["memory"], [["a"]])
+TABLE = Listing("All", ["memory"], [["a"]])
 ANSWER = Answer(
     {"ids": ["a"]},
     ["1 memory.", TABLE],
@@ -88,5 +106,5 @@ def test_an_answer_with_an_error_is_printed_before_the_error(answering):
     people = answering(Answer({"rows": 1}, ["1 row."], error=error))
     program = answering(Answer({"rows": 1}, ["1 row."], error=error), "--json")
     assert (people.stdout, people.exit_code, program.exit_code) == ("1 row.\n", 12, 12)
-    assert people.stderr == program.stderr == "cortex: it differs. Rebuild it. [CORTEX_E_AUDIT_FAILED]\n"
+    assert people.stderr == program.stderr == "cortex: it differs. Rebuild it. [CORTEX_E_AUDIT]\n"
     assert json.loads(program.stdout) == {"rows": 1, **error.as_dict()}

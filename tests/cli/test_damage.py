@@ -334,7 +334,7 @@ def test_missing_tables_are_said_and_made_again_by_the_same_command(cortex, soun
     shutil.rmtree(home / "tables")
     answer = cortex("recall", "why SQLite?", "--all-projects", "--json")
     assert answer.code == 0 and answer.json["results"]
-    assert "are gone. Making it again from the lake" in answer.err
+    assert "are gone. Rebuilding it from the lake" in answer.err
     assert texts(home) == expected
 
 

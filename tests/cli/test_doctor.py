@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.cli import doctor
+from cortex.flows.operations import doctor
 from cortex.hooks import background, ticket
 from cortex.transforms.errors import ModelUnavailable
 from tests.flows.conftest import NOW
@@ -21,7 +21,6 @@ INSTALLED = {"enabledPlugins": {"cortex-lake@cortex-lake": True}}
 def _no_key(monkeypatch):
     monkeypatch.delenv("VOYAGE_API_KEY", raising=False)
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
-    monkeypatch.setattr(doctor, "now", lambda: NOW)
 
 
 @pytest.fixture
@@ -81,12 +80,12 @@ def test_with_an_engine_the_local_model_embeds(cortex, plugin, engine):
 
 def test_with_a_key_the_hosted_embedder_does(cortex, plugin, engine, monkeypatch):
     monkeypatch.setenv("VOYAGE_API_KEY", "k")
-    monkeypatch.setattr(doctor, "_model", lambda: "voyage")
+    monkeypatch.setattr(doctor, "_model", lambda patient: "voyage")
     assert tier(cortex)["name"] == "engine and hosted embedder"
 
 
 def test_without_a_model_words_are_searched(cortex, plugin, engine, monkeypatch):
-    def missing():
+    def missing(patient):
         raise ModelUnavailable("the model's file is damaged.", "Install it again.")
 
     monkeypatch.setattr(doctor, "_model", missing)

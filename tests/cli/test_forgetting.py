@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from cortex.cli.present import present
 from cortex.flows.operations.forget import plan_forget
 from cortex.storage.lease import lease
 from cortex.storage.store import Store
 from tests.flows.conftest import Bench, kept
+from tests.present import present
 
 INVOICES = "The invoice service is written in Go because its owners know Go."
 BARGES = "Barges are loaded before the tide turns, heaviest first."

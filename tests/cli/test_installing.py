@@ -168,7 +168,7 @@ def test_without_its_backup_it_is_still_taken_out(cortex, claude):
 def test_a_moved_installation_is_mended_by_installing_again(cortex, claude, monkeypatch):
     settings = claude / "settings.json"
     settings.write_bytes(MINE)
-    monkeypatch.setattr("cortex.cli.installing.launcher", lambda: Path("/old/cortex/hooks/run.sh"))
+    monkeypatch.setattr("cortex.flows.operations.install.launcher", lambda: Path("/old/cortex/hooks/run.sh"))
     cortex("install")
     cortex("statusline", "install")
     monkeypatch.undo()
@@ -262,7 +262,7 @@ def test_setup_tells_what_waits_before_it_is_read(cortex, claude):
     folder.mkdir(parents=True)
     (folder / "s.jsonl").write_text('{"type":"user"}\n' * 9)
     answer = cortex("setup")
-    assert "1 to read, 144 B, some 1 min" in answer.out and "Next: cortex backfill" in answer.out
+    assert "1 to read, 144 bytes, about 1 min" in answer.out and "Next: cortex backfill" in answer.out
 
 
 def test_setup_with_yes_reads_and_installs(cortex, claude):
@@ -288,7 +288,7 @@ def test_setup_with_yes_reads_and_installs(cortex, claude):
 
 def test_setup_at_a_terminal_takes_no_for_an_answer(cortex, claude, monkeypatch):
     (claude / "settings.json").write_bytes(MINE)
-    monkeypatch.setattr("cortex.cli.beginning._is_asked", lambda: True)
+    monkeypatch.setattr("cortex.cli.setup.can_ask", lambda: True)
     assert "Put the hooks into" in cortex("setup", stdin="n\n").out
     assert (claude / "settings.json").read_bytes() == MINE
     cortex("setup", stdin="y\n")

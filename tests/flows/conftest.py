@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cortex.cli.present import embedding_with, present
 from cortex.flows import runs
 from cortex.flows.context import Context, EmbedderOf
 from cortex.flows.memory import Memory
@@ -23,6 +22,7 @@ from cortex.storage.lake import LAKE_TABLES, each_key_once
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.schemas import VECTORS
+from tests.present import embedding_with, present
 
 NOW = datetime(2026, 11, 1, 10, tzinfo=UTC)
 SAMPLES = Path(__file__).parents[2] / "data" / "samples"

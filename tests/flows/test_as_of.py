@@ -6,17 +6,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cortex.cli import past
-from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.as_of import as_of
 from cortex.flows.briefs import archive_of, brief_of
+from cortex.flows.operations.sql import query_tables
 from cortex.flows.recall import recall
 from cortex.storage.reference import read_policy
-from cortex.storage.sealed_sql import database_of
 from cortex.storage.store import start_of_day
+from cortex.transforms.errors import UsageError
 from cortex.transforms.schemas import GLOBAL_SCOPE
 from tests.flows.conftest import NOW, SAMPLES, Bench, WordEmbedder, here
+from tests.present import clock_at
 from tests.transcripts import START, Talk, decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
@@ -157,12 +157,14 @@ def store(bench):
 
 
 def test_sql_as_of_a_day_sees_that_days_tables_and_no_file(store):
-    database = database_of(past.tables_of(past.store_as_of(f"{START:%Y-%m-%d}")))
+    def rows(query):
+        return query_tables(store.context, query, as_of=f"{START:%Y-%m-%d}").rows
+
     for name in ("turns", "events", "memories", "metrics"):
-        assert database.sql(f"select count(*) from {name}").fetchall()[0][0] > 0
-    assert database.sql("select count(*) from turns where said_at > '2026-09-02'").fetchall() == [(0,)]
-    with pytest.raises(Exception, match="disabled"):
-        database.sql("from read_csv('/etc/hostname')")
+        assert rows(f"select count(*) from {name}")[0][0] > 0
+    assert rows("select count(*) from turns where said_at > '2026-09-02'") == ((0,),)
+    with pytest.raises(UsageError, match="no other file"):
+        rows("from read_csv('/etc/hostname')")
 
 
 def test_recall_as_of_a_day_reinforces_nothing(store):

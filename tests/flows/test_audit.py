@@ -28,6 +28,7 @@ from cortex.transforms.masking import without_secrets
 from cortex.transforms.redaction.redact import Redactor, kinds_of_secret
 from cortex.transforms.schemas import EDGES, MEMORIES
 from tests.flows.conftest import NOW, contents, difference, leftovers
+from tests.present import present
 from tests.rows import event, events, memories, memory, turn, turns
 from tests.transcripts import Talk, decisions
 
@@ -211,7 +212,7 @@ def test_the_command_leaves_with_12_and_quotes_no_text(bench, monkeypatch):
     bench.stage()
     real = extracting.extract_events
     monkeypatch.setattr(extracting, "extract_events", lambda *given: _spoilt(real(*given)))
-    done = CliRunner().invoke(main, ["run", "--engine", "plain", "--json"])
+    done = CliRunner().invoke(main, ["run", "--engine", "plain", "--json"], obj=present)
     assert done.exit_code == 12
     assert json.loads(done.stdout)["error"]["code"] == "CORTEX_E_AUDIT"
     assert "SQLite" not in done.output

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.cli.terminal import clock_at
 from cortex.flows.operations.merges import MemoryMerge
 from cortex.transforms.errors import NotFound
 from tests.flows.conftest import NOW, Bench, contents, here
+from tests.present import clock_at
 from tests.transcripts import Talk
 
 # Whole runs, two seconds each: together too long for the quick suite.

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.storage.published import Published
 from tests.flows.conftest import NOW, fixed_state, here
+from tests.present import clock_at
 from tests.traces import traces
 from tests.transcripts import START, decisions
 

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from cortex.cli import encrypting, upkeep, views
-from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
+from cortex.flows.operations import encrypt as encrypting
+from cortex.flows.operations.encrypt import decrypt, encrypt
+from cortex.flows.operations.rebuild import rebuild_tables
+from cortex.flows.operations.sql import query_tables
 from cortex.storage import lake
 from cortex.storage.restore import restore_backup
 from cortex.storage.shown_lines import ShownLinesBook
@@ -21,6 +23,7 @@ from cortex.transforms.errors import FileDamaged, KeyUnavailable, UsageError
 from cortex.transforms.journal_entries import entry
 from tests.flows.conftest import NOW, Bench, contents, difference, here, leftovers
 from tests.flows.test_kills import Killed, _die_at
+from tests.present import clock_at
 from tests.traces import traces
 from tests.transcripts import decisions, forked
 
@@ -48,7 +51,7 @@ def sealed(bench: Bench, key: Path) -> Bench:
     """Return a bench with one session in its store, which is sealed."""
     decisions().write(bench.projects)
     bench.backfill()
-    encrypting.encrypt(key, as_json=True)
+    encrypt(bench.context, key)
     return bench
 
 
@@ -80,7 +83,7 @@ def test_rebuilt_compacted_and_compared_it_is_clean(sealed, monkeypatch, capsys)
     monkeypatch.setattr(lake, "MAXIMUM_FILES_PER_PARTITION", 1)
     decisions("s2").write(sealed.projects)
     sealed.backfill()
-    upkeep.rebuild(check=False, as_json=True)
+    rebuild_tables(sealed.context)
     with runs.opened("rebuild", sealed.context) as run:
         assert compare(run).differences == []
     assert all_sealed(sealed.home)
@@ -90,7 +93,7 @@ def test_what_is_forgotten_leaves_no_byte(sealed):
     [memory] = [m for m in sealed.memories() if CANARY in m["text"]]
     here().forget(memory["memory_id"])
     assert traces(sealed.home, CANARY) == []
-    encrypting.decrypt(as_json=True)
+    decrypt(sealed.context)
     assert traces(sealed.home, CANARY) == []
 
 
@@ -159,10 +162,10 @@ def test_killed_while_sealing_nothing_is_lost_and_the_next_run_mends(
     with monkeypatch.context() as patch:
         _die_at(patch, owner, name, number, moment)
         with pytest.raises(Killed):
-            encrypting.encrypt(key, as_json=True)
+            encrypt(bench.context, key)
     bench.run()
     assert difference(contents(bench.home), before) == {}
-    encrypting.encrypt(key, as_json=True)
+    encrypt(bench.context, key)
     assert difference(contents(bench.home), before) == {}
     assert all_sealed(bench.home)
     assert leftovers(bench.home) == []
@@ -170,14 +173,14 @@ def test_killed_while_sealing_nothing_is_lost_and_the_next_run_mends(
 
 def test_taken_back_the_store_is_as_it_was(sealed):
     before = contents(sealed.home)
-    encrypting.decrypt(as_json=True)
+    decrypt(sealed.context)
     assert {path.suffix for path in lake_files(sealed.home)} == {".parquet"}
     assert difference(contents(sealed.home), before) == {}
 
 
 def test_another_key_for_a_sealed_store_is_refused(sealed, tmp_path):
     with pytest.raises(UsageError, match="cortex decrypt, then cortex encrypt"):
-        encrypting.encrypt(tmp_path / "new", as_json=True)
+        encrypt(sealed.context, tmp_path / "new")
 
 
 def test_a_run_without_the_key_fails_and_what_waits_goes_on_waiting(sealed, key, tmp_path):
@@ -227,12 +230,12 @@ def known_of(bench: Bench, scope: str) -> dict[str, object]:
     }
 
 
-def test_sql_answers_from_the_sealed_lake_and_the_file_itself_does_not(sealed, capsys):
+def test_sql_answers_from_the_sealed_lake_and_the_file_itself_does_not(sealed):
     import duckdb
 
-    capsys.readouterr()
-    views.sql("select count(*) as n from turns join events using (session_id)", as_of=None, as_json=True)
-    assert json.loads(capsys.readouterr().out)["rows"][0][0] > 0
+    joined = "select count(*) as n from turns join events using (session_id)"
+    [[count]] = query_tables(sealed.context, joined).rows
+    assert isinstance(count, int) and count > 0
     with duckdb.connect(str(sealed.store.published.database_path), read_only=True) as database:
         assert database.sql("select count(*) from memories").fetchall()[0][0] > 0
         with pytest.raises(duckdb.CatalogException):
@@ -243,7 +246,7 @@ def test_an_older_backup_in_clear_restores_what_waits_sealed_in_the_journal(benc
     decisions().write(bench.projects)
     bench.begin()
     here().backup(tmp_path / "clear.tar.zst")
-    encrypting.encrypt(key, as_json=True)
+    encrypt(bench.context, key)
     told = {"text": "Buoys are painted on Fridays.", "memory_type": "context", "category": "project"}
     bench.store.journal.write(entry("remember", "kelp", told, recorded_at=NOW, memory_id="mine"))
     restore_backup(tmp_path / "clear.tar.zst", bench.home, NOW)

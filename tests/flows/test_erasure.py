@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.flows.rebuild import rebuild
@@ -20,6 +19,7 @@ from cortex.transforms.journal_entries import entry
 from cortex.transforms.schemas import TURNS
 from tests.flows import test_kills
 from tests.flows.conftest import NOW, Bench, contents, difference, here, leftovers
+from tests.present import clock_at
 from tests.traces import traces
 from tests.transcripts import Talk, decisions, forked
 

@@ -12,8 +12,6 @@ import pytest
 from click.testing import CliRunner
 
 from cortex.cli.main import main
-from cortex.cli.present import embedding_with
-from cortex.cli.terminal import clock_at
 from cortex.flows.embedders import local
 from cortex.flows.embedders import voyage as provider
 from cortex.flows.models import embedder_in_force, hosted_failure, model_for
@@ -24,6 +22,7 @@ from cortex.storage.settings import Settings
 from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.schemas import VECTORS
 from tests.flows.conftest import NOW, Bench, WordEmbedder, contents
+from tests.present import clock_at, embedding_with, present
 from tests.transcripts import decisions
 
 WIDTH = provider.DIMENSIONS
@@ -182,7 +181,7 @@ def test_a_question_it_does_not_answer_is_compared_with_the_local_vectors(bench,
 
 
 def cortex(*words: str) -> Any:
-    return CliRunner().invoke(main, list(words))
+    return CliRunner().invoke(main, list(words), obj=present)
 
 
 def test_status_and_doctor_say_so(bench, service):

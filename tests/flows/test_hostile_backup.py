@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cortex.cli.terminal import clock_at
 from cortex.storage.backup import is_part
 from cortex.storage.lake import LAKE_TABLES, each_key_once
 from cortex.storage.restore import ALWAYS_BYTES, restore_backup
@@ -26,6 +25,7 @@ from cortex.storage.store import Store
 from cortex.storage.swapping import finish_swap
 from cortex.transforms.errors import SchemaMismatch, StoreNotWritable
 from tests.flows.conftest import NOW, Bench, here
+from tests.present import clock_at
 from tests.transcripts import decisions
 
 MANIFEST = "runs/manifest.json"

@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from cortex.cli.main import main
-from cortex.cli.terminal import clock_at
 from cortex.flows import extract as extracting
 from cortex.flows import runs
 from cortex.flows.rebuild import rebuild
@@ -21,6 +20,7 @@ from cortex.hooks import background
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.schemas import EVENTS
 from tests.flows.conftest import NOW, contents, difference, here, leftovers
+from tests.present import clock_at, present
 from tests.transcripts import Talk, decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
@@ -61,7 +61,7 @@ def shown_of(bench):
 
 def cortex(*words):
     with clock_at(LATER):
-        return CliRunner().invoke(main, list(words))
+        return CliRunner().invoke(main, list(words), obj=present)
 
 
 def test_a_policy_that_hides_everything_is_refused_and_nothing_is_published(known):

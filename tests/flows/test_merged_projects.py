@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.storage.lease import lease
 from cortex.transforms.errors import UsageError
 from cortex.transforms.journal_entries import entry
 from tests.flows.conftest import NOW, Bench, contents, difference, here, leftovers
+from tests.present import clock_at
 from tests.traces import traces
 from tests.transcripts import Talk, decisions
 

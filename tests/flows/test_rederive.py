@@ -14,6 +14,7 @@ from cortex.flows.comparison import compare
 from cortex.flows.rederive import decline, promote, rederive
 from cortex.transforms.extract import extract_events, extractor
 from tests.flows.conftest import NOW, SAMPLES, contents, difference
+from tests.present import present
 from tests.transcripts import decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
@@ -145,8 +146,8 @@ def test_the_command_proposes_promotes_and_refuses_both_at_once(bench, newer):
     decisions().write(bench.projects)
     bench.begin()
     newer()
-    shown = json.loads(CliRunner().invoke(main, ["rederive", "--json"]).stdout)
+    shown = json.loads(CliRunner().invoke(main, ["rederive", "--json"], obj=present).stdout)
     assert (shown["outcome"], shown["cost"]["texts_to_embed"]) == ("proposed", 1)
-    assert CliRunner().invoke(main, ["rederive", "--promote", "--drop"]).exit_code == 2
-    assert "1 appear, 1 vanish" in CliRunner().invoke(main, ["rederive", "--promote"]).stdout
-    assert json.loads(CliRunner().invoke(main, ["status", "--json"]).stdout)["outdated"] == []
+    assert CliRunner().invoke(main, ["rederive", "--promote", "--drop"], obj=present).exit_code == 2
+    assert "1 appear, 1 vanish" in CliRunner().invoke(main, ["rederive", "--promote"], obj=present).stdout
+    assert json.loads(CliRunner().invoke(main, ["status", "--json"], obj=present).stdout)["outdated"] == []

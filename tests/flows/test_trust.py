@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.cli.terminal import clock_at
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.hooks import prompt
@@ -25,6 +24,7 @@ from cortex.transforms.memory.fold import fold
 from cortex.transforms.memory.lifecycle import ACTIVITY, age
 from cortex.transforms.schemas import EDGES, EVENTS, JOURNAL, TRUSTS, TURNS
 from tests.flows.conftest import NOW, contents, here
+from tests.present import clock_at
 from tests.rows import START, event, events, turn, turns
 from tests.transcripts import KELP, Talk, decisions
 

@@ -1,4 +1,4 @@
-"""The command that measures what extraction keeps against hand labels."""
+"""Measures what extraction keeps against labels made by hand."""
 
 import json
 from pathlib import Path
@@ -6,29 +6,27 @@ from typing import Any
 
 import pyarrow as pa
 
-from cortex.cli.terminal import print_json, say, table
+from cortex.flows.context import Context
 from cortex.storage.assistant_folders import find_transcripts
-from cortex.storage.reference import read_policy
-from cortex.storage.settings import load_settings
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.extract import extract_events
-from cortex.transforms.extract.evaluate import Evaluation
-from cortex.transforms.extract.evaluate import evaluate as score
+from cortex.transforms.extract.evaluate import Evaluation, evaluate
 from cortex.transforms.schemas import TURNS
 from cortex.transforms.transcripts.transcript import Source, read_transcript
 
 
-def extract(transcripts: Path, labels: Path, *, as_json: bool) -> None:
-    """Read the labelled sessions below `transcripts`, extract, score, print. Touches no store."""
+def score_extraction(context: Context, transcripts: Path, labels: Path) -> Evaluation:
+    """
+    Read the labelled sessions below `transcripts`, extract, score. Touches no store.
+
+    Raises NotFound for a missing file or session, UsageError for labels that cannot be read.
+    """
     rows = _labels(labels)
     sessions = sorted({str(row["session"]) for row in rows})
     files = [path for name in sessions for path in _files_of(transcripts, name)]
     turns = pa.concat_tables([TURNS.empty(), *(_turns(path, transcripts) for path in files)])
-    policy = read_policy(load_settings().home)
-    scores = score(extract_events(turns, policy), rows, policy.threshold("shown_min_confidence"))
-    if as_json:
-        return print_json(scores.as_dict())
-    return _print(scores)
+    policy = context.policy
+    return evaluate(extract_events(turns, policy), rows, policy.threshold("shown_min_confidence"))
 
 
 def _labels(path: Path) -> list[dict[str, Any]]:
@@ -40,7 +38,7 @@ def _labels(path: Path) -> list[dict[str, Any]]:
         ) from error
     except (ValueError, OSError) as error:
         raise UsageError(
-            f"{path} cannot be read as labels: {error}.", "It holds one JSON object a line."
+            f"{path} cannot be read as labels: {error}.", "Each line must be a JSON object."
         ) from error
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, dict) or "session" not in row or "kind" not in row:
@@ -53,7 +51,7 @@ def _files_of(transcripts: Path, session: str) -> list[Path]:
     path = transcripts / session
     if not path.is_file():
         raise NotFound(
-            f"the labelled session {session} is not below {transcripts}.", "Name the folder it lies in."
+            f"the labelled session {session} is not below {transcripts}.", "Name the folder that holds it."
         )
     agents = path.with_suffix("")
     return [path, *(find_transcripts(agents) if agents.is_dir() else [])]
@@ -64,22 +62,3 @@ def _turns(path: Path, transcripts: Path) -> pa.Table:
     agent = path.stem.removeprefix("agent-") if path.stem.startswith("agent-") else None
     source = Source(name, project_id=name.split("/", 1)[0], session_id=None, agent_id=agent)
     return read_transcript(path.read_bytes(), source=source, final=True).turns
-
-
-def _print(scores: Evaluation) -> None:
-    figures = scores.as_dict()
-    by_type = figures.pop("recall_by_type")
-    assert isinstance(by_type, dict)
-    table(
-        "Extraction against labels",
-        ["measure", "value"],
-        [[n, f"{v:.3f}" if isinstance(v, float) else str(v)] for n, v in figures.items()],
-        numbers={"value"},
-    )
-    table(
-        "Recall by type",
-        ["type", "recall"],
-        [[n, f"{v:.2f}"] for n, v in sorted(by_type.items())],
-        numbers={"recall"},
-    )
-    say("Within 20 memories and 6,000 characters a session; a trap is what must not become a memory.")

@@ -1,0 +1,74 @@
+"""The command `backfill`: reads old transcripts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cortex.cli.answer import Answer, command
+from cortex.cli.options import ACCEPT_LOSS, ENGINE
+from cortex.cli.run import report_answer, running
+from cortex.cli.terminal import size_of
+from cortex.flows import operations
+
+if TYPE_CHECKING:
+    from cortex.flows.context import Context
+    from cortex.flows.operations.intake import BackfillPlan
+
+
+@command("backfill")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--dry-run", is_flag=True, help="Only show what would be read.")
+@ENGINE
+@ACCEPT_LOSS
+def backfill(
+    context: Context, paths: tuple[Path, ...], dry_run: bool, engine: str, accept_loss: bool
+) -> Answer:
+    """
+    Read old transcripts below PATHS.
+
+    Default: where Claude Code, Codex CLI and Gemini CLI keep theirs, if they are there.
+    """
+    if dry_run:
+        return _planned(operations.intake.plan_backfill(context, paths))
+    with running(engine) as progress:
+        report, error = operations.intake.backfill(
+            context, paths, engine=engine, progress=progress, accepts_loss=accept_loss
+        )
+    return replace(report_answer(report), error=error)
+
+
+def _planned(plan: BackfillPlan) -> Answer:
+    from cortex.transforms.transcripts.assistants import NAMES
+
+    backfill = plan.backfill
+    data = {
+        "transcripts": len(backfill.transcripts),
+        "bytes": backfill.waiting_bytes,
+        "by_assistant": {
+            name: {"transcripts": count, "bytes": size}
+            for name, (count, size) in backfill.by_assistant.items()
+        },
+        "read_before": backfill.read_before,
+        "expected_seconds": plan.seconds,
+        "model_tokens": plan.model_tokens,
+        "cost_usd": plan.cost_usd,
+    }
+    cost = (
+        f"Voyage AI would be sent about {plan.model_tokens:,} tokens, ${plan.cost_usd}."
+        if plan.model_tokens
+        else "No hosted model is used: no tokens, no cost."
+    )
+    lines = [
+        f"Would read {len(backfill.transcripts)} transcripts, {size_of(backfill.waiting_bytes)}, in about "
+        f"{plan.seconds} s; {backfill.read_before} were read before. {cost}"
+    ]
+    if set(backfill.by_assistant) - {NAMES["claude"]}:
+        lines += [
+            f"  {name}: {count} transcripts, {size_of(size)}"
+            for name, (count, size) in sorted(backfill.by_assistant.items())
+        ]
+    return Answer({"would_read": data}, lines)

@@ -1,0 +1,103 @@
+"""The command `config`: shows and changes settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from cortex.cli.answer import Answer, command, current_context, current_home, group
+from cortex.cli.options import PROJECT
+from cortex.flows import operations
+
+if TYPE_CHECKING:
+    from cortex.flows.operations.config import Setting, SettingChange
+
+NAMED_PROJECT = click.option("--project", metavar="NAME", help="For this project alone: a name, id or path.")
+
+
+@group("config", takes_context=False)
+@PROJECT
+def config(project: str | None) -> Answer:
+    """List every setting with its value and source; get, set or unset one."""
+    return _list(project)
+
+
+@command("list", parent=config, takes_context=False)
+@PROJECT
+def list_all(project: str | None) -> Answer:
+    """List every setting with its value, source, unit and meaning."""
+    return _list(project)
+
+
+@command("get", parent=config, takes_context=False)
+@click.argument("key")
+@PROJECT
+def get(key: str, project: str | None) -> Answer:
+    """Print the value of the setting KEY."""
+    setting = operations.config.get_setting(current_home(), key, project, current_context)
+    return Answer(_as_dict(setting), [_value(setting)])
+
+
+@command("set", parent=config, takes_context=False)
+@click.argument("key")
+@click.argument("value", nargs=-1, required=True)
+@NAMED_PROJECT
+def set_value(key: str, value: tuple[str, ...], project: str | None) -> Answer:
+    """Set KEY to VALUE in config.toml; several values make a list."""
+    change = operations.config.set_setting(current_home(), key, value, project, current_context)
+    where = f" for {change.project}" if change.project else ""
+    line = f"{key} is {_value(change.setting)}{where}, {change.acts}."
+    hints = [f"{change.override} is set and overrides it."] if change.override else []
+    return Answer({**_as_dict(change.setting), "acts": change.acts}, [line], hints, change.warnings)
+
+
+@command("unset", parent=config, takes_context=False)
+@click.argument("key")
+@NAMED_PROJECT
+def unset(key: str, project: str | None) -> Answer:
+    """Remove the setting KEY from config.toml."""
+    change = operations.config.unset_setting(current_home(), key, project, current_context)
+    data = {"key": key, "removed": change.is_changed, "acts": change.acts}
+    return Answer(data, [_removal(key, change)], warnings=change.warnings)
+
+
+def _removal(key: str, change: SettingChange) -> str:
+    if not change.is_changed:
+        return f"{key} was not set{f' for {change.project}' if change.project else ''}."
+    return f"{key} is {_value(change.setting)} ({change.setting.chosen.source}), {change.acts}."
+
+
+def _list(project: str | None) -> Answer:
+    settings = operations.config.list_settings(current_home(), project, current_context)
+    lines = [
+        line
+        for setting in settings
+        for line in (
+            f"{setting.key.name} = {_value(setting)}    ({setting.chosen.source})",
+            f"    {setting.key.meaning} [{setting.key.unit}]",
+        )
+    ]
+    hint = "Change one: cortex config set KEY VALUE [--project NAME], or set CORTEX_SECTION_KEY."
+    return Answer({"settings": [_as_dict(setting) for setting in settings]}, lines, [hint])
+
+
+def _value(setting: Setting) -> str:
+    value = setting.chosen.value
+    if setting.key.is_secret:
+        return "set" if value else "unset"
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _as_dict(setting: Setting) -> dict[str, object]:
+    key = setting.key
+    return {
+        "key": key.name,
+        "value": _value(setting) if key.is_secret else setting.chosen.value,
+        "from": setting.chosen.source,
+        "unit": key.unit,
+        "meaning": key.meaning,
+        "variable": key.variable,
+    }

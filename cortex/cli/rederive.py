@@ -1,0 +1,80 @@
+"""The command `rederive`: what today's extractor would make of old sessions."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from cortex.cli.answer import Answer, command
+from cortex.cli.options import ACCEPT_LOSS, PROJECT
+from cortex.cli.terminal import cell
+from cortex.flows import operations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cortex.flows.context import Context
+    from cortex.flows.operations.rebuild import Rederived
+    from cortex.flows.rederive import Proposal
+
+LINES_SHOWN = 5
+
+
+@command("rederive")
+@PROJECT
+@click.option("--promote", is_flag=True, help="Replace what is there by the result.")
+@click.option("--drop", is_flag=True, help="Keep what is there and do not mention it again.")
+@ACCEPT_LOSS
+def rederive(context: Context, project: str | None, promote: bool, drop: bool, accept_loss: bool) -> Answer:
+    """Derive events and memories of old sessions as today's extractor and policy would.
+
+    Shows what appears, disappears and changes and what it costs. Without --project: every project.
+    """
+    rederived = operations.rebuild.rederive(
+        context, project, promote=promote, drop=drop, accepts_loss=accept_loss
+    )
+    rederivation = rederived.rederivation
+    cost = {
+        "seconds": round(rederivation.seconds, 3),
+        "texts_to_embed": sum(proposal.texts_to_embed for proposal in rederivation.proposals),
+        "seconds_to_embed": round(rederivation.seconds_to_embed, 1),
+    }
+    scopes = [asdict(proposal) for proposal in rederivation.proposals]
+    return Answer({"outcome": rederived.outcome, "scopes": scopes, "cost": cost}, list(_lines(rederived)))
+
+
+def _lines(rederived: Rederived) -> Iterator[str]:
+    rederivation = rederived.rederivation
+    for proposal in rederivation.proposals:
+        yield from _proposal_lines(proposal)
+    texts = sum(proposal.texts_to_embed for proposal in rederivation.proposals)
+    yield (
+        f"Cost: {rederivation.seconds:.1f} s to derive, {texts} texts to embed "
+        f"(about {rederivation.seconds_to_embed:.0f} s); no model tokens."
+    )
+    if rederived.outcome == "promoted":
+        yield "Promoted."
+    elif rederived.outcome == "dropped":
+        yield f"Dropped: {rederived.declined} projects stay as they are, except for sessions that grow."
+    else:
+        yield "Nothing was changed. Use it: cortex rederive --promote; decline it: cortex rederive --drop"
+
+
+def _proposal_lines(proposal: Proposal) -> Iterator[str]:
+    counts = (len(proposal.appears), len(proposal.vanishes), len(proposal.changes))
+    if not any(counts):
+        yield f"{proposal.scope}: the same {proposal.unchanged} memories."
+        return
+    yield (
+        f"{proposal.scope}: {counts[0]} appear, {counts[1]} vanish, {counts[2]} change, "
+        f"{proposal.unchanged} stay."
+    )
+    for mark, rows in (("+", proposal.appears), ("-", proposal.vanishes)):
+        yield from (f"  {mark} [{row['memory_type']}] {cell(row['text'])}" for row in rows[:LINES_SHOWN])
+    for change in proposal.changes[:LINES_SHOWN]:
+        before = f"{cell(change.before)} → " if "text" in change.columns else ""
+        yield f"  ~ [{change.memory_type}] {', '.join(change.columns)}: {before}{cell(change.after)}"
+    if proposal.orphaned_entries:
+        yield f"  ! {proposal.orphaned_entries} journal entries are about memories that would vanish."

@@ -1,0 +1,71 @@
+"""The command `status`: what is stored, what is waiting, how the last run went."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from cortex.cli.answer import Answer, command
+from cortex.cli.terminal import Listing, size_of
+from cortex.flows import operations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cortex.flows.context import Context
+    from cortex.flows.operations.status import Status
+
+
+@command("status")
+def status(context: Context) -> Answer:
+    """Show what the store holds, what is waiting and how the last run went."""
+    state = operations.status.read_status(context)
+    return Answer(_as_dict(state), list(_lines(state)))
+
+
+def _lines(state: Status) -> Iterator[str | Listing]:
+    yield f"Store {state.home}, {size_of(state.bytes)}; {state.waiting} transcripts are waiting."
+    if state.outdated:
+        yield f"{len(state.outdated)} projects were read with another extractor or policy: cortex rederive"
+    if loss := state.pending_loss:
+        yield (
+            f"The last run would have hidden {loss['lost']} of {loss['shown']} {loss['what']}, so it "
+            f"published nothing; {loss['why']}. See: cortex rederive. "
+            "Undo the change, or accept it: cortex run --accept-loss"
+        )
+    if run := state.last_run:
+        yield f"Last run: {run['flow']} at {run['started_at']}, {run['seconds']} s."
+    if failure := state.embedding_failure:
+        failed_at = f"{failure.failed_at:%Y-%m-%d %H:%M} UTC"
+        yield f"{failure.model} has not answered since {failed_at}: {failure.reason}"
+        yield "The local model and its vectors stand in; a later run tries again."
+    background = state.background
+    if background.started_at:
+        started_at = f"{background.started_at:%Y-%m-%d %H:%M} UTC"
+        yield f"Last background run: {background.outcome}, started {started_at}; log {background.log}"
+    if not state.projects:
+        yield "Nothing is remembered yet. Start with: cortex backfill"
+        return
+    columns = ["project", "memories", "edges", "passages", "id"]
+    rows = [[str(cell) for cell in asdict(project).values()] for project in state.projects]
+    yield Listing("Projects", columns, rows, numbers=set(columns[1:4]))
+
+
+def _as_dict(state: Status) -> dict[str, object]:
+    failure = state.embedding_failure
+    return {
+        "home": str(state.home),
+        "bytes": state.bytes,
+        "waiting": state.waiting,
+        "outdated": state.outdated,
+        "pending_loss": state.pending_loss,
+        "projects": [asdict(project) for project in state.projects],
+        "last_run": state.last_run,
+        "background": {**asdict(state.background), "outcome": state.background.outcome},
+        "embedding": failure
+        and {
+            "model": failure.model,
+            "failing_since": failure.failed_at.isoformat(),
+            "reason": failure.reason,
+        },
+    }

@@ -1,0 +1,83 @@
+"""Runs a read-only query on the store's tables."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from cortex.flows.as_of import end_of
+from cortex.flows.context import Context
+from cortex.flows.operations.past import store_as_of
+from cortex.flows.run import Run
+from cortex.storage.published import FROM_THE_LAKE
+from cortex.storage.sealed_sql import check_reads, database_of, database_of_store
+from cortex.transforms.errors import UsageError
+from cortex.transforms.memory.as_of import journal_until
+from cortex.transforms.memory.metrics import session_metrics
+from cortex.transforms.schemas import EDGES, EVENTS, GLOBAL_SCOPE, JOURNAL, MEMORIES, METRICS, TURNS, Table
+
+TABLES_HINT = "The tables: turns, events, memories, edges, metrics, journal."
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """The rows of a query with the names of their columns."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+
+
+def query_tables(context: Context, query: str, *, as_of: str | None = None) -> QueryResult:
+    """
+    Run a query on the store's tables, as they are or as of a day.
+
+    Raises UsageError for what DuckDB refuses, NotFound where nothing is published.
+    """
+    try:
+        check_reads(query)
+        with _database(context, query, as_of) as database:
+            relation = database.sql(query)
+            if relation is None:  # a statement that returns no rows
+                return QueryResult((), ())
+            return QueryResult(tuple(relation.columns), tuple(relation.fetchall()))
+    except duckdb.PermissionException as error:
+        raise UsageError(
+            "A query sees the tables of the store, no other file and no network.",
+            f"{TABLES_HINT} Files: any DuckDB client.",
+        ) from error
+    except duckdb.Error as error:
+        if as_of is None and not isinstance(error, duckdb.ProgrammingError):  # the query itself is sound
+            context.open_store().lake.check_readable(FROM_THE_LAKE)
+        raise UsageError(f"DuckDB says: {error}\n", TABLES_HINT) from error
+
+
+def _database(context: Context, query: str, as_of: str | None) -> Any:
+    """Return a sealed connection that sees the store. Raises NotFound where nothing is published."""
+    if as_of is not None:
+        return database_of(_tables_of(store_as_of(context, as_of)))
+    store = context.open_store()
+    return database_of_store(store.published, store.lake, query, store.projects.merged())
+
+
+def _tables_of(past: Run) -> dict[str, pa.Table]:
+    """Return the tables that a query sees, by name: the lake's and the projections as they were."""
+    read = past.readings
+    scopes = [scope for scope in read.scopes() if scope != GLOBAL_SCOPE]
+    events = [pa.concat_tables([EVENTS.empty(), read.events(scope)]) for scope in read.scopes()]
+    metrics = [session_metrics(read.turns(scope), read.events(scope), past.policy) for scope in scopes]
+    journal = journal_until(past.store.journal.read(), end_of(past))
+    return {
+        "turns": pa.concat_tables([TURNS.empty(), *(read.turns(scope) for scope in scopes)]),
+        "events": pa.concat_tables([EVENTS.empty(), *events]),
+        "journal": pa.concat_tables([JOURNAL.empty(), journal]),
+        "metrics": pa.concat_tables([METRICS.empty(), *metrics]),
+        "memories": _projected(past, MEMORIES),
+        "edges": _projected(past, EDGES),
+    }
+
+
+def _projected(past: Run, table: Table) -> pa.Table:
+    tables, scopes = past.store.tables, past.readings.scopes()
+    rows = [tables.open(scope, table.name).read().cast(table.arrow) for scope in scopes]
+    return pa.concat_tables([table.empty(), *rows])

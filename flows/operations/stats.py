@@ -1,0 +1,33 @@
+"""How sessions went, by project."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cortex.flows.context import Context
+from cortex.flows.operations.targets import projects_of
+from cortex.storage.lake import each_key_once
+from cortex.storage.projects import Project
+from cortex.transforms.memory.metrics import session_metrics
+from cortex.transforms.schemas import EVENTS, TURNS
+from cortex.transforms.words.tokens import upper_bound
+
+
+@dataclass(frozen=True)
+class ProjectStats:
+    """A project's sessions as rows of METRICS, and the size of its published brief in tokens."""
+
+    project: Project
+    brief_tokens: int
+    sessions: Sequence[Mapping[str, object]]
+
+
+def read_stats(context: Context, project: str | None = None) -> list[ProjectStats]:
+    """Return the figures of the named projects, or of the folder's, or of all where the folder is none."""
+    store, policy = context.open_store(), context.policy
+    stats = []
+    for each in projects_of(context, store, project):
+        turns = each_key_once(TURNS, store.lake.read(TURNS, each.project_id))
+        sessions = session_metrics(turns, store.lake.read(EVENTS, each.project_id), policy)
+        tokens = upper_bound(store.published.brief(each.project_id))
+        stats.append(ProjectStats(each, tokens, sessions.to_pylist()))
+    return stats
