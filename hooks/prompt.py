@@ -43,13 +43,13 @@ SHORTEST_PROMPT = 8
 MAX_PROMPT_CHARS = 4_000
 MAX_WORDS = 64
 
-# Rows of the index read for one prompt: some 40 ms.
+# Rows of the index read for one prompt: about 40 ms.
 MAX_ROWS = 60_000
 
 # Notes whose length is looked up; of those that hold the most weight the right one is among the first ten.
 MAX_CANDIDATES = 64
 
-# Instructions of SQLite between two looks at the clock: some 0.1 ms.
+# SQLite instructions between two looks at the clock: about 0.1 ms.
 STEPS_BETWEEN_LOOKS = 1_000
 
 # What the client, and other programs, send in a person's place.

@@ -29,7 +29,7 @@ ANY_ORDER_FROM_WORDS = 8
 # A part of a sentence is nobody's sentence: names and set phrases ("body exceeded size limit") are shared.
 FEWEST_WORDS_OF_PIECE = 5
 
-# What is longer is no word; a pattern below takes the square of a token's length.
+# Anything longer is not a word; a pattern below takes time by the square of a token's length.
 LONGEST_TOKEN = 200
 
 # A tag that somebody else wrote, wherever it stands; no chance, so fewer words tell that it is repeated.

@@ -22,7 +22,7 @@ else:
 
 PARTS = ("memories", "capture", "context")
 
-# A compaction comes by itself at some 80 to 95 percent, in the middle of whatever goes on then.
+# Compaction starts by itself at about 80 to 95 percent, in the middle of whatever is going on.
 WARN_PERCENT = 70
 
 _MAX_PAYLOAD_BYTES = 1024 * 1024

@@ -32,7 +32,7 @@ COPY_CHUNK_BYTES = 1024 * 1024
 # Less is what a power cut may leave in a real one.
 MAX_HOLE_BYTES = 64 * 1024 * 1024
 
-# Longest ticket that is believed; a real one has some 500 bytes.
+# Longest ticket that is accepted; a real one has about 500 bytes.
 MAX_TICKET_BYTES = 64 * 1024
 
 
@@ -201,7 +201,7 @@ def _is_text(value: object) -> bool:
 
 def write_whole(staging: str, target: str, content: bytes, *, durable: bool) -> None:
     """Write `content` to `target` so that it is there whole or not at all, also after a kill."""
-    # The writer's process id stands in the name, so that a later run can tell a dead writer's file.
+    # The writer's process id is in the name, so that a later run can recognise a dead writer's file.
     temp = os.path.join(staging, TEMP, f"{os.path.basename(target)}.{os.getpid()}.tmp")
     try:
         descriptor = _open_temp(temp)

@@ -23,7 +23,7 @@ MAGIC, FORMAT = b"CORTEX\xc5\x1a", b"\x01"
 KEY_BYTES, ID_BYTES, NONCE_BYTES, TAG_BYTES = 32, 8, 12, 16
 HEADER_BYTES = len(MAGIC) + len(FORMAT) + ID_BYTES + NONCE_BYTES
 
-# The library takes no more in one call. A lake file of that size stands for some 20 GB of transcripts.
+# The library takes no more in one call. A lake file of that size holds about 20 GB of transcripts.
 MAXIMUM_BYTES = 2**31 - 1 - TAG_BYTES
 
 KEYRING_SERVICE = "cortex-lake"

@@ -17,7 +17,7 @@ from selectors import EVENT_READ, DefaultSelector
 
 # A hung network file system must not hold a run: most questions take milliseconds, the longest seen 5 s.
 DEADLINE_SECONDS = 20
-# Of 80,000 files the names take 4 MB. More than this is no answer to a question of ours.
+# Of 80,000 files the names take 4 MB. More than this cannot be an answer to our questions.
 MOST_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 1024 * 1024
 

@@ -226,7 +226,7 @@ class Lake:
 
     def fingerprint(self, table: Table, partition: str | None = None) -> str:
         """Return a value that changes whenever the live files of `table` (of the partition) do."""
-        # Sealed or not, a file says the same: encrypting a store makes nothing anew.
+        # Encrypted or not, a file says the same: encrypting a store rebuilds nothing.
         return content_id(*[f.path.removesuffix(SEALED) for f in self.manifest.live(table.name, partition)])
 
     def sweep(self) -> int:

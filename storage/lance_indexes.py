@@ -2,7 +2,7 @@
 
 from typing import Any
 
-# Vectors from which they get an index, and parts of one from which it is made anew. Without an index a search
+# Vectors from which they get an index, and parts of one from which it is rebuilt. Without an index a search
 # reads every vector: 2 ms of processor time a thousand. With one it is 12 ms at 100,000, which take 3.5 s to
 # index, and each run that changes rows adds a part.
 VECTORS_INDEXED, INDEX_PARTS = 20_000, 8

@@ -104,7 +104,7 @@ class ProjectBook:
         return next((n for path, n in self._by_path.items() if self._identity_now(path) == identity), None)
 
     def _identity_now(self, path: str) -> str:
-        # Asked once a run: git takes some 5 ms, and a first backfill meets a hundred repositories one by one.
+        # Asked once per run: git takes about 5 ms, and a first backfill meets a hundred repositories in turn.
         if path not in self._now:
             self._now[path] = identify(path)[0]
         return self._now[path]

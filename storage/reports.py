@@ -14,7 +14,7 @@ _REPORT_NAME = re.compile(r"\d{8}T\d{12}Z-\w+\.json")
 
 REPORTS_KEPT = 100  # a report has about 2 KB; older ones are removed so that the folder does not grow
 
-# Prefect's run history begins anew above this size: it grows with every run and prunes nothing by itself.
+# Prefect's run history is restarted above this size: it grows with every run and is never pruned by itself.
 # The bound is a choice, the growth of one run was not measured.
 HISTORY_BYTES = 64 * 1024 * 1024
 

@@ -16,7 +16,7 @@ from cortex.transforms.policy import Policy
 CHECKED_COLUMNS = ("memory_id", "memory_type", "text", "rejected", "status", "updated_at", "evidence")
 # Commits looked at beside HEAD, newest first: a search of one took 30 ms in a repository of 2,000 files.
 TREES_MOST = 40
-# History older than this is left: `log` gives some 20,000 commits a second.
+# Older history is not read: `log` gives about 20,000 commits a second.
 COMMITS_MOST = 20_000
 # Words that `git grep` looks for in one go: 100 take 0.1 s over 300 files, 1,600 took five minutes.
 PATTERNS_AT_ONCE = 100

@@ -21,7 +21,7 @@ from cortex.storage.manifest import Cursor
 from cortex.transforms.transcripts.assistants import HEAD_BYTES, Head, assistant_of, head_of
 
 # A piece of this size and its rows keep a run below 1 GB; the longest genuine line seen is 2.1 MB
-# (a pasted image), so a line that fills a whole piece is no conversation.
+# (a pasted image), so a line that fills a whole piece is not conversation.
 PIECE_BYTES = 64 * 1024 * 1024
 
 # A file whose first bytes changed is another file, to be read from its start.
@@ -38,7 +38,7 @@ ZSTD = b"\x28\xb5\x2f\xfd"
 _CWD = re.compile(rb'"cwd":\s*"((?:[^"\\]|\\.)*)"')
 _OPENING_CWD = re.compile(rb"<cwd>([^<\\]+)</cwd>|Current working directory: ([^\\\"]+)")
 
-# Lines that are appended; lines that were compressed; one JSON object that is written anew each time.
+# Lines that are appended; lines that were compressed; one JSON object that is rewritten each time.
 Format = Literal["lines", "packed", "document"]
 
 

@@ -35,7 +35,7 @@ QUESTION_CHARS = 140
 CALL_CHARS = 100
 REPLY_CHARS = 300
 ROOM_FOR_REPLY_CHARS = 80
-# An answer starts within the next turns or it is none: 40 turns are some 15 tool calls.
+# An answer starts within the next turns or not at all: 40 turns are about 15 tool calls.
 TURNS_TO_ANSWER = 40
 
 

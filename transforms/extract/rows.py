@@ -12,7 +12,7 @@ from cortex.transforms.policy import Policy
 
 TAG_LAYER = "layer3:tag"
 
-# Raise it when the same turns give other events than before: stored events are then made anew.
+# Raise it when the same turns give other events than before: stored events are then extracted again.
 EXTRACTOR_VERSION = 5
 
 

@@ -109,7 +109,7 @@ def _chosen(
     spent = len(certain) + before.gaps
     taken: set[int] = set()
     per_turn: Counter[str] = Counter()
-    # Best first, with the number of memories its turn had given by then; a stale entry is priced anew.
+    # Best first, with the number of memories its turn had given by then; a stale entry is priced again.
     # Those of before have positions below zero: at the same points they come first.
     heap = [
         (-points[i], i, 0)

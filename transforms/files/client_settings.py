@@ -8,7 +8,7 @@ from typing import Any
 
 from cortex.transforms.files.json_text import Json, dumped, is_same, parsed, unusable
 
-# What stands in the file that is made where there was none.
+# What a file contains that is created because there was none.
 EMPTY = "{}\n"
 
 # A hook whose script is gone (the package removed, a new Python) must end with 0. Plain `sh GONE` ends with

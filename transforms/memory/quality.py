@@ -80,7 +80,7 @@ def _agree(a: Fact, b: Fact, vocabulary: Vocabulary) -> bool:
 
 
 def _adds(new: Fact, old: Fact) -> bool:
-    # A name in backticks is no other word than without.
+    # A name is the same word with backticks and without.
     names = new.names - old.contrasts
     return not (new.word_set <= old.word_set and new.numbers <= old.numbers and names <= old.names)
 

@@ -99,7 +99,7 @@ def _repeats(
     lost_with: dict[str, list[Decision]] = defaultdict(list)
     for decision in decisions:
         for is_re_proposal, index in ((False, chosen_with), (True, lost_with)):
-            # A word that stands in every other decision tells none of them apart.
+            # A word that occurs in every other decision does not distinguish them.
             near = {
                 earlier.event_id: earlier
                 for word in decision.chosen.word_set

@@ -13,7 +13,7 @@ _END = re.compile(
 )
 # "get rid of that folder" names no folder.
 _POINTS = re.compile(r"\s*(?:that|this|these|those|it|them|him|her|all|any|which)\b", re.I)
-# "Ten minutes instead of six" leaves a number, which stands in every other sentence too.
+# "Ten minutes instead of six" leaves a number, which occurs in every other sentence too.
 _COUNT = re.compile(
     r"\s*(?:(?:\d[\d.,]*|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|sixty)\s*)+$",
     re.I,

@@ -254,7 +254,7 @@ PERSONAL_RULES = (
 )
 
 # Detectors left out: rules above take in the whole block or signature where these stop at the head (private
-# keys, JWT), keep the name beside the value (Azure) or weigh the value (URLs); an IP address is no secret.
+# keys, JWT), keep the name beside the value (Azure) or weigh the value (URLs); an IP address is not a secret.
 REPLACED_DETECTORS = (
     "AzureStorageKeyDetector",
     "BasicAuthDetector",

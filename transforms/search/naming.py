@@ -8,7 +8,7 @@ from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
 from cortex.transforms.search.index_text import search_text
 
-# A single word stands in one memory by chance.
+# A single word may be in a memory by chance.
 _FEWEST_WORDS = 2
 # Another memory that holds more than this share of the words could be meant as well.
 NEAR_SHARE = 0.5

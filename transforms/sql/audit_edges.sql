@@ -1,4 +1,4 @@
--- Which edges of one scope lead nowhere, to themselves, or supersede without a person's word.
+-- Edges of one scope that lead nowhere, lead to themselves, or supersede without a person's decision.
 -- reads   edges, memories (memory_id)
 -- writes  row_id, reason; one row per violation
 with

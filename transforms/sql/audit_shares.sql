@@ -1,13 +1,13 @@
--- Which shown memories of a scope are junk, and which repeat another one word for word.
+-- Shown memories of a scope that are junk, or that repeat another one word for word.
 -- reads   memories (memory_id, memory_type, text, status, merged_into)
--- params  $junk_below_chars, $junk_below_letters (fraction of the characters that are no space)
+-- params  $junk_below_chars, $junk_below_letters (fraction of the characters other than white space)
 -- writes  memory_id, flaw ('junk' or 'duplicate'); at most one row per memory and flaw
 with
 shown as (
     select
         memory_id,
         text,
-        -- Letters of every script; digits, signs and brackets are what code has more of.
+        -- Letters of every script; code has more digits, signs and brackets.
         length(regexp_replace(text, '[^\pL]', '', 'g')) as letters,
         length(regexp_replace(text, '\s', '', 'g')) as characters,
         trim(regexp_replace(lower(text), '[^\pL\pN]+', ' ', 'g')) as said

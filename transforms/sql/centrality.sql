@@ -1,4 +1,4 @@
--- How many edges point at each memory, by the most pointed-at memory of its scope.
+-- How many edges point at each memory, relative to the memory of its scope that most edges point at.
 -- reads   memories (memory_id, project_id), edges (source_id, target_id, edge_type), edge_types
 -- params  none
 -- writes  memory_id, centrality (fraction, 0 to 1; 0 where nothing points); one row per memory

@@ -1,8 +1,8 @@
--- How many sessions have passed a memory by, and how much room an immortal one gets: its full text, one
--- line, or decisions-archive.md (spec 8.4).
+-- How many sessions have passed without a memory being used, and how much room an immortal one gets: its full
+-- text, one line, or decisions-archive.md (spec 8.4).
 -- reads   memories (aged and ranked), sessions (project_id, session_id, started_at), event_types
 -- params  $immortal_full_sessions, $immortal_short_sessions, $immortal_full_max, $immortal_short_max
--- writes  memory_id, sessions_since (count), tier ('full', 'short' or 'archive'; null where not immortal);
+-- writes  memory_id, sessions_since (count), tier ('full', 'short' or 'archive'; null if not immortal);
 --         one row per active memory
 with
 -- A memory of scope 'global' has lived through every project's sessions.

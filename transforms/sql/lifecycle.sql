@@ -1,4 +1,4 @@
--- What time has done to each memory: its confidence now, whether it is weak, whether it has left the active ones.
+-- What time has done to each memory: its confidence now, whether it is weak, whether it is still active.
 -- reads   memories (as folded, with centrality), memory_types, clock (as project_clock writes it),
 --         weak (memory_id, weak_since)
 -- params  $now (UTC instant), $half_life_growth, $frequent_access_count, $central_above_centrality,
@@ -6,7 +6,7 @@
 -- writes  memory_id, confidence (fraction, 0 to 1), status, archived_at (UTC instant or null), is_weak,
 --         weak_since (UTC instant or null: not found weak before), is_due (to be pruned); one row per memory
 with
--- Weak ones are known by what a run found, never by reckoning back. Said or edited since, it counts no more.
+-- A memory counts as weak since a run found it so, never by calculating back, and no longer once it is said or edited.
 known as (
     select
         memories.*,
@@ -23,7 +23,7 @@ paced as (
                 * case when known.access_count > $frequent_access_count then $half_life_growth else 1 end
                 * case when known.centrality > $central_above_centrality then $half_life_growth else 1 end
         end as half_life_days,
-        -- Days of grace begin with each of these; a recall starts them again (`greatest` skips nulls).
+        -- Days of grace begin with each of these; a recall restarts them (`greatest` skips nulls).
         greatest(
             case when known.status = 'archived' then coalesce(known.archived_at, known.updated_at) else known.weak_since end,
             known.last_accessed_at
@@ -77,7 +77,7 @@ judged as (
             and not is_pinned
             and merged_into is null
             and status in ('active', 'archived') as is_weak,
-        -- Archived by a person, or by the night before.
+        -- Archived by a person, or by an earlier nightly run.
         status = 'archived' as was_archived
     from faded
 ),

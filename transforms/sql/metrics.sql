@@ -1,4 +1,4 @@
--- How each session went: what was asked for again, read again, put right by the user.
+-- How each session went: what was asked for again, read again, corrected by the user.
 -- reads   turns, events, repeats (event_id, is_re_proposal; of repeated_decisions)
 -- params  $edit_tools, $read_tools (names of tools), $complaint (RE2, case folded),
 --         $shown_min_confidence (fraction)
@@ -24,8 +24,8 @@ sessions as (
         count(*) filter (where kind = 'tool_call' and list_contains($read_tools, tool_name))
         - count(distinct text) filter (where kind = 'tool_call' and list_contains($read_tools, tool_name))
             as re_read_files,
-        -- From the first turn of all: a session may begin with a plan handed over, or with a command that the
-        -- transcript does not hold, and its first prompt come after the first edit.
+        -- From the very first turn: a session may begin with a plan that was handed over, or with a command that the
+        -- transcript does not hold, and then the first prompt comes after the first edit.
         epoch(
             min(said_at) filter (where kind = 'tool_call' and list_contains($edit_tools, tool_name))
             - min(said_at)

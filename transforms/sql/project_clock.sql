@@ -1,8 +1,8 @@
--- A project's clock: how long it was worked on up to each instant at which it was, pauses left out (spec 8.1).
+-- A project's clock: how long it had been worked on at each instant of activity, without pauses (spec 8.1).
 -- reads   activity (project_id, active_at)
 -- params  $now (UTC instant), $clock_pause_days
 -- writes  project_id, active_at (UTC instant), worked_us (microseconds up to there), runs_us (microseconds that
---         the clock goes on behind it before it stands still; 0 at the last); one row per instant
+--         the clock runs on after it before it stands still; 0 at the last); one row per instant
 with
 marks as (
     select distinct

@@ -1,5 +1,5 @@
--- Pairs of memories that share files and names, for those that no vector compares.
--- reads   terms (memory_id, project_id, term, has_vector), each term once a memory
+-- Pairs of memories that share files and names, for memories that cannot be compared by vector.
+-- reads   terms (memory_id, project_id, term, has_vector), each term once per memory
 -- params  $link_max_memories_per_term, $link_above_similarity, $link_neighbours
 -- writes  source_id, target_id (source_id < target_id), similarity (fraction, 0 to 1: shared by all terms of both)
 with

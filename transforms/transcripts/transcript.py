@@ -18,7 +18,7 @@ from cortex.transforms.transcripts.records import Record, Utterance, is_sidechai
 from cortex.transforms.transcripts.speakers import utterances_in
 from cortex.transforms.transcripts.turn_text import Limits, redacted_ends, redacted_head, redacted_input
 
-# Raise it when the same line gives other rows than before: stored rows are then read anew.
+# Raise it when the same line gives other rows than before: stored rows are then read again.
 READER_VERSION = 1
 
 # Why a line was set aside; the text of the line is never kept.
@@ -54,7 +54,7 @@ TRUST_OF_KIND = {
 # all of them, whatever the order of its keys, since quotes inside a string are escaped.
 _SPEAKING = (b'"user"', b'"assistant"', b'"queued_command"', b'"away_summary"', b'"local_command"')
 
-# What the column `block` holds. The longest message seen has some 100 blocks.
+# What the column `block` holds. The longest message seen has about 100 blocks.
 BLOCKS_MAX = 2**15 - 1
 
 # Claude Code's blocks have been numbered 0, 2, 4 from the first version on. A turn without an id and a time

@@ -16,11 +16,11 @@ from cortex.transforms.redaction.redact import redact
 class Limits:
     """What of a transcript is kept. A change of a default makes other rows: raise READER_VERSION with it."""
 
-    # The longest line seen in 556 MB is 2.1 MB (images); thirty times that is no transcript any more.
+    # The longest line seen in 556 MB is 2.1 MB (images); thirty times that is not a transcript any more.
     line_bytes: int = 64 * 2**20
     # About 3,000 words. Longer prose is nearly always something pasted; the request stands at its start.
     text_chars: int = 20_000
-    # The verdict of a command stands in its first and last lines (median line 1.1 kB, 90 % under 5.8 kB).
+    # The verdict of a command is in its first and last lines (median line 1.1 kB, 90 % under 5.8 kB).
     result_head_chars: int = 2_000
     result_tail_chars: int = 1_000
     input_value_chars: int = 1_000

@@ -21,7 +21,7 @@ class Head:
     version: str | None = None
     is_from_program: bool = False  # a program or another agent asks, not a person
     project_hash: str | None = None  # sha256 of the project's path, where no path is told
-    is_document: bool = False  # one JSON object that is written anew each time, not lines
+    is_document: bool = False  # one JSON object that is rewritten each time, not lines
 
     def envelope(self, said_at: object, message_id: str | None = None) -> Record:
         """Return what surrounds a turn, under the names that Claude Code's records have for it."""
