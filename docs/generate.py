@@ -25,6 +25,7 @@ from cortex.cli.main import main as command_line
 from cortex.storage import setting_keys
 from cortex.transforms import errors, schemas
 from cortex.transforms.journal_entries import ENTRIES, FIELDS
+from cortex.transforms.policy import MEMORY_TYPE_FLAGS
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "data" / "reference"
@@ -116,6 +117,8 @@ def policy_page() -> str:
         rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
         columns, body = rows[0], [row for row in rows[1:] if any(row)]
         parts.append(f"## {path.stem}")
+        if path.stem == "memory_types":
+            parts.append("\n".join(f"- `{flag}`: {meaning}" for flag, meaning in MEMORY_TYPE_FLAGS.items()))
         if "why" in columns and "pattern" not in columns:
             parts.append(_grid(columns, body))
         else:

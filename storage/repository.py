@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cortex.storage.git import GitFailed, ask
 from cortex.transforms.branch_notes import BranchTips
-from cortex.transforms.memory.reality import Doubt, Edit, Questions, Snapshot, Tree, doubts, questions
+from cortex.transforms.memory.reality import CommitEdit, Doubt, Questions, Snapshot, Tree, doubts, questions
 from cortex.transforms.policy import Policy
 
 CHECKED_COLUMNS = ("memory_id", "memory_type", "text", "rejected", "status", "updated_at", "evidence")
@@ -164,14 +164,14 @@ def _meant(files: frozenset[str], named: frozenset[str]) -> list[str]:
     return sorted({path for paths in candidates if len(paths) == 1 for path in paths})
 
 
-def _edits(place: str, paths: list[str]) -> dict[str, tuple[Edit, ...]]:
+def _edits(place: str, paths: list[str]) -> dict[str, tuple[CommitEdit, ...]]:
     """Return by path what each commit did to it, newest first, in one walk over the history."""
     if not paths:
         return {}
     options = ("--no-renames", "--numstat", "--format=@%ct")
     named = [f":(top,literal){path}" for path in paths]
     output = _git(place, "log", f"-n{COMMITS_MOST}", *options, "HEAD", "--", *named)
-    by_path: dict[str, list[Edit]] = {}
+    by_path: dict[str, list[CommitEdit]] = {}
     at = datetime.fromtimestamp(0, UTC)
     for line in output.splitlines():
         if line.startswith("@"):
@@ -179,7 +179,7 @@ def _edits(place: str, paths: list[str]) -> dict[str, tuple[Edit, ...]]:
         elif line.count("\t") == 2:
             added, removed, path = line.split("\t")
             if added != "-":  # of a binary file git counts no lines
-                by_path.setdefault(path, []).append(Edit(at, int(added), int(removed)))
+                by_path.setdefault(path, []).append(CommitEdit(at, int(added), int(removed)))
     return {path: tuple(edits) for path, edits in by_path.items()}
 
 

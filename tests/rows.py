@@ -1,10 +1,12 @@
 """Rows for tests: one helper a table, everything set that a test does not speak of."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
+from cortex.transforms.journal_entries import entry_of
 from cortex.transforms.schemas import EVENTS, MEMORIES, TURNS
 
 START = datetime(2026, 9, 1, 12, tzinfo=UTC)
@@ -101,3 +103,10 @@ def memory(name: str = "m1", text: str = "Use SQLite", **chosen: Any) -> dict[st
 def memories(*rows: dict[str, Any]) -> pa.Table:
     """Return rows as a MEMORIES table."""
     return MEMORIES.of(list(rows))
+
+
+def entry(
+    kind: str, project_id: str, payload: Mapping[str, Any], *, recorded_at: datetime, **columns: Any
+) -> dict[str, object]:
+    """Return one JOURNAL row from a kind and its payload; `columns` are memory_id and actor."""
+    return entry_of(kind, {**payload}).to_row(project_id, recorded_at=recorded_at, **columns)

@@ -53,7 +53,15 @@ BELONGS_TO = {
 }
 # Said to the reader of a table, not to the program.
 REMARKS = {"why", "note", "unit", "prior", "language", "read_by"}
-LOOKUPS = ("rows_read_by", "threshold", "brief_lines", "brief_section", "salience", "calibration")
+LOOKUPS = (
+    "rows_read_by",
+    "threshold",
+    "brief_lines",
+    "brief_section",
+    "types_with",
+    "salience",
+    "calibration",
+)
 # Named settings, whose rows the code asks for one by one.
 NAMED = ("thresholds", "ranking", "prompt_gate")
 

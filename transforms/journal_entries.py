@@ -370,20 +370,6 @@ FIELDS: dict[type[JournalEntry], dict[str, str]] = {
 AnEntry = TypeVar("AnEntry", bound=JournalEntry)
 
 
-def entry(
-    kind: str,
-    project_id: str,
-    payload: Mapping[str, object],
-    *,
-    recorded_at: datetime,
-    memory_id: str | None = None,
-    actor: str = "user",
-) -> dict[str, object]:
-    """Return the JOURNAL row of a kind and a payload; production code constructs the typed entry instead."""
-    typed = entry_of(checked("journal kind", kind, JOURNAL_KINDS), {**payload})
-    return typed.to_row(project_id, recorded_at=recorded_at, memory_id=memory_id, actor=actor)
-
-
 def from_row(row: Row) -> Entry:
     """Return what a JOURNAL row says. Raises ValueError where its payload is not that of its kind."""
     try:

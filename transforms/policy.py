@@ -11,6 +11,7 @@ import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -33,6 +34,19 @@ NUMBER_COLUMNS = frozenset(
     )
 )
 
+# What memory_types.csv says of a type in a column of true or false.
+MEMORY_TYPE_FLAGS = {
+    "is_in_force": "a fact that is in force or not: two can contradict each other",
+    "is_instance": "something that happened, which may exemplify a design or be derived from a fact in force",
+    "is_design": "how a thing is made, which an instance of the same file exemplifies",
+    "is_claim": "says how things are, so that the repository can disagree",
+    "is_description": "describes code by its lines, so that a rewritten file outdates it",
+    "is_binding": "a person's choice of it is raised in the brief",
+    "is_passed_by": "loses its room in the brief as sessions go by without it",
+    "is_disputed": "a review asks which of two that contradict each other holds",
+    "is_passing": "left out of the brief when it is a request or true for the hour alone",
+}
+
 # Tables that code looks things up in: their key and the columns that must be there.
 _KEYS = {
     "memory_types": ("memory_type",),
@@ -42,7 +56,7 @@ _KEYS = {
     "calibration": ("model",),
 }
 _COLUMNS = {
-    "memory_types": ("memory_type", "half_life_days", "brief_lines", "brief_section"),
+    "memory_types": ("memory_type", "half_life_days", "brief_lines", "brief_section", *MEMORY_TYPE_FLAGS),
     "event_types": ("event_type", "salience", "is_immortal", "memory_type"),
     "edge_types": ("edge_type", "is_symmetric"),
     "thresholds": ("name", "value", "unit", "why"),
@@ -61,7 +75,7 @@ READERS = {
     "flaws": ("remember",),
     "kinds": ("extract",),
     "markers": ("extract",),
-    "memory_types": ("decay", "render"),
+    "memory_types": ("decay", "link", "render", "review"),
     "prompt_gate": ("recall", "render"),
     "prompt_words": ("render",),
     "query_words": ("link", "consolidate", "recall", "remember", "render", "stats", "forget"),
@@ -100,6 +114,15 @@ class Policy:
     def brief_section(self, memory_type: str) -> str:
         """Return the heading of a memory of the type in a brief; empty for none."""
         return str(self._row("memory_types", "memory type", memory_type)["brief_section"] or "")
+
+    def types_with(self, flag: str) -> frozenset[str]:
+        """Return the memory types of which a flag of MEMORY_TYPE_FLAGS is true."""
+        return self._types[flag]
+
+    @cached_property
+    def _types(self) -> dict[str, frozenset[str]]:
+        rows = self.rows["memory_types"].items()
+        return {flag: frozenset(str(key) for (key,), row in rows if row[flag]) for flag in MEMORY_TYPE_FLAGS}
 
     def salience(self, event_type: str) -> float:
         """Return how much an event of the type matters when new, 0 to 1."""

@@ -85,7 +85,7 @@ def _items(run: Run, scope: str) -> list[Item]:
         memories, run.readings.vectors(), run.policy, run.embedding.model, run.now, "user", undone=journal
     )
     items = [
-        *disputes(memories, edges),
+        *disputes(memories, edges, run.policy),
         *stale_claims(memories, doubts_about(run, scope, memories)),
         *merges(memories, proposed),
     ]

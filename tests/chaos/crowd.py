@@ -23,11 +23,11 @@ import lancedb  # noqa: F401  (imported before forking: it takes a second)
 from cortex.flows.recall import recall
 from cortex.storage.reference import read_policy
 from cortex.transforms.errors import StoreBusy
-from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import GLOBAL_SCOPE
 from tests.chaos.harness import in_child, unnamed_files
 from tests.flows.conftest import NOW, Bench, leftovers
+from tests.rows import entry
 from tests.transcripts import decisions
 
 PROCESSES = 8

@@ -39,11 +39,11 @@ import lancedb  # noqa: F401  (imported before forking: it takes a second)
 
 from cortex.storage.lake import LAKE_TABLES
 from cortex.storage.store import Store
-from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import GLOBAL_SCOPE
 from tests.flows.conftest import NOW, Bench, contents, difference, leftovers
 from tests.present import clock_at
+from tests.rows import entry
 from tests.traces import traces
 from tests.transcripts import Talk, decisions, forked, lines, resumed
 

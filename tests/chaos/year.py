@@ -30,10 +30,10 @@ from cortex.flows.stages.guard import pending_loss
 from cortex.flows.stages.order import FORGET
 from cortex.storage.lease import lease
 from cortex.transforms.errors import LossRefused
-from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import EVENTS, TURNS, values
 from tests.flows.conftest import Bench, leftovers
+from tests.rows import entry
 from tests.transcripts import START, Talk
 
 DAY = timedelta(days=1)

@@ -8,8 +8,8 @@ import pytest
 
 from cortex.flows import runs
 from cortex.flows.comparison import compare
-from cortex.transforms.journal_entries import entry
 from tests.flows.conftest import NOW, contents, difference, fixed_state
+from tests.rows import entry
 from tests.transcripts import START, Talk, decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.

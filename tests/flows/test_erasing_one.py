@@ -14,10 +14,10 @@ from cortex.flows.comparison import compare
 from cortex.flows.engines import run_plain
 from cortex.flows.rederive import rederive
 from cortex.flows.stages.order import FORGET
-from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.forgetting import SHORTEST_PHRASE
 from cortex.transforms.schemas import TURNS
 from tests.flows.conftest import NOW, SAMPLES, Bench
+from tests.rows import entry
 
 # Whole runs, a second each: together too long for the quick suite.
 pytestmark = pytest.mark.slow

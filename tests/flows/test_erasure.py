@@ -15,11 +15,11 @@ from cortex.storage import lake, lance_tables
 from cortex.storage.lease import lease
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store
-from cortex.transforms.journal_entries import entry
 from cortex.transforms.schemas import TURNS
 from tests.flows import test_kills
 from tests.flows.conftest import NOW, Bench, contents, difference, here, leftovers
 from tests.present import clock_at
+from tests.rows import entry
 from tests.traces import traces
 from tests.transcripts import Talk, decisions, forked
 

@@ -12,9 +12,9 @@ from cortex.flows.runs import opened
 from cortex.storage.lake import LAKE_TABLES, Lake
 from cortex.storage.lake_files import files_below
 from cortex.transforms.errors import LakeUnclear
-from cortex.transforms.journal_entries import entry
 from cortex.transforms.schemas import TURNS, values
 from tests.flows.conftest import NOW, Bench, contents, difference, kept
+from tests.rows import entry
 from tests.transcripts import decisions, forked
 
 FORGOTTEN = "s1 writes levels as whole millimetres"

@@ -9,10 +9,10 @@ import pytest
 
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.files.interchange import read_export
-from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.fold import memory_id
 from tests.flows.conftest import NOW, fixed_state, here, kept
 from tests.present import clock_at
+from tests.rows import entry
 from tests.transcripts import KELP, decisions
 
 

@@ -11,9 +11,9 @@ from cortex.flows.operations.remember import Remembered
 from cortex.flows.recall import Found
 from cortex.storage.lease import lease
 from cortex.transforms.errors import ModelUnavailable, NotFound, StoreBusy
-from cortex.transforms.journal_entries import entry
 from cortex.transforms.schemas import VECTORS
 from tests.flows.conftest import NOW, WordEmbedder, contents, here
+from tests.rows import entry
 from tests.transcripts import START, Talk, decisions
 
 

@@ -9,9 +9,9 @@ from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.storage.lease import lease
 from cortex.transforms.errors import UsageError
-from cortex.transforms.journal_entries import entry
 from tests.flows.conftest import NOW, Bench, contents, difference, here, leftovers
 from tests.present import clock_at
+from tests.rows import entry
 from tests.traces import traces
 from tests.transcripts import Talk, decisions
 

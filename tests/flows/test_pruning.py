@@ -7,10 +7,10 @@ import pytest
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.flows.rebuild import rebuild
-from cortex.transforms.journal_entries import entry
 from cortex.transforms.schemas import EVENTS, TURNS
 from tests.flows.conftest import NOW, Bench, here
 from tests.present import clock_at
+from tests.rows import entry
 from tests.traces import traces
 from tests.transcripts import Talk, decisions
 

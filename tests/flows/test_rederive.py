@@ -130,7 +130,7 @@ def test_dropped_it_is_not_mentioned_again_and_a_session_that_grows_is_read_anew
 
 
 def test_journal_entries_about_a_memory_that_would_vanish_are_counted(bench, newer):
-    from cortex.transforms.journal_entries import entry
+    from tests.rows import entry
 
     decisions().write(bench.projects)
     bench.begin()

@@ -17,7 +17,6 @@ from cortex.storage.shown_lines import ShownLinesBook
 from cortex.transforms.brief.render import choose, lay_out
 from cortex.transforms.extract.echoes import ShownLines, fingerprints_of, without_echoes
 from cortex.transforms.extract.quotes import with_quotes_lowered
-from cortex.transforms.journal_entries import entry
 from cortex.transforms.masking import masked
 from cortex.transforms.memory.fading import WEAK
 from cortex.transforms.memory.fold import fold
@@ -25,7 +24,7 @@ from cortex.transforms.memory.lifecycle import ACTIVITY, age
 from cortex.transforms.schemas import EDGES, EVENTS, JOURNAL, TRUSTS, TURNS
 from tests.flows.conftest import NOW, contents, here
 from tests.present import clock_at
-from tests.rows import START, event, events, turn, turns
+from tests.rows import START, entry, event, events, turn, turns
 from tests.transcripts import KELP, Talk, decisions
 
 POLICY = read_policy(None)

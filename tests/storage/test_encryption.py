@@ -26,9 +26,8 @@ from cortex.transforms.errors import (
     SchemaMismatch,
     UsageError,
 )
-from cortex.transforms.journal_entries import entry
 from cortex.transforms.schemas import TURNS
-from tests.rows import START, turn, turns
+from tests.rows import START, entry, turn, turns
 
 KEY = Key(bytes(range(32)))
 CANARY = "the harbour master keeps two ledgers"

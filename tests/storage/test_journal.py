@@ -7,8 +7,7 @@ import pytest
 from cortex.storage.journal import Journal
 from cortex.storage.lake import Lake
 from cortex.transforms.errors import UnknownValue
-from cortex.transforms.journal_entries import entry
-from tests.rows import START
+from tests.rows import START, entry
 
 
 def journal(home: Path) -> Journal:

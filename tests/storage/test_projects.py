@@ -11,8 +11,7 @@ from cortex.storage.journal import Journal
 from cortex.storage.lake import Lake
 from cortex.storage.projects import ProjectBook, identify, normalised_remote
 from cortex.transforms.errors import UnknownProject
-from cortex.transforms.journal_entries import entry
-from tests.rows import START
+from tests.rows import START, entry
 
 
 def git(place: Path, *words: str) -> None:

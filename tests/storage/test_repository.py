@@ -9,7 +9,7 @@ import pytest
 
 from cortex.storage.reference import read_policy
 from cortex.storage.repository import commits_since, doubts_of, repository_at, state_of
-from cortex.transforms.memory.reality import Edit, rewritten_share
+from cortex.transforms.memory.reality import CommitEdit, rewritten_share
 from cortex.transforms.policy import Policy
 from tests.rows import memories, memory
 
@@ -273,7 +273,7 @@ def test_a_decision_outlives_the_rewriting_of_the_file_it_names(repository, poli
     ],
 )
 def test_the_share_of_lines_that_later_commits_removed(edits, share, commits):
-    told = [Edit(FIRST_DAY + timedelta(days=day), added, removed) for day, added, removed in edits]
+    told = [CommitEdit(FIRST_DAY + timedelta(days=day), added, removed) for day, added, removed in edits]
     assert rewritten_share(told, FIRST_DAY + timedelta(days=1)) == (share, commits)
 
 

@@ -4,17 +4,21 @@ import pytest
 
 from cortex.storage.reference import read_policy
 from cortex.transforms.errors import NotFound, SchemaMismatch, UnknownValue
-from cortex.transforms.policy import load_policy
+from cortex.transforms.policy import MEMORY_TYPE_FLAGS, load_policy
 from cortex.transforms.schemas import EDGE_TYPES, EVENT_TYPES, MEMORY_TYPES
 
 POLICY = read_policy(None)
+NO_FLAGS = ",false" * len(MEMORY_TYPE_FLAGS)
 
 
 def texts(**changed):
     """Return the smallest policy that is complete, with some tables replaced."""
     made = {
-        "memory_types": "memory_type,half_life_days,brief_lines,brief_section\n"
-        + "".join(f"{name},7,10,Heading\n" for name in MEMORY_TYPES),
+        "memory_types": ",".join(
+            ("memory_type", "half_life_days", "brief_lines", "brief_section", *MEMORY_TYPE_FLAGS)
+        )
+        + "\n"
+        + "".join(f"{name},7,10,Heading{NO_FLAGS}\n" for name in MEMORY_TYPES),
         "event_types": "event_type,salience,is_immortal,memory_type\n"
         + "".join(f"{name},0.5,false,\n" for name in EVENT_TYPES),
         "edge_types": "edge_type,is_symmetric\n" + "".join(f"{name},false\n" for name in EDGE_TYPES),
@@ -47,7 +51,7 @@ def test_every_threshold_has_a_unit_and_a_reason():
 @pytest.mark.parametrize(
     ("table", "line"),
     [
-        ("memory_types", "opinion,7,10,Heading\n"),
+        ("memory_types", f"opinion,7,10,Heading{NO_FLAGS}\n"),
         ("event_types", "DREAM_HAD,0.5,false,\n"),
         ("edge_types", "likes,false\n"),
     ],
@@ -83,7 +87,9 @@ def test_a_missing_table_or_type_is_an_error():
     with pytest.raises(NotFound, match=r"calibration.csv is missing"):
         load_policy(without)
     with pytest.raises(NotFound, match=r"no row for 'code'"):
-        load_policy(texts(memory_types=texts()["memory_types"].replace("code,7,10,Heading\n", "", 1)))
+        load_policy(
+            texts(memory_types=texts()["memory_types"].replace(f"code,7,10,Heading{NO_FLAGS}\n", "", 1))
+        )
 
 
 def test_an_override_replaces_its_row_and_leaves_the_others():

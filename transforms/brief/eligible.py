@@ -16,10 +16,8 @@ CHOOSING_COLUMNS = [
     *("memory_id", "memory_type", "text", "files", "status", "trust", "confidence", "initial_confidence"),
     *("is_pinned", "rank", "updated_at", "project_id", "last_accessed_at", "source_type"),
 ]
-BINDING_TYPES = frozenset(("decision", "pattern"))
 BELIEVED_TRUSTS = TRUSTS[TRUSTS.index("assistant") :]
 ARCHIVE = "archive"
-PASSED_BY_TYPES = ["decision", "progress"]  # what sessions going by without it says something about
 # Sessions of a store that was never fed: nothing has passed a memory by.
 NO_SESSIONS = sessions_of(TURNS.empty(), {})
 
@@ -41,7 +39,7 @@ def with_choices_first(memories: pa.Table, policy: Policy) -> pa.Table:
     layers = pc.struct_field(pc.list_flatten(memories["evidence"]), "layer")
     is_told = pc.or_(*(pc.ends_with(layers, end) for end in PERSONS_LAYERS))
     by_person = set(pc.list_parent_indices(memories["evidence"]).filter(is_told).to_pylist())
-    is_binding = [kind in BINDING_TYPES for kind in memories["memory_type"].to_pylist()]
+    is_binding = [kind in policy.types_with("is_binding") for kind in memories["memory_type"].to_pylist()]
     bonus, lead = policy.threshold("brief_choice_bonus"), policy.threshold("brief_explicit_bonus")
     on_purpose = is_on_purpose(memories).to_pylist()
     raised = pa.array(
@@ -90,7 +88,8 @@ def is_plan() -> pc.Expression:
 
 def standings(rows: pa.Table, sessions: pa.Table, policy: Policy) -> dict[str, Standing]:
     """Return the standing of each believed decision and plan, by memory_id; no other row has one."""
-    passed_by = rows.filter(pc.field("memory_type").isin(PASSED_BY_TYPES))
+    types = pa.array(sorted(policy.types_with("is_passed_by")), pa.string())
+    passed_by = rows.filter(pc.field("memory_type").isin(types))
     tiers = immortal_tiers(passed_by.select(TIER_COLUMNS), sessions, policy)
     columns = (values(tiers, name) for name in ("memory_id", "sessions_since", "tier"))
     return {name: Standing(since, tier) for name, since, tier in zip(*columns, strict=True)}

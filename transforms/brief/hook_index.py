@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cortex.hooks.plain import PREAMBLE, on_one_line
 from cortex.transforms.brief.eligible import believed
-from cortex.transforms.brief.render import NO_MARKS, PASSING_SECTIONS
+from cortex.transforms.brief.render import NO_MARKS
 from cortex.transforms.brief.wording import (
     LIVING_PLAN,
     fact_forms,
@@ -101,7 +101,7 @@ def _number(policy: Policy, name: str) -> float:
 
 def _lasts(row: Row, policy: Policy) -> bool:
     """Return whether a memory outlasts its session: not a request, not a result of the hour."""
-    if row["memory_type"] not in PASSING_SECTIONS or _is_plan(row):
+    if row["memory_type"] not in policy.types_with("is_passing") or _is_plan(row):
         return True
     return not is_persons(row) and not tells_of_the_hour(row["text"], policy.tables["telling_words"])
 

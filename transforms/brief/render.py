@@ -43,7 +43,6 @@ Order = list[tuple[str, Literal["ascending", "descending"]]]
 SECTIONS = (PLANS, "decision", "gotcha", "pattern", "architecture", "progress", "context", "code_description")
 _PLACES = {section: place for place, section in enumerate((REPOSITORY, *SECTIONS, HOT_FILES))}
 NO_MARKS: Mapping[str, str] = {}
-PASSING_SECTIONS = frozenset(("progress", "context"))
 OWN_WORDS = frozenset(("explicit", "code_index"))
 
 
@@ -212,9 +211,10 @@ def _reason_against(section: str, row: Row, standing: Standing, policy: Policy) 
         return ""
     if section == PLANS and since >= policy.threshold("brief_plan_idle_sessions"):
         return f"{since} sessions went by without it"
-    if section in PASSING_SECTIONS and is_persons(row):
+    is_passing = section in policy.types_with("is_passing")
+    if is_passing and is_persons(row):
         return "a request or question: its outcome counts"
-    if section in PASSING_SECTIONS and tells_of_the_hour(row["text"], policy.tables["telling_words"]):
+    if is_passing and tells_of_the_hour(row["text"], policy.tables["telling_words"]):
         return "true for the hour it was said in"
     return ""
 

@@ -16,13 +16,6 @@ from cortex.transforms.schemas import BY_A_PERSON, EDGES
 from cortex.transforms.words.facts import Fact, Vocabulary
 from cortex.transforms.words.overlap import nested, share_of_fewer
 
-# Facts that can be in force or not; two gotchas of like words are two gotchas.
-_STANDING_TYPES = frozenset({"decision", "architecture", "pattern"})
-# What happens to a thing, and what says how the thing is made.
-INSTANCE_TYPES = frozenset({"gotcha", "progress"})
-PLAN_TYPES = frozenset({"architecture", "pattern"})
-
-
 _ONLY = re.compile(r"\s*(?:only|just|nur)\b", re.IGNORECASE)
 
 
@@ -173,18 +166,18 @@ def _relation(a: _Side, b: _Side, vocabulary: Vocabulary, policy: Policy) -> tup
     if is_same_file and is_longer and _is_about_the_same(a.fact, b.fact, policy):
         return longer.memory_id, shorter.memory_id, "refines", "same_file_more_words"
     for source, target in ((a, b), (b, a)):
-        if source.memory_type not in INSTANCE_TYPES:
+        if source.memory_type not in policy.types_with("is_instance"):
             continue
-        if is_same_file and target.memory_type in PLAN_TYPES:
+        if is_same_file and target.memory_type in policy.types_with("is_design"):
             return source.memory_id, target.memory_id, "exemplifies", "same_file"
-        if a.turns & b.turns and target.memory_type in _STANDING_TYPES:
+        if a.turns & b.turns and target.memory_type in policy.types_with("is_in_force"):
             return source.memory_id, target.memory_id, "derived_from", "same_turn"
     return a.memory_id, b.memory_id, "relates_to", ""
 
 
 def _contrary(a: _Side, b: _Side, vocabulary: Vocabulary, policy: Policy) -> str:
     """Return the rule by which two standing facts cannot both hold, or an empty string."""
-    if not {a.memory_type, b.memory_type} <= _STANDING_TYPES:
+    if not {a.memory_type, b.memory_type} <= policy.types_with("is_in_force"):
         return ""
     if _rejects(a, b) or _rejects(b, a):
         return "rejected_there_chosen_here"

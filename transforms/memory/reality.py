@@ -10,10 +10,6 @@ from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
 from cortex.transforms.words.sentences import STATEMENT, sentences
 
-# What happened stays true; only what says how things are can be overtaken by the repository.
-_STANDING_TYPES = frozenset(("architecture", "decision", "pattern", "gotcha", "context", "code_description"))
-# What describes code line by line; a decision outlives the rewriting of the file that it names.
-DESCRIBING_TYPES = frozenset(("architecture", "gotcha", "code_description"))
 # What a memory says is often committed within the hours after.
 COMMITTED_WITHIN = timedelta(days=1)
 OUTDATED = "[possibly outdated]"
@@ -53,7 +49,7 @@ class Tree:
 
 
 @dataclass(frozen=True)
-class Edit:
+class CommitEdit:
     """What one commit did to one file, in lines."""
 
     at: datetime
@@ -78,7 +74,7 @@ class Snapshot:
     unmerged_branches: frozenset[str]
     now: Tree
     then: Mapping[datetime, Tree] = field(default_factory=dict)
-    edits: Mapping[str, tuple[Edit, ...]] = field(default_factory=dict)
+    edits: Mapping[str, tuple[CommitEdit, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -105,7 +101,9 @@ class _Paths:
 def questions(memories: Iterable[Row], policy: Policy) -> Questions:
     """Return what must be asked of the repository to check `memories`, rows of MEMORIES."""
     choices = Choices.of(policy)
-    checked = [row for row in memories if _is_claim(row)]
+    claims, descriptions = policy.types_with("is_claim"), policy.types_with("is_description")
+    checked = [row for row in memories if row["status"] == "active" and row["memory_type"] in claims]
+    described = [row for row in checked if row["memory_type"] in descriptions]
     return Questions(
         frozenset(name for row in checked for name in symbols_in(row["text"])),
         frozenset(
@@ -114,7 +112,7 @@ def questions(memories: Iterable[Row], policy: Policy) -> Questions:
             for name in choices.names_in(f"{row['text']} {_rejected(row)}")
         ),
         frozenset(at for row in checked for at in _spoken_at(row)),
-        frozenset(path for row in checked if _is_description(row) for path in paths_in(row["text"])),
+        frozenset(path for row in described for path in paths_in(row["text"])),
     )
 
 
@@ -126,12 +124,13 @@ def doubts(memories: Iterable[Row], snapshot: Snapshot, policy: Policy) -> list[
     memory was said and is not now. What the memory itself calls removed, rejected or replaced is right
     about it. A memory said only on branches that are not merged holds there alone.
     """
+    claims, descriptions = policy.types_with("is_claim"), policy.types_with("is_description")
     choices = Choices.of(policy)
     files, deleted = _Paths(snapshot.files), _Paths(snapshot.deleted)
     doubted = []
     for row in sorted((row for row in memories if row["status"] == "active"), key=lambda r: r["memory_id"]):
-        gone = _gone(row, snapshot, files, deleted, choices) if _is_claim(row) else ""
-        gone = gone or (_rewritten(row, snapshot, policy) if _is_description(row) else "")
+        gone = _gone(row, snapshot, files, deleted, choices) if row["memory_type"] in claims else ""
+        gone = gone or (_rewritten(row, snapshot, policy) if row["memory_type"] in descriptions else "")
         branch = _unmerged_branch(row, snapshot)
         if gone:
             doubted.append(Doubt(row["memory_id"], OUTDATED, gone))
@@ -161,14 +160,6 @@ def paths_in(text: str) -> list[str]:
     return [path.rstrip(".-") for path in _PATH.findall(text)]
 
 
-def _is_claim(row: Row) -> bool:
-    return row["memory_type"] in _STANDING_TYPES and row["status"] == "active"
-
-
-def _is_description(row: Row) -> bool:
-    return row["memory_type"] in DESCRIBING_TYPES and row["status"] == "active"
-
-
 def _rewritten(row: Row, snapshot: Snapshot, policy: Policy) -> str:
     """Return which file that a memory describes has other lines by now, and how many commits it took."""
     limit = policy.threshold("reality_rewritten_share")
@@ -181,7 +172,7 @@ def _rewritten(row: Row, snapshot: Snapshot, policy: Policy) -> str:
     return ""
 
 
-def rewritten_share(edits: Iterable[Edit], until: datetime) -> tuple[float, int]:
+def rewritten_share(edits: Iterable[CommitEdit], until: datetime) -> tuple[float, int]:
     """
     Return which part of a file's lines at `until` later commits removed, 0 to 1, and their number.
 

@@ -9,11 +9,10 @@ import pyarrow.compute as pc
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Dismiss, Merge, entries_in
 from cortex.transforms.memory.reality import Doubt
+from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import BY_A_PERSON, EDGES, Row
 
 CONTRADICTION, STALE, MERGE = "contradiction", "stale", "merge"
-# Only decisions can be at odds: an overview is not refuted by the change that came after it.
-DISPUTED_TYPE = "decision"
 
 
 @dataclass(frozen=True)
@@ -39,9 +38,15 @@ class Item:
         return _id_of(self.kind, self.memory_ids, self.detail if self.kind == STALE else "")
 
 
-def disputes(memories: pa.Table, edges: pa.Table) -> list[Item]:
-    """Return each pair of active decisions at odds, the newer offered in the place of the older."""
-    is_party = (pc.field("status") == "active") & (pc.field("memory_type") == DISPUTED_TYPE)
+def disputes(memories: pa.Table, edges: pa.Table, policy: Policy) -> list[Item]:
+    """Return each pair of active decisions at odds, the newer offered in the place of the older.
+
+    Which types are disputed says the policy: an overview is not refuted by the change that came after it.
+    """
+    is_disputed = pc.field("memory_type").isin(
+        pa.array(sorted(policy.types_with("is_disputed")), pa.string())
+    )
+    is_party = (pc.field("status") == "active") & is_disputed
     columns = ["memory_id", "project_id", "text", "updated_at", "created_at"]
     rows = {row["memory_id"]: row for row in memories.filter(is_party).select(columns).to_pylist()}
     items = []

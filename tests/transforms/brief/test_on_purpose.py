@@ -8,13 +8,12 @@ import pyarrow as pa
 import pytest
 
 from cortex.transforms.brief.render import Choice, choose, lay_out
-from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.fading import WEAK
 from cortex.transforms.memory.fold import fold, memory_id
 from cortex.transforms.memory.lifecycle import ACTIVITY, age
 from cortex.transforms.schemas import EDGES, JOURNAL
 from cortex.transforms.words.tokens import upper_bound
-from tests.rows import START, event, events
+from tests.rows import START, entry, event, events
 from tests.transforms.brief.test_render import POLICY
 
 SAID_AT = START + timedelta(days=3)

@@ -5,11 +5,10 @@ from datetime import timedelta
 import pytest
 
 from cortex.storage.reference import read_policy
-from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.as_of import journal_until, rows_until
 from cortex.transforms.memory.fold import fold, memory_id
 from cortex.transforms.schemas import JOURNAL
-from tests.rows import START, event, events, turn, turns
+from tests.rows import START, entry, event, events, turn, turns
 
 POLICY = read_policy(None)
 DAY = timedelta(days=1)

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortex.storage.reference import read_policy
-from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.fold import fold, memory_id
 from cortex.transforms.schemas import JOURNAL
-from tests.rows import START, event, events
+from tests.rows import START, entry, event, events
 
 POLICY = read_policy(None)
 DAY = timedelta(days=1)

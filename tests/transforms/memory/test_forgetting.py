@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.forgetting import (
     FORGOTTEN,
     Phrases,
@@ -22,7 +21,7 @@ from cortex.transforms.memory.forgetting import (
     without_sentences,
 )
 from cortex.transforms.schemas import JOURNAL
-from tests.rows import START, turn, turns
+from tests.rows import START, entry, turn, turns
 
 NONE: frozenset[str] = frozenset()
 FACT = "the harbour door is painted red"

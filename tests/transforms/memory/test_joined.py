@@ -7,11 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.storage.reference import read_policy
-from cortex.transforms.journal_entries import entry
 from cortex.transforms.memory.fold import fold, memory_id
 from cortex.transforms.memory.joined import fold_joined, in_project, joined_names, renamed
 from cortex.transforms.schemas import JOURNAL
-from tests.rows import START, event, events
+from tests.rows import START, entry, event, events
 
 POLICY = read_policy(None)
 NO_JOURNAL = JOURNAL.empty()

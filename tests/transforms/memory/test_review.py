@@ -96,7 +96,7 @@ def at_odds():
 
 
 def test_of_two_decisions_at_odds_the_newer_is_offered_in_the_place_of_the_older():
-    [item] = disputes(*at_odds())
+    [item] = disputes(*at_odds(), POLICY)
     assert item.memory_ids == ("old", "new")
     assert item.texts == ("Use SQLite.", "Use Postgres.")
 
@@ -105,12 +105,12 @@ def test_what_is_superseded_or_no_decision_is_not_in_dispute():
     rows, edges = at_odds()
     for chosen in ({"status": "superseded"}, {"memory_type": "architecture"}):
         changed = memories(*(row | (chosen if row["memory_id"] == "old" else {}) for row in rows.to_pylist()))
-        assert disputes(changed, edges) == []
+        assert disputes(changed, edges, POLICY) == []
 
 
 def test_a_dismissed_dispute_does_not_come_back_and_its_edge_is_a_relation():
     rows, edges = at_odds()
-    [item] = disputes(rows, edges)
+    [item] = disputes(rows, edges, POLICY)
     told = journal(item)
     assert unsettled([item], told) == []
     [edge] = settled_edges(edges, told).to_pylist()

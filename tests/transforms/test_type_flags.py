@@ -1,0 +1,137 @@
+"""Claims about the flags of memory_types.csv: each says what it said in code, and a changed one acts."""
+
+from datetime import timedelta
+
+import pytest
+
+from cortex.storage.reference import read_policy
+from cortex.transforms.brief.eligible import NO_SESSIONS, believed, standings, with_choices_first
+from cortex.transforms.brief.hook_index import notes_of
+from cortex.transforms.brief.render import choose
+from cortex.transforms.memory.link import link
+from cortex.transforms.memory.reality import CommitEdit, Snapshot, doubts, questions
+from cortex.transforms.memory.review import disputes
+from cortex.transforms.policy import MEMORY_TYPE_FLAGS, Policy
+from cortex.transforms.schemas import EDGES, VECTORS
+from tests.rows import START, memories, memory
+
+POLICY = read_policy(None)
+MODEL = "voyage-4-large"
+
+
+@pytest.fixture
+def flipped(tmp_path):
+    """Return a function that gives the policy with one flag of one type turned over."""
+
+    def flip(memory_type: str, flag: str) -> Policy:
+        row = POLICY.rows["memory_types"][(memory_type,)]
+        turned = {**row, flag: not row[flag]}
+        cells = [
+            str(v).lower() if isinstance(v, bool) else "" if v is None else str(v) for v in turned.values()
+        ]
+        (tmp_path / "policy").mkdir(exist_ok=True)
+        lines = (",".join(row), ",".join(f'"{cell}"' for cell in cells))
+        (tmp_path / "policy" / "memory_types.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return read_policy(tmp_path)
+
+    return flip
+
+
+def test_the_flags_are_the_sets_that_stood_in_code():
+    assert {flag: sorted(POLICY.types_with(flag)) for flag in MEMORY_TYPE_FLAGS} == {
+        "is_in_force": ["architecture", "decision", "pattern"],
+        "is_instance": ["gotcha", "progress"],
+        "is_design": ["architecture", "pattern"],
+        "is_claim": ["architecture", "code_description", "context", "decision", "gotcha", "pattern"],
+        "is_description": ["architecture", "code_description", "gotcha"],
+        "is_binding": ["decision", "pattern"],
+        "is_passed_by": ["decision", "progress"],
+        "is_disputed": ["decision"],
+        "is_passing": ["context", "progress"],
+    }
+
+
+def place(**changed):
+    named = {"turn_id": "t1", "session_id": "s1", "file": "/t/s1.jsonl", "lines": [1], "layer": "layer2:en"}
+    return {"evidence": [named | changed]}
+
+
+def relation(policy, *rows):
+    [edge] = link(memories(*rows), VECTORS.empty(), policy, MODEL).to_pylist()
+    return edge["rule"]
+
+
+def test_two_facts_in_force_contradict_each_other(flipped):
+    rows = [
+        memory(
+            name, f"Port {port} is taken by the proxy of proxy.py", memory_type="gotcha", files=["proxy.py"]
+        )
+        for name, port in (("a", 80), ("b", 81))
+    ]
+    assert relation(POLICY, *rows) == "shared_terms"
+    assert relation(flipped("gotcha", "is_in_force"), *rows) == "number"
+
+
+def test_an_instance_exemplifies_a_design_of_its_file(flipped):
+    plan = memory("a", "All writes go through the store.", memory_type="architecture", files=["store.py"])
+    trap = memory("b", "A crash left a lock behind.", memory_type="gotcha", files=["store.py"])
+    assert relation(POLICY, plan, trap) == "same_file"
+    assert relation(flipped("gotcha", "is_instance"), plan, trap) == "shared_terms"
+    assert relation(flipped("architecture", "is_design"), plan, trap) == "shared_terms"
+
+
+def test_what_the_repository_is_asked_about_follows_the_flags(flipped):
+    row = memory("a", "`read_store()` in src/store.py was the reader of levels.", memory_type="gotcha")
+    assert questions([row], POLICY).symbols == {"read_store"}
+    assert questions([row], POLICY).described == {"src/store.py"}
+    assert questions([row], flipped("gotcha", "is_claim")).symbols == frozenset()
+    assert questions([row], flipped("gotcha", "is_description")).described == frozenset()
+
+
+def test_a_rewritten_file_outdates_a_description_alone(flipped):
+    row = memory(
+        "a",
+        "Levels of src/store.py are rounded.",
+        memory_type="gotcha",
+        **place(said_at=START, git_branch="main"),
+    )
+    edits = (CommitEdit(START - timedelta(days=9), 100, 0), CommitEdit(START + timedelta(days=9), 100, 100))
+    files = frozenset({"src/store.py"})
+    snapshot = Snapshot(
+        "1", START, "main", files, frozenset(), frozenset(), now=None, edits={"src/store.py": edits}
+    )
+    assert len(doubts([row], snapshot, POLICY)) == 1
+    assert doubts([row], snapshot, flipped("gotcha", "is_description")) == []
+
+
+def test_a_persons_choice_of_a_binding_type_is_raised(flipped):
+    rows = memories(memory("a", "Use SQLite.", **place(layer="layer2:en:user")))
+    assert with_choices_first(rows, POLICY)["rank"][0].as_py() > 0.5
+    assert with_choices_first(rows, flipped("decision", "is_binding"))["rank"][0].as_py() == 0.5
+
+
+def test_sessions_pass_by_the_types_that_say_so(flipped):
+    rows = believed(memories(memory("a", "Use SQLite.")), POLICY)
+    assert standings(rows, NO_SESSIONS, POLICY).keys() == {"a"}
+    assert standings(rows, NO_SESSIONS, flipped("decision", "is_passed_by")) == {}
+
+
+def test_disputed_types_are_reviewed(flipped):
+    rows = memories(memory("new", "Use Postgres.", updated_at=START + timedelta(days=1)), memory("old"))
+    edge = {"edge_id": "e", "project_id": "reef-1", "source_id": "new", "target_id": "old"}
+    edges = EDGES.of([edge | {"edge_type": "contradicts", "strength": 0.9, "rule": "number"}])
+    assert len(disputes(rows, edges, POLICY)) == 1
+    assert disputes(rows, edges, flipped("decision", "is_disputed")) == []
+
+
+def test_what_passes_is_neither_in_the_brief_nor_in_a_prompts_notes(flipped):
+    rows, stays = (
+        memories(memory("a", "All tests pass.", memory_type="progress")),
+        flipped("progress", "is_passing"),
+    )
+    for policy, count in ((POLICY, 0), (stays, 1)):
+        choices = choose(
+            rows, EDGES.empty(), policy, project_name="reef", budget_tokens=1000, sessions=NO_SESSIONS
+        )
+        assert len([choice for choice in choices if choice.is_shown]) == count
+        assert len(notes_of(rows, policy)) == count
