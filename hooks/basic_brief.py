@@ -1,6 +1,6 @@
 """The brief without an engine: tagged facts and the plan of the last sessions, in the frame of the real one.
 
-Read anew at each start from the transcripts themselves, within a hard deadline; nothing is written.
+Read again at each start from the transcripts themselves, within a hard deadline; nothing is written.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def recent_transcripts(home: str, transcript: str, root: str, since_ns: int = 0)
 
 
 def repository_root(folder: str) -> str:
-    """Return the repository that `folder` lies in, of a worktree the main one; else `folder` itself."""
+    """Return the repository that `folder` is in, for a worktree the main one; else `folder` itself."""
     here = folder
     while True:
         mark = os.path.join(here, ".git")
@@ -208,7 +208,7 @@ def _ticketed(staging: str, beside: str, root: str) -> list[str]:
 
 
 def _main_worktree(mark: str) -> str:
-    """Return the repository whose worktree the file `mark` (.git) stands in, empty where it says none."""
+    """Return the repository whose worktree the file `mark` (.git) is in, empty if it names none."""
     try:
         with open(mark, encoding="utf-8", errors="replace") as file:
             text = file.read(4096).strip()

@@ -39,7 +39,7 @@ def branch_of(folder: str) -> tuple[str, str] | None:
     """
     Return the branch that `folder` stands on and its commit, each empty where it is not known.
 
-    No git is run. A worktree's `.git` is a file that names its folder; of a HEAD that is no branch only the
+    No git is run. A worktree's `.git` is a file that names its folder; if HEAD is not a branch only the
     commit is known. None where there is no repository, or its HEAD says neither.
     """
     here = os.path.abspath(folder)

@@ -59,7 +59,7 @@ def session_start_output(
 
 def find_project(published: str, folders: list[str]) -> str | None:
     """
-    Return the project id of the first of `folders` that lies in a known project.
+    Return the project id of the first of `folders` that is in a known project.
 
     `projects.json` maps folders to project ids. Going up from a folder, the first one in the
     map counts. A repository that is not in the map is a project of its own, also inside
@@ -75,7 +75,7 @@ def find_project(published: str, folders: list[str]) -> str | None:
 
 
 def has_file(home: str, folders: list[str]) -> bool:
-    """Return whether the brief of one of `folders` stands in a file that the client reads by itself."""
+    """Return whether the brief of one of `folders` is in a file that the client reads by itself."""
     known = _read_map(os.path.join(home, SURFACES))
     return any(here in known and os.path.exists(known[here]) for f in folders for here in _upwards(f))
 

@@ -111,7 +111,7 @@ def start_background_run(home: str) -> None:
 
 
 def write_ticket(home: str, event: str, payload: dict[str, object]) -> None:
-    """Write the ticket of one event; the client's own compaction run is no subagent and gets none."""
+    """Write the ticket of one event; the client's own compaction run is not a subagent and gets none."""
     name, agent_id = "transcript_path", None
     if event == "subagent-stop":
         if payload.get("agent_type", "unknown") in ("", None):

@@ -16,7 +16,7 @@ def index_terms(text: str) -> list[str]:
     Return the words of `text` in lower case, each once, in the order of their first appearance.
 
     A name with signs or humps in it gives its parts and, joined, itself; scripts without spaces give pairs
-    of characters. Single letters and numbers of one or two digits are no words: they stand in everything.
+    of characters. Single letters and numbers of one or two digits do not count: they are in everything.
 
     >>> words_of("call loadConfig in app_state.py")
     ['call', 'loadconfig', 'load', 'config', 'in', 'appstatepy', 'app', 'state', 'py']

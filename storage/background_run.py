@@ -82,7 +82,7 @@ def background_state(home: Path) -> Background:
 
 
 def _own_command() -> Path | None:
-    """Return the path this process was called by, else the command that was installed beside its Python."""
+    """Return the path this process was called by, else the command that was installed next to its Python."""
     # Links stay as they are: an update moves what `uv tool` and pipx link to, not the link.
     for path in (Path(sys.argv[0]).absolute(), Path(sys.executable).absolute().with_name(COMMAND)):
         if path.name == COMMAND and path.is_file() and os.access(path, os.X_OK):

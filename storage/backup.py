@@ -61,7 +61,7 @@ def write_backup(store: Store, file: Path, at: datetime) -> Backup:
     Write manifest, live lake files, what briefs told, policy and config of `store` to `file` (tar, zstd).
 
     Sealed lake files go in as they are; their key does not. Tables, briefs and staging are not in it: tables
-    and briefs are made anew, staging is a queue. The file appears whole or not at all, readable by its owner
+    and briefs are rebuilt, staging is a queue. The file appears whole or not at all, readable by its owner
     only. Only under the lease. Raises StoreNotWritable.
     """
     parts = _parts(store)

@@ -23,7 +23,7 @@ class ConfigFile:
         self.path = home / "config.toml"
 
     def set(self, key: Key, value: object, project: str | None = None) -> None:
-        """Write a setting, for one project or for all. Raises UsageError for a file that is no config."""
+        """Write a setting, for one project or for all. Raises UsageError for a file that is not a config."""
         document = self._read()
         table = document
         for name in _sections(key, project):

@@ -67,7 +67,7 @@ def _number_of(error: Exception) -> int:
 
 def path_text(path: Path | str) -> str:
     """
-    Return a path as text that any file and table can hold: bytes that are no UTF-8 are spelt out.
+    Return a path as text that any file and table can hold: bytes that are not UTF-8 are spelt out.
 
     >>> path_text("/t/caf\\udce9.jsonl")
     '/t/caf\\\\xe9.jsonl'

@@ -95,7 +95,7 @@ def ask(place: str, *question: str, seconds: float = DEADLINE_SECONDS) -> str:
 
 def working_tree(place: str) -> str | None:
     """
-    Return the top of the working tree that `place` lies in; None outside of one.
+    Return the top of the working tree that `place` is in; None outside of one.
 
     As git finds it, except that a bare repository ends the search: one may come as a plain folder of a clone,
     with a configuration that its author wrote. `safe.bareRepository` says so to git itself from 2.38 on.

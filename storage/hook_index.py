@@ -53,7 +53,7 @@ def write_hook_index(
 
 
 def fingerprint_of(notes: Sequence[Note], settings: Mapping[str, float | str], stop_words: list[str]) -> str:
-    """Return what stands in an index for all that it is made from."""
+    """Return what represents in an index all that it is made from."""
     rows = (json.dumps(astuple(note), default=str) for note in notes)
     return content_id(
         str(prompt.INDEX_VERSION), json.dumps(dict(settings), sort_keys=True), *stop_words, *rows

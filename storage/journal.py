@@ -79,7 +79,7 @@ class Journal:
         return len(fresh)
 
     def set_aside_damaged(self) -> list[Path]:
-        """Move waiting files that are no entries to `staging/set_aside/`; return them. Under the lease."""
+        """Move waiting files that are not entries to `staging/set_aside/`; return them. Under the lease."""
         readable = {f"{row['entry_id']}.json" for row in self.waiting()}
         damaged = [path for path in sorted(self._waiting.glob("*.json")) if path.name not in readable]
         aside = self._home / "staging" / "set_aside"

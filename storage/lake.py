@@ -119,7 +119,7 @@ class Lake:
 
     @property
     def key_id(self) -> str | None:
-        """The id of the key that new files are sealed with, None where they are written in clear."""
+        """The id of the key that new files are encrypted with, None if they are not encrypted."""
         return self.notes.encrypted_with
 
     @cached_property
@@ -233,7 +233,7 @@ class Lake:
         """
         Remove the files that the manifest named once and names no more; return how many.
 
-        Whatever else lies in the lake stays. Only under the lease, and only once the published views read the
+        Everything else in the lake stays. Only under the lease, and only once the published views read the
         present files.
         """
         return self.remove_unfinished() + self._remove(self.manifest.replaced)
@@ -271,7 +271,7 @@ class Lake:
                 raise _damaged(file, f"cannot be read ({type(error).__name__})") from error
 
     def drop_unreadable(self, table: Table, partition: str) -> int:
-        """Give up files of a partition that cannot be read; for what can be made again. Under the lease."""
+        """Give up files of a partition that cannot be read, if they can be rebuilt. Under the lease."""
         gone = []
         for file in self.manifest.live(table.name, partition):
             try:
@@ -307,7 +307,7 @@ class Lake:
 
     def reseal(self, key: Key | None) -> int:
         """
-        Write every live file anew, sealed with `key` or (None) in clear, in one commit; return how many.
+        Rewrite every live file, encrypted with `key` or (None) unencrypted, in one commit; return how many.
 
         Those that are so already stay. The replaced ones go with the next `sweep`. Killed before the commit,
         the lake is as it was; what was written by then is swept too.

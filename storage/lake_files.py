@@ -1,4 +1,4 @@
-"""One Parquet file of the lake, in clear or sealed: written whole, read only as it was written."""
+"""One Parquet file of the lake, encrypted or not: written whole, read only as it was written."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ UNREADABLE = (pa.ArrowException, OSError, ValueError, TypeError, KeyError)
 @dataclass(frozen=True)
 class Label:
     """
-    What a lake file says of itself, so that a lost manifest can be made again from the files.
+    What a lake file says of itself, so that a lost manifest can be rebuilt from the files.
 
     `sessions` are held whole by it; `is_whole` means that it stands for all older files of its partition.
     """
@@ -69,7 +69,7 @@ def readable(root: Path, path: str, table: str, vault: Vault) -> Path | pa.Buffe
 
 
 def write_rows(root: Path, path: str, label: Label, rows: pa.Table, vault: Vault, key_id: str | None) -> None:
-    """Write `rows` to the lake file `path`, durable; where its name says sealed, nothing in clear on disk."""
+    """Write `rows` to the lake file `path`, durable; if named as encrypted, no plain bytes reach the disk."""
     named = {LABEL: json.dumps(asdict(label), ensure_ascii=False).encode()}
     rows = rows.replace_schema_metadata({**(rows.schema.metadata or {}), **named})
     if not path.endswith(SEALED):

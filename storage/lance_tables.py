@@ -173,7 +173,7 @@ class LanceTables:
 
     def purge(self, scope: str) -> None:
         """
-        Write a scope's datasets anew and remove every older version: bytes of rows that are gone go too.
+        Rewrite a scope's datasets and remove every older version, with the bytes of rows that are gone.
 
         Deleted rows otherwise stay in their file until it is compacted, and their words in the text index.
         """

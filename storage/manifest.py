@@ -81,7 +81,7 @@ def read_manifest(path: Path, *, any_version: bool = False) -> Manifest:
     """
     Return the manifest at `path`, an empty one where there is none.
 
-    Raises ManifestDamaged for what is no manifest, SchemaMismatch for another version than this Cortex writes
+    Raises ManifestDamaged for what is not a manifest, SchemaMismatch for a version that is not this one
     unless `any_version`: versions before it are brought up by `migrate`.
     """
     try:

@@ -137,7 +137,7 @@ class Published:
         self._publish_map(self._home / health.COUNTS, by_scope)
 
     def publish_surfaces(self, by_folder: Mapping[str, str]) -> None:
-        """Publish folder → file that the brief stands in, so that the hooks do not say it twice."""
+        """Publish folder → file that holds the brief, so that the hooks do not say it twice."""
         if by_folder or (self._home / brief.SURFACES).is_file():
             self._publish_map(self._home / brief.SURFACES, by_folder)
 

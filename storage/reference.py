@@ -15,7 +15,7 @@ def read_policy(home: Path | None) -> Policy:
     """
     Return the policy of the package, with rows of `<home>/policy/*.csv` replacing those of the same key.
 
-    Raises what `load_policy` raises, and NotFound for a file that is no UTF-8 text.
+    Raises what `load_policy` raises, and NotFound for a file that is not UTF-8 text.
     """
     packaged = resources.files("cortex.data").joinpath("reference")
     texts = {

@@ -202,7 +202,7 @@ def branches_at(paths: Iterable[str], branches: Iterable[str]) -> BranchTips:
     """
     Return the local branches of the repository at one of `paths`, and which contain those of `branches`.
 
-    Nothing where there is no repository or none of `branches` is a branch of it.
+    Nothing if there is no repository or none of `branches` is a branch of it.
     """
     place, wanted = repository_at(paths), set(branches)
     if place is None or not wanted:

@@ -266,7 +266,7 @@ def _check_names(fresh: Path, manifest: Manifest) -> None:
 
 
 def _swap(fresh: Path, home: Path, at: datetime, digest: str) -> Path | None:
-    """Put the checked store in place under the old one's lease; projections are to be made anew."""
+    """Put the checked store in place under the old one's lease; projections are to be rebuilt."""
     manifest_path = fresh / MANIFEST_PATH
     manifest = read_manifest(manifest_path)
     manifest.notes = manifest.notes.without_projections()
@@ -306,7 +306,7 @@ def _carry_forget_requests(old: Store, new: Store) -> None:
 
 
 def _carry_what_waits(old: Store, new: Store) -> None:
-    """Copy the queue; the journal's entries are written anew, sealed or in clear as the other store is."""
+    """Copy the queue; the journal's entries are rewritten, encrypted or not as in the other store."""
     for row in old.journal.waiting():
         new.journal.write(row)
     if old.staging.root.is_dir():

@@ -85,7 +85,7 @@ class ShownLinesBook:
 
 
 def _check(spans: list[list[str | None]]) -> None:
-    """Raise ValueError or TypeError for what are no spans."""
+    """Raise ValueError or TypeError for anything other than spans."""
     if not spans:
         raise ValueError("no span")
     for span in spans:

@@ -1,4 +1,4 @@
-"""The store as one value: its folder and what lies in it."""
+"""The store as one value: its folder and what is in it."""
 
 from dataclasses import replace
 from datetime import datetime

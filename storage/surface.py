@@ -150,7 +150,7 @@ def roots_of(folders: Iterable[str]) -> list[Path]:
     """
     Return the folders that stand for a project's `folders`: the working tree around each, else itself.
 
-    Those that are gone are left out, and so are `/` and the user's home, which are no project.
+    Those that are gone are left out, and so are `/` and the user's home, which are not projects.
     """
     roots: dict[Path, None] = {}
     for folder in map(Path, folders):

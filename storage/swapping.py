@@ -1,4 +1,4 @@
-"""A restored store takes the place of the old one in two renames; a kill between them is mended here."""
+"""A restored store takes the place of the old one in two renames; a kill between them is repaired here."""
 
 import errno
 import json
@@ -81,7 +81,7 @@ def set_aside_settings(fresh: Path, home: Path) -> None:
 
 
 def set_aside(home: Path) -> list[Path]:
-    """Return the settings and the policy of a backup that lie in the store and are not in force."""
+    """Return the settings and the policy of a backup that are in the store but not in force."""
     return [path for name in (CONFIG, POLICY) if (path := home / (name + FROM_BACKUP)).exists()]
 
 

@@ -38,7 +38,7 @@ CALLS_TO_FIX = 50
 
 
 def error_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:
-    """Yield one candidate a failure that was mended by a change: command, error, cause, changed files."""
+    """Yield one candidate per failure that was fixed by a change: command, error, cause, changed files."""
     calls = calls_that_ran(turns)
     open_until = -1
     for index, call in enumerate(calls):
@@ -99,7 +99,7 @@ def _error(output: str) -> str:
 
 
 def _cause(turns: Sequence[Turn], failed: Call, lexicon: Lexicon) -> tuple[str, int]:
-    """Return what the assistant says first after a failure, if it is no announcement, and its line."""
+    """Return what the assistant says first after a failure, unless it is an announcement, and its line."""
     start = bisect_right(turns, line_of(failed.result), key=line_of)
     after = (turns[position] for position in range(start, len(turns)))
     turn_after = next((turn for turn in after if turn["kind"] == "text" or turn["kind"] in PERSON), None)

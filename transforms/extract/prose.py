@@ -92,7 +92,7 @@ def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
 
 
 def _settled(candidate: Candidate) -> Candidate:
-    """Return a person's wish as sure of itself, unless it was taken back or said anew later."""
+    """Return a person's wish as sure of itself, unless it was taken back or said again later."""
     is_wish = candidate.signals.get("is_wish") and not candidate.signals["is_overtaken"]
     return replace(candidate, confidence=PREFERENCE_CONFIDENCE) if is_wish else candidate
 
@@ -106,7 +106,7 @@ def _is_withdrawn(text: str, next_words: str) -> bool:
 
 
 def _with_overtaken(headed: list[tuple[str, Candidate]]) -> list[Candidate]:
-    """Mark what is said anew later: a wish by a later one, a name by a new one, a draft by the next."""
+    """Mark what is said again later: a wish by a later one, a name by a new one, a draft by the next."""
     old_names: list[str] = []
     later: dict[str, list[set[str]]] = {}
     marked: list[Candidate] = []

@@ -53,7 +53,7 @@ def calls_that_ran(turns: Sequence[Turn]) -> list[Call]:
 
 
 def input_of(turn: Turn) -> Mapping[str, Any]:
-    """Return the input of a call; empty where it was cut so that it is no JSON any more."""
+    """Return the input of a call; empty if it was cut and is no longer JSON."""
     try:
         given = orjson.loads(turn["tool_input"] or "{}")
     except orjson.JSONDecodeError:

@@ -28,7 +28,7 @@ class Place:
 
 
 def places(turns: Sequence[Turn]) -> list[Place | None]:
-    """Return the place of each turn, in the order given; None for turns that are no prose."""
+    """Return the place of each turn, in the order given; None for turns that are not prose."""
     following = _following_prompts(turns)
     in_order: list[Place | None] = []
     last_prompt: Turn | None = None

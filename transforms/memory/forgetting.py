@@ -31,7 +31,7 @@ class Tombstones:
     """
     What is to stay forgotten: single turns, whole sessions, projects up to an instant, what is too old.
 
-    Told by the journal's forget entries, which hold ids and no text, and by the days of retention.
+    Determined by the journal's forget entries, which hold ids and no text, and by the days of retention.
     """
 
     turn_ids: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""Decisions made once more, and rejected ones proposed again, in a later session of the same project."""
+"""Decisions made again, and rejected ones proposed again, in a later session of the same project."""
 
 import re
 from collections import defaultdict

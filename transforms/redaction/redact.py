@@ -175,7 +175,7 @@ def _touches(marks: list[tuple[int, int]], start: int, end: int) -> bool:
 
 
 def _secret_span(rule: _Compiled, match: Any) -> tuple[int, int]:
-    """Return where the secret stands, in bytes: the first group that matched, else the match; no quotes."""
+    """Return where the secret is, in bytes: the first group that matched, else the match; no quotes."""
     if rule.has_key:
         return match.start(2), match.end(2)
     start, end = match.span()

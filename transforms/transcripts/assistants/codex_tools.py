@@ -40,7 +40,7 @@ _FAILED = re.compile(
 
 
 def call_of(item: Record) -> tuple[str, Record] | None:
-    """Return the tool and the arguments of a call; None for an item that is no call."""
+    """Return the tool and the arguments of a call; None for an item that is not a call."""
     kind, name = string(item.get("type")), string(item.get("name"))
     if kind == "local_shell_call":
         action = item.get("action")
@@ -71,7 +71,7 @@ def _from_function(name: str, item: Record) -> tuple[str, Record]:
 
 
 def _from_text(name: str, text: str) -> tuple[str, Record]:
-    """Return a call whose argument is no JSON: a patch, or a script that calls other tools."""
+    """Return a call whose argument is not JSON: a patch, or a script that calls other tools."""
     if name == "apply_patch":
         return patched(text)
     scripted = _SCRIPTED.findall(text) if name == "exec" else []

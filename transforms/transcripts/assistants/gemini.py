@@ -65,7 +65,7 @@ def lines_of(document: bytes) -> bytes | None:
     """
     Return the messages of a chat that is one JSON object, one a line; None where it is none (yet).
 
-    A message keeps its place while the file is written anew: it is the number of its line.
+    A message keeps its place when the file is rewritten: it is the number of its line.
     """
     chat = _parsed(document)
     if not isinstance(chat, dict) or not isinstance(messages := chat.get("messages"), list):
