@@ -113,7 +113,7 @@ def test_projects_are_merged_and_split_by_name(disputed, tmp_path):
 
 def test_splitting_what_was_not_merged_names_what_was(disputed):
     answer = disputed("projects", "split", "kelp", "--json")
-    assert answer.json["error"]["next_step"] == "Merged ones: none."
+    assert answer.json["error"]["next_step"] == "Merged projects: none."
 
 
 def test_a_second_project_of_a_merged_ones_name_is_merged_too(disputed, tmp_path):
