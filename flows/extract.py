@@ -30,7 +30,7 @@ from cortex.transforms.schemas import EVENTS, SETTLED, TURNS, values
 from cortex.transforms.transcripts.transcript import Source
 from cortex.transforms.transcripts.turn_text import Limits
 
-# Transcript bytes taken up before a commit: some 40 sessions of median size. Rows of one batch and the
+# Transcript bytes taken up before a commit: about 40 sessions of median size. Rows of one batch and the
 # sessions they touch stay in memory together.
 BATCH_BYTES = 32 * 1024 * 1024
 

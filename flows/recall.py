@@ -35,7 +35,7 @@ _COLUMNS = {
 }  # fmt: skip
 # What the lexical index is made of.
 INDEXED = {MEMORIES: ("memory_type", "text", "files", "tags"), PASSAGES: ("kind", "text", "said_at")}
-# A memory taken back by a person, or pruned, is no answer; one merged into another is told by that one.
+# A memory taken back by a person, or pruned, is not an answer; one merged into another is shown as that one.
 HIDDEN_STATUSES = ("superseded", "pruned")
 # Rows looked at for folding, by result asked for: in the labelled sessions a result takes up 1.4 rows.
 ROWS_A_RESULT = 6

@@ -29,7 +29,7 @@ _MAX_TICKETS = 60  # 0.1 ms each
 # 1,000 tokens (brief.tokens) at three characters each, the least that English prose has.
 _MAX_CHARACTERS = 3_000
 FACT_CHARACTERS, STEP_CHARACTERS = 300, 120
-# The engine words a long fact anew behind its beginning; so much of it tells one from another.
+# The engine rewords a long fact after its beginning; this much of it tells one from another.
 OPENING_CHARACTERS = 60
 
 # As in transforms/brief/render.py; a test compares them.

@@ -95,7 +95,7 @@ def user_prompt_submit(home: str) -> None:
 def folders_of(payload: dict[str, object]) -> list[str]:
     """Return the folders that tell a session's project: where it stands, then where it began."""
     cwd = os.path.expanduser(field(payload, "cwd"))
-    # After a compaction the session may stand in another folder than the one it began in.
+    # After a compaction the session may be in another folder than the one it began in.
     return [cwd, os.path.realpath(cwd), os.environ.get("CLAUDE_PROJECT_DIR") or cwd]
 
 

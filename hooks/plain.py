@@ -121,4 +121,4 @@ def closed(line: str) -> str:
     if line.count("`") % 2 == 0:
         return line
     head, _, tail = line.rpartition("`")
-    return f"{head}'{tail}"  # dropped, it would join what it parted: "<`br" is no tag
+    return f"{head}'{tail}"  # dropped, it would join what it parted: "<`br" is not a tag

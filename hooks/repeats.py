@@ -62,7 +62,7 @@ _MARK_RUN = re.compile(rf"(?:[^\w\s\x00-\x7f]|[{_KATAKANA_MARKS}]){{{MOST_MARKS 
 _ENDING = re.compile(r"(?:ings?|edly|ed|ly|ies|es|s|e)$")
 _STEM_LETTERS = 3  # at least so many stay
 
-# Words that stand in any sentence, and those of markup, which part what belongs together.
+# Words that occur in any sentence, and those of markup, which separate what belongs together.
 _COMMON_WORDS = """
 a about after all also am an and any are as at be been before being but by can could did do does doing done
 each else for from get got had has have having he her here him his how i if in into is it its itself just

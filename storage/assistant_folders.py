@@ -60,7 +60,7 @@ def find_transcripts(path: Path) -> list[Path]:
 def _is_others(folder: str, name: str) -> bool:
     if name.startswith("rollout-") and name.endswith(".jsonl.zst"):
         return True
-    # Beside chats lie checkpoints, logs.json and tool outputs that are no transcripts.
+    # Next to chats are checkpoints, logs.json and tool outputs, which are not transcripts.
     return name.startswith("session-") and name.endswith(".json") and Path(folder).name == "chats"
 
 

@@ -77,7 +77,8 @@ class UnknownValue(CortexError, ValueError):
     code, exit_code = "CORTEX_E_UNKNOWN_VALUE", 4
 
     def __init__(self, what: str, value: str, allowed: Iterable[str]) -> None:
-        super().__init__(f"'{value}' is no {what}.", f"Allowed: {', '.join(allowed)}.")
+        article = "an" if what[0] in "aeiou" else "a"
+        super().__init__(f"Not {article} {what}: '{value}'.", f"Allowed: {', '.join(allowed)}.")
 
 
 class NotFound(CortexError):

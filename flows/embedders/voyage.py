@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 MODEL = "voyage-3.5-lite"
 DIMENSIONS = 1024
 # The service takes at most 1,000 texts a request, 1M tokens together; 128 passages of at most 900 characters
-# are some 30,000 tokens, and a request that fails costs little.
+# are about 30,000 tokens, and a request that fails costs little.
 BATCH_TEXTS = 128
 # The library waits between tries and repeats only what can help: rate limits, timeouts, server faults.
 RETRIES = 3

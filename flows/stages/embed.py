@@ -15,7 +15,7 @@ from cortex.transforms.errors import FileDamaged, ModelUnavailable
 from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, VECTORS
 from cortex.transforms.search.index_text import embedded_text, index_text, passages_of
 
-# Vectors committed together: at some 140 texts a second, a kill loses at most 15 s of work.
+# Vectors committed together: at about 140 texts a second, a kill loses at most 15 s of work.
 EMBEDDED_AT_ONCE = 2_048
 # What the hosted model is asked where nothing is missing, to see whether it answers again.
 PROBE = "Does it answer?"

@@ -50,7 +50,7 @@ def guard(run: Run) -> None:
         try:
             check_loss(run, losses)
         except LossRefused:
-            # What was asked to be forgotten is out of sight all the same: that is no loss to decide.
+            # What was asked to be forgotten is out of sight all the same: that is not a loss to decide on.
             withdraw_forgotten(run)
             raise
 

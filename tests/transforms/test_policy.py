@@ -100,9 +100,9 @@ def test_an_override_replaces_its_row_and_leaves_the_others():
 
 
 def test_an_override_of_something_that_does_not_exist_is_an_error():
-    with pytest.raises(UnknownValue, match=r"'limmit' is no name in thresholds.csv. Allowed: limit"):
+    with pytest.raises(UnknownValue, match=r"Not a name in thresholds.csv: 'limmit'. Allowed: limit"):
         load_policy(texts(), {"thresholds": "name,value,unit,why\nlimmit,0.9,fraction,mine\n"})
-    with pytest.raises(UnknownValue, match=r"'treshholds' is no policy table"):
+    with pytest.raises(UnknownValue, match=r"Not a policy table: 'treshholds'"):
         load_policy(texts(), {"treshholds": "name,value,unit,why\n"})
 
 
@@ -126,9 +126,9 @@ def test_the_fingerprint_follows_every_cell_and_no_line_end():
 
 
 def test_a_name_nobody_knows_is_never_a_silent_default():
-    with pytest.raises(UnknownValue, match="'half_life' is no threshold"):
+    with pytest.raises(UnknownValue, match="Not a threshold: 'half_life'"):
         POLICY.threshold("half_life")
-    with pytest.raises(UnknownValue, match="'word2vec' is no calibrated model"):
+    with pytest.raises(UnknownValue, match="Not a calibrated model: 'word2vec'"):
         POLICY.calibration("word2vec")
 
 

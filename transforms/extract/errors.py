@@ -33,7 +33,7 @@ SHOWN_COMMAND_CHARS = 60
 FILES_NAMED = 4
 # Words that announce, report success or offer choices give no cause.
 NO_CAUSE = frozenset(("narrates", "is_transient", "counts_tests", "speaks_of_done", "under_options", "asks"))
-# A failure mended fifty calls later is mended by something else.
+# A failure that is fixed fifty calls later is fixed by something else.
 CALLS_TO_FIX = 50
 
 

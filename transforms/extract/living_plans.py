@@ -9,7 +9,7 @@ from cortex.transforms.words.overlap import words_in
 
 # Older finished steps only say that work went on; their number is kept.
 DONE_STEPS_SHOWN = 3
-# "Run tests" and "Fix lint" stand in every other list; from three words on a step names its own work.
+# "Run tests" and "Fix lint" are in every other list; from three words on a step names its own work.
 FEWEST_WORDS_OF_OWN = 3
 APPROVED = " (approved). "  # between the title of an approved plan and what it says first
 APPROVED_LAYER = "layer1:plan"

@@ -18,7 +18,7 @@ _STYLED = (
 )
 # Strokes and accents set over a letter; composed letters have their own code points and stay.
 _COMBINING = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
-# A carriage return reads as a line end anyway; halves of surrogate pairs are no UTF-8, and never stored.
+# A carriage return reads as a line end anyway; halves of surrogate pairs are not UTF-8 and are never stored.
 _ODD = f"{UNSEEN}{CONTROLS}{_COMBINING}".replace("\x0b-\x1f", "\x0b\x0c\x0e-\x1f").replace(
     "\ud800-\udfff", ""
 )

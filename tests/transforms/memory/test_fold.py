@@ -122,7 +122,7 @@ def test_a_merge_archives_its_members_and_keeps_their_evidence_and_lowest_trust(
 
 def test_an_unknown_memory_type_in_the_journal_is_an_error_that_names_the_allowed_ones():
     payload = {"text": "x", "memory_type": "opinion", "category": "project"}
-    with pytest.raises(ValueError, match="'opinion' is no memory type"):
+    with pytest.raises(ValueError, match="Not a memory type: 'opinion'"):
         folded(journal=[told("remember", "m", **payload)])
 
 
