@@ -52,7 +52,7 @@ def line(home: str, payload: dict[str, object], now_seconds: float) -> str:
     chosen = choices.HookSettings(home, project_id)
     makers = {
         "memories": lambda: memories(home, project_id),
-        "capture": lambda: last_capture(home, now_seconds),
+        "capture": lambda: capture_age(home, now_seconds),
         "context": lambda: context(payload, chosen.number("statusline.warn_percent", WARN_PERCENT)),
     }
     parts = [makers[name]() for name in chosen.words("statusline.show", PARTS) if name in makers]
@@ -73,7 +73,7 @@ def memories(home: str, project_id: str | None) -> str:
     return f"{count} {'memory' if count == 1 else 'memories'}"
 
 
-def last_capture(home: str, now_seconds: float) -> str:
+def capture_age(home: str, now_seconds: float) -> str:
     """Return how long ago a hook noted something, or a run took something in."""
     try:
         then = os.stat(os.path.join(home, "staging", ticket.NEW)).st_mtime

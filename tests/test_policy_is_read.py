@@ -49,7 +49,8 @@ BELONGS_TO = {
     "flows/stages/embed.py": ("embed",),
     "flows/stages/erase.py": ("erase",),
     "flows/stages/retire.py": ("retire",),
-    "cortex/cli/": ("backfill", "eval"),
+    "flows/operations/intake.py": ("backfill",),
+    "flows/operations/evaluate.py": ("eval",),
 }
 # Said to the reader of a table, not to the program.
 REMARKS = {"why", "note", "unit", "prior", "language", "read_by"}

@@ -55,8 +55,9 @@ def test_a_skill_calls_only_commands_and_options_that_exist(skill: Path):
     for call in calls:
         words = call.split(" -- ")[0].split()
         command: click.Command = main
-        while isinstance(command, click.Group) and words and words[0] in command.commands:
-            command = command.commands[words.pop(0)]
+        root = click.Context(main)
+        while isinstance(command, click.Group) and words and words[0] in command.list_commands(root):
+            command = command.get_command(root, words.pop(0)) or main
         assert command is not main
         known = {option for parameter in command.params for option in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= known

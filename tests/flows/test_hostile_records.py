@@ -161,14 +161,14 @@ def test_a_transcript_that_cannot_be_committed_is_set_aside_and_the_others_go_on
 def test_a_record_that_the_reader_cannot_take_is_set_aside_by_its_line(bench, monkeypatch):
     from cortex.transforms.transcripts import transcript
 
-    real = transcript.said_in
+    real = transcript.utterances_in
 
     def fails(record, **options):
         if "tide" in str(record):
             raise AttributeError("no such thing")
         return real(record, **options)
 
-    monkeypatch.setattr(transcript, "said_in", fails)
+    monkeypatch.setattr(transcript, "utterances_in", fails)
     decisions().write(bench.projects)
     report = bench.backfill()
     assert [(line.line, line.reason[:30]) for line in report.set_aside] == [

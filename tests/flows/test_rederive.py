@@ -87,7 +87,7 @@ def test_promoted_the_store_is_what_the_newer_extractor_makes_from_scratch(bench
     bench.begin()
     newer()
     asked(bench, promote)
-    other.begin()
+    other.backfill()
     assert difference(contents(bench.home), contents(other.home)) == {}
     assert asked(bench)["kelp"].appears == []
     with runs.opened("rebuild", bench.context) as run:
@@ -107,7 +107,7 @@ def test_killed_after_its_commit_the_next_run_finishes_a_promotion(bench, other,
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(rederiving, "embed", dies)
+        patch.setattr(rederiving, "PROJECT", (dies,))
         with pytest.raises(Killed):
             asked(bench, promote)
     bench.run()

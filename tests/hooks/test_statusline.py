@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.hooks.statusline import context, last_capture, line
+from cortex.hooks.statusline import capture_age, context, line
 
 NOW = 1_800_000_000.0
 KILN = "/home/ada/kiln"
@@ -80,7 +80,7 @@ def test_parts_order_and_threshold_are_chosen_also_for_one_project(home, monkeyp
 )
 def test_the_age_of_the_last_capture_is_in_its_largest_unit(home, seconds, told):
     os.utime(home / "staging" / "new", (NOW - seconds, NOW - seconds))
-    assert last_capture(str(home), NOW) == told
+    assert capture_age(str(home), NOW) == told
 
 
 def test_before_anything_was_captured_it_says_so(tmp_path):

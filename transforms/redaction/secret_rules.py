@@ -21,7 +21,7 @@ class Rule(NamedTuple):
 
 
 # A word begins, also after an escaped line end: the n of \\n is a letter to \b.
-START = r"(?:\b|\\[nrt])"
+BOUND = r"(?:\b|\\[nrt])"
 QUOTE = r"""\\*["'`]"""
 QUOTE_OR_NONE = rf"(?:{QUOTE})?"
 _QUOTED = r"""((?:[^"'`\\\r\n]|\\+[^"'`\\\r\n])+)"""
@@ -100,7 +100,7 @@ RULES = (
     ),
     Rule(
         "azure-secret",
-        rf"{START}([A-Za-z0-9_~.]{{3}}8Q~[A-Za-z0-9_~.-]{{31,34}})",
+        rf"{BOUND}([A-Za-z0-9_~.]{{3}}8Q~[A-Za-z0-9_~.-]{{31,34}})",
         r"8Q~",
         "mixed",
         "Azure client secret",
@@ -122,7 +122,7 @@ RULES = (
     ),
     Rule(
         "authorization",
-        rf"{START}[Bb]earer\s+([A-Za-z0-9._~+/=-]{{20,}})",
+        rf"{BOUND}[Bb]earer\s+([A-Za-z0-9._~+/=-]{{20,}})",
         r"[Bb]earer\s",
         "mixed",
         "scheme without the header",
@@ -246,7 +246,7 @@ PERSONAL_RULES = (
     ),
     Rule(
         "phone",
-        rf"{START}(\d{{3}}[.-]\d{{3}}[.-]\d{{4}}\b)",
+        rf"{BOUND}(\d{{3}}[.-]\d{{3}}[.-]\d{{4}}\b)",
         r"\d{3}[.-]\d{4}",
         "shape",
         "North American number",

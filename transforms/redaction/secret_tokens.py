@@ -2,7 +2,7 @@
 
 import re
 
-from cortex.transforms.redaction.secret_rules import GITLAB, START, Rule
+from cortex.transforms.redaction.secret_rules import BOUND, GITLAB, Rule
 from cortex.transforms.redaction.token_prefixes import PREFIXES, SHORT_PREFIXES
 
 # Between two runs of base64 in a key: line ends, real or escaped, quotes, line numbers, marks of a diff.
@@ -46,14 +46,14 @@ TOKEN_RULES = (
     Rule("anthropic-key", r"sk-ant-[A-Za-z0-9_-]{20,}", r"sk-ant-", "mixed", "Anthropic API and OAuth keys"),
     Rule(
         "openai-key",
-        rf"{START}(sk-(?:proj|svcacct|admin|or-v1|None)-[A-Za-z0-9_-]{{20,}})",
+        rf"{BOUND}(sk-(?:proj|svcacct|admin|or-v1|None)-[A-Za-z0-9_-]{{20,}})",
         r"sk-(?:proj|svca|admi|or-v|None)",
         "mixed",
         "OpenAI and OpenRouter keys by project",
     ),
     Rule(
         "openai-key",
-        rf"{START}(sk-[A-Za-z0-9]{{32,}})",
+        rf"{BOUND}(sk-[A-Za-z0-9]{{32,}})",
         r"sk-[A-Za-z0-9]",
         "mixed",
         "OpenAI, DeepSeek and similar keys",
@@ -98,51 +98,69 @@ TOKEN_RULES = (
     Rule("stripe-key", r"whsec_[A-Za-z0-9+/=]{24,}", r"whsec_", "mixed", "Stripe and Svix webhook secret"),
     Rule(
         "sendgrid-key",
-        rf"{START}(SG\.[A-Za-z0-9_-]{{16,}}\.[A-Za-z0-9_-]{{16,}})",
+        rf"{BOUND}(SG\.[A-Za-z0-9_-]{{16,}}\.[A-Za-z0-9_-]{{16,}})",
         r"SG\.[A-Za-z0-9]",
         "mixed",
         "SendGrid",
     ),
     Rule("digitalocean-token", r"do[opr]_v1_[a-f0-9]{32,}", r"do[opr]_v1_", "mixed", "DigitalOcean"),
-    Rule("voyage-key", rf"{START}(pa-[A-Za-z0-9_-]{{40,}})", r"pa-[A-Za-z0-9]", "mixed", "Voyage AI"),
-    Rule("groq-key", rf"{START}(gsk_[A-Za-z0-9]{{40,}})", r"gsk_", "mixed", "Groq"),
-    Rule("xai-key", rf"{START}(xai-[A-Za-z0-9]{{40,}})", r"xai-", "mixed", "xAI"),
-    Rule("perplexity-key", rf"{START}(pplx-[A-Za-z0-9]{{40,}})", r"pplx-", "mixed", "Perplexity"),
-    Rule("replicate-token", rf"{START}(r8_[A-Za-z0-9]{{30,}})", r"r8_", "mixed", "Replicate"),
-    Rule("vault-token", rf"{START}(hv[sbr]\.[A-Za-z0-9_-]{{24,}})", r"hv[sbr]\.", "mixed", "HashiCorp Vault"),
+    Rule("voyage-key", rf"{BOUND}(pa-[A-Za-z0-9_-]{{40,}})", r"pa-[A-Za-z0-9]", "mixed", "Voyage AI"),
+    Rule("groq-key", rf"{BOUND}(gsk_[A-Za-z0-9]{{40,}})", r"gsk_", "mixed", "Groq"),
+    Rule("xai-key", rf"{BOUND}(xai-[A-Za-z0-9]{{40,}})", r"xai-", "mixed", "xAI"),
+    Rule("perplexity-key", rf"{BOUND}(pplx-[A-Za-z0-9]{{40,}})", r"pplx-", "mixed", "Perplexity"),
+    Rule("replicate-token", rf"{BOUND}(r8_[A-Za-z0-9]{{30,}})", r"r8_", "mixed", "Replicate"),
+    Rule(
+        "vault-token",
+        rf"{BOUND}(hv[sbr]\.[A-Za-z0-9_-]{{24,}})",
+        r"hv[sbr]\.",
+        "mixed",
+        "HashiCorp Vault",
+    ),
     Rule(
         "linear-key",
-        rf"{START}(lin_(?:api|oauth)_[A-Za-z0-9]{{32,}})",
+        rf"{BOUND}(lin_(?:api|oauth)_[A-Za-z0-9]{{32,}})",
         r"lin_(?:api|oauth)_",
         "mixed",
         "Linear",
     ),
     Rule(
         "notion-token",
-        rf"{START}((?:ntn_|secret_)[A-Za-z0-9]{{40,}})",
+        rf"{BOUND}((?:ntn_|secret_)[A-Za-z0-9]{{40,}})",
         r"ntn_|secret_[A-Za-z0-9]",
         "mixed",
         "Notion",
     ),
-    Rule("databricks-token", rf"{START}(dapi[a-f0-9]{{32}})", r"dapi[a-f0-9][a-f0-9]", "mixed", "Databricks"),
+    Rule(
+        "databricks-token",
+        rf"{BOUND}(dapi[a-f0-9]{{32}})",
+        r"dapi[a-f0-9][a-f0-9]",
+        "mixed",
+        "Databricks",
+    ),
     Rule(
         "shopify-token",
-        rf"{START}(shp(?:at|ca|pa|ss)_[a-fA-F0-9]{{32}})",
+        rf"{BOUND}(shp(?:at|ca|pa|ss)_[a-fA-F0-9]{{32}})",
         r"shp[acps][ats]_",
         "mixed",
         "Shopify",
     ),
-    Rule("supabase-key", rf"{START}(sb[ps]_[A-Za-z0-9_]{{32,}})", r"sb[ps]_[A-Za-z0-9]", "mixed", "Supabase"),
+    Rule(
+        "supabase-key",
+        rf"{BOUND}(sb[ps]_[A-Za-z0-9_]{{32,}})",
+        r"sb[ps]_[A-Za-z0-9]",
+        "mixed",
+        "Supabase",
+    ),
     Rule(
         "doppler-token",
-        rf"{START}(dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9._-]{{30,}})",
+        rf"{BOUND}(dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9._-]{{30,}})",
         r"dp\.(?:pt|st|ct|sa|scim|audit)\.",
         "mixed",
         "Doppler",
     ),
     Rule(
         "sentry-token",
-        rf"{START}(sntrys_[A-Za-z0-9+/=_-]{{40,}})",
+        rf"{BOUND}(sntrys_[A-Za-z0-9+/=_-]{{40,}})",
         r"sntrys_",
         "mixed",
         "Sentry organisation token",
@@ -171,38 +189,38 @@ TOKEN_RULES = (
         "encrypted (five parts) or cut",
     ),
     # Tokens with a short beginning, by their whole shape
-    Rule("bitbucket-token", rf"{START}(ATBB[A-Za-z0-9]{{32,}})", r"ATBB", "token", "Bitbucket app password"),
+    Rule("bitbucket-token", rf"{BOUND}(ATBB[A-Za-z0-9]{{32,}})", r"ATBB", "token", "Bitbucket app password"),
     Rule(
         "onepassword-key",
-        rf"{START}(A3-(?:[A-Z0-9]{{5,11}}-){{4,5}}[A-Z0-9]{{5}})",
+        rf"{BOUND}(A3-(?:[A-Z0-9]{{5,11}}-){{4,5}}[A-Z0-9]{{5}})",
         r"A3-[A-Z0-9]",
         "shape",
         "1Password",
     ),
     Rule(
         "service-token",
-        rf"{START}((?:key-|fc-|live_|sk_)[0-9a-f]{{32,}})",
+        rf"{BOUND}((?:key-|fc-|live_|sk_)[0-9a-f]{{32,}})",
         r"(?:key-|fc-|live_|sk_)[0-9a-f][0-9a-f][0-9a-f][0-9a-f]",
         "mixed",
         "Mailgun, Firecrawl, GoCardless, ElevenLabs: hexadecimal digits",
     ),
     Rule(
         "airtable-token",
-        rf"{START}(pat[A-Za-z0-9]{{14}}\.[a-f0-9]{{64}})",
+        rf"{BOUND}(pat[A-Za-z0-9]{{14}}\.[a-f0-9]{{64}})",
         r"pat[A-Za-z0-9]+\.[a-f0-9]",
         "shape",
         "Airtable",
     ),
     Rule(
         "asana-token",
-        rf"{START}([12]/\d{{10,}}(?:/\d+)?:[a-f0-9]{{32}})",
+        rf"{BOUND}([12]/\d{{10,}}(?:/\d+)?:[a-f0-9]{{32}})",
         r"[12]/\d\d\d\d\d",
         "shape",
         "Asana",
     ),
     Rule(
         "service-token",
-        rf"{START}((?:pat-(?:na|eu|ap)\d-|access-(?:sandbox|development|production)-|amzn\.mws\.|sk-lf-)"
+        rf"{BOUND}((?:pat-(?:na|eu|ap)\d-|access-(?:sandbox|development|production)-|amzn\.mws\.|sk-lf-)"
         r"[0-9a-f]{8,}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})",
         r"pat-(?:na|eu|ap)\d-|access-(?:sandbox|development|production)-|amzn\.mws\.|sk-lf-",
         "shape",
@@ -216,25 +234,29 @@ TOKEN_RULES = (
         "Braintree",
     ),
     Rule(
-        "azure-token", rf"{START}([A-Za-z0-9]{{52,80}}AZDO[A-Za-z0-9]{{4}})", r"AZDO", "mixed", "Azure DevOps"
+        "azure-token",
+        rf"{BOUND}([A-Za-z0-9]{{52,80}}AZDO[A-Za-z0-9]{{4}})",
+        r"AZDO",
+        "mixed",
+        "Azure DevOps",
     ),
     Rule(
         "mapbox-token",
-        rf"{START}(sk\.eyJ[A-Za-z0-9_-]{{20,}}\.[A-Za-z0-9_-]{{16,}})",
+        rf"{BOUND}(sk\.eyJ[A-Za-z0-9_-]{{20,}}\.[A-Za-z0-9_-]{{16,}})",
         r"sk\.eyJ",
         "shape",
         "Mapbox, secret",
     ),
     Rule(
         "twitter-token",
-        rf"{START}(A{{20,}}[A-Za-z0-9%]{{60,}})",
+        rf"{BOUND}(A{{20,}}[A-Za-z0-9%]{{60,}})",
         r"AAAAAAAAAAAAAAAAAAAA",
         "mixed",
         "Twitter bearer",
     ),
     Rule(
         "resend-key",
-        rf"{START}(re_[A-Za-z0-9]{{8}}_[A-Za-z0-9]{{20,}})",
+        rf"{BOUND}(re_[A-Za-z0-9]{{8}}_[A-Za-z0-9]{{20,}})",
         r"re_[A-Za-z0-9]+_[A-Za-z0-9]",
         "token",
         "Resend",
@@ -248,7 +270,7 @@ TOKEN_RULES = (
     ),
     Rule(
         "vault-token",
-        rf"{START}(s\.[A-Za-z0-9]{{24}})(?:[^A-Za-z0-9_.(]|$)",
+        rf"{BOUND}(s\.[A-Za-z0-9]{{24}})(?:[^A-Za-z0-9_.(]|$)",
         r"(?:^|\W)s\.[A-Za-z0-9][A-Za-z0-9]",
         "random",
         "Vault before 1.10",
@@ -270,7 +292,7 @@ TOKEN_RULES = (
     ),
     Rule(
         "service-token",
-        rf"{START}((?:{_PREFIXES})[ A-Za-z0-9_.+/=-][A-Za-z0-9_.+/=-]{{14,}}[A-Za-z0-9_=-])",
+        rf"{BOUND}((?:{_PREFIXES})[ A-Za-z0-9_.+/=-][A-Za-z0-9_.+/=-]{{14,}}[A-Za-z0-9_=-])",
         rf"(?:{_PREFIXES})[ A-Za-z0-9_.+/=-]",
         "token",
         "tokens that begin with a name of their own",
