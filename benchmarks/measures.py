@@ -19,7 +19,7 @@ from benchmarks import invented
 from cortex.flows.context import Context
 from cortex.flows.engines import run_plain
 from cortex.flows.models import embedder_in_force
-from cortex.flows.recall import recall
+from cortex.flows.recall import search_store
 from cortex.flows.runs import FLOWS, opened, stage_all
 from cortex.hooks.prompt import INDEX
 from cortex.storage.assistant_folders import find_transcripts
@@ -213,7 +213,7 @@ def recalls(sizes: Sizes) -> Iterator[Measured]:
         embedder = embedder_in_force(Settings(home))
 
         def ask(question: str) -> object:
-            return recall(
+            return search_store(
                 tables,
                 question,
                 scopes=[invented.PROJECT],

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cortex.flows.embedders import Embedder, choose
-from cortex.flows.recall import Found, recall
+from cortex.flows.embedders import Embedder, embedder_for
+from cortex.flows.recall import RecallResult, search_store
 from cortex.storage.lance_tables import LanceTables
 from cortex.storage.reference import read_policy
 from cortex.transforms.extract import extract_events
@@ -56,7 +56,7 @@ class Set:
     name: str
     turns: dict[str, pa.Table]
     questions: list[Question]
-    judge: Callable[[Question, list[Found], int], float]
+    judge: Callable[[Question, list[RecallResult], int], float]
 
 
 def devmembench() -> Set:
@@ -128,14 +128,14 @@ def _turn(file: str, line: int, role: str, text: str, date: str | None) -> dict[
     }
 
 
-def share_of_files(question: Question, results: list[Found], cut: int) -> float:
+def share_of_files(question: Question, results: list[RecallResult], cut: int) -> float:
     """Return the share of the right transcripts among the first `cut` transcripts named."""
     named = list(dict.fromkeys(item.evidence[0].file for item in results))[:cut]
     right = {file for file, _ in question.answers}
     return len(right.intersection(named)) / len(right)
 
 
-def any_line(question: Question, results: list[Found], cut: int) -> float:
+def any_line(question: Question, results: list[RecallResult], cut: int) -> float:
     """Return 1 if one of the first `cut` results rests on a line that answers, else 0."""
     rested_on = {(e.file, line) for item in results[:cut] for e in item.evidence for line in e.lines}
     return float(bool(question.answers & rested_on))
@@ -198,7 +198,7 @@ def measure(
             for question in of.questions:
                 began = time.perf_counter()
                 results.append(
-                    recall(
+                    search_store(
                         tables, question.text, scopes=question.scopes, policy=policy, embedder=embedder,
                         limit=ASKED, now=now,
                     )
@@ -208,7 +208,7 @@ def measure(
             print(f"  {name:44} {_figures(of, results)}  p50 {p50:.0f} ms, p95 {p95:.0f} ms")
 
 
-def _figures(of: Set, results: list[list[Found]]) -> str:
+def _figures(of: Set, results: list[list[RecallResult]]) -> str:
     pairs = list(zip(of.questions, results, strict=True))
     cuts = [f"R@{cut} {np.mean([of.judge(*pair, cut) for pair in pairs]):.3f}" for cut in CUTS]
     firsts = [next((k for k in range(1, ASKED + 1) if of.judge(*pair, k)), None) for pair in pairs]
@@ -244,7 +244,7 @@ def main() -> None:
     parser.add_argument("--no-model", action="store_true", help="search by words alone")
     parser.add_argument("--memories", action="store_true", help="search extracted memories too")
     chosen = parser.parse_args()
-    embedder = None if chosen.no_model else choose()
+    embedder = None if chosen.no_model else embedder_for()
     policies = list(variants(read_policy(None), chosen.changes))
     for name in chosen.sets or SETS:
         for of in SETS[name]():

@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.retrieval import Question, any_line, fill, labels
-from cortex.flows.embedders import Embedder, choose
-from cortex.flows.recall import recall
+from cortex.flows.embedders import Embedder, embedder_for
+from cortex.flows.recall import search_store
 from cortex.storage.lance_tables import LanceTables
 from cortex.storage.reference import read_policy
 from cortex.transforms.policy import Policy
@@ -134,7 +134,7 @@ def measure(tables: LanceTables, policies: dict[str, Policy], embedder: Embedder
     now = datetime.now(UTC)
 
     def ask(question: Question, policy: Policy) -> list[object]:
-        return recall(
+        return search_store(
             tables, question.text, scopes=question.scopes, policy=policy, embedder=embedder, limit=10, now=now
         )  # type: ignore[return-value]
 
@@ -156,7 +156,7 @@ def main() -> None:
     parser.add_argument("--no-model", action="store_true", help="search by words alone")
     parser.add_argument("--set", action="append", default=[], dest="changes", metavar="NAME=VALUE[,…]")
     chosen = parser.parse_args()
-    embedder = None if chosen.no_model else choose()
+    embedder = None if chosen.no_model else embedder_for()
     policy = read_policy(None)
     policies = {"as shipped": policy}
     for change in chosen.changes:

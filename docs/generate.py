@@ -20,7 +20,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import click
 from click.testing import CliRunner
 
-from cortex.cli.command_line import SECTIONS
+from cortex.cli.command_line import COMMAND_SECTIONS
 from cortex.cli.main import main as command_line
 from cortex.storage import setting_keys
 from cortex.transforms import errors, schemas
@@ -83,7 +83,7 @@ def cli_page() -> str:
         _fenced(_help_of()),
     ]
     declared = commands()
-    for title, names in SECTIONS.items():
+    for title, names in COMMAND_SECTIONS.items():
         parts.append(f"## {title}")
         for words in (words for name in names for words in declared if words[0] == name):
             parts += [f"### cortex {' '.join(words)}", _fenced(_help_of(*words))]

@@ -51,7 +51,7 @@ def _memories_for(run: Run, project_id: str) -> list[pa.Table]:
     return [run.store.tables.open(scope, "memories").read() for scope in (project_id, GLOBAL_SCOPE)]
 
 
-def choices_of(run: Run, material: Material) -> list[Choice]:
+def brief_choices(run: Run, material: Material) -> list[Choice]:
     """Return every candidate for the brief, shown or not, with its reason."""
     choices = choose(
         material.memories,
@@ -78,7 +78,7 @@ class Draft:
 def draft_of(run: Run, project_id: str) -> Draft:
     """Return the brief of a project as its tables say it now, and what it was chosen from."""
     material = material_of(run, project_id)
-    choices = choices_of(run, material)
+    choices = brief_choices(run, material)
     run.report.leave_out(project_id, [c for c in choices if c.reason.startswith(SECRET)])
     return Draft(material, choices, lay_out(choices, project_name=material.project_name))
 

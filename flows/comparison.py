@@ -199,7 +199,7 @@ def _compare_brief(run: Run, variant: Run, scope: str, comparison: Comparison) -
     for name, live, rebuilt in (
         ("brief", published.brief(scope), draft.brief),
         ("archive", published.archive(scope), archive_of(variant, scope)),
-        ("hook index", published.hook_index_made_from(scope), notes_fingerprint(variant, draft)),
+        ("hook index", published.hook_index_fingerprint(scope), notes_fingerprint(variant, draft)),
     ):
         comparison.rows += 1
         if live != rebuilt:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.reading import read_turns
-from cortex.flows.report import SetAsideLine, StageReport
+from cortex.flows.report import QuarantinedLine, StageReport
 from cortex.flows.run import Run
 from cortex.storage.files import path_text, stored_name
 from cortex.storage.lake import Change, each_key_once
@@ -48,7 +48,7 @@ class _Batch:
     turns: list[pa.Table] = field(default_factory=list)
     cursors: dict[str, Cursor] = field(default_factory=dict)
     done: list[Claim] = field(default_factory=list)
-    set_aside: list[SetAsideLine] = field(default_factory=list)
+    quarantined: list[QuarantinedLine] = field(default_factory=list)
     transcripts: int = 0
     size: int = 0
 
@@ -59,11 +59,11 @@ class _Batch:
         self.done = [claim for claim in self.done if stored_name(claim.transcript) not in kept_back]
 
 
-def extract(run: Run) -> None:
+def extract_staged(run: Run) -> None:
     """Take in every waiting transcript; events of sessions that do not grow stay as they are."""
     with run.report.stage("extract") as row:
-        for path in run.store.journal.set_aside_damaged():
-            run.report.set_aside.append(SetAsideLine(stored_name(path), None, "not a journal entry"))
+        for path in run.store.journal.quarantine_damaged():
+            run.report.quarantined.append(QuarantinedLine(stored_name(path), None, "not a journal entry"))
         run.store.journal.take_in()
         claims = run.store.staging.claim()
         for number, batch in enumerate(_batches(run, claims), start=1):
@@ -78,7 +78,7 @@ def extract(run: Run) -> None:
 def _batches(run: Run, claims: list[Claim]) -> Iterator[_Batch]:
     batch = _Batch()
     for done, claim in enumerate(claims, start=1):
-        _read_or_set_aside(run, claim, batch)
+        _read_or_quarantine(run, claim, batch)
         if batch.size >= BATCH_BYTES:
             yield batch
             batch = _Batch()
@@ -92,20 +92,20 @@ def _take_in(run: Run, batch: _Batch, row: StageReport) -> None:
     with contained(faults.append):
         _commit(run, batch, row)
     if not faults:
-        run.report.set_aside += batch.set_aside
+        run.report.quarantined += batch.quarantined
         run.report.transcripts += batch.transcripts
         run.report.transcript_bytes += batch.size
         run.store.staging.release(batch.done)
     elif len(batch.done) == 1:
-        _set_aside(run, batch.done[0], faults[0])
+        _quarantine(run, batch.done[0], faults[0])
     else:
         for claim in batch.done:
             single = _Batch()
-            _read_or_set_aside(run, claim, single)
+            _read_or_quarantine(run, claim, single)
             _take_in(run, single, row)
 
 
-def _read_or_set_aside(run: Run, claim: Claim, batch: _Batch) -> None:
+def _read_or_quarantine(run: Run, claim: Claim, batch: _Batch) -> None:
     faults: list[str] = []
     try:
         with contained(faults.append):
@@ -113,7 +113,7 @@ def _read_or_set_aside(run: Run, claim: Claim, batch: _Batch) -> None:
     except OSError as error:
         faults.append(f"cannot be read: {(error.strerror or 'input error').lower()}")
     if faults:
-        _set_aside(run, claim, faults[0])
+        _quarantine(run, claim, faults[0])
 
 
 def _read(run: Run, claim: Claim, batch: _Batch) -> str | None:
@@ -154,12 +154,12 @@ def _read_turns(
     source = _source_of(claim, transcript, project_id)
     result = read_turns(transcript, source, begin, limits_of(run))
     if begin.byte == 0 and not result.is_transcript:
-        return f"not a transcript: {_main_reason(result.set_aside)}"
+        return f"not a transcript: {_main_reason(result.quarantined)}"
     batch.done.append(claim)
     is_new = begin.byte == 0 and source.file not in run.store.lake.manifest.cursors
     if is_new and _is_trivial(result.turns, run.settings.min_chars):
         return None  # when it grows, its next ticket brings the whole of it
-    batch.set_aside += result.set_aside
+    batch.quarantined += result.quarantined
     batch.transcripts += 1
     batch.turns.extend(result.turns)
     batch.size += result.read_to - begin.byte
@@ -203,7 +203,7 @@ def _source_of(claim: Claim, transcript: Transcript, project_id: str) -> Source:
     return Source(name, project_id, session_id, agent_id, head)
 
 
-def _main_reason(lines: list[SetAsideLine]) -> str:
+def _main_reason(lines: list[QuarantinedLine]) -> str:
     reasons = [line.reason for line in lines]
     return "binary" if "binary" in reasons else reasons[0] if reasons else "no line could be read"
 
@@ -322,8 +322,8 @@ def events_of(run: Run, project_id: str, turns: pa.Table) -> pa.Table:
         with contained(reasons.append):
             events.append(_events_of(mine, shown_lines, run.policy, settled))
         for reason in reasons:  # its turns are kept: a later extractor reads them again
-            run.report.set_aside.append(
-                SetAsideLine(values(mine, "file")[0], None, f"nothing extracted from session: {reason}")
+            run.report.quarantined.append(
+                QuarantinedLine(values(mine, "file")[0], None, f"nothing extracted from session: {reason}")
             )
     return pa.concat_tables(events)
 
@@ -351,9 +351,9 @@ def outdated(manifest: Manifest, policy: Policy) -> list[str]:
     ]
 
 
-def _set_aside(run: Run, claim: Claim, reason: str) -> None:
-    run.store.staging.set_aside(claim, reason)
-    run.report.set_aside.append(SetAsideLine(stored_name(claim.transcript), None, reason))
+def _quarantine(run: Run, claim: Claim, reason: str) -> None:
+    run.store.staging.quarantine(claim, reason)
+    run.report.quarantined.append(QuarantinedLine(stored_name(claim.transcript), None, reason))
 
 
 def _is_excluded(cwd: str, excluded: tuple[str, ...]) -> bool:

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from cortex.flows.extract import events_of, in_first_place
 from cortex.flows.report import RunReport
 from cortex.flows.run import Run
-from cortex.storage.adoption import adopted, found_in, move_damaged_manifest
+from cortex.storage.adoption import adopted, lake_files_in, move_damaged_manifest
 from cortex.storage.lake import Change
 from cortex.storage.manifest import Manifest
+from cortex.storage.quarantine import move_beside
 from cortex.storage.reference import read_policy
-from cortex.storage.set_aside import move_beside
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.memory.forgetting import tombstones_of
@@ -34,14 +34,14 @@ class Repair:
 class LakeRepair:
     """Makes manifest and lake belong together again; to be called under the lease, before a run opens."""
 
-    def __init__(self, settings: Settings, now: datetime, *, adopt: bool, set_aside: bool) -> None:
+    def __init__(self, settings: Settings, now: datetime, *, adopt: bool, quarantine: bool) -> None:
         self._settings, self._home, self._now = settings, settings.home, now
-        self._adopts, self._sets_aside = adopt, set_aside
+        self._adopts, self._quarantines = adopt, quarantine
         self.done = Repair()
 
     def __call__(self) -> None:
         """Repair. Raises LakeUnclear where files are in doubt and may not be left out."""
-        if self._sets_aside:
+        if self._quarantines:
             self._leave_out()
         if self._adopts:
             self._adopt()
@@ -54,7 +54,7 @@ class LakeRepair:
 
     def _leave_out(self) -> None:
         """Move files that are damaged, in doubt or unknown beside the store, and commit what is left."""
-        inventory = found_in(self._home)
+        inventory = lake_files_in(self._home)
         doubtful = set(inventory.damaged) | (set(inventory.unclear()) if self._adopts else set())
         manifest = None if self._adopts else Store(self._home).lake
         if manifest is not None:

@@ -86,7 +86,7 @@ class Memory:
     review = _method(review.review)
     checkpoint = _method(merges.checkpoint)
     propose_merges = _method(merges.propose_merges)
-    consolidate = _method(merges.consolidate)
+    consolidate = _method(merges.merge_duplicates)
     undo_merges = _method(merges.undo_merges)
     plan_forget = _method(forget.plan_forget)
     forget_session = _method(forget.forget_session)

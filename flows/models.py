@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cortex.flows.embedders import Embedder, choose, local_or_none
+from cortex.flows.embedders import Embedder, embedder_for, local_or_none
 from cortex.flows.spare_vectors import SpareVectors
 from cortex.storage.model_failure import ModelFailure, note_failure, read_failure
 from cortex.storage.settings import Settings
@@ -47,7 +47,7 @@ def hosted_again(settings: Settings, now: datetime) -> Embedder | None:
 def hosted_or_none(settings: Settings) -> Embedder | None:
     """Return the hosted model; None where its library is missing, which is noted as its failure."""
     try:
-        return choose(settings.voyage_api_key)
+        return embedder_for(settings.voyage_api_key)
     except ModelUnavailable as error:
         if settings.voyage_api_key:
             note_failure(settings.home, ModelFailure("Voyage AI", datetime.now(UTC), error.problem))

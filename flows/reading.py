@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from cortex.flows.report import SetAsideLine
+from cortex.flows.report import QuarantinedLine
 from cortex.storage.transcripts import PIECE_BYTES, Piece, Position, Transcript
 from cortex.transforms.transcripts.assistants import lines_of_document
 from cortex.transforms.transcripts.transcript import Source, read_transcript
@@ -17,24 +17,24 @@ class TurnsRead:
 
     read_to: int
     turns: list[pa.Table] = field(default_factory=list)
-    set_aside: list[SetAsideLine] = field(default_factory=list)
+    quarantined: list[QuarantinedLine] = field(default_factory=list)
     lines: int = 0
     is_transcript: bool = False  # some line was an object of JSON
 
     def add(self, piece: Piece, source: Source, limits: Limits | None) -> None:
         """Read one piece."""
         if piece.overlong:
-            self.set_aside.append(SetAsideLine(source.file, piece.first_line, "line too long"))
+            self.quarantined.append(QuarantinedLine(source.file, piece.first_line, "line too long"))
             self.read_to, self.lines = piece.start, self.lines + (not piece.is_last)
             return
         reading = read_transcript(piece.data, source=source, first_line=piece.first_line, limits=limits)
-        self.set_aside += [SetAsideLine(source.file, line.line, line.reason) for line in reading.set_aside]
+        self.quarantined += [QuarantinedLine(source.file, line.line, line.reason) for line in reading.unread]
         if reading.consumed_bytes < len(piece.data):
             half = piece.first_line + reading.consumed_lines
-            self.set_aside.append(SetAsideLine(source.file, half, "last line is not finished yet"))
+            self.quarantined.append(QuarantinedLine(source.file, half, "last line is not finished yet"))
         if not self.is_transcript:
             written = sum(1 for line in piece.data[: reading.consumed_bytes].split(b"\n") if line.strip())
-            self.is_transcript = reading.turns.num_rows > 0 or len(reading.set_aside) < written
+            self.is_transcript = reading.turns.num_rows > 0 or len(reading.unread) < written
         self.turns.append(reading.turns)
         self.read_to = piece.start + reading.consumed_bytes
         self.lines += reading.consumed_lines
@@ -57,11 +57,11 @@ def read_turns(
 def _read_document(transcript: Transcript, source: Source, limits: Limits | None) -> TurnsRead:
     """Read a chat that its assistant writes anew as a whole; turns read before are known by their ids."""
     if transcript.size > PIECE_BYTES:
-        return TurnsRead(0, set_aside=[SetAsideLine(source.file, None, "file too long")])
+        return TurnsRead(0, quarantined=[QuarantinedLine(source.file, None, "file too long")])
     document = transcript.document()
     lines = lines_of_document(document)
     if lines is None:  # half written, perhaps: the whole of it is another file, and is staged again
-        return TurnsRead(0, set_aside=[SetAsideLine(source.file, None, "not JSON")])
+        return TurnsRead(0, quarantined=[QuarantinedLine(source.file, None, "not JSON")])
     reading = read_transcript(lines, source=source, final=True, limits=limits)
-    set_aside = [SetAsideLine(source.file, line.line, line.reason) for line in reading.set_aside]
-    return TurnsRead(len(document), [reading.turns], set_aside, reading.consumed_lines, is_transcript=True)
+    quarantined = [QuarantinedLine(source.file, line.line, line.reason) for line in reading.unread]
+    return TurnsRead(len(document), [reading.turns], quarantined, reading.consumed_lines, is_transcript=True)

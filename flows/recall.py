@@ -17,11 +17,11 @@ from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EPOCH
 from cortex.transforms.search.answers import Asked, is_answered
-from cortex.transforms.search.fusion import Candidate, Places, Scores, comparable, folded, fuse, lend
+from cortex.transforms.search.fusion import Places, Scores, SearchHit, comparable, folded, fuse, lend
 from cortex.transforms.search.index_text import PEOPLE_KINDS, index_text, query_terms, query_words, setting
 
 MEMORIES, PASSAGES, EDGES = "memories", "passages", "edges"
-KEYS = {MEMORIES: "memory_id", PASSAGES: "passage_id"}
+ID_COLUMNS = {MEMORIES: "memory_id", PASSAGES: "passage_id"}
 # What is read of each row named: what ranks, hides, folds and shows it. All columns take half as long again.
 _COLUMNS = {
     MEMORIES: (
@@ -52,7 +52,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Found:
+class RecallResult:
     """
     One result: a memory, or a turn in the words of the session.
 
@@ -78,7 +78,7 @@ class Found:
     replaces: tuple[Replaced, ...] = ()
 
 
-def recall(
+def search_store(
     tables: Tables,
     question: str,
     *,
@@ -87,7 +87,7 @@ def recall(
     embedder: Embedder | None,
     limit: int,
     now: datetime,
-) -> list[Found]:
+) -> list[RecallResult]:
     """
     Return at most `limit` results for `question` out of the memories and passages of `scopes`, best first.
 
@@ -115,11 +115,11 @@ def recall(
     model = embedder.model if embedder is not None and vector is not None else ""
     if not is_answered((hits.nearness(row, asked) for group in groups for row in group), policy, model):
         return []
-    results = [hits.found(group, scores) for group in groups]
+    results = [hits.result(group, scores) for group in groups]
     return _with_code(tables, results)
 
 
-def _with_code(tables: Tables, results: list[Found]) -> list[Found]:
+def _with_code(tables: Tables, results: list[RecallResult]) -> list[RecallResult]:
     """Follow the edges `source_of`; code behind a better description is no result of its own (spec 10.2)."""
     described = [result for result in results if result.memory_type == "code_description"]
     code_of: dict[str, Code] = {}
@@ -133,7 +133,7 @@ def _with_code(tables: Tables, results: list[Found]) -> list[Found]:
     return [replace(result, code=code_of.get(result.id)) for result in kept]
 
 
-def with_replaced(tables: Tables, results: list[Found]) -> list[Found]:
+def with_replaced(tables: Tables, results: list[RecallResult]) -> list[RecallResult]:
     """
     Return results with what each took the place of, by the edges `supersedes` (spec 10.3).
 
@@ -183,7 +183,7 @@ class _Hits:
         similarity = exact(hits, self._vector)
         lexical = hits["score"].to_numpy() if "score" in hits.schema.names else None
         places = _places_in(name, hits)
-        for at, key in enumerate(map(str, hits[KEYS[name]].to_pylist())):
+        for at, key in enumerate(map(str, hits[ID_COLUMNS[name]].to_pylist())):
             row = self._row_of.setdefault(key, len(self.ids))
             if row == len(self.ids):
                 self.ids.append(key)
@@ -234,20 +234,20 @@ class _Hits:
         cosine = self._similarity[row]
         return share, None if np.isnan(cosine) else cosine
 
-    def candidate(self, row: int) -> Candidate:
+    def candidate(self, row: int) -> SearchHit:
         """Return what folding needs of a row."""
         name, hits, at = self._source[row]
         lines = frozenset((item.file, line) for item in _evidence(name, hits, at) for line in item.lines)
-        return Candidate(row, name == MEMORIES, hits["text"][at].as_py(), lines)
+        return SearchHit(row, name == MEMORIES, hits["text"][at].as_py(), lines)
 
-    def found(self, group: Sequence[int], scores: Scores) -> Found:
+    def result(self, group: Sequence[int], scores: Scores) -> RecallResult:
         """Return the result that a group of rows makes; its score is that of its best row."""
         name, hits, at = self._source[group[0]]
         row = hits.slice(at, 1).drop_columns(_heavy(hits)).to_pylist()[0]
         is_memory = name == MEMORIES
         passages = [self._source[other] for other in group[1:] if self._source[other][0] == PASSAGES]
-        return Found(
-            id=row[KEYS[name]],
+        return RecallResult(
+            id=row[ID_COLUMNS[name]],
             kind="memory" if is_memory else "turn",
             memory_type=row["memory_type"] if is_memory else None,
             text=row["text"],

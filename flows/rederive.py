@@ -12,7 +12,7 @@ from cortex.flows.extract import events_of, in_first_place, outdated
 from cortex.flows.run import Run
 from cortex.flows.source import of_category
 from cortex.flows.stages.guard import Asking, check_loss, guard, loss_of
-from cortex.flows.stages.order import PROJECT
+from cortex.flows.stages.order import PROJECTION
 from cortex.transforms.audit import events_violations
 from cortex.transforms.extract.extractor import extractor_fingerprint
 from cortex.transforms.memory.joined import fold_joined
@@ -64,7 +64,7 @@ class Rederivation:
         return sum(p.texts_to_embed for p in self.proposals) / EMBEDDED_PER_SECOND
 
 
-def rederive(run: Run, projects: Sequence[str] | None = None) -> Rederivation:
+def propose_rederivation(run: Run, projects: Sequence[str] | None = None) -> Rederivation:
     """
     Make events and memories of `projects` (default: all) from the lake's turns beside the live ones.
 
@@ -108,7 +108,7 @@ def promote(run: Run, rederivation: Rederivation) -> None:
                 notes, extractors={**notes.extractors, project_id: today}, declined=declined
             )
             row.rows_out += events.num_rows
-    for each_stage in (guard, *PROJECT):
+    for each_stage in (guard, *PROJECTION):
         each_stage(run)
 
 

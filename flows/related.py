@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cortex.flows.recall import HIDDEN_STATUSES, Found
+from cortex.flows.recall import HIDDEN_STATUSES, RecallResult
 from cortex.storage.tables import Tables
 from cortex.transforms.memory.link import neighbourhood
 from cortex.transforms.schemas import MEMORY_TYPES, values
@@ -27,7 +27,7 @@ class Related:
     distance: int
 
 
-def related_to(matches: Sequence[Found], tables: Tables, *, depth: int) -> list[Related]:
+def related_to(matches: Sequence[RecallResult], tables: Tables, *, depth: int) -> list[Related]:
     """Return at most MOST_RELATED memories within `depth` edges of the matches, nearest first."""
     rows: list[tuple[int, float, Related]] = []
     for scope in sorted({result.project_id for result in matches if result.kind == "memory"}):

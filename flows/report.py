@@ -22,7 +22,7 @@ class StageReport:
 
 
 @dataclass(frozen=True)
-class SetAsideLine:
+class QuarantinedLine:
     """A line or file that could not be used: where and why, never what it said."""
 
     file: str
@@ -38,7 +38,7 @@ class RunReport:
     engine: str
     started_at: datetime
     stages: list[StageReport] = field(default_factory=list)
-    set_aside: list[SetAsideLine] = field(default_factory=list)
+    quarantined: list[QuarantinedLine] = field(default_factory=list)
     transcripts: int = 0
     transcript_bytes: int = 0
     seconds: float = 0.0
@@ -92,7 +92,7 @@ class RunReport:
             ],
             "rows": self.rows,
             "new_rows": self.new_rows,
-            "set_aside": [vars(line) for line in self.set_aside],
+            "set_aside": [vars(line) for line in self.quarantined],
             "left_out": [vars(line) for line in self.left_out],
             "breaches": [vars(violation) for violation in self.violations],
             "notes": self.notes,

@@ -11,7 +11,7 @@ from cortex.flows.context import Context
 from cortex.flows.embedding import Embedding
 from cortex.flows.engines import ENGINES, healing, run_plain, run_with_prefect
 from cortex.flows.models import hosted_again, hosted_failure
-from cortex.flows.report import RunReport, SetAsideLine
+from cortex.flows.report import QuarantinedLine, RunReport
 from cortex.flows.run import Progress, Run, no_progress
 from cortex.flows.stages.order import INGEST, NIGHTLY
 from cortex.storage.assistant_folders import find_transcripts, folders
@@ -207,7 +207,7 @@ def _has_grown(path: Path, cursors: Mapping[str, Cursor], since: float) -> bool:
 
 def stage_all(
     settings: Settings, transcripts: Sequence[Path], progress: Progress = no_progress
-) -> list[SetAsideLine]:
+) -> list[QuarantinedLine]:
     """
     Stage each transcript: a ticket and a hard link, so that a killed backfill goes on by itself.
 
@@ -217,7 +217,7 @@ def stage_all(
     missed = []
     for done, path in enumerate(transcripts, start=1):
         if not store.staging.stage(path):
-            missed.append(SetAsideLine(stored_name(path), None, "gone, or not to be read"))
+            missed.append(QuarantinedLine(stored_name(path), None, "gone, or not to be read"))
         progress("stage", done, len(transcripts))
     return missed
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cortex.flows.recall import KEYS
+from cortex.flows.recall import ID_COLUMNS
 from cortex.flows.similarity import exact
 from cortex.storage.tables import VECTOR, Dataset, Filter, Tables, Vector
 
@@ -29,12 +29,12 @@ class SpareVectors:
     def open(self, scope: str, name: str) -> Dataset:
         """Return a table that searches by the spare vectors; one that has such vectors as it is."""
         dataset = self._tables.open(scope, name)
-        if name not in KEYS or not dataset.count():
+        if name not in ID_COLUMNS or not dataset.count():
             return dataset
-        columns = [KEYS[name], VECTOR]
+        columns = [ID_COLUMNS[name], VECTOR]
         kind = dataset.search_words("a", 1, columns).schema
         is_same = VECTOR in kind.names and kind.field(VECTOR).type == self._kind()
-        return dataset if is_same else _Searched(dataset, KEYS[name], self)
+        return dataset if is_same else _Searched(dataset, ID_COLUMNS[name], self)
 
     def of(self, hashes: Sequence[str | None]) -> "pa.ChunkedArray[Any]":
         """Return the vectors of texts by their content hash, null where there is none."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cortex.storage.encryption import SEALED, Vault, key_id_of
+from cortex.storage.encryption import ENCRYPTED, Vault, key_id_of
 from cortex.storage.lake_files import UNREADABLE, Label, files_below, label_of
 from cortex.storage.manifest import LakeFile, Manifest, read_manifest
 from cortex.storage.notes import ManifestNotes
@@ -15,7 +15,7 @@ DAMAGED_MANIFEST = "manifest.damaged.json"
 
 
 @dataclass(frozen=True)
-class Found:
+class LakeFiles:
     """
     The lake files on disk: those that say what they are, and those of which it cannot be known.
 
@@ -34,7 +34,7 @@ class Found:
         )
 
 
-def found_in(home: Path) -> Found:
+def lake_files_in(home: Path) -> LakeFiles:
     """Return what the lake files of the store at `home` say of themselves. Raises KeyUnavailable."""
     root, vault = home / "lake", Vault(home)
     labels: dict[str, tuple[Label | None, int]] = {}
@@ -44,7 +44,7 @@ def found_in(home: Path) -> Found:
             labels[path] = label_of(root, path, vault)
         except (FileDamaged, *UNREADABLE) as error:
             damaged[path] = type(error).__name__
-    return Found(labels, damaged)
+    return LakeFiles(labels, damaged)
 
 
 def adopted(home: Path) -> Manifest:
@@ -55,7 +55,7 @@ def adopted(home: Path) -> Manifest:
     tables are rebuilt. Raises LakeUnclear where a file is damaged, or where which of several counts cannot
     be known; SchemaMismatch for a manifest of a newer Cortex, which is left alone.
     """
-    foreign = found_in(home)
+    foreign = lake_files_in(home)
     if doubtful := {**foreign.damaged, **dict.fromkeys(foreign.unclear(), "without a label")}:
         named = ", ".join(f"{path} ({why})" for path, why in sorted(doubtful.items())[:NAMED])
         raise LakeUnclear(
@@ -68,7 +68,7 @@ def adopted(home: Path) -> Manifest:
     generation = max([_generation_of(home), *(file.generation for file in files)], default=0)
     manifest = Manifest(generation=generation, files=live)
     manifest.replaced = frozenset(foreign.labels) - frozenset(live)
-    if encrypted := next((path for path in live if path.endswith(SEALED)), None):
+    if encrypted := next((path for path in live if path.endswith(ENCRYPTED)), None):
         key_id = key_id_of((home / "lake" / encrypted).read_bytes(), encrypted)
         manifest.notes = ManifestNotes(encrypted_with=key_id)
     return manifest

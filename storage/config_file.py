@@ -9,7 +9,7 @@ from tomlkit.items import Item
 
 from cortex.storage.files import write_atomically, writing_to
 from cortex.storage.setting_keys import KEYS, Key
-from cortex.storage.settings import PROJECT, read_config
+from cortex.storage.settings import PROJECT_SECTION, read_config
 
 # In the home, where hooks look: they run on any Python from 3.9 on, which reads no TOML before 3.11.
 HOOK_SETTINGS = "hook_settings.json"
@@ -92,7 +92,7 @@ def publish_hook_settings(home: Path, ids_of: Mapping[str, str]) -> None:
 
 def _sections(key: Key, project: str | None) -> list[str]:
     section = key.name.split(".")[0]
-    return [section] if project is None else [PROJECT, project, section]
+    return [section] if project is None else [PROJECT_SECTION, project, section]
 
 
 def _replace(table: Mapping[str, object], name: str, item: Item) -> None:

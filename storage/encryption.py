@@ -16,7 +16,7 @@ from cortex.storage.settings import load_settings
 from cortex.transforms.errors import FileDamaged, KeyUnavailable, NotFound, UsageError
 
 # Ends the names of sealed files, so that a name says what a file has to be, whatever its bytes say.
-SEALED = ".aes"
+ENCRYPTED = ".aes"
 
 # Header: magic, format, the key's id, the nonce. Ciphertext and tag (16 bytes) follow.
 MAGIC, FORMAT = b"CORTEX\xc5\x1a", b"\x01"
@@ -30,7 +30,7 @@ KEYRING_SERVICE = "cortex-lake"
 
 
 @dataclass(frozen=True)
-class Key:
+class EncryptionKey:
     """32 bytes, never shown; `id` is the beginning of their hash and tells keys apart."""
 
     secret: bytes = field(repr=False)
@@ -41,12 +41,12 @@ class Key:
         return hashlib.sha256(b"cortex key id" + self.secret).hexdigest()[: ID_BYTES * 2]
 
 
-def new_key() -> Key:
+def new_key() -> EncryptionKey:
     """Return a key that nobody has."""
-    return Key(os.urandom(KEY_BYTES))
+    return EncryptionKey(os.urandom(KEY_BYTES))
 
 
-def seal(key: Key, plain: bytes, place: str) -> bytes:
+def encrypted_bytes(key: EncryptionKey, plain: bytes, place: str) -> bytes:
     """
     Return `plain` encrypted, to be read at `place` alone: its path and table are part of what is checked.
 
@@ -64,7 +64,7 @@ def seal(key: Key, plain: bytes, place: str) -> bytes:
     return header + encrypted
 
 
-def unseal(key: Key, encrypted: bytes, place: str) -> bytes:
+def decrypted_bytes(key: EncryptionKey, encrypted: bytes, place: str) -> bytes:
     """
     Return what was sealed for `place`, whole and as it was.
 
@@ -104,24 +104,24 @@ class Vault:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._keys: dict[str, Key] = {}
+        self._keys: dict[str, EncryptionKey] = {}
 
-    def seal(self, plain: bytes, place: str, key_id: str) -> bytes:
+    def encrypted_bytes(self, plain: bytes, place: str, key_id: str) -> bytes:
         """Return `plain` sealed with the store's key. Raises KeyUnavailable."""
-        return seal(self.key(key_id), plain, place)
+        return encrypted_bytes(self.key(key_id), plain, place)
 
-    def unseal(self, encrypted: bytes, place: str) -> bytes:
+    def decrypted_bytes(self, encrypted: bytes, place: str) -> bytes:
         """Return what was sealed. Raises FileDamaged and KeyUnavailable."""
-        return unseal(self.key(key_id_of(encrypted, place)), encrypted, place)
+        return decrypted_bytes(self.key(key_id_of(encrypted, place)), encrypted, place)
 
-    def key(self, key_id: str) -> Key:
+    def key(self, key_id: str) -> EncryptionKey:
         """Return the key called `key_id`, from the file that the settings name or the keyring."""
         if key_id not in self._keys:
             self._keys[key_id] = find_key(self._home, key_id)
         return self._keys[key_id]
 
 
-def find_key(home: Path, key_id: str) -> Key:
+def find_key(home: Path, key_id: str) -> EncryptionKey:
     """Return the key called `key_id`. Raises KeyUnavailable where it is missing or another is there."""
     named = load_settings(home).encryption_key_file
     key = read_key_file(named) if named else _from_keyring(key_id)
@@ -130,7 +130,7 @@ def find_key(home: Path, key_id: str) -> Key:
     return key
 
 
-def read_key_file(path: Path) -> Key:
+def read_key_file(path: Path) -> EncryptionKey:
     """Return the key in `path`: 32 bytes in base64. Raises KeyUnavailable."""
     try:
         secret = base64.b64decode(path.read_bytes().strip(), validate=True)
@@ -144,10 +144,10 @@ def read_key_file(path: Path) -> Key:
         raise _no_key(path) from error
     if len(secret) != KEY_BYTES:
         raise _no_key(path)
-    return Key(secret)
+    return EncryptionKey(secret)
 
 
-def make_key_file(path: Path, home: Path) -> Key:
+def make_key_file(path: Path, home: Path) -> EncryptionKey:
     """
     Write a new key to `path`, readable by its owner alone; one that is there already is read and kept.
 
@@ -168,7 +168,7 @@ def make_key_file(path: Path, home: Path) -> Key:
     return key
 
 
-def make_in_keyring() -> Key:
+def make_in_keyring() -> EncryptionKey:
     """Put a new key into the OS keyring. Raises KeyUnavailable where there is none."""
     key = new_key()
     with _keyring("keep the key in a file: cortex encrypt --key-file PATH") as ring:
@@ -176,7 +176,7 @@ def make_in_keyring() -> Key:
     return key
 
 
-def _from_keyring(key_id: str) -> Key:
+def _from_keyring(key_id: str) -> EncryptionKey:
     with _keyring("name the key's file: CORTEX_ENCRYPTION_KEY_FILE=PATH") as ring:
         secret = ring.get_password(KEYRING_SERVICE, key_id)
     if not secret:
@@ -184,7 +184,7 @@ def _from_keyring(key_id: str) -> Key:
             f"the OS keyring does not hold the key {key_id}.",
             "Unlock it, or name a key file: cortex config set encryption.key_file PATH",
         )
-    return Key(base64.b64decode(secret))
+    return EncryptionKey(base64.b64decode(secret))
 
 
 @contextmanager
@@ -209,7 +209,7 @@ def _keyring(otherwise: str) -> Iterator[Any]:
         ) from error
 
 
-def _cipher(key: Key) -> Any:
+def _cipher(key: EncryptionKey) -> Any:
     try:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     except ImportError as missing:
@@ -220,7 +220,7 @@ def _cipher(key: Key) -> Any:
     return AESGCM(key.secret)
 
 
-def _other_key(what: str, written_with: str, holder: str, key: Key) -> KeyUnavailable:
+def _other_key(what: str, written_with: str, holder: str, key: EncryptionKey) -> KeyUnavailable:
     return KeyUnavailable(
         f"{what} is sealed with the key {written_with}, and {holder} holds {key.id}.",
         "Name the file of the right key: cortex config set encryption.key_file PATH",

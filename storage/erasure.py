@@ -7,7 +7,7 @@ from cortex.hooks import ticket
 from cortex.storage.files import writing_to
 
 
-def drop_set_aside(
+def drop_quarantined(
     staging: Path,
     session_ids: Collection[str],
     holds: Callable[[str], bool],

@@ -42,13 +42,13 @@ def write_hook_index(
         path.unlink(missing_ok=True)
         return existed
     stop = list(stop_words)
-    made_from = fingerprint_of(notes, settings, stop)
-    if fingerprint_in(path) == made_from:
+    fingerprint = fingerprint_of(notes, settings, stop)
+    if fingerprint_in(path) == fingerprint:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as part:
         os.close(os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600))
-        _write(part, notes, {**settings, "made_from": made_from}, stop)
+        _write(part, notes, {**settings, "made_from": fingerprint}, stop)
     return True
 
 

@@ -13,7 +13,7 @@ from cortex.storage.lake import Lake, each_key_once
 from cortex.storage.notes import ManifestNotes
 from cortex.transforms.errors import FileDamaged
 from cortex.transforms.journal_entries import Forget, entries_in, entry_in
-from cortex.transforms.schemas import FOUND_KINDS, JOURNAL, values
+from cortex.transforms.schemas import FINDING_KINDS, JOURNAL, values
 
 
 class Journal:
@@ -33,7 +33,7 @@ class Journal:
         content = json.dumps({**row, "recorded_at": at.isoformat()}, ensure_ascii=False).encode()
         name = f"{row['entry_id']}.json"
         if self._lake.key_id:
-            content = self._lake.vault.seal(content, _place(name), self._lake.key_id)
+            content = self._lake.vault.encrypted_bytes(content, _place(name), self._lake.key_id)
         with writing_to(self._home):
             self._waiting.mkdir(parents=True, exist_ok=True)
             write_atomically(self._waiting / name, content)
@@ -47,7 +47,7 @@ class Journal:
             try:
                 content = path.read_bytes()
                 if is_sealed(content):
-                    content = self._lake.vault.unseal(content, _place(path.name))
+                    content = self._lake.vault.decrypted_bytes(content, _place(path.name))
                 row = entry_in(content)
                 if path.stem != row["entry_id"]:
                     raise ValueError("named as another entry")
@@ -78,7 +78,7 @@ class Journal:
             (self._waiting / f"{row['entry_id']}.json").unlink(missing_ok=True)
         return len(fresh)
 
-    def set_aside_damaged(self) -> list[Path]:
+    def quarantine_damaged(self) -> list[Path]:
         """Move waiting files that are not entries to `staging/set_aside/`; return them. Under the lease."""
         readable = {f"{row['entry_id']}.json" for row in self.waiting()}
         damaged = [path for path in sorted(self._waiting.glob("*.json")) if path.name not in readable]
@@ -104,12 +104,12 @@ class Journal:
     def entry_ids(self, scope: str) -> list[str]:
         """Return the ids of a scope's entries that make or change memories, sorted."""
         pairs = _pairs(self.read(scope), "entry_id", "kind")
-        return sorted(name for name, kind in pairs if kind not in ("project", *FOUND_KINDS))
+        return sorted(name for name, kind in pairs if kind not in ("project", *FINDING_KINDS))
 
     def finding_ids(self, scope: str) -> list[str]:
         """Return the ids of a scope's entries by which runs noted what is weak, sorted."""
         pairs = _pairs(self.read(scope), "entry_id", "kind")
-        return sorted(name for name, kind in pairs if kind in FOUND_KINDS)
+        return sorted(name for name, kind in pairs if kind in FINDING_KINDS)
 
     def forgotten_turns(self) -> list[str]:
         """Return the turns that forgotten memories of any scope rested on, sorted."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cortex.storage.encryption import SEALED, Key, Vault, seal
+from cortex.storage.encryption import ENCRYPTED, EncryptionKey, Vault, encrypted_bytes
 from cortex.storage.files import writing_to
 from cortex.storage.lake_files import (
     UNREADABLE,
@@ -168,7 +168,7 @@ class Lake:
         name = f"{label.generation:08d}-{_batch_name(rows, table)}.parquet"
         relative = f"{table.name}/{by}={label.partition}/{name}"
         if self.key_id:
-            relative += SEALED
+            relative += ENCRYPTED
         self.check_key()  # before the note: what cannot be written leaves none
         self.unfinished.note(label.generation, relative)
         write_rows(self.root, relative, label, rows, self.vault, self.key_id)
@@ -227,7 +227,9 @@ class Lake:
     def fingerprint(self, table: Table, partition: str | None = None) -> str:
         """Return a value that changes whenever the live files of `table` (of the partition) do."""
         # Encrypted or not, a file says the same: encrypting a store rebuilds nothing.
-        return content_id(*[f.path.removesuffix(SEALED) for f in self.manifest.live(table.name, partition)])
+        return content_id(
+            *[f.path.removesuffix(ENCRYPTED) for f in self.manifest.live(table.name, partition)]
+        )
 
     def sweep(self) -> int:
         """
@@ -305,7 +307,7 @@ class Lake:
         with self.change() as change:
             change.replace(table, partition, rows, tuple(sorted(sessions)))
 
-    def reseal(self, key: Key | None) -> int:
+    def reencrypt(self, key: EncryptionKey | None) -> int:
         """
         Rewrite every live file, encrypted with `key` or (None) unencrypted, in one commit; return how many.
 
@@ -315,7 +317,7 @@ class Lake:
         with self.change() as change:
             before = dict(change.manifest.files)
             for file in before.values():
-                if file.path.endswith(SEALED) == (key is None):
+                if file.path.endswith(ENCRYPTED) == (key is None):
                     del change.manifest.files[file.path]
                     self.unfinished.note(change.manifest.generation, _encrypted_name(file.path, key))
                     rewritten = self._rewritten(file, key)
@@ -323,14 +325,14 @@ class Lake:
             change.notes = replace(change.notes, encrypted_with=None if key is None else key.id)
         return sum(path not in before for path in change.manifest.files)
 
-    def _rewritten(self, file: LakeFile, key: Key | None) -> LakeFile:
+    def _rewritten(self, file: LakeFile, key: EncryptionKey | None) -> LakeFile:
         """Write a file's bytes as they are, but for the seal."""
         content = (self.root / file.path).read_bytes()
         rewritten = replace(file, path=_encrypted_name(file.path, key))
         if key is None:
-            content = self.vault.unseal(content, place_of(file.path, file.table))
+            content = self.vault.decrypted_bytes(content, place_of(file.path, file.table))
         else:
-            content = seal(key, content, place_of(rewritten.path, file.table))
+            content = encrypted_bytes(key, content, place_of(rewritten.path, file.table))
         write_durably(self.root / rewritten.path, lambda part: part.write_bytes(content))
         return rewritten
 
@@ -368,8 +370,8 @@ def _damaged(file: LakeFile, why: str) -> FileDamaged:
     )
 
 
-def _encrypted_name(path: str, key: Key | None) -> str:
-    return path.removesuffix(SEALED) if key is None else path + SEALED
+def _encrypted_name(path: str, key: EncryptionKey | None) -> str:
+    return path.removesuffix(ENCRYPTED) if key is None else path + ENCRYPTED
 
 
 def _batch_name(rows: pa.Table, table: Table) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cortex.storage.encryption import SEALED, Vault
+from cortex.storage.encryption import ENCRYPTED, Vault
 from cortex.storage.files import PART_SUFFIX, replacing
 from cortex.storage.manifest import is_lake_file
 
@@ -63,20 +63,20 @@ def readable(root: Path, path: str, table: str, vault: Vault) -> Path | pa.Buffe
 
     A sealed file is checked before any of it is used. Raises FileNotFoundError, FileDamaged, KeyUnavailable.
     """
-    if not path.endswith(SEALED):
+    if not path.endswith(ENCRYPTED):
         return root / path
-    return pa.BufferReader(vault.unseal((root / path).read_bytes(), place_of(path, table)))
+    return pa.BufferReader(vault.decrypted_bytes((root / path).read_bytes(), place_of(path, table)))
 
 
 def write_rows(root: Path, path: str, label: Label, rows: pa.Table, vault: Vault, key_id: str | None) -> None:
     """Write `rows` to the lake file `path`, durable; if named as encrypted, no plain bytes reach the disk."""
     named = {LABEL: json.dumps(asdict(label), ensure_ascii=False).encode()}
     rows = rows.replace_schema_metadata({**(rows.schema.metadata or {}), **named})
-    if not path.endswith(SEALED):
+    if not path.endswith(ENCRYPTED):
         return write_durably(root / path, lambda part: pq.write_table(rows, part, compression="zstd"))
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, compression="zstd")
-    encrypted = vault.seal(sink.getvalue().to_pybytes(), place_of(path, label.table), key_id or "")
+    encrypted = vault.encrypted_bytes(sink.getvalue().to_pybytes(), place_of(path, label.table), key_id or "")
     return write_durably(root / path, lambda part: part.write_bytes(encrypted))
 
 

@@ -14,7 +14,7 @@ def make_indexes(handle: Any, *, words: str, vectors: str) -> None:
     """Make the indexes of two columns that are missing: of a new dataset, of one that grew, after a kill."""
     name_of = {index.columns[0]: index.name for index in handle.list_indices()}
     if words not in name_of:
-        index_words(handle, words)
+        create_word_index(handle, words)
     if vectors not in handle.schema.names or handle.count_rows() < VECTORS_INDEXED:
         return
     parts = handle.index_stats(name_of[vectors]).num_indices if vectors in name_of else 0
@@ -22,7 +22,7 @@ def make_indexes(handle: Any, *, words: str, vectors: str) -> None:
         _index_vectors(handle, vectors)
 
 
-def index_words(handle: Any, column: str) -> None:
+def create_word_index(handle: Any, column: str) -> None:
     """Index the words of a column, stemmed."""
     from lancedb.index import FTS
 

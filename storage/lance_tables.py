@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.storage.files import refusal_of, writing_to
-from cortex.storage.lance_indexes import PARTITIONS, index_words, make_indexes
+from cortex.storage.lance_indexes import PARTITIONS, create_word_index, make_indexes
 from cortex.storage.tables import INDEX_TEXT, PROJECTED, SEARCHED, VECTOR, Filter, Vector
 from cortex.transforms.errors import CortexError, TablesDamaged
 from cortex.transforms.schemas import Table
@@ -287,7 +287,7 @@ class LanceTablesInMemory(LanceTables):
             database = _connect("memory://")
             self._handles[scope, name] = database.create_table(name, rows, on_bad_vectors="null")
             if name in SEARCHED:
-                index_words(self._handles[scope, name], INDEX_TEXT)
+                create_word_index(self._handles[scope, name], INDEX_TEXT)
         return int(rows.num_rows)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cortex.storage.encryption import SEALED, Vault
+from cortex.storage.encryption import ENCRYPTED, Vault
 from cortex.storage.files import writing_to
 from cortex.storage.lake_files import Label, readable, write_rows
 from cortex.storage.manifest import MANIFEST_VERSION, LakeFile, Manifest, read_manifest, write_manifest
@@ -93,7 +93,7 @@ def _rewritten(
     folder = file.path.rsplit("/", 1)[0]
     path = f"{folder}/{generation:08d}-{content_id(file.path)[:12]}.parquet"
     if key_id:
-        path += SEALED
+        path += ENCRYPTED
     Unfinished(lake.parent).note(generation, path)
     label = Label(file.table, file.partition, file.generation, file.sessions)
     write_rows(lake, path, label, migrated, vault, key_id)

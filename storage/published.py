@@ -114,7 +114,7 @@ class Published:
         with writing_to(self._home):
             return write_hook_index(self.root / project_id / prompt.INDEX, notes, settings, stop_words)
 
-    def hook_index_made_from(self, project_id: str) -> str:
+    def hook_index_fingerprint(self, project_id: str) -> str:
         """Return the fingerprint of what a project's hook index was made from; empty when there is none."""
         return fingerprint_in(self.root / project_id / prompt.INDEX) or ""
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from cortex.hooks.background import ENGINE
 from cortex.storage.backup import BACKUP_VERSION, CONTENTS, MANIFEST_PATH, NAME, Backup, is_part, sha256_of
 from cortex.storage.config_file import ConfigFile
-from cortex.storage.encryption import SEALED, Vault
+from cortex.storage.encryption import ENCRYPTED, Vault
 from cortex.storage.files import sync_folder, writing_to
 from cortex.storage.lake import LAKE_TABLES
 from cortex.storage.lake_files import readable
@@ -30,16 +30,16 @@ from cortex.storage.manifest import LakeFile, Manifest, read_manifest, write_man
 from cortex.storage.migrations import migrate
 from cortex.storage.setting_keys import key_of
 from cortex.storage.settings import load_settings
-from cortex.storage.staging import JOURNAL
+from cortex.storage.staging import JOURNAL_FOLDER
 from cortex.storage.store import Store
 from cortex.storage.surface import SURFACES_PATH
 from cortex.storage.swapping import (
     Swap,
     beside,
+    disable_settings,
     finish_swap,
     note_swap,
     put_in_place,
-    set_aside_settings,
     swap_of,
 )
 from cortex.transforms import schemas
@@ -106,7 +106,7 @@ def restore_backup(
             if begun and begun.backup == digest and begun.generation == _generation_of(home):
                 # killed before the run that follows
                 return backup, home.with_name(begun.previous)
-            set_aside_settings(fresh, home)  # before the check, which looks for a key where they say
+            disable_settings(fresh, home)  # before the check, which looks for a key where they say
             if key_file and load_settings(fresh).encryption_key_file is None and _is_encrypted(fresh):
                 ConfigFile(fresh).set(key_of("encryption.key_file"), str(key_file))
             _check_store(fresh, file)
@@ -121,7 +121,7 @@ def restore_backup(
 
 
 def _is_encrypted(store: Path) -> bool:
-    return next((store / "lake").rglob(f"*{SEALED}"), None) is not None
+    return next((store / "lake").rglob(f"*{ENCRYPTED}"), None) is not None
 
 
 def _generation_of(home: Path) -> int | None:
@@ -316,7 +316,7 @@ def _carry_what_waits(old: Store, new: Store) -> None:
 def _not_carried(folder: str, names: list[str]) -> list[str]:
     paths = [Path(folder, name) for name in names]
     kept = (stat.S_IFREG, stat.S_IFDIR)  # copying a pipe would never end
-    return [p.name for p in paths if p.name == JOURNAL or stat.S_IFMT(p.lstat().st_mode) not in kept]
+    return [p.name for p in paths if p.name == JOURNAL_FOLDER or stat.S_IFMT(p.lstat().st_mode) not in kept]
 
 
 def _damaged(file: Path, reason: str) -> SchemaMismatch:

@@ -12,7 +12,7 @@ from cortex.storage.setting_keys import BY_NAME, KEYS, Key, key_of
 from cortex.transforms.errors import UsageError
 
 # `[project."<id or folder>".brief]`: the sections that hold for one project.
-PROJECT = "project"
+PROJECT_SECTION = "project"
 
 _NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f?\\]")
 
@@ -148,7 +148,7 @@ def read_config(home: Path) -> tuple[dict[str, object], dict[str, dict[str, obje
     Raises UsageError as `load_settings` does.
     """
     document = _read_toml(home / "config.toml")
-    projects = _section(document.pop(PROJECT, {}), PROJECT)
+    projects = _section(document.pop(PROJECT_SECTION, {}), PROJECT_SECTION)
     return _checked(document, "config.toml"), {
         name: _checked(_section(document, name), f'config.toml, project "{name}"', per_project=True)
         for name, document in projects.items()

@@ -25,7 +25,7 @@ from cortex.storage.manifest import Cursor
 from cortex.transforms.errors import StoreNotWritable
 
 # Where entries of the journal wait.
-JOURNAL = "journal"
+JOURNAL_FOLDER = "journal"
 
 # The event of a ticket that a run writes for a kept transcript without one.
 RECOVERED = "found"
@@ -114,7 +114,7 @@ class Staging:
                     path.rename(claimed / path.name)
             readable, malformed = _read_tickets(self._listed(ticket.CLAIMED))
             for path, reason in malformed:
-                self._set_aside([path], file=str(path), reason=f"malformed ticket: {reason}")
+                self._quarantine([path], file=str(path), reason=f"malformed ticket: {reason}")
         return self._gathered(readable)
 
     def list_waiting(self) -> list[Claim]:
@@ -138,13 +138,13 @@ class Staging:
         with self._writing():
             for path in tickets:
                 path.unlink(missing_ok=True)
-            self._forget_set_aside(keys)
+            self._forget_quarantined(keys)
             gone = keys - self._keys(ticket.NEW, ticket.CLAIMED)
             for key in gone:
                 self._link(key).unlink(missing_ok=True)
             self._keep_again(gone)
 
-    def set_aside(self, claim: Claim, reason: str) -> None:
+    def quarantine(self, claim: Claim, reason: str) -> None:
         """
         Move the tickets of `claim` to `set_aside/`, with the file and the reason beside the last of them.
 
@@ -152,7 +152,7 @@ class Staging:
         same transcript is replaced. `reason` must quote no text of the transcript.
         """
         with self._writing():
-            self._set_aside(claim.tickets, file=str(claim.transcript), reason=reason)
+            self._quarantine(claim.tickets, file=str(claim.transcript), reason=reason)
 
     def leftovers(self) -> list[Path]:
         """
@@ -163,7 +163,10 @@ class Staging:
         lost, and it may be all that is left of a session.
         """
         now = time.time()
-        halves = [*self._listed(ticket.TEMP, ending=".tmp"), *self._listed(JOURNAL, ending=PART_SUFFIX)]
+        halves = [
+            *self._listed(ticket.TEMP, ending=".tmp"),
+            *self._listed(JOURNAL_FOLDER, ending=PART_SUFFIX),
+        ]
         dead = [path for path in halves if _writer_is_dead(path, now)]
         links = self._listed(ticket.TRANSCRIPTS, ending=".jsonl")  # before the tickets: those come first
         named = self._keys(ticket.NEW, ticket.CLAIMED, ticket.QUARANTINED)
@@ -205,12 +208,12 @@ class Staging:
         target = self.root / ticket.NEW / f"{at}-{RECOVERED}-_-{kept.stem}.json"
         ticket.write_whole(str(self.root), str(target), json.dumps(fields).encode(), durable=True)
 
-    def _set_aside(self, tickets: Iterable[Path], *, file: str, reason: str) -> None:
+    def _quarantine(self, tickets: Iterable[Path], *, file: str, reason: str) -> None:
         folder = self.root / ticket.QUARANTINED
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         paths = sorted(tickets, key=lambda path: path.name)
         keys = {ticket.key_in_name(path.name) for path in paths}
-        self._forget_set_aside(keys)
+        self._forget_quarantined(keys)
         if paths:
             fields = {"file": file, "reason": reason, "at": ticket.stamp(time.time_ns())}
             content = json.dumps(fields, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace")
@@ -220,7 +223,7 @@ class Staging:
             with suppress(FileNotFoundError):
                 path.rename(folder / path.name)
 
-    def _forget_set_aside(self, keys: set[str]) -> None:
+    def _forget_quarantined(self, keys: set[str]) -> None:
         for path in self._listed(ticket.QUARANTINED):
             if ticket.key_in_name(path.name) in keys:
                 _reason_path(path).unlink(missing_ok=True)

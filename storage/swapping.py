@@ -55,7 +55,7 @@ def forget_swap(home: Path) -> None:
     (home / NOTE).unlink(missing_ok=True)
 
 
-def set_aside_settings(fresh: Path, home: Path) -> None:
+def disable_settings(fresh: Path, home: Path) -> None:
     """
     Take settings and policy that came with a backup out of force; those of the store at `home` stay in force.
 
@@ -80,7 +80,7 @@ def set_aside_settings(fresh: Path, home: Path) -> None:
             shutil.rmtree(aside) if aside.is_dir() else aside.unlink(missing_ok=True)
 
 
-def set_aside(home: Path) -> list[Path]:
+def disabled_settings(home: Path) -> list[Path]:
     """Return the settings and the policy of a backup that are in the store but not in force."""
     return [path for name in (CONFIG, POLICY) if (path := home / (name + FROM_BACKUP)).exists()]
 

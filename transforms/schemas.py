@@ -95,7 +95,7 @@ JOURNAL_KINDS = (
     "prune",  # the tombstone of a memory that faded too long ago: its words stay in the lake
 )
 # Those by which a run notes what it found; they make and change no memory by themselves.
-FOUND_KINDS = ("fade", "recover")
+FINDING_KINDS = ("fade", "recover")
 
 
 def checked(what: str, value: str, allowed: tuple[str, ...]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, command
-from cortex.cli.options import AS_OF, PROJECT
+from cortex.cli.options import AS_OF, PROJECT_OPTION
 from cortex.flows import operations
 from cortex.hooks.plain import on_one_line
 from cortex.transforms.errors import UsageError
@@ -26,7 +26,7 @@ TEXT_CHARS = 110
 @command("brief")
 @click.option("--explain", is_flag=True, help="Say for each line why it is in, and what is left out.")
 @click.option("--archive", is_flag=True, help="Print the older decisions that the brief has no room for.")
-@PROJECT
+@PROJECT_OPTION
 @AS_OF
 def brief(context: Context, explain: bool, archive: bool, project: str | None, as_of: str | None) -> Answer:
     """Print the brief that the assistant is given when a session starts."""

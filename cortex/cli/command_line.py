@@ -18,7 +18,7 @@ STOPPED = 130
 # Where a click context notes that `--json` was given.
 JSON_FLAG = "cortex.json"
 
-SECTIONS: dict[str, dict[str, str]] = {
+COMMAND_SECTIONS: dict[str, dict[str, str]] = {
     "Start": {
         "setup": "See what is there and get started.",
         "demo": "See everything at work on sample sessions; no real data is touched.",
@@ -88,7 +88,7 @@ class CommandLine(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands, by section; nothing is imported."""
-        return [name for commands in SECTIONS.values() for name in commands]
+        return [name for commands in COMMAND_SECTIONS.values() for name in commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of a command and return the command; None for a name that there is not."""
@@ -101,7 +101,7 @@ class CommandLine(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in their sections, aligned over all of them."""
         width = max(map(len, self.list_commands(ctx)))
-        for title, commands in SECTIONS.items():
+        for title, commands in COMMAND_SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), short_help) for name, short_help in commands.items()])
 

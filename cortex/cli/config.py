@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, command, current_context, current_home, group
-from cortex.cli.options import PROJECT
+from cortex.cli.options import PROJECT_OPTION
 from cortex.flows import operations
 
 if TYPE_CHECKING:
@@ -17,14 +17,14 @@ NAMED_PROJECT = click.option("--project", metavar="NAME", help="For this project
 
 
 @group("config", takes_context=False)
-@PROJECT
+@PROJECT_OPTION
 def config(project: str | None) -> Answer:
     """List every setting with its value and source; get, set or unset one."""
     return _list(project)
 
 
 @command("list", parent=config, takes_context=False)
-@PROJECT
+@PROJECT_OPTION
 def list_all(project: str | None) -> Answer:
     """List every setting with its value, source, unit and meaning."""
     return _list(project)
@@ -32,7 +32,7 @@ def list_all(project: str | None) -> Answer:
 
 @command("get", parent=config, takes_context=False)
 @click.argument("key")
-@PROJECT
+@PROJECT_OPTION
 def get(key: str, project: str | None) -> Answer:
     """Print the value of the setting KEY."""
     setting = operations.config.get_setting(current_home(), key, project, current_context)

@@ -32,7 +32,7 @@ def consolidate(context: Context, dry_run: bool, undo: bool, name: str | None) -
         )
     if dry_run:
         return _proposed(operations.merges.propose_merges(context))
-    consolidation = operations.merges.consolidate(context)
+    consolidation = operations.merges.merge_duplicates(context)
     merges = consolidation.merges
     lines = [f"{m.project_id}: {len(m.members)} became one: {m.text}  [{m.memory_id[:12]}]" for m in merges]
     lines.append(f"{len(merges)} merges." + (" To undo them: cortex consolidate --undo" if merges else ""))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, command
-from cortex.cli.options import AS_OF, PROJECT
+from cortex.cli.options import AS_OF, PROJECT_OPTION
 from cortex.cli.terminal import hint, write
 from cortex.flows import operations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="JSON holds all of each memory, Markdown is a list to read.",
 )
-@PROJECT
+@PROJECT_OPTION
 @AS_OF
 def export(
     context: Context, file: Path | None, form: str, project: str | None, as_of: str | None
@@ -61,7 +61,7 @@ def export(
 @command("import")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--own", is_flag=True, help="The file is an export of yours from elsewhere: believe it.")
-@PROJECT
+@PROJECT_OPTION
 def import_(context: Context, file: Path, own: bool, project: str | None) -> Answer:
     """
     Read memories from FILE: Cortex's export, a Markdown list, JSON of claude-mem, mem0 and others.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, can_ask, command
-from cortex.cli.options import PROJECT
+from cortex.cli.options import PROJECT_OPTION
 from cortex.flows import operations
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.sentences import excerpt
@@ -24,7 +24,7 @@ TRANSCRIPT_STAYS = "The assistant's own transcript is stored outside Cortex and 
 
 @command("forget")
 @click.argument("target", nargs=-1)
-@PROJECT
+@PROJECT_OPTION
 @click.option("--session", metavar="ID", help="Forget all that this session said, instead of one memory.")
 @click.option("--yes", is_flag=True, help="Forget what the words name without asking.")
 def forget(

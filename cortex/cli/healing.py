@@ -7,7 +7,7 @@ from cortex.cli.terminal import hint
 from cortex.flows.context import Context
 from cortex.flows.engines import run_plain
 from cortex.flows.runs import opened
-from cortex.flows.stages.order import PROJECT
+from cortex.flows.stages.order import PROJECTION
 from cortex.transforms.errors import CortexError, TablesDamaged
 
 
@@ -26,7 +26,7 @@ def heal(error: TablesDamaged, source: ContextSource) -> Context:
                 run.store.tables.drop(error.scope)
             else:
                 run.store.published.drop_database()
-            run_plain(PROJECT, run)
+            run_plain(PROJECTION, run)
     except CortexError as problem:
         hint(f"cortex: {problem} [{problem.code}]")
         return replace(context, checks_projections=False)

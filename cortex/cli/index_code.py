@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, command
-from cortex.cli.options import PROJECT
+from cortex.cli.options import PROJECT_OPTION
 from cortex.flows import operations
 from cortex.transforms.errors import UsageError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @command("index-code")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--describe", metavar="TEXT", help="What the file does and why; default: standard input.")
-@PROJECT
+@PROJECT_OPTION
 def index_code(context: Context, path: Path, describe: str | None, project: str | None) -> Answer:
     """Keep a description of the source file PATH, which is searched, and its code beside it.
 

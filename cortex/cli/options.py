@@ -2,7 +2,7 @@
 
 import click
 
-PROJECT = click.option(
+PROJECT_OPTION = click.option(
     "--project", metavar="NAME", help="A project's name, id or path; default: this folder's."
 )
 AS_OF = click.option(

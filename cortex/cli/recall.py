@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, command
-from cortex.cli.options import AS_OF, PROJECT
+from cortex.cli.options import AS_OF, PROJECT_OPTION
 from cortex.flows import operations
 from cortex.transforms.words.phrases import age_of
 from cortex.transforms.words.sentences import excerpt
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     from cortex.flows.context import Context
     from cortex.flows.operations.recall import Recalled
-    from cortex.flows.recall import Found
+    from cortex.flows.recall import RecallResult
 
 
 @command("recall")
 @click.argument("question", nargs=-1, required=True)
-@PROJECT
+@PROJECT_OPTION
 @click.option("--all-projects", is_flag=True, help="Search every project.")
 @click.option(
     "--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Most results to show."
@@ -70,7 +70,7 @@ def recall(
     return Answer(data, _lines(recalled, context.now), warnings=warnings)
 
 
-def _as_dict(recalled: Recalled, rank: int, match: Found) -> dict[str, object]:
+def _as_dict(recalled: Recalled, rank: int, match: RecallResult) -> dict[str, object]:
     doubt = recalled.doubts.get(match.id)
     return {
         "id": match.id,
@@ -105,7 +105,7 @@ def _lines(recalled: Recalled, now: datetime) -> Iterator[str]:
         yield f"    {memory.memory_type}  {excerpt(memory.text, 200)}  [{memory.memory_id[:12]}]"
 
 
-def _match_lines(rank: int, match: Found, project: str | None, now: datetime) -> Iterator[str]:
+def _match_lines(rank: int, match: RecallResult, project: str | None, now: datetime) -> Iterator[str]:
     confidence = f", sure {match.confidence:.2f}" if match.confidence is not None else ""
     yield f"{rank:>2}. {excerpt(match.text, 400)}"
     yield (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, command
-from cortex.cli.options import ACCEPT_LOSS, PROJECT
+from cortex.cli.options import ACCEPT_LOSS, PROJECT_OPTION
 from cortex.cli.terminal import cell
 from cortex.flows import operations
 
@@ -23,7 +23,7 @@ LINES_SHOWN = 5
 
 
 @command("rederive")
-@PROJECT
+@PROJECT_OPTION
 @click.option("--promote", is_flag=True, help="Replace what is there by the result.")
 @click.option("--drop", is_flag=True, help="Keep what is there and do not mention it again.")
 @ACCEPT_LOSS

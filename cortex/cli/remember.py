@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, command
-from cortex.cli.options import PROJECT
+from cortex.cli.options import PROJECT_OPTION
 from cortex.flows import operations
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 )
 @click.option("--global", "is_global", is_flag=True, help="Holds for every project.")
 @click.option("--pin", "is_pinned", is_flag=True, help="Never fade, never merge.")
-@PROJECT
+@PROJECT_OPTION
 def remember(
     context: Context,
     text: tuple[str, ...],

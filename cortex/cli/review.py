@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, command, prints_json
-from cortex.cli.options import PROJECT
+from cortex.cli.options import PROJECT_OPTION
 from cortex.flows import operations
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.sentences import excerpt
@@ -28,7 +28,7 @@ MARKS = {"contradiction": ("older: ", "newer: "), "stale": ("claim: ",)}
 @click.option("--accept", metavar="ID", multiple=True, help="Do what an item offers; repeatable.")
 @click.option("--keep", metavar="ID", multiple=True, help="Leave an item as it is for good; repeatable.")
 @click.option("--ask", is_flag=True, help="Ask about one after another.")
-@PROJECT
+@PROJECT_OPTION
 def review(
     context: Context, accept: tuple[str, ...], keep: tuple[str, ...], ask: bool, project: str | None
 ) -> Iterator[Answer]:

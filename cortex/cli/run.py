@@ -80,7 +80,7 @@ def _lines(report: RunReport) -> Iterator[str | Listing]:
 
 
 def _quarantine(report: RunReport) -> Iterator[str | Listing]:
-    lines = report.set_aside
+    lines = report.quarantined
     if not lines:
         return
     rows = [[line.file, str(line.line or ""), line.reason] for line in lines[:QUARANTINED_SHOWN]]

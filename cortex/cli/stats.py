@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cortex.cli.answer import Answer, command
-from cortex.cli.options import PROJECT
+from cortex.cli.options import PROJECT_OPTION
 from cortex.cli.terminal import Listing
 from cortex.flows import operations
 from cortex.transforms.words.phrases import counted
@@ -23,7 +23,7 @@ HEADINGS = (
 
 
 @command("stats")
-@PROJECT
+@PROJECT_OPTION
 def stats(context: Context, project: str | None) -> Answer:
     """Show figures by session: decisions made twice, rejected ones proposed again, files read again."""
     figures = operations.stats.read_stats(context, project)

@@ -32,7 +32,7 @@ class Embedder(Protocol):
         """
 
 
-def choose(voyage_key: str | None = None) -> Embedder:
+def embedder_for(voyage_key: str | None = None) -> Embedder:
     """
     Return the hosted embedder when a key is given, otherwise the local model (spec 6.1).
 
@@ -52,6 +52,6 @@ def choose(voyage_key: str | None = None) -> Embedder:
 def local_or_none() -> Embedder | None:
     """Return the local model; None where it is not installed or not the one expected."""
     try:
-        return choose()
+        return embedder_for()
     except ModelUnavailable:
         return None

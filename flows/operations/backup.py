@@ -11,7 +11,7 @@ from cortex.flows.stages.order import FORGET
 from cortex.storage.backup import Backup, write_backup
 from cortex.storage.restore import restore_backup
 from cortex.storage.settings import load_settings
-from cortex.storage.swapping import set_aside as quarantined_files
+from cortex.storage.swapping import disabled_settings
 
 
 @dataclass(frozen=True)
@@ -45,4 +45,4 @@ def restore(context: Context, file: Path, *, into: Path | None = None) -> Restor
     written, previous = restore_backup(file, home, context.now, context.settings.encryption_key_file)
     with opened("restore", replace(context, settings=load_settings(home))) as run:
         run_plain(FORGET, run)
-    return Restored(written, previous, quarantined_files(home))
+    return Restored(written, previous, disabled_settings(home))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cortex.flows.briefs import archive_now, archive_of, brief_now, brief_of, choices_of, material_of
+from cortex.flows.briefs import archive_now, archive_of, brief_choices, brief_now, brief_of, material_of
 from cortex.flows.context import Context
 from cortex.flows.operations.past import store_as_of
 from cortex.flows.operations.targets import projects_of
@@ -66,6 +66,6 @@ def explain_briefs(
     explanations = []
     for project_meant in projects:
         material = material_of(run, project_meant.project_id)
-        explanation = Explanation(project_meant, choices_of(run, material), dict(material.doubts))
+        explanation = Explanation(project_meant, brief_choices(run, material), dict(material.doubts))
         explanations.append(explanation)
     return explanations

@@ -238,10 +238,10 @@ def _home(patient: Patient) -> str:
 
 
 def _model(patient: Patient) -> str:
-    from cortex.flows.embedders import choose
+    from cortex.flows.embedders import embedder_for
 
     settings = patient.open_context().settings
-    model = choose(settings.voyage_api_key)
+    model = embedder_for(settings.voyage_api_key)
     if settings.voyage_api_key:
         model.embed(["Does it answer?"], as_query=True)  # a key that fails is worse than none
         if failure := hosted_failure(settings):

@@ -9,7 +9,7 @@ from cortex.flows.run import Run
 from cortex.flows.runs import opened
 from cortex.flows.stages.order import APPLY
 from cortex.storage.config_file import ConfigFile
-from cortex.storage.encryption import Key, make_in_keyring, make_key_file
+from cortex.storage.encryption import EncryptionKey, make_in_keyring, make_key_file
 from cortex.storage.setting_keys import key_of
 from cortex.transforms.errors import UsageError
 
@@ -42,7 +42,7 @@ def decrypt(context: Context) -> int:
         return _rewrite(run, None)
 
 
-def _key_for(run: Run, path: Path | None) -> Key:
+def _key_for(run: Run, path: Path | None) -> EncryptionKey:
     """Return the key to encrypt with; a key file is named in the settings before it is used."""
     key_id = run.store.lake.key_id
     if path is None:
@@ -58,9 +58,9 @@ def _key_for(run: Run, path: Path | None) -> Key:
     return key
 
 
-def _rewrite(run: Run, key: Key | None) -> int:
+def _rewrite(run: Run, key: EncryptionKey | None) -> int:
     """Rewrite the lake in one commit, publish what reads it, and remove the replaced files."""
     run.store.journal.take_in()
-    files = run.store.lake.reseal(key)
+    files = run.store.lake.reencrypt(key)
     run_plain(APPLY, run)
     return files

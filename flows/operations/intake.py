@@ -72,8 +72,8 @@ def backfill(
     look = look_for(context.settings, paths or transcript_folders())
     missed = stage_all(context.settings, look.transcripts, progress)
     report = _execute(context, "backfill", engine, progress, accepts_loss)
-    report.set_aside.extend(missed)
-    if look.read_before or report.transcripts or not report.set_aside:
+    report.quarantined.extend(missed)
+    if look.read_before or report.transcripts or not report.quarantined:
         return report, None
     return report, NothingUsable(
         f"none of the {len(look.transcripts)} files could be read as a transcript.",

@@ -48,7 +48,7 @@ def checkpoint(context: Context, name: str) -> Moment:
     return Moment(name, at)
 
 
-def consolidate(context: Context) -> Consolidation:
+def merge_duplicates(context: Context) -> Consolidation:
     """Merge what says the same in every scope; the originals stay, archived."""
     before = {row["memory_id"] for row in _merge_rows(context.open_store())}
     applied = apply_now(context, CONSOLIDATE)

@@ -51,7 +51,7 @@ def rebuild_tables(
     AuditFailed, LossRefused, and LakeUnclear where files are in doubt.
     """
     at = context.now
-    repair = LakeRepair(context.settings, at, adopt=adopt_lake, set_aside=quarantine)
+    repair = LakeRepair(context.settings, at, adopt=adopt_lake, quarantine=quarantine)
     with opened("rebuild", context, progress=progress, prepare=repair) as run:
         on_repair(repair.done)
         run.accepts_loss = accepts_loss or quarantine
@@ -79,7 +79,7 @@ def rederive(
     projects = context.open_store().projects.named(project) if project else None
     with opened("rederive", context) as run:
         run.accepts_loss = accepts_loss
-        rederivation = derivation.rederive(run, projects)
+        rederivation = derivation.propose_rederivation(run, projects)
         if promote:
             derivation.promote(run, rederivation)
             _keep(run, rederivation.seconds)

@@ -11,8 +11,8 @@ from cortex.flows.context import Context
 from cortex.flows.models import model_for
 from cortex.flows.operations.past import store_as_of
 from cortex.flows.operations.targets import scopes_of
-from cortex.flows.recall import Found, with_replaced
-from cortex.flows.recall import recall as search
+from cortex.flows.recall import RecallResult, with_replaced
+from cortex.flows.recall import search_store as search
 from cortex.flows.related import Related, related_to
 from cortex.storage.repository import doubts_of
 from cortex.storage.store import Store
@@ -36,7 +36,7 @@ class Recalled:
     be journaled, "" where it was.
     """
 
-    matches: Sequence[Found]
+    matches: Sequence[RecallResult]
     doubts: Mapping[str, Doubt]
     related: Sequence[Related]
     project_names: Mapping[str, str]
@@ -87,14 +87,14 @@ def _search(
     scopes: Sequence[str],
     limit: int,
     now: datetime,
-) -> list[Found]:
+) -> list[RecallResult]:
     embedder, searched = model_for(question, context, store, tables)
     return search(
         searched, question, scopes=scopes, policy=context.policy, embedder=embedder, limit=limit, now=now
     )
 
 
-def _doubts_about(context: Context, store: Store, matches: Sequence[Found]) -> Iterator[Doubt]:
+def _doubts_about(context: Context, store: Store, matches: Sequence[RecallResult]) -> Iterator[Doubt]:
     """Yield what the repositories on this machine say against the memories that match."""
     policy = context.policy
     for scope in sorted({match.project_id for match in matches if match.kind == "memory"} - {GLOBAL_SCOPE}):
@@ -105,9 +105,9 @@ def _doubts_about(context: Context, store: Store, matches: Sequence[Found]) -> I
         yield from doubts_left(doubts, store.journal.read(scope))
 
 
-def _reinforce(context: Context, store: Store, matches: Sequence[Found]) -> str:
+def _reinforce(context: Context, store: Store, matches: Sequence[RecallResult]) -> str:
     """Journal what was recalled and shown; return why not where the store cannot be written."""
-    by_scope: dict[str, list[Found]] = {}
+    by_scope: dict[str, list[RecallResult]] = {}
     for match in matches:
         by_scope.setdefault(match.project_id, []).append(match)
     at = context.now
@@ -123,5 +123,5 @@ def _reinforce(context: Context, store: Store, matches: Sequence[Found]) -> str:
     return ""
 
 
-def _texts_of(matches: Sequence[Found]) -> list[str]:
+def _texts_of(matches: Sequence[RecallResult]) -> list[str]:
     return [text for match in matches for text in (match.text, *(old.text for old in match.replaces))]

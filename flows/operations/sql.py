@@ -11,7 +11,7 @@ from cortex.flows.context import Context
 from cortex.flows.operations.past import store_as_of
 from cortex.flows.run import Run
 from cortex.storage.published import FROM_THE_LAKE
-from cortex.storage.sealed_sql import check_reads, database_of, database_of_store
+from cortex.storage.sandboxed_sql import check_reads, database_of, database_of_store
 from cortex.transforms.errors import UsageError
 from cortex.transforms.memory.as_of import journal_until
 from cortex.transforms.memory.metrics import session_metrics

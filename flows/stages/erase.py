@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from cortex.flows.run import Run
 from cortex.flows.stages.stage import stage
-from cortex.storage.erasure import drop_set_aside
+from cortex.storage.erasure import drop_quarantined
 from cortex.storage.lake import Change, each_key_once
 from cortex.transforms.erased_events import erased_events
 from cortex.transforms.extract.settled import settled_rows
@@ -99,7 +99,7 @@ class _Erasure:
     def commit(self) -> int:
         """Erase; return how many turns were removed or rewritten."""
         run, lake = self._run, self._run.store.lake
-        drop_set_aside(
+        drop_quarantined(
             run.store.staging.root, self._tombstones.session_ids, self._texts.is_in, self._is_reset
         )
         for project_id in self._tombstones.projects:

@@ -8,4 +8,4 @@ from cortex.flows.stages.stage import stage
 @stage(reads="turns events settled journal", writes="turns events journal")
 def extract(run: Run) -> None:
     """Take in every waiting transcript; events of sessions that do not grow stay as they are."""
-    transcripts.extract(run)
+    transcripts.extract_staged(run)

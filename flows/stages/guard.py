@@ -21,9 +21,9 @@ from cortex.transforms.memory.loss import (
     SHOWN,
     SHOWN_COLUMNS,
     Loss,
-    lines_of,
     lost_ids,
     replaced,
+    shown_lines_of,
     too_many_lines,
     too_many_memories,
 )
@@ -108,9 +108,9 @@ def guard_briefs(run: Run, briefs: Mapping[str, str], wiped: Iterable[str]) -> s
     losses = []
     for project_id, brief in briefs.items():
         published = run.store.published.brief(project_id)
-        before = lines_of(published)
+        before = shown_lines_of(published)
         is_asked_for = project_id in wiped or upper_bound(published) > run.brief_tokens(project_id)
-        lost = 0 if is_asked_for else max(0, before - lines_of(brief))
+        lost = 0 if is_asked_for else max(0, before - shown_lines_of(brief))
         losses.append(Loss(project_id, lost, before))
     held = too_many_lines(losses, run.policy)
     try:

@@ -6,7 +6,7 @@ from cortex.flows.report import StageReport
 from cortex.flows.run import Run
 from cortex.flows.stages.stage import stage
 from cortex.transforms.audit import edges_violations
-from cortex.transforms.memory.link import link as links_between
+from cortex.transforms.memory.link import edges_between as links_between
 from cortex.transforms.memory.review import settled_edges
 
 

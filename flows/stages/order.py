@@ -15,12 +15,12 @@ from cortex.flows.stages.retire import retire
 TABLES = (embed, link, decay)
 PUBLISH = (compact, render, map_projects, surface, drop_moved, database, sweep_lake)
 # What makes tables and published files from the lake.
-PROJECT = (*TABLES, *PUBLISH)
+PROJECTION = (*TABLES, *PUBLISH)
 
 INGEST = (erase, extract, compact, guard, *TABLES, consolidate, *PUBLISH, wipe, embed_spare)
 NIGHTLY = (retire, erase, extract, compact, guard, *TABLES, consolidate_all, *PUBLISH, wipe, embed_spare)
 # After an entry of a person in the journal: what waits in staging stays there.
-APPLY = (erase, guard, *PROJECT, wipe)
+APPLY = (erase, guard, *PROJECTION, wipe)
 # After a person wanted something forgotten: kept transcripts that wait hold it too, until they are read.
-FORGET = (erase, extract, compact, guard, *PROJECT, wipe)
+FORGET = (erase, extract, compact, guard, *PROJECTION, wipe)
 CONSOLIDATE = (erase, guard, *TABLES, consolidate_all, *PUBLISH, wipe)

@@ -20,7 +20,7 @@ os.environ.setdefault("LANCEDB_LOG", "error")
 
 import lancedb  # noqa: F401  (imported before forking: it takes a second)
 
-from cortex.flows.recall import recall
+from cortex.flows.recall import search_store
 from cortex.storage.reference import read_policy
 from cortex.transforms.errors import StoreBusy
 from cortex.transforms.memory.fold import memory_id
@@ -55,7 +55,9 @@ def one_of_the_crowd(folder: Path, number: int, seconds: float) -> None:
         except StoreBusy:
             policy = read_policy(None)
             scopes = [*bench.store.tables.scopes()]
-            recall(bench.store.tables, fact, scopes=scopes, policy=policy, embedder=None, limit=3, now=NOW)
+            search_store(
+                bench.store.tables, fact, scopes=scopes, policy=policy, embedder=None, limit=3, now=NOW
+            )
 
 
 def crowd(folder: Path, seconds: float) -> dict[str, int]:

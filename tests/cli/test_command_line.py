@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cortex.cli.answer import Answer, command
-from cortex.cli.command_line import MODULES, SECTIONS, CommandLine
+from cortex.cli.command_line import COMMAND_SECTIONS, MODULES, CommandLine
 from cortex.cli.main import main
 from cortex.cli.terminal import Listing
 from cortex.flows.context import Context
@@ -19,7 +19,7 @@ from cortex.storage.settings import Settings
 from cortex.transforms.errors import AuditFailed
 from tests.cli.test_commands import HEAVY
 
-NAMES = [name for commands in SECTIONS.values() for name in commands]
+NAMES = [name for commands in COMMAND_SECTIONS.values() for name in commands]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -37,7 +37,7 @@ def test_the_help_names_every_command_and_imports_none():
     program = "import sys; from cortex.cli.main import main; main(['--help']); print(*sys.modules)"
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert [name for name in NAMES if f"\n  {name} " not in shown] == []
-    assert [title for title in SECTIONS if f"\n{title}:\n" not in shown] == []
+    assert [title for title in COMMAND_SECTIONS if f"\n{title}:\n" not in shown] == []
     loaded = {name.split(".")[1] for name in shown.splitlines()[-1].split() if name.startswith("cortex.")}
     assert loaded == {"cli", "hooks", "transforms"}
 

@@ -11,7 +11,7 @@ import pytest
 from cortex.cli.main import main
 from cortex.storage.settings import load_settings
 from cortex.storage.store import Store
-from cortex.transforms.memory.link import link
+from cortex.transforms.memory.link import edges_between
 from cortex.transforms.schemas import VECTORS
 from tests.flows.conftest import Bench, kept
 from tests.rows import memories as rows
@@ -268,7 +268,7 @@ def test_a_description_leads_to_the_code_of_its_own_file_alone():
         for file in ("a.py", "b.py")
     ]
     lone = memory("lone", "c.py", memory_type="code_description", source_type="code_index", files=["c.py"])
-    edges = link(rows(*indexed, lone), VECTORS.empty(), POLICY, MODEL)
+    edges = edges_between(rows(*indexed, lone), VECTORS.empty(), POLICY, MODEL)
     found = edges.filter(pc.equal(edges["edge_type"], "source_of")).to_pylist()
     assert {(edge["source_id"], edge["target_id"]) for edge in found} == {
         ("code_descriptiona.py", "codea.py"),

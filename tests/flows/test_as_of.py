@@ -10,7 +10,7 @@ from cortex.flows import runs
 from cortex.flows.as_of import as_of
 from cortex.flows.briefs import archive_of, brief_of
 from cortex.flows.operations.sql import query_tables
-from cortex.flows.recall import recall
+from cortex.flows.recall import search_store
 from cortex.storage.reference import read_policy
 from cortex.storage.store import start_of_day
 from cortex.transforms.errors import UsageError
@@ -39,7 +39,7 @@ def seen(tables, bench: Bench, run, now) -> dict[str, object]:
     run.store.tables = tables
     told |= {f"{scope}/brief": brief_of(run, scope) for scope in scopes}
     told |= {f"{scope}/archive": archive_of(run, scope) for scope in scopes}
-    told["recall"] = recall(
+    told["recall"] = search_store(
         tables,
         QUESTION,
         scopes=[*scopes, GLOBAL_SCOPE],
@@ -170,7 +170,7 @@ def test_sql_as_of_a_day_sees_that_days_tables_and_no_file(store):
 def test_recall_as_of_a_day_reinforces_nothing(store):
     before = store.store.journal.read().num_rows
     for word, count in (("s1", True), ("s2", False)):
-        recalled = here().recall(f"harvest records {word}", project="kelp", as_of=f"{START:%Y-%m-%d}")
+        recalled = here().search_store(f"harvest records {word}", project="kelp", as_of=f"{START:%Y-%m-%d}")
         assert any(f"{word} " in match.text for match in recalled.matches) == count
     assert store.store.journal.read().num_rows == before
 

@@ -38,7 +38,7 @@ def written(home, *, as_lines=False):
 
 def test_sessions_of_three_assistants_fold_into_one_project(bench, user_home):
     report = bench.backfill(*written(user_home))
-    assert (report.transcripts, report.set_aside) == (3, [])
+    assert (report.transcripts, report.quarantined) == (3, [])
     assert [project.paths for project in bench.store.projects.all()] == [(KELP,)]
     gotchas = [text for text in bench.texts() if "tide table" in text]
     assert len(gotchas) == 3
@@ -114,7 +114,7 @@ def test_a_document_caught_half_written_is_read_when_it_is_whole(bench, other, u
     path.write_bytes(talk.document(3))
     bench.backfill(path)
     path.write_bytes(talk.document()[:2500])
-    assert [each.reason for each in bench.backfill(path).set_aside] == ["not a transcript: not JSON"]
+    assert [each.reason for each in bench.backfill(path).quarantined] == ["not a transcript: not JSON"]
     path.write_bytes(talk.document())
     bench.backfill(path)
     other.backfill(path)

@@ -12,7 +12,7 @@ import pytest
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.flows.engines import run_plain
-from cortex.flows.rederive import rederive
+from cortex.flows.rederive import propose_rederivation
 from cortex.flows.stages.order import FORGET
 from cortex.transforms.memory.forgetting import SHORTEST_PHRASE
 from cortex.transforms.schemas import TURNS
@@ -84,7 +84,7 @@ def check_each(bench: Bench, folder: Path) -> None:
     for copy, memory in copies(bench, folder):
         assert unlike(before, rows(copy), memory) == [], memory["text"]
         with runs.opened("rederive", copy.context) as run:
-            again = rederive(run)
+            again = propose_rederivation(run)
             assert compare(run).differences == []
         proposed = [p for p in again.proposals if p.appears or p.vanishes or p.changes]
         assert proposed == [], memory["text"]

@@ -26,9 +26,9 @@ def files(home: Path) -> dict[str, bytes]:
     return {path: (home / "lake" / path).read_bytes() for path in files_below(home / "lake")}
 
 
-def repair(bench: Bench, *, adopt: bool = True, set_aside: bool = False) -> LakeRepair:
+def repair(bench: Bench, *, adopt: bool = True, quarantine: bool = False) -> LakeRepair:
     """Do what `cortex rebuild` does with these options."""
-    prepare = LakeRepair(bench.settings, NOW, adopt=adopt, set_aside=set_aside)
+    prepare = LakeRepair(bench.settings, NOW, adopt=adopt, quarantine=quarantine)
     with opened("rebuild", bench.context, prepare=prepare) as run:
         rebuild(run)
     return prepare
@@ -196,7 +196,7 @@ def test_a_lake_file_copied_in_beside_an_intact_manifest_is_refused_not_swept(be
     with pytest.raises(LakeUnclear, match="does not name"):
         bench.run()
     assert files(bench.home) == before
-    done = repair(bench, adopt=False, set_aside=True).done
+    done = repair(bench, adopt=False, quarantine=True).done
     assert done.folder is not None and not done.folder.is_relative_to(bench.home)
     moved = {p.relative_to(done.folder / "lake").as_posix() for p in done.folder.rglob("*.parquet")}
     assert moved == set(done.left_out) == set(before) - set(files(bench.home))

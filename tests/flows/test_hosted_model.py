@@ -15,7 +15,7 @@ from cortex.cli.main import main
 from cortex.flows.embedders import local
 from cortex.flows.embedders import voyage as provider
 from cortex.flows.models import embedder_in_force, hosted_failure, model_for
-from cortex.flows.recall import recall
+from cortex.flows.recall import search_store
 from cortex.storage.model_failure import read_failure
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import Settings
@@ -169,7 +169,9 @@ def test_a_question_it_does_not_answer_is_compared_with_the_local_vectors(bench,
     policy = read_policy(bench.home)
 
     def answers(tables, embedder):
-        found = recall(tables, question, scopes=scopes, policy=policy, embedder=embedder, limit=5, now=NOW)
+        found = search_store(
+            tables, question, scopes=scopes, policy=policy, embedder=embedder, limit=5, now=NOW
+        )
         return [(result.id, round(result.score, 5)) for result in found]
 
     plain = Bench(bench.home.parent / "plain", bench.projects, embedder_in_force)

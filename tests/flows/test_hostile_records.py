@@ -54,14 +54,14 @@ def test_a_hostile_line_is_set_aside_or_read_and_the_next_line_too(line):
     reading = read_transcript(line + b"\n" + good, source=SOURCE)
     before = read_transcript(good, source=SOURCE)
     assert set(values(before.turns, "text")) <= set(values(reading.turns, "text"))
-    assert [a.line for a in reading.set_aside] in ([1], []) and reading.consumed_bytes == len(line + good) + 1
+    assert [a.line for a in reading.unread] in ([1], []) and reading.consumed_bytes == len(line + good) + 1
 
 
 @pytest.mark.parametrize("depth", [1, 64, 254, 255, 300, 480])
 def test_a_deeply_nested_tool_input_is_kept_down_to_a_bounded_depth(depth):
     talk = Talk().call("Bash", "ok", command="pytest", options=nested(depth, "list"))
     reading = read_transcript(lines(talk.records), source=SOURCE)
-    assert reading.set_aside == []
+    assert reading.unread == []
     call = reading.turns.filter(pc.equal(reading.turns["kind"], "tool_call")).to_pylist()[0]
     assert call["text"] == "pytest"
     assert call["tool_input"].count("[") == min(depth, 64)
@@ -74,7 +74,7 @@ def test_a_chat_with_a_message_nested_too_deep_loses_that_message_alone():
     content = lines_of_document(document[:at] + deep + document[at:])
     head = Head("gemini", "g1", "/home/dev/kelp", is_document=True)
     reading = read_transcript(content, source=Source("/t/g1.json", "kelp-1", "g1", None, head), final=True)
-    assert [(a.line, a.reason) for a in reading.set_aside] == [(1, "not an object")]
+    assert [(a.line, a.reason) for a in reading.unread] == [(1, "not an object")]
     assert any("SQLite" in text for text in values(reading.turns, "text"))
 
 
@@ -83,7 +83,7 @@ def test_a_message_of_more_blocks_than_can_be_counted_keeps_the_first_and_says_s
     blocks = [{"type": "text", "text": f"Line {number} of the log."} for number in range(33_000)]
     talk.records[1]["message"]["content"] = blocks
     reading = read_transcript(lines(talk.records), source=SOURCE)
-    assert [(a.line, a.reason) for a in reading.set_aside] == [(2, "too many blocks")]
+    assert [(a.line, a.reason) for a in reading.unread] == [(2, "too many blocks")]
     assert pc.max(reading.turns["block"]).as_py() == 32_766
 
 
@@ -105,9 +105,9 @@ def test_hostile_transcripts_leave_the_good_one_beside_them_as_it_is(bench, othe
     report = bench.backfill()
     assert bench.texts("reef") == other.texts("reef") and len(bench.texts("reef")) >= 3
     taken = {Path(file).stem for file in bench.store.lake.manifest.cursors}
-    accounted = taken | {Path(line.file).stem for line in report.set_aside}
+    accounted = taken | {Path(line.file).stem for line in report.quarantined}
     assert set(names) <= accounted
-    assert all(line.reason for line in report.set_aside)
+    assert all(line.reason for line in report.quarantined)
     assert [path for path in leftovers(bench.home) if "/transcripts/" not in path] == []
     for flow in ("ingest", "nightly"):
         bench.run(flow)
@@ -136,7 +136,7 @@ def test_a_session_that_extraction_cannot_take_costs_no_other_session(bench, mon
     assert [text for text in bench.texts() if "anemone" in text] == []
     assert [text for text in bench.texts() if "barnacle" in text]
     assert any("anemone" in text for text in values(bench.store.lake.read(TURNS), "text"))
-    [line] = report.set_aside
+    [line] = report.quarantined
     assert line.reason.startswith("nothing extracted from session: internal error (KeyError at ")
 
 
@@ -151,7 +151,7 @@ def test_a_transcript_that_cannot_be_committed_is_set_aside_and_the_others_go_on
         "barnacle",
         "clam",
     }
-    assert [line.reason[:24] for line in report.set_aside] == ["internal error (KeyError"]
+    assert [line.reason[:24] for line in report.quarantined] == ["internal error (KeyError"]
     assert report.transcripts == 2
     bench.backfill()
     assert any("anemone" in text for text in bench.texts())
@@ -171,7 +171,7 @@ def test_a_record_that_the_reader_cannot_take_is_set_aside_by_its_line(bench, mo
     monkeypatch.setattr(transcript, "utterances_in", fails)
     decisions().write(bench.projects)
     report = bench.backfill()
-    assert [(line.line, line.reason[:30]) for line in report.set_aside] == [
+    assert [(line.line, line.reason[:30]) for line in report.quarantined] == [
         (5, "internal error (AttributeError")
     ]
     assert any("SQLite" in text for text in bench.texts())

@@ -195,7 +195,7 @@ def test_set_aside_lines_are_named_with_file_line_and_reason(bench):
         file.write(b'{"type":"user","mess\n[1, 2]\n\xff\xfe\n{"type":"user","message"')
     report = bench.backfill()
     last = len(decisions().records)
-    assert [(line.file, line.line, line.reason) for line in report.set_aside] == [
+    assert [(line.file, line.line, line.reason) for line in report.quarantined] == [
         (str(path), last + 1, "not JSON"),
         (str(path), last + 2, "not an object"),
         (str(path), last + 3, "not UTF-8"),

@@ -13,7 +13,7 @@ from cortex.cli.main import main
 from cortex.flows import extract as extracting
 from cortex.flows import runs
 from cortex.flows.rebuild import rebuild
-from cortex.flows.rederive import promote, rederive
+from cortex.flows.rederive import promote, propose_rederivation
 from cortex.flows.stages import guard
 from cortex.flows.stages import render as rendering
 from cortex.hooks import background
@@ -144,7 +144,7 @@ def test_an_extractor_that_finds_less_is_refused_before_its_events_are_taken(kno
     with monkeypatch.context() as patch:
         patch.setattr(extracting, "extract_events", lambda *given: EVENTS.empty())
         with runs.opened("rederive", known.at(LATER)) as run:
-            found = rederive(run)
+            found = propose_rederivation(run)
             with pytest.raises(LossRefused):
                 promote(run, found)
     assert difference(contents(known.home), before) == {}

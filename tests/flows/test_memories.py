@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from cortex.flows.operations.remember import Remembered
-from cortex.flows.recall import Found
+from cortex.flows.recall import RecallResult
 from cortex.storage.lease import lease
 from cortex.transforms.errors import ModelUnavailable, NotFound, StoreBusy
 from cortex.transforms.schemas import VECTORS
@@ -28,7 +28,7 @@ def remembered(text: str, **chosen: object) -> Remembered:
     return here().remember(text, memory_type="decision", **chosen)
 
 
-def found(question: str, *, all_projects: bool = True) -> Sequence[Found]:
+def found(question: str, *, all_projects: bool = True) -> Sequence[RecallResult]:
     return here().recall(question, all_projects=all_projects).matches
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cortex.flows.recall import Found, recall
+from cortex.flows.recall import RecallResult, search_store
 from cortex.storage.lance_tables import LanceTables
 from cortex.storage.reference import read_policy
 from cortex.storage.tables import PROJECTED, Filter, Vector, meeting
@@ -74,8 +74,8 @@ class Asked:
 
     def __call__(
         self, question: str, embedder: Any = None, limit: int = 5, scopes: Any = ("reef-1",)
-    ) -> list[Found]:
-        return recall(
+    ) -> list[RecallResult]:
+        return search_store(
             self.tables, question, scopes=scopes, policy=self.policy, embedder=embedder, limit=limit, now=NOW
         )
 
@@ -294,7 +294,7 @@ def test_another_store_behind_the_protocols_answers_as_well(policy: Policy, embe
     texts = [embedded_text(row) for row in facts.to_pylist()]
     vectors = pa.array(list(TopicEmbedder().embed(texts)), pa.list_(pa.float32(), len(TOPICS) + 1))
     tables = ListedTables({"memories": facts.append_column("vector", vectors)})
-    results = recall(
+    results = search_store(
         tables, "tide table feet", scopes=["reef-1"], policy=policy, embedder=embedder, limit=1, now=NOW
     )
     assert [result.id for result in results] == ["m1"]

@@ -11,7 +11,7 @@ from cortex.flows import extract as extracting
 from cortex.flows import rederive as rederiving
 from cortex.flows import runs
 from cortex.flows.comparison import compare
-from cortex.flows.rederive import decline, promote, rederive
+from cortex.flows.rederive import decline, promote, propose_rederivation
 from cortex.transforms.extract import extract_events, extractor
 from tests.flows.conftest import NOW, SAMPLES, contents, difference
 from tests.present import present
@@ -43,7 +43,7 @@ def newer(monkeypatch):
 
 def asked(bench, then=None, projects=None):
     with runs.opened("rederive", bench.context) as run:
-        found = rederive(run, projects)
+        found = propose_rederivation(run, projects)
         if then:
             then(run, found)
     return {proposal.scope.split("-")[0]: proposal for proposal in found.proposals}

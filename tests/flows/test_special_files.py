@@ -20,7 +20,7 @@ def test_a_run_sets_it_aside_with_its_reason(bench, tmp_path: Path, lay: Laying)
     bench.stage(honest)
     report = bench.run()
     assert report.transcripts == 1
-    [reason] = [line.reason for line in report.set_aside]
+    [reason] = [line.reason for line in report.quarantined]
     assert any(word in reason for word in ("regular", "another user", "holes", "gone"))
 
 

@@ -16,7 +16,7 @@ def turns(bench) -> int:
 def test_a_greeting_is_not_taken_in_and_leaves_nothing_waiting(bench):
     greeted().write(bench.projects)
     report = bench.backfill()
-    assert (turns(bench), report.transcripts, report.set_aside) == (0, 0, [])
+    assert (turns(bench), report.transcripts, report.quarantined) == (0, 0, [])
     assert bench.store.staging.list_waiting() == []
 
 

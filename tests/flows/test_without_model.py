@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from cortex.flows.recall import recall
+from cortex.flows.recall import search_store
 from cortex.storage.reference import read_policy
 from tests.flows.conftest import NOW, Bench
 from tests.transcripts import decisions
@@ -15,7 +15,7 @@ def test_a_whole_run_and_a_recall_need_no_model(bench: Bench):
     assert bench.run("nightly").rows == report.rows
     assert report.rows["memories"] and not report.rows["vectors"]
     (project,) = bench.store.projects.all()
-    (best, *_) = recall(
+    (best, *_) = search_store(
         bench.store.tables,
         "why SQLite for the harvest records",
         scopes=[project.project_id],

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cortex.storage import encryption, lake_files
 from cortex.storage.config_file import ConfigFile
-from cortex.storage.encryption import Key, make_key_file, new_key, seal, unseal
+from cortex.storage.encryption import EncryptionKey, decrypted_bytes, encrypted_bytes, make_key_file, new_key
 from cortex.storage.journal import Journal
 from cortex.storage.lake import Lake
 from cortex.storage.migrations import Migration, migrate
@@ -29,12 +29,12 @@ from cortex.transforms.errors import (
 from cortex.transforms.schemas import TURNS
 from tests.rows import START, entry, turn, turns
 
-KEY = Key(bytes(range(32)))
+KEY = EncryptionKey(bytes(range(32)))
 CANARY = "the harbour master keeps two ledgers"
 
 
 @pytest.fixture
-def key(home: Path, tmp_path: Path) -> Key:
+def key(home: Path, tmp_path: Path) -> EncryptionKey:
     """Return the key of the test's store, in a file that its settings name."""
     home.mkdir()
     made = make_key_file(tmp_path / "key", home)
@@ -43,12 +43,12 @@ def key(home: Path, tmp_path: Path) -> Key:
 
 
 @pytest.fixture
-def lake(home: Path, key: Key) -> Lake:
+def lake(home: Path, key: EncryptionKey) -> Lake:
     """Return a sealed lake with one turn in each of two projects."""
     made = Lake(home)
     with made.change() as change:
         change.append(TURNS, "reef-1", turns(turn(1, CANARY)))
-    made.reseal(key)
+    made.reencrypt(key)
     with made.change() as change:
         change.append(TURNS, "kelp-1", turns(turn(2, CANARY, project_id="kelp-1")))
     made.sweep()
@@ -64,33 +64,33 @@ def files(lake: Lake) -> list[Path]:
 )
 @settings(deadline=None)
 def test_what_is_sealed_comes_back_whole(plain: bytes, place: str, secret: bytes):
-    sealed = seal(Key(secret), plain, place)
-    assert unseal(Key(secret), sealed, place) == plain
-    assert seal(Key(secret), plain, place) != sealed
+    sealed = encrypted_bytes(EncryptionKey(secret), plain, place)
+    assert decrypted_bytes(EncryptionKey(secret), sealed, place) == plain
+    assert encrypted_bytes(EncryptionKey(secret), plain, place) != sealed
 
 
 @given(plain=st.binary(max_size=200), data=st.data())
 @settings(deadline=None)
 def test_any_flipped_bit_is_an_error(plain: bytes, data: st.DataObject):
-    sealed = bytearray(seal(KEY, plain, "a"))
+    sealed = bytearray(encrypted_bytes(KEY, plain, "a"))
     bit = data.draw(st.integers(0, len(sealed) * 8 - 1))
     sealed[bit // 8] ^= 1 << bit % 8
     with pytest.raises((FileDamaged, KeyUnavailable)):
-        unseal(KEY, bytes(sealed), "a")
+        decrypted_bytes(KEY, bytes(sealed), "a")
 
 
 @pytest.mark.parametrize("cut", [0, 5, 28, 29, 40, -1])
 def test_a_cut_file_is_an_error(cut: int):
     with pytest.raises(FileDamaged):
-        unseal(KEY, seal(KEY, b"words", "a")[:cut], "a")
+        decrypted_bytes(KEY, encrypted_bytes(KEY, b"words", "a")[:cut], "a")
 
 
 def test_another_place_and_another_key_are_errors():
-    sealed = seal(KEY, b"words", "lake/a turns")
+    sealed = encrypted_bytes(KEY, b"words", "lake/a turns")
     with pytest.raises(FileDamaged, match="lake/b turns"):
-        unseal(KEY, sealed, "lake/b turns")
+        decrypted_bytes(KEY, sealed, "lake/b turns")
     with pytest.raises(KeyUnavailable, match=KEY.id):
-        unseal(new_key(), sealed, "lake/a turns")
+        decrypted_bytes(new_key(), sealed, "lake/a turns")
 
 
 def test_a_key_is_never_shown():
@@ -109,21 +109,21 @@ def test_a_sealed_lake_says_what_it_said_and_holds_no_word_in_clear(lake: Lake, 
 
 def test_sealing_and_opening_make_no_stage_work_again(lake: Lake, home: Path):
     before = Lake(home).fingerprint(TURNS)
-    assert lake.reseal(None) == 2
+    assert lake.reencrypt(None) == 2
     assert Lake(home).fingerprint(TURNS) == before
     lake.sweep()
     assert [path.suffix for path in files(lake)] == [".parquet"] * 2
     assert Lake(home).read(TURNS)["text"].to_pylist() == [CANARY] * 2
 
 
-def test_sealing_twice_is_once(lake: Lake, home: Path, key: Key):
-    assert lake.reseal(key) == 0
+def test_sealing_twice_is_once(lake: Lake, home: Path, key: EncryptionKey):
+    assert lake.reencrypt(key) == 0
     assert Lake(home).read(TURNS).num_rows == 2
 
 
 @pytest.mark.parametrize("written", [0, 1, 2])
 def test_killed_while_sealing_the_lake_is_as_it_was_and_sealing_again_ends_it(
-    home: Path, key: Key, monkeypatch: pytest.MonkeyPatch, written: int
+    home: Path, key: EncryptionKey, monkeypatch: pytest.MonkeyPatch, written: int
 ):
     class Killed(BaseException):
         pass
@@ -143,10 +143,10 @@ def test_killed_while_sealing_the_lake_is_as_it_was_and_sealing_again_ends_it(
     with monkeypatch.context() as patch:
         patch.setattr("cortex.storage.lake.write_durably", dying)
         with pytest.raises(Killed):
-            lake.reseal(key)
+            lake.reencrypt(key)
     assert Lake(home).read(TURNS).equals(before)
     again = Lake(home)
-    again.reseal(key)
+    again.reencrypt(key)
     again.sweep()
     assert Lake(home).read(TURNS).equals(before)
     assert [path.suffix for path in files(again)] == [".aes"] * 3
@@ -212,7 +212,7 @@ def test_a_damaged_waiting_entry_is_set_aside(lake: Lake, home: Path):
     [waiting] = (home / "staging" / "journal").iterdir()
     waiting.write_bytes(waiting.read_bytes()[:-1] + b"x")
     assert journal.take_in() == 0
-    assert journal.set_aside_damaged() == [waiting]
+    assert journal.quarantine_damaged() == [waiting]
 
 
 def test_compaction_and_migration_keep_the_seal(lake: Lake, home: Path):
@@ -289,7 +289,9 @@ def test_a_locked_keyring_is_a_clear_error_that_quotes_nothing(home: Path, ring:
 def test_a_missing_library_says_how_to_get_it(home: Path, monkeypatch: pytest.MonkeyPatch, library: str):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(CortexError, match=r"cortex-lake\[encryption\]"):
-        seal(encryption.find_key(home, "00" * 8), b"", "") if library == "keyring" else seal(KEY, b"", "")
+        encrypted_bytes(
+            encryption.find_key(home, "00" * 8), b"", ""
+        ) if library == "keyring" else encrypted_bytes(KEY, b"", "")
 
 
 def test_nothing_of_it_is_imported_without_a_sealed_file():

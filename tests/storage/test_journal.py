@@ -52,6 +52,6 @@ def test_a_damaged_waiting_file_stops_nobody_and_is_set_aside(home: Path):
     damaged = home / "staging" / "journal" / "half.json"
     damaged.write_bytes(b'{"entry_id": "x"')
     assert journal(home).read()["memory_id"].to_pylist() == ["m1"]
-    assert journal(home).set_aside_damaged() == [damaged]
+    assert journal(home).quarantine_damaged() == [damaged]
     assert (home / "staging" / "set_aside" / "half.json").read_bytes() == b'{"entry_id": "x"'
     assert journal(home).take_in() == 1

@@ -18,7 +18,7 @@ from cortex.storage.notes import Output
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.errors import SchemaMismatch
-from cortex.transforms.schemas import FOUND_KINDS, TURNS
+from cortex.transforms.schemas import FINDING_KINDS, TURNS
 from tests.rows import at, turn, turns
 
 FIRST_RELEASE = Path(__file__).parents[1] / "fixtures" / "first-release-store"
@@ -154,7 +154,7 @@ def test_the_store_of_the_first_release_opens_runs_and_says_what_it_said(home):
     [scope] = [s for s in store.tables.scopes() if s != "global"]
     said = sorted(m["text"] for m in store.tables.open(scope, "memories").read().to_pylist())
     # What a run notes by itself (memories first found weak) is news to a store of that release.
-    noted = [kind for kind in store.journal.read()["kind"].to_pylist() if kind in FOUND_KINDS]
+    noted = [kind for kind in store.journal.read()["kind"].to_pylist() if kind in FINDING_KINDS]
     rows = {**report.rows, "journal": report.rows["journal"] - len(noted)}
     assert {name: rows[name] for name in expected["rows"]} == expected["rows"]
     assert set(expected["explicit"]) <= set(said)

@@ -221,7 +221,7 @@ def test_what_is_set_aside_says_its_file_and_reason_and_is_kept(staging, tmp_pat
     staging.stage(transcript)
     staging.stage(transcript)
     [claim] = staging.claim()
-    staging.set_aside(claim, "no line of it is JSON")
+    staging.quarantine(claim, "no line of it is JSON")
     assert (names(staging, "new"), names(staging, "claimed")) == ([], [])
     [told] = [json.loads(path.read_text()) for path in (staging.root / "set_aside").glob("*.reason")]
     assert (told["file"], told["reason"]) == (str(transcript), "no line of it is JSON")
@@ -233,14 +233,14 @@ def test_what_is_set_aside_says_its_file_and_reason_and_is_kept(staging, tmp_pat
 def test_set_aside_again_and_again_does_not_grow(staging, tmp_path):
     for _ in range(5):
         staging.stage(transcript_at(tmp_path))
-        staging.set_aside(staging.claim()[0], "still not JSON")
+        staging.quarantine(staging.claim()[0], "still not JSON")
     assert len(names(staging, "set_aside")) == 2
 
 
 def test_what_was_set_aside_is_forgotten_once_the_transcript_is_committed(staging, tmp_path):
     transcript = transcript_at(tmp_path, text="")
     staging.stage(transcript)
-    staging.set_aside(staging.claim()[0], "empty")
+    staging.quarantine(staging.claim()[0], "empty")
     with transcript.open("a") as file:
         file.write("{}\n")
     staging.stage(transcript)

@@ -8,7 +8,7 @@ from cortex.storage.reference import read_policy
 from cortex.transforms.brief.eligible import NO_SESSIONS, believed, standings, with_choices_first
 from cortex.transforms.brief.hook_index import notes_of
 from cortex.transforms.brief.render import choose
-from cortex.transforms.memory.link import link
+from cortex.transforms.memory.link import edges_between
 from cortex.transforms.memory.reality import CommitEdit, Snapshot, doubts, questions
 from cortex.transforms.memory.review import disputes
 from cortex.transforms.policy import MEMORY_TYPE_FLAGS, Policy
@@ -57,7 +57,7 @@ def place(**changed):
 
 
 def relation(policy, *rows):
-    [edge] = link(memories(*rows), VECTORS.empty(), policy, MODEL).to_pylist()
+    [edge] = edges_between(memories(*rows), VECTORS.empty(), policy, MODEL).to_pylist()
     return edge["rule"]
 
 

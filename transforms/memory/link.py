@@ -32,7 +32,7 @@ class _Side:
     turns: frozenset[str]
 
 
-def link(memories: pa.Table, vectors: pa.Table, policy: Policy, model: str) -> pa.Table:
+def edges_between(memories: pa.Table, vectors: pa.Table, policy: Policy, model: str) -> pa.Table:
     """
     Return the EDGES among the active ones of `memories`, ordered by edge_id.
 

@@ -96,6 +96,6 @@ def too_many_lines(losses: Iterable[Loss], policy: Policy) -> list[Loss]:
     return too_much(losses, policy.threshold("loss_brief_share"), policy.threshold("loss_from_lines"))
 
 
-def lines_of(brief: str) -> int:
+def shown_lines_of(brief: str) -> int:
     """Return how many facts a brief tells."""
     return sum(line.startswith("- ") for line in brief.split("\n"))

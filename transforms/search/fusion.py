@@ -101,7 +101,7 @@ def lend(scores: Scores, places: Places, policy: Policy) -> Scores:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class SearchHit:
     """What folding needs to know of a row: its position, its kind, its text, the lines it rests on."""
 
     row: int
@@ -110,7 +110,7 @@ class Candidate:
     lines: frozenset[Line]
 
 
-def folded(candidates: Sequence[Candidate], policy: Policy, limit: int) -> list[list[int]]:
+def folded(candidates: Sequence[SearchHit], policy: Policy, limit: int) -> list[list[int]]:
     """
     Return at most `limit` groups of rows, each to be shown as one result; a group's first row speaks for it.
 
@@ -132,18 +132,18 @@ def folded(candidates: Sequence[Candidate], policy: Policy, limit: int) -> list[
 
 
 class _Group:
-    def __init__(self, candidate: Candidate, words: frozenset[str]) -> None:
+    def __init__(self, candidate: SearchHit, words: frozenset[str]) -> None:
         self.rows = [candidate.row]
         self.has_memory = candidate.is_memory
         self.lines = set(candidate.lines)
         self.words = [words]
 
-    def takes(self, candidate: Candidate, words: frozenset[str], overlap: float) -> bool:
+    def takes(self, candidate: SearchHit, words: frozenset[str], overlap: float) -> bool:
         if any(share_of_all(words, own) >= overlap for own in self.words):
             return True
         return not (self.has_memory and candidate.is_memory) and not self.lines.isdisjoint(candidate.lines)
 
-    def add(self, candidate: Candidate, words: frozenset[str]) -> None:
+    def add(self, candidate: SearchHit, words: frozenset[str]) -> None:
         if candidate.is_memory and not self.has_memory:
             self.rows.insert(0, candidate.row)
             self.has_memory = True

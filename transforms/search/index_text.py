@@ -158,14 +158,14 @@ def passages_of(turns: pa.Table, policy: Policy) -> pa.Table:
     for turn in prose.select(columns).to_pylist():
         if not rows or rows[-1]["file"] != turn["file"]:
             seq = 0
-        for part, text in enumerate(parts_of(turn["text"], limit)):
+        for part, text in enumerate(identifier_parts(turn["text"], limit)):
             row = {**turn, "text": text, "seq": seq, "passage_id": content_id(turn["turn_id"], str(part))}
             rows.append({**row, "content_hash": content_id(embedded_text(row))})
             seq += 1
     return PASSAGES.of(rows)
 
 
-def parts_of(text: str, limit_chars: int) -> list[str]:
+def identifier_parts(text: str, limit_chars: int) -> list[str]:
     """
     Return `text` cut at paragraphs, else lines, sentences, words, into parts of at most `limit_chars`.
 

@@ -31,7 +31,7 @@ class Naming:
 
 def named_by(question: str, memories: Sequence[Row], policy: Policy) -> Naming:
     """Return which of MEMORIES rows the words of `question` name."""
-    words = content_words(question, policy)
+    words = naming_words(question, policy)
     shares = [(_share(words, row["text"]), row["memory_id"], row) for row in memories]
     ordered = sorted(shares, key=lambda item: (-item[0], item[1]))
     exact = tuple(row for share, _, row in ordered if words and share == 1.0)
@@ -41,7 +41,7 @@ def named_by(question: str, memories: Sequence[Row], policy: Policy) -> Naming:
     return Naming(exact, nearest, is_clear)
 
 
-def content_words(question: str, policy: Policy) -> set[str]:
+def naming_words(question: str, policy: Policy) -> set[str]:
     """Return the words of a question that carry its topic, in the singular; none if all are small words."""
     dropped = set(policy.tables["query_words"]["word"].to_pylist())
     return {_singular(word) for word in _words(question) if word not in dropped}

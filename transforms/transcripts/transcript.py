@@ -84,7 +84,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class SetAside:
+class UnreadLine:
     """
     A line that could not be read, or not all of it: its number in the file, from 1, and the reason.
 
@@ -105,7 +105,7 @@ class Reading:
     """
 
     turns: pa.Table
-    set_aside: list[SetAside]
+    unread: list[UnreadLine]
     consumed_bytes: int
     consumed_lines: int
 
@@ -128,7 +128,7 @@ def read_transcript(
     """
     limits = limits or Limits()
     rows: list[TurnCells] = []
-    set_aside: list[SetAside] = []
+    unread: list[UnreadLine] = []
     consumed, line_number = 0, first_line
     for start, stop, is_ended in _lines(data):
         line_rows, reason = _contained(data[start:stop], line_number, source, limits, is_ended=is_ended)
@@ -136,11 +136,11 @@ def read_transcript(
             break
         if reason:
             is_cut = reason == "not JSON" and not is_ended
-            set_aside.append(SetAside(line_number, "truncated" if is_cut else reason))
+            unread.append(UnreadLine(line_number, "truncated" if is_cut else reason))
         rows.extend(line_rows)
         consumed = stop + is_ended
         line_number += is_ended
-    return Reading(_turns(rows), set_aside, consumed, line_number - first_line)
+    return Reading(_turns(rows), unread, consumed, line_number - first_line)
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, int, bool]]:
@@ -175,7 +175,7 @@ def _rows_of_line(
     if len(raw) > limits.line_bytes:
         return [], "line too long"
     line = raw.strip()
-    speaks = may_speak if source.head is None else may_speak_elsewhere
+    speaks = line_may_speak if source.head is None else may_speak_elsewhere
     # A line still being written may end in an inner } before the word that tells its type.
     if not line or (is_ended and not speaks(line)):
         return [], None
@@ -204,7 +204,7 @@ def _turns_in(record: Record, source: Source) -> list[Turned] | None:
     return None if turns is None else [Turned(record, turn, None) for turn in turns]
 
 
-def may_speak(line: bytes) -> bool:
+def line_may_speak(line: bytes) -> bool:
     """Return whether a line may hold a turn, or is damaged so that it must be looked at."""
     is_whole = line.startswith(b"{") and line.endswith(b"}")
     return not is_whole or any(word in line for word in _SPEAKING)

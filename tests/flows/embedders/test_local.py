@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cortex.flows.embedders import choose, local
+from cortex.flows.embedders import embedder_for, local
 from cortex.flows.embedders.local import LocalEmbedder
 from cortex.transforms.errors import ModelUnavailable
 
@@ -51,7 +51,7 @@ def test_a_text_has_nearly_the_same_vector_in_any_batch(embedder: LocalEmbedder)
 
 
 def test_without_a_key_the_local_model_is_chosen() -> None:
-    assert choose(None).model == "all-MiniLM-L6-v2"
+    assert embedder_for(None).model == "all-MiniLM-L6-v2"
 
 
 def test_a_missing_package_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cortex.flows.embedders import choose, voyage
+from cortex.flows.embedders import embedder_for, voyage
 from cortex.flows.embedders.voyage import BATCH_TEXTS, DIMENSIONS, VoyageEmbedder
 from cortex.transforms.errors import ModelUnavailable
 
@@ -67,7 +67,7 @@ def test_an_answer_of_another_shape_is_refused() -> None:
 def test_a_key_without_the_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "voyageai", None)
     with pytest.raises(ModelUnavailable, match=r"cortex-lake\[voyage\]"):
-        choose("a key")
+        embedder_for("a key")
 
 
 def test_the_key_goes_to_the_library_which_does_the_retries(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_the_key_goes_to_the_library_which_does_the_retries(monkeypatch: pytest.
         return SimpleNamespace(embed=answering([]))
 
     monkeypatch.setitem(sys.modules, "voyageai", SimpleNamespace(Client=client))
-    assert choose("a key").dimensions == DIMENSIONS
+    assert embedder_for("a key").dimensions == DIMENSIONS
     assert made == [
         {"api_key": "a key", "max_retries": voyage.RETRIES, "timeout": voyage.TIMEOUT_S},
         {"api_key": "a key", "max_retries": voyage.QUESTION_RETRIES, "timeout": voyage.QUESTION_TIMEOUT_S},

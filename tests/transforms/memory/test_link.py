@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cortex.storage.reference import read_policy
 from cortex.transforms.errors import UnknownValue
 from cortex.transforms.identity import content_id
-from cortex.transforms.memory.link import link, neighbourhood
+from cortex.transforms.memory.link import edges_between, neighbourhood
 from cortex.transforms.memory.neighbours import near_rows
 from cortex.transforms.schemas import EDGES, MEMORIES, VECTORS
 from tests.rows import memories, memory
@@ -40,7 +40,7 @@ def seen_in(turn_id):
 
 def only_edge(*rows, found=None):
     """Return (type, source, target, rule) of the one edge among rows that all point the same way."""
-    made = link(
+    made = edges_between(
         memories(*rows), found or vectors(**{row["memory_id"]: [1, 0.2] for row in rows}), POLICY, MODEL
     )
     assert made.num_rows == 1
@@ -50,7 +50,7 @@ def only_edge(*rows, found=None):
 
 def test_an_edge_has_calibrated_strength_and_an_id_made_of_its_ends():
     # cos 45 degrees is .7071; from .4 to 1 that is .5118
-    made = link(memories(fact("a"), fact("b")), vectors(a=[1, 0], b=[1, 1]), POLICY, MODEL)
+    made = edges_between(memories(fact("a"), fact("b")), vectors(a=[1, 0], b=[1, 1]), POLICY, MODEL)
     assert made.schema.equals(EDGES.arrow)
     assert made.to_pylist() == [
         {
@@ -69,8 +69,12 @@ def test_below_the_least_similarity_there_is_no_edge():
     # .46 is calibrated .1
     just = [0.461, (1 - 0.461**2) ** 0.5]
     under = [0.459, (1 - 0.459**2) ** 0.5]
-    assert link(memories(fact("a"), fact("b")), vectors(a=[1, 0], b=just), POLICY, MODEL).num_rows == 1
-    assert link(memories(fact("a"), fact("b")), vectors(a=[1, 0], b=under), POLICY, MODEL).num_rows == 0
+    assert (
+        edges_between(memories(fact("a"), fact("b")), vectors(a=[1, 0], b=just), POLICY, MODEL).num_rows == 1
+    )
+    assert (
+        edges_between(memories(fact("a"), fact("b")), vectors(a=[1, 0], b=under), POLICY, MODEL).num_rows == 0
+    )
 
 
 def test_scopes_inactive_memories_and_raw_code_are_kept_apart():
@@ -81,24 +85,24 @@ def test_scopes_inactive_memories_and_raw_code_are_kept_apart():
         fact("d", memory_type="code"),
     ]
     same = vectors(a=[1, 0], b=[1, 0], c=[1, 0], d=[1, 0])
-    assert link(memories(*rows), same, POLICY, MODEL).num_rows == 0
+    assert edges_between(memories(*rows), same, POLICY, MODEL).num_rows == 0
 
 
 def test_vectors_of_another_model_are_not_compared():
     other = VECTORS.of(
         [row | {"model": "voyage-3.5-lite"} for row in vectors(a=[1, 0], b=[1, 0]).to_pylist()]
     )
-    assert link(memories(fact("a"), fact("b")), other, POLICY, MODEL).num_rows == 0
-    assert link(memories(fact("a"), fact("b")), other, POLICY, "voyage-3.5-lite").num_rows == 1
+    assert edges_between(memories(fact("a"), fact("b")), other, POLICY, MODEL).num_rows == 0
+    assert edges_between(memories(fact("a"), fact("b")), other, POLICY, "voyage-3.5-lite").num_rows == 1
 
 
 def test_a_model_without_calibration_is_an_error():
     with pytest.raises(UnknownValue, match="calibrated model"):
-        link(memories(fact("a")), vectors(a=[1, 0]), POLICY, "word2vec")
+        edges_between(memories(fact("a")), vectors(a=[1, 0]), POLICY, "word2vec")
 
 
 def test_nothing_links_to_nothing():
-    assert link(MEMORIES.empty(), NO_VECTORS, POLICY, MODEL).equals(EDGES.empty())
+    assert edges_between(MEMORIES.empty(), NO_VECTORS, POLICY, MODEL).equals(EDGES.empty())
 
 
 def test_without_vectors_shared_files_and_names_link():
@@ -108,7 +112,7 @@ def test_without_vectors_shared_files_and_names_link():
         fact("c", "read_manifest is slow"),
         fact("d", "Nothing of the kind"),
     ]
-    made = link(memories(*rows), NO_VECTORS, POLICY, MODEL).to_pylist()
+    made = edges_between(memories(*rows), NO_VECTORS, POLICY, MODEL).to_pylist()
     assert sorted(
         (edge["source_id"], edge["target_id"], edge["strength"], edge["rule"]) for edge in made
     ) == [
@@ -119,7 +123,7 @@ def test_without_vectors_shared_files_and_names_link():
 
 def test_a_memory_not_embedded_yet_links_by_what_it_shares_with_embedded_ones():
     rows = [fact("a", "fold() in fold.py"), fact("b", "fold.py is pure"), fact("c", "fold.py is quick")]
-    made = link(memories(*rows), vectors(a=[1, 0], b=[0, 1]), POLICY, MODEL).to_pylist()
+    made = edges_between(memories(*rows), vectors(a=[1, 0], b=[0, 1]), POLICY, MODEL).to_pylist()
     assert {(edge["source_id"], edge["target_id"]) for edge in made} == {("a", "c"), ("b", "c")}
 
 
@@ -221,11 +225,13 @@ def test_the_order_of_memories_and_vectors_does_not_matter(made, shuffler):
     size, seed, known = made
     rows, found = store(size, seed)
     found = found.filter(known)
-    in_order = link(memories(*rows), found, POLICY, MODEL)
+    in_order = edges_between(memories(*rows), found, POLICY, MODEL)
     shuffled, places = list(rows), list(range(found.num_rows))
     shuffler.shuffle(shuffled)
     shuffler.shuffle(places)
-    assert link(memories(*shuffled), found.take(pa.array(places, pa.int64())), POLICY, MODEL).equals(in_order)
+    assert edges_between(memories(*shuffled), found.take(pa.array(places, pa.int64())), POLICY, MODEL).equals(
+        in_order
+    )
 
 
 @QUICK
@@ -234,11 +240,11 @@ def test_linking_scope_by_scope_equals_linking_all(made):
     size, seed, known = made
     rows, found = store(size, seed)
     found = found.filter(known)
-    whole = link(memories(*rows), found, POLICY, MODEL).to_pylist()
+    whole = edges_between(memories(*rows), found, POLICY, MODEL).to_pylist()
     parts = []
     for scope in "pq":
         of_scope = [row for row in rows if row["project_id"] == scope]
-        parts += link(memories(*of_scope), found, POLICY, MODEL).to_pylist()
+        parts += edges_between(memories(*of_scope), found, POLICY, MODEL).to_pylist()
     assert sorted(parts, key=lambda edge: edge["edge_id"]) == whole
 
 
@@ -247,7 +253,7 @@ def test_linking_scope_by_scope_equals_linking_all(made):
 def test_edges_are_unique_canonical_and_never_supersede(made):
     size, seed, known = made
     rows, found = store(size, seed)
-    edges = link(memories(*rows), found.filter(known), POLICY, MODEL).to_pylist()
+    edges = edges_between(memories(*rows), found.filter(known), POLICY, MODEL).to_pylist()
     assert len({frozenset((edge["source_id"], edge["target_id"])) for edge in edges}) == len(edges)
     for edge in edges:
         assert edge["edge_type"] != "supersedes"
@@ -283,14 +289,14 @@ def test_made_clusters_are_linked_within_and_not_across():
     for n in range(60):
         rows.append(fact(f"m{n:02d}", f"fact {n}"))
         found[f"m{n:02d}"] = list(centres[n % 6] + chosen.normal(0, 0.05, 12))
-    edges = link(memories(*rows), vectors(**found), POLICY, MODEL).to_pylist()
+    edges = edges_between(memories(*rows), vectors(**found), POLICY, MODEL).to_pylist()
     clusters = {row["memory_id"]: n % 6 for n, row in enumerate(rows)}
     assert all(clusters[edge["source_id"]] == clusters[edge["target_id"]] for edge in edges)
     assert {name for edge in edges for name in (edge["source_id"], edge["target_id"])} == set(clusters)
 
 
 def test_a_neighbourhood_is_walked_in_either_direction():
-    made = link(
+    made = edges_between(
         memories(fact("a"), fact("b"), fact("c")), vectors(a=[1, 0], b=[1, 0.9], c=[0.2, 1]), POLICY, MODEL
     )
     assert neighbourhood(made, ["c"], depth=1).to_pylist() == [

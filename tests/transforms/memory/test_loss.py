@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from cortex.storage.reference import read_policy
 from cortex.transforms.memory.loss import (
     Loss,
-    lines_of,
     lost_ids,
     replaced,
+    shown_lines_of,
     too_many_lines,
     too_many_memories,
 )
@@ -71,7 +71,7 @@ def test_a_tenth_of_a_scope_or_of_the_store_stops_a_run_and_two_memories_never_d
 def test_half_of_a_brief_stops_a_run():
     assert too_many_lines([Loss("p", 6, 12)], POLICY) == []
     assert too_many_lines([Loss("p", 7, 12)], POLICY) == [Loss("p", 7, 12)]
-    assert lines_of("# Notes\n\n## Gotchas\n- one\n- two\n") == 2
+    assert shown_lines_of("# Notes\n\n## Gotchas\n- one\n- two\n") == 2
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=8))

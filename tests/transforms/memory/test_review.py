@@ -6,7 +6,7 @@ import pytest
 
 from cortex.storage.reference import read_policy
 from cortex.transforms.memory.consolidate import propose
-from cortex.transforms.memory.link import link
+from cortex.transforms.memory.link import edges_between
 from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.memory.reversal import Reversals
 from cortex.transforms.memory.review import (
@@ -32,7 +32,7 @@ def relation(old, new):
     vectors = VECTORS.of(
         [{"model": MODEL, "content_hash": name, "vector": [1.0, 0.0]} for name in ("a", "b")]
     )
-    [edge] = link(memories(*rows), vectors, POLICY, MODEL).to_pylist()
+    [edge] = edges_between(memories(*rows), vectors, POLICY, MODEL).to_pylist()
     return edge["edge_type"]
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from cortex.storage.reference import read_policy
 from cortex.transforms.policy import Policy
 from cortex.transforms.search.fusion import (
-    Candidate,
     Places,
+    SearchHit,
     comparable,
     folded,
     fuse,
@@ -130,12 +130,12 @@ def test_lending_does_not_depend_on_the_order_of_rows(order: list[int]) -> None:
     assert np.allclose(lend(values, places, POLICY)[order], lend(values[order], moved, POLICY))
 
 
-def passage(row: int, text: str, line: int) -> Candidate:
-    return Candidate(row, False, text, frozenset({("s1", line)}))
+def passage(row: int, text: str, line: int) -> SearchHit:
+    return SearchHit(row, False, text, frozenset({("s1", line)}))
 
 
-def fact(row: int, text: str, *lines: int) -> Candidate:
-    return Candidate(row, True, text, frozenset(("s1", line) for line in lines))
+def fact(row: int, text: str, *lines: int) -> SearchHit:
+    return SearchHit(row, True, text, frozenset(("s1", line) for line in lines))
 
 
 def test_parts_of_one_turn_are_one_result(policy: Policy) -> None:

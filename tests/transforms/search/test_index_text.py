@@ -9,8 +9,8 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.search.index_text import (
     embedded_text,
+    identifier_parts,
     index_text,
-    parts_of,
     passages_of,
     prose,
     query_terms,
@@ -101,7 +101,7 @@ def test_a_passage_of_nothing_but_code_has_no_text_to_embed() -> None:
 
 
 def test_a_cut_code_block_is_code_in_each_part() -> None:
-    parts = parts_of("Before.\n```py\n" + "gauge = open()\n" * 30 + "```\nAfter.", 120)
+    parts = identifier_parts("Before.\n```py\n" + "gauge = open()\n" * 30 + "```\nAfter.", 120)
     assert max(map(len, parts)) <= 120
     assert " ".join(filter(None, map(prose, parts))) == "Before. After."
 
@@ -118,6 +118,6 @@ def test_a_memory_is_found_by_its_files_and_tags() -> None:
 @given(st.text(), st.integers(min_value=20, max_value=200))
 def test_parts_keep_every_word_and_fit_the_limit(text: str, limit: int) -> None:
     text = text.replace("`", "").replace("~", "")
-    parts = parts_of(text, limit)
+    parts = identifier_parts(text, limit)
     assert all(0 < len(part) <= limit for part in parts)
     assert "".join("".join(parts).split()) == "".join(text.split())

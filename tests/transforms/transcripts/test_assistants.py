@@ -331,7 +331,10 @@ def test_a_malformed_line_is_set_aside_and_the_rest_read():
     whole = lines(codex_decisions().records)
     broken = whole.replace(b"\n", b'\n{"timestamp":"2026\n{"type":"response_item","payload":7}\n', 1)
     reading = read(broken)
-    assert [(each.line, each.reason) for each in reading.set_aside] == [(2, "not JSON"), (3, "unknown shape")]
+    assert [(each.line, each.reason) for each in reading.unread] == [
+        (2, "not JSON"),
+        (3, "unknown shape"),
+    ]
     assert reading.turns["turn_id"].equals(read(whole).turns["turn_id"])
 
 
@@ -376,4 +379,4 @@ def test_no_record_makes_the_reader_raise(record, is_wrapped):
     shaped = {"type": "response_item", "payload": record} if is_wrapped else record
     for head in (lines(Codex().records[:1]), lines(Gemini().records()[:1])):
         reading = read(lines([shaped]), start=head)
-        assert {each.reason for each in reading.set_aside} <= set(REASONS)
+        assert {each.reason for each in reading.unread} <= set(REASONS)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.transforms.schemas import TURNS
-from cortex.transforms.transcripts.transcript import REASONS, SetAside, Source, read_transcript
+from cortex.transforms.transcripts.transcript import REASONS, Source, UnreadLine, read_transcript
 from cortex.transforms.transcripts.turn_text import Limits
 
 SOURCE = Source(file="projects/app/s1.jsonl", project_id="p1")
@@ -305,7 +305,7 @@ def test_glued_records_are_all_read():
         ("first", 1, 0),
         ("second", 1, 1),
     ]
-    assert reading.set_aside == []
+    assert reading.unread == []
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_glued_records_are_all_read():
 )
 def test_a_line_that_cannot_be_read_is_set_aside_and_the_rest_goes_on(line: bytes, reason: str):
     reading = read_transcript(line + b"\n\n" + lines(record("user", "still here")), source=SOURCE)
-    assert reading.set_aside == [SetAside(1, reason)]
+    assert reading.unread == [UnreadLine(1, reason)]
     assert reason in REASONS
     assert [(turn["text"], turn["line"]) for turn in reading.turns.to_pylist()] == [("still here", 3)]
 
@@ -332,22 +332,22 @@ def test_a_line_that_cannot_be_read_is_set_aside_and_the_rest_goes_on(line: byte
 def test_an_object_before_damage_is_kept():
     reading = read_transcript(lines(record("user", "kept")).rstrip() + b'{"type": "us\n', source=SOURCE)
     assert reading.turns["text"].to_pylist() == ["kept"]
-    assert reading.set_aside == [SetAside(1, "not JSON")]
+    assert reading.unread == [UnreadLine(1, "not JSON")]
 
 
 def test_a_line_beyond_the_limit_is_set_aside_unread():
     data = lines(record("user", "x" * 900), record("user", "short"))
     reading = read_transcript(data, source=SOURCE, limits=Limits(line_bytes=800))
-    assert reading.set_aside == [SetAside(1, "line too long")]
+    assert reading.unread == [UnreadLine(1, "line too long")]
     assert reading.turns["text"].to_pylist() == ["short"]
 
 
 def test_a_half_written_last_line_waits_until_it_is_whole():
     whole, last = lines(record("user", "one")), lines(record("user", "two"))
     reading = read_transcript(whole + last[:40], source=SOURCE)
-    assert (reading.consumed_bytes, reading.consumed_lines, reading.set_aside) == (len(whole), 1, [])
+    assert (reading.consumed_bytes, reading.consumed_lines, reading.unread) == (len(whole), 1, [])
     closed = read_transcript(whole + last[:40], source=SOURCE, final=True)
-    assert closed.set_aside == [SetAside(2, "truncated")]
+    assert closed.unread == [UnreadLine(2, "truncated")]
     assert closed.consumed_bytes == len(whole) + 40
 
 
@@ -404,7 +404,7 @@ def test_reading_on_from_any_cut_equals_reading_from_the_start(cut: int):
     first = read_transcript(STORY[:cut], source=SOURCE)
     rest = read_transcript(STORY[first.consumed_bytes :], source=SOURCE, first_line=1 + first.consumed_lines)
     assert first.turns.to_pylist() + rest.turns.to_pylist() == whole.turns.to_pylist()
-    assert first.set_aside + rest.set_aside == whole.set_aside
+    assert first.unread + rest.unread == whole.unread
     assert first.consumed_lines + rest.consumed_lines == whole.consumed_lines
 
 

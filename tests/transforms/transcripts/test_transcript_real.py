@@ -13,7 +13,7 @@ from cortex.transforms.transcripts.transcript import (
     REASONS,
     Reading,
     Source,
-    may_speak,
+    line_may_speak,
     objects_in,
     read_transcript,
 )
@@ -51,7 +51,9 @@ def turns(readings: dict[str, Reading]) -> pa.Table:
 
 def skipped_lines() -> Iterator[bytes]:
     for path in files():
-        yield from (line for line in path.read_bytes().split(b"\n") if line.strip() and not may_speak(line))
+        yield from (
+            line for line in path.read_bytes().split(b"\n") if line.strip() and not line_may_speak(line)
+        )
 
 
 def test_every_file_is_read_to_its_end(readings: dict[str, Reading]):
@@ -59,8 +61,8 @@ def test_every_file_is_read_to_its_end(readings: dict[str, Reading]):
     assert [reading.consumed_bytes for reading in readings.values()] == [
         path.stat().st_size for path in files()
     ]
-    assert {problem.reason for reading in readings.values() for problem in reading.set_aside} <= set(REASONS)
-    assert sum(len(reading.set_aside) for reading in readings.values()) == 0
+    assert {problem.reason for reading in readings.values() for problem in reading.unread} <= set(REASONS)
+    assert sum(len(reading.unread) for reading in readings.values()) == 0
 
 
 def test_lines_skipped_by_their_bytes_hold_no_turn():
