@@ -88,6 +88,8 @@ def configure_prefect(home: Path) -> None:
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_LOGGING_LEVEL": "CRITICAL",  # the command says what failed, without a traceback
         "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",
+        # Its own 20 s are too few beside other work: 37 s were seen on two busy cores.
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
         "DO_NOT_TRACK": "1",
     }
     for name, value in chosen.items():

@@ -219,7 +219,7 @@ def test_a_changed_file_stops_its_project_which_goes_on_once_the_file_is_back(se
 def known_of(bench: Bench, scope: str) -> dict[str, object]:
     """Return what the manifest says of a project, with the lake's files and how far transcripts are read."""
     manifest = bench.store.lake.manifest
-    notes = {name: note for name, note in manifest.stages.items() if scope in name}
+    notes = {name: note for name, note in manifest.notes.as_texts().items() if scope in name}
     return {
         "files": manifest.files,
         "cursors": manifest.cursors,

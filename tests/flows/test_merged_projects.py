@@ -122,7 +122,7 @@ def test_a_split_gives_back_what_was_there(two):
 def test_what_a_person_did_to_memories_before_the_merge_holds_after_it(two):
     [gotcha] = [row for row in two.memories("reef") if row["memory_type"] == "gotcha"]
     [other] = [row for row in two.memories("reef") if "millimetres" in row["text"]]
-    here().remember("Buoys are painted on Fridays.", pin=True, project="reef")
+    here().remember("Buoys are painted on Fridays.", is_pinned=True, project="reef")
     told = {"text": "Never trust the tide table of s2."}
     for kind, row, payload in (("edit", gotcha, told), ("pin", other, {})):
         two.store.journal.write(

@@ -107,7 +107,7 @@ def test_killed_after_its_commit_the_next_run_finishes_a_promotion(bench, other,
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(rederiving, "PROJECT", (dies,))
+        patch.setattr(rederiving, "PROJECTION", (dies,))
         with pytest.raises(Killed):
             asked(bench, promote)
     bench.run()
