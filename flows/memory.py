@@ -10,15 +10,21 @@ from cortex.flows.context import Context, EmbedderOf, utc_now
 from cortex.flows.models import embedder_in_force
 from cortex.flows.operations import (
     backup,
+    brief,
     edit,
     exchange,
     forget,
     index_code,
+    intake,
     merges,
     projects,
+    rebuild,
     recall,
     remember,
     review,
+    sql,
+    stats,
+    status,
 )
 from cortex.storage.settings import load_settings
 
@@ -76,6 +82,17 @@ class Memory:
     # The method that is named after its module comes last: below it the name is the method.
     remember = _method(remember.remember)
     recall = _method(recall.recall)
+    explain_briefs = _method(brief.explain_briefs)
+    read_briefs = _method(brief.read_briefs)
+    read_stats = _method(stats.read_stats)
+    read_status = _method(status.read_status)
+    query_tables = _method(sql.query_tables)
+    plan_backfill = _method(intake.plan_backfill)
+    backfill = _method(intake.backfill)
+    run_flow = _method(intake.run_flow)
+    compare_tables = _method(rebuild.compare_tables)
+    rebuild_tables = _method(rebuild.rebuild_tables)
+    rederive = _method(rebuild.rederive)
     pin = _method(edit.pin)
     unpin = _method(edit.unpin)
     supersede = _method(edit.supersede)

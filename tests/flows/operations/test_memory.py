@@ -14,7 +14,7 @@ from cortex import Memory
 from cortex.flows.operations import forget, projects, recall, remember
 from cortex.storage.lease import lease
 from cortex.transforms.errors import CortexError, NotFound, UsageError
-from tests.flows.conftest import NOW, words_for_a_model
+from tests.flows.conftest import NOW, SAMPLES, words_for_a_model
 
 PAGE = Path(__file__).parents[3] / "docs" / "python-api.md"
 FACTS = ("Levels are stored as millimetres.", "Stations have names in lower case.")
@@ -107,3 +107,19 @@ def test_what_is_refused_is_raised(memory):
     with pytest.raises(CortexError) as refused:
         memory.remember("ok")
     assert refused.value.next_step
+
+
+@pytest.mark.slow
+def test_a_program_goes_the_whole_way_without_a_command(home, tmp_path):
+    memory = Memory(home, embedder_of=words_for_a_model, folder=tmp_path)
+    plan = memory.plan_backfill([SAMPLES])
+    report, error = memory.backfill([SAMPLES])
+    assert error is None and report.transcripts == len(plan.backfill.transcripts) > 0
+    project = memory.list_projects().projects[0].project_id
+    [brief] = memory.read_briefs(project)
+    shown = [choice for each in memory.explain_briefs(project) for choice in each.choices if choice.is_shown]
+    assert shown and brief.project_id == project
+    assert memory.query_tables("select count(*) from memories").rows != [(0,)]
+    assert memory.compare_tables().differences == []
+    assert memory.run_flow("ingest").transcripts == 0
+    assert memory.read_stats(project) and memory.read_status()
