@@ -113,16 +113,16 @@ class Trip:
         transcripts = self._write_transcripts()
         with self._at(self.home, NOW):
             self._capture(transcripts)
-            with mock.patch.object(models, "choose", lambda key: VoyageEmbedder(_refusing)):
+            with mock.patch.object(models, "embedder_for", lambda key: VoyageEmbedder(_refusing)):
                 self._done("run", "--engine", "plain")
         # A hosted model that failed is asked again by a run, some time later.
-        with self._at(self.home, NOW + LATER), mock.patch.object(models, "choose", self._recorded):
+        with self._at(self.home, NOW + LATER), mock.patch.object(models, "embedder_for", self._recorded):
             self._done("run", "--engine", "plain")
             self._tell()
             self._say_everything()
         with (
             self._at(self.home, NOW + LATER + timedelta(days=1)),
-            mock.patch.object(models, "choose", self._recorded),
+            mock.patch.object(models, "embedder_for", self._recorded),
         ):
             self._capture(transcripts[:1])
             self._done("nightly", "--engine", self.engine)

@@ -170,7 +170,7 @@ def test_sql_as_of_a_day_sees_that_days_tables_and_no_file(store):
 def test_recall_as_of_a_day_reinforces_nothing(store):
     before = store.store.journal.read().num_rows
     for word, count in (("s1", True), ("s2", False)):
-        recalled = here().search_store(f"harvest records {word}", project="kelp", as_of=f"{START:%Y-%m-%d}")
+        recalled = here().recall(f"harvest records {word}", project="kelp", as_of=f"{START:%Y-%m-%d}")
         assert any(f"{word} " in match.text for match in recalled.matches) == count
     assert store.store.journal.read().num_rows == before
 
