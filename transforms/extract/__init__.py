@@ -9,6 +9,7 @@ from cortex.transforms.extract.candidate import Candidate, Turn
 from cortex.transforms.extract.errors import error_candidates
 from cortex.transforms.extract.git import git_candidates
 from cortex.transforms.extract.lexicon import Lexicon
+from cortex.transforms.extract.overturned import with_overturned
 from cortex.transforms.extract.plans import plan_candidates
 from cortex.transforms.extract.prose import prose_candidates
 from cortex.transforms.extract.rows import event_row
@@ -105,15 +106,15 @@ def session_candidates(threads: Sequence[Sequence[Turn]], lexicon: Lexicon) -> l
     """Return what all layers see in one session, given the turns of each of its threads in order."""
     candidates: list[Candidate] = []
     for thread in threads:
-        candidates.extend(structural_candidates(thread))
-        candidates.extend(tag_candidates(thread))
+        seen = [*structural_candidates(thread), *tag_candidates(thread)]
         if (
             thread[0]["agent_id"] is None
         ):  # a subagent reports to the main thread, which says what matters of it
-            candidates.extend(plan_candidates(thread))
-            candidates.extend(git_candidates(thread, lexicon))
-            candidates.extend(error_candidates(thread, lexicon))
-            candidates.extend(prose_candidates(thread, lexicon))
+            seen.extend(plan_candidates(thread))
+            seen.extend(git_candidates(thread, lexicon))
+            seen.extend(error_candidates(thread, lexicon))
+            seen.extend(prose_candidates(thread, lexicon))
+        candidates.extend(with_overturned(seen, thread))
     return candidates
 
 

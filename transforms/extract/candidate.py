@@ -30,6 +30,8 @@ class Candidate:
     git_commit: str | None = None
     # Place within what its turn says, from 0: the steps of one list carry one time.
     position: int = 0
+    # Line of the turn that takes it back, refutes, mends or replaces it: never shown as valid.
+    overturned_at: int | None = None
     # Structure and tags are sure of themselves; prose is as sure as its score says.
     confidence: float | None = field(default=None)
 

@@ -89,6 +89,8 @@ def confidences(
 
 
 def _confidence(candidate: Candidate, points: float, least_shown: float, is_chosen: bool) -> float:
+    if candidate.overturned_at is not None and candidate.memory_type is not None:
+        return round(least_shown - HIDDEN_BY, 3)
     if candidate.confidence is not None:
         return candidate.confidence
     chance = 1.0 / (1.0 + math.exp(-points))
@@ -142,11 +144,11 @@ def _chosen(
 
 
 def _competes(candidate: Candidate) -> bool:
-    return (
-        candidate.confidence is None and candidate.memory_type is not None and candidate.step_status is None
-    )
+    is_free = candidate.confidence is None and candidate.overturned_at is None
+    return is_free and candidate.memory_type is not None and candidate.step_status is None
 
 
 def _is_certain(candidate: Candidate, least_shown: float) -> bool:
     is_memory = candidate.memory_type is not None and candidate.step_status is None
-    return is_memory and candidate.confidence is not None and candidate.confidence >= least_shown
+    is_valid = is_memory and candidate.overturned_at is None
+    return is_valid and candidate.confidence is not None and candidate.confidence >= least_shown
