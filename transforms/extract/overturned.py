@@ -1,4 +1,4 @@
-"""What a later turn of the same session takes back, refutes, mends or replaces: candidates it closes (spec 5)."""
+"""What a later turn of a session takes back, refutes, mends or replaces: candidates it closes (spec 5)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -7,9 +7,9 @@ from cortex.transforms.extract.candidate import Candidate, Turn
 
 # A rule reads the turns of a thread and the candidates that rest on it, and names those that are closed:
 # position of the candidate, line of the turn that closes it.
-Rule = Callable[[Sequence[Turn], Sequence[Candidate]], Iterable[tuple[int, int]]]
+Closing = Callable[[Sequence[Turn], Sequence[Candidate]], Iterable[tuple[int, int]]]
 
-RULES: tuple[Rule, ...] = ()
+CLOSINGS: tuple[Closing, ...] = ()
 
 
 def with_overturned(candidates: Sequence[Candidate], turns: Sequence[Turn]) -> list[Candidate]:
@@ -19,7 +19,7 @@ def with_overturned(candidates: Sequence[Candidate], turns: Sequence[Turn]) -> l
     `turns` are the thread's, in order. Where several turns close a candidate the first one counts.
     """
     closed: dict[int, int] = {}
-    for rule in RULES:
+    for rule in CLOSINGS:
         for position, line in rule(turns, candidates):
             closed[position] = min(line, closed.get(position, line))
     return [
