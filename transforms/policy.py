@@ -76,6 +76,7 @@ READERS = {
     "kinds": ("extract",),
     "markers": ("extract",),
     "memory_types": ("decay", "link", "render", "review"),
+    "phrases": ("extract", "stats"),
     "prompt_gate": ("recall", "render"),
     "prompt_words": ("render",),
     "query_words": ("link", "consolidate", "recall", "remember", "render", "stats", "forget"),

@@ -1,11 +1,15 @@
 """Markdown becomes passages that stand alone."""
 
+from cortex.storage.reference import read_policy
+from cortex.transforms.extract.phrases import Phrasebook
 from cortex.transforms.extract.sentences import LONGEST_CHARS, passages, plain, prose_blocks
 from cortex.transforms.words.sentences import PROSE, sentences
 
+PHRASES = Phrasebook.of(read_policy(None))
+
 
 def texts(markdown: str) -> list[str]:
-    return [passage.text for passage in passages(markdown)]
+    return [passage.text for passage in passages(markdown, PHRASES)]
 
 
 def test_code_fences_quotes_and_rules_are_no_prose() -> None:
@@ -27,7 +31,7 @@ def test_a_list_item_keeps_its_sub_items_and_its_heading() -> None:
 
 
 def test_a_lead_in_names_its_list() -> None:
-    found = passages("The tide gauge has two modes:\n\n- live\n- replay of recorded files")
+    found = passages("The tide gauge has two modes:\n\n- live\n- replay of recorded files", PHRASES)
     assert [(passage.heading, passage.text) for passage in found] == [
         ("The tide gauge has two modes", "live; replay of recorded files")
     ]

@@ -106,11 +106,11 @@ def session_candidates(threads: Sequence[Sequence[Turn]], lexicon: Lexicon) -> l
     """Return what all layers see in one session, given the turns of each of its threads in order."""
     candidates: list[Candidate] = []
     for thread in threads:
-        seen = [*structural_candidates(thread), *tag_candidates(thread)]
+        seen = [*structural_candidates(thread, lexicon), *tag_candidates(thread)]
         if (
             thread[0]["agent_id"] is None
         ):  # a subagent reports to the main thread, which says what matters of it
-            seen.extend(plan_candidates(thread))
+            seen.extend(plan_candidates(thread, lexicon))
             seen.extend(git_candidates(thread, lexicon))
             seen.extend(error_candidates(thread, lexicon))
             seen.extend(prose_candidates(thread, lexicon))

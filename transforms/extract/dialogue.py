@@ -9,7 +9,7 @@ from cortex.hooks.own_prose import own_prose
 from cortex.hooks.self_report import SIGN
 from cortex.transforms.extract.candidate import Turn, line_of, text_of
 from cortex.transforms.extract.lexicon import Lexicon
-from cortex.transforms.extract.phrases import FILLER, LEAD, PASTED_LINE, PERSONAL
+from cortex.transforms.extract.phrases import PASTED_LINE, Phrasebook
 from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, Passage, passages, plain
 from cortex.transforms.extract.tags import without_tags
 from cortex.transforms.extract.thread import PERSON, Place
@@ -46,7 +46,7 @@ def statements_of(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexi
     What is said for good stands by itself: the answer was given to the rest.
     """
     typed = without_pasted_lines(text_of(turns[index]))
-    parts = _passages(typed)[: PASTED_PASSAGES if len(typed) > TYPED_CHARS else None]
+    parts = _passages(typed, lexicon.phrases)[: PASTED_PASSAGES if len(typed) > TYPED_CHARS else None]
     lasting = [part for passage in parts for part in _lasting(passage, typed, lexicon)]
     for part in lasting:
         yield part, part.text, (line_of(turns[index]),)
@@ -68,7 +68,7 @@ def statements_of(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexi
 
 def _lasting(passage: Passage, typed: str, lexicon: Lexicon) -> list[Passage]:
     """Return what a passage says for good, each sentence by itself; of a pasted one nothing."""
-    if is_anothers(passage.text, typed):
+    if is_anothers(passage.text, typed, lexicon.phrases):
         return []
     standing = [
         shortened(part, LONGEST_CHARS)
@@ -89,18 +89,18 @@ def _without(removed: set[str], given: list[Passage]) -> list[Passage]:
     return [passage for passage in rest if len(passage.text) >= SHORTEST_CHARS]
 
 
-def own_passages(turn: Turn) -> list[Passage]:
+def own_passages(turn: Turn, phrases: Phrasebook) -> list[Passage]:
     """Return the passages of the assistant's own prose: nothing it quotes, no tag and no talk of tags."""
     prose = without_tags(own_prose(text_of(turn)))
-    return [passage for passage in passages(prose) if SIGN not in passage.text.lower()]
+    return [passage for passage in passages(prose, phrases) if SIGN not in passage.text.lower()]
 
 
-def _passages(typed: str) -> list[Passage]:
+def _passages(typed: str, phrases: Phrasebook) -> list[Passage]:
     """Return the passages of a prompt; what is pasted is never joined with the person's own words."""
     if len(typed) <= PASTED_FROM_CHARS or "```" in typed:
-        return passages(typed)
-    runs = groupby(BLANK_LINE.split(typed), lambda part: is_anothers(part, typed))
-    in_order = [passage for _, parts in runs for passage in passages("\n\n".join(parts))]
+        return passages(typed, phrases)
+    runs = groupby(BLANK_LINE.split(typed), lambda part: is_anothers(part, typed, phrases))
+    in_order = [passage for _, parts in runs for passage in passages("\n\n".join(parts), phrases)]
     return [replace(passage, position=position) for position, passage in enumerate(in_order)]
 
 
@@ -114,16 +114,17 @@ def without_pasted_lines(text: str) -> str:
     return "\n".join(line for line in text.split("\n") if not PASTED_LINE.match(line))
 
 
-def is_anothers(passage: str, prompt: str) -> bool:
+def is_anothers(passage: str, prompt: str, phrases: Phrasebook) -> bool:
     """
     Return whether a passage of a long prompt is pasted: nobody speaks in it and nobody is spoken to.
 
     >>> note = "Medium: the loader exits with 0 although the argument is missing, so scripts do not notice."
-    >>> is_anothers(note, note * 5), is_anothers(f"{note} I think we should fail.", note * 5)
+    >>> opinion = f"{note} I think we should fail."
+    >>> is_anothers(note, note * 5, phrases), is_anothers(opinion, note * 5, phrases)
     (True, False)
     """
     is_long = len(prompt) > PASTED_FROM_CHARS and len(passage) > PASSAGE_WITHOUT_VOICE_CHARS
-    return is_long and not PERSONAL.search(passage)
+    return is_long and phrases.personal.search(passage) is None
 
 
 def _occasion(turns: Sequence[Turn], index: int, place: Place) -> tuple[str, int]:
@@ -160,8 +161,8 @@ def answered(turns: Sequence[Turn], index: int, lexicon: Lexicon) -> tuple[str, 
             break
         if turn["kind"] != "text":
             continue
-        for passage in own_passages(turn)[:3]:
-            text = LEAD.sub("", FILLER.sub("", passage.text))
+        for passage in own_passages(turn, lexicon.phrases)[:3]:
+            text = lexicon.phrases.without_filler(passage.text)
             if len(text) >= SHORTEST_CHARS and not lexicon.narrates(text):
                 return shortened(text, REPLY_CHARS), line_of(turn)
     return "", 0

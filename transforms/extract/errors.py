@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from cortex.hooks.sources import EDIT_TOOLS, SHELL_TOOLS
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.lexicon import Lexicon
-from cortex.transforms.extract.phrases import CHECK_COMMANDS, FILLER, LEAD
+from cortex.transforms.extract.phrases import CHECK_COMMANDS
 from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, passages, plain
 from cortex.transforms.extract.structural import (
     Call,
@@ -105,8 +105,8 @@ def _cause(turns: Sequence[Turn], failed: Call, lexicon: Lexicon) -> tuple[str, 
     turn_after = next((turn for turn in after if turn["kind"] == "text" or turn["kind"] in PERSON), None)
     if turn_after is None or turn_after["kind"] != "text":
         return "", 0
-    for passage in passages(text_of(turn_after))[:2]:
-        text = LEAD.sub("", FILLER.sub("", passage.text))
+    for passage in passages(text_of(turn_after), lexicon.phrases)[:2]:
+        text = lexicon.phrases.without_filler(passage.text)
         shown = set(lexicon.shown_by(text, passage.heading, "assistant"))
         if len(text) >= SHORTEST_CHARS and not shown & NO_CAUSE:
             return shortened(text, CAUSE_CHARS), line_of(turn_after)

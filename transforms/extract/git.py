@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from cortex.hooks.sources import SHELL_TOOLS
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.lexicon import Lexicon
+from cortex.transforms.extract.phrases import Phrasebook
 from cortex.transforms.extract.sentences import LONGEST_CHARS, Passage, passages, plain
 from cortex.transforms.extract.signals import Corpus, signals
 from cortex.transforms.extract.structural import Call, calls_that_ran
@@ -57,7 +58,7 @@ def _commit(
     call: Call, lines: tuple[int, int], branch: str, commit: str, subject: str, lexicon: Lexicon
 ) -> Iterator[Candidate]:
     message = commit_message(call.argument)
-    body = _body(message)
+    body = _body(message, lexicon.phrases)
     text = f"Committed {commit} on {branch}: {subject}"
     if body:
         text = f"{text}. {body[0].text}"
@@ -77,7 +78,7 @@ def _reasons(
 ) -> Iterator[Candidate]:
     """Yield the paragraphs of a commit message: the why of the change, in its author's considered words."""
     subject = message.split("\n", 1)[0].strip()
-    for passage in _body(message)[skip:4]:
+    for passage in _body(message, lexicon.phrases)[skip:4]:
         text = shortened(f"{plain(subject)}: {passage.text}", LONGEST_CHARS)
         reading = lexicon.read(passage.text, "assistant")
         event_type, memory_type = lexicon.kind_of(passage.text, reading)
@@ -97,10 +98,10 @@ def _reasons(
         )
 
 
-def _body(message: str) -> list[Passage]:
+def _body(message: str, phrases: Phrasebook) -> list[Passage]:
     """Return the passages of a message after its subject, without trailers."""
     kept = [line for line in message.split("\n")[1:] if not TRAILER.match(line.strip())]
-    return passages("\n".join(kept))
+    return passages("\n".join(kept), phrases)
 
 
 def commit_message(command: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from cortex.transforms.extract.kinds import Kinds
+from cortex.transforms.extract.phrases import Phrasebook
 from cortex.transforms.policy import Policy
 
 
@@ -31,12 +32,17 @@ class MarkerReading:
 
 
 class Lexicon:
-    """The rows of markers.csv and signal_patterns.csv, compiled and sorted by whose words they look at."""
+    """The rows of markers.csv, signal_patterns.csv and phrases.csv, compiled, by whose words they look at."""
 
     def __init__(
-        self, markers: list[dict[str, object]], patterns: list[dict[str, object]], kinds: Kinds
+        self,
+        markers: list[dict[str, object]],
+        patterns: list[dict[str, object]],
+        kinds: Kinds,
+        phrases: Phrasebook,
     ) -> None:
         self.kinds = kinds
+        self.phrases = phrases
         compiled = [_marker(row) for row in markers]
         self._markers = {
             speaker: [marker for marker in compiled if marker.speaker in (speaker, "any")]
@@ -56,6 +62,7 @@ class Lexicon:
                 for name in ("markers", "signal_patterns", "kinds")
             ),
             policy.threshold("decision_least_strength"),
+            Phrasebook.of(policy),
         )
 
     def read(self, text: str, speaker: str) -> MarkerReading:
@@ -115,9 +122,12 @@ Rows = tuple[tuple[tuple[str, object], ...], ...]
 
 
 @lru_cache(maxsize=4)
-def _lexicon(markers: Rows, patterns: Rows, kinds: Rows, decision_least_strength: float) -> Lexicon:
+def _lexicon(
+    markers: Rows, patterns: Rows, kinds: Rows, decision_least_strength: float, phrases: Phrasebook
+) -> Lexicon:
     return Lexicon(
         [dict(row) for row in markers],
         [dict(row) for row in patterns],
         Kinds.of([dict(row) for row in kinds], decision_least_strength),
+        phrases,
     )

@@ -8,6 +8,7 @@ from cortex.hooks.own_prose import own_prose
 from cortex.hooks.self_report import CHECKBOX, FEWEST_STEPS, STEP_STATUSES, TASK_NUMBER
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.dialogue import TERSE_CHARS, without_pasted_lines
+from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.living_plans import APPROVED, APPROVED_LAYER, subject_of
 from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, passages, plain, prose_blocks
 from cortex.transforms.extract.structural import LINES_KEPT, Call, calls_that_ran, input_of, objects_of
@@ -48,12 +49,12 @@ class Plan:
         return bool(self.steps) and all(status == "completed" for status, _ in self.steps.values())
 
 
-def plan_candidates(turns: Sequence[Turn]) -> Iterator[Candidate]:
+def plan_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:
     """Yield the plans of one thread and their steps; `turns` as for `prose_candidates`."""
     for plan in [*_todo_plans(turns), *_task_plans(turns), *_checklists(turns)]:
         if len(plan.steps) >= FEWEST_STEPS:
             yield from _as_events(plan)
-    yield from _approved(turns)
+    yield from _approved(turns, lexicon)
 
 
 def _todo_plans(turns: Sequence[Turn]) -> list[Plan]:
@@ -194,7 +195,7 @@ def _as_events(plan: Plan) -> Iterator[Candidate]:
         )  # fmt: skip
 
 
-def _approved(turns: Sequence[Turn]) -> Iterator[Candidate]:
+def _approved(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:
     """Yield one event an approved plan: its title and what it says first."""
     seen: set[str] = set()
     for turn in turns:
@@ -202,7 +203,8 @@ def _approved(turns: Sequence[Turn]) -> Iterator[Candidate]:
         if not title or title in seen:
             continue
         seen.add(title)
-        first = next((part.text for part in passages(text_of(turn)) if len(part.text) > TERSE_CHARS), "")
+        parts = passages(text_of(turn), lexicon.phrases)
+        first = next((part.text for part in parts if len(part.text) > TERSE_CHARS), "")
         yield Candidate(
             turn, (line_of(turn),), shortened(f"Plan: {title}{APPROVED}{first}", LONGEST_CHARS),
             "PLAN_CREATED", "progress", APPROVED_LAYER, {"is_approved_plan": 1.0}, "user",

@@ -15,19 +15,7 @@ from cortex.transforms.extract.dialogue import (
 )
 from cortex.transforms.extract.kinds import FACT
 from cortex.transforms.extract.lexicon import Lexicon, MarkerReading
-from cortex.transforms.extract.phrases import (
-    CHOSEN_VALUE,
-    FILE,
-    FILLER,
-    GENERIC_HEADING,
-    LEAD,
-    ORDERED_VALUE,
-    REASON,
-    REJECTED,
-    RENAMED,
-    TO_NAME,
-    WITHDRAWN,
-)
+from cortex.transforms.extract.phrases import FILE, Phrasebook, part_of
 from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, Passage
 from cortex.transforms.extract.signals import Corpus, long_words, signals
 from cortex.transforms.extract.thread import Place, places
@@ -63,7 +51,8 @@ def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
 
     `turns` are the turns of one transcript in its order, without rewound ones and without those of subagents.
     """
-    where = places(turns)
+    phrases = lexicon.phrases
+    where = places(turns, phrases)
     corpus = Corpus.of(
         (text_of(turn), place.speaker == "user") for turn, place in zip(turns, where, strict=True) if place
     )
@@ -75,20 +64,19 @@ def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
             reading = lexicon.read(text, place.speaker)
             shown = signals(passage, place, corpus, reading.strengths, lexicon)
             is_typed = turns[index]["kind"] in TYPED
-            is_pasted = is_typed and is_anothers(passage.text, text_of(turns[index]))
+            is_pasted = is_typed and is_anothers(passage.text, text_of(turns[index]), phrases)
             shown["is_wish"] = float(passage.block == LASTING)
-            shown["is_overtaken"] = float(_is_withdrawn(text, place.next_words))
+            shown["is_overtaken"] = float(_is_withdrawn(text, place.next_words, phrases))
             kind = _kind(turns[index], passage, text, reading, lexicon, place, shown)
             if (is_pasted or "argued" in place.marks) and kind[1] in SETTLES:
                 kind = FACT
             layer = f"layer2:{reading.language}" + BY_PERSON * (is_typed and not is_pasted)
-            candidate = _candidate(
-                turns[index], lines, text, shown | {"user_pastes": float(is_pasted)}, kind, layer
-            )
+            shown["user_pastes"] = float(is_pasted)
+            candidate = _candidate(turns[index], lines, text, shown, kind, layer, phrases)
             if is_pasted:  # handed over by a person, said by somebody else
                 candidate = replace(candidate, trust="assistant")
             headed.append((passage.heading, candidate))
-    return [_settled(candidate) for candidate in _with_overtaken(headed)]
+    return [_settled(candidate) for candidate in _with_overtaken(headed, phrases)]
 
 
 def _settled(candidate: Candidate) -> Candidate:
@@ -97,15 +85,15 @@ def _settled(candidate: Candidate) -> Candidate:
     return replace(candidate, confidence=PREFERENCE_CONFIDENCE) if is_wish else candidate
 
 
-def _is_withdrawn(text: str, next_words: str) -> bool:
+def _is_withdrawn(text: str, next_words: str, phrases: Phrasebook) -> bool:
     """Return whether a person's next words take a passage back, or order another value than it chose."""
-    if WITHDRAWN.search(next_words):
+    if phrases.withdrawn.search(next_words):
         return True
-    ordered, chosen = ORDERED_VALUE.match(next_words.strip()), CHOSEN_VALUE.search(text)
-    return ordered is not None and chosen is not None and ordered[1] != chosen[1]
+    ordered, chosen = phrases.ordered_value.match(next_words.strip()), phrases.chosen_value.part_in(text)
+    return ordered is not None and chosen is not None and part_of(ordered) != chosen
 
 
-def _with_overtaken(headed: list[tuple[str, Candidate]]) -> list[Candidate]:
+def _with_overtaken(headed: list[tuple[str, Candidate]], phrases: Phrasebook) -> list[Candidate]:
     """Mark what is said again later: a wish by a later one, a name by a new one, a draft by the next."""
     old_names: list[str] = []
     later: dict[str, list[set[str]]] = {}
@@ -118,20 +106,19 @@ def _with_overtaken(headed: list[tuple[str, Candidate]]) -> list[Candidate]:
         is_repeated = (is_person or heading) and any(
             len(words & other) >= REPEATED_SHARE * len(words) for other in seen[-PASSAGES_COMPARED:]
         )
-        if is_repeated or any(_uses_name(candidate.text, name) for name in old_names):
+        if is_repeated or any(_uses_name(candidate.text, name, phrases) for name in old_names):
             candidate = replace(candidate, signals={**candidate.signals, "is_overtaken": 1.0})
         seen.append(words)
         if is_person:
-            old_names.extend(RENAMED.findall(own_words))
+            old_names.extend(phrases.renamed.parts_in(own_words))
         marked.append(candidate)
     return marked[::-1]
 
 
-def _uses_name(text: str, old_name: str) -> bool:
+def _uses_name(text: str, old_name: str, phrases: Phrasebook) -> bool:
     """Return whether a text gives the name that a later renaming took away, whole or as one to take on."""
     last_part = old_name.rstrip("/.").rsplit("/", 1)[-1]
-    naming = TO_NAME.search(text)
-    return old_name in text or (naming is not None and naming[1] == last_part)
+    return old_name in text or phrases.to_name.part_in(text) == last_part
 
 
 def _candidate(
@@ -141,15 +128,16 @@ def _candidate(
     shown: dict[str, float],
     kind: tuple[str, str],
     layer: str,
+    phrases: Phrasebook,
 ) -> Candidate:
     event_type, memory_type = kind
     own_words, answer, _ = text.partition(ANSWER)
-    reason, rejected = REASON.search(own_words), REJECTED.search(own_words)
+    reason, rejected = phrases.reason.part_in(own_words), phrases.rejected.part_in(own_words)
     return Candidate(
         turn, lines, text, event_type, memory_type, layer, shown,
         "assistant" if answer else str(turn["trust"]),  # lowest of its sources
-        reason=reason[1].strip() if reason else None,
-        rejected=rejected[1].strip() if rejected else None,
+        reason=reason.strip() if reason else None,
+        rejected=rejected.strip() if rejected else None,
         files=tuple(dict.fromkeys(FILE.findall(text)))[:FILES_KEPT],
     )  # fmt: skip
 
@@ -169,7 +157,7 @@ def _kind(
     What is said in passing between two calls is work in hand: what lasts of it is said again at the end.
     """
     if turn["kind"] in ("text", "plan"):
-        heading = _heading(passage)
+        heading = _heading(passage, lexicon.phrases)
         headed_text = f"{heading}: {text}" if heading and heading not in text else text
         if turn["kind"] == "text":
             kind = lexicon.kind_of(headed_text, reading)
@@ -192,25 +180,24 @@ def _statements(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexico
     if turn["kind"] in TYPED:
         yield from statements_of(turns, index, place, lexicon)
         return
-    for passage in own_passages(turn):
-        text = cleaned(passage)
+    for passage in own_passages(turn, lexicon.phrases):
+        text = cleaned(passage, lexicon.phrases)
         if len(text) >= SHORTEST_CHARS:
             yield passage, text, (line_of(turn),)
 
 
-def cleaned(passage: Passage) -> str:
+def cleaned(passage: Passage, phrases: Phrasebook) -> str:
     """Return a passage without leading filler, under its heading where that says something."""
-    text = FILLER.sub("", passage.text)
-    text = LEAD.sub("", text)
+    text = phrases.without_filler(passage.text)
     if text[:1].islower() and text.split(" ", 1)[0].rstrip(",.").isalpha():
         text = text[0].upper() + text[1:]  # a word, not a file name or a version
-    heading = _heading(passage)
-    if heading and len(heading) <= HEADING_CHARS and not GENERIC_HEADING.match(heading):
+    heading = _heading(passage, phrases)
+    if heading and len(heading) <= HEADING_CHARS and not phrases.generic_heading.match(heading):
         text = f"{heading}: {text}"
     return shortened(text, LONGEST_CHARS)
 
 
-def _heading(passage: Passage) -> str:
+def _heading(passage: Passage, phrases: Phrasebook) -> str:
     """Return what a list or table stands under, without the filler before it; of a paragraph nothing."""
-    heading = sentences(FILLER.sub("", passage.heading) or " ", PROSE)[-1:]
+    heading = sentences(phrases.filler.cut_from(passage.heading) or " ", PROSE)[-1:]
     return heading[0] if heading and passage.block != "paragraph" else ""

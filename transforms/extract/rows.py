@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from cortex.transforms.extract.candidate import Candidate
 from cortex.transforms.extract.dialogue import ANSWER
-from cortex.transforms.extract.phrases import EVERYWHERE, FILE, GLOBAL_PREFERENCE, OF_THIS_PROJECT
+from cortex.transforms.extract.phrases import FILE, Phrasebook
 from cortex.transforms.extract.signals import IDENTIFIER
 from cortex.transforms.extract.technologies import tag_by_term, technology_tags
 from cortex.transforms.identity import event_id
@@ -65,10 +65,11 @@ def category(candidate: Candidate, policy: Policy) -> str:
     if candidate.event_type != "PREFERENCE_NOTED" or not (is_persons or is_tag):
         return "project"
     words = candidate.text.split(ANSWER)[0]
-    if EVERYWHERE.search(words):
+    phrases = Phrasebook.of(policy)
+    if phrases.everywhere.search(words):
         return "global"
     is_tied = bool(
         IDENTIFIER.search(words) or FILE.search(words) or technology_tags(words, tag_by_term(policy))
     )
-    is_tied = is_tied or bool(OF_THIS_PROJECT.search(words))
-    return "global" if (is_tag or GLOBAL_PREFERENCE.search(words)) and not is_tied else "project"
+    is_tied = is_tied or bool(phrases.of_this_project.search(words))
+    return "global" if (is_tag or phrases.global_preference.search(words)) and not is_tied else "project"

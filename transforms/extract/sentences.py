@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cortex.hooks.plain import EMPHASIS, LINK
-from cortex.transforms.extract.phrases import ANNOUNCES
+from cortex.transforms.extract.phrases import Phrasebook
 from cortex.transforms.words.sentences import PROSE, sentences
 
 # 20 memories of at most 6,000 characters are 300 each; a little more fits, as many are shorter.
@@ -153,31 +153,33 @@ class _BlockReader:
         self.blocks.append(ProseBlock("paragraph", text, self.heading, self.group))
 
 
-def passages(text: str) -> list[Passage]:
+def passages(text: str, phrases: Phrasebook) -> list[Passage]:
     """Return the passages of a text in order: sentences and short list items packed together."""
     packed: list[Passage] = []
-    for position, (kind, heading, part) in enumerate(_packed(prose_blocks(text))):
+    for position, (kind, heading, part) in enumerate(_packed(prose_blocks(text), phrases)):
         packed.append(Passage(part, heading, kind, position))
     return packed
 
 
-def _pieces(block: ProseBlock) -> list[str]:
+def _pieces(block: ProseBlock, phrases: Phrasebook) -> list[str]:
     """Return what may not be cut further: the sentences of a paragraph, or a short item whole."""
     text = plain(block.text)
     if block.kind != "paragraph" and len(text) <= LONGEST_CHARS:
         return [text]
     parts = sentences(text, PROSE)
-    return [part for part in parts if not ANNOUNCES.search(part)] if block.kind == "paragraph" else parts
+    if block.kind != "paragraph":
+        return parts
+    return [part for part in parts if not phrases.announces.search(part)]
 
 
-def _packed(read: list[ProseBlock]) -> Iterator[tuple[str, str, str]]:
+def _packed(read: list[ProseBlock], phrases: Phrasebook) -> Iterator[tuple[str, str, str]]:
     """Yield (kind, heading, text), neighbours of one group joined while they fit."""
     open_key: tuple[str, str, int] | None = None
     parts: list[str] = []
     for block in read:
         key = (block.kind, block.heading, block.group if block.kind == "item" else 0)
         joint = " " if block.kind == "paragraph" else "; "
-        for piece in _pieces(block):
+        for piece in _pieces(block, phrases):
             size = sum(len(part) + len(joint) for part in parts) + len(piece)
             if parts and (key != open_key or size > PASSAGE_CHARS):
                 yield _joined(open_key or key, parts)

@@ -9,7 +9,8 @@ import orjson
 
 from cortex.hooks.sources import EDIT_TOOLS, READ_TOOLS, SHELL_TOOLS
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
-from cortex.transforms.extract.phrases import CHECK_COMMANDS, NEXT_STEP
+from cortex.transforms.extract.lexicon import Lexicon
+from cortex.transforms.extract.phrases import CHECK_COMMANDS, Phrasebook
 from cortex.transforms.extract.sentences import plain
 from cortex.transforms.words.sentences import shortened
 
@@ -67,13 +68,13 @@ def objects_of(given: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
-def structural_candidates(turns: Sequence[Turn]) -> Iterator[Candidate]:
+def structural_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:
     """Yield what one thread's tool calls and answers say; `turns` as for `prose_candidates`."""
     calls = calls_that_ran(turns)
     yield from _files(calls)
     yield from _commands(calls, turns)
     yield from _working_checks(calls)
-    yield from _choices(turns)
+    yield from _choices(turns, lexicon.phrases)
 
 
 def _files(calls: Sequence[Call]) -> Iterator[Candidate]:
@@ -161,21 +162,20 @@ def _working_checks(calls: Sequence[Call]) -> Iterator[Candidate]:
         )
 
 
-def _choices(turns: Sequence[Turn]) -> Iterator[Candidate]:
+def _choices(turns: Sequence[Turn], phrases: Phrasebook) -> Iterator[Candidate]:
     """Yield a decision for each question that a person answered, with the options not taken."""
-    asked = {turn["tool_use_id"]: turn for turn in turns if turn["kind"] == "tool_call"}
+    calls = {turn["tool_use_id"]: turn for turn in turns if turn["kind"] == "tool_call"}
     for turn in turns:
         if turn["kind"] != "choice":
             continue
-        call = asked.get(turn["tool_use_id"])
+        call = calls.get(turn["tool_use_id"])
         questions = _questions(input_of(call)) if call is not None else {}
         lines = (line_of(turn),) if call is None else (line_of(turn), line_of(call))
         for answered in text_of(turn).split("\n"):
             question, arrow, answer = answered.rpartition(" → ")
             if arrow:
-                yield _choice(
-                    turn, lines, question.strip(), answer.strip(), questions.get(question.strip(), {})
-                )
+                asked, options = question.strip(), questions.get(question.strip(), {})
+                yield _choice(turn, lines, asked, answer.strip(), options, phrases)
 
 
 def _questions(given: Mapping[str, Any]) -> dict[str, dict[str, str]]:
@@ -195,7 +195,12 @@ def _words(given: Mapping[str, Any], key: str) -> str:
 
 
 def _choice(
-    turn: Turn, lines: tuple[int, ...], question: str, answer: str, options: Mapping[str, str]
+    turn: Turn,
+    lines: tuple[int, ...],
+    question: str,
+    answer: str,
+    options: Mapping[str, str],
+    phrases: Phrasebook,
 ) -> Candidate:
     taken = [label for label in options if label and label in answer]
     why = next((shortened(plain(options[label]), OPTION_CHARS) for label in taken if options[label]), None)
@@ -204,7 +209,9 @@ def _choice(
     rejected = shortened(", ".join(lost), OPTION_CHARS) if lost and taken else None
     if rejected:
         text = f"{text}; not: {rejected}"
-    kind = ("PLAN_CREATED", "progress") if NEXT_STEP.search(question) else ("DECISION_MADE", "decision")
+    kind = (
+        ("PLAN_CREATED", "progress") if phrases.next_step.search(question) else ("DECISION_MADE", "decision")
+    )
     return Candidate(
         turn, lines, shortened(plain(text), 400), *kind, "layer1:choice",
         {"is_choice": 1.0}, "user", reason=why, rejected=rejected,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cortex.transforms.extract.candidate import Turn, text_of
-from cortex.transforms.extract.phrases import ACCEPTANCE, COMPLAINT, OPINION_ASKED
+from cortex.transforms.extract.phrases import Phrasebook
 
 PERSON = frozenset({"prompt", "command", "rejection", "choice", "plan"})
 BEFORE = PERSON | {"text", "tool_call", "tool_result", "shell"}
@@ -27,7 +27,7 @@ class Place:
     next_words: str = ""  # of a person, after the turn
 
 
-def places(turns: Sequence[Turn]) -> list[Place | None]:
+def places(turns: Sequence[Turn], phrases: Phrasebook) -> list[Place | None]:
     """Return the place of each turn, in the order given; None for turns that are not prose."""
     following = _following_prompts(turns)
     in_order: list[Place | None] = []
@@ -46,7 +46,7 @@ def places(turns: Sequence[Turn]) -> list[Place | None]:
             last_prompt, since_prompt = turn, 0
             prompts_seen += 1
         elif kind == "text":
-            marks = _text_marks(turns, index, following[index], since_prompt, last_prompt)
+            marks = _text_marks(turns, index, following[index], since_prompt, last_prompt, phrases)
             if index == last_text_index:
                 marks.add("session_end")
             in_order.append(Place("assistant", last_prompt, frozenset(marks), _words(following[index])))
@@ -82,16 +82,21 @@ def _neighbour(turns: Sequence[Turn], index: int, step: int, kinds: frozenset[st
 
 
 def _text_marks(
-    turns: Sequence[Turn], index: int, following: Turn | None, since_prompt: int, last_prompt: Turn | None
+    turns: Sequence[Turn],
+    index: int,
+    following: Turn | None,
+    since_prompt: int,
+    last_prompt: Turn | None,
+    phrases: Phrasebook,
 ) -> set[str]:
     marks: set[str] = set()
     after = _neighbour(turns, index, 1, PERSON | {"text", "tool_call"})
     before = _neighbour(turns, index, -1, BEFORE)
     if after is None or after["kind"] in PERSON:
         marks.add("final")
-        if following is not None and COMPLAINT.search(text_of(following)[:300]):
+        if following is not None and phrases.complaint.search(text_of(following)[:300]):
             marks.add("refuted")
-        if following is not None and ACCEPTANCE.search(text_of(following)):
+        if following is not None and phrases.acceptance.search(text_of(following)):
             marks.add("accepted")
     elif after["kind"] == "tool_call":
         marks.add("before_edit" if after["tool_name"] in EDITS else "before_call")
@@ -99,9 +104,9 @@ def _text_marks(
         marks.add("after_error")
     if since_prompt == 0:
         marks.add("reply")
-        if last_prompt is not None and COMPLAINT.search(text_of(last_prompt)[:300]):
+        if last_prompt is not None and phrases.complaint.search(text_of(last_prompt)[:300]):
             marks.add("reply_to_complaint")
-    if last_prompt is not None and OPINION_ASKED.search(text_of(last_prompt)):
+    if last_prompt is not None and phrases.opinion_asked.search(text_of(last_prompt)):
         marks.add("argued")
     length = len(text_of(turns[index]))
     if length > LONG_TURN_CHARS:

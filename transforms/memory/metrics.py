@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from cortex.hooks.sources import EDIT_TOOLS, READ_TOOLS
 from cortex.transforms.database import query
-from cortex.transforms.extract.phrases import COMPLAINT
+from cortex.transforms.extract.phrases import Phrasebook
 from cortex.transforms.memory.repeated_decisions import repeats_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import METRICS
@@ -32,7 +32,7 @@ def session_metrics(turns: pa.Table, events: pa.Table, policy: Policy) -> pa.Tab
         {
             "edit_tools": sorted(EDIT_TOOLS),
             "read_tools": sorted(READ_TOOLS),
-            "complaint": COMPLAINT.pattern,
+            "complaint": Phrasebook.of(policy).complaint.pattern.pattern,
             "shown_min_confidence": policy.threshold("shown_min_confidence"),
         },
         turns=turns.select(TURN_COLUMNS),
