@@ -1,13 +1,24 @@
 """The word lists of layer 2, compiled: which event types a passage speaks of, and what its wording shows."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from cortex.transforms.extract.kinds import Kinds
-from cortex.transforms.extract.phrases import Phrasebook
+from cortex.transforms.extract.phrases import ENGLISH, Phrasebook
 from cortex.transforms.policy import Policy
+
+Rows = tuple[tuple[tuple[str, object], ...], ...]
+TABLES = ("markers", "signal_patterns", "kinds", "phrases")
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The rows of TABLES, and how strong the markers of a decision must be."""
+
+    rows: tuple[Rows, ...]
+    decision_least_strength: float
 
 
 @dataclass(frozen=True)
@@ -32,17 +43,13 @@ class MarkerReading:
 
 
 class Lexicon:
-    """The rows of markers.csv, signal_patterns.csv and phrases.csv, compiled, by whose words they look at."""
+    """The rows of TABLES in the languages of a session, compiled and sorted by whose words they look at."""
 
-    def __init__(
-        self,
-        markers: list[dict[str, object]],
-        patterns: list[dict[str, object]],
-        kinds: Kinds,
-        phrases: Phrasebook,
-    ) -> None:
-        self.kinds = kinds
-        self.phrases = phrases
+    def __init__(self, tables: Tables, languages: Collection[str] | None = None) -> None:
+        markers, patterns, kinds, phrases = (_spoken(rows, languages) for rows in tables.rows)
+        self._tables = tables
+        self.kinds = Kinds.of(kinds, tables.decision_least_strength)
+        self.phrases = Phrasebook.of_rows(phrases)
         compiled = [_marker(row) for row in markers]
         self._markers = {
             speaker: [marker for marker in compiled if marker.speaker in (speaker, "any")]
@@ -55,15 +62,13 @@ class Lexicon:
 
     @classmethod
     def of(cls, policy: Policy) -> "Lexicon":
-        """Return the lexicon of a policy; compiled once for each."""
-        return _lexicon(
-            *(
-                tuple(tuple(row.items()) for row in policy.tables[name].to_pylist())
-                for name in ("markers", "signal_patterns", "kinds")
-            ),
-            policy.threshold("decision_least_strength"),
-            Phrasebook.of(policy),
-        )
+        """Return the lexicon of a policy, in all its languages; compiled once for each."""
+        rows = (tuple(tuple(row.items()) for row in policy.tables[name].to_pylist()) for name in TABLES)
+        return _lexicon(Tables(tuple(rows), policy.threshold("decision_least_strength")), None)
+
+    def speaking(self, languages: Collection[str]) -> "Lexicon":
+        """Return the lexicon of some languages and English, which is spoken of code everywhere."""
+        return _lexicon(self._tables, frozenset({ENGLISH, *languages}))
 
     def read(self, text: str, speaker: str) -> MarkerReading:
         """Return the strengths of a passage: markers of one type add up as independent evidence."""
@@ -118,16 +123,11 @@ def _marker(row: dict[str, object]) -> Marker:
     )
 
 
-Rows = tuple[tuple[tuple[str, object], ...], ...]
+def _spoken(rows: Rows, languages: Collection[str] | None) -> list[dict[str, object]]:
+    given = [dict(row) for row in rows]
+    return given if languages is None else [row for row in given if row["language"] in languages]
 
 
-@lru_cache(maxsize=4)
-def _lexicon(
-    markers: Rows, patterns: Rows, kinds: Rows, decision_least_strength: float, phrases: Phrasebook
-) -> Lexicon:
-    return Lexicon(
-        [dict(row) for row in markers],
-        [dict(row) for row in patterns],
-        Kinds.of([dict(row) for row in kinds], decision_least_strength),
-        phrases,
-    )
+@lru_cache(maxsize=64)
+def _lexicon(tables: Tables, languages: frozenset[str] | None) -> Lexicon:
+    return Lexicon(tables, languages)

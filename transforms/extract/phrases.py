@@ -1,7 +1,7 @@
 """Turns of phrase that are cut from prose or tell where it stands, by language; and signs that have none."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 
@@ -68,13 +68,14 @@ class Phrasebook:
     withdrawn: Phrase
 
     @classmethod
-    def of(cls, policy: Policy, languages: Collection[str] | None = None) -> "Phrasebook":
-        """Return the phrases of a policy in some languages, or in all; compiled once for each."""
-        rows = policy.tables["phrases"].to_pylist()
-        spoken = {str(row["language"]) for row in rows} if languages is None else languages
-        return _phrases(
-            tuple((str(row["name"]), str(row["pattern"])) for row in rows if row["language"] in spoken)
-        )
+    def of(cls, policy: Policy) -> "Phrasebook":
+        """Return the phrases of a policy in all languages; compiled once for each."""
+        return cls.of_rows(policy.tables["phrases"].to_pylist())
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Mapping[str, object]]) -> "Phrasebook":
+        """Return the phrases of rows of phrases.csv."""
+        return _phrasebook(tuple((str(row["name"]), str(row["pattern"])) for row in rows))
 
     def without_filler(self, text: str) -> str:
         """Return an assistant's text from its first word that says something."""
@@ -82,7 +83,7 @@ class Phrasebook:
 
 
 @lru_cache(maxsize=64)
-def _phrases(rows: tuple[tuple[str, str], ...]) -> Phrasebook:
+def _phrasebook(rows: tuple[tuple[str, str], ...]) -> Phrasebook:
     patterns: dict[str, list[str]] = {}
     for name, pattern in rows:
         patterns.setdefault(name, []).append(pattern)
