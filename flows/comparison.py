@@ -103,21 +103,21 @@ def compare(run: Run) -> Comparison:
     Make every table in memory from the lake and compare it with the live one, row for row.
 
     Vectors are those of the lake. Each scope is compared as of the day on which its live memories were aged,
-    and with the journal as it was then: entries that wait count only where they were used already. Where
-    the live tables were made from something else than the lake holds now, a note says so.
+    and without the journal's waiting entries, which no run has used. Where the live tables were made from
+    something else than the lake holds now, a note says so.
     """
     comparison = Comparison()
-    variants: dict[tuple[datetime, bool], Run] = {}
+    variants: dict[datetime, Run] = {}
     for scope in sorted({*run.readings.scopes(), *run.store.tables.scopes()}):
         aged_on = _aged_on(run, scope)
-        day, counts_waiting = aged_on or (run.day, False)
+        day = aged_on or run.day
         if aged_on is None and run.store.tables.open(scope, "memories").count():
             comparison.notes.append(f"{scope}: the lake has changed since its tables were made: `cortex run`")
-        if (day, counts_waiting) not in variants:
-            variants[day, counts_waiting] = _variant(run, day, counts_waiting)
+        if day not in variants:
+            variants[day] = _variant(run, day)
             for table_stage in TABLES:
-                table_stage(variants[day, counts_waiting])
-        variant = variants[day, counts_waiting]
+                table_stage(variants[day])
+        variant = variants[day]
         if day != run.day:
             comparison.notes.append(f"{scope}: compared as of {day:%Y-%m-%d}, the day of its live tables")
         for table in PROJECTED:
@@ -127,11 +127,11 @@ def compare(run: Run) -> Comparison:
     return comparison
 
 
-def _variant(run: Run, day: datetime, counts_waiting: bool) -> Run:
-    """Return a run that makes tables in memory as of `day`, with or without the journal's waiting entries."""
+def _variant(run: Run, day: datetime) -> Run:
+    """Return a run that makes tables in memory as of `day`, without the journal's waiting entries."""
     store = Store(run.store.home)
     store.lake.manifest = run.store.lake.manifest
-    store.journal = Journal(store.home, store.lake, counts_waiting=counts_waiting)
+    store.journal = Journal(store.home, store.lake, counts_waiting=False)
     store.tables = RowsInMemory()
     return Run(
         store,
@@ -144,16 +144,12 @@ def _variant(run: Run, day: datetime, counts_waiting: bool) -> Run:
     )
 
 
-def _aged_on(run: Run, scope: str) -> tuple[datetime, bool] | None:
-    """Return the day of a scope's live memories, and whether they count the journal's waiting entries."""
+def _aged_on(run: Run, scope: str) -> datetime | None:
+    """Return the day of a scope's live memories; None where they were made from something else than now."""
     noted = run.store.lake.notes.outputs.get(Output("decay", scope))
-    for counts_waiting in (False, True):
-        of_day = _variant(run, run.day, counts_waiting).fingerprints.aged_by_day(scope)
-        for back in range(DAYS_LOOKED_BACK):
-            day = run.day - timedelta(days=back)
-            if of_day(day, ()) == noted:
-                return day, counts_waiting
-    return None
+    of_day = _variant(run, run.day).fingerprints.aged_by_day(scope)
+    days = (run.day - timedelta(days=back) for back in range(DAYS_LOOKED_BACK))
+    return next((day for day in days if of_day(day, ()) == noted), None)
 
 
 def _compare_table(run: Run, variant: Run, scope: str, table: str, comparison: Comparison) -> None:

@@ -1,6 +1,7 @@
 """The journal: what cannot be derived again; entries wait as single files until a run takes them in."""
 
 import json
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -40,9 +41,10 @@ class Journal:
 
     def waiting(self) -> list[dict[str, object]]:
         """Return the entries that no run has taken in yet, by name. Raises KeyUnavailable for sealed ones."""
-        if not self._counts_waiting:
-            return []
-        rows = []
+        return [row for _, row in self._files() if row is not None]
+
+    def _files(self) -> Iterator[tuple[Path, dict[str, object] | None]]:
+        """Yield each waiting file, by name, with its entry; with None where it is damaged from outside."""
         for path in sorted(self._waiting.glob("*.json")):
             try:
                 content = path.read_bytes()
@@ -53,20 +55,26 @@ class Journal:
                     raise ValueError("named as another entry")
             except FileNotFoundError:  # a run took it in meanwhile
                 continue
-            # Damaged from outside: `set_aside_damaged` names it.
             except (FileDamaged, ValueError, TypeError, RecursionError, IsADirectoryError):
-                continue
-            rows.append(row)
-        return rows
+                yield path, None
+            else:
+                yield path, row
 
     def read(self, project_id: str | None = None) -> pa.Table:
         """Return all entries (of one scope), waiting ones too, each once, in the order they were recorded."""
-        waiting = [row for row in self.waiting() if project_id in (None, row["project_id"])]
+        waiting = self.waiting() if self._counts_waiting else []
+        waiting = [row for row in waiting if project_id in (None, row["project_id"])]
         rows = pa.concat_tables([self._lake.read(JOURNAL, project_id), JOURNAL.of(waiting)])
         return each_key_once(JOURNAL, rows).sort_by([("recorded_at", "ascending"), ("entry_id", "ascending")])
 
     def take_in(self) -> int:
-        """Commit the waiting entries to the lake and remove their files; return how many. Under the lease."""
+        """
+        Commit the waiting entries to the lake and remove their files; return how many. Under the lease.
+
+        From then on only what is committed counts here: an entry that comes in while a run goes on must not
+        be in one of the run's tables or fingerprints and missing from another. It waits for the next run.
+        """
+        self._counts_waiting = False
         waiting = self.waiting()
         if not waiting:
             return 0
@@ -80,8 +88,8 @@ class Journal:
 
     def quarantine_damaged(self) -> list[Path]:
         """Move waiting files that are not entries to `staging/set_aside/`; return them. Under the lease."""
-        readable = {f"{row['entry_id']}.json" for row in self.waiting()}
-        damaged = [path for path in sorted(self._waiting.glob("*.json")) if path.name not in readable]
+        # Listed once: an entry that somebody writes meanwhile was not read, and is not damaged for that.
+        damaged = [path for path, row in self._files() if row is None]
         aside = self._home / "staging" / "set_aside"
         for path in damaged:
             aside.mkdir(parents=True, exist_ok=True)

@@ -2,15 +2,18 @@
 A crowd on one store: `python -m tests.chaos.crowd --seconds 60`.
 
 Eight processes stage transcripts, run, remember and recall at once, each as fast as it can. Then one run
-takes in what is left. Everything that any of them said must be there once.
+takes in what is left. Everything that any of them said must be there once, and nothing set aside.
 """
 
 import argparse
+import json
 import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -21,6 +24,7 @@ os.environ.setdefault("LANCEDB_LOG", "error")
 import lancedb  # noqa: F401  (imported before forking: it takes a second)
 
 from cortex.flows.recall import search_store
+from cortex.hooks.ticket import QUARANTINED
 from cortex.storage.reference import read_policy
 from cortex.transforms.errors import StoreBusy
 from cortex.transforms.memory.fold import memory_id
@@ -60,16 +64,32 @@ def one_of_the_crowd(folder: Path, number: int, seconds: float) -> None:
             )
 
 
-def crowd(folder: Path, seconds: float) -> dict[str, int]:
-    """Let the crowd loose, run once more; return what was said, is missing, doubled, left behind."""
-    children = [in_child(one_of_the_crowd, folder, number, seconds) for number in range(PROCESSES)]
-    failed = sum(os.waitpid(child, 0)[1] != 0 for child in children)
+@dataclass(frozen=True)
+class Crowded:
+    """How many facts were said, and what is not as it must be, by name: facts, sessions, ids, files."""
+
+    said: int
+    missing: list[str]
+    doubled: list[str]
+    leftovers: list[str]
+    set_aside: list[str]
+    failed: list[str]
+
+    @property
+    def faults(self) -> dict[str, list[str]]:
+        """What must be empty and is not."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, list) and value}
+
+
+def crowd(folder: Path, seconds: float) -> Crowded:
+    """Let the crowd loose, run once more; return what was said and what is wrong."""
+    children = {in_child(one_of_the_crowd, folder, n, seconds): f"process {n}" for n in range(PROCESSES)}
+    failed = [name for child, name in children.items() if os.waitpid(child, 0)[1] != 0]
     verdict = folder / "verdict"
     _, status = os.waitpid(in_child(_judge, folder, verdict), 0)
     if status:
         raise RuntimeError("the store cannot be read after the crowd")
-    said, missing, doubled, left = map(int, verdict.read_text().split())
-    return {"said": said, "missing": missing, "doubled": doubled, "leftovers": left, "failed": failed}
+    return Crowded(**json.loads(verdict.read_text()), failed=failed)
 
 
 def _judge(folder: Path, verdict: Path) -> None:
@@ -80,27 +100,36 @@ def _judge(folder: Path, verdict: Path) -> None:
     turns = bench.store.lake.read(TURNS)["turn_id"].to_pylist()
     sessions = {path.stem for path in bench.projects.rglob("*.jsonl")}
     known = set(bench.store.lake.read(TURNS)["session_id"].to_pylist())
-    missing = len(set(said) - set(texts)) + len(sessions - known)
-    doubled = _repeated(texts) + _repeated(turns)
-    left = len(leftovers(bench.home)) + len(unnamed_files(bench.home))
-    verdict.write_text(f"{len(said)} {missing} {doubled} {left}")
+    quarantined = sorted(path.name for path in (bench.home / "staging" / QUARANTINED).glob("*"))
+    result = {
+        "said": len(said),
+        "missing": sorted({*said} - {*texts}) + sorted(sessions - known),
+        "doubled": _repeated(texts) + _repeated(turns),
+        "leftovers": leftovers(bench.home) + unnamed_files(bench.home),
+        "set_aside": quarantined,
+    }
+    verdict.write_text(json.dumps(result))
 
 
-def _repeated(values: Iterable[object]) -> int:
-    listed = list(values)
-    return len(listed) - len(set(listed))
+def _repeated(values: Iterable[str]) -> list[str]:
+    return sorted(value for value, count in Counter(values).items() if count > 1)
 
 
 def main() -> None:
-    """Print the tally; leave with 1 if anything is missing, doubled or left."""
+    """Print the tally and what is wrong; leave with 1 if anything is."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=60)
     with tempfile.TemporaryDirectory(prefix="cortex-crowd-") as scratch:
-        told = crowd(Path(scratch), parser.parse_args().seconds)
-    print("crowd: " + " ".join(f"{name}={count}" for name, count in told.items()))
-    sys.exit(any(count for name, count in told.items() if name != "said"))
+        result = crowd(Path(scratch), parser.parse_args().seconds)
+    counts = (
+        f"{name}={value if isinstance(value, int) else len(value)}" for name, value in vars(result).items()
+    )
+    print("crowd: " + " ".join(counts))
+    for name, values in result.faults.items():
+        print(*(f"  {name}: {value}" for value in values), sep="\n")
+    sys.exit(1 if result.faults else 0)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import pytest
 from cortex.storage.journal import Journal
 from cortex.storage.lake import Lake
 from cortex.transforms.errors import UnknownValue
+from cortex.transforms.journal_entries import entry_in
 from tests.rows import START, entry
 
 
@@ -55,3 +56,41 @@ def test_a_damaged_waiting_file_stops_nobody_and_is_set_aside(home: Path):
     assert journal(home).quarantine_damaged() == [damaged]
     assert (home / "staging" / "set_aside" / "half.json").read_bytes() == b'{"entry_id": "x"'
     assert journal(home).take_in() == 1
+
+
+@pytest.fixture
+def written_while_read(monkeypatch: pytest.MonkeyPatch, home: Path) -> dict[str, object]:
+    """Return the entry that somebody writes while a run reads the first one that waits."""
+    late, read_entry = pin("late"), entry_in
+
+    def read_slowly(content: bytes) -> dict[str, object]:
+        journal(home).write(late)
+        return read_entry(content)
+
+    monkeypatch.setattr("cortex.storage.journal.entry_in", read_slowly)
+    return late
+
+
+def test_an_entry_written_while_a_run_looks_for_damaged_ones_is_not_taken_for_one(
+    home: Path, written_while_read: dict[str, object]
+):
+    journal(home).write(pin())
+    assert journal(home).quarantine_damaged() == []
+    assert written_while_read in journal(home).waiting()
+
+
+def test_an_entry_written_while_a_run_takes_others_in_waits_for_the_next_run(
+    home: Path, written_while_read: dict[str, object]
+):
+    journal(home).write(pin())
+    run = journal(home)
+    run.take_in()
+    assert run.read()["memory_id"].to_pylist() == ["m1"]
+    assert {*journal(home).read()["memory_id"].to_pylist()} == {"m1", "late"}
+    assert run.take_in() == 1
+    assert {*run.read()["memory_id"].to_pylist()} == {"m1", "late"}
+
+
+def test_damaged_files_are_found_by_a_journal_that_counts_no_waiting_entry(home: Path):
+    journal(home).write(pin())
+    assert Journal(home, Lake(home), counts_waiting=False).quarantine_damaged() == []
