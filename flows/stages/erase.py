@@ -251,7 +251,7 @@ class _Erasure:
         evidence.places |= {(place["file"], line) for place in memory["evidence"] for line in place["lines"]}
         events_there = [event for name in sorted(turn_ids) for event in by_turn.get(name, [])]
         for event in (event for event in events_there if event["memory_type"] == memory["memory_type"]):
-            is_plan = event["memory_type"] == "progress" and event["subject"]
+            is_plan = event["memory_type"] in ("progress", "outcome") and event["subject"]
             name = memory_id(memory["project_id"], memory["memory_type"], event["text"])
             if is_plan or name == memory["memory_id"]:
                 evidence.texts |= _texts_of(event)

@@ -9,6 +9,7 @@ from cortex.transforms.extract.candidate import Candidate, Turn
 from cortex.transforms.extract.errors import error_candidates
 from cortex.transforms.extract.git import git_candidates
 from cortex.transforms.extract.lexicon import Lexicon
+from cortex.transforms.extract.outcome import outcome_candidates
 from cortex.transforms.extract.overturned import with_overturned
 from cortex.transforms.extract.plans import plan_candidates
 from cortex.transforms.extract.prose import prose_candidates
@@ -110,6 +111,7 @@ def session_candidates(threads: Sequence[Sequence[Turn]], lexicon: Lexicon) -> l
         if (
             thread[0]["agent_id"] is None
         ):  # a subagent reports to the main thread, which says what matters of it
+            candidates.extend(outcome_candidates(thread, lexicon.phrases))
             seen.extend(plan_candidates(thread, lexicon))
             seen.extend(git_candidates(thread, lexicon))
             seen.extend(error_candidates(thread, lexicon))

@@ -42,7 +42,7 @@ def error_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candid
     calls = calls_that_ran(turns)
     open_until = -1
     for index, call in enumerate(calls):
-        if index <= open_until or not _is_red(call):
+        if index <= open_until or not is_red(call):
             continue
         fixed = _fixed_at(calls, index)
         if fixed is not None:
@@ -50,7 +50,8 @@ def error_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candid
             yield _resolved(turns, calls[index : fixed + 1], lexicon)
 
 
-def _is_red(call: Call) -> bool:
+def is_red(call: Call) -> bool:
+    """Return whether a command failed, or was a check whose output says that it did."""
     if call.tool not in SHELL_TOOLS:
         return False
     return call.failed or bool(CHECK_COMMANDS.search(call.argument) and RED.search(text_of(call.result)))
@@ -63,7 +64,7 @@ def _fixed_at(calls: Sequence[Call], index: int) -> int | None:
     for position in range(index + 1, min(len(calls), index + CALLS_TO_FIX)):
         call = calls[position]
         has_edit = has_edit or (call.tool in EDIT_TOOLS and not call.failed)
-        if has_edit and call.tool in SHELL_TOOLS and _program(call.argument) == command and not _is_red(call):
+        if has_edit and call.tool in SHELL_TOOLS and _program(call.argument) == command and not is_red(call):
             return position
     return None
 

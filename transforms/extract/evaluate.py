@@ -32,6 +32,7 @@ class ShownMemory:
     text: str
     confidence: float
     lines: frozenset[int]
+    sums_up: bool = False  # an outcome record repeats what stands in other memories
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,9 @@ def _by_session(kept: pa.Table, sessions: Sequence[str], least_shown: float) -> 
         for file, lines in _places(row):
             for session in sessions:
                 if file == session or file.endswith("/" + session):
-                    by_session[session].append(ShownMemory(row["text"], row["confidence"], lines))
+                    by_session[session].append(
+                        ShownMemory(row["text"], row["confidence"], lines, row["memory_type"] == "outcome")
+                    )
     return by_session
 
 
@@ -176,8 +179,8 @@ def hits(trap: HandLabel, shown: Sequence[ShownMemory]) -> bool:
 
 
 def _duplicates(shown: Sequence[ShownMemory]) -> int:
-    """Return how many memories say what a surer one of the session says already."""
-    words = [label_words(memory.text) for memory in shown]
+    """Return how many memories say what a surer one of the session says already; those that sum up aside."""
+    words = [label_words(memory.text) for memory in shown if not memory.sums_up]
     return sum(
         any(
             _overlap(words[i], words[j]) >= DUPLICATE_SHARE * max(1, min(len(words[i]), len(words[j])))

@@ -13,7 +13,7 @@ from cortex.transforms.policy import Policy
 TAG_LAYER = "layer3:tag"
 
 # Raise it when the same turns give other events than before: stored events are then extracted again.
-EXTRACTOR_VERSION = 5
+EXTRACTOR_VERSION = 6
 
 
 def event_row(candidate: Candidate, confidence: float, policy: Policy) -> dict[str, object]:

@@ -55,7 +55,7 @@ def rival_of(row: Row, least: float) -> Rival:
     # `extract.select` makes a confidence of least + (1 - least) × chance; above .99 it was certain of itself.
     room = max(1 - least, 0.01)
     chance = min(0.99, max(0.01, (float(row["confidence"]) - least) / room))
-    subject = row["subject"] if row["memory_type"] == "progress" else None
+    subject = row["subject"] if row["memory_type"] in ("progress", "outcome") else None
     return Rival(row["text"], math.log(chance / (1 - chance)), subject, float(row["confidence"]))
 
 

@@ -45,6 +45,9 @@ from cortex.transforms.words.normalised import normalised
 DEFAULT_PRIORITY = 5  # the middle of 1 to 10
 
 
+# Of one subject a later word takes the place of an earlier one: of a wish, of how a session came out.
+STANDING_TYPES = frozenset(("pattern", "outcome"))
+
 # What a person's use has added to a memory; saying it again takes nothing of it away.
 USE_COLUMNS = ("access_count", "last_accessed_at")
 
@@ -105,7 +108,7 @@ def _identity_of(event: Row, plan_of: dict[str, str]) -> str:
     if _is_plan(event):
         return content_id("memory", scope, "progress", "subject", plan_of[event["subject"]])
     if _is_standing(event):
-        return content_id("memory", scope, "pattern", "subject", event["subject"])
+        return content_id("memory", scope, event["memory_type"], "subject", event["subject"])
     return memory_id(scope, event["memory_type"], event["text"])
 
 
@@ -115,7 +118,7 @@ def _is_plan(event: Row) -> bool:
 
 def _is_standing(event: Row) -> bool:
     """Return whether a later word on the event's subject takes the place of an earlier one."""
-    return event["memory_type"] == "pattern" and bool(event["subject"])
+    return event["memory_type"] in STANDING_TYPES and bool(event["subject"])
 
 
 def _scope_of(event: Row) -> str:
