@@ -11,7 +11,7 @@ from cortex.transforms.database import query
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret
 from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, Column, Table, values
-from cortex.transforms.words.tokens import upper_bound
+from cortex.transforms.words.tokens import tokens_in
 
 
 @dataclass(frozen=True, order=True)
@@ -80,7 +80,7 @@ def brief_violations(text: str, scope: str, policy: Policy, budget_tokens: int) 
     """Return what is wrong with a brief: over its budget, a secret in it, a private section."""
     tokens_max = min(budget_tokens, int(policy.threshold("brief_max_tokens")))
     reasons = [f"secret: {kind}" for kind in kinds_of_secret(text)]
-    if upper_bound(text) > tokens_max or len(text) > policy.threshold("brief_max_chars"):
+    if tokens_in(text) > tokens_max or len(text) > policy.threshold("brief_max_chars"):
         reasons.append(f"over its budget of {tokens_max} tokens")
     if "<private>" in text.lower():
         reasons.append("text of a private section")

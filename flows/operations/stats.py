@@ -9,7 +9,7 @@ from cortex.storage.lake import each_key_once
 from cortex.storage.projects import Project
 from cortex.transforms.memory.metrics import session_metrics
 from cortex.transforms.schemas import EVENTS, TURNS
-from cortex.transforms.words.tokens import upper_bound
+from cortex.transforms.words.tokens import tokens_in
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,6 @@ def read_stats(context: Context, project: str | None = None) -> list[ProjectStat
     for each in projects_of(context, store, project):
         turns = each_key_once(TURNS, store.lake.read(TURNS, each.project_id))
         sessions = session_metrics(turns, store.lake.read(EVENTS, each.project_id), policy)
-        tokens = upper_bound(store.published.brief(each.project_id))
+        tokens = tokens_in(store.published.brief(each.project_id))
         stats.append(ProjectStats(each, tokens, sessions.to_pylist()))
     return stats

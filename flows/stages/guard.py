@@ -28,7 +28,7 @@ from cortex.transforms.memory.loss import (
     too_many_memories,
 )
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, TURNS, Row, values
-from cortex.transforms.words.tokens import upper_bound
+from cortex.transforms.words.tokens import tokens_in
 
 # Entries by which a person takes a memory away, or what took its place.
 TAKING_KINDS = ("forget", "supersede", "unmerge")
@@ -109,7 +109,7 @@ def guard_briefs(run: Run, briefs: Mapping[str, str], wiped: Iterable[str]) -> s
     for project_id, brief in briefs.items():
         published = run.store.published.brief(project_id)
         before = shown_lines_of(published)
-        is_asked_for = project_id in wiped or upper_bound(published) > run.brief_tokens(project_id)
+        is_asked_for = project_id in wiped or tokens_in(published) > run.brief_tokens(project_id)
         lost = 0 if is_asked_for else max(0, before - shown_lines_of(brief))
         losses.append(Loss(project_id, lost, before))
     held = too_many_lines(losses, run.policy)

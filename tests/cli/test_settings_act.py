@@ -3,7 +3,7 @@
 import pytest
 
 from cortex.storage.lease import lease
-from cortex.transforms.words.tokens import upper_bound
+from cortex.transforms.words.tokens import tokens_in
 
 
 def test_a_budget_set_now_is_that_of_the_brief_handed_over_next(cortex, samples):
@@ -12,9 +12,9 @@ def test_a_budget_set_now_is_that_of_the_brief_handed_over_next(cortex, samples)
     answer = cortex("config", "set", "brief.tokens", "300")
     assert answer.out == "brief.tokens is 300, at once.\n"
     after = published.read_text()
-    assert upper_bound(after) <= 300 < upper_bound(before)
+    assert tokens_in(after) <= 300 < tokens_in(before)
     assert cortex("config", "unset", "brief.tokens").out.endswith(", at once.\n")
-    assert upper_bound(published.read_text()) > 300
+    assert tokens_in(published.read_text()) > 300
 
 
 def test_while_another_run_writes_a_setting_says_that_it_waits(cortex, samples):
@@ -39,7 +39,7 @@ def test_brief_prints_what_a_run_would_publish_now(cortex, samples, monkeypatch)
     published = cortex("brief", "--project", "tidepool").out
     monkeypatch.setenv("CORTEX_BRIEF_TOKENS", "300")
     shown = cortex("brief", "--project", "tidepool").out
-    assert upper_bound(shown) <= 300 < upper_bound(published)
+    assert tokens_in(shown) <= 300 < tokens_in(published)
     assert next((samples / "published").glob("tidepool-*/brief.md")).read_text() == published
     cortex("run", "--engine", "plain")
     assert next((samples / "published").glob("tidepool-*/brief.md")).read_text() == shown

@@ -17,7 +17,7 @@ from cortex.storage.hook_index import write_hook_index
 from cortex.storage.reference import read_policy
 from cortex.transforms.brief.hook_index import FRAME, Note, settings_of, stop_words_of
 from cortex.transforms.journal_entries import Recall, from_row
-from cortex.transforms.words.tokens import upper_bound
+from cortex.transforms.words.tokens import tokens_in
 
 KILN = "/home/ada/kiln"
 FIRING = "The kiln is fired in two ramps because the celadon glaze crawls when it is heated fast."
@@ -30,7 +30,7 @@ def note(text, name=None, **chosen):
     line = chosen.pop("line", f"- decision: {text} (14 Sep 26, 3f2a, .92)")
     told = {
         "memory_id": name or text.split()[0].lower(), "memory_type": "decision", "line": line, "text": text,
-        "updated_on": date(2026, 9, 14), "confidence": 0.92, "rank": 0.5, "tokens": upper_bound(line),
+        "updated_on": date(2026, 9, 14), "confidence": 0.92, "rank": 0.5, "tokens": tokens_in(line),
         "marks": (f"mark-{text[:4]}",), "brief_line": None,
     }  # fmt: skip
     return Note(**(told | chosen))
@@ -151,7 +151,7 @@ def test_at_most_five_notes_within_their_budget(client):
     publish(client, *different)
     lines = told(ask(client, "celadon glaze ramps"))
     assert 1 <= len(lines) <= 5
-    assert upper_bound("\n".join([FRAME, *lines])) <= 800 and len("\n".join([FRAME, *lines])) <= 3000
+    assert tokens_in("\n".join([FRAME, *lines])) <= 800 and len("\n".join([FRAME, *lines])) <= 3000
     publish(client, *notes)
     assert len(told(ask(client, ASKED, session="other"))) == 1  # the rest say the same
 

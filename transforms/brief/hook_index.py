@@ -21,7 +21,7 @@ from cortex.transforms.extract.echoes import fingerprints_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret
 from cortex.transforms.schemas import Row, values
-from cortex.transforms.words.tokens import upper_bound
+from cortex.transforms.words.tokens import tokens_in
 
 # Stands before the notes; what is told with them is an echo when it is quoted, and so is this.
 FRAME = f"# What earlier sessions noted on this subject\n{PREAMBLE}"
@@ -82,7 +82,7 @@ def settings_of(policy: Policy) -> dict[str, float | str]:
     """Return the numbers of the gate and the frame, as the hook reads them in the index."""
     numbers = {str(name): _number(policy, str(name)) for (name,) in policy.rows["prompt_gate"]}
     frame_marks = " ".join(sorted(fingerprints_of(FRAME)))
-    return {**numbers, "frame": FRAME, "frame_marks": frame_marks, "frame_tokens": upper_bound(FRAME)}
+    return {**numbers, "frame": FRAME, "frame_marks": frame_marks, "frame_tokens": tokens_in(FRAME)}
 
 
 def stop_words_of(policy: Policy) -> list[str]:
@@ -127,7 +127,7 @@ def _note(
         updated_on=row["updated_at"].date(),
         confidence=row["confidence"],
         rank=row["rank"],
-        tokens=upper_bound(line) + 1,
+        tokens=tokens_in(line) + 1,
         marks=tuple(sorted(fingerprints_of(line))),
         brief_line=brief_lines.get(row["memory_id"]),
     )

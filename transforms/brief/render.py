@@ -1,9 +1,8 @@
 """The brief: which memories a new session is told of, why those, and their layout (spec 8.4, 11.2)."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,16 +31,14 @@ from cortex.transforms.redaction.redact import redact
 from cortex.transforms.schemas import Row
 from cortex.transforms.words.overlap import share_of_all, words_in
 from cortex.transforms.words.sentences import first_sentences
-from cortex.transforms.words.tokens import upper_bound
+from cortex.transforms.words.tokens import tokens_in
 
 # Order of the sections (spec 11.2); their headings are data (memory_types.csv). Progress has two of them.
 PLANS = "plans"
-HOT_FILES = "Hot files"
 REPOSITORY = ""  # what git says of the whole, before the first section
-UNLIMITED_SECTIONS = frozenset((HOT_FILES, REPOSITORY))
 Order = list[tuple[str, Literal["ascending", "descending"]]]
 SECTIONS = (PLANS, "decision", "gotcha", "pattern", "architecture", "progress", "context", "code_description")
-_PLACES = {section: place for place, section in enumerate((REPOSITORY, *SECTIONS, HOT_FILES))}
+_PLACES = {section: place for place, section in enumerate((REPOSITORY, *SECTIONS))}
 NO_MARKS: Mapping[str, str] = {}
 OWN_WORDS = frozenset(("explicit", "code_index"))
 
@@ -105,7 +102,6 @@ def choose(
         for section in SECTIONS
         for row in memories.take(_best(rows, section, standing, policy)).to_pylist()
     ]
-    candidates += _hot_files(rows, policy)
     signs = [*_about_repository(repository), *_sign_to_archive(standing, policy)]
     room = _Room(project_name, budget_tokens, policy)
     for candidate in [*signs, *_by_turns(candidates, int(policy.threshold("brief_section_lines")))]:
@@ -236,16 +232,6 @@ def _disputes(edges: pa.Table, rows: pa.Table) -> dict[str, str]:
     return {name: f' [contradicted by "{min(others)}"]' for name, others in contradicting.items()}
 
 
-def _hot_files(rows: pa.Table, policy: Policy) -> list[_Candidate]:
-    """Return one candidate that lists the files named by most notes, or none."""
-    counts = _counted(cast("list[str]", pc.list_flatten(rows["files"]).to_pylist()))
-    least, most = int(policy.threshold("brief_hot_file_notes")), int(policy.threshold("brief_hot_files"))
-    hot = sorted((-count, name) for name, count in counts.items() if count >= least)[:most]
-    named = [f"{on_one_line(name)} ({-count} notes)" for count, name in hot]
-    line = "- " + ", ".join(named)
-    return [_Candidate(HOT_FILES, (line,), Choice(HOT_FILES, "", line, False, ""))] if named else []
-
-
 def _about_repository(line: str) -> list[_Candidate]:
     text = on_one_line(line)
     return [_Candidate(REPOSITORY, (text,), Choice(REPOSITORY, "", text, False, ""))] if text else []
@@ -257,19 +243,6 @@ def _sign_to_archive(standing: Mapping[str, Standing], policy: Policy) -> list[_
     line = f"- {count} older: {ARCHIVE_NAME}, `cortex brief --archive`"
     heading = _section_heading("decision", policy)
     return [_Candidate("decision", (line,), Choice(heading, "", line, False, ""))] if count else []
-
-
-def _counted(names: list[str]) -> Counter[str]:
-    """Return how often each file is named; a bare name counts for the one path that ends in it."""
-    counts = Counter(names)
-    paths: dict[str, list[str]] = {}
-    for name in counts:
-        if "/" in name:
-            paths.setdefault(name.rpartition("/")[2], []).append(name)
-    for name, longer in paths.items():
-        if len(longer) == 1:
-            counts[longer[0]] += counts.pop(name, 0)
-    return counts
 
 
 # Layout
@@ -316,7 +289,7 @@ class _Room:
         frame = _framed(project_name, [])
         budget = min(budget_tokens, int(policy.threshold("brief_max_tokens")))
         self.policy = policy
-        self.free_tokens = budget - upper_bound(frame)
+        self.free_tokens = budget - tokens_in(frame)
         self.free_chars = int(policy.threshold("brief_max_chars")) - len(frame)
         self.free_decision_tokens = int(budget * policy.threshold("brief_decision_share"))
         self.seated: list[_Candidate] = []
@@ -340,9 +313,9 @@ class _Room:
     def _problem(self, candidate: _Candidate, form: str) -> str:
         """Return what keeps `form` out of the brief, or nothing."""
         added = self._added(candidate, form)
-        tokens = upper_bound(added)
+        tokens = tokens_in(added)
         lines = self._lines(candidate) + _line_count(form)
-        if candidate.section not in UNLIMITED_SECTIONS and lines > self._line_cap(candidate):
+        if candidate.section != REPOSITORY and lines > self._line_cap(candidate):
             return f"{candidate.choice.section} has all its lines"
         if candidate.section == "decision" and tokens > self.free_decision_tokens:
             return "decisions have their share of the budget"
@@ -350,10 +323,10 @@ class _Room:
 
     def _take(self, candidate: _Candidate, form: str) -> None:
         added = self._added(candidate, form)
-        self.free_tokens -= upper_bound(added)
+        self.free_tokens -= tokens_in(added)
         self.free_chars -= len(added)
         if candidate.section == "decision":
-            self.free_decision_tokens -= upper_bound(added)
+            self.free_decision_tokens -= tokens_in(added)
         self.seated.append(candidate)
         candidate.decide(form, True, "pinned" if candidate.is_pinned else _why(candidate))
 
@@ -373,8 +346,6 @@ class _Room:
 
 def _why(candidate: _Candidate) -> str:
     """Return why a line that is not pinned is in the brief."""
-    if candidate.section == HOT_FILES:
-        return "files that several notes name"
     if candidate.section == REPOSITORY:
         return "the repository has moved on"
     if not candidate.choice.memory_id:

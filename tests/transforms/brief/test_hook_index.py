@@ -11,7 +11,7 @@ from cortex.storage.reference import read_policy
 from cortex.transforms.brief.hook_index import FRAME, notes_of, settings_of, stop_words_of
 from cortex.transforms.extract.echoes import fingerprints_of
 from cortex.transforms.schemas import MEMORY_TYPES
-from cortex.transforms.words.tokens import upper_bound
+from cortex.transforms.words.tokens import tokens_in
 from tests.rows import at, memories, memory
 
 POLICY = read_policy(None)
@@ -30,7 +30,7 @@ def test_a_note_says_its_type_the_fact_and_its_source():
     [note] = notes_of(memories(row), POLICY)
     assert note.line.startswith("- decision: Keep readings in UTC. (user, ")
     assert (note.memory_id, note.memory_type, note.updated_on) == ("m1", "decision", date(2026, 9, 14))
-    assert note.tokens >= upper_bound(note.line)
+    assert note.tokens >= tokens_in(note.line)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from cortex.transforms.memory.fading import WEAK
 from cortex.transforms.memory.fold import fold, memory_id
 from cortex.transforms.memory.lifecycle import ACTIVITY, age
 from cortex.transforms.schemas import EDGES, JOURNAL
-from cortex.transforms.words.tokens import upper_bound
+from cortex.transforms.words.tokens import tokens_in
 from tests.rows import START, entry, event, events
 from tests.transforms.brief.test_render import POLICY
 
@@ -77,7 +77,7 @@ def of_sessions():
     types = ("decision", "gotcha", "pattern", "architecture", "progress", "context")
     return [
         event(
-            f"Station {number} of {kind} reads gauge{number} because relay{number} of {kind} drifts often.",
+            f"Station{number}{kind} reads gauge{number}{kind} because relay{number}{kind} drifts often.",
             memory_type=kind,
             confidence=0.99,
             trust="assistant",
@@ -139,14 +139,14 @@ def test_a_long_text_is_cut_between_statements():
 
 
 def test_a_long_text_without_spaces_between_its_statements_is_cut_between_them():
-    text = "夜間のエクスポートは副系で二時に走る。" * 3 + "その間は副系が最大十分おくれる。" * 20
+    text = "夜間のエクスポートは副系で二時に走る。" * 3 + "その間は副系が最大十分おくれる。" * 40
     line = choice_of(remembered(text)).text
     told = re.sub(r" \(user, .*", "", line.removeprefix("- "))
     assert text.startswith(told) and told.endswith("。") and told != text
 
 
 def test_where_the_room_is_small_fewer_statements_are_told():
-    long, short = (choice_of(remembered(LONG), budget_tokens=tokens) for tokens in (1000, 200))
+    long, short = (choice_of(remembered(LONG), budget_tokens=tokens) for tokens in (1000, 120))
     assert short.is_shown and len(short.text) < len(long.text)
     assert re.sub(r" \(user, .*", "", short.text).endswith("the primary.")
 
@@ -188,14 +188,14 @@ def test_age_and_a_person_take_it_out():
 def test_the_budget_holds_when_more_is_remembered_than_fits():
     rows = [remembered(f"Relay{n} stays closed while pump{n} of dock{n} runs.") for n in range(60)]
     told = choices(*rows)
-    assert upper_bound(lay_out(told, project_name="reef")) <= 1000
+    assert tokens_in(lay_out(told, project_name="reef")) <= 1000
     own = {row["memory_id"] for row in rows}
     assert 3 <= sum(c.is_shown for c in told if c.memory_id in own) < 60
 
 
 def test_what_sessions_say_alike_gives_way():
     text = of_sessions()[0]["text"]
-    row = remembered(text.replace("often", "always"), "decision")
+    row = remembered(f"{text} Always", "decision")
     told = choices(row)
     assert next(c for c in told if c.memory_id == row["memory_id"]).is_shown
     name = memory_id(PROJECT, "decision", text)
