@@ -13,7 +13,8 @@ from cortex.transforms.extract.phrases import PASTED_LINE, Phrasebook
 from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, Passage, passages, plain
 from cortex.transforms.extract.tags import without_tags
 from cortex.transforms.extract.thread import PERSON, Place
-from cortex.transforms.words.sentences import PROSE, sentences, shortened
+from cortex.transforms.words.scripts import latin_length
+from cortex.transforms.words.sentences import PROSE, is_question, sentences, shortened
 
 # Passage, what a memory of it says, and the lines that rests on.
 Statement = tuple[Passage, str, tuple[int, ...]]
@@ -62,7 +63,7 @@ def statements_of(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexi
             if reply:
                 text = f"{text}{ANSWER}{reply}"
                 lines.append(reply_line)
-        if len(text) >= SHORTEST_CHARS:
+        if latin_length(text) >= SHORTEST_CHARS:
             yield passage, shortened(text, LONGEST_CHARS), tuple(lines)
 
 
@@ -73,7 +74,7 @@ def _lasting(passage: Passage, typed: str, lexicon: Lexicon) -> list[Passage]:
     standing = [
         shortened(part, LONGEST_CHARS)
         for part in lexicon.kinds.standing(passage.text)
-        if len(part) >= SHORTEST_LASTING_CHARS
+        if latin_length(part) >= SHORTEST_LASTING_CHARS
     ]
     return [replace(passage, text=part, block=LASTING) for part in standing]
 
@@ -86,7 +87,7 @@ def _without(removed: set[str], given: list[Passage]) -> list[Passage]:
         " ".join(part for part in sentences(passage.text, PROSE) if part not in removed) for passage in given
     ]
     rest = [replace(passage, text=text) for passage, text in zip(given, left, strict=True)]
-    return [passage for passage in rest if len(passage.text) >= SHORTEST_CHARS]
+    return [passage for passage in rest if latin_length(passage.text) >= SHORTEST_CHARS]
 
 
 def own_passages(turn: Turn, phrases: Phrasebook) -> list[Passage]:
@@ -135,7 +136,7 @@ def _occasion(turns: Sequence[Turn], index: int, place: Place) -> tuple[str, int
             if earlier["kind"] == "tool_call" and earlier["tool_use_id"] == turn["tool_use_id"]:
                 argument = shortened(" ".join(text_of(earlier).split()), CALL_CHARS)
                 return f"said when refusing {earlier['tool_name']}: {argument}", line_of(earlier)
-    if place.answers is None or len(text_of(turn)) > TERSE_CHARS:
+    if place.answers is None or latin_length(text_of(turn)) > TERSE_CHARS:
         return "", 0
     question = last_question(own_prose(text_of(place.answers)))
     return (f"asked: {question}", line_of(place.answers)) if question else ("", 0)
@@ -149,7 +150,7 @@ def last_question(text: str) -> str:
     'Shall I use Vite?'
     """
     for sentence in reversed(sentences(plain(text[-600:]), PROSE)[-3:]):
-        if sentence.endswith("?"):
+        if is_question(sentence):
             return shortened(sentence, QUESTION_CHARS)
     return ""
 
@@ -163,6 +164,6 @@ def answered(turns: Sequence[Turn], index: int, lexicon: Lexicon) -> tuple[str, 
             continue
         for passage in own_passages(turn, lexicon.phrases)[:3]:
             text = lexicon.phrases.without_filler(passage.text)
-            if len(text) >= SHORTEST_CHARS and not lexicon.narrates(text):
+            if latin_length(text) >= SHORTEST_CHARS and not lexicon.narrates(text):
                 return shortened(text, REPLY_CHARS), line_of(turn)
     return "", 0

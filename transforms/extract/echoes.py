@@ -12,6 +12,7 @@ import pyarrow as pa
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import TURNS, values
 from cortex.transforms.words.normalised import normalised
+from cortex.transforms.words.scripts import latin_length
 from cortex.transforms.words.sentences import LINE, sentences
 
 # From when to when a line was told; None: it still is.
@@ -35,7 +36,8 @@ RECALL_SOURCE = re.compile(r"^\s*[a-z_]+, .+, (?:user|assistant|tool|external)\s
 _LEAD = re.compile(r"^(?:[\s>#*•-]+|\d{1,2}[.)]\s+|(?:\*\*)?\[MEMORY:[^\]]{0,40}\](?:\*\*)?)+", re.IGNORECASE)
 # A step ticked off is news, though the plan was told.
 STEP = re.compile(r"^\s*[-*]\s+\[[ xX]\]")
-_QUOTED = re.compile(r"[\"“«]([^\"”»]{24,})[\"”»]")
+_QUOTED = re.compile(r"[\"“«„]([^\"”»“]{24,})[\"”»“]")
+_QUOTED_WIDE = re.compile("[「『]([^「」『』]{8,})[」』]")
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def _without(text: str, shown: ShownLines, at: datetime | None, pasted: set[str]
         left = [part for part in parts if not is_echo(part)]
         if len(left) == len(parts):
             kept.append(line)
-        elif len(" ".join(left)) >= _SHORTEST_CHARS:
+        elif latin_length(" ".join(left)) >= _SHORTEST_CHARS:
             kept.append(" ".join(left))
     return "\n".join(kept)
 
@@ -132,8 +134,13 @@ def _parts(line: str) -> list[str]:
 
 def _marks(sentence: str) -> Iterator[str]:
     """Yield the fingerprints by which a sentence is known: whole, behind its label, and what it quotes."""
-    _, label, labelled = sentence.partition(": ")
-    for words in (sentence, labelled if label else "", *_QUOTED.findall(sentence)):
+    _, label, labelled = sentence.replace("：", ": ").partition(": ")
+    for words in (
+        sentence,
+        labelled if label else "",
+        *_QUOTED.findall(sentence),
+        *_QUOTED_WIDE.findall(sentence),
+    ):
         bare = normalised(words)
-        if len(bare) >= _SHORTEST_CHARS:
+        if latin_length(bare) >= _SHORTEST_CHARS:
             yield content_id("told", bare)[:FINGERPRINT_DIGITS]

@@ -15,6 +15,7 @@ from cortex.transforms.extract.structural import (
     shown_command,
 )
 from cortex.transforms.extract.thread import PERSON
+from cortex.transforms.words.scripts import latin_length
 from cortex.transforms.words.sentences import shortened
 
 # A test run piped through `tail` succeeds although tests fail: its output tells.
@@ -109,6 +110,6 @@ def _cause(turns: Sequence[Turn], failed: Call, lexicon: Lexicon) -> tuple[str, 
     for passage in passages(text_of(turn_after), lexicon.phrases)[:2]:
         text = lexicon.phrases.without_filler(passage.text)
         shown = set(lexicon.shown_by(text, passage.heading, "assistant"))
-        if len(text) >= SHORTEST_CHARS and not shown & NO_CAUSE:
+        if latin_length(text) >= SHORTEST_CHARS and not shown & NO_CAUSE:
             return shortened(text, CAUSE_CHARS), line_of(turn_after)
     return "", 0

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from cortex.transforms.words.sentences import PROSE, sentences
+from cortex.transforms.words.sentences import PROSE, is_question, sentences
 
 # Holds for the hour, or in this place only.
 PASSING = re.compile(
@@ -40,14 +40,14 @@ class KindRule:
             case "asked":
                 return any(self.pattern.search(sentence) for sentence in parts)
             case _:
-                return any(self.pattern.search(sentence) for sentence in parts if not sentence.endswith("?"))
+                return any(self.pattern.search(sentence) for sentence in parts if not is_question(sentence))
 
     def standing_in(self, parts: list[str]) -> list[str]:
         """Return the sentences that state what always holds: no question and nothing for the hour."""
         return [
             sentence
             for sentence in parts
-            if self.pattern.search(sentence) and not sentence.endswith("?") and not PASSING.search(sentence)
+            if self.pattern.search(sentence) and not is_question(sentence) and not PASSING.search(sentence)
         ]
 
 

@@ -10,12 +10,12 @@ from cortex.transforms.extract.phrases import ENGLISH, Phrasebook
 from cortex.transforms.policy import Policy
 
 Rows = tuple[tuple[tuple[str, object], ...], ...]
-TABLES = ("markers", "signal_patterns", "kinds", "phrases")
+WORD_TABLES = ("markers", "signal_patterns", "kinds", "phrases")
 
 
 @dataclass(frozen=True)
-class Tables:
-    """The rows of TABLES, and how strong the markers of a decision must be."""
+class WordTables:
+    """The rows of WORD_TABLES, and how strong the markers of a decision must be."""
 
     rows: tuple[Rows, ...]
     decision_least_strength: float
@@ -43,9 +43,9 @@ class MarkerReading:
 
 
 class Lexicon:
-    """The rows of TABLES in the languages of a session, compiled and sorted by whose words they look at."""
+    """The rows of WORD_TABLES in some languages, compiled and sorted by whose words they look at."""
 
-    def __init__(self, tables: Tables, languages: Collection[str] | None = None) -> None:
+    def __init__(self, tables: WordTables, languages: Collection[str] | None = None) -> None:
         markers, patterns, kinds, phrases = (_spoken(rows, languages) for rows in tables.rows)
         self._tables = tables
         self.kinds = Kinds.of(kinds, tables.decision_least_strength)
@@ -63,8 +63,8 @@ class Lexicon:
     @classmethod
     def of(cls, policy: Policy) -> "Lexicon":
         """Return the lexicon of a policy, in all its languages; compiled once for each."""
-        rows = (tuple(tuple(row.items()) for row in policy.tables[name].to_pylist()) for name in TABLES)
-        return _lexicon(Tables(tuple(rows), policy.threshold("decision_least_strength")), None)
+        rows = (tuple(tuple(row.items()) for row in policy.tables[name].to_pylist()) for name in WORD_TABLES)
+        return _lexicon(WordTables(tuple(rows), policy.threshold("decision_least_strength")), None)
 
     def speaking(self, languages: Collection[str]) -> "Lexicon":
         """Return the lexicon of some languages and English, which is spoken of code everywhere."""
@@ -129,5 +129,5 @@ def _spoken(rows: Rows, languages: Collection[str] | None) -> list[dict[str, obj
 
 
 @lru_cache(maxsize=64)
-def _lexicon(tables: Tables, languages: frozenset[str] | None) -> Lexicon:
+def _lexicon(tables: WordTables, languages: frozenset[str] | None) -> Lexicon:
     return Lexicon(tables, languages)

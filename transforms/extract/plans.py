@@ -12,6 +12,7 @@ from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.living_plans import APPROVED, APPROVED_LAYER, subject_of
 from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, passages, plain, prose_blocks
 from cortex.transforms.extract.structural import LINES_KEPT, Call, calls_that_ran, input_of, objects_of
+from cortex.transforms.words.scripts import latin_length
 from cortex.transforms.words.sentences import PROSE, sentences, shortened
 
 _TITLE = re.compile(
@@ -158,7 +159,7 @@ def request(text: str) -> str:
     parts = [sentence for block in prose_blocks(text)[:3] for sentence in sentences(plain(block.text), PROSE)]
     for sentence in parts:
         asked = _ASKED.search(sentence)
-        if asked and len(asked[1]) >= SHORTEST_CHARS // 2:
+        if asked and latin_length(asked[1]) >= SHORTEST_CHARS // 2:
             return shortened(asked[1][:1].upper() + asked[1][1:].rstrip(" .!?:"), TITLE_CHARS)
     return ""
 
@@ -204,7 +205,7 @@ def _approved(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:
             continue
         seen.add(title)
         parts = passages(text_of(turn), lexicon.phrases)
-        first = next((part.text for part in parts if len(part.text) > TERSE_CHARS), "")
+        first = next((part.text for part in parts if latin_length(part.text) > TERSE_CHARS), "")
         yield Candidate(
             turn, (line_of(turn),), shortened(f"Plan: {title}{APPROVED}{first}", LONGEST_CHARS),
             "PLAN_CREATED", "progress", APPROVED_LAYER, {"is_approved_plan": 1.0}, "user",

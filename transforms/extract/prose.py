@@ -17,8 +17,9 @@ from cortex.transforms.extract.kinds import FACT
 from cortex.transforms.extract.lexicon import Lexicon, MarkerReading
 from cortex.transforms.extract.phrases import FILE, Phrasebook, part_of
 from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, Passage
-from cortex.transforms.extract.signals import Corpus, long_words, signals
+from cortex.transforms.extract.signals import Corpus, signals
 from cortex.transforms.extract.thread import Place, places
+from cortex.transforms.words.scripts import latin_length, long_words
 from cortex.transforms.words.sentences import PROSE, sentences, shortened
 
 HEADING_CHARS = 90
@@ -162,7 +163,7 @@ def _kind(
         if turn["kind"] == "text":
             kind = lexicon.kind_of(headed_text, reading)
             is_caused = reading.strengths.get("ERROR_RESOLVED", 0.0) >= CAUSE_STRENGTH
-            is_passing = shown.keys() & IN_PASSING or len(text) < PASSING_CHARS
+            is_passing = shown.keys() & IN_PASSING or latin_length(text) < PASSING_CHARS
             in_hand = place.marks & WORK_IN_HAND and is_passing and kind[1] != "decision" and not is_caused
             return ("KNOWLEDGE_ACQUIRED", "progress") if in_hand else kind
         is_aim = passage.position == 0 and AIM.match(text)
@@ -182,7 +183,7 @@ def _statements(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexico
         return
     for passage in own_passages(turn, lexicon.phrases):
         text = cleaned(passage, lexicon.phrases)
-        if len(text) >= SHORTEST_CHARS:
+        if latin_length(text) >= SHORTEST_CHARS:
             yield passage, text, (line_of(turn),)
 
 

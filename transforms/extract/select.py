@@ -8,9 +8,9 @@ from heapq import heapify, heappop, heappush
 
 from cortex.transforms.extract.candidate import Candidate
 from cortex.transforms.extract.settled import Rival
-from cortex.transforms.extract.signals import long_words
 from cortex.transforms.policy import Policy
 from cortex.transforms.words.overlap import share_of_fewer
+from cortex.transforms.words.scripts import long_words
 
 # Shown memories lie between `shown_min_confidence` and SUREST; only tags are certain. What is left out stays
 # below by this much at least, so that rounding to three decimals shows nothing of it.

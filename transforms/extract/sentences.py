@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from cortex.hooks.plain import EMPHASIS, LINK
 from cortex.transforms.extract.phrases import Phrasebook
+from cortex.transforms.words.scripts import latin_length
 from cortex.transforms.words.sentences import PROSE, sentences
 
 # 20 memories of at most 6,000 characters are 300 each; a little more fits, as many are shorter.
@@ -17,11 +18,12 @@ LONGEST_LEAD_CHARS = 160
 
 FENCE = re.compile(r"^\s*(```|~~~)")
 HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.+?)\s*#*$")
-BOLD_LINE = re.compile(r"^\s*(?:[^\w\s*]+\s*)?\*\*([^*]{2,80}?)\*\*:?\s*$")
-ITEM = re.compile(r"^(\s*)(?:[-*•+]|\d{1,2}[.)]|☐|☒|✅|✓|❌|⚠️)\s+(.+)$")
+BOLD_LINE = re.compile(r"^\s*(?:[^\w\s*]+\s*)?\*\*([^*]{2,80}?)\*\*[:：]?\s*$")
+ITEM = re.compile(r"^(\s*)(?:[-*•+・]|\d{1,2}[.)]|☐|☒|✅|✓|❌|⚠️)\s+(.+)$")
 TABLE_RULE = re.compile(r"^\s*\|?[\s:|-]+\|?\s*$")
 BACKSLASH = re.compile(r"\\(?=\s|$)")  # a line break as some terminals type it
 SPACE = re.compile(r"\s+")
+SPACE_AFTER_STOP = re.compile("(?<=[。！？]) ")
 SYMBOL = re.compile(r"[\U0001F300-\U0001FAFF\u2600-\u26FF\u2705-\u2728\u274C\u2753-\u2757\uFE0F\u200D]+\s*")
 
 
@@ -96,7 +98,7 @@ class _BlockReader:
         heading = HEADING.match(line) or BOLD_LINE.match(line)
         if heading:
             self._close()
-            self.heading, self.lead, self.item_indent = plain(heading[1]).rstrip(":"), "", -1
+            self.heading, self.lead, self.item_indent = plain(heading[1]).rstrip(":："), "", -1
             self.group += 1
             return
         if bare.startswith("|"):
@@ -148,8 +150,8 @@ class _BlockReader:
         self.item_indent = -1
         self.group += 1
         self.lead = ""
-        if text.rstrip("*").endswith(":") and len(text) < LONGEST_LEAD_CHARS:
-            self.lead = plain(text).rstrip(":")
+        if text.rstrip("*").endswith((":", "：")) and latin_length(text) < LONGEST_LEAD_CHARS:
+            self.lead = plain(text).rstrip(":：")
         self.blocks.append(ProseBlock("paragraph", text, self.heading, self.group))
 
 
@@ -180,7 +182,7 @@ def _packed(read: list[ProseBlock], phrases: Phrasebook) -> Iterator[tuple[str, 
         key = (block.kind, block.heading, block.group if block.kind == "item" else 0)
         joint = " " if block.kind == "paragraph" else "; "
         for piece in _pieces(block, phrases):
-            size = sum(len(part) + len(joint) for part in parts) + len(piece)
+            size = sum(latin_length(part) + len(joint) for part in parts) + latin_length(piece)
             if parts and (key != open_key or size > PASSAGE_CHARS):
                 yield _joined(open_key or key, parts)
                 parts = []
@@ -193,5 +195,5 @@ def _packed(read: list[ProseBlock], phrases: Phrasebook) -> Iterator[tuple[str, 
 def _joined(key: tuple[str, str, int], parts: list[str]) -> tuple[str, str, str]:
     kind, heading, _group = key
     if kind == "paragraph":
-        return kind, heading, " ".join(parts)
+        return kind, heading, SPACE_AFTER_STOP.sub("", " ".join(parts))
     return kind, heading, "; ".join(part.rstrip(";. ") if len(parts) > 1 else part for part in parts)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.sentences import Passage
 from cortex.transforms.extract.thread import Place
+from cortex.transforms.words.scripts import latin_length, long_words
 
 IDENTIFIER = re.compile(
     r"`[^`]{2,80}`"
@@ -17,7 +18,6 @@ IDENTIFIER = re.compile(
 )
 _HASH = re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b")
 _NUMBER = re.compile(r"\b\d+(?:\.\d+)?\s?(?:%|ms|s|MB|kB|KB|GB|x|tests?|files?|errors?|lines?)\b")
-_WORD = re.compile(r"[A-Za-z가-힣][\w가-힣-]{3,}")
 
 # "Perfect, all tests pass" before "still broken": the claim fell, what was learned on the way did not.
 CLAIMS = frozenset(("praises", "speaks_of_done", "counts_tests", "under_outcome"))
@@ -58,11 +58,6 @@ class Corpus:
         return sum(word in self.of_user for word in words) / len(words) if words else 0.0
 
 
-def long_words(text: str) -> set[str]:
-    """Return the lower-case words of four letters and more."""
-    return {word.lower() for word in _WORD.findall(text)}
-
-
 def signals(
     passage: Passage, place: Place, corpus: Corpus, strengths: dict[str, float], lexicon: Lexicon
 ) -> dict[str, float]:
@@ -85,12 +80,13 @@ def signals(
 
 def _shape(passage: Passage) -> dict[str, float]:
     text = passage.text
+    length = latin_length(text)
     return {
         "names_code": min(len(set(IDENTIFIER.findall(text))), 4) / 4,
         "has_hash": float(bool(_HASH.search(text))),
         "has_number": float(bool(_NUMBER.search(text))),
-        "is_short": float(len(text) < SHORT_CHARS),
-        "is_long": float(len(text) > LONG_CHARS),
+        "is_short": float(length < SHORT_CHARS),
+        "is_long": float(length > LONG_CHARS),
         "is_item": float(passage.block == "item"),
         "is_table": float(passage.block == "table"),
         "is_first": float(passage.position == 0),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from cortex.transforms.extract.candidate import Turn, text_of
 from cortex.transforms.extract.phrases import Phrasebook
+from cortex.transforms.words.scripts import latin_length
 
 PERSON = frozenset({"prompt", "command", "rejection", "choice", "plan"})
 BEFORE = PERSON | {"text", "tool_call", "tool_result", "shell"}
@@ -108,7 +109,7 @@ def _text_marks(
             marks.add("reply_to_complaint")
     if last_prompt is not None and phrases.opinion_asked.search(text_of(last_prompt)):
         marks.add("argued")
-    length = len(text_of(turns[index]))
+    length = latin_length(text_of(turns[index]))
     if length > LONG_TURN_CHARS:
         marks.add("long_turn")
     if length > VERY_LONG_TURN_CHARS:

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from cortex.hooks.plain import closed
+from cortex.transforms.words.scripts import HAN, HANGUL, KANA
 
 
 @dataclass(frozen=True)
@@ -15,22 +16,38 @@ class SentenceRule:
     keeps_closing: bool = True  # quotation marks and brackets between the full stop and the space
 
 
+# A full-width stop ends a sentence without a space, but not inside a quotation that goes on.
+_WIDE_END = r"|(?<=[。！？])\s*(?=[^\s。！？」』）”’)と])|(?<=[。！？][」』）”])\s*(?=[^\s。！？」』）と])"
+
 # One line of a brief: a full stop, then what a sentence begins with; not after "e.g.".
 LINE = SentenceRule(
-    re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<=[.!?])[\"'”’)`]*\s+(?=[\"'“‘(`]*[^\Wa-z_]|→)"),
+    re.compile(
+        r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<=[.!?])[\"'”’)`]*\s+(?=[\"'“‘(`]*[^\Wa-z_]|→)" + _WIDE_END
+    ),
 )
 # What is said in a session: only before a space and a capital, digit, quote or backtick.
 PROSE = SentenceRule(
-    re.compile(r"(?<=[.!?。])[\"'”’)`]*\s+(?=[\"'“‘(`*]*[A-Z0-9가-힣`/_.-])|(?<=다\.)\s+|(?<=[.!?]\*\*)\s+"),
-    re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|al)\.|\b[A-Z]\.|^\d+\.)$", re.IGNORECASE),
+    re.compile(
+        rf"(?<=[.!?])[\"'”’)`]*\s+(?=[\"'“‘(`*¿¡«„]*[A-ZÀ-ÖØ-ÞĆČĐĞİŁŚŞŠŹŻŽА-Я0-9{HANGUL}{HAN}{KANA}`/_.-])"
+        r"|(?<=다\.)\s+|(?<=[.!?]\*\*)\s+" + _WIDE_END
+    ),
+    re.compile(
+        r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|al|z\. ?b|d\. ?h|bzw|ca|usw|evtl|ggf|inkl|nr|p\. ?ej|p\. ?ex"
+        r"|núm|nº|pág|sra?|örn|vb|bkz)\.|\b[A-Z]\.|^\d+\.)$",
+        re.IGNORECASE,
+    ),
     keeps_closing=False,
 )
 # A memory's text, whose parts are compared or taken out one by one.
-MEMORY = SentenceRule(re.compile(r"(?<=[.!?。])\s+|\n+"))
+MEMORY = SentenceRule(re.compile(r"(?<=[.!?。])\s+|\n+" + _WIDE_END))
 # The same where what stands between semicolons is a statement too.
 STATEMENT = SentenceRule(re.compile(r"(?<=[.!?;])\s+"))
 
-_CUT_AT = re.compile(r"[;,:]?\s+\S*$")
+_TO_LAST_SIGN = re.compile(rf".*[{HAN}{KANA}、。，；：！？）」』]", re.DOTALL)
+# In Japanese and Chinese a particle asks, with or without the mark.
+_QUESTION_END = re.compile(
+    r"(?:[?？؟]|(?:です|ます|でしょう|ません)か。?|[吗嗎呢]。?)[\s\"'”’)`*」』）]{0,4}$"
+)
 
 
 def sentences(text: str, rule: SentenceRule) -> list[str]:
@@ -70,7 +87,7 @@ def first_sentences(line: str, *, count: int, chars: int) -> str:
         if len(joined := f"{kept} {sentence}".lstrip()) > chars:
             break
         kept = joined
-    return closed(kept or _CUT_AT.sub("", line[:chars]).rstrip(" ;,:") + "…")
+    return closed(kept or _to_last_word(line[:chars]).rstrip(" ;,:、，；：") + "…")
 
 
 def shortened(text: str, limit: int) -> str:
@@ -82,7 +99,26 @@ def shortened(text: str, limit: int) -> str:
     """
     if len(text) <= limit:
         return text
-    return text[: limit - 1].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
+    return _to_last_word(text[: limit - 1]).rstrip(" ,;:、，；：") + "…"
+
+
+def _to_last_word(head: str) -> str:
+    """Return a text cut off somewhere without its last word; signs that no space parts are words each."""
+    before, _, last = head.rpartition(" ")
+    signs = _TO_LAST_SIGN.match(last)
+    if signs:
+        return f"{before} {signs[0]}" if before else signs[0]
+    return before or head
+
+
+def is_question(sentence: str) -> bool:
+    """
+    Return whether a sentence ends in a question mark of any script, or in the particle that asks.
+
+    >>> is_question("Soll es so sein? "), is_question("これでいいですか。"), is_question("Keep it.")
+    (True, True, False)
+    """
+    return _QUESTION_END.search(sentence) is not None
 
 
 def excerpt(text: str, limit: int = 110) -> str:
