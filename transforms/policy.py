@@ -74,6 +74,7 @@ READERS = {
     "filler_words": ("remember",),
     "flaws": ("remember",),
     "kinds": ("extract",),
+    "language_words": ("extract",),
     "markers": ("extract",),
     "memory_types": ("decay", "link", "render", "review"),
     "phrases": ("extract", "stats"),

@@ -8,6 +8,7 @@ import pyarrow as pa
 from cortex.transforms.extract.candidate import Candidate, Turn
 from cortex.transforms.extract.errors import error_candidates
 from cortex.transforms.extract.git import git_candidates
+from cortex.transforms.extract.languages import languages_of
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.outcome import outcome_candidates
 from cortex.transforms.extract.overturned import with_overturned
@@ -106,6 +107,7 @@ def _taken(
 def session_candidates(threads: Sequence[Sequence[Turn]], lexicon: Lexicon) -> list[Candidate]:
     """Return what all layers see in one session, given the turns of each of its threads in order."""
     candidates: list[Candidate] = []
+    lexicon = lexicon.speaking(languages_of(threads, lexicon.small_words))
     for thread in threads:
         seen = [*structural_candidates(thread, lexicon), *tag_candidates(thread)]
         if (

@@ -4,14 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from cortex.transforms.extract.phrases import Phrase
 from cortex.transforms.words.sentences import PROSE, is_question, sentences
 
-# Holds for the hour, or in this place only.
-PASSING = re.compile(
-    r"\b(?:for now|for the moment|temporarily|today|tonight|this time|just once|until (?:i|we|the)"
-    r"|in (?:this|that) (?:function|file|test|branch|case|commit|pr|module|loop|line|method|class))\b",
-    re.IGNORECASE,
-)
 NUMBERING = re.compile(r"^[\W\d]+")
 # Event type and memory type.
 EventKind = tuple[str, str]
@@ -27,6 +22,7 @@ class KindRule:
     looks_at: str
     kind: EventKind
     pattern: re.Pattern[str]
+    passing: Phrase  # holds for the hour, or in this place only
 
     def matches(self, parts: list[str]) -> bool:
         """Return whether the rule speaks for a passage, given as its sentences."""
@@ -47,7 +43,9 @@ class KindRule:
         return [
             sentence
             for sentence in parts
-            if self.pattern.search(sentence) and not is_question(sentence) and not PASSING.search(sentence)
+            if self.pattern.search(sentence)
+            and not is_question(sentence)
+            and not self.passing.search(sentence)
         ]
 
 
@@ -59,9 +57,9 @@ class Kinds:
         self._decision_least_strength = decision_least_strength
 
     @classmethod
-    def of(cls, rows: list[dict[str, object]], decision_least_strength: float) -> "Kinds":
+    def of(cls, rows: list[dict[str, object]], decision_least_strength: float, passing: Phrase) -> "Kinds":
         """Return the rules of the rows of kinds.csv."""
-        return cls([_rule(row) for row in rows], decision_least_strength)
+        return cls([_rule(row, passing) for row in rows], decision_least_strength)
 
     def of_person(self, own_words: str) -> EventKind:
         """Return the kind of a person's own words, without the answer that they got."""
@@ -100,10 +98,11 @@ class Kinds:
         return (rule.kind for rule in self._rules if rule.speaker == speaker and rule.matches(parts))
 
 
-def _rule(row: dict[str, object]) -> KindRule:
+def _rule(row: dict[str, object], passing: Phrase) -> KindRule:
     return KindRule(
         str(row["speaker"]),
         str(row["looks_at"]),
         (str(row["event_type"]), str(row["memory_type"])),
         re.compile(str(row["pattern"]), re.IGNORECASE),
+        passing,
     )

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from cortex.transforms.extract.kinds import Kinds
+from cortex.transforms.extract.languages import small_words
 from cortex.transforms.extract.phrases import ENGLISH, Phrasebook
 from cortex.transforms.policy import Policy
 
 Rows = tuple[tuple[tuple[str, object], ...], ...]
-WORD_TABLES = ("markers", "signal_patterns", "kinds", "phrases")
+WORD_TABLES = ("markers", "signal_patterns", "kinds", "phrases", "language_words")
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,11 @@ class Lexicon:
     """The rows of WORD_TABLES in some languages, compiled and sorted by whose words they look at."""
 
     def __init__(self, tables: WordTables, languages: Collection[str] | None = None) -> None:
-        markers, patterns, kinds, phrases = (_spoken(rows, languages) for rows in tables.rows)
+        markers, patterns, kinds, phrases = (_spoken(rows, languages) for rows in tables.rows[:-1])
         self._tables = tables
-        self.kinds = Kinds.of(kinds, tables.decision_least_strength)
+        self.small_words = small_words(dict(row) for row in tables.rows[-1])
         self.phrases = Phrasebook.of_rows(phrases)
+        self.kinds = Kinds.of(kinds, tables.decision_least_strength, self.phrases.passing)
         compiled = [_marker(row) for row in markers]
         self._markers = {
             speaker: [marker for marker in compiled if marker.speaker in (speaker, "any")]

@@ -60,6 +60,7 @@ class Phrasebook:
     of_this_project: Phrase
     opinion_asked: Phrase
     ordered_value: Phrase
+    passing: Phrase
     personal: Phrase
     reason: Phrase
     rejected: Phrase
