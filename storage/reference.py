@@ -1,6 +1,6 @@
 """Reads the policy tables: those that come with the package, and the user's own rows on top."""
 
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 
@@ -25,8 +25,14 @@ def read_policy(home: Path | None) -> Policy:
     }
     folder = home / "policy" if home is not None else None
     if folder is None or not folder.is_dir():
-        return load_policy(texts)
+        return _policy_of(tuple(texts.items()))
     return load_policy(texts, {path.stem: _text(path) for path in sorted(folder.glob("*.csv"))})
+
+
+@lru_cache(maxsize=2)
+def _policy_of(texts: tuple[tuple[str, str], ...]) -> Policy:
+    # Kept: an operation asks several times, and parsing all tables took 50 ms each time.
+    return load_policy(dict(texts))
 
 
 @cache

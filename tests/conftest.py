@@ -4,11 +4,16 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from cortex.transforms import faults
+from tests.examples import IS_FULL
 
 CONTAINED_AS_IN_USE = faults.NEVER_CONTAINED
 REAL_DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+settings.load_profile("full" if IS_FULL else "quick")
 
 
 @pytest.fixture(autouse=True)

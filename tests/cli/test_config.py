@@ -14,6 +14,7 @@ from cortex.storage.config_file import HOOK_SETTINGS, ConfigFile, publish_hook_s
 from cortex.storage.setting_keys import BY_NAME, KEYS
 from cortex.storage.settings import load_settings, read_config
 from cortex.transforms.errors import UsageError
+from tests.examples import examples
 
 MINE = """\
 # what I chose
@@ -167,7 +168,9 @@ CHOSEN = {
 }
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60), deadline=None
+)
 @given(
     st.lists(
         st.sampled_from(sorted(CHOSEN)).flatmap(

@@ -13,6 +13,7 @@ from cortex.flows import runs
 from cortex.hooks import ticket
 from cortex.storage.assistant_folders import folders
 from cortex.storage.transcripts import open_transcript
+from tests.examples import examples
 from tests.flows.conftest import contents, difference, fixed_state, leftovers
 from tests.other_assistants import Codex, Gemini, codex_decisions, gemini_decisions
 from tests.transcripts import KELP, decisions, lines
@@ -147,7 +148,9 @@ def test_a_compressed_rollout_gives_what_it_gave_before(bench, other, user_home)
 
 
 @given(cuts=st.integers(1, 40), texts=st.lists(st.text("ab", max_size=60), max_size=8))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60), deadline=None
+)
 def test_pieces_of_a_compressed_file_are_its_lines_whatever_their_size(tmp_path, cuts, texts):
     data = "\n".join(['{"timestamp":"t","type":"session_meta"}', *texts]).encode()
     path = tmp_path / "a.jsonl"

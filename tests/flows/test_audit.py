@@ -27,6 +27,7 @@ from cortex.transforms.errors import AuditFailed
 from cortex.transforms.masking import without_secrets
 from cortex.transforms.redaction.redact import Redactor, kinds_of_secret
 from cortex.transforms.schemas import EDGES, MEMORIES
+from tests.examples import examples
 from tests.flows.conftest import NOW, contents, difference, leftovers
 from tests.present import present
 from tests.rows import event, events, memories, memory, turn, turns
@@ -65,7 +66,7 @@ def test_an_edge_to_a_memory_that_is_not_there_is_an_orphan():
     assert (found.row_id, found.reason) == ("e", "orphan: an end is no memory")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(junk=st.integers(0, 30), good=st.integers(0, 60))
 def test_junk_is_a_violation_from_a_tenth_of_twenty_shown_memories_on(junk, good):
     rows = [memory(f"j{n}", "ok." + " " * n) for n in range(junk)]

@@ -11,6 +11,7 @@ from cortex.flows.runs import opened
 from cortex.flows.stages import order
 from cortex.flows.stages.stage import Stage
 from cortex.storage import lake
+from cortex.storage.journal import Journal
 from cortex.storage.lake import Lake
 from cortex.storage.lance_tables import LanceTables
 from cortex.transforms.journal_entries import Forget
@@ -38,10 +39,15 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
     noted = Recorder()
     read, write, opens = Lake.read, Lake.write_file, LanceTables.open
     replace, purge = LanceTables.replace, LanceTables.purge
+    read_journal = Journal.read
 
     def reads(self, table, *args, **named):
         noted.reads[noted.stage].add(table.name)
         return read(self, table, *args, **named)
+
+    def reads_journal(self, *args):
+        noted.reads[noted.stage].add("journal")  # kept from an earlier stage, perhaps
+        return read_journal(self, *args)
 
     def writes(self, table, *args):
         noted.writes[noted.stage].add(table.name)
@@ -60,6 +66,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
         return purge(self, scope)
 
     monkeypatch.setattr(Lake, "read", reads)
+    monkeypatch.setattr(Journal, "read", reads_journal)
     monkeypatch.setattr(Lake, "write_file", writes)
     monkeypatch.setattr(LanceTables, "open", opened_table)
     monkeypatch.setattr(LanceTables, "replace", replaces)

@@ -22,6 +22,7 @@ from cortex.transforms.memory.fading import WEAK
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.memory.lifecycle import ACTIVITY, age
 from cortex.transforms.schemas import EDGES, EVENTS, JOURNAL, TRUSTS, TURNS
+from tests.examples import examples
 from tests.flows.conftest import NOW, contents, here
 from tests.present import clock_at
 from tests.rows import START, entry, event, events, turn, turns
@@ -36,7 +37,7 @@ trusts = st.lists(st.sampled_from(TRUSTS), min_size=1, max_size=4)
 
 
 @given(trusts)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_a_fact_said_independently_has_the_trust_of_its_best_source(given_trusts):
     said = [event(trust=t, turn_id=f"t{n}", reason=f"said by {t}") for n, t in enumerate(given_trusts)]
     [memory] = fold(events(*said), JOURNAL.empty(), POLICY).to_pylist()
@@ -48,7 +49,7 @@ def test_a_fact_said_independently_has_the_trust_of_its_best_source(given_trusts
 
 
 @given(trusts)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_a_merge_and_a_plan_have_the_trust_of_their_lowest_source(given_trusts):
     said = [event(f"Fact {'abcd'[n]}", trust=t, turn_id=f"t{n}") for n, t in enumerate(given_trusts)]
     members = [m["memory_id"] for m in fold(events(*said), JOURNAL.empty(), POLICY).to_pylist()]
@@ -72,7 +73,7 @@ def test_a_merge_and_a_plan_have_the_trust_of_their_lowest_source(given_trusts):
 
 
 @given(st.lists(st.tuples(st.sampled_from(TRUSTS), st.integers(0, 4)), max_size=12))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 def test_what_only_tools_and_strangers_said_is_in_no_brief(said):
     rows = [
         event(
@@ -374,7 +375,7 @@ def test_a_telling_has_a_beginning_and_an_end(home):
     ),
     st.lists(st.text(max_size=60).filter(lambda text: "\n" not in text), max_size=4),
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_of_told_sentences_nothing_is_left_and_all_else_stays(told_parts, free):
     facts = {"Keep every reading in UTC.", "Levels are whole millimetres."}
     spans = {mark: [(START, None)] for fact in facts for mark in fingerprints_of(fact)}
@@ -386,7 +387,7 @@ def test_of_told_sentences_nothing_is_left_and_all_else_stays(told_parts, free):
 
 
 @given(st.text(alphabet=st.sampled_from("<>/privateXK "), max_size=60))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_no_tag_of_a_private_section_is_left_however_they_are_nested(text):
     assert "<private>" not in without_private(text).lower()
 

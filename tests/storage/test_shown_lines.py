@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.storage.shown_lines import ShownLinesBook
+from tests.examples import examples
 
 
 def day(number: int) -> datetime:
@@ -50,7 +51,7 @@ BRIEFS = st.lists(st.sets(st.sampled_from("abc")), min_size=1, max_size=6)
 
 
 @given(briefs=BRIEFS, more=BRIEFS)
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 def test_a_restore_loses_nothing_told_whatever_the_briefs_were(tmp_path_factory, briefs, more):
     folder = tmp_path_factory.mktemp("told")
     backup, replaced = book(folder / "1", *briefs), book(folder / "2", *briefs, *more)

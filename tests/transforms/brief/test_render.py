@@ -19,6 +19,7 @@ from cortex.transforms.policy import Policy, load_policy
 from cortex.transforms.schemas import EDGES, MEMORIES, UTC_US
 from cortex.transforms.words.sentences import first_sentences
 from cortex.transforms.words.tokens import tokens_in
+from tests.examples import examples
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "brief"
@@ -167,7 +168,7 @@ ROWS = st.lists(
 # Laws
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(ROWS, st.integers(0, 4000))
 def test_a_brief_never_passes_its_budget(rows, budget_tokens):
     text = brief(*rows, budget_tokens=budget_tokens)
@@ -175,7 +176,7 @@ def test_a_brief_never_passes_its_budget(rows, budget_tokens):
     assert len(text) <= 9500
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(ROWS, st.randoms(use_true_random=False))
 def test_the_order_of_rows_and_a_second_run_change_no_byte(rows, random):
     shuffled = rows.copy()
@@ -183,7 +184,7 @@ def test_the_order_of_rows_and_a_second_run_change_no_byte(rows, random):
     assert brief(*rows) == brief(*shuffled) == brief(*rows)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(ROWS, st.integers(200, 3000))
 def test_decisions_take_at_most_two_fifths_of_the_budget(rows, budget_tokens):
     text = brief(*rows, budget_tokens=budget_tokens)
@@ -192,7 +193,7 @@ def test_decisions_take_at_most_two_fifths_of_the_budget(rows, budget_tokens):
     assert tokens_in(section) <= 0.4 * budget_tokens
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(ROWS)
 def test_every_line_is_a_list_item_or_part_of_the_frame(rows):
     text = brief(*rows, budget_tokens=3000)
@@ -201,7 +202,7 @@ def test_every_line_is_a_list_item_or_part_of_the_frame(rows):
     assert len(headings(text)) == len(set(headings(text)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(max_size=60) | st.text(st.sampled_from("<>/!-#`[]()*~|='\" 1.\nE"), max_size=40) | TEXTS)
 def test_cleaned_text_is_one_line_and_stays_as_it_is(text):
     line = on_one_line(text)
@@ -211,7 +212,7 @@ def test_cleaned_text_is_one_line_and_stays_as_it_is(text):
     assert visible(line) == line
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(TEXTS, max_size=6))
 def test_tokens_of_lines_joined_are_those_of_the_lines_but_for_rounding_up(texts):
     lines = [on_one_line(text) for text in texts]

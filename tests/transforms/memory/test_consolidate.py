@@ -13,6 +13,7 @@ from cortex.transforms.memory.consolidate import merged_text, propose, wanted
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.schemas import EVENTS, JOURNAL, MEMORIES, VECTORS
 from cortex.transforms.words.facts import Vocabulary
+from tests.examples import examples
 from tests.rows import at, memories, memory
 
 POLICY = read_policy(None)
@@ -179,7 +180,7 @@ def clustered(count, size, seed):
     return rows, cluster_of
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(clusters, st.randoms())
 def test_true_clusters_are_found_whole_in_any_order_and_no_word_is_lost(made, shuffler):
     rows, cluster_of = clustered(*made)
@@ -221,7 +222,7 @@ def test_what_was_merged_is_not_proposed_again(made):
     assert propose(folded, NO_VECTORS, POLICY, MODEL, at("2026-09-03")).num_rows == 0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     st.lists(
         st.lists(st.sampled_from([*WORDS[:12], "7", "8"]), min_size=1, max_size=5), min_size=1, max_size=5

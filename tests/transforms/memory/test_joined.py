@@ -10,6 +10,7 @@ from cortex.storage.reference import read_policy
 from cortex.transforms.memory.fold import fold, memory_id
 from cortex.transforms.memory.joined import fold_joined, in_project, joined_names, renamed
 from cortex.transforms.schemas import JOURNAL
+from tests.examples import examples
 from tests.rows import START, entry, event, events
 
 POLICY = read_policy(None)
@@ -77,7 +78,7 @@ def test_a_pruned_tombstone_takes_nothing_of_the_other_projects_like_fact():
     st.lists(st.tuples(st.sampled_from(FACTS), st.sampled_from(["reef", "kelp", "bay"])), max_size=5),
     st.randoms(use_true_random=False),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_merged_they_are_what_one_project_would_have_made_of_it(spoken, pinned, random):
     rows = [said(fact, project, number) for number, (fact, project) in enumerate(spoken)]
     wishes = [

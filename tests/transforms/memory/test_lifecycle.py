@@ -13,12 +13,13 @@ from cortex.storage.reference import read_policy
 from cortex.transforms.memory.fading import WEAK
 from cortex.transforms.memory.lifecycle import ACTIVITY, age, immortal_tiers, sessions_of
 from cortex.transforms.schemas import EDGE_TYPES, EDGES, MEMORIES, MEMORY_TYPES, UTC_US
+from tests.examples import examples
 from tests.rows import at, memories, memory, turn, turns
 
 POLICY = read_policy(None)
 NONE = EDGES.empty()
 NOW = at("2026-09-01")
-QUICK = settings(max_examples=25, deadline=None)
+QUICK = settings(max_examples=examples(25), deadline=None)
 
 
 def edge(source, target, edge_type="refines"):

@@ -12,6 +12,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.memory.link import edges_between, neighbourhood
 from cortex.transforms.memory.neighbours import near_rows
 from cortex.transforms.schemas import EDGES, MEMORIES, VECTORS
+from tests.examples import examples
 from tests.rows import memories, memory
 
 POLICY = read_policy(None)
@@ -202,7 +203,7 @@ made_stores = st.integers(2, 24).flatmap(
         st.just(size), st.integers(0, 2**31), st.lists(st.booleans(), min_size=size, max_size=size)
     )
 )
-QUICK = settings(max_examples=25, deadline=None)
+QUICK = settings(max_examples=examples(25), deadline=None)
 TEXTS = (
     "Use `fold` in fold.py",
     "Never use `fold` in fold.py",

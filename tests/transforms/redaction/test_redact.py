@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.transforms.redaction.redact import default_redactor, redact
+from tests.examples import examples
 
 UPPER_LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ALNUM = UPPER_LOWER + "0123456789"
@@ -90,7 +91,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("kind", BY_KIND)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(data=st.data())
 def test_no_planted_secret_survives_in_any_place(kind, data):
     text, secret = data.draw(BY_KIND[kind])
@@ -101,7 +102,7 @@ def test_no_planted_secret_survives_in_any_place(kind, data):
     assert redact(redacted) == (redacted, 0)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     planted=st.lists(st.one_of(*BY_KIND.values()), min_size=2, max_size=5),
     between=st.sampled_from([" ", " | ", "\t"]),
@@ -112,7 +113,7 @@ def test_several_secrets_on_one_line_all_go(planted, between):
     assert count >= 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(
         st.one_of(
@@ -132,7 +133,7 @@ def test_redacting_twice_equals_once(text):
     assert redact(once) == (once, 0)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.text(st.characters(), max_size=200))
 def test_text_without_a_secret_comes_back_as_it_was_with_lone_surrogates_too(text):
     redacted, count = redact(text)
@@ -308,7 +309,7 @@ def test_a_secret_in_full_width_or_styled_letters_goes(base):
     assert redact(f"先 {written} 后") == ("先 [REDACTED:github-token] 后", 1)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     before=st.text(max_size=12),
     after=st.text(max_size=12),

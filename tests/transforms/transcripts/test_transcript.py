@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cortex.transforms.schemas import TURNS
 from cortex.transforms.transcripts.transcript import REASONS, Source, UnreadLine, read_transcript
 from cortex.transforms.transcripts.turn_text import Limits
+from tests.examples import examples
 
 SOURCE = Source(file="projects/app/s1.jsonl", project_id="p1")
 AGENT = Source(
@@ -398,7 +399,7 @@ STORY = lines(
 
 
 @given(cut=st.integers(0, len(STORY)))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_reading_on_from_any_cut_equals_reading_from_the_start(cut: int):
     whole = read_transcript(STORY, source=SOURCE)
     first = read_transcript(STORY[:cut], source=SOURCE)
@@ -431,7 +432,7 @@ ANYTHING = st.recursive(
         max_size=3,
     ),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_no_shape_of_record_stops_the_reader(
     kind: str, content: Any, block_kind: str, fields: dict[str, Any]
 ):
