@@ -1,8 +1,27 @@
 """The outcome record: what a session came to, for the one who comes back."""
 
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cortex.transforms.extract import extract_events
 from cortex.transforms.extract.outcome import outcome_parts
+from cortex.transforms.memory.fold import fold
+from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import EVENTS, JOURNAL
 from tests.extract.conftest import Shown
-from tests.extract.sessions import Said, call, prompt, text
+from tests.extract.sessions import Said, call, prompt, said, session, text
+
+EDIT = call("Edit", "harbour.py")
+TABLE = prompt("Can you please add a tide table to the harbour page?")
+REPORT = text("I've successfully added the tide table below the map.")
+
+
+def commit(subject: str, name: str) -> list[Said]:
+    """Return a commit that the assistant made."""
+    return call("Bash", f"git commit -m '{subject}'", f"[main {name}] {subject}\n 1 file changed")
 
 
 def record(shown: Shown, *turns: Said | list[Said]) -> dict[str, str]:
@@ -12,20 +31,12 @@ def record(shown: Shown, *turns: Said | list[Said]) -> dict[str, str]:
     return outcome_parts(records[0]["text"]) if records else {}
 
 
-COMMIT = call("Bash", "git commit -m 'Store tides as text'", "[main 1a2b3c4] Store tides as text\n 1 file")
-
-
 def test_a_session_leaves_one_record_of_goal_outcome_and_what_is_open(shown: Shown) -> None:
-    turns = (
-        prompt("Can you please add a tide table to the harbour page?"),
-        call("Edit", "harbour.py"),
-        call("Bash", "pytest -q", "12 passed"),
-        COMMIT,
-        text("I've successfully added the tide table below the map. Want me to translate its headings?"),
-    )
-    assert record(shown, *turns) == {
+    tests = call("Bash", "pytest -q", "12 passed")
+    report = text("I've successfully added the tide table below the map. Want me to translate its headings?")
+    assert record(shown, TABLE, EDIT, tests, commit("Add a tide table", "1a2b3c4"), report) == {
         "goal": "Add a tide table to the harbour page",
-        "outcome": "Committed: Store tides as text (1a2b3c4); `pytest -q` passes; "
+        "outcome": "Committed: Add a tide table (1a2b3c4); `pytest` passes; "
         "Added the tide table below the map",
         "open": "not pushed; offered, unanswered: translate its headings",
     }
@@ -36,21 +47,118 @@ def test_a_session_that_changed_nothing_leaves_no_record(shown: Shown) -> None:
     assert record(shown, prompt("Can you please look at the harbour page?"), answer) == {}
 
 
-def test_a_grown_session_has_the_record_of_its_new_end(events: Shown) -> None:
-    turns = [
-        prompt("Please add a tide table."),
-        call("Edit", "harbour.py"),
-        text("Added the tide table below the map."),
-    ]
-    more = [
-        *turns,
-        prompt("Please move the table above the map."),
-        text("Moved the tide table above the map."),
-    ]
-    before, after = (
-        [row for row in events(*given) if row["memory_type"] == "outcome"] for given in (turns, more)
+def test_a_pushed_commit_is_not_open(shown: Shown) -> None:
+    turns = (TABLE, EDIT, commit("Add a tide table", "1a2b3c4"), call("Bash", "git push"), REPORT)
+    assert "open" not in record(shown, *turns)
+
+
+def test_edits_after_the_last_commit_are_open(shown: Shown) -> None:
+    turns = (TABLE, EDIT, commit("Add a tide table", "1a2b3c4"), call("Edit", "map.py"), REPORT)
+    assert record(shown, *turns)["open"] == "later edits are not committed; not pushed"
+
+
+def test_a_check_that_passed_before_the_last_edit_proves_nothing(shown: Shown) -> None:
+    tests = call("Bash", "pytest -q", "12 passed")
+    assert "passes" in record(shown, TABLE, EDIT, tests, REPORT)["outcome"]
+    assert "passes" not in record(shown, TABLE, tests, EDIT, REPORT)["outcome"]
+
+
+def test_a_check_that_failed_last_is_open(shown: Shown) -> None:
+    red = call("Bash", "pytest -q", "1 failed, 11 passed", status="error")
+    assert record(shown, TABLE, EDIT, red, REPORT)["open"] == "`pytest` failed when it last ran"
+
+
+def test_a_last_request_that_nobody_answered_is_open(shown: Shown) -> None:
+    last = prompt("Please move the tide table above the map.")
+    assert record(shown, TABLE, EDIT, REPORT, last)["open"] == (
+        "asked last, not seen done: move the tide table above the map"
     )
-    assert before[0]["subject"] == after[0]["subject"]
-    assert [row["text"] for row in after] == [
-        "Goal: Move the table above the map. Outcome: Moved the tide table above the map."
-    ]
+
+
+def test_an_offer_that_was_accepted_last_is_open(shown: Shown) -> None:
+    offer = text("Added the tide table below the map. Should I publish the harbour page?")
+    assert record(shown, TABLE, EDIT, offer, prompt("yes"))["open"] == (
+        "asked last, not seen done: publish the harbour page"
+    )
+
+
+def test_what_a_report_says_is_not_done_is_open(shown: Shown) -> None:
+    report = text(
+        "Added the tide table below the map.\n\n## Next steps\n- Translate the headings of the table"
+    )
+    parts = record(shown, TABLE, EDIT, report)
+    assert parts["outcome"] == "Added the tide table below the map"
+    assert parts["open"] == "Translate the headings of the table"
+
+
+def test_an_answer_in_words_alone_is_no_report(shown: Shown) -> None:
+    later = (prompt("What is a neap tide?"), text("A neap tide is one with the least range."))
+    assert record(shown, TABLE, EDIT, REPORT, *later)["outcome"] == "Added the tide table below the map"
+
+
+def test_a_question_or_a_chore_is_no_goal(shown: Shown) -> None:
+    steps = (prompt("Do we need a column for the moon?"), EDIT, REPORT, prompt("commit this"))
+    turns = (TABLE, EDIT, REPORT, *steps, commit("Add a tide table", "1a2b3c4"), REPORT)
+    assert record(shown, *turns)["goal"] == "Add a tide table to the harbour page"
+
+
+def test_the_last_recap_tells_the_outcome_in_its_words(shown: Shown) -> None:
+    recap = said(
+        "recap",
+        "Goal: show the tides at the harbour. Added a table below the map. Next: translate its headings.",
+        trust="assistant",
+    )
+    assert record(shown, TABLE, EDIT, REPORT, recap) == {
+        "goal": "Show the tides at the harbour",
+        "outcome": "Added a table below the map",
+        "open": "Translate its headings",
+    }
+
+
+def test_a_recap_that_work_followed_is_overtaken(shown: Shown) -> None:
+    recap = said("recap", "Planned a table below the map. Next: build it.", trust="assistant")
+    assert record(shown, TABLE, EDIT, text("Planned it."), recap, EDIT, REPORT)["outcome"] == (
+        "Added the tide table below the map"
+    )
+
+
+def test_words_of_a_session_cannot_open_a_part_of_the_record(shown: Shown) -> None:
+    report = text("Added a page that says so. Open: nothing at all here. Goal: none of these either.")
+    assert record(shown, TABLE, EDIT, report).keys() == {"goal", "outcome"}
+
+
+def test_a_report_in_japanese_is_told_without_english_words(shown: Shown) -> None:
+    turns = (prompt("潮汐表を追加して"), EDIT, text("潮汐表を地図の下に追加しました。表示も確認済みです。"))
+    assert record(shown, *turns) == {"outcome": "潮汐表を地図の下に追加しました; 表示も確認済みです"}
+
+
+PIECES: list[Said | list[Said]] = [
+    TABLE,
+    prompt("Please move the tide table above the map."),
+    prompt("yes"),
+    EDIT,
+    commit("Add a tide table", "1a2b3c4"),
+    call("Bash", "pytest -q", "1 failed", status="error"),
+    call("Bash", "git push"),
+    REPORT,
+    text("Moved the tide table above the map. Should I publish the harbour page?"),
+    said("recap", "Added a table below the map. Next: translate its headings.", trust="assistant"),
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), min_size=2, max_size=8), st.data())
+def test_a_session_read_again_when_it_has_grown_has_the_record_of_the_whole(
+    policy: Policy, turns: list[Said | list[Said]], data: Any
+) -> None:
+    cut = data.draw(st.integers(1, len(turns)))
+    before, whole = (extract_events(session(*given), policy) for given in (turns[:cut], turns))
+    at_once = outcomes(whole, policy)
+    if at_once:
+        assert outcomes(pa.concat_tables([before, whole]), policy) == at_once
+
+
+def outcomes(events: pa.Table, policy: Policy) -> list[tuple[str, str]]:
+    """Return id and text of the outcome memories that EVENTS rows make."""
+    rows = {row["event_id"]: row for row in events.to_pylist()}
+    memories = fold(EVENTS.of(list(rows.values())), JOURNAL.empty(), policy).to_pylist()
+    return [(row["memory_id"], row["text"]) for row in memories if row["memory_type"] == "outcome"]

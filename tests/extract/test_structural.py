@@ -98,6 +98,14 @@ def test_a_failure_without_a_change_is_not_mended(events: Shown) -> None:
     assert of_type(rows, "ERROR_RESOLVED") == []
 
 
+def test_a_plan_is_titled_with_what_most_of_its_steps_have_in_common(events: Shown) -> None:
+    steps = ["Read the tide table", "Sort the tide table by hour", "Run tests"]
+    todos = call("TodoWrite", "", todos=[{"content": step, "status": "pending"} for step in steps])
+    rows = events(prompt("Please sort everything by hour."), todos)
+    titles = [row["text"] for row in rows if row["subject"] and row["event_type"] == "PLAN_CREATED"]
+    assert titles == ["Plan: The tide table"]
+
+
 def test_a_todo_list_is_one_plan_with_its_steps(events: Shown) -> None:
     steps = ["Read the gauge", "Store the tides", "Draw the curve"]
 
@@ -112,7 +120,7 @@ def test_a_todo_list_is_one_plan_with_its_steps(events: Shown) -> None:
     )
     plan = [row for row in rows if row["subject"] and row["event_type"] == "PLAN_CREATED"]
     found = {row["text"]: row["step_status"] for row in rows if row["event_type"] == "PLAN_STEP_COMPLETED"}
-    assert [row["text"] for row in plan] == ["Plan: Build the tide curve for the harbour page"]
+    assert [row["text"] for row in plan] == ["Plan: Read the gauge"]  # no person's words are its title
     assert found == {
         "Read the gauge": "completed",
         "Store the tides": "in_progress",

@@ -9,11 +9,13 @@ from cortex.transforms.extract.candidate import Candidate, Turn
 from cortex.transforms.extract.errors import error_candidates
 from cortex.transforms.extract.git import git_candidates
 from cortex.transforms.extract.languages import languages_of
+from cortex.transforms.extract.leaders import is_led_by_person, with_prompts_of_person
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.outcome import outcome_candidates
 from cortex.transforms.extract.overturned import with_overturned
 from cortex.transforms.extract.plans import plan_candidates
 from cortex.transforms.extract.prose import prose_candidates
+from cortex.transforms.extract.recaps import recap_candidates
 from cortex.transforms.extract.rows import event_row
 from cortex.transforms.extract.select import Budget, Taken, confidences, weights_of
 from cortex.transforms.extract.settled import (
@@ -105,21 +107,53 @@ def _taken(
 
 
 def session_candidates(threads: Sequence[Sequence[Turn]], lexicon: Lexicon) -> list[Candidate]:
-    """Return what all layers see in one session, given the turns of each of its threads in order."""
-    candidates: list[Candidate] = []
+    """
+    Return what all layers see in one session, given the turns of each of its threads in order.
+
+    A session that no person leads leaves a trace of what was done, and memories only of what it tagged.
+    """
     lexicon = lexicon.speaking(languages_of(threads, lexicon.small_words))
-    for thread in threads:
-        seen = [*structural_candidates(thread, lexicon), *tag_candidates(thread)]
-        if (
-            thread[0]["agent_id"] is None
-        ):  # a subagent reports to the main thread, which says what matters of it
-            candidates.extend(outcome_candidates(thread, lexicon.phrases))
-            seen.extend(plan_candidates(thread, lexicon))
-            seen.extend(git_candidates(thread, lexicon))
-            seen.extend(error_candidates(thread, lexicon))
-            seen.extend(prose_candidates(thread, lexicon))
-        candidates.extend(with_overturned(seen, thread))
-    return candidates
+    main = [thread for thread in threads if thread[0]["agent_id"] is None]
+    if main and not any(is_led_by_person(thread) for thread in main):
+        traces = [
+            trace for thread in threads for trace in structural_candidates(_conversation(thread), lexicon)
+        ]
+        tagged = [tag for thread in threads for tag in tag_candidates(_conversation(thread))]
+        return [trace for trace in traces if trace.memory_type is None] + tagged
+    return [
+        candidate
+        for thread in threads
+        for candidate in (
+            _of_main_thread(with_prompts_of_person(thread), lexicon)
+            if thread[0]["agent_id"] is None
+            else _of_subagent(thread, lexicon)
+        )
+    ]
+
+
+def _of_main_thread(thread: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]:
+    turns = _conversation(thread)
+    seen = [
+        *structural_candidates(turns, lexicon),
+        *tag_candidates(turns),
+        *plan_candidates(turns, lexicon),
+        *git_candidates(turns, lexicon),
+        *error_candidates(turns, lexicon),
+        *prose_candidates(turns, lexicon),
+        *recap_candidates(thread, lexicon),
+    ]
+    return [*outcome_candidates(thread, lexicon.phrases), *with_overturned(seen, turns)]
+
+
+def _of_subagent(thread: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]:
+    """Return what a subagent's calls and tags say; it reports to the main thread, which says what matters."""
+    turns = _conversation(thread)
+    return with_overturned([*structural_candidates(turns, lexicon), *tag_candidates(turns)], turns)
+
+
+def _conversation(thread: Sequence[Turn]) -> list[Turn]:
+    """Return the turns of person and assistant: what the client sums up and programs ask are left out."""
+    return [turn for turn in thread if turn["kind"] not in ("summary", "recap", "program")]
 
 
 def threads_by_session(turns: pa.Table) -> Iterator[list[list[Turn]]]:
@@ -129,12 +163,7 @@ def threads_by_session(turns: pa.Table) -> Iterator[list[list[Turn]]]:
         lambda: defaultdict(list)
     )
     for turn in deduplicated(turns).select(READ_COLUMNS).to_pylist():
-        if turn["turn_id"] not in withdrawn and turn["kind"] not in (
-            "thinking",
-            "summary",
-            "recap",
-            "program",
-        ):
+        if turn["turn_id"] not in withdrawn and turn["kind"] != "thinking":
             threads = sessions[turn["project_id"], turn["session_id"]]
             threads[turn["agent_id"] or "", turn["file"]].append(turn)
     for _, threads in sorted(sessions.items()):

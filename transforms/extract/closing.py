@@ -1,88 +1,104 @@
-"""The last report of a session: what the assistant says at the end that it did, and what it offers."""
+"""What the last report of a session states: what was done, without filler and praise."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from cortex.transforms.extract.candidate import Turn, text_of
 from cortex.transforms.extract.phrases import Phrasebook
-from cortex.transforms.extract.sentences import plain, prose_blocks
-from cortex.transforms.extract.thread import PERSON
-from cortex.transforms.words.sentences import PROSE, sentences
+from cortex.transforms.extract.recaps import as_deed, prose_sentences
+from cortex.transforms.extract.sentences import ProseBlock, prose_blocks
+from cortex.transforms.extract.stretches import Stretch
 
-_STATEMENTS = 4
+# Questions answered in words alone move the subject on: after this many the last report is no state any more.
+ANSWERS_AFTER = 3
 _SHORTEST_CHARS = 20
-_OWN_DEED = re.compile(
-    r"^(?:i|we)(?:'ve| have|'ve now)? (?:(?:now|also|just|successfully|already) )*(?=[a-z]+(?:ed|en|d|t)\b)",
-    re.IGNORECASE,
+_SHORTEST_WIDE_CHARS = 10  # a line of Japanese says twice as much
+_LONGEST_CHARS = 260
+_LABEL_WORDS = 4  # "Timeline filtering hides groups: …" says it all before the colon, "Trigger: …" does not
+_HASH_LINE_CHARS = 80  # "Committed as 1a2b3c4, 8 files changed"
+_HASH = re.compile(r"\b[0-9a-f]{7,40}\b")
+_COUNTS = re.compile(r"^\W*\d+ files? changed\b")
+_BOX = re.compile(r"^\[([ xX])\]\s*")
+_WIDE = re.compile(r"[぀-ヿ一-鿿가-힣]")
+_NUMBER = re.compile(r"^\d{1,2}[.)]\s+")
+_DANGLING = re.compile(
+    r"(?:,? (?:so|that|which|it|they|now|by|with|to|the|following|as|follows|including|are|is|setting|using"
+    r"|via|through|covering))+$"
 )
-_OFFER = re.compile(
-    r"^(?:would you like(?: me)? to|want me to|should i|shall i|do you want me to)\s+(.{8,})\?$",
-    re.IGNORECASE,
-)
-_WIDE_STOP = re.compile(r"(?<=[。！？])(?=\S)")
+# Where a report's statements stand: a deed, before its first list, in a list, after one, cut before a colon.
+_DEED, _LEAD, _ITEM, _AFTER, _CUT = range(5)
 
 
 @dataclass(frozen=True)
-class Closing:
-    """What the last report states, sentence by sentence, and the turn that it is."""
+class ClosingReport:
+    """What the last report states, the most telling first, what it leaves open, and the turn that it is."""
 
     statements: tuple[str, ...] = ()
+    left_open: tuple[str, ...] = ()
     turns: tuple[Turn, ...] = ()
 
 
-def closing_report(turns: Sequence[Turn], phrases: Phrasebook) -> Closing:
-    """Return what the last answer of a thread that states something says."""
-    for turn in _final_texts(turns)[:1]:
-        statements = tuple(_statements(text_of(turn), phrases))[:_STATEMENTS]
-        if statements:
-            return Closing(statements, (turn,))
-    return Closing()
+def closing_report(parts: Sequence[Stretch], phrases: Phrasebook, *, has_commits: bool) -> ClosingReport:
+    """Return what the last answer says that came after work; answers to later questions report nothing."""
+    left_open: tuple[str, ...] = ()
+    for part in [part for part in reversed(parts) if part.answer is not None][: ANSWERS_AFTER + 1]:
+        if part.answer is None:
+            continue
+        report = _report(part.answer, phrases, has_commits=has_commits)
+        left_open = left_open or report.left_open
+        if part.has_worked:
+            return replace(report, left_open=left_open)
+    return ClosingReport(left_open=left_open)
 
 
-def unanswered_offer(turns: Sequence[Turn]) -> str:
-    """Return what the assistant offers to do in the last words of a thread, if nobody answered."""
-    last = next((turn for turn in reversed(turns) if turn["kind"] in PERSON or turn["kind"] == "text"), None)
-    if last is None or last["kind"] != "text":
-        return ""
-    blocks = prose_blocks(text_of(last))
-    for sentence in reversed(_sentences(blocks[-1].text) if blocks else []):
-        offered = _OFFER.match(sentence)
-        if offered:
-            return offered[1]
-    return ""
+def _report(turn: Turn, phrases: Phrasebook, *, has_commits: bool) -> ClosingReport:
+    """Sort what a report says: deeds first, then what stands before its first list, its items, the rest."""
+    ranked: list[tuple[int, str]] = []
+    left_open: list[str] = []
+    has_items = False
+    for block in prose_blocks(text_of(turn)):
+        has_items = has_items or block.kind != "paragraph"
+        for statement in _statements(block, phrases):
+            if statement.startswith("[ ]") or _is_open(statement, block, phrases):
+                left_open += [] if statement.endswith(":") else [_BOX.sub("", statement)]
+            elif not (has_commits and _repeats_commit(statement)):
+                place = _ITEM if block.kind != "paragraph" else _AFTER if has_items else _LEAD
+                place = _CUT if statement.endswith(":") else place
+                place = _DEED if phrases.deed.search(statement) else place
+                ranked.append((place, _BOX.sub("", statement).rstrip(":")))
+    # Where commits say what was done, a list without deeds explains it.
+    least = _LEAD if has_commits else _AFTER
+    ranked = [placed for placed in ranked if placed[0] <= least] or ranked[: 0 if has_commits else None]
+    ranked.sort(key=lambda placed: placed[0])
+    return ClosingReport(tuple(statement for _, statement in ranked), tuple(left_open), (turn,))
 
 
-def _final_texts(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the last answers before each of the person's turns and at the end, latest first."""
-    finals: list[Turn] = []
-    is_open = True
-    for turn in reversed(turns):
-        if turn["kind"] == "text" and is_open:
-            finals.append(turn)
-            is_open = False
-        elif turn["kind"] in PERSON:
-            is_open = True
-        elif turn["kind"] == "tool_call":
-            is_open = False
-    return finals
+def _is_open(statement: str, block: ProseBlock, phrases: Phrasebook) -> bool:
+    return bool(phrases.left_open.search(statement) or phrases.open_heading.search(block.heading))
 
 
-def _statements(text: str, phrases: Phrasebook) -> list[str]:
-    stated = (
-        _stated(sentence, phrases) for block in prose_blocks(text) for sentence in _sentences(block.text)
-    )
-    return [statement for statement in stated if statement]
+def _repeats_commit(statement: str) -> bool:
+    is_short = len(statement) <= _HASH_LINE_CHARS
+    return bool(_COUNTS.match(statement) or (is_short and _HASH.search(statement)))
 
 
-def _stated(sentence: str, phrases: Phrasebook) -> str:
-    """Return a sentence without filler and first person; nothing of a question or an announcement."""
-    text = phrases.without_filler(sentence).strip()
-    if text.endswith(("?", "？", ":", "：")) or phrases.announces.search(text):
-        return ""
-    text = _OWN_DEED.sub("", text)
-    return text[:1].upper() + text[1:] if len(text) >= _SHORTEST_CHARS else ""
+def _statements(block: ProseBlock, phrases: Phrasebook) -> Iterator[str]:
+    for sentence in prose_sentences(block.text):
+        text = as_deed(_NUMBER.sub("", sentence), phrases)
+        if text.endswith((":", "：")) and not phrases.announces.search(text):
+            text = _DANGLING.sub("", text.rstrip(":： ")) + ("" if phrases.deed.search(text) else ":")
+        is_aside = text.endswith(("?", "？", "：")) or phrases.announces.search(text.rstrip(":"))
+        if is_aside or phrases.praise.search(text) or text.count("`") % 2:
+            continue
+        if block.kind != "paragraph":
+            text = _without_explanation(text)
+        shortest = _SHORTEST_WIDE_CHARS if _WIDE.search(text) else _SHORTEST_CHARS
+        if shortest <= len(text) <= _LONGEST_CHARS:
+            yield text
 
 
-def _sentences(text: str) -> list[str]:
-    return [part for sentence in sentences(plain(text), PROSE) for part in _WIDE_STOP.split(sentence)]
+def _without_explanation(item: str) -> str:
+    """Return what stands before the colon of a list item, where that is a statement by itself."""
+    label, colon, _ = item.partition(": ")
+    return label if colon and len(label.split()) >= _LABEL_WORDS else item

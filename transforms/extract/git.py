@@ -18,6 +18,8 @@ HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?\n(.*?)\n\s*\1\b", re.DOTALL)
 MESSAGE = re.compile(r"""(?:-m|--message)[ =]\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')""", re.DOTALL)
 COMMITTED = re.compile(r"^\[([^\]\s]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$", re.MULTILINE)
 PULL_REQUEST = re.compile(r"https://[\w.-]+/[\w./-]+/(?:pull|merge_requests)/(\d+)")
+PUSH = re.compile(r"\bgit (?:-[cC] \S+ )*push\b(?!.*--dry-run)")
+MERGED = re.compile(r"\b(?:gh pr|glab mr) merge\b")
 PR_CREATE = re.compile(r"\b(?:gh pr|glab mr) create\b")
 PR_TITLE = re.compile(r"""--title[ =]\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')""")
 TRAILER = re.compile(

@@ -49,22 +49,34 @@ class Phrasebook:
 
     acceptance: Phrase
     announces: Phrase
+    chore: Phrase
     chosen_value: Phrase
     complaint: Phrase
+    deed: Phrase
     everywhere: Phrase
     filler: Phrase
+    goal_named: Phrase
     generic_heading: Phrase
     global_preference: Phrase
     lead: Phrase
+    left_open: Phrase
+    next_named: Phrase
     next_step: Phrase
+    no_next: Phrase
     of_this_project: Phrase
+    offer: Phrase
+    open_heading: Phrase
     opinion_asked: Phrase
     ordered_value: Phrase
+    own_deed: Phrase
     passing: Phrase
     personal: Phrase
+    praise: Phrase
     reason: Phrase
     rejected: Phrase
     renamed: Phrase
+    summary_errors: Phrase
+    summary_knowledge: Phrase
     to_name: Phrase
     withdrawn: Phrase
 

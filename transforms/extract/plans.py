@@ -1,6 +1,7 @@
 """Layer 1: todo lists, task tools and approved plans: one plan each, with its steps and how far they are."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,22 +17,27 @@ from cortex.transforms.words.scripts import latin_length
 from cortex.transforms.words.sentences import PROSE, sentences, shortened
 
 _TITLE = re.compile(
-    r"^\s*#{1,3}\s+(?:plan\s*[:–—-]\s*|implementation plan\s*[:–—-]?\s*)?(.+?)\s*$",
+    r"^\s*#{1,3}\s+(?:(?:implementation )?plan\s*(?:[:–—-]|(?:to|for|of)\b)\s*)?(.+?)\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
 # A request in its sentence: after a courtesy, or opening with its verb.
 _ASKED = re.compile(
-    r"(?:\b(?:please(?: can you)?|(?:can|could|would) you(?: please)?|let'?s|let us"
+    r"(?:\b(?:please(?: can you)?|(?:can|could|would) you(?: please| mind)?|let'?s|let us"
     r"|we (?:should|need to|want to|have to|could)|i(?:'d| would)? (?:want|need|like) (?:you )?to|i want)\s+"
     r"|^(?:(?:ok(?:ay)?|now|hey claude|so|and|then|great|perfect|yes|yes please),?\s+)*"
     r"(?=(?:add|fix|implement|create|make|set up|write|build|remove|rename|refactor|move|update|change"
-    r"|replace|convert|migrate|support|improve|review|run|test|document|split|deploy|release|use|do|port|extend"
+    r"|replace|convert|migrate|support|improve|review|run|test|document|split|deploy|release|use|port|extend"
     r"|clean up|rework|finish|prepare|plan)\s))(.{8,})",
     re.IGNORECASE,
 )
+_COURTESY = re.compile(r"\b(?:can|could|would|will) you\b|\bplease\b|\blet'?s\b", re.IGNORECASE)
+_DECLINES = re.compile(r"\b(?:do not|don'?t|not|never|why|how|whether|if|wonder|think)\b", re.IGNORECASE)
 # Always shown, done or not: a plan that is left open by one session is closed by a later one.
 PLAN_CONFIDENCE = 0.7
 TITLE_CHARS = 120
+# "for the" is in every other step; more than six words are a step itself.
+_FEWEST_COMMON_WORDS, _MOST_COMMON_WORDS = 3, 6
+_STEPS_COMPARED = 40
 STEP_CHARS = 160
 
 
@@ -136,17 +142,20 @@ def _update(plan: Plan, items: dict[str, str], turn: Turn) -> None:
 
 
 def _occasion(turns: Sequence[Turn], opened: Turn) -> tuple[str, bool]:
-    """Return what a list was opened for, the last plan or the last request, and whether it is a plan."""
-    title, is_approved = "", False
+    """
+    Return the title of the plan that a list was opened for, and whether there is one; a request ends a plan.
+
+    A person's words are no title: said in one session, they mean nothing above a list read in another.
+    """
+    title = ""
     for turn in turns:
         if turn is opened:
             break
         if turn["kind"] == "plan":
-            title, is_approved = plan_title(text_of(turn)), True
-        elif turn["kind"] in ("prompt", "command"):
-            asked = request(without_pasted_lines(text_of(turn)))
-            title, is_approved = (asked, False) if asked else (title, is_approved)
-    return title, is_approved
+            title = plan_title(text_of(turn))
+        elif turn["kind"] in ("prompt", "command") and request(without_pasted_lines(text_of(turn))):
+            title = ""
+    return title, bool(title)
 
 
 def request(text: str) -> str:
@@ -156,12 +165,22 @@ def request(text: str) -> str:
     >>> request("I am back. Can you please add tar support? It is for the nightly dumps.")
     'Add tar support'
     """
-    parts = [sentence for block in prose_blocks(text)[:3] for sentence in sentences(plain(block.text), PROSE)]
+    parts = [
+        sentence
+        for block in prose_blocks(text.replace("\n", "\n\n"))[:3]
+        for sentence in sentences(plain(block.text), PROSE)
+    ]
     for sentence in parts:
         asked = _ASKED.search(sentence)
-        if asked and latin_length(asked[1]) >= SHORTEST_CHARS // 2:
+        if asked and latin_length(asked[1]) >= SHORTEST_CHARS // 2 and _is_request(sentence, asked):
             return shortened(asked[1][:1].upper() + asked[1][1:].rstrip(" .!?:"), TITLE_CHARS)
     return ""
+
+
+def _is_request(sentence: str, asked: re.Match[str]) -> bool:
+    """Return whether a sentence asks for what `asked` holds; "Do we need it?", "I'd not drop it" do not."""
+    is_question = sentence.endswith("?") and asked.start() == 0 and not _COURTESY.search(sentence)
+    return not is_question and not _DECLINES.search(sentence[: asked.start(1)])
 
 
 def plan_title(text: str) -> str:
@@ -180,7 +199,7 @@ def plan_title(text: str) -> str:
 
 def _as_events(plan: Plan) -> Iterator[Candidate]:
     names = list(plan.steps)
-    title = plan.title or shortened(plain(names[0]), STEP_CHARS)
+    title = plan.title or _common_subject(names) or shortened(plain(names[0]), STEP_CHARS)
     subject = subject_of(str(plan.opened["project_id"]), plan.title if plan.is_approved else names[0])
     layer = f"layer1:{plan.opened['tool_name'] or 'checklist'}"
     lines = dict.fromkeys([line_of(plan.opened), *(line_of(turn) for _, turn in plan.steps.values())])
@@ -194,6 +213,28 @@ def _as_events(plan: Plan) -> Iterator[Candidate]:
             turn, (line_of(turn),), shortened(plain(name), STEP_CHARS), "PLAN_STEP_COMPLETED", "progress",
             layer, {}, "assistant", subject=subject, step_status=status, position=position,
         )  # fmt: skip
+
+
+def _common_subject(steps: Sequence[str]) -> str:
+    """
+    Return the longest run of words that more than half of the steps share, if it says anything.
+
+    >>> _common_subject(["Read the tide table", "Sort the tide table by hour", "Run tests"])
+    'The tide table'
+    """
+    counts: Counter[tuple[str, ...]] = Counter()
+    for step in steps[:_STEPS_COMPARED]:
+        words = plain(step).split()
+        runs = {
+            tuple(words[start : start + length])
+            for length in range(_FEWEST_COMMON_WORDS, _MOST_COMMON_WORDS + 1)
+            for start in range(len(words) - length + 1)
+        }
+        counts.update(runs)
+    shared = [run for run, count in counts.items() if count * 2 > len(steps)]
+    best = max(shared, key=lambda run: (len(" ".join(run)), run), default=())
+    text = " ".join(best).strip(" ,;:.")
+    return text[:1].upper() + text[1:]
 
 
 def _approved(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:

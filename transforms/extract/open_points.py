@@ -1,0 +1,66 @@
+"""What a session leaves open: requests not seen done, offers and questions nobody answered."""
+
+from collections.abc import Sequence
+
+from cortex.transforms.extract.candidate import text_of
+from cortex.transforms.extract.dialogue import TERSE_CHARS, without_pasted_lines
+from cortex.transforms.extract.phrases import Phrasebook, part_of
+from cortex.transforms.extract.plans import request
+from cortex.transforms.extract.recaps import prose_sentences
+from cortex.transforms.extract.sentences import prose_blocks
+from cortex.transforms.extract.stretches import Stretch
+
+_FILES_NAMED = 3
+_SHORTEST_OFFER_CHARS = 12
+_SHORTEST_QUESTION_CHARS = 15
+_LONGEST_QUESTION_CHARS = 120
+
+
+def unfinished_request(parts: Sequence[Stretch], phrases: Phrasebook) -> str:
+    """Return what a person asked for last where no answer followed: their request, or the offer they took."""
+    last = parts[-1] if parts else None
+    if last is None or last.asked is None or last.is_answered:
+        return ""
+    asked = request(without_pasted_lines(last.words))
+    if asked or len(parts) < 2:
+        return asked
+    is_assent = len(last.words) <= TERSE_CHARS and phrases.acceptance.search(last.words.strip())
+    return _offer(parts[-2], phrases) if is_assent else ""
+
+
+def unreported_edits(parts: Sequence[Stretch]) -> str:
+    """Return what was changed after a person's last words where no answer followed."""
+    last = parts[-1] if parts else None
+    if last is None or last.asked is None or last.is_answered or not last.edited:
+        return ""
+    names = ", ".join(path.replace("\\", "/").rsplit("/", 1)[-1] for path in last.edited[:_FILES_NAMED])
+    return f"edits of {names} came last, without a report"
+
+
+def unanswered(parts: Sequence[Stretch], phrases: Phrasebook) -> tuple[str, str]:
+    """Return what the assistant offered and what it asked in the last words of a thread."""
+    last = parts[-1] if parts else None
+    if last is None or last.answer is None:
+        return "", ""
+    offered = _offer(last, phrases)
+    return offered, "" if offered else _question(last)
+
+
+def _offer(part: Stretch, phrases: Phrasebook) -> str:
+    for sentence in reversed(_last_sentences(part)):
+        offered = phrases.offer.match(sentence)
+        if offered:
+            words = part_of(offered)
+            return "" if len(words) < _SHORTEST_OFFER_CHARS and words.isascii() else words
+    return ""
+
+
+def _question(part: Stretch) -> str:
+    asked = [sentence for sentence in _last_sentences(part)[-1:] if sentence.endswith(("?", "？"))]
+    fits = asked and _SHORTEST_QUESTION_CHARS <= len(asked[0]) <= _LONGEST_QUESTION_CHARS
+    return asked[0] if fits else ""
+
+
+def _last_sentences(part: Stretch) -> list[str]:
+    blocks = prose_blocks(text_of(part.answer)) if part.answer is not None else []
+    return prose_sentences(blocks[-1].text) if blocks else []
