@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from datetime import timedelta
-from statistics import median
 
 from cortex.transforms.extract.candidate import Turn, text_of
 from cortex.transforms.words.overlap import share_of_all, words_in
@@ -74,7 +73,7 @@ def _is_sent(turn: Turn) -> bool:
 
 def _converses(thread: Sequence[Turn], sent: Sequence[Turn]) -> bool:
     pauses = _pauses(thread, "program")
-    if len(pauses) < FEWEST_FOLLOW_UPS or median(pauses) < PERSONS_PAUSE:
+    if len(pauses) < FEWEST_FOLLOW_UPS or sorted(pauses)[len(pauses) // 2] < PERSONS_PAUSE:
         return False
     words = [set(words_in(without_wrapping(text_of(turn)))) for turn in sent[1:]]
     again = sum(

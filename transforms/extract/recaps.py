@@ -9,9 +9,10 @@ from cortex.transforms.extract.kinds import FACT
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.phrases import FILE, Phrasebook, part_of
 from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, Passage, passages, plain
-from cortex.transforms.extract.signals import Corpus, long_words, signals
+from cortex.transforms.extract.signals import Corpus, signals
 from cortex.transforms.extract.thread import PERSON, Place
 from cortex.transforms.words.overlap import share_of_fewer
+from cortex.transforms.words.scripts import long_words
 from cortex.transforms.words.sentences import PROSE, sentences, shortened
 
 RECAP_FILES = 8
