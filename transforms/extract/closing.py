@@ -18,16 +18,16 @@ _LONGEST_CHARS = 260
 _LABEL_WORDS = 4  # "Timeline filtering hides groups: …" says it all before the colon, "Trigger: …" does not
 _HASH_LINE_CHARS = 80  # "Committed as 1a2b3c4, 8 files changed"
 _HASH = re.compile(r"\b[0-9a-f]{7,40}\b")
-_COUNTS = re.compile(r"^\W*\d+ files? changed\b")
+_COUNTS = re.compile(r"^\W*\d+ files? changed\b|\b(?:are|is|been) (?:now )?committed$", re.IGNORECASE)
 _BOX = re.compile(r"^\[([ xX])\]\s*")
 _WIDE = re.compile(r"[぀-ヿ一-鿿가-힣]")
 _NUMBER = re.compile(r"^\d{1,2}[.)]\s+")
 _DANGLING = re.compile(
     r"(?:,? (?:so|that|which|it|they|now|by|with|to|the|following|as|follows|including|are|is|setting|using"
-    r"|via|through|covering))+$"
+    r"|via|through|covering|because|for|in|of|on|at|includes?|have|has|been|was|were|two|three))+$"
 )
-# Where a report's statements stand: a deed, before its first list, in a list, after one, cut before a colon.
-_DEED, _LEAD, _ITEM, _AFTER, _CUT = range(5)
+# Where a report's statements stand: a deed, before its first list, in a list, after one.
+_DEED, _LEAD, _ITEM, _AFTER = range(4)
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class ClosingReport:
 def closing_report(parts: Sequence[Stretch], phrases: Phrasebook, *, has_commits: bool) -> ClosingReport:
     """Return what the last answer says that came after work; answers to later questions report nothing."""
     left_open: tuple[str, ...] = ()
-    for part in [part for part in reversed(parts) if part.answer is not None][: ANSWERS_AFTER + 1]:
-        if part.answer is None:
-            continue
-        report = _report(part.answer, phrases, has_commits=has_commits)
+    answered = [(part, part.answer) for part in reversed(parts)]
+    answers = [(part, answer) for part, answer in answered if answer is not None]
+    for part, answer in answers[: ANSWERS_AFTER + 1]:
+        report = _report(answer, phrases, has_commits=has_commits)
         left_open = left_open or report.left_open
         if part.has_worked:
             return replace(report, left_open=left_open)
@@ -56,20 +56,23 @@ def _report(turn: Turn, phrases: Phrasebook, *, has_commits: bool) -> ClosingRep
     """Sort what a report says: deeds first, then what stands before its first list, its items, the rest."""
     ranked: list[tuple[int, str]] = []
     left_open: list[str] = []
+    cuts: list[str] = []
     has_items = False
     for block in prose_blocks(text_of(turn)):
         has_items = has_items or block.kind != "paragraph"
-        for statement in _statements(block, phrases):
-            if statement.startswith("[ ]") or _is_open(statement, block, phrases):
-                left_open += [] if statement.endswith(":") else [_BOX.sub("", statement)]
+        for statement, is_cut in _statements(block, phrases):
+            if is_cut and not phrases.deed.search(statement):
+                cuts.append(statement)
+            elif statement.startswith("[ ]") or _is_open(statement, block, phrases):
+                left_open.append(_BOX.sub("", statement))
             elif not (has_commits and _repeats_commit(statement)):
                 place = _ITEM if block.kind != "paragraph" else _AFTER if has_items else _LEAD
-                place = _CUT if statement.endswith(":") else place
                 place = _DEED if phrases.deed.search(statement) else place
-                ranked.append((place, _BOX.sub("", statement).rstrip(":")))
-    # Where commits say what was done, a list without deeds explains it.
-    least = _LEAD if has_commits else _AFTER
-    ranked = [placed for placed in ranked if placed[0] <= least] or ranked[: 0 if has_commits else None]
+                ranked.append((place, _BOX.sub("", statement)))
+    if has_commits:  # they say what was done, a list without deeds explains it
+        ranked = [placed for placed in ranked if placed[0] <= _LEAD]
+    if not any(place <= _LEAD for place, _ in ranked):
+        ranked += [(_LEAD, statement) for statement in cuts[:1]]
     ranked.sort(key=lambda placed: placed[0])
     return ClosingReport(tuple(statement for _, statement in ranked), tuple(left_open), (turn,))
 
@@ -80,22 +83,29 @@ def _is_open(statement: str, block: ProseBlock, phrases: Phrasebook) -> bool:
 
 def _repeats_commit(statement: str) -> bool:
     is_short = len(statement) <= _HASH_LINE_CHARS
-    return bool(_COUNTS.match(statement) or (is_short and _HASH.search(statement)))
+    return bool(_COUNTS.search(statement) or (is_short and _HASH.search(statement)))
 
 
-def _statements(block: ProseBlock, phrases: Phrasebook) -> Iterator[str]:
+def _statements(block: ProseBlock, phrases: Phrasebook) -> Iterator[tuple[str, bool]]:
+    """Yield what a block states, and whether a colon cut it off from its list."""
     for sentence in prose_sentences(block.text):
         text = as_deed(_NUMBER.sub("", sentence), phrases)
-        if text.endswith((":", "：")) and not phrases.announces.search(text):
-            text = _DANGLING.sub("", text.rstrip(":： ")) + ("" if phrases.deed.search(text) else ":")
-        is_aside = text.endswith(("?", "？", "：")) or phrases.announces.search(text.rstrip(":"))
+        is_cut = text.endswith((":", "："))
+        text = text.rstrip(":： ")
+        if len(text) > _LONGEST_CHARS:
+            continue
+        is_aside = text.endswith(("?", "？")) or phrases.announces.search(text)
         if is_aside or phrases.praise.search(text) or text.count("`") % 2:
             continue
+        if is_cut:
+            text = _DANGLING.sub("", text)
+            if len(text.split()) < _LABEL_WORDS:
+                continue
         if block.kind != "paragraph":
             text = _without_explanation(text)
         shortest = _SHORTEST_WIDE_CHARS if _WIDE.search(text) else _SHORTEST_CHARS
-        if shortest <= len(text) <= _LONGEST_CHARS:
-            yield text
+        if len(text) >= shortest:
+            yield text, is_cut
 
 
 def _without_explanation(item: str) -> str:

@@ -12,6 +12,9 @@ from cortex.transforms.extract.stretches import Stretch
 
 _FILES_NAMED = 3
 _SHORTEST_OFFER_CHARS = 12
+# "ship it", "do 0.54.0": an order in a few words says what was under way.
+_LONGEST_ORDER_CHARS = 40
+_FEWEST_QUESTION_WORDS = 4
 _SHORTEST_QUESTION_CHARS = 15
 _LONGEST_QUESTION_CHARS = 120
 
@@ -22,10 +25,13 @@ def unfinished_request(parts: Sequence[Stretch], phrases: Phrasebook) -> str:
     if last is None or last.asked is None or last.is_answered:
         return ""
     asked = request(without_pasted_lines(last.words))
-    if asked or len(parts) < 2:
+    if asked or last.asked["kind"] not in ("prompt", "command"):
         return asked
-    is_assent = len(last.words) <= TERSE_CHARS and phrases.acceptance.search(last.words.strip())
-    return _offer(parts[-2], phrases) if is_assent else ""
+    words = last.words.strip()
+    if len(words) <= TERSE_CHARS and phrases.acceptance.search(words):
+        return _offer(parts[-2], phrases) if len(parts) > 1 else ""
+    is_order = len(words) <= _LONGEST_ORDER_CHARS and "\n" not in words and not words.endswith(("?", "？"))
+    return f'"{words}"' if is_order else ""
 
 
 def unreported_edits(parts: Sequence[Stretch]) -> str:
@@ -57,7 +63,8 @@ def _offer(part: Stretch, phrases: Phrasebook) -> str:
 
 def _question(part: Stretch) -> str:
     asked = [sentence for sentence in _last_sentences(part)[-1:] if sentence.endswith(("?", "？"))]
-    fits = asked and _SHORTEST_QUESTION_CHARS <= len(asked[0]) <= _LONGEST_QUESTION_CHARS
+    is_whole = asked and (not asked[0].isascii() or len(asked[0].split()) >= _FEWEST_QUESTION_WORDS)
+    fits = is_whole and _SHORTEST_QUESTION_CHARS <= len(asked[0]) <= _LONGEST_QUESTION_CHARS
     return asked[0] if fits else ""
 
 

@@ -91,7 +91,10 @@ def _findings(turns: Sequence[Turn], phrases: Phrasebook) -> _Findings | None:
     report = closing_report(parts, phrases, has_commits=bool(state.commits))
     summed = " ".join(recap.done)
     known = [done for done in state.done if not any(name in summed for name in _NAME.findall(done))]
-    statements = [*recap.done, *known, *(report.statements if recap_turn is None else ())]
+    # What was done since a report that commits followed is not in it.
+    is_outdated = recap_turn is not None or (bool(state.commits) and _is_under_way(parts))
+    statements = [*recap.done, *known, *(() if is_outdated else report.statements)]
+    statements += state.earlier if recap_turn is None else []
     offer, question = unanswered(parts, phrases)
     unfinished = unfinished_request(parts, phrases)
     edits = unreported_edits(parts)
@@ -111,6 +114,11 @@ def _findings(turns: Sequence[Turn], phrases: Phrasebook) -> _Findings | None:
         _joined(still_open, OPEN_CHARS),
         tuple(sorted(rests_on or [turns[-1]], key=line_of)),
     )
+
+
+def _is_under_way(parts: Sequence[Stretch]) -> bool:
+    """Return whether the thread ends in the middle of work."""
+    return parts[-1].has_worked and not parts[-1].is_answered
 
 
 def _last_recap(turns: Sequence[Turn], phrases: Phrasebook) -> tuple[Turn | None, Recap]:

@@ -1,6 +1,7 @@
 """What the client itself sums up: recaps of a session that was left, summaries at a compaction (spec 5)."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ from cortex.transforms.words.sentences import PROSE, sentences, shortened
 RECAP_FILES = 8
 # A later recap begins with what the one before said; that much of the shorter one's words is the same fact.
 REPETITION_SHARE = 0.6
+STATEMENTS_COMPARED = 200  # of about ten recaps and a summary that follow
+TURNS_COMPARED = 300
 # A statement sums up the turn that has this much of its words.
 SUMS_UP_SHARE = 0.5
 _SUMMARY_BEGINS = re.compile(r"^Summary:\s*$", re.MULTILINE)
@@ -52,7 +55,8 @@ def recap_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candid
     words = [long_words(passage.text) for _, passage, _ in stated]
     sources = [(turn, long_words(text_of(turn))) for turn in turns if turn["kind"] in PERSON | {"text"}]
     for at, (turn, passage, mark) in enumerate(stated):
-        later = [other for number, other in enumerate(words) if stated[number][0] is not turn and number > at]
+        after = range(at + 1, min(len(stated), at + 1 + STATEMENTS_COMPARED))
+        later = [words[number] for number in after if stated[number][0] is not turn]
         if not any(share_of_fewer(words[at], other) >= REPETITION_SHARE for other in later):
             yield _candidate(turn, passage, mark, _lines(turn, words[at], sources), lexicon)
 
@@ -133,9 +137,8 @@ def _candidate(
 
 def _lines(turn: Turn, words: set[str], sources: Sequence[tuple[Turn, set[str]]]) -> tuple[int, ...]:
     """Return the line of a recap, and of the latest turn before it that it sums up best."""
-    before = [
-        (len(words & own), line_of(source)) for source, own in sources if line_of(source) < line_of(turn)
-    ]
-    shared, line = max(before, default=(0, 0))
+    end = bisect_left(sources, line_of(turn), key=lambda source: line_of(source[0]))
+    near = sources[max(0, end - TURNS_COMPARED) : end]
+    shared, line = max(((len(words & own), line_of(source)) for source, own in near), default=(0, 0))
     is_summed_up = words and shared >= SUMS_UP_SHARE * len(words)
     return (line_of(turn), line) if is_summed_up else (line_of(turn),)

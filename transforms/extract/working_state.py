@@ -36,6 +36,7 @@ class WorkingState:
 
     done: list[str] = field(default_factory=list)
     open: list[str] = field(default_factory=list)
+    earlier: list[str] = field(default_factory=list)  # commits before the last, latest first
     turns: list[Turn] = field(default_factory=list)
     commits: list[tuple[str, str]] = field(default_factory=list)  # hash, subject
     has_worked: bool = False  # changed a file, committed or checked something
@@ -81,6 +82,7 @@ def _add_commits(trail: _Trail, state: WorkingState) -> None:
         names = [f"{subject}{f' ({name})' if name else ''}" for name, subject, _ in trail.commits]
         before = f"{len(names)} commits, the last: " if len(names) > 1 else "Committed: "
         state.done.append(f"{before}{names[-1]}")
+        state.earlier = names[-2::-1]
         state.turns += [turn for _, _, turn in trail.commits]
     for number, turn in trail.pull_requests[-1:]:
         state.done.append(f"PR #{number} {'merged' if trail.is_merged else 'opened'}")
