@@ -43,19 +43,14 @@ def test_success_that_the_person_refutes_is_not_kept(shown: Shown) -> None:
     assert "All 12 tests pass" not in kept(rows)
 
 
-def test_a_correction_is_kept_in_the_persons_words_with_the_answer(shown: Shown) -> None:
-    rows = shown(
-        prompt("No, please don't poll the gauge; use the push feed instead."),
-        text("The gauge client now subscribes to the push feed."),
+def test_a_correction_is_the_persons_and_its_answer_another_statement(shown: Shown) -> None:
+    answer = (
+        "The gauge client now subscribes to the push feed instead of polling, because polling missed levels."
     )
-    assert rows[0]["text"].startswith("No, please don't poll the gauge; use the push feed instead. → ")
-    assert rows[0]["trust"] == "assistant"  # the answer is part of it: the lowest of its sources
-    assert rows[0]["lines"] == [1, 2]
-
-
-def test_a_terse_answer_carries_its_question(shown: Shown) -> None:
-    rows = shown(text("There are two ways. Shall I keep the tides in SQLite?"), prompt("yes, do that"))
-    assert "yes, do that (asked: Shall I keep the tides in SQLite?)" in kept(rows)
+    rows = shown(prompt("No, please don't poll the gauge; use the push feed instead."), text(answer))
+    correction = next(row for row in rows if "poll the gauge; use" in row["text"])
+    assert (correction["trust"], correction["lines"]) == ("user", [1])
+    assert all("poll the gauge; use" not in row["text"] for row in rows if row["trust"] == "assistant")
 
 
 def test_pasted_logs_are_not_the_persons_words(events: Shown) -> None:

@@ -28,9 +28,10 @@ def scores(real_data: Path, policy: Policy) -> Evaluation:
     return evaluate(extract_events(pa.concat_tables(tables), policy), labels, least_shown)
 
 
-def test_more_than_three_quarters_of_the_labels_are_found(scores: Evaluation) -> None:
-    assert scores.recall >= 0.75
-    assert scores.recall_importance_3 >= 0.80
+def test_two_thirds_of_the_labels_are_found_each_in_one_statement(scores: Evaluation) -> None:
+    # A label counts only if one memory holds all its terms; a memory is one statement and no longer a page.
+    assert scores.recall >= 0.65
+    assert scores.recall_importance_3 >= 0.75
 
 
 def test_at_most_one_trap_in_twenty_is_hit(scores: Evaluation) -> None:

@@ -2,7 +2,9 @@
 
 from cortex.storage.reference import read_policy
 from cortex.transforms.extract.phrases import Phrasebook
-from cortex.transforms.extract.sentences import LONGEST_CHARS, passages, plain, prose_blocks
+from cortex.transforms.extract.sentences import STATEMENT_CHARS, plain, prose_blocks
+from cortex.transforms.extract.statements import passages
+from cortex.transforms.words.scripts import latin_length
 from cortex.transforms.words.sentences import PROSE, sentences
 
 PHRASES = Phrasebook.of(read_policy(None))
@@ -56,6 +58,49 @@ def test_links_and_emphasis_leave_only_words() -> None:
     assert plain("**Use** [the `gauge`](https://tide.example/a(b)) ✅") == "Use the `gauge`"
 
 
-def test_no_passage_is_longer_than_the_longest_memory_unless_one_sentence_is() -> None:
-    many = " ".join(f"Sentence number {n} says a little about the tide gauge." for n in range(60))
-    assert max(map(len, texts(many))) <= LONGEST_CHARS
+def test_a_paragraph_is_cut_between_sentences_and_never_inside_one() -> None:
+    said = [f"Sentence number {n} says a little about the tide gauge of the harbour." for n in range(60)]
+    units = texts(" ".join(said))
+    assert max(map(latin_length, units)) <= STATEMENT_CHARS
+    assert " ".join(units) == " ".join(said)
+    assert all(unit.endswith(".") for unit in units)
+
+
+def test_a_reason_stays_with_what_it_is_given_for() -> None:
+    fact = "The tide curve is drawn on the server, where the stored levels of the whole month lie anyway."
+    reason = "This keeps the page under forty kilobytes, which the harbour's old tablets still load quickly."
+    other = (
+        "Readings of the gauge arrive every ten minutes and are stored with the clock of the gauge itself."
+    )
+    more = "Missing readings are filled from the neighbour upstream when both gauges agree on the day before."
+    units = texts(f"{fact} {reason} {other} {more}")
+    assert any(fact in unit and reason in unit for unit in units)
+
+
+def test_long_items_stand_by_themselves_and_short_ones_in_a_row() -> None:
+    long = "The import reads the gauge's files one by one because the disk of the station is slow and shared"
+    units = passages(f"Limits:\n\n- ten files\n- one gauge\n- {long}\n- no clock", PHRASES)
+    assert [(unit.heading, unit.text) for unit in units] == [
+        ("Limits", "ten files; one gauge"),
+        ("Limits", long),
+        ("Limits", "no clock"),
+    ]
+
+
+def test_an_item_too_long_for_one_statement_is_the_heading_of_its_own_list() -> None:
+    items = "\n".join(
+        f"  - step {n} writes the levels of day {n} into the table of the month" for n in range(9)
+    )
+    units = passages(f"- The nightly import:\n{items}", PHRASES)
+    assert {unit.heading for unit in units} == {"The nightly import"}
+    assert all(latin_length(f"{unit.heading}: {unit.text}") <= STATEMENT_CHARS for unit in units)
+
+
+def test_a_bold_beginning_names_what_is_spoken_of() -> None:
+    assert texts("- **Loader** \u2014 reads the levels of a day") == ["Loader: reads the levels of a day"]
+
+
+def test_a_full_stop_of_japanese_needs_no_space() -> None:
+    first = "潮位は一か月分をまとめて読み込むため、日ごとのファイルではなく一つの表に保存する。"
+    units = texts((first + "曲線は港のページでだけ描画し、他のページでは数値だけを表示することにした。") * 5)
+    assert all(unit.endswith("。") and latin_length(unit) <= STATEMENT_CHARS for unit in units)

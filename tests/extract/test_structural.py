@@ -26,32 +26,6 @@ def test_a_file_read_often_is_one_event_with_all_its_lines(events: Shown) -> Non
     assert (found["lines"], found["memory_type"], found["files"]) == ([1, 3], None, ["gauge.py"])
 
 
-def test_an_answered_question_is_a_decision_with_the_options_not_taken(shown: Shown) -> None:
-    question = {
-        "question": "Where shall tides be kept?",
-        "options": [
-            {"label": "SQLite", "description": "one file"},
-            {"label": "Postgres", "description": "a server"},
-        ],
-    }
-    asked, result = call("AskUserQuestion", "", "answered", questions=[question])
-    answer = said("choice", "Where shall tides be kept? → SQLite", tool_use_id=asked["tool_use_id"])
-    (found,) = shown([asked, result], answer)
-    assert found["text"] == "Where shall tides be kept? User chose: SQLite (one file); not: Postgres"
-    assert (found["rejected"], found["trust"], found["lines"]) == ("Postgres", "user", [3, 1])
-
-
-def test_what_to_do_next_is_a_step_and_no_decision(shown: Shown) -> None:
-    question = {
-        "question": "The plan is ready. What would you like to do next?",
-        "options": [{"label": "Start"}],
-    }
-    asked, result = call("AskUserQuestion", "", "answered", questions=[question])
-    answer = said("choice", f"{question['question']} → Start", tool_use_id=asked["tool_use_id"])
-    (found,) = shown([asked, result], answer)
-    assert (found["event_type"], found["memory_type"]) == ("PLAN_CREATED", "progress")
-
-
 def test_a_commit_is_progress_with_its_hash_and_its_reason(events: Shown) -> None:
     command = "git commit -m 'Keep tides in SQLite' -m 'One file is enough, since nobody shares the gauge.'"
     rows = events(call("Bash", command, "[main 1a2b3c4] Keep tides in SQLite\n 1 file changed"))
@@ -153,5 +127,5 @@ def test_words_in_a_refused_call_are_kept_with_the_call(shown: Shown) -> None:
     refused = call("Bash", "npm install", "refused", status="rejected")
     words = said("rejection", "use pnpm, not npm", tool_use_id=refused[0]["tool_use_id"])
     (found,) = shown(refused, words)
-    assert found["text"] == "use pnpm, not npm (said when refusing Bash: npm install)"
+    assert found["text"] == "Instead of `npm install`: use pnpm, not npm"
     assert found["trust"] == "user"

@@ -210,14 +210,15 @@ def test_a_plan_may_follow_a_file_of_the_project_but_no_strangers():
         assert with_quotes_lowered(rows, said)["trust"].to_pylist() == [trust]
 
 
-def test_a_persons_words_lose_an_answer_that_only_repeats():
+def test_an_answer_that_repeats_a_page_is_the_pages_and_the_persons_words_stay_theirs():
     asked = turn(1, "Use the installer, please, on all stations.")
-    row = event(
-        f"{asked['text']} → {ORDER}", trust="assistant", turn_id=asked["turn_id"], layer="layer2:en:user"
+    rows = events(
+        event(asked["text"], trust="user", turn_id=asked["turn_id"], layer="layer2:en:user"),
+        event(ORDER, trust="assistant", turn_id="t9"),
     )
     said = turns(asked, *fetched(2), turn(9, ORDER, kind="text", trust="assistant"))
-    [kept] = with_quotes_lowered(events(row), said).to_pylist()
-    assert (kept["text"], kept["trust"]) == (asked["text"], "assistant")
+    kept = {row["text"]: row["trust"] for row in with_quotes_lowered(rows, said).to_pylist()}
+    assert kept == {asked["text"]: "user", ORDER: "external"}
 
 
 @pytest.mark.parametrize("fact", ["Use pnpm.", "Prefer pnpm, never npm."])

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from cortex.transforms.extract.candidate import Candidate, Turn
+from cortex.transforms.extract.choices import choice_candidates
 from cortex.transforms.extract.errors import error_candidates
 from cortex.transforms.extract.git import git_candidates
 from cortex.transforms.extract.languages import languages_of
@@ -115,9 +116,7 @@ def session_candidates(threads: Sequence[Sequence[Turn]], lexicon: Lexicon) -> l
     lexicon = lexicon.speaking(languages_of(threads, lexicon.small_words))
     main = [thread for thread in threads if thread[0]["agent_id"] is None]
     if main and not any(is_led_by_person(thread) for thread in main):
-        traces = [
-            trace for thread in threads for trace in structural_candidates(_conversation(thread), lexicon)
-        ]
+        traces = [trace for thread in threads for trace in structural_candidates(_conversation(thread))]
         tagged = [tag for thread in threads for tag in tag_candidates(_conversation(thread))]
         return [trace for trace in traces if trace.memory_type is None] + tagged
     return [
@@ -134,7 +133,8 @@ def session_candidates(threads: Sequence[Sequence[Turn]], lexicon: Lexicon) -> l
 def _of_main_thread(thread: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]:
     turns = _conversation(thread)
     seen = [
-        *structural_candidates(turns, lexicon),
+        *structural_candidates(turns),
+        *choice_candidates(turns, lexicon.phrases),
         *tag_candidates(turns),
         *plan_candidates(turns, lexicon),
         *git_candidates(turns, lexicon),
@@ -148,7 +148,12 @@ def _of_main_thread(thread: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
 def _of_subagent(thread: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]:
     """Return what a subagent's calls and tags say; it reports to the main thread, which says what matters."""
     turns = _conversation(thread)
-    return with_overturned([*structural_candidates(turns, lexicon), *tag_candidates(turns)], turns)
+    seen = [
+        *structural_candidates(turns),
+        *choice_candidates(turns, lexicon.phrases),
+        *tag_candidates(turns),
+    ]
+    return with_overturned(seen, turns)
 
 
 def _conversation(thread: Sequence[Turn]) -> list[Turn]:

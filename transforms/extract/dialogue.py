@@ -1,4 +1,4 @@
-"""A person's words, made to stand alone: with what they were said to and the answer they got."""
+"""A person's words as statements, and what of a turn is its speaker's own."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,19 +7,20 @@ from itertools import groupby
 
 from cortex.hooks.own_prose import own_prose
 from cortex.hooks.self_report import SIGN
+from cortex.hooks.sources import SHELL_TOOLS
 from cortex.transforms.extract.candidate import Turn, line_of, text_of
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.phrases import PASTED_LINE, Phrasebook
-from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, Passage, passages, plain
+from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, Passage
+from cortex.transforms.extract.statements import passages
 from cortex.transforms.extract.tags import without_tags
-from cortex.transforms.extract.thread import PERSON, Place
+from cortex.transforms.extract.thread import Place
 from cortex.transforms.words.scripts import latin_length
-from cortex.transforms.words.sentences import PROSE, is_question, sentences, shortened
+from cortex.transforms.words.sentences import PROSE, sentences, shortened
 
 # Passage, what a memory of it says, and the lines that rests on.
 Statement = tuple[Passage, str, tuple[int, ...]]
 
-ANSWER = " → "
 BLANK_LINE = re.compile(r"\n\s*\n")
 # A prompt longer than this holds a pasted log, file or document; what the person says stands at its start.
 TYPED_CHARS = 1500
@@ -30,41 +31,28 @@ PASSAGE_WITHOUT_VOICE_CHARS = 80
 PASTED_PASSAGES = 3
 LASTING = "lasting"  # block of a passage that says what holds for good
 SHORTEST_LASTING_CHARS = 14  # "Always use uv."
-# A short prompt ("yes, option 2") says nothing without the question it answers.
+# A shorter passage ("yes, option 2") says nothing by itself.
 TERSE_CHARS = 60
-QUESTION_CHARS = 140
 CALL_CHARS = 100
-REPLY_CHARS = 300
-ROOM_FOR_REPLY_CHARS = 80
-# An answer starts within the next turns or not at all: 40 turns are about 15 tool calls.
-TURNS_TO_ANSWER = 40
+# A refusal follows its call: 40 turns are about 15 tool calls.
+TURNS_TO_CALL = 40
 
 
 def statements_of(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexicon) -> Iterator[Statement]:
-    """
-    Yield the passages of a person's turn; the first with its occasion, the last with its answer.
-
-    What is said for good stands by itself: the answer was given to the rest.
-    """
+    """Yield what a person's turn states, the lasting first; words in a refusal after what they refuse."""
     typed = without_pasted_lines(text_of(turns[index]))
     parts = _passages(typed, lexicon.phrases)[: PASTED_PASSAGES if len(typed) > TYPED_CHARS else None]
     lasting = [part for passage in parts for part in _lasting(passage, typed, lexicon)]
+    line = line_of(turns[index])
     for part in lasting:
-        yield part, part.text, (line_of(turns[index]),)
-    parts = _without({part.text for part in lasting}, parts)
-    for number, passage in enumerate(parts):
-        text, lines = passage.text, [line_of(turns[index])]
-        occasion, occasion_line = _occasion(turns, index, place) if number == 0 else ("", 0)
-        if occasion:
-            text = f"{text} ({occasion})"
-            lines.append(occasion_line)
-        if number == len(parts) - 1 and len(text) < LONGEST_CHARS - ROOM_FOR_REPLY_CHARS:
-            reply, reply_line = answered(turns, index, lexicon)
-            if reply:
-                text = f"{text}{ANSWER}{reply}"
-                lines.append(reply_line)
-        if latin_length(text) >= SHORTEST_CHARS:
-            yield passage, shortened(text, LONGEST_CHARS), tuple(lines)
+        yield part, part.text, (line,)
+    refused, refused_line = _refused(turns, index)
+    for number, passage in enumerate(_without({part.text for part in lasting}, parts)):
+        if refused and number == 0:
+            text = f"{refused}: {passage.text}"
+            yield passage, shortened(text, LONGEST_CHARS), (line, refused_line)
+        elif latin_length(passage.text) >= SHORTEST_CHARS:
+            yield passage, shortened(passage.text, LONGEST_CHARS), (line,)
 
 
 def _lasting(passage: Passage, typed: str, lexicon: Lexicon) -> list[Passage]:
@@ -128,42 +116,16 @@ def is_anothers(passage: str, prompt: str, phrases: Phrasebook) -> bool:
     return is_long and phrases.personal.search(passage) is None
 
 
-def _occasion(turns: Sequence[Turn], index: int, place: Place) -> tuple[str, int]:
-    """Return what the words were said to, and its line: a refused call, or the question they answer."""
+def _refused(turns: Sequence[Turn], index: int) -> tuple[str, int]:
+    """Return the call that a person's words refuse, as the condition of what they say, and its line."""
     turn = turns[index]
-    if turn["kind"] == "rejection":
-        for earlier in reversed(turns[max(0, index - TURNS_TO_ANSWER) : index]):
-            if earlier["kind"] == "tool_call" and earlier["tool_use_id"] == turn["tool_use_id"]:
-                argument = shortened(" ".join(text_of(earlier).split()), CALL_CHARS)
-                return f"said when refusing {earlier['tool_name']}: {argument}", line_of(earlier)
-    if place.answers is None or latin_length(text_of(turn)) > TERSE_CHARS:
+    if turn["kind"] != "rejection":
         return "", 0
-    question = last_question(own_prose(text_of(place.answers)))
-    return (f"asked: {question}", line_of(place.answers)) if question else ("", 0)
-
-
-def last_question(text: str) -> str:
-    """
-    Return the last question of an assistant's text, or nothing.
-
-    >>> asked("There are two ways. Shall I use Vite?")
-    'Shall I use Vite?'
-    """
-    for sentence in reversed(sentences(plain(text[-600:]), PROSE)[-3:]):
-        if is_question(sentence):
-            return shortened(sentence, QUESTION_CHARS)
-    return ""
-
-
-def answered(turns: Sequence[Turn], index: int, lexicon: Lexicon) -> tuple[str, int]:
-    """Return the first substantial sentences of the answer to a person's words, and their line."""
-    for turn in turns[index + 1 : index + 1 + TURNS_TO_ANSWER]:
-        if turn["kind"] in PERSON:
-            break
-        if turn["kind"] != "text":
-            continue
-        for passage in own_passages(turn, lexicon.phrases)[:3]:
-            text = lexicon.phrases.without_filler(passage.text)
-            if latin_length(text) >= SHORTEST_CHARS and not lexicon.narrates(text):
-                return shortened(text, REPLY_CHARS), line_of(turn)
+    for earlier in reversed(turns[max(0, index - TURNS_TO_CALL) : index]):
+        if earlier["kind"] == "tool_call" and earlier["tool_use_id"] == turn["tool_use_id"]:
+            argument = " ".join(text_of(earlier).split())
+            if not argument or len(argument) > CALL_CHARS or "`" in argument:
+                return "", 0
+            verb = "Instead of `{}`" if earlier["tool_name"] in SHELL_TOOLS else "In `{}`"
+            return verb.format(argument), line_of(earlier)
     return "", 0

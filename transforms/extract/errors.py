@@ -8,7 +8,8 @@ from cortex.hooks.sources import EDIT_TOOLS, SHELL_TOOLS
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.phrases import CHECK_COMMANDS
-from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, passages, plain
+from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, plain
+from cortex.transforms.extract.statements import passages
 from cortex.transforms.extract.structural import (
     Call,
     calls_that_ran,

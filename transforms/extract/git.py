@@ -7,8 +7,9 @@ from cortex.hooks.sources import SHELL_TOOLS
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.phrases import Phrasebook
-from cortex.transforms.extract.sentences import LONGEST_CHARS, Passage, passages, plain
+from cortex.transforms.extract.sentences import LONGEST_CHARS, Passage, plain
 from cortex.transforms.extract.signals import Corpus, signals
+from cortex.transforms.extract.statements import passages
 from cortex.transforms.extract.structural import Call, calls_that_ran
 from cortex.transforms.extract.thread import Place
 from cortex.transforms.words.sentences import shortened

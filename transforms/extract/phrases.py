@@ -61,8 +61,8 @@ class Phrasebook:
     lead: Phrase
     left_open: Phrase
     next_named: Phrase
-    next_step: Phrase
     no_next: Phrase
+    leans: Phrase
     of_this_project: Phrase
     offer: Phrase
     open_heading: Phrase
@@ -72,12 +72,15 @@ class Phrasebook:
     passing: Phrase
     personal: Phrase
     praise: Phrase
+    procedure: Phrase
+    procedure_taken: Phrase
     reason: Phrase
     rejected: Phrase
     renamed: Phrase
     summary_errors: Phrase
     summary_knowledge: Phrase
     to_name: Phrase
+    undecided: Phrase
     withdrawn: Phrase
 
     @classmethod

@@ -11,7 +11,8 @@ from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_o
 from cortex.transforms.extract.dialogue import TERSE_CHARS, without_pasted_lines
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.living_plans import APPROVED, APPROVED_LAYER, subject_of
-from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, passages, plain, prose_blocks
+from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, plain, prose_blocks
+from cortex.transforms.extract.statements import passages
 from cortex.transforms.extract.structural import LINES_KEPT, Call, calls_that_ran, input_of, objects_of
 from cortex.transforms.words.scripts import latin_length
 from cortex.transforms.words.sentences import PROSE, sentences, shortened

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from cortex.transforms.extract.acceptance import accepted
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.dialogue import (
-    ANSWER,
     LASTING,
     Statement,
     is_anothers,
@@ -18,11 +18,12 @@ from cortex.transforms.extract.lexicon import Lexicon, MarkerReading
 from cortex.transforms.extract.phrases import FILE, Phrasebook, part_of
 from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, Passage
 from cortex.transforms.extract.signals import Corpus, signals
+from cortex.transforms.extract.statements import HEADING_CHARS
 from cortex.transforms.extract.thread import Place, places
+from cortex.transforms.schemas import TRUSTS
 from cortex.transforms.words.scripts import latin_length, long_words
 from cortex.transforms.words.sentences import PROSE, sentences, shortened
 
-HEADING_CHARS = 90
 # Of a passage's words this many in a later one: it is said again, with a change.
 REPEATED_SHARE = 0.6
 PASSAGES_COMPARED = 100  # the next ones said; what comes later is compared when memories are linked
@@ -36,14 +37,12 @@ CAUSE_STRENGTH = 0.75
 IN_PASSING = frozenset(("works_aloud", "narrates", "hedges", "only_reports", "offers"))
 PASSING_CHARS = 140  # one sentence; an explanation of how something works takes two
 PREFERENCE_CONFIDENCE = 0.9  # in the person's own words; what they meant by it may still be less
-BY_PERSON = ":user"  # ends the layer of what a person typed, whatever was answered to it
+BY_PERSON = ":user"  # ends the layer of what a person typed
 # The first sentence of an approved plan says what was agreed on; steps and files follow.
 AIM = re.compile(
     r"(?:add|change|replace|move|use|keep|remove|switch|store|report|treat|support|split|merge|rename)\b[^:]*$",
     re.IGNORECASE,
 )
-# What `statements_of` adds to a person's words: the occasion they were said on.
-OCCASION = re.compile(r" \((?:said when refusing|asked:) .*\)$", re.DOTALL)
 
 
 def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]:
@@ -77,7 +76,30 @@ def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
             if is_pasted:  # handed over by a person, said by somebody else
                 candidate = replace(candidate, trust="assistant")
             headed.append((passage.heading, candidate))
+        agreed = _agreement(turns[index], place, corpus, lexicon)
+        if agreed:
+            headed.append(("", agreed))
     return [_settled(candidate) for candidate in _with_overtaken(headed, phrases)]
+
+
+def _agreement(turn: Turn, place: Place, corpus: Corpus, lexicon: Lexicon) -> Candidate | None:
+    """Return what a person's short words agree to: in the assistant's words, so no surer than those."""
+    if turn["kind"] != "prompt" or place.answers is None:
+        return None
+    agreed = accepted(text_of(turn), text_of(place.answers), lexicon.phrases)
+    if agreed is None:
+        return None
+    reading = lexicon.read(agreed.text, "assistant")
+    shown = signals(Passage(agreed.text, "", "agreed", 0), place, corpus, reading.strengths, lexicon)
+    shown |= {"is_agreed": 1.0, "is_procedure": float(agreed.is_procedure)}
+    shown["no_statement"] = shown["is_procedure"]
+    kind = ("PLAN_CREATED", "progress") if agreed.is_procedure else ("DECISION_MADE", "decision")
+    return Candidate(
+        turn, (line_of(turn), line_of(place.answers)), agreed.text, *kind,
+        f"layer2:{reading.language}:agreed",
+        shown, min(str(turn["trust"]), str(place.answers["trust"]), key=TRUSTS.index),
+        rejected=agreed.rejected, files=tuple(dict.fromkeys(FILE.findall(agreed.text)))[:FILES_KEPT],
+    )  # fmt: skip
 
 
 def _settled(candidate: Candidate) -> Candidate:
@@ -101,8 +123,7 @@ def _with_overtaken(headed: list[tuple[str, Candidate]], phrases: Phrasebook) ->
     marked: list[Candidate] = []
     for heading, candidate in reversed(headed):
         is_person = "is_user" in candidate.signals
-        own_words = candidate.text.split(ANSWER)[0]
-        words = long_words(own_words)
+        words = long_words(candidate.text)
         seen = later.setdefault("a person" if is_person else heading, [])
         is_repeated = (is_person or heading) and any(
             len(words & other) >= REPEATED_SHARE * len(words) for other in seen[-PASSAGES_COMPARED:]
@@ -111,7 +132,7 @@ def _with_overtaken(headed: list[tuple[str, Candidate]], phrases: Phrasebook) ->
             candidate = replace(candidate, signals={**candidate.signals, "is_overtaken": 1.0})
         seen.append(words)
         if is_person:
-            old_names.extend(phrases.renamed.parts_in(own_words))
+            old_names.extend(phrases.renamed.parts_in(candidate.text))
         marked.append(candidate)
     return marked[::-1]
 
@@ -132,11 +153,10 @@ def _candidate(
     phrases: Phrasebook,
 ) -> Candidate:
     event_type, memory_type = kind
-    own_words, answer, _ = text.partition(ANSWER)
-    reason, rejected = phrases.reason.part_in(own_words), phrases.rejected.part_in(own_words)
+    reason, rejected = phrases.reason.part_in(text), phrases.rejected.part_in(text)
     return Candidate(
         turn, lines, text, event_type, memory_type, layer, shown,
-        "assistant" if answer else str(turn["trust"]),  # lowest of its sources
+        str(turn["trust"]),
         reason=reason.strip() if reason else None,
         rejected=rejected.strip() if rejected else None,
         files=tuple(dict.fromkeys(FILE.findall(text)))[:FILES_KEPT],
@@ -169,8 +189,7 @@ def _kind(
         is_aim = passage.position == 0 and AIM.match(text)
         kind = ("DECISION_MADE", "decision") if is_aim else lexicon.kind_of(headed_text)
         return kind if kind[1] == "decision" else ("PLAN_CREATED", "progress")
-    own_words = OCCASION.sub("", text.split(ANSWER)[0])
-    event_type, memory_type = lexicon.kinds.of_person(own_words)
+    event_type, memory_type = lexicon.kinds.of_person(passage.text)
     if turn["kind"] == "rejection" and event_type == "PLAN_CREATED":
         return "PREFERENCE_NOTED", "pattern"  # words that stop a call say how it is done here, unless for now
     return event_type, memory_type

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from cortex.hooks.repeats import Heard, least_words, statements
-from cortex.transforms.extract.candidate import PERSONS_LAYERS
-from cortex.transforms.extract.dialogue import ANSWER
 from cortex.transforms.extract.sources import own_words, trust_of_result
 from cortex.transforms.schemas import EPOCH, EVENTS, TRUSTS, Row
 
@@ -30,25 +28,21 @@ def with_quotes_lowered(events: pa.Table, turns: pa.Table) -> pa.Table:
     Takes the TURNS of whole sessions that the events rest on. Nearly the same is a sentence of which three
     words in four stand together in the result of a tool: `external` for web pages, MCP servers and whatever
     else comes from elsewhere, `tool` for files and commands here. What the assistant or the person said
-    before the tool did stays theirs. What a person typed stays too, but without an answer that only repeats.
-    Steps of a plan and other acts may follow a file of the project.
+    before the tool did stays theirs, and so does what a person typed. Steps of a plan and other acts may
+    follow a file of the project.
     """
     by_session: dict[str, list[int]] = defaultdict(list)
     rows = events.select(["session_id", "turn_id", "trust", "layer", "memory_type", *_TEXTS]).to_pylist()
     for at, row in enumerate(rows):
         if row["trust"] == "assistant" and row["memory_type"] is not None:
             by_session[row["session_id"]].append(at)
-    trusts, texts = [row["trust"] for row in rows], [row["text"] for row in rows]
+    trusts = [row["trust"] for row in rows]
     turns_of = _turns_by_session(turns, by_session)
     for session_id, places in by_session.items():
         session = _Session(turns_of.get(session_id, []), [rows[at] for at in places])
         for at in places:
-            trust = session.trust_of(rows[at])
-            if rows[at]["layer"].endswith(PERSONS_LAYERS) and trust != "assistant":
-                texts[at] = rows[at]["text"].partition(ANSWER)[0]
-            else:
-                trusts[at] = trust
-    return _with_column(_with_column(events, "trust", trusts), "text", texts)
+            trusts[at] = session.trust_of(rows[at])
+    return _with_trusts(events, trusts)
 
 
 class _Session:
@@ -66,8 +60,6 @@ class _Session:
     def trust_of(self, event: Row) -> str:
         """Return the event's trust, or the lowest of the sources that said nearly the same before."""
         said_at = self._place_of.get(event["turn_id"], len(self._turns))
-        if event["layer"].endswith(PERSONS_LAYERS):
-            said_at = len(self._turns)  # what was answered to the turn comes after it
         lowest = [self._lowest(words, said_at, event["layer"]) for words in self._statements[id(event)]]
         return min([str(event["trust"]), *lowest], key=TRUSTS.index)
 
@@ -120,15 +112,13 @@ def _turns_by_session(turns: pa.Table, wanted: Mapping[str, object]) -> dict[str
 
 
 def _statements(event: Row) -> list[list[str]]:
-    """Return the content words of each statement of an event that is not a person's."""
+    """Return the content words of each statement of an event."""
     content: list[list[str]] = []
     for name in _TEXTS:
-        text = event[name] or ""
-        # After the arrow of a person's words stands what was answered.
-        content += statements(text.partition(ANSWER)[2] if event["layer"].endswith(PERSONS_LAYERS) else text)
+        content += statements(event[name] or "")
     return content
 
 
-def _with_column(events: pa.Table, name: str, values: list[str | None]) -> pa.Table:
-    position = events.schema.get_field_index(name)
-    return events.set_column(position, EVENTS.arrow.field(name), pa.array(values, pa.string()))
+def _with_trusts(events: pa.Table, trusts: list[str]) -> pa.Table:
+    position = events.schema.get_field_index("trust")
+    return events.set_column(position, EVENTS.arrow.field("trust"), pa.array(trusts, pa.string()))

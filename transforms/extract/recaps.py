@@ -9,8 +9,9 @@ from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_o
 from cortex.transforms.extract.kinds import FACT
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.phrases import FILE, Phrasebook, part_of
-from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, Passage, passages, plain
+from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, Passage, plain
 from cortex.transforms.extract.signals import Corpus, signals
+from cortex.transforms.extract.statements import passages
 from cortex.transforms.extract.thread import PERSON, Place
 from cortex.transforms.words.overlap import share_of_fewer
 from cortex.transforms.words.scripts import long_words

@@ -3,7 +3,6 @@
 from datetime import datetime, timedelta
 
 from cortex.transforms.extract.candidate import Candidate
-from cortex.transforms.extract.dialogue import ANSWER
 from cortex.transforms.extract.phrases import FILE, Phrasebook
 from cortex.transforms.extract.signals import IDENTIFIER
 from cortex.transforms.extract.technologies import tag_by_term, technology_tags
@@ -64,7 +63,7 @@ def category(candidate: Candidate, policy: Policy) -> str:
     is_tag = candidate.layer == TAG_LAYER
     if candidate.event_type != "PREFERENCE_NOTED" or not (is_persons or is_tag):
         return "project"
-    words = candidate.text.split(ANSWER)[0]
+    words = candidate.text
     phrases = Phrasebook.of(policy)
     if phrases.everywhere.search(words):
         return "global"

@@ -16,6 +16,7 @@ from cortex.transforms.words.scripts import long_words
 # below by this much at least, so that rounding to three decimals shows nothing of it.
 SUREST = 0.95
 HIDDEN_BY = 0.01
+NO_STATEMENT = "no_statement"  # the signal of what cannot be read alone
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def confidences(
 
 
 def _confidence(candidate: Candidate, points: float, least_shown: float, is_chosen: bool) -> float:
-    if candidate.overturned_at is not None and candidate.memory_type is not None:
+    if is_never_shown(candidate) and candidate.memory_type is not None:
         return round(least_shown - HIDDEN_BY, 3)
     if candidate.confidence is not None:
         return candidate.confidence
@@ -143,12 +144,17 @@ def _chosen(
     return taken
 
 
+def is_never_shown(candidate: Candidate) -> bool:
+    """Return whether a later turn closes a candidate, or nobody can read it alone: it is stored only."""
+    return candidate.overturned_at is not None or candidate.signals.get(NO_STATEMENT, 0.0) >= 1.0
+
+
 def _competes(candidate: Candidate) -> bool:
-    is_free = candidate.confidence is None and candidate.overturned_at is None
+    is_free = candidate.confidence is None and not is_never_shown(candidate)
     return is_free and candidate.memory_type is not None and candidate.step_status is None
 
 
 def _is_certain(candidate: Candidate, least_shown: float) -> bool:
     is_memory = candidate.memory_type is not None and candidate.step_status is None
-    is_valid = is_memory and candidate.overturned_at is None
+    is_valid = is_memory and not is_never_shown(candidate)
     return is_valid and candidate.confidence is not None and candidate.confidence >= least_shown

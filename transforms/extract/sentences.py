@@ -1,16 +1,14 @@
-"""Prose as units: Markdown into passages that stand alone, each with its heading, without code or quotes."""
+"""Prose as blocks: the paragraphs, list items and table rows of Markdown, each with its heading."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cortex.hooks.plain import EMPHASIS, LINK
-from cortex.transforms.extract.phrases import Phrasebook
 from cortex.transforms.words.scripts import latin_length
-from cortex.transforms.words.sentences import PROSE, sentences
 
-# 20 memories of at most 6,000 characters are 300 each; a little more fits, as many are shorter.
-PASSAGE_CHARS = 390
+# 20 memories of at most 6,000 characters are 300 each.
+STATEMENT_CHARS = 300
+# What is longer than a statement is kept to be found, up to this; it is not shown.
 LONGEST_CHARS = 400
 SHORTEST_CHARS = 24
 # A longer paragraph that ends in a colon says something itself; the list goes under the heading alone.
@@ -45,6 +43,7 @@ class ProseBlock:
     text: str
     heading: str
     group: int
+    parts: tuple[str, ...] = ()  # of an item with sub-items: its own words, then each of them
 
 
 def plain(text: str) -> str:
@@ -115,14 +114,22 @@ class _BlockReader:
     def _item(self, indent: int, text: str) -> None:
         self._close()
         if 0 <= self.item_indent < indent and self.blocks and self.blocks[-1].kind == "item":
-            self._extend(text, joint=" " if self.blocks[-1].text.rstrip("*_ ").endswith(":") else "; ")
+            self._nest(text)
             return
         self.item_indent = indent
         self.blocks.append(ProseBlock("item", text, self.lead or self.heading, self.group))
 
-    def _extend(self, text: str, joint: str = " ") -> None:
+    def _extend(self, text: str) -> None:
         last = self.blocks[-1]
-        self.blocks[-1] = ProseBlock(last.kind, last.text + joint + text, last.heading, last.group)
+        parts = (*last.parts[:-1], f"{last.parts[-1]} {text}") if last.parts else ()
+        self.blocks[-1] = replace(last, text=f"{last.text} {text}", parts=parts)
+
+    def _nest(self, text: str) -> None:
+        last = self.blocks[-1]
+        joint = " " if last.text.rstrip("*_ ").endswith(":") else "; "
+        self.blocks[-1] = replace(
+            last, text=f"{last.text}{joint}{text}", parts=(*(last.parts or (last.text,)), text)
+        )
 
     def _row(self, bare: str) -> None:
         self._close()
@@ -153,47 +160,3 @@ class _BlockReader:
         if text.rstrip("*").endswith((":", "：")) and latin_length(text) < LONGEST_LEAD_CHARS:
             self.lead = plain(text).rstrip(":：")
         self.blocks.append(ProseBlock("paragraph", text, self.heading, self.group))
-
-
-def passages(text: str, phrases: Phrasebook) -> list[Passage]:
-    """Return the passages of a text in order: sentences and short list items packed together."""
-    packed: list[Passage] = []
-    for position, (kind, heading, part) in enumerate(_packed(prose_blocks(text), phrases)):
-        packed.append(Passage(part, heading, kind, position))
-    return packed
-
-
-def _pieces(block: ProseBlock, phrases: Phrasebook) -> list[str]:
-    """Return what may not be cut further: the sentences of a paragraph, or a short item whole."""
-    text = plain(block.text)
-    if block.kind != "paragraph" and len(text) <= LONGEST_CHARS:
-        return [text]
-    parts = sentences(text, PROSE)
-    if block.kind != "paragraph":
-        return parts
-    return [part for part in parts if not phrases.announces.search(part)]
-
-
-def _packed(read: list[ProseBlock], phrases: Phrasebook) -> Iterator[tuple[str, str, str]]:
-    """Yield (kind, heading, text), neighbours of one group joined while they fit."""
-    open_key: tuple[str, str, int] | None = None
-    parts: list[str] = []
-    for block in read:
-        key = (block.kind, block.heading, block.group if block.kind == "item" else 0)
-        joint = " " if block.kind == "paragraph" else "; "
-        for piece in _pieces(block, phrases):
-            size = sum(latin_length(part) + len(joint) for part in parts) + latin_length(piece)
-            if parts and (key != open_key or size > PASSAGE_CHARS):
-                yield _joined(open_key or key, parts)
-                parts = []
-            open_key = key
-            parts.append(piece)
-    if parts and open_key:
-        yield _joined(open_key, parts)
-
-
-def _joined(key: tuple[str, str, int], parts: list[str]) -> tuple[str, str, str]:
-    kind, heading, _group = key
-    if kind == "paragraph":
-        return kind, heading, SPACE_AFTER_STOP.sub("", " ".join(parts))
-    return kind, heading, "; ".join(part.rstrip(";. ") if len(parts) > 1 else part for part in parts)

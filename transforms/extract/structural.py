@@ -9,15 +9,12 @@ import orjson
 
 from cortex.hooks.sources import EDIT_TOOLS, READ_TOOLS, SHELL_TOOLS
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
-from cortex.transforms.extract.lexicon import Lexicon
-from cortex.transforms.extract.phrases import CHECK_COMMANDS, Phrasebook
-from cortex.transforms.extract.sentences import plain
+from cortex.transforms.extract.phrases import CHECK_COMMANDS
 from cortex.transforms.words.sentences import shortened
 
 # Enough to find the places again; a hot file is read a hundred times in one session.
 LINES_KEPT = 12
 COMMAND_CHARS = 160
-OPTION_CHARS = 120
 
 QUIET_TAIL = re.compile(
     r"\s*(?:2>&1|\|\s*(?:head|tail|grep|cat|less|wc|sort)\b[^|]*|2>/dev/null|\|\|\s*true|;\s*echo .*)\s*$"
@@ -68,13 +65,18 @@ def objects_of(given: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
-def structural_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:
+def field_text(given: Mapping[str, Any], key: str) -> str:
+    """Return the text of a field of an input; empty where it holds anything else."""
+    words = given.get(key)
+    return words if isinstance(words, str) else ""
+
+
+def structural_candidates(turns: Sequence[Turn]) -> Iterator[Candidate]:
     """Yield what one thread's tool calls and answers say; `turns` as for `prose_candidates`."""
     calls = calls_that_ran(turns)
     yield from _files(calls)
     yield from _commands(calls, turns)
     yield from _working_checks(calls)
-    yield from _choices(turns, lexicon.phrases)
 
 
 def _files(calls: Sequence[Call]) -> Iterator[Candidate]:
@@ -160,62 +162,6 @@ def _working_checks(calls: Sequence[Call]) -> Iterator[Candidate]:
             "assistant",
             subject="commands that worked",
         )
-
-
-def _choices(turns: Sequence[Turn], phrases: Phrasebook) -> Iterator[Candidate]:
-    """Yield a decision for each question that a person answered, with the options not taken."""
-    calls = {turn["tool_use_id"]: turn for turn in turns if turn["kind"] == "tool_call"}
-    for turn in turns:
-        if turn["kind"] != "choice":
-            continue
-        call = calls.get(turn["tool_use_id"])
-        questions = _questions(input_of(call)) if call is not None else {}
-        lines = (line_of(turn),) if call is None else (line_of(turn), line_of(call))
-        for answered in text_of(turn).split("\n"):
-            question, arrow, answer = answered.rpartition(" → ")
-            if arrow:
-                asked, options = question.strip(), questions.get(question.strip(), {})
-                yield _choice(turn, lines, asked, answer.strip(), options, phrases)
-
-
-def _questions(given: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return for each question its options: label and description."""
-    questions: dict[str, dict[str, str]] = {}
-    for question in objects_of(given, "questions"):
-        questions[_words(question, "question").strip()] = {
-            _words(option, "label"): _words(option, "description")
-            for option in objects_of(question, "options")
-        }
-    return questions
-
-
-def _words(given: Mapping[str, Any], key: str) -> str:
-    words = given.get(key)
-    return words if isinstance(words, str) else ""
-
-
-def _choice(
-    turn: Turn,
-    lines: tuple[int, ...],
-    question: str,
-    answer: str,
-    options: Mapping[str, str],
-    phrases: Phrasebook,
-) -> Candidate:
-    taken = [label for label in options if label and label in answer]
-    why = next((shortened(plain(options[label]), OPTION_CHARS) for label in taken if options[label]), None)
-    lost = [label for label in options if label not in taken]
-    text = f"{question} User chose: {answer}" + (f" ({why})" if why else "")
-    rejected = shortened(", ".join(lost), OPTION_CHARS) if lost and taken else None
-    if rejected:
-        text = f"{text}; not: {rejected}"
-    kind = (
-        ("PLAN_CREATED", "progress") if phrases.next_step.search(question) else ("DECISION_MADE", "decision")
-    )
-    return Candidate(
-        turn, lines, shortened(plain(text), 400), *kind, "layer1:choice",
-        {"is_choice": 1.0}, "user", reason=why, rejected=rejected,
-    )  # fmt: skip
 
 
 def _event(

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from cortex.transforms.extract.dialogue import ANSWER
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row, arrow_of, column
 from cortex.transforms.words.facts import (
@@ -36,6 +35,7 @@ prefer put run save select settle stay stick store switch take went will work wr
 WORDING = frozenset(stem(word) for word in _WORDING.split())
 _FEWEST_WORDS = 2  # a name alone is a subject and no decision
 # What was said to a person's words, and what they did not choose.
+ANSWER = " → "  # stores of before hold a person's words with the answer they got behind it
 ASIDE = re.compile(r" \((?:asked|said when refusing)[^()]*\)|; not: .*$|\((?:[^()]|\([^()]*\))*\)")
 # What lost, behind these words: "FastAPI over Flask for the API".
 LOST = re.compile(

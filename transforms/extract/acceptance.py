@@ -1,0 +1,210 @@
+"""What "yes please", "2 and 3" or "option B" agrees to: a proposal in the assistant's last words."""
+
+import re
+from dataclasses import dataclass
+
+from cortex.hooks.own_prose import own_prose
+from cortex.transforms.extract.phrases import Phrasebook
+from cortex.transforms.extract.sentences import STATEMENT_CHARS, plain
+from cortex.transforms.extract.statements import ANY_SCRIPT, passages
+from cortex.transforms.words.scripts import latin_length
+from cortex.transforms.words.sentences import sentences
+
+# Longer words say themselves what they want.
+ACCEPTING_CHARS = 120
+TAIL_CHARS = 900  # a question that is answered by "yes" stands at the end
+OPTIONS_MAX = 12
+NAME_CHARS = 60
+SHORTEST_PROPOSAL_CHARS = 16
+
+_OPTION_LINE = re.compile(
+    r"^\s{0,6}(?:[-*•]\s+)?(?:#{1,6}\s+)?\**(?:(?:option|variant|approach|plan|方案|案|옵션|opción|opção)\s*)?"
+    r"(\d{1,2}|[A-H])(?:[.):：]|\*\*|\s+[—–-]|\s*[（(])\**\s*(.+)$",
+    re.IGNORECASE,
+)
+_KEY = r"(?:\d{1,2}|[a-h])"
+_AND = r"(?:\s*(?:,|and|&|\+|und|y|et|e|と|、|와|과|和)\s*)"
+_PICKED = re.compile(
+    rf"^(?:(?:ok(?:ay)?|yes|yeah|sure|ja|sí|oui|sim|let'?s|please"
+    rf"|i(?:'d| would)? (?:prefer|like|want|choose|pick|say)|do|go|with|for|use|take|try|implement|just|only"
+    r"|both|number|option|options|opción|opção|variant|#)[\s,]+)*#?"
+    rf"({_KEY}(?:{_AND}#?{_KEY})*)(?=$|[\s.,;:!)]|で|番|を|에|번)",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(
+    r"\b(?:options?|variants?|approach|plan|opción|opção|案|옵션)\s*#?([a-h1-9])\b", re.IGNORECASE
+)
+_ORDINAL = re.compile(
+    r"^(?:(?:ok(?:ay)?|yes|let'?s|do|go|with|for|use|take"
+    r"|i(?:'d| would)? (?:prefer|like|pick|choose))[\s,]+)*"
+    r"(?:the )?(first|second|third|fourth|last|former|latter)(?: (?:one|option|approach|solution|way))?\W*$",
+    re.IGNORECASE,
+)
+_PLACES = {"first": 0, "former": 0, "second": 1, "third": 2, "fourth": 3, "last": -1, "latter": -1}
+_OFFER = re.compile(
+    r"\b(?:would you like (?:me )?to|(?:do you )?want (?:me )?to|should (?:i|we)|shall (?:i|we)|(?:may|can) i"
+    r"|(?:is it )?ok(?:ay)? (?:if i|to)|ready to|happy to)\s+(.+?)\s*\?",
+    re.IGNORECASE,
+)
+_PROPOSAL = re.compile(
+    r"^(?:so |then |therefore )?(?:(?:my |the |proposed )?"
+    r"(?:recommendation|suggestion|proposal|take|fix|plan)"
+    r"(?: (?:is|would be))?:|i(?:'d| would)(?: (?:recommend|suggest|propose))?(?: to)?"
+    r"|i (?:recommend|suggest|propose)(?: to)?|(?:we|you) (?:could|should))\s+"
+    r"(?!like|be happy|need|just)(.+)$",
+    re.IGNORECASE,
+)
+# "make the change", "implement this", "do it": what is meant stands before the question.
+_POINTS = re.compile(
+    r"\b(?:it|this|that|these|those|them"
+    r"|the (?:changes?|fix(?:es)?|plan|update|edit|suggestions?|improvements?))\b",
+    re.IGNORECASE,
+)
+_OR = re.compile(
+    r",?\s+or\s+(?:should|shall|would|do|leave|keep|just|is|are|want|rather|skip|not)\b.*$", re.IGNORECASE
+)
+_EITHER = re.compile(r"\s+or\s+", re.IGNORECASE)
+_ADDED = re.compile(
+    r"[\s,;.]+((?:but|with|without|except|only|plus|and (?:also|make|keep|add|use))\b.{6,})$", re.IGNORECASE
+)
+_ASIDE = re.compile(r"\s+(?:for you|now|next|first|instead)$", re.IGNORECASE)
+_POLITE_JA = re.compile(r"(ます|です)か[？?]?$")
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A proposal that a person took as a statement, what they left, and whether it is how to go on."""
+
+    text: str
+    rejected: str | None
+    is_procedure: bool
+
+
+def accepted(words: str, proposal: str, phrases: Phrasebook) -> Accepted | None:
+    """
+    Return what a person's words agree to, given the assistant's words before them; None if to nothing.
+
+    Short words alone agree to something; a counter-question does not.
+    """
+    words = " ".join(words.split())
+    if latin_length(words) > ACCEPTING_CHARS or words.endswith(("?", "？")):
+        return None
+    own = own_prose(proposal)
+    options = _options_in(own)
+    picked = _picked(words, options)
+    if picked:
+        return _of_options(picked, options, words, phrases)
+    if not phrases.acceptance.match(words):
+        return None
+    return _of_offer(own, phrases)
+
+
+def _options_in(text: str) -> dict[str, str]:
+    """Return the last list of numbered or lettered options of a text: key → what it proposes."""
+    options: dict[str, str] = {}
+    for line in text.split("\n"):
+        match = _OPTION_LINE.match(line)
+        if not match:
+            continue
+        key = match[1].upper()
+        if key in ("1", "A") or (key in options):
+            options = {key: plain(match[2])} if key in ("1", "A") else options
+            continue
+        if _follows(key, options) and len(options) < OPTIONS_MAX:
+            options[key] = plain(match[2])
+    return options if len(options) > 1 else {}
+
+
+def _follows(key: str, options: dict[str, str]) -> bool:
+    last = next(reversed(options), "")
+    if not last or last.isdigit() != key.isdigit():
+        return False
+    return int(key) == int(last) + 1 if key.isdigit() else ord(key) == ord(last) + 1
+
+
+def _picked(words: str, options: dict[str, str]) -> list[str]:
+    if not options:
+        return []
+    match = _PICKED.match(words) or _NAMED.search(words)
+    if match:
+        keys = [key.upper() for key in re.split(_AND, match[1], flags=re.IGNORECASE)]
+        is_article = keys == ["A"] and re.match(r"a\s+\w", words, re.IGNORECASE)
+        return keys if not is_article and all(key in options for key in keys) else []
+    ordinal = _ORDINAL.match(words)
+    keys = list(options)
+    if ordinal and len(keys) > _PLACES[ordinal[1].lower()]:
+        return [keys[_PLACES[ordinal[1].lower()]]]
+    return []
+
+
+def _of_options(
+    picked: list[str], options: dict[str, str], words: str, phrases: Phrasebook
+) -> Accepted | None:
+    taken = [_first(options[key]) for key in picked]
+    added = _ADDED.search(words, words.upper().rfind(picked[-1]))
+    others = [_name(text) for key, text in options.items() if key not in picked]
+    is_choice = len(picked) == 1 and len(options) <= 4
+    text = f"Agreed: {'; '.join(part.rstrip('. ') for part in taken)}"
+    lost = " or ".join(others) if is_choice and all(others) else None
+    if lost and latin_length(f"{text}, not {lost}.") <= STATEMENT_CHARS:
+        text = f"{text}, not {lost}"
+    if added:
+        text = f"{text}, {added[1].strip(' .')}"
+    if latin_length(text) >= STATEMENT_CHARS or not all(taken):
+        return None
+    return Accepted(f"{text}.", lost, any(phrases.procedure_taken.search(part) for part in taken))
+
+
+def _of_offer(own: str, phrases: Phrasebook) -> Accepted | None:
+    """Return the offer that a text ends with, or the proposal that the offer points to."""
+    tail = plain(own[-TAIL_CHARS:])
+    parts = sentences(tail, ANY_SCRIPT)
+    question = next((part for part in reversed(parts[-3:]) if part.endswith(("?", "？"))), "")
+    if not question:
+        return None
+    is_procedure = bool(phrases.procedure.search(question))
+    offer = _OFFER.search(question)
+    if offer is None:
+        polite = _POLITE_JA.sub(r"\1", question)
+        if polite == question or latin_length(polite) < SHORTEST_PROPOSAL_CHARS:
+            return None
+        return Accepted(f"{polite}。", None, is_procedure)
+    wanted = _ASIDE.sub("", _OR.sub("", offer[1]))
+    if _EITHER.search(wanted):
+        return None
+    if _POINTS.search(wanted) or is_procedure:
+        proposed = _proposed(own, phrases)
+        if proposed:
+            return Accepted(proposed, None, False)
+    if _POINTS.search(wanted) or latin_length(wanted) < SHORTEST_PROPOSAL_CHARS:
+        return None
+    return Accepted(f"Agreed: {wanted.rstrip('. ')}.", None, is_procedure)
+
+
+def _proposed(own: str, phrases: Phrasebook) -> str:
+    """Return the last statement of a text that recommends something, or nothing."""
+    for passage in reversed(passages(own, phrases)):
+        for sentence in reversed(sentences(passage.text, ANY_SCRIPT)):
+            match = _PROPOSAL.match(sentence)
+            if match is None or sentence.endswith("?") or _NAMED.match(match[1]):
+                continue
+            if (
+                SHORTEST_PROPOSAL_CHARS
+                <= latin_length(match[1])
+                < STATEMENT_CHARS - latin_length("Agreed: .")
+            ):
+                return f"Agreed: {match[1].rstrip('.: ')}."
+    return ""
+
+
+def _first(text: str) -> str:
+    """Return an option up to the end of its first sentence."""
+    first = sentences(text, ANY_SCRIPT)[:1]
+    is_short = first and latin_length(first[0]) < STATEMENT_CHARS
+    return first[0].strip(" :：?？.—-") if is_short else ""
+
+
+def _name(text: str) -> str:
+    """Return what an option is called: what stands before the dash, colon or bracket after its name."""
+    name = re.split(r"\s+[—–-]\s+|[:.(（]\s*", text, maxsplit=1)[0].strip()
+    return name if 0 < latin_length(name) <= NAME_CHARS and name.count("`") % 2 == 0 else ""
