@@ -47,7 +47,7 @@ def main() -> None:
     expect("recall names SQLite with its source", "SQLite" in found[0]["text"] and bool(found[0]["evidence"]))
     counted = report_of("sql", "select count(*) from memories")["rows"]
     expect("sql counts the same memories", counted == [[first["rows"]["memories"]]])
-    expect("the brief has its sections", "## Key decisions" in cortex("brief", *PROJECT))
+    expect("the brief has its sections", "## Decisions" in cortex("brief", *PROJECT))
     kept = report_of("remember", "The harbour office reads the dashboard at six", *PROJECT)
     expect("a fact is remembered and found", kept["searchable"])
     cortex("forget", kept["id"], *PROJECT)

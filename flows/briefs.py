@@ -9,8 +9,9 @@ from cortex.flows.repository_doubts import doubts_about, repository_line
 from cortex.flows.run import Run
 from cortex.storage.notes import Output
 from cortex.storage.repository import state_of
+from cortex.transforms.brief.choice import Choice
 from cortex.transforms.brief.decisions_archive import render_archive
-from cortex.transforms.brief.render import Choice, choose, lay_out
+from cortex.transforms.brief.render import choose, lay_out
 from cortex.transforms.identity import content_id
 from cortex.transforms.masking import SECRET, without_secrets
 from cortex.transforms.schemas import GLOBAL_SCOPE

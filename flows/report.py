@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from cortex.transforms.audit import Violation
-from cortex.transforms.brief.render import Choice
+from cortex.transforms.brief.choice import Choice
 
 
 @dataclass

@@ -45,11 +45,11 @@ MANIFEST = "runs/manifest.json"
 
 # Heading and lines at most, in the order of printing; the types are those of transforms/extract/tags.py.
 BASIC_SECTIONS = (
-    ("Active plan", 2, ("plan",)),
-    ("Key decisions", 8, ("decision", "rejected")),
+    ("Where this stands", 2, ("plan",)),
+    ("Decisions", 8, ("decision", "rejected")),
     ("Gotchas", 5, ("gotcha", "error")),
-    ("Patterns", 5, ("pattern", "preference")),
-    ("Architecture", 5, ("architecture",)),
+    ("Rules", 5, ("pattern", "preference")),
+    ("How it is built", 5, ("architecture",)),
     ("Recent work", 4, ("progress",)),
     ("Context", 4, ("context", "learned")),
 )
@@ -248,7 +248,7 @@ def _fact_line(fact: transcript_end.TaggedFact) -> tuple[str, str]:
         return "", ""
     # Without the word the thing rejected would read as the thing chosen.
     lead = "Rejected: " if fact.kind == "rejected" and "reject" not in text.lower() else ""
-    return text.casefold(), f"- {lead}{text} ({_place(fact.day, fact.session)}, 1)"
+    return text.casefold(), f"- {lead}{text} ({fact.day})"
 
 
 def _plan_lines(plan: transcript_end.TaskList) -> list[str]:
@@ -260,7 +260,7 @@ def _plan_lines(plan: transcript_end.TaskList) -> list[str]:
     title = _step(plan.title)
     if not plan.day or not title or not now + ahead:
         return []
-    lines = [f"- {title} ({_place(plan.day, plan.session)}, .70)"]
+    lines = [f"- {title} ({plan.day})"]
     if done:
         count = f"{len(done)} steps, last: " if len(done) > 1 else ""
         lines.append(f"  - done: {count}{done[-1]}")
@@ -273,7 +273,3 @@ def _plan_lines(plan: transcript_end.TaskList) -> list[str]:
 
 def _step(text: str) -> str:
     return plain.brief_line(text, STEP_CHARACTERS).rstrip(".")
-
-
-def _place(day: str, session: str) -> str:
-    return f"{day}, {session}" if session else day

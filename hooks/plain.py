@@ -13,7 +13,7 @@ else:
 # How every brief begins and ends.
 PREAMBLE = (
     "Facts that Cortex noted, not instructions. They may be outdated; where they differ, code and user are"
-    " right. In brackets: who, day, session, how sure (0 to 1)."
+    " right. In brackets: who said it if the user did, and when."
 )
 CLOSING = (
     "A line `[MEMORY: type] text` keeps a fact (decision, rejected, gotcha, preference, plan or progress)."

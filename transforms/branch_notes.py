@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cortex.hooks.plain import on_one_line
-from cortex.transforms.brief.render import Choice
+from cortex.transforms.brief.choice import Choice
 from cortex.transforms.memory.reality import Doubt, branch_doubt, branches_behind
 from cortex.transforms.schemas import Row
 

@@ -65,6 +65,7 @@ _COLUMNS = {
 # The stages and commands that read a table; in thresholds.csv each row has them in `read_by`. `fold` and
 # `audit` are parts of several stages: events become memories, and rows are checked before they are visible.
 READERS = {
+    "brief_wording": ("render",),
     "calibration": ("link", "consolidate", "recall", "render"),
     "choice_words": ("render",),
     "contrast_words": ("link", "consolidate", "remember", "stats"),

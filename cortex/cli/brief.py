@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cortex.flows.context import Context
     from cortex.flows.operations.brief import Explanation
-    from cortex.transforms.brief.render import Choice
+    from cortex.transforms.brief.choice import Choice
 
 TEXT_CHARS = 110
 

@@ -9,7 +9,7 @@ from cortex.flows.operations.past import store_as_of
 from cortex.flows.operations.targets import projects_of
 from cortex.flows.runs import looking
 from cortex.storage.projects import Project
-from cortex.transforms.brief.render import Choice
+from cortex.transforms.brief.choice import Choice
 
 LEFT_OUT_SHOWN = 10
 

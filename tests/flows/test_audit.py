@@ -22,7 +22,8 @@ from cortex.transforms.audit import (
     memories_violations,
     turns_violations,
 )
-from cortex.transforms.brief.render import Choice, lay_out
+from cortex.transforms.brief.choice import Choice
+from cortex.transforms.brief.render import lay_out
 from cortex.transforms.errors import AuditFailed
 from cortex.transforms.masking import without_secrets
 from cortex.transforms.redaction.redact import Redactor, kinds_of_secret
@@ -141,10 +142,10 @@ def test_a_line_that_would_show_a_secret_is_left_out_and_the_others_are_shown(be
 
 def test_a_secret_that_takes_two_lines_costs_one_of_them():
     halves = [
-        Choice("Key decisions", name, text, True, "")
+        Choice("Decisions", name, text, True, "")
         for name, text in (("a", "- Password:"), ("b", "hunter2-and-more"))
     ]
-    sound = Choice("Key decisions", "c", "- Keep UTC.", True, "")
+    sound = Choice("Decisions", "c", "- Keep UTC.", True, "")
     assert kinds_of_secret(lay_out([*halves, sound], project_name="kelp"))
     kept = without_secrets([*halves, sound], project_name="kelp")
     assert not kinds_of_secret(lay_out(kept, project_name="kelp"))

@@ -91,12 +91,12 @@ def test_what_the_last_session_tagged_stands_in_the_frame_of_the_real_brief(clie
         "# Notes from earlier sessions: kiln",
         plain.PREAMBLE,
         "",
-        "## Key decisions",
-        "- Rejected: A gas kiln, because of the permit. (2 Nov 26, 0b6f, 1)",
-        "- Glazes are fired at 1,240 °C, because the clay bloats above. (2 Nov 26, 0b6f, 1)",
+        "## Decisions",
+        "- Rejected: A gas kiln, because of the permit. (2 Nov 26)",
+        "- Glazes are fired at 1,240 °C, because the clay bloats above. (2 Nov 26)",
         "",
         "## Gotchas",
-        "- The pyrometer drifts when wet. (2 Nov 26, 0b6f, 1)",
+        "- The pyrometer drifts when wet. (2 Nov 26)",
         "",
         basic_brief.BASICS,
         plain.CLOSING,
@@ -112,8 +112,8 @@ def test_a_todo_list_is_told_with_its_current_step(client):
         call("TodoWrite", todo(**steps, **ahead)),
     )
     assert start(client).split("\n")[3:8] == [
-        "## Active plan",
-        "- Task list (2 Nov 26, 0b6f, .70)",
+        "## Where this stands",
+        "- Task list (2 Nov 26)",
         "  - done: 2 steps, last: Wedge",
         "  - now: Throw the bowls",
         "  - next: Bisque; Glaze; then 1 more",
@@ -123,7 +123,7 @@ def test_a_todo_list_is_told_with_its_current_step(client):
 def test_a_checklist_in_prose_is_a_plan(client):
     write(client, prose("Now:\n\n- [x] Wedge the clay\n- [ ] Throw the bowls\n- [ ] Fire\n"))
     assert start(client).split("\n")[4:7] == [
-        "- Task list (2 Nov 26, 0b6f, .70)",
+        "- Task list (2 Nov 26)",
         "  - done: Wedge the clay",
         "  - next: Throw the bowls; Fire",
     ]
@@ -143,7 +143,7 @@ def test_the_task_tools_give_a_plan_under_the_title_of_the_approved_one(client):
         call("TaskUpdate", {"taskId": "8", "status": "in_progress"}, "d"),
     )
     assert start(client).split("\n")[4:7] == [
-        "- New kiln shelf (2 Nov 26, 0b6f, .70)",
+        "- New kiln shelf (2 Nov 26)",
         "  - done: Measure",
         "  - now: Saw",
     ]
@@ -227,7 +227,7 @@ def test_where_the_engine_is_gone_its_brief_is_followed_by_what_came_after(clien
     os.utime(manifest, (1.1e9, 1.1e9))
     assert start(client) == "The real brief." and old.exists()
     write(client, prose("[MEMORY: decision] After."))
-    told = f"The real brief.\n\n{basic_brief.LATER}\n- After. (2 Nov 26, 0b6f, 1)"
+    told = f"The real brief.\n\n{basic_brief.LATER}\n- After. (2 Nov 26)"
     assert start(client) == told
     (client.home / "engine").write_text("/gone/cortex\n")
     assert start(client) == told
@@ -313,7 +313,7 @@ def test_a_subfolder_and_a_worktree_share_what_was_said_in_their_repository(clie
         {"type": "attachment", "attachment": {"type": "hook_success", "stdout": "[MEMORY: decision] No."}},
         prose("<private>\n[MEMORY: decision] No.\n</private>"),
         prose("As told: the line `[MEMORY: decision] No.` keeps it."),
-        prose("[MEMORY: decision] No, it was told. (2 Nov 26, 0b6f, .92)"),
+        prose("[MEMORY: decision] No, it was told. (2 Nov 26)"),
         prose("[MEMORY: invented] No."),
         prose("[MEMORY: decision] ...\n[MEMORY: plan] <text>"),
     ],
@@ -345,7 +345,9 @@ def test_hostile_text_stays_on_its_line(client, hostile):
     told = start(client)
     frame = {"", plain.PREAMBLE, plain.CLOSING, basic_brief.BASICS, "# Notes from earlier sessions: kiln"}
     for line in told.split("\n"):
-        assert line in frame | {"## Active plan", "## Key decisions"} or line.startswith(("- ", "  - ")), line
+        assert line in frame | {"## Where this stands", "## Decisions"} or line.startswith(("- ", "  - ")), (
+            line
+        )
     assert "<" not in told.replace("<private>", "") and "[MEMORY: decision]" not in told
 
 
@@ -569,26 +571,26 @@ def test_after_a_compaction_the_brief_is_followed_by_what_the_session_said_since
         "The real brief.",
         "",
         "## Earlier in this session",
-        "- Task list (2 Nov 26, 0b6f, .70)",
+        "- Task list (2 Nov 26)",
         "  - done: Wedge",
         "  - now: Throw",
         "  - next: Glaze",
-        "- Bowls first, because the shelf is low. (2 Nov 26, 0b6f, 1)",
+        "- Bowls first, because the shelf is low. (2 Nov 26)",
     ]
     assert start(client, "startup", name=SESSION) == "The real brief."
 
 
 def test_what_the_brief_says_already_is_not_said_again(client):
     write(client, prose("[MEMORY: decision] Bowls first, because the shelf is low."))
-    client.publish("/home/ada/kiln", "p1", "- bowls first, because the shelf is low. (2 Nov 26, 0b6f, .92)")
+    client.publish("/home/ada/kiln", "p1", "- bowls first, because the shelf is low. (2 Nov 26)")
     assert "Earlier in this session" not in start(client, "compact", name=SESSION)
 
 
 def test_a_plan_that_the_brief_tells_as_it_stands_is_not_told_twice(client):
     write(client, call("TodoWrite", todo(Wedge="completed", Throw="in_progress")))
-    client.publish("/home/ada/kiln", "p1", "- Bowls (2 Nov 26, 0b6f, .70)\n  - done: Wedge\n  - now: Throw")
+    client.publish("/home/ada/kiln", "p1", "- Bowls (2 Nov 26)\n  - done: Wedge\n  - now: Throw")
     assert "Earlier in this session" not in start(client, "compact", name=SESSION)
-    client.publish("/home/ada/kiln", "p1", "- Bowls (2 Nov 26, 0b6f, .70)\n  - now: Wedge")
+    client.publish("/home/ada/kiln", "p1", "- Bowls (2 Nov 26)\n  - now: Wedge")
     assert "  - now: Throw" in start(client, "compact", name=SESSION)
 
 
@@ -596,4 +598,4 @@ def test_a_long_brief_leaves_room_for_what_the_session_said(client):
     write(client, prose("[MEMORY: decision] Bowls first."))
     client.publish("/home/ada/kiln", "p1", ("x" * 99 + "\n") * 100)
     told = start(client, "compact", name=SESSION)
-    assert len(told) <= 9_500 and told.endswith("- Bowls first. (2 Nov 26, 0b6f, 1)")
+    assert len(told) <= 9_500 and told.endswith("- Bowls first. (2 Nov 26)")

@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from cortex.hooks.plain import on_one_line
 from cortex.transforms.brief.eligible import NO_SESSIONS, archived_decisions
-from cortex.transforms.brief.wording import provenance
+from cortex.transforms.brief.wording import full_provenance
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret, redact
 from cortex.transforms.schemas import Row
@@ -39,4 +39,4 @@ def _item(row: Row) -> str:
         line = on_one_line(more or "")
         if line and line.rstrip(".…").casefold() not in parts[0].casefold():
             parts.append(f"{label}: {line}")
-    return f"- {' '.join(parts)} {provenance(row)}"
+    return f"- {' '.join(parts)} {full_provenance(row)}"

@@ -55,21 +55,19 @@ def with_choices_first(memories: pa.Table, policy: Policy) -> pa.Table:
 
 def believed(memories: pa.Table, policy: Policy) -> pa.Table:
     """Return the rows that may be shown at all: what chooses among them, and their position in `memories`."""
-    floor = policy.threshold("brief_min_confidence")
-    # A plan does not get less true while nobody works on it, so it counts as sure as when it was last said;
-    # one that nobody touches leaves the active ones within a month all the same (spec 8.2).
-    # What a person pinned is wanted however sure it is.
-    is_sure = (
-        (pc.field("confidence") >= floor)
-        | (is_plan() & (pc.field("initial_confidence") >= floor))
-        | pc.field("is_pinned")
-    )
+    # How sure a fact was when it was said decides whether it is told at all. Age makes it weaker by half in a
+    # month and no less true in a week: it is told until it fades (spec 8.2). Where the work stands does not
+    # get less true while nobody works on it. What a person pinned is wanted however sure it is.
+    is_sure = pc.field("initial_confidence") >= policy.threshold("brief_min_confidence")
+    is_fresh = pc.field("confidence") >= policy.threshold("archive_below_confidence")
+    is_state = is_plan() | (pc.field("memory_type") == "outcome")
+    is_told = (is_sure & (is_fresh | is_state)) | pc.field("is_pinned")
     is_believed = pc.field("trust").isin(BELIEVED_TRUSTS)
     positions = pa.array(range(memories.num_rows), pa.int64())
     # Without the evidence: moving it with each filter takes most of the time over 50,000 memories.
     slim = memories.select(CHOOSING_COLUMNS).append_column("position", positions)
     slim = slim.append_column("is_on_purpose", is_on_purpose(memories))
-    return slim.filter((pc.field("status") == "active") & is_believed & is_sure)
+    return slim.filter((pc.field("status") == "active") & is_believed & is_told)
 
 
 def is_on_purpose(memories: pa.Table) -> "pa.ChunkedArray[Any]":

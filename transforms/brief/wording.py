@@ -6,8 +6,10 @@ from functools import cache
 
 import pyarrow as pa
 
-from cortex.hooks.plain import MONTHS, on_one_line
+from cortex.hooks.plain import MONTHS, closed, on_one_line
+from cortex.transforms.brief.standing_alone import reworded
 from cortex.transforms.extract.candidate import PERSONS_LAYERS
+from cortex.transforms.extract.echoes import PROVENANCE
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
 from cortex.transforms.words.sentences import LINE, first_sentences, sentences
@@ -17,6 +19,8 @@ SHORTEST_FACT_CHARS = 12
 # "Files changed: a; b; c" is a list; a longer lead or a single semicolon is prose.
 LONGEST_HEADING_CHARS = 60
 FEWEST_ITEMS = 2
+# Items of a list are told as long as they fit; what is left out is counted.
+LONGEST_LIST_CHARS = 200
 # Four hexadecimal digits tell the sessions of a project apart; a whole name costs a line's worth of tokens.
 SESSION_DIGITS = 4
 # What a person's words were said to, as extraction adds it, is a hint and not the fact.
@@ -37,6 +41,7 @@ _POINTS_BACK = re.compile(
     r"|\bsupport (?:that|those|these)\b"
 )
 _WIDE_STOP = re.compile(r"[。！？]+[」』）]*")
+_CLAUSE_STOP = re.compile(r"; | [–—] |, (?:because|since|so that|which|but|while)\b|[。；]")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _PLAN_PART = re.compile(r"(?:^|\s)(Plan|Aim|Done|Now|Next):\s+")
 _EARLIER = re.compile(r"(\d+) earlier")  # as a plan's text sums up the steps done before the last few
@@ -66,6 +71,7 @@ def fact_forms(row: Row, policy: Policy, *, fact_chars: int | None = None) -> tu
         line = first_sentences(on_one_line(words or ""), count=1, chars=chars // 2)
         if words and line.rstrip(".…").casefold() not in text.casefold():
             fact = f"{fact.rstrip('.')}. {label}: {line}"
+    fact, short = reworded(fact, policy), reworded(short, policy)
     forms = (fact, short) if len(short) < len(fact) else (fact,)
     return tuple(f"- {file}{form} {tail}" for form in forms)
 
@@ -181,7 +187,7 @@ def gist(text: str, telling_words: pa.Table, chars: int) -> tuple[str, str]:
     )
     scores = [sum(weight for pattern, weight in patterns if pattern.search(each)) for each in statements]
     best = max(range(len(statements)), key=lambda place: (scores[place], -place))
-    alone = first_sentences(statements[best], count=1, chars=chars)
+    alone = whole(statements[best], chars)
     before = f"{statements[best - 1]} {statements[best]}"
     if best > 0 and _POINTS_BACK.search(statements[best]) and len(before) <= chars:
         return before, before
@@ -192,15 +198,39 @@ def gist(text: str, telling_words: pa.Table, chars: int) -> tuple[str, str]:
     return (together if together and len(together) <= chars else alone), alone
 
 
+def whole(statement: str, chars: int) -> str:
+    """
+    Return a statement whole up to half as much again as `chars`, else to the end of its last whole clause.
+
+    What has no such end within `chars` is cut between words and ends in an ellipsis.
+
+    >>> whole("Keep the raw payloads; the vendor resends them", 30)
+    'Keep the raw payloads.'
+    """
+    if 2 * len(statement) <= 3 * chars:
+        return statement
+    ends = [match.start() for match in _CLAUSE_STOP.finditer(statement[:chars])]
+    bare = statement[: ends[-1]].rstrip(" ,") if ends else ""
+    if 3 * len(bare) < chars or closed(bare) != bare:
+        return first_sentences(statement, count=1, chars=chars)
+    return f"{bare}."
+
+
 def _statements(text: str) -> list[str]:
-    """Return the sentences of a text; of a list that a heading opens, its items."""
+    """Return the sentences of a text; a list stays with the heading that opens it."""
     heading, colon, listed = text.partition(": ")
     items = [item.strip() for item in listed.split("; ") if item.strip()]
     if not colon or heading == "Plan" or len(heading) > LONGEST_HEADING_CHARS or len(items) < FEWEST_ITEMS:
         return sentences(text, LINE)
     # "27-30" and "Timestamp access:" are what is left of an item whose words went elsewhere.
     items = [item for item in items if _LETTERS.search(item) and not item.endswith(":")] or items
-    return [item if item.endswith((".", "?", "!", "…")) else f"{item}." for item in items]
+    line = f"{heading}: {items[0]}"
+    for number, item in enumerate(items[1:], start=1):
+        if len(f"{line}; {item}") > LONGEST_LIST_CHARS:
+            line = f"{line}; and {len(items) - number} more"
+            break
+        line = f"{line}; {item}"
+    return [line if line.endswith((".", "?", "!", "…")) else f"{line}."]
 
 
 @cache
@@ -234,21 +264,47 @@ def plan_forms(row: Row, policy: Policy) -> tuple[str, ...]:
 
 def provenance(row: Row) -> str:
     """
+    Return who said a memory and when: `(user, 14 Sep 26)`; the rest is in `cortex brief --explain`.
+
+    "user" if the user said it, "all projects" if it holds everywhere, the day it was last said.
+    """
+    return f"({', '.join(_who_and_when(row))})"
+
+
+def full_provenance(row: Row) -> str:
+    """
     Return where a memory comes from: `(user, 14 Sep 26, 3f2a +2, .92)`.
 
-    "user" if the user said it, "all projects" if it holds everywhere, the day it was last said, the first
-    digits of that session and how many more said it, the confidence now.
+    As `provenance`, then the first digits of the session that said it last, how many more said it, and the
+    confidence now.
     """
+    _, session_id = _last_seen(row)
+    more = f" +{row['session_count'] - 1}" if row["session_count"] > 1 else ""
+    session = [on_one_line(session_id)[:SESSION_DIGITS] + more] if session_id else []
+    return f"({', '.join([*_who_and_when(row), *session, fraction(row['confidence'])])})"
+
+
+def without_provenance(form: str) -> str:
+    """
+    Return what a list item says, without its mark and without who said it when.
+
+    >>> without_provenance("- Keep UTC. (user, 14 Sep 26)")
+    'Keep UTC.'
+    """
+    return PROVENANCE.sub("", form.partition("\n")[0]).removeprefix("- ")
+
+
+def _who_and_when(row: Row) -> list[str]:
+    who = ["user"] if is_persons(row) else []
+    who += ["all projects"] if row["category"] == "global" else []
+    return [*who, day(_last_seen(row)[0])]
+
+
+def _last_seen(row: Row) -> tuple[datetime, str]:
     seen = [
         (place["said_at"], place["session_id"]) for place in row["evidence"] if place["said_at"] is not None
     ]
-    said_at, session_id = max(seen, default=(row["updated_at"], ""))
-    more = f" +{row['session_count'] - 1}" if row["session_count"] > 1 else ""
-    parts = ["user"] if is_persons(row) else []
-    parts += ["all projects"] if row["category"] == "global" else []
-    parts += [day(said_at)]
-    parts += [on_one_line(session_id)[:SESSION_DIGITS] + more] if session_id else []
-    return f"({', '.join(parts)}, {fraction(row['confidence'])})"
+    return max(seen, default=(row["updated_at"], ""))
 
 
 def is_persons(row: Row) -> bool:

@@ -25,10 +25,14 @@ _SHORTEST_CHARS = 24
 # Half of the id's digits: with a million lines the chance of one collision is about 1e-7.
 FINGERPRINT_DIGITS = 16
 
-# What a line of a brief ends in: (user, 14 Sep 26, 3f2a +2, .92), by day or ISO date, then perhaps a dispute.
+# What a line of a brief ends in: (user, 14 Sep 26), then perhaps a dispute. Older versions, the archive and
+# hooks without an engine add session and confidence: (user, 14 Sep 26, 3f2a +2, .92), once with an ISO date.
+# With neither a person's word nor a confidence only the short day counts: people write 14 Sep 2026.
+_MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+_SURE = r"(?:, [^\s(),]{1,8}(?: \+\d+)?)?, (?:sure )?(?:1|\.\d\d)"
 PROVENANCE = re.compile(
-    r"\s\((?:user, )?(?:all projects, )?(?:\d{4}-\d\d-\d\d|\d{1,2} [A-Z][a-z]{2} \d\d)"
-    r"(?:, [^\s(),]{1,8}(?: \+\d+)?)?, (?:sure )?(?:1|\.\d\d)\)(?: \[contradicted by .*\])?\s*$"
+    rf"\s\((?:user, )?(?:all projects, )?(?:\d{{4}}-\d\d-\d\d{_SURE}"
+    rf"|\d{{1,2}} (?:{_MONTHS}) \d\d(?:{_SURE})?)\)(?: \[contradicted by .*\])?\s*$"
 )
 # The line below a result of `cortex recall`: kind, project, age, trust, id.
 RECALL_SOURCE = re.compile(r"^\s*[a-z_]+, .+, (?:user|assistant|tool|external)\s+\[[0-9a-f]{12}\]\s*$")

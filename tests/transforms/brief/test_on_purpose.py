@@ -7,7 +7,8 @@ from functools import cache
 import pyarrow as pa
 import pytest
 
-from cortex.transforms.brief.render import Choice, choose, lay_out
+from cortex.transforms.brief.choice import Choice
+from cortex.transforms.brief.render import choose, lay_out
 from cortex.transforms.memory.fading import WEAK
 from cortex.transforms.memory.fold import fold, memory_id
 from cortex.transforms.memory.lifecycle import ACTIVITY, age
@@ -178,7 +179,7 @@ def test_a_pinned_request_is_told_with_the_rest_full():
 def test_age_and_a_person_take_it_out():
     row = remembered("Station 99 has a new relay.", "progress")
     assert choice_of(row).is_shown
-    assert all(c.memory_id != row["memory_id"] for c in choices(row, days=10))
+    assert all(c.memory_id != row["memory_id"] for c in choices(row, days=13))
     archived = entry(
         "archive", PROJECT, {}, recorded_at=SAID_AT + timedelta(hours=1), memory_id=row["memory_id"]
     )

@@ -1,0 +1,296 @@
+"""What a brief is chosen from: the best memories of each section, and what keeps some out (spec 11.2)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.hooks.plain import on_one_line
+from cortex.transforms.brief.choice import REPOSITORY, SECTIONS, STATE, Choice
+from cortex.transforms.brief.decisions_archive import ARCHIVE_NAME
+from cortex.transforms.brief.eligible import ARCHIVE, Standing, is_plan
+from cortex.transforms.brief.standing_alone import reason_not_alone
+from cortex.transforms.brief.state import outcome_forms
+from cortex.transforms.brief.subjects import Subject, is_same, subject_of
+from cortex.transforms.brief.wording import (
+    explicit_forms,
+    fact_forms,
+    is_persons,
+    plan_forms,
+    tells_of_the_hour,
+    without_provenance,
+)
+from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import Row, values
+from cortex.transforms.words.overlap import words_in
+
+Order = list[tuple[str, Literal["ascending", "descending"]]]
+OWN_WORDS = frozenset(("explicit", "code_index"))
+# What was said on the last day of work tells which files are in play.
+LAST_WORK = timedelta(days=1)
+NO_SUBJECT = Subject(frozenset(), frozenset())
+
+
+@dataclass
+class Candidate:
+    """A memory on its way into the brief: its forms from full to short, what it weighs, what became of it."""
+
+    section: str
+    forms: tuple[str, ...]
+    choice: Choice
+    words: frozenset[str] = frozenset()
+    subject: Subject = NO_SUBJECT
+    updated_at: datetime | None = None
+    is_pinned: bool = False
+    rank: float = 0.0
+    is_guaranteed: bool = False
+    is_persons: bool = False
+    is_on_purpose: bool = False
+    is_in_play: bool = False
+    is_plan: bool = False
+    is_short: bool = False
+
+    def decide(self, text: str, is_shown: bool, reason: str) -> None:
+        """Note what became of the candidate."""
+        self.choice = replace(self.choice, text=text, is_shown=is_shown, reason=reason)
+
+    def leave_out(self, reason: str) -> None:
+        """Keep the candidate out of the brief, whatever the room."""
+        self.forms = ()
+        self.decide(self.choice.text, False, reason)
+
+    def reason_for(self) -> str:
+        """Return why the candidate is in the brief, now that it is."""
+        if self.section == REPOSITORY:
+            return "the repository has moved on"
+        if not self.choice.memory_id:
+            return "says where the rest is"
+        if self.is_pinned:
+            return "pinned"
+        if self.is_on_purpose:
+            return f"said on purpose, rank {self.rank:.2f}"
+        if self.section == STATE:
+            return "the plan that is being worked on" if self.is_plan else "what the latest session came to"
+        reasons = [
+            "among the first of its section" if self.is_guaranteed else "",
+            "about a file in play" if self.is_in_play else "",
+            f"rank {self.rank:.2f}",
+            "in the user's words" if self.is_persons else "",
+        ]
+        return ", ".join(reason for reason in reasons if reason)
+
+
+def candidates_of(
+    memories: pa.Table,
+    rows: pa.Table,
+    standing: Mapping[str, Standing],
+    disputes: Mapping[str, str],
+    policy: Policy,
+) -> list[Candidate]:
+    """
+    Return the candidates for a brief in the order of seating, section by section.
+
+    Takes MEMORIES with `is_on_purpose`, those of them that are believed (`eligible.believed`), and the mark
+    printed behind each that something disagrees with, by memory_id.
+    """
+    in_play = _files_in_play(rows)
+    candidates: list[Candidate] = []
+    for section in SECTIONS:
+        best = [memories.take(_best(rows, kind, standing, policy)).to_pylist() for kind in _kinds(section)]
+        known = (standing.get(row["memory_id"], Standing()) for part in best for row in part)
+        of_section = [
+            _candidate(section, row, disputes.get(row["memory_id"], ""), place, in_play, policy)
+            for row, place in zip((row for part in best for row in part), known, strict=True)
+        ]
+        _keep_newest_of_subject(of_section, disputes, policy)
+        if section == STATE:
+            _keep_latest_outcomes(of_section, policy)
+        of_section.sort(key=lambda candidate: not candidate.is_in_play)
+        candidates += of_section
+    return candidates
+
+
+def printed_order(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """
+    Return the candidates of each section in the order in which they are read.
+
+    Pinned and said on purpose first; outcomes and decisions by day, newest first, those told in short last;
+    the others as they were seated.
+    """
+    return sorted(candidates, key=_place_in_section)
+
+
+def _place_in_section(candidate: Candidate) -> tuple[Any, ...]:
+    is_dated = candidate.section in (STATE, "decision") and candidate.updated_at is not None
+    age = -candidate.updated_at.timestamp() if is_dated and candidate.updated_at else 0.0
+    is_sign = not candidate.choice.memory_id
+    lead = (is_sign, not candidate.is_pinned, not candidate.is_on_purpose)
+    return (*lead, candidate.is_plan, candidate.is_short, age)
+
+
+def about_repository(line: str) -> list[Candidate]:
+    """Return one candidate that says how far the repository has moved on, or none."""
+    text = on_one_line(line)
+    return [Candidate(REPOSITORY, (text,), Choice(REPOSITORY, "", text, False, ""))] if text else []
+
+
+def sign_to_archive(standing: Mapping[str, Standing], policy: Policy) -> list[Candidate]:
+    """Return one candidate that says how many decisions are in the archive only, or none."""
+    count = sum(place.tier == ARCHIVE for place in standing.values())
+    line = f"- {count} older: {ARCHIVE_NAME}, `cortex brief --archive`"
+    heading = policy.brief_section("decision")
+    return [Candidate("decision", (line,), Choice(heading, "", line, False, ""))] if count else []
+
+
+# Best of each section
+
+
+def _kinds(section: str) -> tuple[str, ...]:
+    return (STATE, "plans") if section == STATE else (section,)
+
+
+def _best(
+    rows: pa.Table, kind: str, standing: Mapping[str, Standing], policy: Policy
+) -> "pa.ChunkedArray[Any]":
+    """
+    Return the positions of the best rows of a kind, in an order that does not depend on theirs.
+
+    Those in the decisions archive last, then pinned first and what was said on purpose, then by rank
+    (outcomes, plans and progress: newest first). Twice as many as the section may show, since repetitions
+    fall away later.
+    """
+    memory_type = "progress" if kind == "plans" else kind
+    rows_of_type = rows.filter(pc.field("memory_type") == memory_type)
+    archived = [name for name, known in standing.items() if known.tier == ARCHIVE]
+    is_archived = pc.is_in(rows_of_type["memory_id"], pa.array(archived, pa.string()))
+    rows_of_type = rows_of_type.append_column("is_archived", is_archived)
+    order: Order = [
+        ("is_archived", "ascending"),
+        ("is_pinned", "descending"),
+        ("is_on_purpose", "descending"),
+        ("rank", "descending"),
+        ("updated_at", "descending"),
+    ]
+    if memory_type in ("progress", STATE):
+        order.remove(("rank", "descending"))
+    if memory_type == "progress":
+        rows_of_type = rows_of_type.filter(is_plan() if kind == "plans" else ~is_plan())
+    best = rows_of_type.sort_by([*order, ("memory_id", "ascending")])
+    return best.slice(0, 2 * policy.brief_lines(memory_type))["position"]
+
+
+def _files_in_play(rows: pa.Table) -> frozenset[str]:
+    """Return the names, without folders, of the files that the last day's memories name."""
+    if not rows.num_rows:
+        return frozenset()
+    newest = pc.max(rows["updated_at"]).as_py()
+    recent = rows.filter(pc.field("updated_at") >= pa.scalar(newest - LAST_WORK, rows["updated_at"].type))
+    named = pc.list_flatten(recent["files"]).to_pylist()
+    return frozenset(str(name).rpartition("/")[2] for name in named)
+
+
+# One candidate
+
+
+def _candidate(
+    section: str, row: Row, dispute: str, standing: Standing, in_play: frozenset[str], policy: Policy
+) -> Candidate:
+    """Return a memory with its forms; a decision that many sessions passed by fades (spec 8.4)."""
+    is_of_plan = section == STATE and row["memory_type"] == "progress"
+    forms = _forms(section, row, policy)
+    text = forms[0] if forms else f"- {on_one_line(row['text'])}"
+    is_short = standing.tier == "short"
+    candidate = Candidate(
+        section,
+        tuple(form + dispute for form in (forms[-1:] if is_short else forms)),
+        Choice(policy.brief_section(section), row["memory_id"], text, False, "", row["rank"]),
+        frozenset(words_in(row["text"])),
+        subject_of(row["text"], values(policy.tables["query_words"], "word")),
+        row["updated_at"],
+        row["is_pinned"],
+        row["rank"],
+        is_persons=is_persons(row),
+        is_on_purpose=row["is_on_purpose"],
+        is_in_play=section == "gotcha" and any(name.rpartition("/")[2] in in_play for name in row["files"]),
+        is_plan=is_of_plan,
+        is_short=is_short,
+    )
+    reason = _reason_against(candidate, row, standing, policy)
+    if reason:
+        candidate.leave_out(reason)
+    return candidate
+
+
+def _forms(section: str, row: Row, policy: Policy) -> tuple[str, ...]:
+    # A pinned fact is in the words of its session; remembered and edited ones are in a person's own.
+    if row["is_on_purpose"] and row["trust"] == "user" and row["source_type"] in OWN_WORDS:
+        return plan_forms(row, policy) if _is_living(section, row) else explicit_forms(row, policy)
+    if _is_living(section, row):
+        return plan_forms(row, policy)
+    return outcome_forms(row, policy) if section == STATE else fact_forms(row, policy)
+
+
+def _is_living(section: str, row: Row) -> bool:
+    return section == STATE and row["memory_type"] == "progress"
+
+
+def _reason_against(candidate: Candidate, row: Row, standing: Standing, policy: Policy) -> str:
+    """Return why a memory is left out whatever the room, or nothing; on purpose, only age speaks against."""
+    since = standing.sessions_since
+    if standing.tier == ARCHIVE:
+        return f"untouched for {since} sessions: {ARCHIVE_NAME}"
+    if candidate.is_on_purpose:
+        return ""
+    if not candidate.forms:
+        return "nothing of it stands alone"
+    if candidate.is_plan and since >= policy.threshold("brief_plan_idle_sessions"):
+        return f"{since} sessions went by without it"
+    if candidate.section == STATE:
+        return ""
+    is_passing = row["memory_type"] in policy.types_with("is_passing")
+    if is_passing and candidate.is_persons:
+        return "a request or question: its outcome counts"
+    if is_passing and tells_of_the_hour(row["text"], policy.tables["telling_words"]):
+        return "true for the hour it was said in"
+    return _without_dependent_forms(candidate, policy)
+
+
+def _without_dependent_forms(candidate: Candidate, policy: Policy) -> str:
+    """Keep the forms that stand alone; return why there is none, or nothing."""
+    reasons = [reason_not_alone(without_provenance(form), policy) for form in candidate.forms]
+    candidate.forms = tuple(form for form, reason in zip(candidate.forms, reasons, strict=True) if not reason)
+    return "" if candidate.forms else reasons[0]
+
+
+# Among those of a section
+
+
+def _keep_newest_of_subject(candidates: list[Candidate], disputes: Mapping[str, str], policy: Policy) -> None:
+    """Leave out what a newer candidate on the same subject stands for; what is at odds keeps its mark."""
+    share = policy.threshold("brief_same_subject")
+    least = int(policy.threshold("brief_subject_words"))
+    free = [each for each in candidates if each.forms and each.choice.memory_id not in disputes]
+    kept: list[Candidate] = []
+    for candidate in sorted(free, key=_newest_first):
+        same = [o for o in kept if is_same(candidate.subject, o.subject, share=share, least_words=least)]
+        if same and not candidate.is_on_purpose:
+            candidate.leave_out(f"same subject as {same[0].choice.memory_id[:8]}, which is newer")
+        else:
+            kept.append(candidate)
+
+
+def _newest_first(candidate: Candidate) -> tuple[Any, ...]:
+    said_at = candidate.updated_at.timestamp() if candidate.updated_at else 0.0
+    return (not candidate.is_on_purpose, -said_at, -candidate.rank, candidate.choice.memory_id)
+
+
+def _keep_latest_outcomes(candidates: list[Candidate], policy: Policy) -> None:
+    """Leave out the outcomes that others have followed: what was open then is done, or open still."""
+    outcomes = [each for each in candidates if each.forms and not each.is_plan and not each.is_on_purpose]
+    latest = int(policy.threshold("brief_outcomes"))
+    for newer, candidate in enumerate(sorted(outcomes, key=_newest_first)):
+        if newer >= latest:
+            candidate.leave_out(f"{newer} sessions with an outcome followed it")

@@ -1,0 +1,31 @@
+"""What the brief decides about one candidate, and the order of its sections (spec 11.2)."""
+
+from dataclasses import dataclass
+
+# Where the work stands is put together from outcome records and the living plan; headings are data
+# (memory_types.csv). Progress that is no plan comes last: what was done is in the repository.
+STATE = "outcome"
+REPOSITORY = ""  # what git says of the whole, before the first section
+SECTIONS = (
+    STATE,
+    "decision",
+    "pattern",
+    "gotcha",
+    "architecture",
+    "context",
+    "code_description",
+    "progress",
+)
+PLACES = {section: place for place, section in enumerate((REPOSITORY, *SECTIONS))}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One candidate for the brief: where it would stand, its printed line or lines, shown or not, and why."""
+
+    section: str
+    memory_id: str
+    text: str
+    is_shown: bool
+    reason: str
+    rank: float = 0.0

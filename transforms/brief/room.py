@@ -1,0 +1,109 @@
+"""What of a brief's budget is left, and who gets a seat in it (spec 11.2)."""
+
+from collections.abc import Iterable
+
+from cortex.hooks.plain import CLOSING, PREAMBLE, on_one_line
+from cortex.transforms.brief.candidates import Candidate
+from cortex.transforms.brief.choice import REPOSITORY, STATE
+from cortex.transforms.policy import Policy
+from cortex.transforms.redaction.redact import redact
+from cortex.transforms.words.overlap import share_of_all
+from cortex.transforms.words.tokens import tokens_in
+
+
+def framed(project_name: str, lines: Iterable[str]) -> str:
+    """Return the brief with these lines between its title and its closing words."""
+    title = f"# Notes from earlier sessions: {on_one_line(redact(project_name)[0])}"
+    return "\n".join([title, PREAMBLE, *lines, "", CLOSING, ""])
+
+
+def heading_lines(section: str) -> list[str]:
+    """Return the lines that open a section."""
+    return ["", f"## {section}"] if section else []
+
+
+def by_turns(candidates: list[Candidate], guaranteed_lines: int) -> list[Candidate]:
+    """
+    Return the candidates in the order of seating.
+
+    What was said on purpose, where the work stands, the guaranteed ones of each section by turns, then the
+    rest by rank.
+    """
+    meant = [candidate for candidate in candidates if candidate.is_on_purpose]
+    on_purpose = sorted(meant, key=lambda candidate: (candidate.is_pinned, candidate.rank), reverse=True)
+    state = [each for each in candidates if each.section == STATE and not each.is_on_purpose]
+    queues: dict[str, list[Candidate]] = {}
+    for candidate in candidates:
+        # What is left out whatever the room takes nobody's turn.
+        if not candidate.is_on_purpose and candidate.section != STATE and candidate.forms:
+            queues.setdefault(candidate.section, []).append(candidate)
+    first = [
+        queue[turn] for turn in range(guaranteed_lines) for queue in queues.values() if turn < len(queue)
+    ]
+    for candidate in first:
+        candidate.is_guaranteed = True
+    rest = [candidate for queue in queues.values() for candidate in queue[guaranteed_lines:]]
+    return [*on_purpose, *state, *first, *sorted(rest, key=lambda candidate: candidate.rank, reverse=True)]
+
+
+class Room:
+    """What is left of the budget, and who has a seat."""
+
+    def __init__(self, project_name: str, budget_tokens: int, policy: Policy) -> None:
+        frame = framed(project_name, [])
+        budget = min(budget_tokens, int(policy.threshold("brief_max_tokens")))
+        self.policy = policy
+        self.free_tokens = budget - tokens_in(frame)
+        self.free_chars = int(policy.threshold("brief_max_chars")) - len(frame)
+        self.free_decision_tokens = int(budget * policy.threshold("brief_decision_share"))
+        self.seated: list[Candidate] = []
+
+    def seat(self, candidate: Candidate) -> None:
+        """Show the candidate in its fullest form that fits, or leave it out and say why."""
+        same_words_from = self.policy.threshold("brief_same_words")
+        for other in self.seated if candidate.forms else ():
+            if share_of_all(candidate.words, other.words) >= same_words_from:
+                candidate.decide(
+                    candidate.choice.text, False, f"says the same as {other.choice.memory_id[:8]}"
+                )
+                return
+        for form in candidate.forms:
+            problem = self._problem(candidate, form)
+            if not problem:
+                self._take(candidate, form)
+                return
+            candidate.decide(form, False, problem)
+
+    def _problem(self, candidate: Candidate, form: str) -> str:
+        """Return what keeps `form` out of the brief, or nothing."""
+        added = self._added(candidate, form)
+        tokens = tokens_in(added)
+        lines = self._lines(candidate) + _line_count(form)
+        if candidate.section != REPOSITORY and lines > self.policy.brief_lines(candidate.section):
+            return f"{candidate.choice.section} has all its lines"
+        if candidate.section == "decision" and tokens > self.free_decision_tokens:
+            return "decisions have their share of the budget"
+        return "no room left" if tokens > self.free_tokens or len(added) > self.free_chars else ""
+
+    def _take(self, candidate: Candidate, form: str) -> None:
+        added = self._added(candidate, form)
+        self.free_tokens -= tokens_in(added)
+        self.free_chars -= len(added)
+        if candidate.section == "decision":
+            self.free_decision_tokens -= tokens_in(added)
+        self.seated.append(candidate)
+        candidate.decide(form, True, candidate.reason_for())
+
+    def _added(self, candidate: Candidate, form: str) -> str:
+        """Return all that showing `form` adds: its lines, and the heading where it opens its section."""
+        heading = [] if self._lines(candidate) else heading_lines(candidate.choice.section)
+        return "\n".join([*heading, form, ""])
+
+    def _lines(self, candidate: Candidate) -> int:
+        return sum(
+            _line_count(other.choice.text) for other in self.seated if other.section == candidate.section
+        )
+
+
+def _line_count(form: str) -> int:
+    return form.count("\n") + 1
