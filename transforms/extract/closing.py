@@ -90,22 +90,18 @@ def _statements(block: ProseBlock, phrases: Phrasebook) -> Iterator[tuple[str, b
     """Yield what a block states, and whether a colon cut it off from its list."""
     for sentence in prose_sentences(block.text):
         text = as_deed(_NUMBER.sub("", sentence), phrases)
-        is_cut = text.endswith((":", "："))
-        text = text.rstrip(":： ")
-        if len(text) > _LONGEST_CHARS:
-            continue
-        is_aside = text.endswith(("?", "？")) or phrases.announces.search(text)
-        if is_aside or phrases.praise.search(text) or text.count("`") % 2:
+        whole = text if block.kind == "paragraph" else _without_explanation(text)
+        is_cut = whole != text or whole.endswith((":", "："))
+        whole = whole.rstrip(":： ")
+        if len(whole) > _LONGEST_CHARS or whole.endswith(("?", "？")) or whole.count("`") % 2:
             continue
         if is_cut:
-            text = _DANGLING.sub("", text)
-            if len(text.split()) < _LABEL_WORDS:
-                continue
-        if block.kind != "paragraph":
-            text = _without_explanation(text)
-        shortest = _SHORTEST_WIDE_CHARS if _WIDE.search(text) else _SHORTEST_CHARS
-        if len(text) >= shortest:
-            yield text, is_cut
+            whole = _DANGLING.sub("", whole)
+        if phrases.announces.search(whole) or phrases.praise.search(whole):
+            continue
+        shortest = _SHORTEST_WIDE_CHARS if _WIDE.search(whole) else _SHORTEST_CHARS
+        if len(whole) >= shortest and (not is_cut or len(whole.split()) >= _LABEL_WORDS):
+            yield whole, is_cut and block.kind == "paragraph"
 
 
 def _without_explanation(item: str) -> str:
