@@ -3,7 +3,7 @@
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.transforms.extract import extract_events
@@ -122,6 +122,16 @@ def test_a_recap_that_work_followed_is_overtaken(shown: Shown) -> None:
     )
 
 
+def test_a_semicolon_parts_statements_and_stands_in_none(shown: Shown) -> None:
+    report = text("Dropped the moon; the tides stay as they are.")
+    assert record(shown, TABLE, EDIT, report)["outcome"] == "Dropped the moon, the tides stay as they are"
+
+
+def test_a_short_order_that_was_under_way_is_open_in_its_words(shown: Shown) -> None:
+    turns = (TABLE, EDIT, REPORT, prompt("ship it"), call("Bash", "git status"))
+    assert record(shown, *turns)["open"] == 'asked last, not seen done: "ship it"'
+
+
 def test_words_of_a_session_cannot_open_a_part_of_the_record(shown: Shown) -> None:
     report = text("Added a page that says so. Open: nothing at all here. Goal: none of these either.")
     assert record(shown, TABLE, EDIT, report).keys() == {"goal", "outcome"}
@@ -146,6 +156,7 @@ PIECES: list[Said | list[Said]] = [
 ]
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), min_size=2, max_size=8), st.data())
 def test_a_session_read_again_when_it_has_grown_has_the_record_of_the_whole(
     policy: Policy, turns: list[Said | list[Said]], data: Any

@@ -185,5 +185,5 @@ def _joined(statements: Sequence[str], chars: int) -> str:
 
 
 def _bare(text: str, chars: int) -> str:
-    """Return `text` within `chars` without a full stop, and without words that would open another part."""
-    return _PART.sub(r"\1 ", shortened(text, chars)).rstrip(" .。:;")
+    """Return `text` within `chars` without a full stop, and without what would part it or open a part."""
+    return _PART.sub(r"\1 ", shortened(text.replace("; ", ", "), chars)).rstrip(" .。:;")
