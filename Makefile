@@ -55,10 +55,10 @@ storm: setup  ## sessions that start and end with random kills; then eight proce
 	$(BIN)/python -W ignore -m tests.chaos.storm --sessions $(SESSIONS)
 	$(BIN)/python -W ignore -m tests.chaos.crowd --seconds 60
 
-docs: setup  ## print the generated pages anew
+docs: setup  ## print the generated pages again
 	$(BIN)/python -m docs.generate
 
-lock:  ## resolve anew and export for pip
+lock:  ## resolve again and export for pip
 	uv lock
 	uv export --quiet --locked --all-groups --no-emit-project --no-annotate --no-header -o requirements.txt
 

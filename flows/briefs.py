@@ -145,7 +145,7 @@ def drop_merged(run: Run) -> None:
     """
     Remove the tables and published files of projects that were merged into another one.
 
-    What the stages noted about them is forgotten first: split off again, they are made anew. Killed in
+    What the stages noted about them is forgotten first: split off again, they are rebuilt. Killed in
     between, the next run finds the folders and goes on.
     """
     merged = run.store.projects.merged()

@@ -308,7 +308,7 @@ def _frame(rows: pa.Table) -> pl.DataFrame:
 
 def events_of(run: Run, project_id: str, turns: pa.Table) -> pa.Table:
     """
-    Return the EVENTS of a project's whole sessions; what Cortex said itself is no evidence of anything.
+    Return the EVENTS of a project's whole sessions; what Cortex itself wrote is not evidence.
 
     Sessions that lost words keep what was chosen from them before.
     """

@@ -56,7 +56,7 @@ class Outcome:
             violations = audit()
             row.rows_in += rows
             row.rows_out += len(violations)
-            row.note = "rows out: breaches; its seconds are part of the other stages'"
+            row.note = "rows out: violations; its seconds are part of the other stages'"
         if violations:
             self._fail(scope)
             self.report.violations += violations

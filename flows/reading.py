@@ -55,7 +55,7 @@ def read_turns(
 
 
 def _read_document(transcript: Transcript, source: Source, limits: Limits | None) -> TurnsRead:
-    """Read a chat that its assistant writes anew as a whole; turns read before are known by their ids."""
+    """Read a chat that its assistant rewrites each time as a whole; its ids tell which turns are known."""
     if transcript.size > PIECE_BYTES:
         return TurnsRead(0, quarantined=[QuarantinedLine(source.file, None, "file too long")])
     document = transcript.document()

@@ -146,7 +146,7 @@ def read_payload() -> dict[str, object]:
         raise ValueError(f"payload over {_MAX_PAYLOAD_BYTES} bytes")
     payload = json.loads(b"".join(chunks))
     if not isinstance(payload, dict):
-        raise ValueError("payload is no object")
+        raise ValueError("the payload is not an object")
     return payload
 
 

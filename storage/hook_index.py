@@ -34,8 +34,8 @@ def write_hook_index(
     """
     Make the index at `path` hold these notes; return whether it did not already. Without notes it is removed.
 
-    It is made anew beside and renamed: no page of it remembers what was forgotten, and a hook that reads the
-    old one goes on.
+    It is rebuilt beside the old one and renamed: no page of it remembers what was forgotten, and a hook that
+    reads the old one goes on.
     """
     if not notes:
         existed = path.exists()

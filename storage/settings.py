@@ -181,5 +181,5 @@ def _read_toml(path: Path) -> dict[str, object]:
 
 def _section(value: object, name: str) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise UsageError(f"config.toml: [{name}] is no section.", f"Write it as [{name}] with keys below.")
+        raise UsageError(f"config.toml: [{name}] is not a section.", f"Write it as [{name}] with keys below.")
     return value

@@ -13,7 +13,6 @@ NEVER_CONTAINED: tuple[type[Exception], ...] = (
     AssertionError,
     ImportError,
     NameError,
-    NotImplementedError,
 )
 
 

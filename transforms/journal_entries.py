@@ -86,10 +86,9 @@ class JournalEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Remember(JournalEntry):
-    """A fact that a person gave, or what was indexed of a source file."""
+class _Fact(JournalEntry):
+    """What entries that bring in a fact have in common."""
 
-    kind: ClassVar[str] = "remember"
     text: Annotated[str, "the fact"]
     memory_type: MemoryType
     category: Category
@@ -97,23 +96,23 @@ class Remember(JournalEntry):
     pinned: Annotated[bool | None, "kept from decay and merging"] = None
     files: Annotated[Names | None, "files named"] = None
     tags: Annotated[Names | None, "technologies and topics named"] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remember(_Fact):
+    """A fact that a person gave, or what was indexed of a source file."""
+
+    kind: ClassVar[str] = "remember"
     source_type: Annotated[str | None, "one of SOURCE_TYPES; left out: explicit", SOURCE_TYPES] = None
     trust: Annotated[str | None, "one of TRUSTS; left out: user", TRUSTS] = None
     created_at: Annotated[str | None, "first said, an ISO instant"] = None
 
 
 @dataclass(frozen=True, slots=True)
-class ImportFact(JournalEntry):
+class ImportFact(_Fact):
     """A fact from another tool's export."""
 
     kind: ClassVar[str] = "import"
-    text: Annotated[str, "the fact"]
-    memory_type: MemoryType
-    category: Category
-    priority: Annotated[int | None, "weight in ranking, 1 to 10"] = None
-    pinned: Annotated[bool | None, "kept from decay and merging"] = None
-    files: Annotated[Names | None, "files named"] = None
-    tags: Annotated[Names | None, "technologies and topics named"] = None
     source_type: Annotated[str | None, "one of SOURCE_TYPES; left out: import", SOURCE_TYPES] = None
     trust: Annotated[str | None, "one of TRUSTS; left out: external", TRUSTS] = None
     created_at: Annotated[str | None, "noted by that tool, an ISO instant"] = None

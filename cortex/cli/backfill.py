@@ -35,10 +35,10 @@ def backfill(
     if dry_run:
         return _planned(operations.intake.plan_backfill(context, paths))
     with running(engine) as progress:
-        report, error = operations.intake.backfill(
+        result = operations.intake.backfill(
             context, paths, engine=engine, progress=progress, accepts_loss=accept_loss
         )
-    return replace(report_answer(report), error=error)
+    return replace(report_answer(result.report), error=result.problem)
 
 
 def _planned(plan: BackfillPlan) -> Answer:

@@ -84,7 +84,7 @@ def _quarantine(report: RunReport) -> Iterator[str | Listing]:
     if not lines:
         return
     rows = [[line.file, str(line.line or ""), line.reason] for line in lines[:QUARANTINED_SHOWN]]
-    yield Listing(f"Set aside: {len(lines)}", ["file", "line", "reason"], rows, numbers={"line"})
+    yield Listing(f"Quarantined: {len(lines)}", ["file", "line", "reason"], rows, numbers={"line"})
     if len(lines) > QUARANTINED_SHOWN:
         by_reason = dict(Counter(line.reason for line in lines))
         yield f"… {len(lines) - QUARANTINED_SHOWN} more. By reason: {by_reason}. All of them: --json"

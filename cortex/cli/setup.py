@@ -37,10 +37,10 @@ def setup(context: Context, yes: bool) -> Iterator[Answer]:
         question = f"Read these transcripts now (about {surroundings.minutes} min)?"
         if surroundings.sessions and _agreed(question, yes):
             with running("plain") as progress:
-                report, error = operations.intake.backfill(context, (), progress=progress)
-            yield report_answer(report)
-            if error:
-                raise error
+                result = operations.intake.backfill(context, (), progress=progress)
+            yield report_answer(result.report)
+            if result.problem:
+                raise result.problem
     after = operations.setup.look_around(context)
     yield Answer(_as_dict(after), [f"Next: {step}" for step in _next_steps(after)])
 

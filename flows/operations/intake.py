@@ -31,6 +31,14 @@ class BackfillPlan:
     cost_usd: float
 
 
+@dataclass(frozen=True)
+class BackfillResult:
+    """What a backfill did: the report of its run; `problem` where no file could be read as a transcript."""
+
+    report: RunReport
+    problem: NothingUsable | None = None
+
+
 def run_flow(
     context: Context,
     flow: str,
@@ -63,22 +71,19 @@ def backfill(
     engine: str = "plain",
     progress: Progress = no_progress,
     accepts_loss: bool = False,
-) -> tuple[RunReport, NothingUsable | None]:
-    """
-    Read the transcripts below `paths` (default: the assistants' folders).
-
-    Returns the report, and an error where no file at all could be read as a transcript.
-    """
+) -> BackfillResult:
+    """Read the transcripts below `paths` (default: the assistants' folders)."""
     look = look_for(context.settings, paths or transcript_folders())
     missed = stage_all(context.settings, look.transcripts, progress)
     report = _execute(context, "backfill", engine, progress, accepts_loss)
     report.quarantined.extend(missed)
     if look.read_before or report.transcripts or not report.quarantined:
-        return report, None
-    return report, NothingUsable(
+        return BackfillResult(report)
+    problem = NothingUsable(
         f"none of the {len(look.transcripts)} files could be read as a transcript.",
         "The report names each with its reason.",
     )
+    return BackfillResult(report, problem)
 
 
 def transcript_folders() -> list[Path]:

@@ -77,7 +77,7 @@ def test_a_file_that_is_no_transcript_is_set_aside_with_its_reason(cortex, folde
     kept = json.loads(next((home / "staging" / "set_aside").glob("*.reason")).read_text())
     assert (kept["file"], kept["reason"]) == (str(path), reason)
     told = cortex("backfill", path, "--engine", "plain")
-    assert told.code == 13 and "Set aside: 1" in told.out and "[CORTEX_E_NOTHING_USABLE]" in told.err
+    assert told.code == 13 and "Quarantined: 1" in told.out and "[CORTEX_E_NOTHING_USABLE]" in told.err
 
 
 def test_bad_files_do_not_keep_good_ones_back(cortex, folder):
@@ -287,7 +287,7 @@ def test_a_line_of_200_mb_is_passed_over_within_a_gigabyte(tmp_path, folder):
     with path.open("r+b") as file:
         file.seek(0, os.SEEK_END)
         file.write(b'{"type":"user","message":{"role":"user","content":"')
-        for _ in range(200):  # real bytes: a file of holes is no transcript
+        for _ in range(200):  # real bytes: a file of holes is not a transcript
             file.write(b"x" * 1_000_000)
         file.write(b'"}}\n')
         file.write(lines(Talk("late").user("[MEMORY: decision] What comes after is read.").records))

@@ -89,7 +89,7 @@ def test_backfill_prints_the_run_report_as_json_and_nothing_else(cortex, home):
 def test_backfill_prints_tables_for_people(cortex):
     answer = cortex("backfill", SAMPLES, "--engine", "plain")
     assert answer.code == 0
-    for told in ("7 transcripts", "extract", "render", "Store now: turns", "Set aside: 1", "not JSON"):
+    for told in ("7 transcripts", "extract", "render", "Store now: turns", "Quarantined: 1", "not JSON"):
         assert told in answer.out
 
 

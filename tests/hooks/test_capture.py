@@ -85,7 +85,7 @@ def test_files_are_readable_by_their_owner_only(client):
         (b"", "Expecting value"),
         (b"not json {", "Expecting value"),
         (b'{"cwd": "\xff"}', "UnicodeDecodeError"),
-        (b"[1, 2]", "payload is no object"),
+        (b"[1, 2]", "the payload is not an object"),
         (b"{}", "'transcript_path' is missing"),
         (b'{"transcript_path": 7}', "'transcript_path' is missing"),
         (b'{"transcript_path": "here.jsonl", "session_id": "s"}', "'transcript_path' is not absolute"),

@@ -128,6 +128,6 @@ def _check_text(content: bytes) -> None:
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Unplaceable("it is no text in UTF-8") from error
+        raise Unplaceable("it is not UTF-8 text") from error
     if b"\0" in content:
-        raise Unplaceable("it is no text")
+        raise Unplaceable("it is not text")

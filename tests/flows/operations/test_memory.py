@@ -113,8 +113,9 @@ def test_what_is_refused_is_raised(memory):
 def test_a_program_goes_the_whole_way_without_a_command(home, tmp_path):
     memory = Memory(home, embedder_of=words_for_a_model, folder=tmp_path)
     plan = memory.plan_backfill([SAMPLES])
-    report, error = memory.backfill([SAMPLES])
-    assert error is None and report.transcripts == len(plan.backfill.transcripts) > 0
+    result = memory.backfill([SAMPLES])
+    assert result.problem is None
+    assert result.report.transcripts == len(plan.backfill.transcripts) > 0
     project = memory.list_projects().projects[0].project_id
     [brief] = memory.read_briefs(project)
     shown = [choice for each in memory.explain_briefs(project) for choice in each.choices if choice.is_shown]
