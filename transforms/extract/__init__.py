@@ -142,18 +142,17 @@ def _of_main_thread(thread: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
         *prose_candidates(turns, lexicon),
         *recap_candidates(thread, lexicon),
     ]
-    return [*outcome_candidates(thread, lexicon.phrases), *with_overturned(seen, turns)]
+    return [*outcome_candidates(thread, lexicon.phrases), *with_overturned(seen, turns, lexicon)]
 
 
 def _of_subagent(thread: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]:
     """Return what a subagent's calls and tags say; it reports to the main thread, which says what matters."""
     turns = _conversation(thread)
-    seen = [
+    return [
         *structural_candidates(turns),
         *choice_candidates(turns, lexicon.phrases),
         *tag_candidates(turns),
     ]
-    return with_overturned(seen, turns)
 
 
 def _conversation(thread: Sequence[Turn]) -> list[Turn]:

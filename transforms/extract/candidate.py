@@ -8,6 +8,7 @@ Turn = Mapping[str, Any]
 
 # Ends of the layers that read what a person typed or chose.
 PERSONS_LAYERS = (":user", ":choice")
+TAG_LAYER = "layer3:tag"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from cortex.transforms.extract.kinds import Kinds
 from cortex.transforms.extract.languages import small_words
 from cortex.transforms.extract.phrases import ENGLISH, Phrasebook
 from cortex.transforms.policy import Policy
+from cortex.transforms.words.facts import Vocabulary
+from cortex.transforms.words.reversal import Reversals
 
 Rows = tuple[tuple[tuple[str, object], ...], ...]
 WORD_TABLES = ("markers", "signal_patterns", "kinds", "phrases", "language_words")
@@ -16,10 +18,12 @@ WORD_TABLES = ("markers", "signal_patterns", "kinds", "phrases", "language_words
 
 @dataclass(frozen=True)
 class WordTables:
-    """The rows of WORD_TABLES, and how strong the markers of a decision must be."""
+    """The rows of WORD_TABLES, how strong a decision's markers must be, and what compares two statements."""
 
     rows: tuple[Rows, ...]
     decision_least_strength: float
+    vocabulary: Vocabulary
+    reversals: Reversals
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class Lexicon:
         markers, patterns, kinds, phrases = (_spoken(rows, languages) for rows in tables.rows[:-1])
         self._tables = tables
         self.small_words = small_words(dict(row) for row in tables.rows[-1])
+        self.vocabulary, self.reversals = tables.vocabulary, tables.reversals
         self.phrases = Phrasebook.of_rows(phrases)
         self.kinds = Kinds.of(kinds, tables.decision_least_strength, self.phrases.passing)
         compiled = [_marker(row) for row in markers]
@@ -66,7 +71,8 @@ class Lexicon:
     def of(cls, policy: Policy) -> "Lexicon":
         """Return the lexicon of a policy, in all its languages; compiled once for each."""
         rows = (tuple(tuple(row.items()) for row in policy.tables[name].to_pylist()) for name in WORD_TABLES)
-        return _lexicon(WordTables(tuple(rows), policy.threshold("decision_least_strength")), None)
+        least = policy.threshold("decision_least_strength")
+        return _lexicon(WordTables(tuple(rows), least, Vocabulary.of(policy), Reversals.of(policy)), None)
 
     def speaking(self, languages: Collection[str]) -> "Lexicon":
         """Return the lexicon of some languages and English, which is spoken of code everywhere."""

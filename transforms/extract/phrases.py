@@ -49,17 +49,23 @@ class Phrasebook:
 
     acceptance: Phrase
     announces: Phrase
+    awaits_commit: Phrase
+    awaits_edit: Phrase
+    awaits_push: Phrase
     chore: Phrase
     chosen_value: Phrase
     complaint: Phrase
     deed: Phrase
     everywhere: Phrase
     filler: Phrase
-    goal_named: Phrase
     generic_heading: Phrase
     global_preference: Phrase
+    goal_named: Phrase
+    is_gone: Phrase
+    keeps: Phrase
     lead: Phrase
     left_open: Phrase
+    names_cause: Phrase
     next_named: Phrase
     no_next: Phrase
     leans: Phrase
@@ -74,9 +80,12 @@ class Phrasebook:
     praise: Phrase
     procedure: Phrase
     procedure_taken: Phrase
+    proposes: Phrase
     reason: Phrase
     rejected: Phrase
+    removed: Phrase
     renamed: Phrase
+    retracts: Phrase
     summary_errors: Phrase
     summary_knowledge: Phrase
     to_name: Phrase

@@ -26,6 +26,7 @@ from cortex.transforms.words.sentences import PROSE, sentences, shortened
 
 # Of a passage's words this many in a later one: it is said again, with a change.
 REPEATED_SHARE = 0.6
+REPEATED_WORDS_MIN = 2  # a text in a script without these words repeats nothing
 PASSAGES_COMPARED = 100  # the next ones said; what comes later is compared when memories are linked
 FILES_KEPT = 8
 TYPED = frozenset(("prompt", "command", "rejection"))
@@ -104,8 +105,10 @@ def _agreement(turn: Turn, place: Place, corpus: Corpus, lexicon: Lexicon) -> Ca
 
 def _settled(candidate: Candidate) -> Candidate:
     """Return a person's wish as sure of itself, unless it was taken back or said again later."""
-    is_wish = candidate.signals.get("is_wish") and not candidate.signals["is_overtaken"]
-    return replace(candidate, confidence=PREFERENCE_CONFIDENCE) if is_wish else candidate
+    signals = candidate.signals
+    is_valid = not (signals["is_overtaken"] or signals.get("is_said_again"))
+    is_sure = signals.get("is_wish") and is_valid
+    return replace(candidate, confidence=PREFERENCE_CONFIDENCE) if is_sure else candidate
 
 
 def _is_withdrawn(text: str, next_words: str, phrases: Phrasebook) -> bool:
@@ -126,10 +129,13 @@ def _with_overtaken(headed: list[tuple[str, Candidate]], phrases: Phrasebook) ->
         words = long_words(candidate.text)
         seen = later.setdefault("a person" if is_person else heading, [])
         is_repeated = (is_person or heading) and any(
-            len(words & other) >= REPEATED_SHARE * len(words) for other in seen[-PASSAGES_COMPARED:]
+            len(words & other) >= max(REPEATED_SHARE * len(words), REPEATED_WORDS_MIN)
+            for other in seen[-PASSAGES_COMPARED:]
         )
-        if is_repeated or any(_uses_name(candidate.text, name, phrases) for name in old_names):
+        if any(_uses_name(candidate.text, name, phrases) for name in old_names):
             candidate = replace(candidate, signals={**candidate.signals, "is_overtaken": 1.0})
+        elif is_repeated:
+            candidate = replace(candidate, signals={**candidate.signals, "is_said_again": 1.0})
         seen.append(words)
         if is_person:
             old_names.extend(phrases.renamed.parts_in(candidate.text))

@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 from cortex.transforms.database import query
 from cortex.transforms.identity import content_id
 from cortex.transforms.memory.neighbours import Pairs, sharing_pairs, similar_pairs, with_vector
-from cortex.transforms.memory.reversal import Reversals
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import BY_A_PERSON, EDGES
 from cortex.transforms.words.facts import Fact, Vocabulary
 from cortex.transforms.words.overlap import nested, share_of_fewer
+from cortex.transforms.words.reversal import Reversals
 
 _ONLY = re.compile(r"\s*(?:only|just|nur)\b", re.IGNORECASE)
 

@@ -8,7 +8,6 @@ from cortex.storage.reference import read_policy
 from cortex.transforms.memory.consolidate import propose
 from cortex.transforms.memory.link import edges_between
 from cortex.transforms.memory.reality import Doubt
-from cortex.transforms.memory.reversal import Reversals
 from cortex.transforms.memory.review import (
     dismissal,
     disputes,
@@ -20,6 +19,7 @@ from cortex.transforms.memory.review import (
 )
 from cortex.transforms.schemas import EDGES, JOURNAL, VECTORS
 from cortex.transforms.words.facts import Vocabulary
+from cortex.transforms.words.reversal import Reversals
 from tests.rows import START, memories, memory
 
 POLICY = read_policy(None)

@@ -1,15 +1,22 @@
-"""What a decision leaves behind by its own words: "switch from X to Y" is at odds with "use X" (spec 7)."""
+"""What a text leaves behind by its own words: "switch from X to Y" is at odds with "use X" (spec 5, 7)."""
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from cortex.transforms.policy import Policy
-from cortex.transforms.words.facts import Vocabulary
+from cortex.transforms.words.facts import Fact, Vocabulary
 
 # What was left is a noun with a word or two beside it; more is a sentence of its own.
 LEFT_WORDS_MAX = 4
 _END = re.compile(
     r"[.;,:()!?]|\s(?:because|since|as|so|and|but|while|which|that|for|in|on|when|where|weil|da)\s", re.I
+)
+# "remove the key from the payload" leaves the payload; of a name with a dot the dot is a part.
+_END_OF_THING = re.compile(
+    r"[;,:()!?\n→]|\.(?!\w)|\s(?:[-–—]|because|since|as|so|and|or|but|while|which|that|for|in|on|when|where"
+    r"|from|to|of|with|into|by|weil|da|porque|para|parce|pour)\s",
+    re.I,
 )
 # "get rid of that folder" names no folder.
 _POINTS = re.compile(r"\s*(?:that|this|these|those|it|them|him|her|all|any|which)\b", re.I)
@@ -38,9 +45,22 @@ class Reversals:
 
         Names that are too long to be a thing, and bare numbers, are passed over.
         """
-        spans = (
-            _END.split(f"{match[1]} ", maxsplit=1)[0] for p in self.patterns for match in p.finditer(text)
-        )
-        named = (span for span in spans if not (_POINTS.match(span) or _COUNT.match(span)))
-        left = (vocabulary.fact(span).word_set for span in named)
+        left = (vocabulary.fact(span).word_set for span in _spans(self.patterns, text, _END))
         return tuple(dict.fromkeys(words for words in left if 0 < len(words) <= LEFT_WORDS_MAX))
+
+    def things_left_in(
+        self, text: str, vocabulary: Vocabulary, *more: re.Pattern[str]
+    ) -> Iterator[tuple[Fact, str]]:
+        """Yield each thing that `text` says was left, by these patterns or `more`, with its words as said."""
+        for span in _spans((*self.patterns, *more), text, _END_OF_THING):
+            fact = vocabulary.fact(span)
+            if 0 < len(fact.word_set) <= LEFT_WORDS_MAX:
+                yield fact, span.strip()
+
+
+def _spans(patterns: Iterable[re.Pattern[str]], text: str, end: re.Pattern[str]) -> Iterator[str]:
+    for pattern in patterns:
+        for match in pattern.finditer(text):
+            span = end.split(f"{match[match.lastindex or 0]} ", maxsplit=1)[0]
+            if not (_POINTS.match(span) or _COUNT.match(span)):
+                yield span
