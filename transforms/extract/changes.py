@@ -37,7 +37,7 @@ _IN_CODE = re.compile(r"\w[_./]\w|[a-z][A-Z]")
 
 
 @dataclass(frozen=True)
-class Edit:
+class FileEdit:
     """One change of a file that was made: what stood there and what stands there now."""
 
     line: int
@@ -79,7 +79,7 @@ class Retraction:
 class Changes:
     """All changes of one thread, each with the line at which it was made."""
 
-    edits: tuple[Edit, ...]
+    edits: tuple[FileEdit, ...]
     given_up: tuple[GivenUp, ...]
     commits: tuple[int, ...]
     pushes: tuple[int, ...]
@@ -132,20 +132,22 @@ def plain_value(value: str) -> str:
     return str(int(float(thousands[1]) * 1000)) if thousands else bare
 
 
-def _edits(calls: Sequence[Call]) -> Iterator[Edit]:
+def _edits(calls: Sequence[Call]) -> Iterator[FileEdit]:
     for call in calls:
         given, line = input_of(call.turn), line_of(call.turn)
         path = str(given.get("file_path") or "")
         if call.tool == "Edit":
-            yield Edit(line, path, str(given.get("old_string") or ""), str(given.get("new_string") or ""))
+            yield FileEdit(line, path, str(given.get("old_string") or ""), str(given.get("new_string") or ""))
         elif call.tool == "MultiEdit":
             for part in objects_of(given, "edits"):
-                yield Edit(line, path, str(part.get("old_string") or ""), str(part.get("new_string") or ""))
+                yield FileEdit(
+                    line, path, str(part.get("old_string") or ""), str(part.get("new_string") or "")
+                )
         elif call.tool == "Write":
-            yield Edit(line, path, "", str(given.get("content") or ""))
+            yield FileEdit(line, path, "", str(given.get("content") or ""))
 
 
-def _revised(edit: Edit) -> Iterator[Revised]:
+def _revised(edit: FileEdit) -> Iterator[Revised]:
     before = {VALUE.sub("#", line).strip(): line for line in edit.old.split("\n") if VALUE.search(line)}
     for line in edit.new.split("\n"):
         old = before.get(VALUE.sub("#", line).strip())
@@ -155,7 +157,7 @@ def _revised(edit: Edit) -> Iterator[Revised]:
             yield Revised(edit.line, words, values[0] - values[1], values[1] - values[0])
 
 
-def _removed(edits: Sequence[Edit]) -> dict[str, int]:
+def _removed(edits: Sequence[FileEdit]) -> dict[str, int]:
     """Return the names that an edit took out and none brought in afterwards, with the line of that edit."""
     brought: dict[str, int] = {}
     taken: dict[str, int] = {}
@@ -167,7 +169,7 @@ def _removed(edits: Sequence[Edit]) -> dict[str, int]:
     return {name: line for name, line in taken.items() if brought.get(name, -1) < line}
 
 
-def _values(edits: Sequence[Edit], shells: Sequence[Call]) -> dict[str, tuple[tuple[int, str], ...]]:
+def _values(edits: Sequence[FileEdit], shells: Sequence[Call]) -> dict[str, tuple[tuple[int, str], ...]]:
     """Return each value that a name was set to, by edits and by commands as `get name@1.2`, in order."""
     written = [(edit.line, match) for edit in edits for match in _SET.finditer(edit.new)]
     written += [
@@ -203,7 +205,7 @@ def _retractions(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Retraction
 def _given_up(turns: Sequence[Turn], shells: Sequence[Call], lexicon: Lexicon) -> Iterator[GivenUp]:
     """Yield what a person, a commit or a report says was removed, replaced or left."""
     spoken = [(line_of(call.turn), commit_message(call.argument), False) for call in shells]
-    following = [*turns[1:], None]
+    following = [*turns[1:], None][: len(turns)]
     for turn, after in zip(turns, following, strict=True):
         if turn["kind"] in PERSON and turn["kind"] != "plan" and len(text_of(turn)) <= TYPED_CHARS_MAX:
             spoken.append((line_of(turn), text_of(turn), True))

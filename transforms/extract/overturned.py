@@ -28,8 +28,8 @@ REJECTED_CHARS = 120
 
 
 @dataclass(frozen=True)
-class Statement:
-    """A candidate as rules compare it: the last line it rests on, and its own words."""
+class Comparable:
+    """A candidate as closings compare it: the last line it rests on, and its own words."""
 
     candidate: Candidate
     line: int
@@ -69,7 +69,7 @@ class Statement:
 
 
 # A rule yields the lines of the turns that close a statement, given all changes of its thread.
-Closing = Callable[[Statement, Changes], Iterator[int]]
+Closing = Callable[[Comparable, Changes], Iterator[int]]
 
 
 def with_overturned(
@@ -100,14 +100,14 @@ def _as_it_stands(candidate: Candidate, signals: Mapping[str, float]) -> Candida
 def _closed(candidate: Candidate, changes: Changes, lexicon: Lexicon) -> Candidate:
     if candidate.memory_type is None or candidate.layer == TAG_LAYER or not candidate.lines:
         return candidate
-    statement = Statement(candidate, max(candidate.lines), lexicon)
+    statement = Comparable(candidate, max(candidate.lines), lexicon)
     lines = [line for rule in CLOSINGS for line in rule(statement, changes) if line > statement.line]
     if not lines:
         return candidate
     return replace(candidate, overturned_at=min(lines), signals={**candidate.signals, "is_overtaken": 1.0})
 
 
-def given_up_later(statement: Statement, changes: Changes) -> Iterator[int]:
+def given_up_later(statement: Comparable, changes: Changes) -> Iterator[int]:
     """Yield where the thing that a statement is about was removed or replaced; faults stay as history."""
     if statement.candidate.memory_type == "gotcha":
         return
@@ -120,13 +120,13 @@ def given_up_later(statement: Statement, changes: Changes) -> Iterator[int]:
             yield given_up.line
 
 
-def _is_mainly(statement: Statement, thing: Fact) -> bool:
+def _is_mainly(statement: Comparable, thing: Fact) -> bool:
     """Return whether more than half of the names of code in a statement are those of the thing."""
     gone = [name for name in statement.names if name.casefold() in thing.names]
     return not thing.names or 2 * len(gone) > len(statement.names)
 
 
-def kept_and_removed(statement: Statement, changes: Changes) -> Iterator[int]:
+def kept_and_removed(statement: Comparable, changes: Changes) -> Iterator[int]:
     """Yield where an edit took out a name that the statement says is kept."""
     if statement.candidate.memory_type == "gotcha" or not statement.names & changes.removed.keys():
         return
@@ -135,7 +135,7 @@ def kept_and_removed(statement: Statement, changes: Changes) -> Iterator[int]:
         yield from (changes.removed[name] for name in names_in(around) & changes.removed.keys())
 
 
-def set_otherwise(statement: Statement, changes: Changes) -> Iterator[int]:
+def set_otherwise(statement: Comparable, changes: Changes) -> Iterator[int]:
     """Yield where the name that a statement sets to a value was set to another for good; not of a cause."""
     mentioned = {plain_value(value) for value in VALUE.findall(statement.text)}
     stated = {plain_value(value) for value in _SETS.findall(statement.text)} & mentioned
@@ -156,7 +156,7 @@ def set_otherwise(statement: Statement, changes: Changes) -> Iterator[int]:
         yield min(outdated)
 
 
-def revised_later(statement: Statement, changes: Changes) -> Iterator[int]:
+def revised_later(statement: Comparable, changes: Changes) -> Iterator[int]:
     """Yield where an edit changed the value that a statement sets, in a line that shares a word with it."""
     if statement.candidate.memory_type == "gotcha":
         return
@@ -173,7 +173,7 @@ def revised_later(statement: Statement, changes: Changes) -> Iterator[int]:
             yield revised.line
 
 
-def retracted(statement: Statement, changes: Changes) -> Iterator[int]:
+def retracted(statement: Comparable, changes: Changes) -> Iterator[int]:
     """Yield where the assistant takes back what it claimed, of which the statement is a part."""
     is_document = len(text_of(statement.candidate.turn)) > VERY_LONG_TURN_CHARS
     if statement.is_persons or statement.candidate.step_status is not None or is_document:
@@ -185,7 +185,7 @@ def retracted(statement: Statement, changes: Changes) -> Iterator[int]:
             yield retraction.line
 
 
-def done_since(statement: Statement, changes: Changes) -> Iterator[int]:
+def done_since(statement: Comparable, changes: Changes) -> Iterator[int]:
     """Yield where what a statement says is still to be committed, pushed or changed was done."""
     phrases = statement.lexicon.phrases
     if statement.is_persons:
