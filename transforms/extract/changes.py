@@ -136,15 +136,11 @@ def _edits(calls: Sequence[Call]) -> Iterator[FileEdit]:
     for call in calls:
         given, line = input_of(call.turn), line_of(call.turn)
         path = str(given.get("file_path") or "")
-        if call.tool == "Edit":
-            yield FileEdit(line, path, str(given.get("old_string") or ""), str(given.get("new_string") or ""))
-        elif call.tool == "MultiEdit":
-            for part in objects_of(given, "edits"):
-                yield FileEdit(
-                    line, path, str(part.get("old_string") or ""), str(part.get("new_string") or "")
-                )
-        elif call.tool == "Write":
-            yield FileEdit(line, path, "", str(given.get("content") or ""))
+        parts = objects_of(given, "edits") if call.tool == "MultiEdit" else []
+        parts += [dict(given)] if call.tool in ("Edit", "Write") else []
+        for part in parts:
+            new = part.get("new_string") or part.get("content")
+            yield FileEdit(line, path, str(part.get("old_string") or ""), str(new or ""))
 
 
 def _revised(edit: FileEdit) -> Iterator[Revised]:

@@ -69,7 +69,7 @@ class Comparable:
 
 
 # A rule yields the lines of the turns that close a statement, given all changes of its thread.
-Closing = Callable[[Comparable, Changes], Iterator[int]]
+ClosingRule = Callable[[Comparable, Changes], Iterator[int]]
 
 
 def with_overturned(
@@ -101,7 +101,7 @@ def _closed(candidate: Candidate, changes: Changes, lexicon: Lexicon) -> Candida
     if candidate.memory_type is None or candidate.layer == TAG_LAYER or not candidate.lines:
         return candidate
     statement = Comparable(candidate, max(candidate.lines), lexicon)
-    lines = [line for rule in CLOSINGS for line in rule(statement, changes) if line > statement.line]
+    lines = [line for rule in CLOSING_RULES for line in rule(statement, changes) if line > statement.line]
     if not lines:
         return candidate
     return replace(candidate, overturned_at=min(lines), signals={**candidate.signals, "is_overtaken": 1.0})
@@ -210,7 +210,7 @@ def _is_all_about(phrase: Phrase, text: str) -> bool:
     return 2 * sum(len(part) for part in parts if phrase.search(part)) >= len(text)
 
 
-CLOSINGS: tuple[Closing, ...] = (
+CLOSING_RULES: tuple[ClosingRule, ...] = (
     given_up_later,
     kept_and_removed,
     set_otherwise,

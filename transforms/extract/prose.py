@@ -106,7 +106,7 @@ def _agreement(turn: Turn, place: Place, corpus: Corpus, lexicon: Lexicon) -> Ca
 def _settled(candidate: Candidate) -> Candidate:
     """Return a person's wish as sure of itself, unless it was taken back or said again later."""
     signals = candidate.signals
-    is_valid = not (signals["is_overtaken"] or signals.get("is_said_again"))
+    is_valid = not (signals.get("is_overtaken") or signals.get("is_said_again"))
     is_sure = signals.get("is_wish") and is_valid
     return replace(candidate, confidence=PREFERENCE_CONFIDENCE) if is_sure else candidate
 
