@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from cortex.flows import operations
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
+    from cortex.flows.operations.evaluate_briefs import BriefScores
+    from cortex.transforms.brief.score import IdealLine
 
 
 @click.group("eval")
@@ -49,3 +52,58 @@ def extract(context: Context, transcripts: Path, labels: Path) -> Answer:
             "Within 20 memories and 6,000 characters a session; a trap is what must not become a memory.",
         ],
     )
+
+
+@command("brief", parent=evaluation)
+@click.option(
+    "--labels",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Ideal briefs: one JSON object a line with project, as_of and lines of text and weight (3, 2, 1).",
+)
+@click.option("--today", is_flag=True, help="Score the briefs of today, not of each label's day.")
+@click.option(
+    "--list", "is_listed", is_flag=True, help="List each ideal line missed and each line unasked for."
+)
+def brief(context: Context, labels: Path, today: bool, is_listed: bool) -> Answer:
+    """Score what the briefs tell: ideal lines told by weight, lines that match none, tokens."""
+    scores = operations.evaluate_briefs.score_briefs(context, labels, is_today=today)
+    rows = [
+        [score.project, f"{len(score.told)} of {len(score.told) + len(score.missed)}",
+         f"{len(score.unmatched)} of {score.lines}", str(score.tokens)]
+        for score in scores.projects
+    ]  # fmt: skip
+    total = [[name, f"{value:.3f}" if isinstance(value, float) else str(value)]
+             for name, value in scores.totals().items()]  # fmt: skip
+    headings = ["project", "ideal lines told", "lines that match none", "tokens"]
+    return Answer(
+        _as_dict(scores),
+        [
+            Listing("Briefs against ideal lines", headings, rows, numbers={"tokens"}),
+            Listing("All projects", ["measure", "value"], total, numbers={"value"}),
+            *(_differences(scores) if is_listed else []),
+            f"Compared by {scores.compared_by}; weight 3: without the line the next session would go wrong.",
+        ],
+    )
+
+
+def _differences(scores: BriefScores) -> Iterator[str]:
+    for score in scores.projects:
+        yield f"\n{score.project}"
+        for line in score.missed:
+            yield f"  missed, weight {line.weight}: {line.text}"
+        for fact in score.unmatched:
+            yield f"  matches none: {fact}"
+
+
+def _as_dict(scores: BriefScores) -> dict[str, object]:
+    def weighed(line: IdealLine) -> dict[str, object]:
+        return {"text": line.text, "weight": line.weight}
+
+    projects = [
+        {"project": score.project, "told": [weighed(line) for line in score.told],
+         "missed": [weighed(line) for line in score.missed], "matches_none": list(score.unmatched),
+         "lines": score.lines, "tokens": score.tokens}
+        for score in scores.projects
+    ]  # fmt: skip
+    return {"compared_by": scores.compared_by, "totals": scores.totals(), "projects": projects}

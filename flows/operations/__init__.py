@@ -28,6 +28,9 @@ if TYPE_CHECKING:
         evaluate as evaluate,
     )
     from cortex.flows.operations import (
+        evaluate_briefs as evaluate_briefs,
+    )
+    from cortex.flows.operations import (
         exchange as exchange,
     )
     from cortex.flows.operations import (

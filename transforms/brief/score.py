@@ -1,0 +1,90 @@
+"""How much of an ideal brief, given line by line as labels, a brief tells (`cortex eval brief`)."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from cortex.hooks.plain import CLOSING, PREAMBLE
+from cortex.transforms.brief.wording import without_provenance
+from cortex.transforms.words.tokens import tokens_in
+
+# A line is told where one of the brief is this similar (cosine) or holds this share of its words: the rule of
+# the figures published for earlier versions.
+SAME_COSINE = 0.60
+SAME_WORDS = 0.60
+SHORTEST_LINE_CHARS = 20
+WEIGHTS = (3, 2, 1)
+
+_WORD = re.compile(r"\w{3,}")
+# For each ideal text its cosine with each line of a brief.
+Similarity = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
+
+
+@dataclass(frozen=True)
+class IdealLine:
+    """What a careful colleague would tell the next session; without it (weight 3) it would go wrong."""
+
+    text: str
+    weight: int
+
+
+@dataclass(frozen=True)
+class BriefScore:
+    """Of one project: the ideal lines told and missed, the brief's lines that match none, its tokens."""
+
+    project: str
+    told: tuple[IdealLine, ...]
+    missed: tuple[IdealLine, ...]
+    unmatched: tuple[str, ...]
+    lines: int
+    tokens: int
+
+
+def score_brief(
+    project: str, brief: str, ideal: Sequence[IdealLine], similarity: Similarity | None
+) -> BriefScore:
+    """Compare a brief with the ideal lines; without `similarity` by words alone."""
+    lines = facts_of(brief)
+    texts = [line.text for line in ideal]
+    cosines = (
+        similarity(texts, lines) if similarity and lines and texts else [[0.0] * len(lines)] * len(texts)
+    )
+    is_same = [
+        [
+            cosine >= SAME_COSINE or _share(text, line) >= SAME_WORDS
+            for line, cosine in zip(lines, row, strict=True)
+        ]
+        for text, row in zip(texts, cosines, strict=True)
+    ]
+    told = tuple(line for line, row in zip(ideal, is_same, strict=True) if any(row))
+    missed = tuple(line for line, row in zip(ideal, is_same, strict=True) if not any(row))
+    unmatched = tuple(line for number, line in enumerate(lines) if not any(row[number] for row in is_same))
+    return BriefScore(project, told, missed, unmatched, len(lines), tokens_in(brief))
+
+
+def facts_of(brief: str) -> list[str]:
+    """Return what the lines of a brief say, without its frame, headings and who said it when."""
+    frame = (PREAMBLE, CLOSING)
+    lines = [line for line in brief.split("\n") if not line.startswith("#") and line not in frame]
+    facts = [without_provenance(line.strip()) for line in lines]
+    return [fact for fact in facts if len(fact) > SHORTEST_LINE_CHARS]
+
+
+def totals(scores: Iterable[BriefScore]) -> dict[str, float | int]:
+    """Return the share of ideal lines told by weight, lines that match none, and tokens, over all."""
+    scores = list(scores)
+    result: dict[str, float | int] = {"projects": len(scores)}
+    for weight in WEIGHTS:
+        told = sum(line.weight == weight for score in scores for line in score.told)
+        missed = sum(line.weight == weight for score in scores for line in score.missed)
+        result[f"ideal_lines_{weight}"] = told + missed
+        result[f"told_{weight}"] = told / (told + missed) if told + missed else 0.0
+    result["lines"] = sum(score.lines for score in scores)
+    result["lines_that_match_none"] = sum(len(score.unmatched) for score in scores)
+    result["tokens_per_brief"] = sum(score.tokens for score in scores) / len(scores) if scores else 0.0
+    return result
+
+
+def _share(text: str, line: str) -> float:
+    words = set(_WORD.findall(text.lower()))
+    return len(words & set(_WORD.findall(line.lower()))) / max(len(words), 1)
