@@ -1,5 +1,6 @@
 """What every test has: a store of its own and an environment without the user's settings."""
 
+import gc
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,24 @@ REAL_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 settings.load_profile("full" if IS_FULL else "quick")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Make the cases of a test slow where only the first that is not slow is to be quick."""
+    begun: set[tuple[Path, str]] = set()
+    for item in items:
+        if item.get_closest_marker("first_is_quick") and not item.get_closest_marker("slow"):
+            test = item.path, item.nodeid.partition("[")[0]
+            if test in begun:
+                item.add_marker("slow")
+            begun.add(test)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector what lives as long as the tests: a full pass over it takes half a second."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -55,6 +55,7 @@ def packaged_name(name: str) -> str:
     return name if name.startswith("cortex/") else f"cortex/{name}"
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(tmp_path: Path):
     source = tmp_path / "source"
     for name in repository_files():

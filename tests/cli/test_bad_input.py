@@ -57,6 +57,7 @@ def remount(path: Path, *options: str) -> None:
     subprocess.run(["mount", "-o", ",".join(("remount", *options)), str(path)], check=True)
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -108,6 +109,7 @@ def test_a_dangling_link_is_named_and_the_rest_goes_on(cortex, folder):
     assert reasons(answer) == [("gone.jsonl", None, "gone, or not to be read")]
 
 
+@pytest.mark.slow
 def test_a_file_cut_within_a_line_is_read_on_once_the_line_is_whole(cortex, folder, home, tmp_path):
     talk = decisions()
     path = talk.path_in(folder)
@@ -164,6 +166,7 @@ def test_a_transcript_that_is_gone_with_its_link_is_set_aside(cortex, folder, ho
     assert (answer.code, reasons(answer)) == (0, [(path.name, None, "transcript is gone")])
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize(
     "name", ["caf\udce9.jsonl", 'it\'s "quoted" and spaced.jsonl', "zeile\nzwei.jsonl", "日本.jsonl"]
 )
@@ -255,6 +258,7 @@ def test_a_full_disk_loses_nothing_and_the_next_run_goes_on(
     assert leftovers(home) == []
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize("number", [1, 2, 4])
 def test_no_space_for_a_lake_file_leaves_the_store_as_it_was(cortex, folder, home, monkeypatch, number):
     decisions("s1").write(folder)

@@ -53,6 +53,7 @@ def error_of(answer: Any) -> dict[str, str]:
     return error
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize(
     "words",
     [
@@ -138,6 +139,7 @@ REPEATED = {
 }
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize("command", REPEATED)
 def test_killed_before_it_took_effect_and_given_again_it_journals_once(cortex, store, command):
     """A run that holds the lease stands for the kill: the entry is written, nothing else is done."""

@@ -127,6 +127,7 @@ def test_hooks_hand_over_no_raw_control_though_a_file_holds_it(home, hostile):
 QUICK = {"Persian, with its joiner", "flag of tags"}
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in ORDINARY]
 )

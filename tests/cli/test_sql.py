@@ -66,6 +66,7 @@ WRITING = (
 )
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize("queries", [READING, WRITING], ids=["reading", "writing"])
 @pytest.mark.parametrize("past", [(), ("--as-of", "2026-09-14")], ids=["now", "as of"])
 def test_sql_reads_nothing_else_and_writes_nothing(cortex: Cortex, samples, secret, tmp_path, queries, past):

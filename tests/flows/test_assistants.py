@@ -71,6 +71,7 @@ def test_a_run_opens_each_transcript_once(bench, user_home, monkeypatch):
     assert [path for path in opened if path in map(str, paths)] == [*map(str, paths)]
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize("as_lines", [True, False])
 def test_read_twice_is_read_once(bench, user_home, as_lines):
     paths = written(user_home, as_lines=as_lines)
@@ -132,6 +133,7 @@ def packed(path):
     return target
 
 
+@pytest.mark.slow
 def test_a_compressed_rollout_gives_what_it_gave_before(bench, other, user_home):
     path = codex_decisions().write(user_home)
     bench.backfill(path)
@@ -167,6 +169,7 @@ def test_pieces_of_a_compressed_file_are_its_lines_whatever_their_size(tmp_path,
     assert {number for number, line in enumerate(whole, 1) if line and len(line) < cuts} <= set(lines_read)
 
 
+@pytest.mark.slow
 def test_a_chat_that_goes_on_as_lines_after_a_resume_gives_no_second_turn(bench, other, user_home):
     path = gemini_decisions().write(user_home)
     bench.backfill(path)
@@ -258,6 +261,7 @@ def test_a_run_looks_for_what_grew_only_where_a_backfill_has_read(bench, user_ho
     assert chat in runs.grown(bench.settings)
 
 
+@pytest.mark.slow
 def test_a_file_that_gave_nothing_is_looked_at_again_only_once_it_changes(bench, user_home):
     bench.backfill(codex_decisions("c1").write(user_home))
     broken = codex_decisions("c2").write(user_home)

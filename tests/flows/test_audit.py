@@ -87,6 +87,7 @@ def test_a_brief_over_its_budget_or_with_a_secret_is_not_published():
     assert brief_violations(f"- {SECRET}", "p", POLICY, 100)[0].reason.startswith("secret")
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize("unseen", ["\u200b", "\u00ad", "\ufe0f", "\u034f", "\U000e0041", "\u202e", "\x08"])
 def test_a_secret_split_by_unseen_characters_is_marked_and_the_brief_goes_on(bench, unseen):
     split = unseen.join(SECRET)
@@ -152,6 +153,7 @@ def test_a_secret_that_takes_two_lines_costs_one_of_them():
     assert [choice.memory_id for choice in kept if choice.is_shown] == ["a", "c"]
 
 
+@pytest.mark.slow
 def test_a_failed_audit_keeps_the_last_good_version_and_the_next_run_goes_on(bench, other, monkeypatch):
     decisions("s1").write(bench.projects)
     bench.begin()
@@ -183,6 +185,7 @@ def _spoilt(made):
     return made.from_pylist(rows, schema=made.schema)
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize(
     ("module", "stage", "table"),
     [

@@ -169,6 +169,7 @@ def test_a_foreign_file_in_the_lake_is_neither_read_nor_removed(bench):
     assert [name for name in foreign if not (bench.home / "lake" / name).is_file()] == []
 
 
+@pytest.mark.slow
 def test_foreign_files_beside_tables_published_files_and_reports_stay(bench):
     decisions("s1").write(bench.projects)
     bench.begin()
@@ -185,6 +186,7 @@ def test_foreign_files_beside_tables_published_files_and_reports_stay(bench):
     assert [name for name in foreign if not (bench.home / name).is_file()] == []
 
 
+@pytest.mark.slow
 def test_a_lake_file_copied_in_beside_an_intact_manifest_is_refused_not_swept(bench, other, tmp_path):
     decisions("s1").write(bench.projects)
     bench.begin()

@@ -104,6 +104,7 @@ FAULTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize("fault", FAULTS[:1] + FAULTS[5:7])
 def test_a_key_that_fails_gives_what_no_key_gives(bench, service, tmp_path, fault):
     service.fault = fault
@@ -122,6 +123,7 @@ def test_each_way_to_fail_is_no_answer(service, fault):
     assert "pa-secret" not in str(raised.value)
 
 
+@pytest.mark.slow
 def test_a_service_that_fails_midway_leaves_no_mixture(bench, service, tmp_path, monkeypatch):
     monkeypatch.setattr(provider, "BATCH_TEXTS", 2)
     service.fault, service.fails_from = "RateLimitError", 1
@@ -145,6 +147,7 @@ def test_the_next_run_does_not_wait_for_it_and_a_later_one_fills_in(bench, servi
     assert kind.list_size == WIDTH
 
 
+@pytest.mark.slow
 def test_with_nothing_new_a_probe_says_whether_it_answers_again(bench, service):
     bench.backfill()
     service.fault = "Timeout"

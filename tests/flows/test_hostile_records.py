@@ -87,6 +87,7 @@ def test_a_message_of_more_blocks_than_can_be_counted_keeps_the_first_and_says_s
     assert pc.max(reading.turns["block"]).as_py() == 32_766
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "step"),  # each of many sessions is a project: the quick suite takes every sixth
     [(1, 6), *(pytest.param(seed, 1, marks=pytest.mark.slow) for seed in (1, 2))],

@@ -98,6 +98,7 @@ def test_an_export_imported_into_an_empty_store_is_that_store(bench, other, expo
     assert other.store.projects.known("/home/dev/wreck") == scope_of("wreck")
 
 
+@pytest.mark.slow
 def test_a_second_import_and_one_into_its_own_store_change_nothing(bench, other, exported, monkeypatch):
     for target in (bench, other):
         imported_into(target, exported, monkeypatch)
@@ -123,6 +124,7 @@ def test_one_project_goes_to_its_own_or_to_the_one_named(bench, other, exported,
         here().import_memories(exported, project="kelp")
 
 
+@pytest.mark.slow
 def test_what_was_forgotten_stays_forgotten(bench, exported, monkeypatch):
     monkeypatch.setenv("CORTEX_HOME", str(bench.home))
     [target] = [m for m in bench.memories() if "weighed twice" in m["text"]]
@@ -158,6 +160,7 @@ def test_a_file_changed_by_hand_is_external_unless_it_is_vouched_for(
     assert {m["trust"] for m in other.memories()} >= {"user", "assistant"}
 
 
+@pytest.mark.slow
 def test_an_export_signed_elsewhere_raises_no_trust(other, exported, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "another-user"))
     result = imported_into(other, exported, monkeypatch)

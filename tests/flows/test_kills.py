@@ -98,6 +98,7 @@ WRITES = [
 ]
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize(("place", "number", "moment"), WRITES)
 def test_killed_around_a_write(home, undisturbed, monkeypatch, place, number, moment):
     projects, expected = undisturbed

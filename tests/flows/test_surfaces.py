@@ -204,6 +204,7 @@ def test_a_folder_outside_of_git_needs_no_list(tmp_path):
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize("step", range(1, 8))
 def test_a_kill_at_any_write_is_mended_by_the_next_run(tmp_path, project, monkeypatch, step):
     """Writes are counted; the one at `step` and all after it do not happen."""

@@ -165,6 +165,7 @@ def test_without_an_engine_nothing_starts(client, engine):
     assert keepers(client) == [] and mark(client) == {} and client.log == ""
 
 
+@pytest.mark.slow
 def test_fifty_sessions_that_end_at_once_are_one_run_at_a_time_and_none_is_left(client):
     install(client, seconds=0.2)
     payload = client.payload(client.write_transcript())

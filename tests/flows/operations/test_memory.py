@@ -31,6 +31,7 @@ def memory(home, tmp_path) -> Memory:
     )
 
 
+@pytest.mark.slow
 def test_the_example_of_the_page_runs_as_it_says(home, tmp_path):
     results = doctest.testfile(
         str(PAGE), module_relative=False, globs={"store": home, "project": tmp_path / "kelp"}

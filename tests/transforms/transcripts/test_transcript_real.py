@@ -56,6 +56,7 @@ def skipped_lines() -> Iterator[bytes]:
         )
 
 
+@pytest.mark.slow
 def test_every_file_is_read_to_its_end(readings: dict[str, Reading]):
     assert len(readings) == 60
     assert [reading.consumed_bytes for reading in readings.values()] == [
