@@ -23,6 +23,7 @@ _SETS = re.compile(
 )
 # Of the words of a claim so many return where it is taken back, or in the objection before.
 RETRACTED_SHARE = 0.3
+STEM_CHARS = 3  # a stem may end otherwise than its word, never begin so
 KEPT_WITHIN_CHARS = 70
 REJECTED_CHARS = 120
 
@@ -109,15 +110,21 @@ def _closed(candidate: Candidate, changes: Changes, lexicon: Lexicon) -> Candida
 
 def given_up_later(statement: Comparable, changes: Changes) -> Iterator[int]:
     """Yield where the thing that a statement is about was removed or replaced; faults stay as history."""
-    if statement.candidate.memory_type == "gotcha":
+    if statement.candidate.memory_type == "gotcha" or statement.is_of_gone:
         return
-    own = statement.fact.word_set - statement.leaves
+    text = statement.text.casefold()
     for given_up in changes.given_up:
-        if statement.is_of_gone:
-            return
         is_heard = given_up.is_persons or not statement.is_persons
-        if is_heard and given_up.thing.word_set <= own and _is_mainly(statement, given_up.thing):
+        if not is_heard or given_up.line <= statement.line or not _may_hold(text, given_up.thing):
+            continue
+        own = statement.fact.word_set - statement.leaves
+        if given_up.thing.word_set <= own and _is_mainly(statement, given_up.thing):
             yield given_up.line
+
+
+def _may_hold(text: str, thing: Fact) -> bool:
+    """Return whether a text has the beginnings of a thing's words: stemming takes a third of extraction."""
+    return all(stem[:STEM_CHARS] in text for stem in thing.word_set)
 
 
 def _is_mainly(statement: Comparable, thing: Fact) -> bool:
