@@ -11,7 +11,7 @@ from cortex.flows.runs import looking
 from cortex.storage.projects import Project
 from cortex.transforms.brief.choice import Choice
 
-LEFT_OUT_SHOWN = 10
+LEFT_OUT_SHOWN = 40
 
 
 @dataclass(frozen=True)

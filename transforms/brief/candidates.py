@@ -108,6 +108,8 @@ def candidates_of(
         _keep_newest_of_subject(of_section, disputes, policy)
         if section == STATE:
             _keep_latest_outcomes(of_section, policy)
+        if section == "progress" and any(each.forms for each in candidates if each.section == STATE):
+            _leave_out_work_done(of_section)
         of_section.sort(key=lambda candidate: not candidate.is_in_play)
         candidates += of_section
     return candidates
@@ -260,7 +262,10 @@ def _reason_against(candidate: Candidate, row: Row, standing: Standing, policy: 
 
 def _without_dependent_forms(candidate: Candidate, policy: Policy) -> str:
     """Keep the forms that stand alone; return why there is none, or nothing."""
-    reasons = [reason_not_alone(without_provenance(form), policy) for form in candidate.forms]
+    reasons = [
+        reason_not_alone(without_provenance(form), policy, is_persons=candidate.is_persons)
+        for form in candidate.forms
+    ]
     candidate.forms = tuple(form for form, reason in zip(candidate.forms, reasons, strict=True) if not reason)
     return "" if candidate.forms else reasons[0]
 
@@ -280,6 +285,13 @@ def _keep_newest_of_subject(candidates: list[Candidate], disputes: Mapping[str, 
             candidate.leave_out(f"same subject as {same[0].choice.memory_id[:8]}, which is newer")
         else:
             kept.append(candidate)
+
+
+def _leave_out_work_done(candidates: Iterable[Candidate]) -> None:
+    """Leave out steps of the day: where the work stands is told, and the repository holds what was done."""
+    for candidate in candidates:
+        if candidate.forms and not candidate.is_on_purpose:
+            candidate.leave_out("work done: where the work stands is told above")
 
 
 def _newest_first(candidate: Candidate) -> tuple[Any, ...]:

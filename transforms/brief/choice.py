@@ -16,6 +16,8 @@ SECTIONS = (
     "code_description",
     "progress",
 )
+# Whose best are seated before rank alone decides: what the next session needs whatever else there is.
+GUARANTEED = frozenset(("decision", "pattern", "gotcha", "architecture"))
 PLACES = {section: place for place, section in enumerate((REPOSITORY, *SECTIONS))}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from cortex.hooks.plain import CLOSING, PREAMBLE, on_one_line
 from cortex.transforms.brief.candidates import Candidate
-from cortex.transforms.brief.choice import REPOSITORY, STATE
+from cortex.transforms.brief.choice import GUARANTEED, REPOSITORY, STATE
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
 from cortex.transforms.words.overlap import share_of_all
@@ -37,12 +37,11 @@ def by_turns(candidates: list[Candidate], guaranteed_lines: int) -> list[Candida
         # What is left out whatever the room takes nobody's turn.
         if not candidate.is_on_purpose and candidate.section != STATE and candidate.forms:
             queues.setdefault(candidate.section, []).append(candidate)
-    first = [
-        queue[turn] for turn in range(guaranteed_lines) for queue in queues.values() if turn < len(queue)
-    ]
+    guaranteed = [queue for section, queue in queues.items() if section in GUARANTEED]
+    first = [queue[turn] for turn in range(guaranteed_lines) for queue in guaranteed if turn < len(queue)]
     for candidate in first:
         candidate.is_guaranteed = True
-    rest = [candidate for queue in queues.values() for candidate in queue[guaranteed_lines:]]
+    rest = [each for queue in queues.values() for each in queue if not each.is_guaranteed]
     return [*on_purpose, *state, *first, *sorted(rest, key=lambda candidate: candidate.rank, reverse=True)]
 
 

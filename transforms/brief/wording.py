@@ -12,6 +12,7 @@ from cortex.transforms.extract.candidate import PERSONS_LAYERS
 from cortex.transforms.extract.echoes import PROVENANCE
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
+from cortex.transforms.words.overlap import share_of_fewer, words_in
 from cortex.transforms.words.sentences import LINE, first_sentences, sentences
 
 # "Yes." and "Use uv." say too little without the answer they got.
@@ -19,6 +20,8 @@ SHORTEST_FACT_CHARS = 12
 # "Files changed: a; b; c" is a list; a longer lead or a single semicolon is prose.
 LONGEST_HEADING_CHARS = 60
 FEWEST_ITEMS = 2
+# A reason of which this share of words stands in the text is told with it.
+SAID_ALREADY = 0.7
 # Items of a list are told as long as they fit; what is left out is counted.
 LONGEST_LIST_CHARS = 200
 # Four hexadecimal digits tell the sessions of a project apart; a whole name costs a line's worth of tokens.
@@ -69,7 +72,7 @@ def fact_forms(row: Row, policy: Policy, *, fact_chars: int | None = None) -> tu
         fact = short
     for label, words in (("Why", row["reason"]), ("Rejected", row["rejected"])):
         line = first_sentences(on_one_line(words or ""), count=1, chars=chars // 2)
-        if words and line.rstrip(".…").casefold() not in text.casefold():
+        if words and share_of_fewer(set(words_in(line)), set(words_in(text))) < SAID_ALREADY:
             fact = f"{fact.rstrip('.')}. {label}: {line}"
     fact, short = reworded(fact, policy), reworded(short, policy)
     forms = (fact, short) if len(short) < len(fact) else (fact,)

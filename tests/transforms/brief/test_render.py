@@ -386,23 +386,88 @@ def test_a_contradiction_by_something_not_believed_is_no_mark():
     assert "contradicted" not in brief(one, other, edges=contradiction(one, other))
 
 
-def test_a_living_plan_shows_its_steps_and_a_finished_one_is_recent_work():
+def test_a_living_plan_shows_its_steps_and_work_done_gives_way_to_it():
     living = "Plan: Quality flags. Done: schema; parser. Now: spike filter. Next: backfill; docs; release"
-    text = brief(
-        memory(1, living, memory_type="progress"),
-        memory(2, "Plan: First poller. Done: client; scheduler", memory_type="progress"),
-    )
-    assert text.split("\n")[3:12] == [
+    done = memory(2, "Plan: First poller. Done: client; scheduler", memory_type="progress")
+    text = brief(memory(1, living, memory_type="progress"), done)
+    assert text.split("\n")[3:9] == [
         "## Where this stands",
         "- Quality flags (15 Sep 26)",
         "  - done: 2 steps, last: parser",
         "  - now: spike filter",
         "  - next: backfill; docs; then 1 more",
         "",
-        "## Recent work",
-        "- Plan: First poller. Done: client; scheduler (16 Sep 26)",
-        "",
     ]
+    assert headings(text) == ["Where this stands"] and headings(brief(done)) == ["Recent work"]
+
+
+OUTCOME = "Goal: Read tar files. Outcome: Tar files are read; let me check the rest. Open: not pushed."
+
+
+def test_the_latest_outcome_leads_with_what_is_open_and_earlier_ones_are_left_out():
+    rows = [memory(n, OUTCOME.replace("Tar", f"Tar{n}"), memory_type="outcome") for n in (1, 2, 3)]
+    assert brief(*rows, memory(4)).split("\n")[3:9] == [
+        "## Where this stands",
+        "- Tar3 files are read. (17 Sep 26)",
+        "  - open: not pushed",
+        "",
+        "## Decisions",
+        "- Fact 4 stands alone, word4 and term4. (18 Sep 26)",
+    ]
+    reasons = [choice.reason for choice in chosen(*rows).values() if not choice.is_shown]
+    assert reasons == ["1 sessions with an outcome followed it", "2 sessions with an outcome followed it"]
+
+
+def test_decisions_are_read_newest_first_and_seated_by_rank():
+    rows = [memory(n, f"Relay{n} feeds gauge{n}.", rank=0.9 - n / 10) for n in range(4)]
+    shown = [line[:8] for line in brief(*rows).split("\n") if line.startswith("- Relay")]
+    assert shown == ["- Relay3", "- Relay2", "- Relay1", "- Relay0"]
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("This breaks on Mondays.", "leans on what was said before it: opens with “This breaks”"),
+        ("I'll move the poller to a queue.", "talk of the session: opens with “I'll move”"),
+        ("The poller hangs, so let me restart it.", "tells what the assistant was about to do"),
+        ("Should the poller run at night?", "a question without its answer"),
+        ("What the poller needs:", "a heading without what it heads"),
+        ("word " * 90, "cut off in the middle of a statement"),
+    ],
+)
+def test_a_line_that_says_nothing_without_its_session_is_left_out(said, why):
+    row = memory(1, said, memory_type="gotcha")
+    assert chosen(row)[str(row["memory_id"])].reason == why
+    assert chosen(row | {"is_pinned": True})[str(row["memory_id"])].is_shown
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("Let's keep the raw payloads.", "Keep the raw payloads."),
+        ("I prefer small commits.", "The user prefers small commits."),
+        ("Also, the crane needs two keys.", "The crane needs two keys."),
+    ],
+)
+def test_words_that_tie_a_statement_to_the_talk_are_left_out(said, shown):
+    assert f"- {shown} (user, 15 Sep 26)" in brief(memory(1, said, trust="user"))
+
+
+def test_a_fact_that_age_has_weakened_is_told_until_it_fades():
+    assert brief(memory(1, confidence=0.31)) and not brief(memory(1, confidence=0.29))
+
+
+def test_two_facts_whose_names_differ_are_two_subjects():
+    rows = [memory(n, f"The file `level{n}.csv` is read at night.", memory_type="gotcha") for n in (1, 2)]
+    assert all(choice.is_shown for choice in chosen(*rows).values())
+
+
+def test_gotchas_of_the_files_in_play_come_first():
+    old = [memory(n, f"Gauge{n} drifts.", memory_type="gotcha", rank=0.9) for n in (1, 2, 3)]
+    about = memory(4, "Poll twice.", memory_type="gotcha", rank=0.1, files=["src/poll.py"])
+    last = memory(25, "Polls are retried.", memory_type="architecture", files=["poll.py"])
+    section = brief(*old, about, last).partition("## Gotchas\n")[2]
+    assert section.startswith("- Poll twice. (18 Sep 26)\n")
 
 
 def test_a_plan_that_rested_is_still_the_plan():
