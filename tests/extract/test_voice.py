@@ -26,7 +26,8 @@ def test_a_pasted_review_is_neither_the_persons_word_nor_a_decision(events: Show
 
 def test_a_long_prompt_in_the_persons_voice_stays_theirs(events: Shown) -> None:
     own = "I think we should fail when the argument is missing instead of keeping the old file for days."
-    (row, *_) = [row for row in events(prompt(f"{REVIEW}\n\n{own}\n\n{PAGE}")) if own in row["text"]]
+    statement = "Fail when the argument is missing instead of keeping the old file for days."
+    (row, *_) = [row for row in events(prompt(f"{REVIEW}\n\n{own}\n\n{PAGE}")) if statement in row["text"]]
     assert (row["trust"], row["memory_type"]) == ("user", "decision")
     assert row["layer"].endswith(":user")
 
@@ -59,8 +60,8 @@ def test_what_is_taken_back_at_once_is_not_shown(shown: Shown, taken_back: str) 
 
 def test_another_value_ordered_overturns_the_one_that_was_chosen(shown: Shown) -> None:
     chosen = "I picked v0.52.0 deliberately because it is the smallest bump that clears the alerts."
-    assert "I picked" in kept(shown(text(chosen), prompt("do 0.52.0")))
-    assert "I picked" not in kept(shown(text(chosen), prompt("do 0.54.0")))
+    assert "Picked v0.52.0" in kept(shown(text(chosen), prompt("do 0.52.0")))
+    assert "Picked v0.52.0" not in kept(shown(text(chosen), prompt("do 0.54.0")))
 
 
 def test_a_claim_refuted_two_turns_later_is_not_shown(shown: Shown) -> None:

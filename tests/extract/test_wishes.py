@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from cortex.transforms.brief.wording import plan_forms
+from cortex.transforms.extract.rewording import reworded
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS, JOURNAL
@@ -33,14 +34,15 @@ def test_a_wish_for_good_stands_by_itself_and_is_the_persons(shown: Shown, wish:
     rows = shown(
         prompt(f"Why is the tide table an hour off? {wish} Then look at the gauge, please."), UNRELATED
     )
-    [row] = [row for row in rows if row["text"] == wish]
+    statement = reworded(wish, is_person=True)
+    [row] = [row for row in rows if row["text"] == statement]
     assert (row["memory_type"], row["event_type"], row["trust"], row["category"]) == (
         "pattern",
         "PREFERENCE_NOTED",
         "user",
         category,
     )
-    assert row["confidence"] >= 0.9 and not any(wish in other["text"] for other in rows if other is not row)
+    assert row["confidence"] >= 0.9 and sum(statement in other["text"] for other in rows) == 1
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cortex.transforms.extract.acceptance import accepted
+from cortex.transforms.extract.alone import (
+    lacks_subject,
+    speaks_first,
+    spoken_share,
+    stands_alone,
+    trimmed,
+)
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.dialogue import (
     LASTING,
@@ -16,13 +23,14 @@ from cortex.transforms.extract.dialogue import (
 from cortex.transforms.extract.kinds import FACT
 from cortex.transforms.extract.lexicon import Lexicon, MarkerReading
 from cortex.transforms.extract.phrases import FILE, Phrasebook, part_of
-from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, Passage
+from cortex.transforms.extract.rewording import reworded
+from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, STATEMENT_CHARS, Passage
 from cortex.transforms.extract.signals import Corpus, signals
 from cortex.transforms.extract.statements import HEADING_CHARS
 from cortex.transforms.extract.thread import Place, places
 from cortex.transforms.schemas import TRUSTS
 from cortex.transforms.words.scripts import latin_length, long_words
-from cortex.transforms.words.sentences import PROSE, sentences, shortened
+from cortex.transforms.words.sentences import PROSE, is_question, sentences, shortened
 
 # Of a passage's words this many in a later one: it is said again, with a change.
 REPEATED_SHARE = 0.6
@@ -73,7 +81,13 @@ def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
                 kind = FACT
             layer = f"layer2:{reading.language}" + BY_PERSON * (is_typed and not is_pasted)
             shown["user_pastes"] = float(is_pasted)
-            candidate = _candidate(turns[index], lines, text, shown, kind, layer, phrases)
+            wording = (
+                reworded(trimmed(text, True), is_person=True) if is_typed else as_statement(passage, phrases)
+            )
+            is_whole = passage.block == LASTING or stands_alone(wording, is_person=is_typed)
+            shown["no_statement"] = float(not is_whole)
+            shown["speaks"] = spoken_share(wording)
+            candidate = _candidate(turns[index], lines, wording, shown, kind, layer, phrases)
             if is_pasted:  # handed over by a person, said by somebody else
                 candidate = replace(candidate, trust="assistant")
             headed.append((passage.heading, candidate))
@@ -90,10 +104,11 @@ def _agreement(turn: Turn, place: Place, corpus: Corpus, lexicon: Lexicon) -> Ca
     agreed = accepted(text_of(turn), text_of(place.answers), lexicon.phrases)
     if agreed is None:
         return None
+    agreed = replace(agreed, text=reworded(agreed.text, is_person=False))
     reading = lexicon.read(agreed.text, "assistant")
     shown = signals(Passage(agreed.text, "", "agreed", 0), place, corpus, reading.strengths, lexicon)
     shown |= {"is_agreed": 1.0, "is_procedure": float(agreed.is_procedure)}
-    shown["no_statement"] = shown["is_procedure"]
+    shown["no_statement"] = float(agreed.is_procedure or not stands_alone(agreed.text))
     kind = ("PLAN_CREATED", "progress") if agreed.is_procedure else ("DECISION_MADE", "decision")
     return Candidate(
         turn, (line_of(turn), line_of(place.answers)), agreed.text, *kind,
@@ -212,11 +227,32 @@ def _statements(turns: Sequence[Turn], index: int, place: Place, lexicon: Lexico
             yield passage, text, (line_of(turn),)
 
 
+def as_statement(passage: Passage, phrases: Phrasebook) -> str:
+    """Return what the assistant says in a passage as a statement, its heading as subject."""
+    text = reworded(trimmed(phrases.without_filler(passage.text)), is_person=False)
+    heading = sentences(phrases.filler.cut_from(passage.heading) or " ", PROSE)[-1:]
+    is_named = bool(heading) and is_subject(heading[0], phrases)
+    named = f"{reworded(heading[0], is_person=False)}: {text}" if is_named else text
+    if lacks_subject(text) or (passage.block != "paragraph" and latin_length(named) <= STATEMENT_CHARS):
+        text = named
+    return shortened(_capital(text), LONGEST_CHARS)
+
+
+def is_subject(heading: str, phrases: Phrasebook) -> bool:
+    """Return whether a heading says what is spoken of under it: short, no question, said to nobody."""
+    is_generic = phrases.generic_heading.match(heading) or speaks_first(heading) or is_question(heading)
+    return bool(heading.strip()) and len(heading) <= HEADING_CHARS and not is_generic
+
+
+def _capital(text: str) -> str:
+    is_word = text[:1].islower() and text.split(" ", 1)[0].rstrip(",.").isalpha()
+    return text[0].upper() + text[1:] if is_word else text  # a word, not a file name or a version
+
+
 def cleaned(passage: Passage, phrases: Phrasebook) -> str:
     """Return a passage without leading filler, under its heading where that says something."""
     text = phrases.without_filler(passage.text)
-    if text[:1].islower() and text.split(" ", 1)[0].rstrip(",.").isalpha():
-        text = text[0].upper() + text[1:]  # a word, not a file name or a version
+    text = _capital(text)
     heading = _heading(passage, phrases)
     if heading and len(heading) <= HEADING_CHARS and not phrases.generic_heading.match(heading):
         text = f"{heading}: {text}"

@@ -62,6 +62,9 @@ def _of_block(block: ProseBlock, phrases: Phrasebook) -> list[str]:
     if block.kind == "table":
         return [text] if latin_length(text) <= STATEMENT_CHARS else list(_joined(_sentences(text), phrases))
     spoken = [part for part in _sentences(text) if not phrases.announces.search(part)]
+    # "It is called in this order:" names the list below, as its heading.
+    if len(spoken) > 1 and spoken[-1].endswith((":", "：")):
+        del spoken[-1]
     return list(_joined(spoken, phrases))
 
 

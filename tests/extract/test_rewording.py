@@ -1,0 +1,110 @@
+"""What was said becomes a statement that is read alone; what cannot be one is kept to be found."""
+
+import pytest
+
+from cortex.transforms.extract.alone import stands_alone
+from cortex.transforms.extract.rewording import reworded
+from tests.extract.conftest import Shown
+from tests.extract.sessions import call, prompt, text
+
+
+@pytest.mark.parametrize(
+    ("words", "statement"),
+    [
+        ("I've also added a queue because imports overlap.", "Added a queue because imports overlap."),
+        ("We moved the levels into `tides.db`.", "Moved the levels into `tides.db`."),
+        ("I'll use SQLite because nobody shares it.", "Use SQLite because nobody shares it."),
+        ("I'd use SQLite because nobody shares it.", "Proposed: use SQLite because nobody shares it."),
+        ("I suggest a queue for the imports.", "Proposed: a queue for the imports."),
+        ("It turns out that the gauge counts in feet.", "The gauge counts in feet."),
+        ("So, the key insight is that the gauge counts in feet.", "The gauge counts in feet."),
+        ("You need to run `make tides` first.", "Run `make tides` first."),
+        ("The reading goes 1.2 → 1.3 at noon.", "The reading goes 1.2 -> 1.3 at noon."),
+        ("The gauge is read at noon.", "The gauge is read at noon."),
+        ("Die Pegel liegen in UTC, weil zwei Stationen im Ausland stehen.",) * 2,
+        ("潮位は UTC で保存する。",) * 2,
+    ],
+)
+def test_an_assistants_opening_gives_way_to_what_it_states(words: str, statement: str) -> None:
+    assert reworded(words, is_person=False) == statement
+
+
+@pytest.mark.parametrize(
+    ("words", "statement"),
+    [
+        ("ok, can you please make the curve blue?", "Make the curve blue."),
+        ("No, please don't poll the gauge.", "Do not poll the gauge."),
+        ("I want you to keep the levels in UTC", "Keep the levels in UTC"),
+        ("I prefer tabs over spaces", "Prefers tabs over spaces"),
+        ("i don't like popups", "Does not like popups"),
+        ("why don't we store it in one file?", "Store it in one file."),
+        ("let's use pnpm", "Use pnpm"),
+        ("Levels stay in UTC.", "Levels stay in UTC."),
+    ],
+)
+def test_a_persons_request_becomes_a_directive(words: str, statement: str) -> None:
+    assert reworded(words, is_person=True) == statement
+
+
+@pytest.mark.parametrize("words", ["", " ", "?", "ok", "please", "I", "→", "no, " * 2_000, "so, " * 5_000])
+@pytest.mark.parametrize("is_person", [True, False])
+def test_hostile_words_are_reworded_too(words: str, is_person: bool) -> None:
+    assert isinstance(reworded(words, is_person=is_person), str)
+    assert not stands_alone(words, is_person=is_person)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "It keeps the levels in UTC because two gauges stand abroad.",
+        "This means the page loads in half the time.",
+        "Should the levels be kept in UTC or in local time?",
+        "All 12 tests pass now.",
+        "Let me know if the curve should be blue instead.",
+        "I'm going to look at the loader of the gauge now.",
+        "The loader reads the levels of the day and…",
+        "The levels are stored in the following tables:",
+        "`a/b.py`, `c/d.py`, `e/f.py`",
+        "─────────────────────────────────",
+        "As you asked for, the curve is blue and your screenshot shows it.",
+    ],
+)
+def test_what_needs_its_neighbours_does_not_stand_alone(words: str) -> None:
+    assert not stands_alone(words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Levels are kept in UTC because two gauges stand abroad.",
+        "Use pnpm, not npm, in this repository.",
+        "Los niveles se guardan en UTC porque dos estaciones están en el extranjero.",
+        "潮位は UTC で保存する。二つの観測所が国外にあるためである。",
+        "조위는 UTC로 저장한다. 두 관측소가 국외에 있기 때문이다.",
+        "Tests of the importer run without a network because the gauge's server limits calls.",
+    ],
+)
+def test_a_statement_stands_alone_in_every_language(words: str) -> None:
+    assert stands_alone(words)
+
+
+def test_what_has_no_subject_takes_that_of_its_heading(events: Shown) -> None:
+    rows = events(
+        text("## Chunked export\n\nIt keeps memory flat because rows are written as they are read.")
+    )
+    assert "Chunked export: It keeps memory flat because rows are written as they are read." in [
+        row["text"] for row in rows
+    ]
+
+
+def test_nothing_shown_is_cut_or_glued(shown: Shown) -> None:
+    long = "The loader " + ", ".join(f"reads the levels of station {n}" for n in range(40)) + "."
+    rows = shown(
+        prompt("ok, can you please keep the levels in UTC? they come from two time zones."),
+        text(f"Levels 1 → 2 are kept in `tides.db` because the curve needs a month. {long}"),
+        call("Bash", "git commit -m 'Keep levels' -m 'Because → one file.'", "[main 1a2b3c4] Keep levels\n"),
+        prompt("yes"),
+    )
+    assert rows
+    for row in rows:
+        assert not any(mark in row["text"] for mark in (" → ", "User chose", "(asked:", "…"))

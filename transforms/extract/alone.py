@@ -1,0 +1,121 @@
+"""Whether a text can be read alone a month later: a whole statement with a subject, said to nobody."""
+
+import re
+
+from cortex.transforms.extract.sentences import STATEMENT_CHARS
+from cortex.transforms.extract.statements import ANY_SCRIPT, in_line
+from cortex.transforms.words.scripts import latin_length
+from cortex.transforms.words.sentences import is_question, sentences
+
+SHORTEST_STATEMENT_CHARS = 20
+LEAST_LETTERS = 0.45
+LEAST_PROSE_CHARS = 14
+
+_CODE = re.compile(r"`[^`]*`|https?://\S+|(?<!\w)[\w.~-]*/[\w./~-]+")
+_LETTER = re.compile(r"[^\W\d_]")
+# What is spoken of stands in the sentence before, which is not here.
+_NO_SUBJECT = re.compile(
+    r"^(?:(?:but|and|so|also|then|because|since|now|however)\b[, ]+)*(?:it|it's|they|they're|this|that"
+    r"|that's|these|those|he|she"
+    r"|both|neither|here|there it is|which|the (?:former|latter|other one|same))(?=[\s,']"
+    r"|$)(?!\s+(?:repo\w*|project|package"
+    r"|app|codebase|service|library)\b)",
+    re.IGNORECASE,
+)
+_SPEAKER = re.compile(
+    r"^(?:(?:but|and|so|also|then|now|first|next|ok(?:ay)?)\b[, ]+)*(?:i|i'm|i'll|i've|i'd|let me|let's"
+    r"|my|we'll|we're|want me to"
+    r"|would you|do you|should i|shall i|you're|you asked|you said|you wanted|thanks?|sorry|sure|perfect"
+    r"|great)\b",
+    re.IGNORECASE,
+)
+_SPOKEN_TO = re.compile(
+    r"\b(?:i'll|i'm|i've|i'd|let me|want me to|you (?:asked|said|mentioned|wanted|gave|pasted|told"
+    r"|shared)|your (?:question|request"
+    r"|call|message|answer|screenshot|feedback|confirmation|review|point)|let me know|if you(?:'d"
+    r"| would)? (?:like|want|prefer))\b",
+    re.IGNORECASE,
+)
+# What is so at this minute: it is not so, or not worth a line, at the next.
+_MOMENT = re.compile(
+    r"^(?:(?:all|the|both) )?(?:\d+ )?(?:unit |existing |new |integration |\w+ )?(?:tests?|checks?"
+    r"|lint(?:er|ing)?|builds?|ci|types?|typecheck)"
+    r"(?: \w+)? (?:(?:is|are|all|now|still) )*(?:pass(?:es|ed|ing)?|green|clean|succeed(?:s|ed)?|ok"
+    r"|fail(?:s|ed|ing)?)\b[^.;:]{0,40}[.!]?$"
+    r"|^(?:done|committed|pushed|merged|fixed|ready|complete[d]?|working tree (?:is )?clean"
+    r"|everything (?:is|works|passes)|no changes)"
+    r"\b[^.;:]{0,40}[.!]?$",
+    re.IGNORECASE,
+)
+_WANTING_END = re.compile(r"(?:[:,(]|\b(?:and|or|the|a|an|of|to|with|for|via|as))$", re.IGNORECASE)
+_PERSON_POINTS = re.compile(
+    r"^(?:(?:do|fix|add|make|use|try|run|change|remove|update|check|implement|commit|push|keep|apply"
+    r"|continue|go)"
+    r"(?: (?:it|this|that|these|those|them|on|ahead|with|both|all|again|now|please|so|and))*|yes|no"
+    r"|ok(?:ay)?)\W*$",
+    re.IGNORECASE,
+)
+
+
+_PRONOUN = re.compile(
+    r"(?<![\w'])(?:i|i'm|i've|i'll|i'd|me|my|mine|we|we're|we've|we'll|our|us|you|your|you're"
+    r"|you'll)(?![\w'])",
+    re.IGNORECASE,
+)
+PRONOUNS_MAX = 3
+
+
+def lacks_subject(text: str) -> bool:
+    """Return whether what a text speaks of stands before it: "It does", "This means"."""
+    return bool(_NO_SUBJECT.match(text))
+
+
+def speaks_first(text: str) -> bool:
+    """Return whether a text opens with its speaker or the one spoken to."""
+    return bool(_SPEAKER.match(text))
+
+
+def spoken_share(text: str) -> float:
+    """Return how much a text is talk between two, 0 to 1: its pronouns of the first and second person."""
+    return min(len(_PRONOUN.findall(text)), PRONOUNS_MAX) / PRONOUNS_MAX
+
+
+def trimmed(text: str, is_person: bool = False) -> str:
+    """
+    Return a text without the sentences at its ends that do not stand alone, as long as one is left.
+
+    >>> trimmed("That's a good point. The gauge counts in feet. Which unit do you want?")
+    'The gauge counts in feet.'
+    """
+    parts = sentences(text, ANY_SCRIPT)
+    while len(parts) > 1 and not is_person and _is_aside(parts[0]):
+        del parts[0]
+    while len(parts) > 1 and (is_question(parts[-1]) or (not is_person and _SPOKEN_TO.search(parts[-1]))):
+        del parts[-1]
+    return in_line(*parts)
+
+
+def _is_aside(sentence: str) -> bool:
+    return bool(_NO_SUBJECT.match(sentence) or _SPEAKER.match(sentence) or _MOMENT.match(sentence))
+
+
+def stands_alone(text: str, *, is_person: bool = False) -> bool:
+    """
+    Return whether a text is a statement that is understood alone: not cut, not asked, with a subject.
+
+    >>> [stands_alone(text) for text in ("Levels are kept in UTC, as abroad.", "It keeps them in UTC.")]
+    [True, False]
+    """
+    if not SHORTEST_STATEMENT_CHARS <= latin_length(text) <= STATEMENT_CHARS or "…" in text:
+        return False
+    if is_question(text) or _WANTING_END.search(text):
+        return False
+    prose = _CODE.sub("", text)
+    letters = len(_LETTER.findall(text))
+    if letters < LEAST_LETTERS * len(text) or latin_length(prose.strip(" ;:,.-")) < LEAST_PROSE_CHARS:
+        return False
+    if _NO_SUBJECT.match(text) or _MOMENT.match(text):
+        return False
+    if is_person:
+        return not _PERSON_POINTS.match(text)
+    return not (_SPEAKER.match(text) or _SPOKEN_TO.search(text))
