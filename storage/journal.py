@@ -13,7 +13,7 @@ from cortex.storage.files import write_atomically, writing_to
 from cortex.storage.lake import Lake, each_key_once
 from cortex.storage.notes import ManifestNotes
 from cortex.transforms.errors import FileDamaged
-from cortex.transforms.journal_entries import Forget, entries_in, entry_in
+from cortex.transforms.journal_entries import Forget, entries_in, entry_in, in_order
 from cortex.transforms.schemas import FINDING_KINDS, JOURNAL, values
 
 
@@ -66,13 +66,13 @@ class Journal:
         waiting = self.waiting() if self._counts_waiting else []
         waiting = [row for row in waiting if project_id in (None, row["project_id"])]
         committed = self._read_committed(project_id)
-        return _in_order(pa.concat_tables([committed, JOURNAL.of(waiting)])) if waiting else committed
+        return _once(pa.concat_tables([committed, JOURNAL.of(waiting)])) if waiting else committed
 
     def _read_committed(self, project_id: str | None) -> pa.Table:
         # Kept while the files are the same: a run asks about 45 times, which took .3 of its 1.3 s.
         files = self._lake.fingerprint(JOURNAL, project_id)
         if self._committed.get(project_id, ("", None))[0] != files:
-            self._committed[project_id] = files, _in_order(self._lake.read(JOURNAL, project_id))
+            self._committed[project_id] = files, _once(self._lake.read(JOURNAL, project_id))
         return self._committed[project_id][1]
 
     def take_in(self) -> int:
@@ -137,9 +137,8 @@ class Journal:
         return sorted({name for _, entry in entries for name in entry.session_ids or ()})
 
 
-def _in_order(rows: pa.Table) -> pa.Table:
-    once = each_key_once(JOURNAL, rows)
-    return once.sort_by([("recorded_at", "ascending"), ("entry_id", "ascending")])
+def _once(rows: pa.Table) -> pa.Table:
+    return in_order(each_key_once(JOURNAL, rows))
 
 
 def _place(name: str) -> str:

@@ -401,6 +401,19 @@ def entries_in(journal: pa.Table, entry_class: type[AnEntry]) -> Iterator[tuple[
             yield row, entry
 
 
+# Entries of one instant: what makes a memory comes before what changes it, then what takes a change back, and
+# last what forgets. A clock may give two steps of a program the same instant; all others are in between.
+_RANKS = {"remember": 0, "import": 0, "unpin": 2, "restore": 2, "unmerge": 2, "recover": 2, "forget": 3}
+_OTHERS = 1
+
+
+def in_order(journal: pa.Table) -> pa.Table:
+    """Return JOURNAL rows in the order in which they count: by instant, of one instant by kind, then id."""
+    ranks = pa.array([_RANKS.get(kind, _OTHERS) for kind in journal["kind"].to_pylist()], pa.int8())
+    keys = [("recorded_at", "ascending"), ("rank", "ascending"), ("entry_id", "ascending")]
+    return journal.append_column("rank", ranks).sort_by(keys).drop_columns(["rank"])
+
+
 def project_entries(journal: pa.Table) -> Iterator[tuple[Row, ProjectEntry]]:
     """Yield the JOURNAL rows about projects, in their order, each with what it says."""
     for row in journal.filter(pc.equal(journal["kind"], pa.scalar(ProjectName.kind))).to_pylist():

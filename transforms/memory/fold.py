@@ -35,6 +35,7 @@ from cortex.transforms.journal_entries import (
     Unpin,
     Worked,
     from_row,
+    in_order,
 )
 from cortex.transforms.memory.imported import joined_with, put_back
 from cortex.transforms.policy import Policy
@@ -78,8 +79,7 @@ def fold(events: pa.Table, journal: pa.Table, policy: Policy) -> pa.Table:
     depends on the clock (confidence, status by age, centrality, rank).
     """
     memories = dict(_from_events(events, policy))
-    entries = journal.sort_by([("recorded_at", "ascending"), ("entry_id", "ascending")])
-    for row in entries.select(APPLIED_COLUMNS).to_pylist():
+    for row in in_order(journal).select(APPLIED_COLUMNS).to_pylist():
         _apply(row, memories)
     tags = tag_by_term(policy)
     rows = [_finished(memory, tags) for _, memory in sorted(memories.items())]

@@ -197,3 +197,15 @@ def test_tags_it_was_told_with_stay_beside_those_its_text_names():
     payload = {"text": "Use ruff", "memory_type": "pattern", "category": "project", "tags": ["style"]}
     (memory,) = folded(journal=[told("import", "m", **payload)])
     assert memory["tags"] == ["style", "python"]
+
+
+@pytest.mark.parametrize("name", [f"m{number}" for number in range(8)])  # ids in either order
+def test_of_one_instant_what_takes_back_comes_last_and_forgetting_after_all(name: str):
+    fact = {"text": "Use SQLite", "memory_type": "decision", "category": "project"}
+    fact_entry = told("remember", name, **fact)
+    superseded, restored = told("supersede", name, by="m9"), told("restore", name)
+    [memory] = folded(journal=[restored, superseded, fact_entry])
+    assert memory["status"] == "active"
+    [memory] = folded(journal=[superseded, fact_entry])
+    assert memory["status"] == "superseded"
+    assert folded(journal=[told("forget", name), restored, superseded, fact_entry]) == []
