@@ -14,29 +14,29 @@ import pyarrow.parquet as pq
 def traces(home: Path, *texts: str) -> list[str]:
     """Return the files below `home` that hold any of `texts`, raw or decoded, whatever the case."""
     sought = [text.casefold() for text in texts]
-    found = []
+    places = []
     for path in sorted(p for p in home.rglob("*") if p.is_file()):
-        if any(text in told.casefold() for told in _told_by(path) for text in sought):
-            found.append(str(path.relative_to(home)))
+        if any(text in words.casefold() for words in _texts_of(path) for text in sought):
+            places.append(str(path.relative_to(home)))
     for dataset in sorted(home.rglob("*.lance")):
         if dataset.is_dir() and any(
             t in rows.casefold() for rows in _versions(dataset, texts) for t in sought
         ):
-            found.append(str(dataset.relative_to(home)))
-    return found
+            places.append(str(dataset.relative_to(home)))
+    return places
 
 
-def _told_by(path: Path) -> Iterator[str]:
+def _texts_of(path: Path) -> Iterator[str]:
     raw = path.read_bytes()
     yield raw.decode("utf-8", "replace")
     yield raw.decode("utf-16-le", "replace")
     if path.suffix == ".parquet":
         yield _spelt(pq.read_table(path, partitioning=None).to_pylist())
     if path.suffix == ".sqlite":
-        yield from _told_by_index(path)
+        yield from _texts_of_index(path)
 
 
-def _told_by_index(path: Path) -> Iterator[str]:
+def _texts_of_index(path: Path) -> Iterator[str]:
     """Yield the rows of a hook index and the words that it finds them by."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as index:
         yield json.dumps(index.execute("select * from notes").fetchall(), ensure_ascii=False)

@@ -22,6 +22,7 @@ from cortex.transforms.schemas import (
     TRUSTS,
     Row,
     checked,
+    values,
 )
 
 Names: TypeAlias = Sequence[str]
@@ -409,9 +410,10 @@ _OTHERS = 1
 
 def in_order(journal: pa.Table) -> pa.Table:
     """Return JOURNAL rows in the order in which they count: by instant, of one instant by kind, then id."""
-    ranks = pa.array([_RANKS.get(kind, _OTHERS) for kind in journal["kind"].to_pylist()], pa.int8())
-    keys = [("recorded_at", "ascending"), ("rank", "ascending"), ("entry_id", "ascending")]
-    return journal.append_column("rank", ranks).sort_by(keys).drop_columns(["rank"])
+    ranks = pa.array([_RANKS.get(kind, _OTHERS) for kind in values(journal, "kind")], pa.int8())
+    ranked = journal.append_column("rank", ranks)
+    ordered = ranked.sort_by([("recorded_at", "ascending"), ("rank", "ascending"), ("entry_id", "ascending")])
+    return ordered.drop_columns(["rank"])
 
 
 def project_entries(journal: pa.Table) -> Iterator[tuple[Row, ProjectEntry]]:

@@ -40,7 +40,7 @@ PROCESSES = 8
 def one_of_the_crowd(folder: Path, number: int, seconds: float) -> None:
     """Stage, run, remember and recall in turn until the time is over; note what was said in a file."""
     bench = Bench(folder / "home", folder / "projects")
-    said = (folder / f"said-{number}").open("a", encoding="utf-8")
+    record = (folder / f"facts-{number}").open("a", encoding="utf-8")
     ends, turn = time.monotonic() + seconds, 0
     while time.monotonic() < ends:
         turn += 1
@@ -53,7 +53,7 @@ def one_of_the_crowd(folder: Path, number: int, seconds: float) -> None:
         known = memory_id(GLOBAL_SCOPE, "pattern", fact)
         when = NOW + timedelta(seconds=number, milliseconds=turn)
         bench.store.journal.write(entry("remember", GLOBAL_SCOPE, payload, recorded_at=when, memory_id=known))
-        print(fact, file=said, flush=True)
+        print(fact, file=record, flush=True)
         try:
             bench.run()
         except StoreBusy:
@@ -68,7 +68,7 @@ def one_of_the_crowd(folder: Path, number: int, seconds: float) -> None:
 class Crowded:
     """How many facts were said, and what is not as it must be, by name: facts, sessions, ids, files."""
 
-    said: int
+    facts: int
     missing: list[str]
     doubled: list[str]
     leftovers: list[str]
@@ -95,15 +95,15 @@ def crowd(folder: Path, seconds: float) -> Crowded:
 def _judge(folder: Path, verdict: Path) -> None:
     bench = Bench(folder / "home", folder / "projects")
     bench.run()
-    said = [line for file in sorted(folder.glob("said-*")) for line in file.read_text().splitlines()]
+    facts = [line for file in sorted(folder.glob("facts-*")) for line in file.read_text().splitlines()]
     texts = [row["text"] for row in bench.store.tables.open(GLOBAL_SCOPE, "memories").read().to_pylist()]
     turns = bench.store.lake.read(TURNS)["turn_id"].to_pylist()
     sessions = {path.stem for path in bench.projects.rglob("*.jsonl")}
     known = set(bench.store.lake.read(TURNS)["session_id"].to_pylist())
     quarantined = sorted(path.name for path in (bench.home / "staging" / QUARANTINED).glob("*"))
     result = {
-        "said": len(said),
-        "missing": sorted({*said} - {*texts}) + sorted(sessions - known),
+        "facts": len(facts),
+        "missing": sorted({*facts} - {*texts}) + sorted(sessions - known),
         "doubled": _repeated(texts) + _repeated(turns),
         "leftovers": leftovers(bench.home) + unnamed_files(bench.home),
         "set_aside": quarantined,

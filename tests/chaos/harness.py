@@ -168,12 +168,12 @@ class Rehearsal:
     before: list[Path]
     operations: list[int]
     seconds: list[float]
-    said: Path
+    contents: Path
 
 
 def rehearse(folder: Path, kept: Path) -> Rehearsal:
     """Do the scenario undisturbed in `folder`; keep below `kept` what kills begin from and end at."""
-    rehearsal = Rehearsal([], [], [], kept / "said.json")
+    rehearsal = Rehearsal([], [], [], kept / "contents.json")
     folder.mkdir(parents=True)
     for position, step in enumerate(STEPS):
         rehearsal.before.append(kept / f"before-{position}")
@@ -186,7 +186,7 @@ def rehearse(folder: Path, kept: Path) -> Rehearsal:
             raise RuntimeError(f"{step.__name__} fails undisturbed")
         rehearsal.seconds.append(time.monotonic() - begun)
         rehearsal.operations.append(int(counted.read_text()))
-    if _in_child(partial(_write_down, folder, rehearsal.said)):
+    if _in_child(partial(_write_down, folder, rehearsal.contents)):
         raise RuntimeError("the undisturbed store cannot be read")
     return rehearsal
 
@@ -200,8 +200,8 @@ def stored_rows(home: Path) -> dict[str, int]:
 def unnamed_files(home: Path) -> list[str]:
     """Return files of the lake that no commit names."""
     store = Store(home)
-    found = {p.relative_to(store.lake.root).as_posix() for p in store.lake.root.rglob("*") if p.is_file()}
-    return sorted(found - set(store.lake.manifest.files))
+    files = {p.relative_to(store.lake.root).as_posix() for p in store.lake.root.rglob("*") if p.is_file()}
+    return sorted(files - set(store.lake.manifest.files))
 
 
 def run_kills(kills: int, seed: int, *, tell: Callable[[str], None] = lambda text: None) -> Tally:
@@ -248,7 +248,7 @@ def _one_kill(
             tally.lost += 1
             return tell(f"after a kill in {where}, {step.__name__} fails")
     verdict = folder.with_suffix(".verdict")
-    if _in_child(partial(_judge, folder, rehearsal.said, verdict)):
+    if _in_child(partial(_judge, folder, rehearsal.contents, verdict)):
         raise RuntimeError(f"after a kill in {where} the store cannot be read")
     differing, more, left = json.loads(verdict.read_text())
     tally.lost += bool(differing)
@@ -263,21 +263,21 @@ def _check_said(folder: Path) -> None:
     assert traces(_bench(folder).home, SAID_IN_FORK)
 
 
-def _write_down(folder: Path, said: Path) -> None:
+def _write_down(folder: Path, file: Path) -> None:
     """Write what the store says and how many rows lie in its lake."""
     home = _bench(folder).home
-    said.write_text(json.dumps([contents(home), stored_rows(home)], default=str))
+    file.write_text(json.dumps([contents(home), stored_rows(home)], default=str))
 
 
 def _judge(folder: Path, undisturbed: Path, verdict: Path) -> None:
     """Write what differs from the undisturbed store, what lies there twice, and what was left behind."""
     home = _bench(folder).home
     expected, rows = json.loads(undisturbed.read_text())
-    said = json.loads(json.dumps(contents(home), default=str))
+    present = json.loads(json.dumps(contents(home), default=str))
     more = {name: count for name, count in stored_rows(home).items() if count > rows[name]}
     left = [*leftovers(home), *unnamed_files(home), *_still_read(home), *_beside(folder)]
-    told = [sorted(difference(said, expected)), more, left]
-    verdict.write_text(json.dumps(told))
+    verdicts = [sorted(difference(present, expected)), more, left]
+    verdict.write_text(json.dumps(verdicts))
 
 
 def _in_child(work: Callable[[], None], kill_after_seconds: float | None = None) -> int:

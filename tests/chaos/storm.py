@@ -58,9 +58,9 @@ class Sky:
 
     @property
     def environment(self) -> dict[str, str]:
-        told = {"HOME": self.folder, "CORTEX_HOME": self.home, "TMPDIR": self.folder / "tmp"}
+        places = {"HOME": self.folder, "CORTEX_HOME": self.home, "TMPDIR": self.folder / "tmp"}
         here = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
-        return {**{name: str(path) for name, path in told.items()}, "PATH": "/usr/bin:/bin", **here}
+        return {**{name: str(path) for name, path in places.items()}, "PATH": "/usr/bin:/bin", **here}
 
     def set_up(self) -> None:
         """Copy the hooks, with shorter pauses, and name the engine."""
@@ -104,14 +104,14 @@ class Sky:
     def processes(self) -> list[int]:
         """Return the processes that work on this store."""
         mark = f"CORTEX_HOME={self.home}".encode()
-        found = []
+        pids = []
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 if mark in (process / "environ").read_bytes().split(b"\0"):
-                    found.append(int(process.name))
+                    pids.append(int(process.name))
             except OSError:
                 continue  # ended meanwhile, or not ours
-        return found
+        return pids
 
 
 def one_session(sky: Sky, number: int, seed: int) -> int:
@@ -193,13 +193,13 @@ def clear_up(sky: Sky, transcript: Path) -> None:
 
 def listening() -> set[str]:
     """Return the local addresses that something listens on."""
-    found = set()
+    ports = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for line in Path(table).read_text().splitlines()[1:]:
             fields = line.split()
             if fields[3] == "0A":
-                found.add(fields[1])
-    return found
+                ports.add(fields[1])
+    return ports
 
 
 def main() -> None:
@@ -212,9 +212,9 @@ def main() -> None:
     chosen = parser.parse_args()
     engine = Path(sys.executable).absolute().with_name("cortex")
     with tempfile.TemporaryDirectory(prefix="cortex-storm-") as scratch:
-        told = storm(Path(scratch), chosen.sessions, chosen.seed, engine)
-    print("storm: " + " ".join(f"{name}={count}" for name, count in told.items()))
-    sys.exit(any(told[name] for name in MUST_BE_NONE))
+        tally = storm(Path(scratch), chosen.sessions, chosen.seed, engine)
+    print("storm: " + " ".join(f"{name}={count}" for name, count in tally.items()))
+    sys.exit(any(tally[name] for name in MUST_BE_NONE))
 
 
 if __name__ == "__main__":

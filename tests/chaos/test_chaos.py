@@ -14,9 +14,9 @@ from tests.chaos.year import live
 
 @pytest.mark.slow
 def test_a_few_kills_lose_and_double_nothing():
-    told: list[str] = []
-    tally = run_kills(9, seed=7, tell=told.append)
-    assert tally.is_clean, "\n".join(told)
+    messages: list[str] = []
+    tally = run_kills(9, seed=7, tell=messages.append)
+    assert tally.is_clean, "\n".join(messages)
     assert tally.kills == 9
 
 
@@ -24,7 +24,7 @@ def test_a_few_kills_lose_and_double_nothing():
 def test_a_crowd_on_one_store_loses_and_doubles_nothing(tmp_path: Path):
     result = crowd(tmp_path, seconds=6)
     assert result.faults == {}
-    assert result.said > 8
+    assert result.facts > 8
 
 
 @pytest.mark.slow
@@ -33,9 +33,9 @@ def test_after_a_storm_of_killed_sessions_nothing_is_missing_and_nothing_left(tm
     engine = Path(sys.executable).absolute().with_name("cortex")
     if not engine.is_file():
         pytest.skip("no `cortex` command is installed beside this Python")
-    told = storm(tmp_path, sessions=12, seed=3, engine=engine)
-    assert told["hooks_killed"] > 0
-    assert {name: told[name] for name in MUST_BE_NONE} == dict.fromkeys(MUST_BE_NONE, 0)
+    tally = storm(tmp_path, sessions=12, seed=3, engine=engine)
+    assert tally["hooks_killed"] > 0
+    assert {name: tally[name] for name in MUST_BE_NONE} == dict.fromkeys(MUST_BE_NONE, 0)
 
 
 @pytest.mark.slow

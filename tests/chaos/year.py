@@ -86,12 +86,12 @@ class Year:
 
     def rows(self) -> dict[str, dict[str, object]]:
         """Return the memories that state a fact, by the fact's name; a tombstone has no name."""
-        found = {}
+        rows = {}
         for scope in self.bench.store.tables.scopes():
             for row in self.bench.store.tables.open(scope, "memories").read().to_pylist():
                 for name in NAME.findall(row["text"])[:1]:
-                    found[name] = row
-        return found
+                    rows[name] = row
+        return rows
 
     def pruned(self) -> list[str]:
         """Return the facts of which a tombstone alone is left, by name."""

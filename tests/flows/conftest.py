@@ -158,16 +158,16 @@ def _lead_views_to(bench: Bench) -> None:
 def contents(home: Path) -> dict[str, object]:
     """Return all that a store says: lake, tables, briefs; its cached vectors say nothing."""
     store = Store(home)
-    said: dict[str, object] = {}
+    tables: dict[str, object] = {}
     for name, table in LAKE_TABLES.items():
         if table is VECTORS:
             continue
-        said[name] = each_key_once(table, store.lake.read(table)).to_pylist()
+        tables[name] = each_key_once(table, store.lake.read(table)).to_pylist()
     for scope in store.tables.scopes():
         for name in ("memories", "edges", "passages"):
-            said[f"{scope}/{name}"] = store.tables.open(scope, name).read().to_pylist()
-        said[f"{scope}/brief"] = store.published.brief(scope)
-    return {name: rows for name, rows in said.items() if rows}
+            tables[f"{scope}/{name}"] = store.tables.open(scope, name).read().to_pylist()
+        tables[f"{scope}/brief"] = store.published.brief(scope)
+    return {name: rows for name, rows in tables.items() if rows}
 
 
 def fixed_state(home: Path) -> dict[str, object]:
@@ -209,11 +209,11 @@ def other(tmp_path: Path, projects: Path) -> Bench:
 
 def difference(first: dict[str, object], second: dict[str, object]) -> dict[str, object]:
     """Return what two contents say differently, by table: rows of only one of them."""
-    told: dict[str, object] = {}
+    differing: dict[str, object] = {}
     for name in sorted({*first, *second}):
         one, two = first.get(name, []), second.get(name, [])
         if one != two and isinstance(one, list) and isinstance(two, list):
-            told[name] = [row for row in one if row not in two], [row for row in two if row not in one]
+            differing[name] = [row for row in one if row not in two], [row for row in two if row not in one]
         elif one != two:
-            told[name] = one, two
-    return told
+            differing[name] = one, two
+    return differing
