@@ -65,6 +65,8 @@ def _report(turn: Turn, phrases: Phrasebook, *, has_commits: bool) -> ClosingRep
                 cuts.append(statement)
             elif statement.startswith("[ ]") or _is_open(statement, block, phrases):
                 left_open.append(_BOX.sub("", statement))
+            elif phrases.addressed.search(statement):
+                continue
             elif not (has_commits and _repeats_commit(statement)):
                 place = _ITEM if block.kind != "paragraph" else _AFTER if has_items else _LEAD
                 place = _DEED if phrases.deed.search(statement) else place

@@ -151,7 +151,8 @@ def _asked_for(part: Stretch, phrases: Phrasebook) -> str:
         return ""
     asked = _clause(_AT_ONCE.sub("", request(without_pasted_lines(part.words))))
     is_short = len(asked) < _SHORTEST_GOAL_CHARS or len(asked.split()) < _FEWEST_GOAL_WORDS
-    if phrases.chore.search(asked) or (asked.isascii() and is_short):
+    points_at_people = phrases.addressed.search(asked)
+    if points_at_people or phrases.chore.search(asked) or (asked.isascii() and is_short):
         return ""
     return _bare(asked[:1].upper() + asked[1:], GOAL_CHARS)
 

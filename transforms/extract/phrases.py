@@ -48,6 +48,7 @@ class Phrasebook:
     """The rows of phrases.csv, one field a name; what each is for stands in the column `why`."""
 
     acceptance: Phrase
+    addressed: Phrase
     announces: Phrase
     awaits_commit: Phrase
     awaits_edit: Phrase
