@@ -98,7 +98,8 @@ def _resolved(turns: Sequence[Turn], calls: Sequence[Call], lexicon: Lexicon) ->
 def _error(output: str) -> str:
     """Return the line of an output that says what went wrong, or nothing."""
     telling = TELLING.search(output)
-    return shortened(plain(telling[0]), ERROR_CHARS) if telling else ""
+    line = plain(telling[0]) if telling else ""
+    return line if len(line) <= ERROR_CHARS else ""  # half an error is none
 
 
 def _cause(turns: Sequence[Turn], failed: Call, lexicon: Lexicon) -> tuple[str, int]:
