@@ -142,6 +142,18 @@ def test_journal_entries_about_a_memory_that_would_vanish_are_counted(bench, new
     assert asked(bench)["kelp"].orphaned_entries == 1
 
 
+def test_what_a_person_forgot_stays_forgotten_whatever_a_newer_extractor_calls_it(bench, newer):
+    from tests.flows.test_loss import here
+
+    decisions().write(bench.projects)
+    bench.begin()
+    [gotcha] = [row for row in bench.memories() if row["memory_type"] == "gotcha"]
+    here().forget(gotcha["memory_id"])
+    newer()
+    asked(bench, promote)
+    assert not [row for row in bench.memories() if gotcha["text"] in row["text"]]
+
+
 def test_the_command_proposes_promotes_and_refuses_both_at_once(bench, newer):
     decisions().write(bench.projects)
     bench.begin()
