@@ -87,9 +87,11 @@ def own_passages(turn: Turn, phrases: Phrasebook) -> list[Passage]:
 def _passages(typed: str, phrases: Phrasebook) -> list[Passage]:
     """Return the passages of a prompt; what is pasted is never joined with the person's own words."""
     if len(typed) <= PASTED_FROM_CHARS or "```" in typed:
-        return passages(typed, phrases)
+        return passages(typed, phrases, is_typed=True)
     runs = groupby(BLANK_LINE.split(typed), lambda part: is_anothers(part, typed, phrases))
-    in_order = [passage for _, parts in runs for passage in passages("\n\n".join(parts), phrases)]
+    in_order = [
+        passage for _, parts in runs for passage in passages("\n\n".join(parts), phrases, is_typed=True)
+    ]
     return [replace(passage, position=position) for position, passage in enumerate(in_order)]
 
 

@@ -15,7 +15,7 @@ LEAST_OF_BEST = 0.6
 # The start of a turn tells; logs and lists are pasted below.
 READ_CHARS = 400
 READ_TURNS = 200
-FEWEST_WORDS = 2  # "no" alone is said in four languages
+FEWEST_SMALL_WORDS = 2  # "no" alone is said in four languages
 FEWEST_SIGNS = 4
 SIGNS_OF_A_SMALL_WORD = 4  # of as many signs of Chinese or Japanese there is a small word in English
 # Chinese quoted in Japanese has no kana; Japanese has one kana in three signs.
@@ -71,7 +71,7 @@ def spoken_in(texts: Collection[str], words: Mapping[str, tuple[str, ...]]) -> f
     frequent = (
         language
         for language, count in counts.items()
-        if language != ENGLISH and count >= least and distinct[language] >= FEWEST_WORDS
+        if language != ENGLISH and count >= least and distinct[language] >= FEWEST_SMALL_WORDS
     )
     return frozenset(frequent) | (_by_script(text) if signs else frozenset())
 
