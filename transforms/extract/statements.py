@@ -44,8 +44,12 @@ def in_line(*parts: str) -> str:
     return line
 
 
-def passages(text: str, phrases: Phrasebook) -> list[Passage]:
-    """Return the statements of a Markdown text in order: sentences with what leans on them, and items."""
+def passages(text: str, phrases: Phrasebook, *, is_typed: bool = False) -> list[Passage]:
+    """
+    Return the statements of a Markdown text in order: sentences with what leans on them, and items.
+
+    What an assistant announces is left out; a person who types "let's use SQLite" decides.
+    """
     read = prose_blocks(text)
     units: list[tuple[str, str, str]] = []
     for key, group in groupby(read, lambda block: (block.kind, block.heading, block.group)):
@@ -53,15 +57,17 @@ def passages(text: str, phrases: Phrasebook) -> list[Passage]:
         if key[0] == "item":
             units += (("item", heading, unit) for heading, unit in _of_list(blocks, phrases))
         else:
-            units += ((key[0], key[1], unit) for block in blocks for unit in _of_block(block, phrases))
+            units += (
+                (key[0], key[1], unit) for block in blocks for unit in _of_block(block, phrases, is_typed)
+            )
     return [Passage(unit, heading, kind, place) for place, (kind, heading, unit) in enumerate(units)]
 
 
-def _of_block(block: ProseBlock, phrases: Phrasebook) -> list[str]:
+def _of_block(block: ProseBlock, phrases: Phrasebook, is_typed: bool) -> list[str]:
     text = _labelled(block.text)
     if block.kind == "table":
         return [text] if latin_length(text) <= STATEMENT_CHARS else list(_joined(_sentences(text), phrases))
-    spoken = [part for part in _sentences(text) if not phrases.announces.search(part)]
+    spoken = [part for part in _sentences(text) if is_typed or not phrases.announces.search(part)]
     # "It is called in this order:" names the list below, as its heading.
     if len(spoken) > 1 and spoken[-1].endswith((":", "：")):
         del spoken[-1]
