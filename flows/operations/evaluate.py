@@ -1,32 +1,87 @@
 """Measures what extraction keeps against labels made by hand."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from cortex.flows.context import Context
+from cortex.flows.embedders import local_or_none
 from cortex.storage.assistant_folders import find_transcripts
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.extract import extract_events
+from cortex.transforms.extract.dense_labels import (
+    DenseEvaluation,
+    DenseLabel,
+    ShownFact,
+    Similarities,
+    evaluate_dense,
+)
 from cortex.transforms.extract.evaluate import Evaluation, evaluate
 from cortex.transforms.schemas import TURNS
 from cortex.transforms.transcripts.transcript import Source, read_transcript
 
+# What a label must have: hand labels name items and traps, dense ones grade whatever is worth keeping.
+SPARSE = {"session", "kind"}
+DENSE = {"session", "grade", "text", "quote", "lines", "until", "type", "found_in"}
 
-def score_extraction(context: Context, transcripts: Path, labels: Path) -> Evaluation:
+
+def score_extraction(context: Context, transcripts: Path, labels: Path) -> Evaluation | DenseEvaluation:
     """
     Read the labelled sessions below `transcripts`, extract, score. Touches no store.
 
-    Raises NotFound for a missing file or session, UsageError for labels that cannot be read.
+    Dense labels (with a grade) give a DenseEvaluation; where no local model is installed, only shared words
+    tell there which label a fact meets. Raises NotFound for a missing file or session, UsageError for labels
+    that cannot be read.
     """
     rows = _labels(labels)
     sessions = sorted({str(row["session"]) for row in rows})
     files = [path for name in sessions for path in _files_of(transcripts, name)]
     turns = pa.concat_tables([TURNS.empty(), *(_turns(path, transcripts) for path in files)])
-    policy = context.policy
-    return evaluate(extract_events(turns, policy), rows, policy.threshold("shown_min_confidence"))
+    least_shown = context.policy.threshold("shown_min_confidence")
+    events = extract_events(turns, context.policy)
+    if "grade" not in rows[0]:
+        return evaluate(events, rows, least_shown)
+    facts = _shown_facts(events, sessions, least_shown)
+    return evaluate_dense(facts, rows, _similarities(facts, rows))
+
+
+def _shown_facts(events: pa.Table, sessions: Sequence[str], least_shown: float) -> list[ShownFact]:
+    return [
+        ShownFact(
+            row["file"],
+            shown_text(row["text"], row["reason"], row["rejected"]),
+            frozenset(row["lines"]),
+            row["confidence"],
+        )
+        for row in events.to_pylist()
+        if row["memory_type"] is not None
+        and row["step_status"] is None
+        and row["confidence"] >= least_shown
+        and row["file"] in sessions
+    ]
+
+
+def shown_text(text: str, reason: str | None, rejected: str | None) -> str:
+    """
+    Return all that is shown of a fact: its text, and its reason and what lost where the text lacks them.
+
+    >>> shown_text("Tides are kept in SQLite", "one file", "Postgres")
+    'Tides are kept in SQLite Why: one file Not: Postgres'
+    """
+    parts = [(label, words) for label, words in (("Why", reason), ("Not", rejected)) if words]
+    return text + "".join(f" {label}: {words}" for label, words in parts if words not in text)
+
+
+def _similarities(facts: Sequence[ShownFact], labels: Sequence[DenseLabel]) -> Similarities:
+    embedder = local_or_none()
+    if embedder is None or not facts:
+        return Similarities.none(len(facts), len(labels))
+    vectors = embedder.embed([fact.text for fact in facts])
+    texts, quotes = (embedder.embed([str(label[name]) for label in labels]) for name in ("text", "quote"))
+    return Similarities(vectors @ texts.T, vectors @ quotes.T)
 
 
 def _labels(path: Path) -> list[dict[str, Any]]:
@@ -41,8 +96,15 @@ def _labels(path: Path) -> list[dict[str, Any]]:
             f"{path} cannot be read as labels: {error}.", "Each line must be a JSON object."
         ) from error
     for number, row in enumerate(rows, start=1):
-        if not isinstance(row, dict) or "session" not in row or "kind" not in row:
-            raise UsageError(f"{path}: label {number} has no session or kind.", "See the labels' README.")
+        if not isinstance(row, dict) or not any(row.keys() >= needed for needed in (SPARSE, DENSE)):
+            raise UsageError(
+                f"{path}: label {number} has neither kind nor grade, or lacks its session or lines.",
+                "See the labels' README.",
+            )
+        if (row.keys() >= DENSE) != (rows[0].keys() >= DENSE):
+            raise UsageError(f"{path}: label {number} is of another form than the first.", "Use two files.")
+    if not rows:
+        raise UsageError(f"{path} holds no labels.", "Give one JSON object a line.")
     return rows
 
 

@@ -41,8 +41,8 @@ def test_a_table_outdates_extraction_where_extraction_reads_it(stem):
 
 
 def test_another_reason_for_a_number_outdates_nothing():
-    row = POLICY.rows["thresholds"][("extract_least_score",)]
-    rows = {**POLICY.rows["thresholds"], ("extract_least_score",): {**row, "why": "mine"}}
+    row = POLICY.rows["thresholds"][("extract_least_chance",)]
+    rows = {**POLICY.rows["thresholds"], ("extract_least_chance",): {**row, "why": "mine"}}
     policy = replace(POLICY, rows={**POLICY.rows, "thresholds": rows})
     assert extractor_fingerprint(policy) == extractor_fingerprint(POLICY)
 

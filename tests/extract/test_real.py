@@ -28,10 +28,10 @@ def scores(real_data: Path, policy: Policy) -> Evaluation:
     return evaluate(extract_events(pa.concat_tables(tables), policy), labels, least_shown)
 
 
-def test_two_thirds_of_the_labels_are_found_each_in_one_statement(scores: Evaluation) -> None:
-    # A label counts only if one memory holds all its terms; a memory is one statement and no longer a page.
+def test_three_of_five_labels_are_found_within_ten_facts_a_session(scores: Evaluation) -> None:
+    # Single sentences with all key terms; what is worth keeping is counted by the dense labels.
     assert scores.recall >= 0.60
-    assert scores.recall_importance_3 >= 0.75
+    assert scores.recall_importance_3 >= 0.70
 
 
 def test_at_most_one_trap_in_twenty_is_hit(scores: Evaluation) -> None:

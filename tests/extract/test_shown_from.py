@@ -32,13 +32,16 @@ def policy_with(shown_from: float) -> Policy:
     return replace(policy, rows={**policy.rows, "thresholds": thresholds})
 
 
-@pytest.mark.parametrize("shown_from", [0.3, 0.4, 0.5, 0.6, 0.8])
-def test_the_budget_of_a_session_is_shown_whatever_the_threshold(shown_from):
+@pytest.mark.parametrize("shown_from", [0.3, 0.5, 0.7, 0.9])
+def test_a_fact_is_shown_from_the_threshold_on_and_no_other_reaches_it(shown_from):
     policy = policy_with(shown_from)
     events = extract_events(SESSION, policy)
+    likely = extract_events(SESSION, policy_with(0.0))
+    least = max(shown_from, policy.threshold("extract_least_chance"))
     shown = fold(events, JOURNAL.empty(), policy)
-    assert shown.num_rows == policy.threshold("session_memories_max") < events.num_rows
-    assert min(values(shown, "initial_confidence")) >= shown_from
+    assert shown.num_rows == sum(value >= shown_from for value in values(events, "confidence"))
+    assert min(values(shown, "initial_confidence"), default=1.0) >= least
+    assert shown.num_rows <= policy.threshold("session_memories_max") < likely.num_rows
 
 
 def test_a_threshold_above_one_shows_nothing():

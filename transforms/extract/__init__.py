@@ -47,7 +47,7 @@ def extract_events(turns: pa.Table, policy: Policy, settled: Settled = NOTHING_S
 
     Takes TURNS, all rows of each session, in any order. Rewound turns give nothing, repeated ones nothing
     twice. Within a session at most `session_memories_max` memories of `session_chars_max` characters have
-    a confidence of `shown_min_confidence` or more; weaker ones are kept and never shown. Of turns that are
+    a confidence of `shown_min_confidence` or more; others are kept and never shown. Of turns that are
     `settled` the rows stay as they were chosen once, and what is new in their sessions competes with them
     for the budget.
     """
@@ -104,7 +104,7 @@ def _taken(
 ) -> Taken:
     names = {turn["turn_id"] for thread in session for turn in thread}
     gaps = sum(settled.forgotten.get(name, 0) for name in names)
-    return Taken(tuple(rival_of(row, least_shown) for row in kept if is_shown(row, least_shown)), gaps)
+    return Taken(tuple(rival_of(row) for row in kept if is_shown(row, least_shown)), gaps)
 
 
 def session_candidates(threads: Sequence[Sequence[Turn]], lexicon: Lexicon) -> list[Candidate]:

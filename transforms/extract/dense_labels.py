@@ -1,4 +1,4 @@
-"""Scores against dense labels, which hold everything in a session that is worth keeping: noise can be counted."""
+"""Scores against dense labels, which hold all that is worth keeping in a session: noise can be counted."""
 
 import re
 from collections import defaultdict
@@ -181,9 +181,7 @@ def evaluate_dense(
 
 
 def _is_near(fact: ShownFact, label: DenseLabel) -> bool:
-    return any(
-        abs(own - line) <= LINES_APART for own in fact.lines for line in label["lines"]
-    )
+    return any(abs(own - line) <= LINES_APART for own in fact.lines for line in label["lines"])
 
 
 def _worth(label: DenseLabel) -> float:

@@ -1,6 +1,5 @@
 """Sessions that lost words: what was chosen from their turns before stays as it was (spec 12)."""
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -18,8 +17,7 @@ class Rival:
     """What a session showed before it lost words: it keeps its place, and later words compete with it."""
 
     text: str
-    points: float  # log-odds, as `extract.select.score` gives them
-    subject: str | None  # of a plan
+    subject: str | None  # of a plan or an outcome record
     confidence: float
 
 
@@ -50,13 +48,10 @@ class Settled:
         return [{**row, "session_id": session_id} for row in self.events.get(turn_id, ())]
 
 
-def rival_of(row: Row, least: float) -> Rival:
-    """Return a row of EVENTS, shown from the confidence `least` on, as what later words compete with."""
-    # `extract.select` makes a confidence of least + (1 - least) × chance; above .99 it was certain of itself.
-    room = max(1 - least, 0.01)
-    chance = min(0.99, max(0.01, (float(row["confidence"]) - least) / room))
+def rival_of(row: Row) -> Rival:
+    """Return a shown row of EVENTS as what later words compete with."""
     subject = row["subject"] if row["memory_type"] in ("progress", "outcome") else None
-    return Rival(row["text"], math.log(chance / (1 - chance)), subject, float(row["confidence"]))
+    return Rival(row["text"], subject, float(row["confidence"]))
 
 
 def is_shown(row: Row, least: float) -> bool:

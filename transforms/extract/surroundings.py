@@ -3,16 +3,23 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from heapq import nlargest
 
 from cortex.transforms.extract.candidate import PERSONS_LAYERS, Candidate, line_of
-from cortex.transforms.extract.signals import long_words
+from cortex.transforms.words.scripts import long_words
 
 # Candidates that share fewer words than this many sessions' worth are compared; a word of half of a session's
 # candidates tells no two of them apart and would compare each with each.
 COMMON_SHARE, COMMON_LEAST = 0.25, 20
 MANY = 64  # candidates; from there on a session counts as long
 MANY_OF_TURN = 16
+MANY_WORDS = 48
 LAST_PLACES = 8
+NEAREST = 8
+# In a session of three candidates each is central and among the last: such places tell little, and the shorter
+# the session, the less of them counts (half at this many).
+FEW = 12
+STEM_CHARS = 6  # "commit", "committed" and "commits" are one word here
 
 
 def with_surroundings(candidates: Sequence[Candidate]) -> list[dict[str, float]]:
@@ -31,6 +38,7 @@ def with_surroundings(candidates: Sequence[Candidate]) -> list[dict[str, float]]
     of_turn = Counter(str(candidate.turn["turn_id"]) for candidate in candidates)
     last_turn = str(candidates[order[-1]].turn["turn_id"])
     shared = _Shared(candidates, rank)
+    weight = len(candidates) / (len(candidates) + FEW)
     signals = []
     for at, candidate in enumerate(candidates):
         turn_id = str(candidate.turn["turn_id"])
@@ -42,9 +50,10 @@ def with_surroundings(candidates: Sequence[Candidate]) -> list[dict[str, float]]
                 f"turn_{candidate.turn['kind']}": 1.0,
                 "place": line_of(candidate.turn) / max(1, last_line),
                 "is_of_last_turn": float(turn_id == last_turn),
-                "is_among_last": max(0.0, 1 - (len(order) - 1 - rank[at]) / LAST_PLACES),
+                "is_among_last": weight * max(0.0, 1 - (len(order) - 1 - rank[at]) / LAST_PLACES),
                 "many_of_turn": _log_share(of_turn[turn_id], MANY_OF_TURN),
                 "many_of_session": _log_share(len(candidates), MANY),
+                "says_much": _log_share(len(shared.words[at]), MANY_WORDS),
                 "rests_on_many": float(len(set(candidate.lines)) > 1),
                 **shared.of(at),
             }
@@ -72,7 +81,7 @@ class _Shared:
     """How alike the candidates of a session are: cosines over words, each weighted by how rare it is here."""
 
     def __init__(self, candidates: Sequence[Candidate], rank: Mapping[int, int]) -> None:
-        words = [long_words(candidate.text) for candidate in candidates]
+        words = [{word[:STEM_CHARS] for word in long_words(candidate.text)} for candidate in candidates]
         counts = Counter(word for each in words for word in each)
         weight = {word: math.log((1 + len(words)) / count) + 0.1 for word, count in counts.items()}
         norms = [math.sqrt(sum(weight[word] ** 2 for word in each)) or 1.0 for each in words]
@@ -86,24 +95,31 @@ class _Shared:
         for at, each in enumerate(words):
             for word in each:
                 self._centre[word] += weight[word] / norms[at]
-        self._centre_norm = math.sqrt(sum(value**2 for value in self._centre.values())) or 1.0
-        self._words, self._weight, self._norms, self._places, self._rank = words, weight, norms, places, rank
+        self._square = sum(value**2 for value in self._centre.values())
+        self.words, self._weight, self._norms, self._places, self._rank = words, weight, norms, places, rank
         self._is_person = [candidate.layer.endswith(PERSONS_LAYERS) for candidate in candidates]
 
     def of(self, at: int) -> dict[str, float]:
         """Return how alike a candidate is to the session's mean and to the nearest of others, 0 to 1."""
         products: dict[int, float] = defaultdict(float)
         central = 0.0
-        for word in sorted(self._words[at]):
+        for word in sorted(self.words[at]):
             central += self._weight[word] * self._centre[word]
             for other in self._places.get(word, ()):
                 products[other] += self._weight[word] ** 2
         products.pop(at, None)
+        alikes: list[float] = []
         nearest = {"is_like_earlier": 0.0, "is_like_later": 0.0, "is_like_person": 0.0}
         for other, product in products.items():
             alike = product / (self._norms[at] * self._norms[other])
+            alikes.append(alike)
             side = "is_like_earlier" if self._rank[other] < self._rank[at] else "is_like_later"
             nearest[side] = max(nearest[side], alike)
             if self._is_person[other]:
                 nearest["is_like_person"] = max(nearest["is_like_person"], alike)
-        return {"is_central": central / (self._norms[at] * self._centre_norm), **nearest}
+        nearest["is_like_many"] = sum(nlargest(NEAREST, alikes)) / NEAREST
+        # Of the mean of the others: a session of one candidate has no middle.
+        alike = central / self._norms[at]
+        rest = math.sqrt(max(0.0, self._square - 2 * alike + 1))
+        weight = len(self.words) / (len(self.words) + FEW)
+        return {"is_central": weight * max(0.0, alike - 1) / rest if rest > 1e-6 else 0.0, **nearest}
