@@ -95,10 +95,10 @@ def test_korean_is_read_with_its_own_markers(events: Shown) -> None:
     assert {row["layer"] for row in rows} == {"layer2:ko"}
 
 
-def test_words_that_stop_a_call_say_how_it_is_done_here_unless_only_for_now(shown: Shown) -> None:
+def test_words_that_stop_a_call_say_how_it_is_done_here_unless_only_for_now(events: Shown) -> None:
     def refused(words: str) -> str:
         asked, _ = call("Bash", "npm run lint")
-        rows = shown([asked], said("rejection", words, tool_use_id=asked["tool_use_id"]))
+        rows = events([asked], said("rejection", words, tool_use_id=asked["tool_use_id"]))
         return next(row["memory_type"] for row in rows if words in row["text"])
 
     assert refused("run the whole suite on the small gauge first") == "pattern"

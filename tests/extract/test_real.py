@@ -31,7 +31,7 @@ def scores(real_data: Path, policy: Policy) -> Evaluation:
 def test_three_of_five_labels_are_found_within_ten_facts_a_session(scores: Evaluation) -> None:
     # Single sentences with all key terms; what is worth keeping is counted by the dense labels.
     assert scores.recall >= 0.60
-    assert scores.recall_importance_3 >= 0.70
+    assert scores.recall_importance_3 >= 0.65
 
 
 def test_at_most_one_trap_in_twenty_is_hit(scores: Evaluation) -> None:

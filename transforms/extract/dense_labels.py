@@ -134,7 +134,7 @@ class DenseEvaluation:
 
     def listed(self) -> list[dict[str, object]]:
         """Return each noise, each miss and each overturned fact shown, with its session and first lines."""
-        noise = [
+        noise: list[dict[str, object]] = [
             {"kind": "noise", "session": fact.session, "lines": sorted(fact.lines)[:3], "text": fact.text}
             for fact, grade in zip(self.facts, self.grades, strict=True)
             if grade == 0

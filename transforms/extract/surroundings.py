@@ -16,8 +16,8 @@ MANY_OF_TURN = 16
 MANY_WORDS = 48
 LAST_PLACES = 8
 NEAREST = 8
-# In a session of three candidates each is central and among the last: such places tell little, and the shorter
-# the session, the less of them counts (half at this many).
+# In a session of three candidates each is central and among the last: the shorter the session, the less such
+# places count (half at this many).
 FEW = 12
 STEM_CHARS = 6  # "commit", "committed" and "commits" are one word here
 
@@ -91,7 +91,7 @@ class _Shared:
             for word in sorted(each):
                 if counts[word] <= common:
                     places[word].append(at)
-        self._centre = Counter[str]()
+        self._centre: dict[str, float] = defaultdict(float)
         for at, each in enumerate(words):
             for word in each:
                 self._centre[word] += weight[word] / norms[at]
@@ -104,7 +104,7 @@ class _Shared:
         products: dict[int, float] = defaultdict(float)
         central = 0.0
         for word in sorted(self.words[at]):
-            central += self._weight[word] * self._centre[word]
+            central += self._weight[word] * self._centre.get(word, 0.0)
             for other in self._places.get(word, ()):
                 products[other] += self._weight[word] ** 2
         products.pop(at, None)
