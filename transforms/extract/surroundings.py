@@ -16,9 +16,9 @@ MANY_OF_TURN = 16
 MANY_WORDS = 48
 LAST_PLACES = 8
 NEAREST = 8
-# In a session of three candidates each is central and among the last: the shorter the session, the less such
-# places count (half at this many).
-FEW = 12
+# In a session of three candidates each is central: the shorter the session, the nearer to the mean of all
+# candidates it is counted (half way at this many).
+FEW, MEAN_CENTRALITY = 12, 0.35
 STEM_CHARS = 6  # "commit", "committed" and "commits" are one word here
 
 
@@ -38,7 +38,6 @@ def with_surroundings(candidates: Sequence[Candidate]) -> list[dict[str, float]]
     of_turn = Counter(str(candidate.turn["turn_id"]) for candidate in candidates)
     last_turn = str(candidates[order[-1]].turn["turn_id"])
     shared = _Shared(candidates, rank)
-    weight = len(candidates) / (len(candidates) + FEW)
     signals = []
     for at, candidate in enumerate(candidates):
         turn_id = str(candidate.turn["turn_id"])
@@ -50,7 +49,7 @@ def with_surroundings(candidates: Sequence[Candidate]) -> list[dict[str, float]]
                 f"turn_{candidate.turn['kind']}": 1.0,
                 "place": line_of(candidate.turn) / max(1, last_line),
                 "is_of_last_turn": float(turn_id == last_turn),
-                "is_among_last": weight * max(0.0, 1 - (len(order) - 1 - rank[at]) / LAST_PLACES),
+                "is_among_last": max(0.0, 1 - (len(order) - 1 - rank[at]) / LAST_PLACES),
                 "many_of_turn": _log_share(of_turn[turn_id], MANY_OF_TURN),
                 "many_of_session": _log_share(len(candidates), MANY),
                 "says_much": _log_share(len(shared.words[at]), MANY_WORDS),
@@ -122,4 +121,5 @@ class _Shared:
         alike = central / self._norms[at]
         rest = math.sqrt(max(0.0, self._square - 2 * alike + 1))
         weight = len(self.words) / (len(self.words) + FEW)
-        return {"is_central": weight * max(0.0, alike - 1) / rest if rest > 1e-6 else 0.0, **nearest}
+        central = max(0.0, alike - 1) / rest if rest > 1e-6 else 0.0
+        return {"is_central": weight * central + (1 - weight) * MEAN_CENTRALITY, **nearest}
