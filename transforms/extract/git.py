@@ -7,6 +7,7 @@ from cortex.hooks.sources import SHELL_TOOLS
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.phrases import Phrasebook
+from cortex.transforms.extract.rewording import with_plain_arrows
 from cortex.transforms.extract.sentences import LONGEST_CHARS, Passage, plain
 from cortex.transforms.extract.signals import Corpus, signals
 from cortex.transforms.extract.statements import passages
@@ -71,7 +72,7 @@ def _commit(
 
 def _progress(turn: Turn, lines: tuple[int, ...], text: str, signal: str, commit: str | None) -> Candidate:
     return Candidate(
-        turn, lines, shortened(plain(text), LONGEST_CHARS), "TASK_COMPLETED", "progress", "layer1:git",
+        turn, lines, shortened(with_plain_arrows(plain(text)), LONGEST_CHARS), "TASK_COMPLETED", "progress", "layer1:git",
         {signal: 1.0}, "assistant", git_commit=commit,
     )  # fmt: skip
 

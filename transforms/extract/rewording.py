@@ -104,6 +104,11 @@ _ARROW = re.compile(r"\s*[→➜⟶➔]\s*")
 _LOWER_WORD = re.compile(r"^[a-z][a-z']*(?=[\s,:;]|$)")
 
 
+def with_plain_arrows(text: str) -> str:
+    """Return `text` with the sign `->` for every arrow."""
+    return _ARROW.sub(" -> ", text).strip()
+
+
 def reworded(text: str, *, is_person: bool) -> str:
     """
     Return what was said as a statement: the opening is put into the form of one, nothing else is changed.
@@ -113,7 +118,7 @@ def reworded(text: str, *, is_person: bool) -> str:
     >>> reworded("ok, can you please keep the levels in UTC?", is_person=True)
     'Keep the levels in UTC.'
     """
-    statement = _ARROW.sub(" -> ", text).strip()
+    statement = with_plain_arrows(text)
     asked = statement.endswith("?")
     for _ in range(_ROUNDS):
         for pattern, form in _PERSON if is_person else _ASSISTANT:

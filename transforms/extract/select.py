@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cortex.transforms.extract.candidate import Candidate
+from cortex.transforms.extract.candidate import PERSONS_LAYERS, Candidate
 from cortex.transforms.extract.settled import Rival
 from cortex.transforms.extract.surroundings import with_surroundings
 from cortex.transforms.policy import Policy
@@ -120,8 +120,12 @@ def _chosen(
     """Return the positions of the candidates that the budget takes: the likeliest that say something new."""
     certain = [candidate for candidate in candidates if _is_certain(candidate, budget.least_shown)]
     # A plan is titled with what it is for, and a record of a session sums it up: facts beside them say more.
-    known_words = [long_words(candidate.text) for candidate in certain if candidate.subject is None]
-    known_words += [long_words(rival.text) for rival in before.rivals if rival.subject is None]
+    known_words = [
+        (_is_persons(candidate), long_words(candidate.text))
+        for candidate in certain
+        if candidate.subject is None
+    ]
+    known_words += [(False, long_words(rival.text)) for rival in before.rivals if rival.subject is None]
     chars = sum(len(candidate.text) for candidate in certain)
     spent = len(certain) + before.gaps
     # At the same chance those of before, at positions below zero, come first.
@@ -137,12 +141,17 @@ def _chosen(
             break
         text = before.rivals[at].text if at < 0 else candidates[at].text
         if at >= 0:
-            words = long_words(text)
-            is_new = all(share_of_fewer(words, other) <= budget.same_words_share for other in known_words)
+            # The answer repeats the order, which is the person's own and is not given up for it.
+            words, is_persons = long_words(text), _is_persons(candidates[at])
+            is_new = all(
+                share_of_fewer(words, other) <= budget.same_words_share
+                for persons, other in known_words
+                if persons or not is_persons
+            )
             if not is_new or chars + len(text) > budget.chars:
                 continue
             taken.add(at)
-            known_words.append(words)
+            known_words.append((is_persons, words))
         chars += len(text)
         spent += 1
     return taken
@@ -151,6 +160,10 @@ def _chosen(
 def is_never_shown(candidate: Candidate) -> bool:
     """Return whether a later turn closes a candidate, or nobody can read it alone: it is stored only."""
     return candidate.overturned_at is not None or candidate.signals.get(NO_STATEMENT, 0.0) >= 1.0
+
+
+def _is_persons(candidate: Candidate) -> bool:
+    return candidate.layer.endswith(PERSONS_LAYERS)
 
 
 def _competes(candidate: Candidate) -> bool:
