@@ -71,8 +71,9 @@ def _commit(
 
 
 def _progress(turn: Turn, lines: tuple[int, ...], text: str, signal: str, commit: str | None) -> Candidate:
+    shown = shortened(with_plain_arrows(plain(text)), LONGEST_CHARS)
     return Candidate(
-        turn, lines, shortened(with_plain_arrows(plain(text)), LONGEST_CHARS), "TASK_COMPLETED", "progress", "layer1:git",
+        turn, lines, shown, "TASK_COMPLETED", "progress", "layer1:git",
         {signal: 1.0}, "assistant", git_commit=commit,
     )  # fmt: skip
 
