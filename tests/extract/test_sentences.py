@@ -78,7 +78,10 @@ def test_a_reason_stays_with_what_it_is_given_for() -> None:
 
 
 def test_long_items_stand_by_themselves_and_short_ones_in_a_row() -> None:
-    long = "The import reads the gauge's files one by one because the disk of the station is slow and shared"
+    long = (
+        "The import reads the gauge's files one by one because the disk of the station is slow, "
+        "is shared with the camera and has been full twice"
+    )
     units = passages(f"Limits:\n\n- ten files\n- one gauge\n- {long}\n- no clock", PHRASES)
     assert [(unit.heading, unit.text) for unit in units] == [
         ("Limits", "ten files; one gauge"),

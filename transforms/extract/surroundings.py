@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from heapq import nlargest
 
 from cortex.transforms.extract.candidate import PERSONS_LAYERS, Candidate, line_of
-from cortex.transforms.words.scripts import long_words
+from cortex.transforms.words.scripts import latin_length, long_words
 
 # Candidates that share fewer words than this many sessions' worth are compared; a word of half of a session's
 # candidates tells no two of them apart and would compare each with each.
@@ -14,6 +14,7 @@ COMMON_SHARE, COMMON_LEAST = 0.25, 20
 MANY = 64  # candidates; from there on a session counts as long
 MANY_OF_TURN = 16
 MANY_WORDS = 48
+WORD_CHARS = 7  # with the space after it
 LAST_PLACES = 8
 NEAREST = 8
 # In a session of three candidates each is central: the shorter the session, the nearer to the mean of all
@@ -52,7 +53,7 @@ def with_surroundings(candidates: Sequence[Candidate]) -> list[dict[str, float]]
                 "is_among_last": max(0.0, 1 - (len(order) - 1 - rank[at]) / LAST_PLACES),
                 "many_of_turn": _log_share(of_turn[turn_id], MANY_OF_TURN),
                 "many_of_session": _log_share(len(candidates), MANY),
-                "says_much": _log_share(len(shared.words[at]), MANY_WORDS),
+                "says_much": _log_share(int(latin_length(candidate.text) / WORD_CHARS), MANY_WORDS),
                 "rests_on_many": float(len(set(candidate.lines)) > 1),
                 **shared.of(at),
             }
