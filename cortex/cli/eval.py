@@ -68,7 +68,7 @@ def brief(context: Context, labels: Path, today: bool, is_listed: bool) -> Answe
     """Score what the briefs tell: ideal lines told by weight, lines that match none, tokens."""
     scores = operations.evaluate_briefs.score_briefs(context, labels, is_today=today)
     rows = [
-        [score.project, f"{len(score.told)} of {len(score.told) + len(score.missed)}",
+        [score.project, f"{len(score.covered)} of {len(score.covered) + len(score.missed)}",
          f"{len(score.unmatched)} of {score.lines}", str(score.tokens)]
         for score in scores.projects
     ]  # fmt: skip
@@ -100,7 +100,7 @@ def _as_dict(scores: BriefScores) -> dict[str, object]:
         return {"text": line.text, "weight": line.weight}
 
     projects = [
-        {"project": score.project, "told": [weighed(line) for line in score.told],
+        {"project": score.project, "told": [weighed(line) for line in score.covered],
          "missed": [weighed(line) for line in score.missed], "matches_none": list(score.unmatched),
          "lines": score.lines, "tokens": score.tokens}
         for score in scores.projects

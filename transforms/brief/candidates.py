@@ -14,7 +14,7 @@ from cortex.transforms.brief.decisions_archive import ARCHIVE_NAME
 from cortex.transforms.brief.eligible import ARCHIVE, Standing, is_plan
 from cortex.transforms.brief.standing_alone import reason_not_alone
 from cortex.transforms.brief.state import outcome_forms
-from cortex.transforms.brief.subjects import Subject, is_same, subject_of
+from cortex.transforms.brief.subjects import Subject, is_same_subject, subject_in
 from cortex.transforms.brief.wording import (
     explicit_forms,
     fact_forms,
@@ -35,7 +35,7 @@ NO_SUBJECT = Subject(frozenset(), frozenset())
 
 
 @dataclass
-class Candidate:
+class LineCandidate:
     """A memory on its way into the brief: its forms from full to short, what it weighs, what became of it."""
 
     section: str
@@ -89,7 +89,7 @@ def candidates_of(
     standing: Mapping[str, Standing],
     disputes: Mapping[str, str],
     policy: Policy,
-) -> list[Candidate]:
+) -> list[LineCandidate]:
     """
     Return the candidates for a brief in the order of seating, section by section.
 
@@ -97,7 +97,7 @@ def candidates_of(
     printed behind each that something disagrees with, by memory_id.
     """
     in_play = _files_in_play(rows)
-    candidates: list[Candidate] = []
+    candidates: list[LineCandidate] = []
     for section in SECTIONS:
         best = [memories.take(_best(rows, kind, standing, policy)).to_pylist() for kind in _kinds(section)]
         known = (standing.get(row["memory_id"], Standing()) for part in best for row in part)
@@ -115,7 +115,7 @@ def candidates_of(
     return candidates
 
 
-def printed_order(candidates: Iterable[Candidate]) -> list[Candidate]:
+def printed_order(candidates: Iterable[LineCandidate]) -> list[LineCandidate]:
     """
     Return the candidates of each section in the order in which they are read.
 
@@ -125,7 +125,7 @@ def printed_order(candidates: Iterable[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=_place_in_section)
 
 
-def _place_in_section(candidate: Candidate) -> tuple[Any, ...]:
+def _place_in_section(candidate: LineCandidate) -> tuple[Any, ...]:
     is_dated = candidate.section in (STATE, "decision") and candidate.updated_at is not None
     age = -candidate.updated_at.timestamp() if is_dated and candidate.updated_at else 0.0
     is_sign = not candidate.choice.memory_id
@@ -133,18 +133,18 @@ def _place_in_section(candidate: Candidate) -> tuple[Any, ...]:
     return (*lead, candidate.is_plan, candidate.is_short, age)
 
 
-def about_repository(line: str) -> list[Candidate]:
+def about_repository(line: str) -> list[LineCandidate]:
     """Return one candidate that says how far the repository has moved on, or none."""
     text = on_one_line(line)
-    return [Candidate(REPOSITORY, (text,), Choice(REPOSITORY, "", text, False, ""))] if text else []
+    return [LineCandidate(REPOSITORY, (text,), Choice(REPOSITORY, "", text, False, ""))] if text else []
 
 
-def sign_to_archive(standing: Mapping[str, Standing], policy: Policy) -> list[Candidate]:
+def sign_to_archive(standing: Mapping[str, Standing], policy: Policy) -> list[LineCandidate]:
     """Return one candidate that says how many decisions are in the archive only, or none."""
     count = sum(place.tier == ARCHIVE for place in standing.values())
     line = f"- {count} older: {ARCHIVE_NAME}, `cortex brief --archive`"
     heading = policy.brief_section("decision")
-    return [Candidate("decision", (line,), Choice(heading, "", line, False, ""))] if count else []
+    return [LineCandidate("decision", (line,), Choice(heading, "", line, False, ""))] if count else []
 
 
 # Best of each section
@@ -199,18 +199,18 @@ def _files_in_play(rows: pa.Table) -> frozenset[str]:
 
 def _candidate(
     section: str, row: Row, dispute: str, standing: Standing, in_play: frozenset[str], policy: Policy
-) -> Candidate:
+) -> LineCandidate:
     """Return a memory with its forms; a decision that many sessions passed by fades (spec 8.4)."""
     is_of_plan = section == STATE and row["memory_type"] == "progress"
     forms = _forms(section, row, policy)
     text = forms[0] if forms else f"- {on_one_line(row['text'])}"
     is_short = standing.tier == "short"
-    candidate = Candidate(
+    candidate = LineCandidate(
         section,
         tuple(form + dispute for form in (forms[-1:] if is_short else forms)),
         Choice(policy.brief_section(section), row["memory_id"], text, False, "", row["rank"]),
         frozenset(words_in(row["text"])),
-        subject_of(row["text"], values(policy.tables["query_words"], "word")),
+        subject_in(row["text"], values(policy.tables["query_words"], "word")),
         row["updated_at"],
         row["is_pinned"],
         row["rank"],
@@ -239,7 +239,7 @@ def _is_living(section: str, row: Row) -> bool:
     return section == STATE and row["memory_type"] == "progress"
 
 
-def _reason_against(candidate: Candidate, row: Row, standing: Standing, policy: Policy) -> str:
+def _reason_against(candidate: LineCandidate, row: Row, standing: Standing, policy: Policy) -> str:
     """Return why a memory is left out whatever the room, or nothing; on purpose, only age speaks against."""
     since = standing.sessions_since
     if standing.tier == ARCHIVE:
@@ -260,7 +260,7 @@ def _reason_against(candidate: Candidate, row: Row, standing: Standing, policy: 
     return _without_dependent_forms(candidate, policy)
 
 
-def _without_dependent_forms(candidate: Candidate, policy: Policy) -> str:
+def _without_dependent_forms(candidate: LineCandidate, policy: Policy) -> str:
     """Keep the forms that stand alone; return why there is none, or nothing."""
     reasons = [
         reason_not_alone(without_provenance(form), policy, is_persons=candidate.is_persons)
@@ -273,33 +273,37 @@ def _without_dependent_forms(candidate: Candidate, policy: Policy) -> str:
 # Among those of a section
 
 
-def _keep_newest_of_subject(candidates: list[Candidate], disputes: Mapping[str, str], policy: Policy) -> None:
+def _keep_newest_of_subject(
+    candidates: list[LineCandidate], disputes: Mapping[str, str], policy: Policy
+) -> None:
     """Leave out what a newer candidate on the same subject stands for; what is at odds keeps its mark."""
     share = policy.threshold("brief_same_subject")
     least = int(policy.threshold("brief_subject_words"))
     free = [each for each in candidates if each.forms and each.choice.memory_id not in disputes]
-    kept: list[Candidate] = []
+    kept: list[LineCandidate] = []
     for candidate in sorted(free, key=_newest_first):
-        same = [o for o in kept if is_same(candidate.subject, o.subject, share=share, least_words=least)]
+        same = [
+            o for o in kept if is_same_subject(candidate.subject, o.subject, share=share, least_words=least)
+        ]
         if same and not candidate.is_on_purpose:
             candidate.leave_out(f"same subject as {same[0].choice.memory_id[:8]}, which is newer")
         else:
             kept.append(candidate)
 
 
-def _leave_out_work_done(candidates: Iterable[Candidate]) -> None:
+def _leave_out_work_done(candidates: Iterable[LineCandidate]) -> None:
     """Leave out steps of the day: where the work stands is told, and the repository holds what was done."""
     for candidate in candidates:
         if candidate.forms and not candidate.is_on_purpose:
             candidate.leave_out("work done: where the work stands is told above")
 
 
-def _newest_first(candidate: Candidate) -> tuple[Any, ...]:
+def _newest_first(candidate: LineCandidate) -> tuple[Any, ...]:
     said_at = candidate.updated_at.timestamp() if candidate.updated_at else 0.0
     return (not candidate.is_on_purpose, -said_at, -candidate.rank, candidate.choice.memory_id)
 
 
-def _keep_latest_outcomes(candidates: list[Candidate], policy: Policy) -> None:
+def _keep_latest_outcomes(candidates: list[LineCandidate], policy: Policy) -> None:
     """Leave out the outcomes that others have followed: what was open then is done, or open still."""
     outcomes = [each for each in candidates if each.forms and not each.is_plan and not each.is_on_purpose]
     latest = int(policy.threshold("brief_outcomes"))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from cortex.hooks.plain import CLOSING, PREAMBLE, on_one_line
-from cortex.transforms.brief.candidates import Candidate
+from cortex.transforms.brief.candidates import LineCandidate
 from cortex.transforms.brief.choice import GUARANTEED, REPOSITORY, STATE
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
@@ -22,7 +22,7 @@ def heading_lines(section: str) -> list[str]:
     return ["", f"## {section}"] if section else []
 
 
-def by_turns(candidates: list[Candidate], guaranteed_lines: int) -> list[Candidate]:
+def by_turns(candidates: list[LineCandidate], guaranteed_lines: int) -> list[LineCandidate]:
     """
     Return the candidates in the order of seating.
 
@@ -32,7 +32,7 @@ def by_turns(candidates: list[Candidate], guaranteed_lines: int) -> list[Candida
     meant = [candidate for candidate in candidates if candidate.is_on_purpose]
     on_purpose = sorted(meant, key=lambda candidate: (candidate.is_pinned, candidate.rank), reverse=True)
     state = [each for each in candidates if each.section == STATE and not each.is_on_purpose]
-    queues: dict[str, list[Candidate]] = {}
+    queues: dict[str, list[LineCandidate]] = {}
     for candidate in candidates:
         # What is left out whatever the room takes nobody's turn.
         if not candidate.is_on_purpose and candidate.section != STATE and candidate.forms:
@@ -55,9 +55,9 @@ class Room:
         self.free_tokens = budget - tokens_in(frame)
         self.free_chars = int(policy.threshold("brief_max_chars")) - len(frame)
         self.free_decision_tokens = int(budget * policy.threshold("brief_decision_share"))
-        self.seated: list[Candidate] = []
+        self.seated: list[LineCandidate] = []
 
-    def seat(self, candidate: Candidate) -> None:
+    def seat(self, candidate: LineCandidate) -> None:
         """Show the candidate in its fullest form that fits, or leave it out and say why."""
         same_words_from = self.policy.threshold("brief_same_words")
         for other in self.seated if candidate.forms else ():
@@ -73,7 +73,7 @@ class Room:
                 return
             candidate.decide(form, False, problem)
 
-    def _problem(self, candidate: Candidate, form: str) -> str:
+    def _problem(self, candidate: LineCandidate, form: str) -> str:
         """Return what keeps `form` out of the brief, or nothing."""
         added = self._added(candidate, form)
         tokens = tokens_in(added)
@@ -84,7 +84,7 @@ class Room:
             return "decisions have their share of the budget"
         return "no room left" if tokens > self.free_tokens or len(added) > self.free_chars else ""
 
-    def _take(self, candidate: Candidate, form: str) -> None:
+    def _take(self, candidate: LineCandidate, form: str) -> None:
         added = self._added(candidate, form)
         self.free_tokens -= tokens_in(added)
         self.free_chars -= len(added)
@@ -93,12 +93,12 @@ class Room:
         self.seated.append(candidate)
         candidate.decide(form, True, candidate.reason_for())
 
-    def _added(self, candidate: Candidate, form: str) -> str:
+    def _added(self, candidate: LineCandidate, form: str) -> str:
         """Return all that showing `form` adds: its lines, and the heading where it opens its section."""
         heading = [] if self._lines(candidate) else heading_lines(candidate.choice.section)
         return "\n".join([*heading, form, ""])
 
-    def _lines(self, candidate: Candidate) -> int:
+    def _lines(self, candidate: LineCandidate) -> int:
         return sum(
             _line_count(other.choice.text) for other in self.seated if other.section == candidate.section
         )

@@ -8,8 +8,8 @@ from cortex.hooks.plain import CLOSING, PREAMBLE
 from cortex.transforms.brief.wording import without_provenance
 from cortex.transforms.words.tokens import tokens_in
 
-# A line is told where one of the brief is this similar (cosine) or holds this share of its words: the rule of
-# the figures published for earlier versions.
+# A line is covered where one of the brief is this similar (cosine) or holds this share of its words: the rule
+# of the figures published for earlier versions.
 SAME_COSINE = 0.60
 SAME_WORDS = 0.60
 SHORTEST_LINE_CHARS = 20
@@ -30,10 +30,10 @@ class IdealLine:
 
 @dataclass(frozen=True)
 class BriefScore:
-    """Of one project: the ideal lines told and missed, the brief's lines that match none, its tokens."""
+    """Of one project: the ideal lines covered and missed, the brief's lines that match none, its tokens."""
 
     project: str
-    told: tuple[IdealLine, ...]
+    covered: tuple[IdealLine, ...]
     missed: tuple[IdealLine, ...]
     unmatched: tuple[str, ...]
     lines: int
@@ -49,17 +49,17 @@ def score_brief(
     cosines = (
         similarity(texts, lines) if similarity and lines and texts else [[0.0] * len(lines)] * len(texts)
     )
-    is_same = [
+    is_similar = [
         [
             cosine >= SAME_COSINE or _share(text, line) >= SAME_WORDS
             for line, cosine in zip(lines, row, strict=True)
         ]
         for text, row in zip(texts, cosines, strict=True)
     ]
-    told = tuple(line for line, row in zip(ideal, is_same, strict=True) if any(row))
-    missed = tuple(line for line, row in zip(ideal, is_same, strict=True) if not any(row))
-    unmatched = tuple(line for number, line in enumerate(lines) if not any(row[number] for row in is_same))
-    return BriefScore(project, told, missed, unmatched, len(lines), tokens_in(brief))
+    covered = tuple(line for line, row in zip(ideal, is_similar, strict=True) if any(row))
+    missed = tuple(line for line, row in zip(ideal, is_similar, strict=True) if not any(row))
+    unmatched = tuple(line for number, line in enumerate(lines) if not any(row[number] for row in is_similar))
+    return BriefScore(project, covered, missed, unmatched, len(lines), tokens_in(brief))
 
 
 def facts_of(brief: str) -> list[str]:
@@ -71,14 +71,14 @@ def facts_of(brief: str) -> list[str]:
 
 
 def totals(scores: Iterable[BriefScore]) -> dict[str, float | int]:
-    """Return the share of ideal lines told by weight, lines that match none, and tokens, over all."""
+    """Return the share of ideal lines covered by weight, lines that match none, and tokens, over all."""
     scores = list(scores)
     result: dict[str, float | int] = {"projects": len(scores)}
     for weight in WEIGHTS:
-        told = sum(line.weight == weight for score in scores for line in score.told)
+        covered = sum(line.weight == weight for score in scores for line in score.covered)
         missed = sum(line.weight == weight for score in scores for line in score.missed)
-        result[f"ideal_lines_{weight}"] = told + missed
-        result[f"told_{weight}"] = told / (told + missed) if told + missed else 0.0
+        result[f"ideal_lines_{weight}"] = covered + missed
+        result[f"told_{weight}"] = covered / (covered + missed) if covered + missed else 0.0
     result["lines"] = sum(score.lines for score in scores)
     result["lines_that_match_none"] = sum(len(score.unmatched) for score in scores)
     result["tokens_per_brief"] = sum(score.tokens for score in scores) / len(scores) if scores else 0.0

@@ -14,7 +14,7 @@ _ANSWERED = re.compile(r"[?？].* User chose\b|^For [^:]{3,120}: ")
 _GLUE = re.compile(r"[.!?…)] → ")
 
 
-def reworded(text: str, policy: Policy) -> str:
+def brief_wording(text: str, policy: Policy) -> str:
     """Return a statement without words that tie it to the talk it was part of; at least half of it stays."""
     for pattern, replacement in _patterns(policy, "reword"):
         shorter = pattern.sub(replacement, text, count=1)

@@ -1,7 +1,7 @@
 """Where the work stands: how the outcome record of a session reads in a brief (spec 11.2)."""
 
 from cortex.hooks.plain import on_one_line
-from cortex.transforms.brief.standing_alone import reason_not_alone, reworded
+from cortex.transforms.brief.standing_alone import brief_wording, reason_not_alone
 from cortex.transforms.brief.wording import provenance
 from cortex.transforms.extract.outcome import outcome_parts
 from cortex.transforms.policy import Policy
@@ -30,7 +30,7 @@ def outcome_forms(row: Row, policy: Policy) -> tuple[str, ...]:
 
 
 def _statements(text: str, policy: Policy) -> list[str]:
-    parts = [reworded(part.strip(), policy) for part in text.split("; ") if part.strip()]
+    parts = [brief_wording(part.strip(), policy) for part in text.split("; ") if part.strip()]
     return [part for part in parts if not reason_not_alone(part, policy)]
 
 

@@ -22,11 +22,11 @@ class Subject:
     words: frozenset[str]
 
 
-def subject_of(text: str, stop_words: Iterable[str] = ()) -> Subject:
+def subject_in(text: str, stop_words: Iterable[str] = ()) -> Subject:
     """
     Return what a statement is about, without `stop_words`; of scripts without spaces, pairs of characters.
 
-    >>> sorted(subject_of("Keep `raw.json` for ninety days", ["for"]).words)
+    >>> sorted(subject_in("Keep `raw.json` for ninety days", ["for"]).words)
     ['days', 'keep', 'ninety', 'raw.json']
     """
     names = frozenset(name.strip(_TRIM).casefold() for name in _NAME.findall(text)) - {""}
@@ -36,7 +36,7 @@ def subject_of(text: str, stop_words: Iterable[str] = ()) -> Subject:
     return Subject(names, frozenset(plain - set(stop_words) | pairs | names))
 
 
-def is_same(subject: Subject, other: Subject, *, share: float, least_words: int) -> bool:
+def is_same_subject(subject: Subject, other: Subject, *, share: float, least_words: int) -> bool:
     """
     Return whether two statements are about one thing: they share most of the words of the shorter one.
 

@@ -7,7 +7,7 @@ from functools import cache
 import pyarrow as pa
 
 from cortex.hooks.plain import MONTHS, closed, on_one_line
-from cortex.transforms.brief.standing_alone import reworded
+from cortex.transforms.brief.standing_alone import brief_wording
 from cortex.transforms.extract.candidate import PERSONS_LAYERS
 from cortex.transforms.extract.echoes import PROVENANCE
 from cortex.transforms.policy import Policy
@@ -21,7 +21,7 @@ SHORTEST_FACT_CHARS = 12
 LONGEST_HEADING_CHARS = 60
 FEWEST_ITEMS = 2
 # A reason of which this share of words stands in the text is told with it.
-SAID_ALREADY = 0.7
+REASON_IN_TEXT_SHARE = 0.7
 # Items of a list are told as long as they fit; what is left out is counted.
 LONGEST_LIST_CHARS = 200
 # Four hexadecimal digits tell the sessions of a project apart; a whole name costs a line's worth of tokens.
@@ -72,9 +72,9 @@ def fact_forms(row: Row, policy: Policy, *, fact_chars: int | None = None) -> tu
         fact = short
     for label, words in (("Why", row["reason"]), ("Rejected", row["rejected"])):
         line = first_sentences(on_one_line(words or ""), count=1, chars=chars // 2)
-        if words and share_of_fewer(set(words_in(line)), set(words_in(text))) < SAID_ALREADY:
+        if words and share_of_fewer(set(words_in(line)), set(words_in(text))) < REASON_IN_TEXT_SHARE:
             fact = f"{fact.rstrip('.')}. {label}: {line}"
-    fact, short = reworded(fact, policy), reworded(short, policy)
+    fact, short = brief_wording(fact, policy), brief_wording(short, policy)
     forms = (fact, short) if len(short) < len(fact) else (fact,)
     return tuple(f"- {file}{form} {tail}" for form in forms)
 

@@ -25,7 +25,7 @@ AMEND = re.compile(r"\s--amend\b")
 # Serving, installing and formatting prove nothing.
 NO_PROOF = re.compile(r"(?:\b(?:dev|install|format|fmt|vite|serve|start)[\w:-]*|\bgo run|:fix)$")
 # What a shell writes into a command in place of a message.
-NO_SUBJECT = re.compile(r"^[\"'$<(]|^\W*$")
+_NO_SUBJECT = re.compile(r"^[\"'$<(]|^\W*$")
 SUBJECT_CHARS = 90
 CHECKS_NAMED = 2
 
@@ -136,7 +136,7 @@ def _follow(trail: _Trail, call: Call) -> None:
 def _commit(trail: _Trail, call: Call) -> None:
     message = plain(commit_message(call.argument).split("\n", 1)[0])
     commits = [(name, plain(subject)) for _, name, subject in COMMITTED.findall(text_of(call.result))]
-    if not commits and not NO_SUBJECT.search(message):
+    if not commits and not _NO_SUBJECT.search(message):
         commits = [("", message)]
     if AMEND.search(call.argument) and commits and trail.commits:
         trail.commits.pop()

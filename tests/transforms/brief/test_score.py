@@ -20,7 +20,7 @@ BACKFILL = IdealLine("Open: the backfill of last year.", 2)
 
 def test_a_line_of_which_most_words_stand_in_a_line_is_told():
     score = score_brief("reef", BRIEF, [UTC, PUMP, BACKFILL], None)
-    assert score.told == (UTC, BACKFILL) and score.missed == (PUMP,)
+    assert score.covered == (UTC, BACKFILL) and score.missed == (PUMP,)
     assert score.unmatched == ("The dashboard is read at six in the morning.",)
 
 
@@ -28,7 +28,7 @@ def test_a_line_that_the_model_finds_similar_is_told_whatever_its_words():
     def cosines(texts, lines):
         return [[0.7 if "port" in text and "six" in line else 0.1 for line in lines] for text in texts]
 
-    assert score_brief("reef", BRIEF, [PUMP], cosines).told == (PUMP,)
+    assert score_brief("reef", BRIEF, [PUMP], cosines).covered == (PUMP,)
 
 
 def test_the_frame_headings_and_who_said_it_when_are_no_facts():
