@@ -15,9 +15,12 @@ from cortex.flows.stages.guard import Asking, check_loss, guard, loss_of
 from cortex.flows.stages.order import PROJECTION
 from cortex.transforms.audit import events_violations
 from cortex.transforms.extract.extractor import extractor_fingerprint
+from cortex.transforms.journal_entries import in_order
+from cortex.transforms.masking import masked
+from cortex.transforms.memory.carried import CarryOver, Folds, carry_over, without_changes
 from cortex.transforms.memory.joined import fold_joined
 from cortex.transforms.memory.loss import shown
-from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, TURNS, values
+from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, JOURNAL, MEMORIES, TURNS, values
 from cortex.transforms.search.index_text import embedded_text
 
 # What makes a memory another one to its reader; the rest follows from it or from the day.
@@ -46,7 +49,9 @@ class Proposal:
     vanishes: list[dict[str, str]] = field(default_factory=list)
     changes: list[Changed] = field(default_factory=list)
     unchanged: int = 0
-    orphaned_entries: int = 0  # journal entries (pin, edit, ...) about memories that would vanish
+    carried_entries: int = 0  # journal entries (pin, edit, ...) that go on with a memory that appears
+    kept_memories: int = 0  # that stay only because a person pinned or edited them
+    lapsed_entries: list[dict[str, str]] = field(default_factory=list)  # about memories that vanish
     texts_to_embed: int = 0
 
 
@@ -85,23 +90,24 @@ def promote(run: Run, rederivation: Rederivation) -> None:
     """
     Put the re-derived events in place of the live ones, in one commit, and make the tables from them.
 
-    Killed before the commit nothing has changed; after it, the next run makes the tables. A project whose
-    audit fails keeps its events. Raises LossRefused, before the commit, where much of what is shown would be
+    What a person did to a memory that vanishes is carried over to its successor in the same commit. Killed
+    before it nothing has changed; after it, the next run makes the tables. A project whose audit fails keeps
+    its events. Raises LossRefused, before the commit, where much of what is shown would be
     gone and the run does not accept it.
     """
+    sound = {name: rows for name, rows in sorted(rederivation.events.items()) if _is_sound(run, name, rows)}
+    folds = [_folded(run, proposal.scope, sound) for proposal in rederivation.proposals]
     asking = Asking(run)
-    losses = [
-        loss_of(run, p.scope, _refolded(run, p.scope, rederivation.events), asking)
-        for p in rederivation.proposals
-    ]
-    check_loss(run, losses)
+    check_loss(run, [loss_of(run, fold.scope, fold.memories, asking) for fold in folds])
     today = extractor_fingerprint(run.policy)
     with run.report.stage("rederive") as row, run.store.lake.change() as change:
-        for project_id, events in sorted(rederivation.events.items()):
-            turns = run.store.lake.read(TURNS, project_id)
-            if not run.outcome.passes(project_id, events.num_rows, partial(events_violations, events, turns)):
-                continue
-            change.replace(EVENTS, project_id, events, tuple(sorted(set(values(turns, "session_id")))))
+        for fold in folds:
+            change.append(JOURNAL, fold.scope, fold.carried.rows)
+        for project_id, events in sound.items():
+            sessions = set(
+                values(run.store.lake.read(TURNS, project_id, columns=["session_id"]), "session_id")
+            )
+            change.replace(EVENTS, project_id, events, tuple(sorted(sessions)))
             notes = change.notes
             declined = {name: f for name, f in notes.declined.items() if name != project_id}
             change.notes = replace(
@@ -127,11 +133,19 @@ def _events(run: Run, project_id: str) -> pa.Table:
     return events_of(run, project_id, in_first_place(turns, turns))
 
 
+def _is_sound(run: Run, project_id: str, events: pa.Table) -> bool:
+    turns = run.store.lake.read(TURNS, project_id)
+    return run.outcome.passes(project_id, events.num_rows, partial(events_violations, events, turns))
+
+
 def _proposal(run: Run, scope: str, events: dict[str, pa.Table], known: set[str]) -> Proposal:
-    journal = run.readings.journal(scope)
     live = _rows(run.store.tables.open(scope, "memories").read())
-    rederived = _rows(_refolded(run, scope, events))
-    proposal = Proposal(scope)
+    fold = _folded(run, scope, events)
+    rederived = _rows(fold.memories)
+    proposal = Proposal(scope, carried_entries=fold.carried.carried, kept_memories=len(fold.carried.kept))
+    proposal.lapsed_entries = [
+        {name: row[name] or "" for name in ("entry_id", "kind", "memory_id")} for row in fold.carried.lapsed
+    ]
     for name in sorted({*live, *rederived}):
         before, after = live.get(name), rederived.get(name)
         if before is None or after is None:
@@ -145,8 +159,6 @@ def _proposal(run: Run, scope: str, events: dict[str, pa.Table], known: set[str]
             proposal.changes.append(changed)
         else:
             proposal.unchanged += 1
-    gone = {row["memory_id"] for row in proposal.vanishes}
-    proposal.orphaned_entries = sum(name in gone for name in values(journal, "memory_id"))
     texts = {row["content_hash"] for row in rederived.values() if embedded_text(row)}
     proposal.texts_to_embed = len(texts - known) if run.embedding.model else 0
     return proposal
@@ -157,12 +169,34 @@ def _rows(memories: pa.Table) -> dict[str, dict[str, Any]]:
     return {row["memory_id"]: row for row in shown(memories).to_pylist()}
 
 
-def _refolded(run: Run, scope: str, events: dict[str, pa.Table]) -> pa.Table:
-    """Return the MEMORIES that a scope would have, unaged."""
-    return fold_joined(_folding(run, scope, events), run.readings.journal(scope), run.policy, scope)
+@dataclass(frozen=True)
+class _Fold:
+    """The MEMORIES that a scope would have, unaged, and what is carried over to them."""
+
+    scope: str
+    memories: pa.Table
+    carried: CarryOver
 
 
-def _folding(run: Run, scope: str, events: dict[str, pa.Table]) -> pa.Table:
+def _folded(run: Run, scope: str, events: dict[str, pa.Table]) -> _Fold:
+    journal, rederived = run.readings.journal(scope), _rederived_events(run, scope, events)
+    folds = Folds(
+        run.readings.memories(scope),
+        masked(_fold(run, scope, run.readings.events(scope), without_changes(journal)), MEMORIES),
+        _fold(run, scope, rederived, journal),
+    )
+    carried = carry_over(folds, run.readings.merged_journal(scope), run.policy)
+    if not carried.rows.num_rows:
+        return _Fold(scope, folds.rederived, carried)
+    whole = in_order(pa.concat_tables([journal, carried.rows]))
+    return _Fold(scope, _fold(run, scope, rederived, whole), carried)
+
+
+def _fold(run: Run, scope: str, events: pa.Table, journal: pa.Table) -> pa.Table:
+    return fold_joined(events, journal, run.policy, scope)
+
+
+def _rederived_events(run: Run, scope: str, events: dict[str, pa.Table]) -> pa.Table:
     """Return the events that fold into a scope, the re-derived ones in place of the live ones."""
     rows = [
         events[name] if name in events else run.store.lake.read(EVENTS, name)

@@ -76,5 +76,15 @@ def _proposal_lines(proposal: Proposal) -> Iterator[str]:
     for change in proposal.changes[:LINES_SHOWN]:
         before = f"{cell(change.before)} → " if "text" in change.columns else ""
         yield f"  ~ [{change.memory_type}] {', '.join(change.columns)}: {before}{cell(change.after)}"
-    if proposal.orphaned_entries:
-        yield f"  ! {proposal.orphaned_entries} journal entries are about memories that would vanish."
+    yield from _entry_lines(proposal)
+
+
+def _entry_lines(proposal: Proposal) -> Iterator[str]:
+    """Yield what becomes of pins, edits and other changes of memories that are worded differently now."""
+    if proposal.carried_entries:
+        yield f"  = {proposal.carried_entries} of your changes (pins, edits, ...) go on with the new wording."
+    if proposal.kept_memories:
+        yield f"  = {proposal.kept_memories} memories stay because you pinned, edited or preferred them."
+    if proposal.lapsed_entries:
+        kinds = ", ".join(sorted({row["kind"] for row in proposal.lapsed_entries}))
+        yield f"  ! {len(proposal.lapsed_entries)} changes ({kinds}) are about memories that nothing follows."

@@ -23,6 +23,7 @@ from cortex.transforms.memory.forgetting import (
     done_entries,
     erased_journal,
     erased_turns,
+    kept_of_sessions,
     pending,
     requested_memories,
     tombstones_of,
@@ -282,7 +283,7 @@ class _Erasure:
 
     def _journal_after(self, scopes: list[str]) -> pa.Table:
         """Return the journal without forgotten text; entries about memories that vanish on the way go too."""
-        deleted = dict(self._deleted)
+        deleted = kept_of_sessions(self._journal, self._requests) | self._deleted
         journal = erased_journal(self._journal, deleted, self._tombstones.projects, self._texts)
         for scope in scopes:
             before = {m["memory_id"]: m["content_hash"] for m in self._known(scope)}

@@ -10,11 +10,22 @@ import polars as pl
 import pyarrow as pa
 
 from cortex.transforms.extract.settled import FORGOTTEN
-from cortex.transforms.journal_entries import Archive, Dismiss, Entry, Forget, Merge, entries_in, from_row
+from cortex.transforms.journal_entries import (
+    Archive,
+    Dismiss,
+    Edit,
+    Entry,
+    Forget,
+    ImportMemory,
+    Merge,
+    entries_in,
+    from_row,
+)
 from cortex.transforms.schemas import JOURNAL, TURNS, Row
 from cortex.transforms.words.sentences import MEMORY
 
 ERASER = "erase"
+CARRIER = "rederive"  # the actor of entries that a re-derivation adds
 
 # Wherever the words of a forgotten fact stand, they go. Shorter texts ("Run tests.") would take half of a
 # log with them; these go only where the fact itself was said.
@@ -101,8 +112,19 @@ def requests_in(journal: pa.Table, known: Collection[str]) -> list[Row]:
 
 
 def requested_memories(entries: Iterable[Row], journal: pa.Table) -> dict[str, Row]:
-    """Return the memories that forget entries speak of, with their entry; a merged one takes its members."""
-    members = {row["memory_id"]: merge.members for row, merge in entries_in(journal, Merge)}
+    """
+    Return the memories that forget entries speak of, with their entry.
+
+    A merged one takes its members, and an edited one the names that it went by before a re-derivation: an
+    entry that was carried over says the same of two names at one instant.
+    """
+    members = {row["memory_id"]: list(merge.members) for row, merge in entries_in(journal, Merge)}
+    edits: dict[tuple[datetime, str], list[str]] = {}
+    for row, edit in entries_in(journal, Edit):
+        edits.setdefault((row["recorded_at"], edit.text), []).append(row["memory_id"])
+    for names in edits.values():
+        for name in names if len(names) > 1 else ():
+            members.setdefault(name, []).extend(names)
     requested: dict[str, Row] = {}
     waiting = [(row["memory_id"], row) for row in entries if row["memory_id"]]
     while waiting:
@@ -111,6 +133,25 @@ def requested_memories(entries: Iterable[Row], journal: pa.Table) -> dict[str, R
             requested[name] = row
             waiting += [(member, row) for member in members.get(name, [])]
     return requested
+
+
+def kept_of_sessions(journal: pa.Table, requests: Iterable[Row]) -> dict[str, Row]:
+    """
+    Return the memories that a re-derivation kept and that rest on forgotten sessions alone, with the request.
+
+    Their words are in the JOURNAL rows, so they do not go with the events.
+    """
+    sessions = {
+        name: row
+        for row, entry in entries_in(JOURNAL.of(list(requests)), Forget)
+        for name in entry.session_ids or ()
+    }
+    kept: dict[str, Row] = {}
+    for row, entry in entries_in(journal, ImportMemory):
+        places = {place["session_id"] for place in entry.evidence}
+        if sessions and row["actor"] == CARRIER and places and places <= sessions.keys():
+            kept[row["memory_id"]] = max((sessions[name] for name in places), key=lambda r: r["recorded_at"])
+    return kept
 
 
 @dataclass(frozen=True)

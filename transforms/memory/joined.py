@@ -116,11 +116,11 @@ def _renamed(row: Row, names: dict[str, str], project_id: str) -> Row:
         **row,
         "project_id": project_id,
         "memory_id": names.get(row["memory_id"], row["memory_id"]),
-        "payload": _with_names(entry, names).payload,
+        "payload": with_names(entry, names).payload,
     }
 
 
-def _with_names(entry: Entry, names: dict[str, str]) -> Entry:
+def with_names(entry: Entry, names: dict[str, str]) -> Entry:
     """Return an entry with the names of other memories in it replaced."""
     match entry:
         case Merge():
