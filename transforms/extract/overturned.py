@@ -23,7 +23,7 @@ _SETS = re.compile(
 )
 # Of the words of a claim so many return where it is taken back, or in the objection before.
 RETRACTED_SHARE = 0.3
-STEM_CHARS = 3  # a stem may end otherwise than its word, never begin so
+BEGINNING_CHARS = 3  # a stem may end otherwise than its word, never begin so
 KEPT_WITHIN_CHARS = 70
 REJECTED_CHARS = 120
 
@@ -124,7 +124,7 @@ def given_up_later(statement: Comparable, changes: Changes) -> Iterator[int]:
 
 def _may_hold(text: str, thing: Fact) -> bool:
     """Return whether a text has the beginnings of a thing's words: stemming takes a third of extraction."""
-    return all(stem[:STEM_CHARS] in text for stem in thing.word_set)
+    return all(stem[:BEGINNING_CHARS] in text for stem in thing.word_set)
 
 
 def _is_mainly(statement: Comparable, thing: Fact) -> bool:
