@@ -28,7 +28,6 @@ from cortex.transforms.files.own_export import (
     as_json_text,
     document_in,
     export_in,
-    import_of,
     is_signed_with,
     moved,
 )
@@ -43,6 +42,7 @@ from cortex.transforms.journal_entries import (
     project_entries,
 )
 from cortex.transforms.memory.fold import memory_id
+from cortex.transforms.memory.imported import import_of
 from cortex.transforms.redaction.redact import redact
 from cortex.transforms.schemas import GLOBAL_SCOPE, JOURNAL, Row, values
 

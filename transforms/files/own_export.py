@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from cortex.hooks.plain import without_private
 from cortex.transforms.identity import content_id
-from cortex.transforms.journal_entries import Dismiss, ImportMemory, checked_entry
+from cortex.transforms.journal_entries import Dismiss, checked_entry
 from cortex.transforms.memory.fold import file_memory_id, memory_id
 from cortex.transforms.redaction.redact import redact
 from cortex.transforms.schemas import CATEGORIES, MEMORIES, MEMORY_TYPES, SOURCE_TYPES, STATUSES, TRUSTS, Row
@@ -148,12 +148,6 @@ def row_of(value: Mapping[str, Any]) -> Row | None:
     except (TypeError, ValueError, OverflowError, AttributeError):
         return None
     return _clean(row) if _is_sound(row) else None
-
-
-def import_of(row: Row) -> ImportMemory:
-    """Return the journal entry that puts a row of an export back."""
-    carried = {name: row[name] for name in CARRIED if name not in ("memory_id", "project_id", "is_pinned")}
-    return ImportMemory(**_plain({**carried, "pinned": row["is_pinned"]}))
 
 
 def moved(rows: Sequence[Row], to: Mapping[str, str]) -> list[Row]:

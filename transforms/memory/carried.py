@@ -9,7 +9,6 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.transforms.files.own_export import import_of
 from cortex.transforms.journal_entries import (
     Archive,
     Dismiss,
@@ -23,6 +22,7 @@ from cortex.transforms.journal_entries import (
     in_order,
 )
 from cortex.transforms.memory.forgetting import CARRIER
+from cortex.transforms.memory.imported import import_of
 from cortex.transforms.memory.joined import with_names
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import JOURNAL, Row, values

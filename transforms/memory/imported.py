@@ -1,5 +1,6 @@
 """A memory as an import puts it back, alone or together with what was said here of the same fact."""
 
+import json
 from dataclasses import fields
 from datetime import datetime
 
@@ -10,6 +11,13 @@ from cortex.transforms.schemas import EPOCH, MEMORIES, TRUSTS, Row
 
 INSTANTS = frozenset(field.name for field in MEMORIES.arrow if pa.types.is_timestamp(field.type))
 _CARRIED = tuple(field.name for field in fields(ImportMemory) if field.name in MEMORIES.arrow.names)
+
+
+def import_of(memory: Row) -> ImportMemory:
+    """Return the journal entry that puts an undecayed memory back as it is."""
+    carried = {**{name: memory[name] for name in _CARRIED}, "pinned": memory["is_pinned"]}
+    plain = json.dumps(carried, ensure_ascii=False, default=lambda instant: instant.isoformat())
+    return ImportMemory(**json.loads(plain))
 
 
 def put_back(row: Row, entry: ImportMemory) -> Row:

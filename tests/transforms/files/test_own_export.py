@@ -13,12 +13,12 @@ from cortex.transforms.files.own_export import (
     as_json_text,
     document_in,
     export_in,
-    import_of,
     is_signed_with,
     moved,
     row_of,
 )
 from cortex.transforms.memory.fold import fold, memory_id
+from cortex.transforms.memory.imported import import_of
 from cortex.transforms.schemas import EVENTS, JOURNAL, MEMORY_TYPES, SOURCE_TYPES, TRUSTS
 from tests.rows import memory
 
