@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from cortex.transforms.extract.kinds import Kinds
 from cortex.transforms.extract.languages import small_words
@@ -51,21 +51,39 @@ class Lexicon:
     """The rows of WORD_TABLES in some languages, compiled and sorted by whose words they look at."""
 
     def __init__(self, tables: WordTables, languages: Collection[str] | None = None) -> None:
-        markers, patterns, kinds, phrases = (_spoken(rows, languages) for rows in tables.rows[:-1])
-        self._tables = tables
+        self._tables, self._languages = tables, languages
         self.small_words = small_words(dict(row) for row in tables.rows[-1])
         self.vocabulary, self.reversals = tables.vocabulary, tables.reversals
-        self.phrases = Phrasebook.of_rows(phrases)
-        self.kinds = Kinds.of(kinds, tables.decision_least_strength, self.phrases.passing)
-        compiled = [_marker(row) for row in markers]
-        self._markers = {
+
+    # Compiled when first looked at: all languages take half a second, and a session speaks one or two.
+
+    @cached_property
+    def phrases(self) -> Phrasebook:
+        """The turns of phrase."""
+        return Phrasebook.of_rows(self._spoken(3))
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """The rules that say what kind of thing a passage says."""
+        return Kinds.of(self._spoken(2), self._tables.decision_least_strength, self.phrases.passing)
+
+    @cached_property
+    def _markers(self) -> dict[str, list[Marker]]:
+        compiled = [_marker(row) for row in self._spoken(0)]
+        return {
             speaker: [marker for marker in compiled if marker.speaker in (speaker, "any")]
             for speaker in ("user", "assistant")
         }
-        self._patterns = [
+
+    @cached_property
+    def _patterns(self) -> list[tuple[str, str, re.Pattern[str]]]:
+        return [
             (str(row["signal"]), str(row["looks_at"]), re.compile(str(row["pattern"]), re.IGNORECASE))
-            for row in patterns
+            for row in self._spoken(1)
         ]
+
+    def _spoken(self, table: int) -> list[dict[str, object]]:
+        return _spoken(self._tables.rows[table], self._languages)
 
     @classmethod
     def of(cls, policy: Policy) -> "Lexicon":
