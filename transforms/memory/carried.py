@@ -174,7 +174,7 @@ def _carried(row: Row, entry: Entry, names: dict[str, str]) -> Row | None:
     if (name, carried) == (row["memory_id"], entry):
         return None
     # A memory that stays has the old entry as well: the one that counts comes after it.
-    later = timedelta(microseconds=name == row["memory_id"])
+    later = timedelta(microseconds=isinstance(entry, Supersede) and name == row["memory_id"])
     return carried.to_row(
         row["project_id"], recorded_at=row["recorded_at"] + later, memory_id=name, actor=CARRIER
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cortex.transforms.extract.settled import FORGOTTEN
 from cortex.transforms.journal_entries import (
@@ -26,6 +27,7 @@ from cortex.transforms.words.sentences import MEMORY
 
 ERASER = "erase"
 CARRIER = "rederive"  # the actor of entries that a re-derivation adds
+CARRIED_KINDS = ("edit", "archive", "dismiss")  # those of them that hold or quote words of a memory
 
 # Wherever the words of a forgotten fact stand, they go. Shorter texts ("Run tests.") would take half of a
 # log with them; these go only where the fact itself was said.
@@ -115,15 +117,11 @@ def requested_memories(entries: Iterable[Row], journal: pa.Table) -> dict[str, R
     """
     Return the memories that forget entries speak of, with their entry.
 
-    A merged one takes its members, and an edited one the names that it went by before a re-derivation: an
-    entry that was carried over says the same of two names at one instant.
+    A merged one takes its members, and one that a re-derivation reworded the names that it went by before.
     """
     members = {row["memory_id"]: list(merge.members) for row, merge in entries_in(journal, Merge)}
-    edits: dict[tuple[datetime, str], list[str]] = {}
-    for row, edit in entries_in(journal, Edit):
-        edits.setdefault((row["recorded_at"], edit.text), []).append(row["memory_id"])
-    for names in edits.values():
-        for name in names if len(names) > 1 else ():
+    for names in _shared_names(journal):
+        for name in names:
             members.setdefault(name, []).extend(names)
     requested: dict[str, Row] = {}
     waiting = [(row["memory_id"], row) for row in entries if row["memory_id"]]
@@ -152,6 +150,26 @@ def kept_of_sessions(journal: pa.Table, requests: Iterable[Row]) -> dict[str, Ro
         if sessions and row["actor"] == CARRIER and places and places <= sessions.keys():
             kept[row["memory_id"]] = max((sessions[name] for name in places), key=lambda r: r["recorded_at"])
     return kept
+
+
+def _shared_names(journal: pa.Table) -> list[list[str]]:
+    """
+    Return the names that one memory went by, as far as entries with words of it were carried over.
+
+    Such entries say the same at one instant. Where several memories got the same words at once, who was who
+    is open, and they are left out.
+    """
+    alike: dict[tuple[datetime, str, str], list[Row]] = {}
+    for row in journal.filter(pc.is_in(journal["kind"], pa.array(CARRIED_KINDS))).to_pylist():
+        entry = from_row(row)
+        if isinstance(entry, Dismiss):
+            row = {**row, "memory_id": entry.memory_ids[0]} if len(entry.memory_ids) == 1 else row
+        words = entry.text if isinstance(entry, Edit) else getattr(entry, "reason", None)
+        if words and row["memory_id"]:
+            alike.setdefault((row["recorded_at"], row["kind"], words), []).append(row)
+    groups = [rows for rows in alike.values() if len(rows) > 1]
+    clear = [rows for rows in groups if sum(row["actor"] != CARRIER for row in rows) <= 1]
+    return [[row["memory_id"] for row in rows] for rows in clear]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import pytest
 from cortex.storage.reference import read_policy
 from cortex.transforms.memory.carried import Folds, carry_over, without_changes
 from cortex.transforms.memory.fold import by_memory, fold
+from cortex.transforms.memory.forgetting import requested_memories
 from cortex.transforms.schemas import JOURNAL
 from tests import rows as make
 
@@ -145,3 +146,24 @@ def test_carried_over_before_it_is_not_carried_over_again():
     over, _ = promoted([old], [new], pin)
     again, _ = promoted([new], [new], pin, *over.rows.to_pylist())
     assert (again.rows.num_rows, again.carried, again.lapsed) == (0, 0, ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [("edit", {"text": "SQLite"}), ("archive", {"reason": "tide.py is gone"})],
+    ids=["edit", "archive"],
+)
+def test_forgetting_the_successor_takes_the_words_under_the_old_name(kind, payload):
+    old, new = event(OLD), event(NEW)
+    first = done(kind, old, **payload)
+    over, _ = promoted([old], [new], first)
+    journal = JOURNAL.of([first, *over.rows.to_pylist()])
+    assert set(requested_memories([done("forget", new, 9)], journal)) == {named(old), named(new)}
+
+
+def test_what_a_batch_says_of_two_memories_makes_them_not_one():
+    old, new, other = event(OLD), event(NEW), event("Levels are whole millimetres", "t2")
+    both = [done("archive", row, reason="tide.py is gone") for row in (old, other)]
+    over, _ = promoted([old, other], [new, other], *both)
+    requested = requested_memories([done("forget", new, 9)], JOURNAL.of([*both, *over.rows.to_pylist()]))
+    assert set(requested) == {named(new)}
