@@ -117,11 +117,21 @@ def test_the_policy_has_no_other_lookups():
     assert set(methods) - {"arrow"} == set(LOOKUPS)
 
 
+def layers() -> set[str]:
+    """Return the signals of the layers that the code of extraction names, or that a turn's kind names."""
+    names = {name.lower().replace(":", "_") for name in re.findall(r"\"(layer\d:\w+)\"", CODE)}
+    assert "f\"layer1:{turn['kind']}\"" in CODE and 'f"layer2:{reading.language}"' in CODE
+    by_kind = {f"layer1_{kind}" for kind in TURN_KINDS}
+    return {f"layer_{name}" for name in names | by_kind | {"layer2", "layer2_user"}}
+
+
 def test_every_weighted_signal_is_given_by_the_code_or_the_patterns():
     patterns = {row["signal"] for row in rows(REFERENCE / "signal_patterns.csv")}
     events = {f"marker_{row['event_type'].lower()}" for row in rows(REFERENCE / "event_types.csv")}
     kinds = {f"at_kind_{kind}" for kind in TURN_KINDS}
-    given = patterns | events | kinds | {"marker_best"}
+    types = {f"type_{row['memory_type']}" for row in rows(REFERENCE / "memory_types.csv")}
+    said_in = {f"turn_{kind}" for kind in TURN_KINDS}
+    given = patterns | events | kinds | types | said_in | layers() | {"marker_best"}
     names = [row["signal"] for row in rows(REFERENCE / "signal_weights.csv")]
     unread = [name for name in names if name not in given and not is_read(name)]
     assert [name for name in unread if not is_read(name.removeprefix("at_"))] == []

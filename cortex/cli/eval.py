@@ -11,12 +11,12 @@ import click
 from cortex.cli.answer import Answer, command
 from cortex.cli.terminal import Listing
 from cortex.flows import operations
-from cortex.transforms.extract.dense_labels import DenseEvaluation
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
     from cortex.flows.operations.evaluate_briefs import BriefScores
     from cortex.transforms.brief.score import IdealLine
+    from cortex.transforms.extract.dense_labels import DenseEvaluation
 
 
 @click.group("eval")
@@ -37,6 +37,8 @@ def evaluation() -> None:
 @click.option("--list", "lists", is_flag=True, help="Print each noise, miss and overturned fact.")
 def extract(context: Context, transcripts: Path, labels: Path, lists: bool) -> Answer:
     """Score what extraction keeps: recall, noise, what was overturned, calibration, memories a session."""
+    from cortex.transforms.extract.dense_labels import DenseEvaluation
+
     scores = operations.evaluate.score_extraction(context, transcripts, labels)
     if isinstance(scores, DenseEvaluation):
         return _against_dense_labels(scores, lists)

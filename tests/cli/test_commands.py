@@ -218,11 +218,18 @@ def test_remember_says_what_it_kept_and_where(cortex):
 
 
 def test_forget_asks_before_it_forgets_the_best_answer(cortex, samples):
-    answer = cortex("forget", "levels", "as", "integers", "--project", "tidepool", "--json")
+    named = ("forget", "delivers the same reading twice", "--project", "tidepool", "--json")
+    answer = cortex(*named)
     assert answer.code == 2 and "--yes" in error_of(answer)["next_step"]
-    assert cortex("forget", "levels as integers", "--project", "tidepool", "--yes", "--json").json[
-        "forgotten"
-    ]
+    assert cortex(*named, "--yes").json["forgotten"]
+
+
+def test_words_of_a_decision_and_of_its_sessions_outcome_name_no_one_memory(cortex, samples):
+    answer = cortex("forget", "levels as integers", "--project", "tidepool", "--yes", "--json")
+    assert answer.code == 2 and "more than one memory" in error_of(answer)["problem"]
+    listed = error_of(answer)["problem"]
+    assert "Agreed: we will store levels" in listed and "Goal: No floats" in listed
+    assert "integer millimetres" in cortex("recall", "levels as integers", "--project", "tidepool").out
 
 
 def test_brief_prints_what_the_assistant_is_handed(cortex, samples):

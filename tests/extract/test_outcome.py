@@ -47,6 +47,17 @@ def test_a_session_that_changed_nothing_leaves_no_record(shown: Shown) -> None:
     assert record(shown, prompt("Can you please look at the harbour page?"), answer) == {}
 
 
+def test_what_a_tag_reports_is_a_memory_of_its_own_and_not_said_again(shown: Shown) -> None:
+    tag = "[MEMORY: gotcha] The tide table counts hours from local midnight, not UTC."
+    deed = "I've successfully added the tide table below the map."
+    report = text(f"{deed}\n\nWant me to translate its headings?\n\n{tag}")
+    rows = shown(TABLE, EDIT, report)
+    assert [row["memory_type"] for row in rows if "local midnight" in row["text"]] == ["gotcha"]
+    parts = record(shown, TABLE, EDIT, report)
+    assert parts["outcome"] == "Added the tide table below the map"
+    assert parts["open"] == "offered, unanswered: translate its headings"
+
+
 def test_a_pushed_commit_is_not_open(shown: Shown) -> None:
     turns = (TABLE, EDIT, commit("Add a tide table", "1a2b3c4"), call("Bash", "git push"), REPORT)
     assert "open" not in record(shown, *turns)

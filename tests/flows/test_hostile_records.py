@@ -104,7 +104,9 @@ def test_hostile_transcripts_leave_the_good_one_beside_them_as_it_is(bench, othe
         names.append(name)
     good.write(bench.projects)
     report = bench.backfill()
-    assert bench.texts("reef") == other.texts("reef") and len(bench.texts("reef")) >= 3
+    assert bench.texts("reef") == other.texts("reef")
+    for fact in ("The tide table of good counts", "good writes levels as whole millimetres"):
+        assert any(fact in text for text in bench.texts("reef"))
     taken = {Path(file).stem for file in bench.store.lake.manifest.cursors}
     accounted = taken | {Path(line.file).stem for line in report.quarantined}
     assert set(names) <= accounted
@@ -175,7 +177,12 @@ def test_a_record_that_the_reader_cannot_take_is_set_aside_by_its_line(bench, mo
     assert [(line.line, line.reason[:30]) for line in report.quarantined] == [
         (5, "internal error (AttributeError")
     ]
-    assert any("SQLite" in text for text in bench.texts())
+    read = values(bench.store.lake.read(TURNS), "text")
+    assert [word for word in ("SQLite", "tide", "millimetres") if any(word in text for text in read)] == [
+        "SQLite",
+        "millimetres",
+    ]
+    assert any("whole millimetres" in text for text in bench.texts())
 
 
 @pytest.mark.usefixtures("contained_faults")

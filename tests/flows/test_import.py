@@ -35,11 +35,13 @@ def exported(bench, tmp_path):
 
 def fill(bench):
     for name, cwd in (("s1", KELP), ("s2", "/home/dev/reef"), ("s3", "/home/dev/wreck")):
-        decisions(name, cwd=cwd).write(bench.projects)
+        talk = decisions(name, cwd=cwd)
+        talk.assistant(f"[MEMORY: decision] {name} keeps the harvest records in SQLite, not PostgreSQL.")
+        talk.write(bench.projects)
     bench.backfill()
     [gotcha] = [m for m in bench.memories() if m["memory_type"] == "gotcha"]
     [levels] = [m for m in bench.memories() if "millimetres" in m["text"]]
-    records = next(m for m in bench.memories() if m not in (gotcha, levels))
+    [records] = [m for m in bench.memories() if "SQLite" in m["text"]]
     [tide] = [m for m in bench.memories("reef") if m["memory_type"] == "gotcha"]
     new = told("Keep the harvest records in files.", gotcha["project_id"])
     words = [

@@ -9,6 +9,7 @@ from cortex.transforms.extract.phrases import Phrasebook
 from cortex.transforms.extract.recaps import as_deed, prose_sentences
 from cortex.transforms.extract.sentences import ProseBlock, prose_blocks
 from cortex.transforms.extract.stretches import Stretch
+from cortex.transforms.extract.tags import without_tags
 
 # Questions answered in words alone move the subject on: after this many the last report is no state any more.
 ANSWERS_AFTER = 3
@@ -58,7 +59,7 @@ def _report(turn: Turn, phrases: Phrasebook, *, has_commits: bool) -> ClosingRep
     left_open: list[str] = []
     cuts: list[str] = []
     has_items = False
-    for block in prose_blocks(text_of(turn)):
+    for block in prose_blocks(without_tags(text_of(turn))):
         has_items = has_items or block.kind != "paragraph"
         for statement, is_cut in _statements(block, phrases):
             if is_cut and not phrases.deed.search(statement):

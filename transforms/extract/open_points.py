@@ -9,6 +9,7 @@ from cortex.transforms.extract.plans import request
 from cortex.transforms.extract.recaps import prose_sentences
 from cortex.transforms.extract.sentences import prose_blocks
 from cortex.transforms.extract.stretches import Stretch
+from cortex.transforms.extract.tags import without_tags
 
 _FILES_NAMED = 3
 _SHORTEST_OFFER_CHARS = 12
@@ -69,5 +70,5 @@ def _question(part: Stretch) -> str:
 
 
 def _last_sentences(part: Stretch) -> list[str]:
-    blocks = prose_blocks(text_of(part.answer)) if part.answer is not None else []
+    blocks = prose_blocks(without_tags(text_of(part.answer))) if part.answer is not None else []
     return prose_sentences(blocks[-1].text) if blocks else []
