@@ -28,6 +28,7 @@ BELONGS_TO = {
     "transforms/brief/": ("render",),
     "transforms/extract/": ("extract",),
     "transforms/extract/evaluate.py": ("eval",),
+    "transforms/memory/carried.py": ("rederive",),
     "transforms/memory/chosen.py": ("render",),
     "transforms/memory/consolidate.py": ("consolidate",),
     "transforms/memory/fold.py": ("fold",),
