@@ -1,5 +1,6 @@
 """What a brief is chosen from: the best memories of each section, and what keeps some out (spec 11.2)."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -239,6 +240,10 @@ def _is_living(section: str, row: Row) -> bool:
     return section == STATE and row["memory_type"] == "progress"
 
 
+# As `brief_wording.csv` puts "I want": what somebody wants once is no rule for the next session.
+_REQUEST = re.compile(r"- The user wants\b")
+
+
 def _reason_against(candidate: LineCandidate, row: Row, standing: Standing, policy: Policy) -> str:
     """Return why a memory is left out whatever the room, or nothing; on purpose, only age speaks against."""
     since = standing.sessions_since
@@ -255,6 +260,8 @@ def _reason_against(candidate: LineCandidate, row: Row, standing: Standing, poli
     is_passing = row["memory_type"] in policy.types_with("is_passing")
     if is_passing and candidate.is_persons:
         return "a request or question: its outcome counts"
+    if row["memory_type"] == "pattern" and all(_REQUEST.match(form) for form in candidate.forms):
+        return "a request and no rule: its outcome counts"
     if is_passing and tells_of_the_hour(row["text"], policy.tables["telling_words"]):
         return "true for the hour it was said in"
     return _without_dependent_forms(candidate, policy)

@@ -158,7 +158,14 @@ def _chosen(
 
 
 def is_never_shown(candidate: Candidate) -> bool:
-    """Return whether a later turn closes a candidate, or nobody can read it alone: it is stored only."""
+    """
+    Return whether a candidate is stored only: a later turn closes it, or nobody can read it alone.
+
+    Of progress in prose the outcome record says what lasts: of 46 such facts read one by one 6 could be kept,
+    and in their place the facts shown hold .04 more of what is worth keeping.
+    """
+    if candidate.memory_type == "progress" and candidate.layer.startswith("layer2"):
+        return True
     return candidate.overturned_at is not None or candidate.signals.get(NO_STATEMENT, 0.0) >= 1.0
 
 
