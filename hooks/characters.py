@@ -12,7 +12,7 @@ import re
 # Escape sequences of terminals, whole: colours, cursor, titles, links (OSC 8), with ESC or as one C1
 # character. What is never closed on its line loses its first character only.
 ESCAPES = re.compile(
-    "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"
+    "(?:\x1b\\[|\x9b)[0-?]*[@-~]"
     "|(?:\x1b[\\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\\\|\x9c)"
     "|\x1b[!-/]*[0-Z\\\\^-~]"
 )

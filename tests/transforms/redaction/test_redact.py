@@ -309,6 +309,12 @@ def test_a_secret_in_full_width_or_styled_letters_goes(base):
     assert redact(f"先 {written} 后") == ("先 [REDACTED:github-token] 后", 1)
 
 
+@pytest.mark.parametrize("opening", ["\x9b", "\x1b["])
+def test_an_escape_sequence_that_is_not_one_eats_no_letter_of_a_secret(opening):
+    written = "\u200b".join(TOKEN)
+    assert redact(f"{opening} {written} then") == (f"{opening} [REDACTED:github-token] then", 1)
+
+
 @settings(max_examples=examples(200), deadline=None)
 @given(
     before=st.text(max_size=12),
