@@ -48,11 +48,16 @@ EXIT_BUSY = 75
 EXIT_LOSS = 20
 EXIT_KILLED = -9  # stands for one that nobody was left to note
 
+# What installers write into the command: `from cortex.cli.main import main`. Others have its name too.
+_ENTRY, _MAX_ENTRY_BYTES = b"cortex.cli.main", 4096
+
 
 def start(home: str, now_seconds: float) -> bool:
     """Start the keeper where work waits, an engine is installed and no other keeper is; return whether."""
+    if not has_tickets(home):
+        return False
     engine = engine_at(home)
-    if not engine or not has_tickets(home):
+    if not engine:
         return False
     lock = _take_lock(home)
     if lock is None:
@@ -70,14 +75,31 @@ def start(home: str, now_seconds: float) -> bool:
 
 
 def engine_at(home: str) -> str | None:
-    """Return the path of the `cortex` command that `<home>/engine` names, None where it cannot be started."""
+    """
+    Return the path of the `cortex` command: the one that `<home>/engine` names, else the one on the PATH.
+
+    None where a command is named that cannot be started, or none is named and the PATH has none of ours.
+    """
     try:
         with open(os.path.join(home, ENGINE), "rb") as file:
             path = os.fsdecode(file.read(4096).split(b"\n", 1)[0])
     except (FileNotFoundError, NotADirectoryError):
-        return None
-    is_there = os.path.isabs(path) and "\0" not in path and os.path.isfile(path) and os.access(path, os.X_OK)
-    return path if is_there else None
+        return engine_on_path()
+    return path if _is_command(path) else None
+
+
+def engine_on_path() -> str | None:
+    """Return the first `cortex` on the PATH, None where that is another program of this name."""
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        path = os.path.join(folder, "cortex")
+        if _is_command(path):  # a relative folder would be the project's own
+            with open(path, "rb") as file:
+                return path if _ENTRY in file.read(_MAX_ENTRY_BYTES) else None
+    return None
+
+
+def _is_command(path: str) -> bool:
+    return os.path.isabs(path) and "\0" not in path and os.path.isfile(path) and os.access(path, os.X_OK)
 
 
 def has_tickets(home: str) -> bool:

@@ -101,8 +101,6 @@ def folders_of(payload: dict[str, object]) -> list[str]:
 
 def start_background_run(home: str) -> None:
     """Start the run that takes in what waits, where an engine is installed; it outlives the session."""
-    if not os.path.exists(os.path.join(home, "engine")):
-        return
     if TYPE_CHECKING or __package__:
         from cortex.hooks import background
     else:  # only here: the other events need no 2 ms for it

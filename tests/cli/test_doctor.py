@@ -21,6 +21,7 @@ INSTALLED = {"enabledPlugins": {"cortex-lake@cortex-lake": True}}
 def _no_key(monkeypatch):
     monkeypatch.delenv("VOYAGE_API_KEY", raising=False)
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # without a `cortex` that hooks could find
 
 
 @pytest.fixture
@@ -72,6 +73,15 @@ def test_an_engine_that_is_gone_leaves_the_hooks_alone(cortex, plugin, engine):
     engine.unlink()
     assert tier(cortex)["name"] == "hooks alone" and "gone" in tier(cortex)["why"]
     assert check(cortex, "engine")["mark"] == "!!" and cortex("doctor").code == 1
+
+
+def test_a_command_on_the_path_is_the_hooks_engine(cortex, plugin, monkeypatch, tmp_path):
+    command = tmp_path / "bin" / "cortex"
+    command.parent.mkdir()
+    command.write_text("#!/usr/bin/python3\nfrom cortex.cli.main import main\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", str(command.parent), prepend=":")
+    assert tier(cortex)["name"] == "engine" and check(cortex, "engine")["finding"] == str(command)
 
 
 def test_with_an_engine_the_local_model_embeds(cortex, plugin, engine):

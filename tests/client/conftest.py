@@ -22,8 +22,8 @@ SCENARIOS = Path(__file__).parent / "scenarios"
 # Drives the client against a scripted API on loopback; kept beside the project, not in it.
 HARNESS = ROOT.parent / "shared" / "tools" / "realclient"
 
-# The part of the repository that is the plugin: the rest is 60 MB with a virtual environment beside it.
-PLUGIN = (".claude-plugin", "hooks", "skills")
+# The part of the repository that is the plugin.
+PLUGIN = ROOT / "hooks"
 
 # `cortex` as the tests' own environment has it.
 ENGINE = Path(sys.executable).absolute().with_name("cortex")
@@ -60,12 +60,11 @@ def _have_client(realclient: ModuleType) -> None:
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
-    """Return a folder that holds the plugin and nothing else of the repository."""
+    """Return a folder that holds the plugin, its time limits raised."""
     folder = tmp_path / "cortex-lake"
-    for name in PLUGIN:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PLUGIN, folder, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("hook.py", "prompt.py"):  # on a busy machine they would rather be silent than late
-        path = folder / "hooks" / name
+        path = folder / name
         path.write_text(re.sub(r"(?m)^(MAX_(?:PROMPT_)?SECONDS) = .*$", r"\1 = 5", path.read_text()))
     return folder
 

@@ -11,10 +11,18 @@ import cortex
 from cortex.cli.main import main
 
 ROOT = Path(__file__).parents[2]
-SKILLS = sorted((ROOT / "skills").glob("*/SKILL.md"))
-AGENTS = sorted((ROOT / "agents").glob("*.md"))
-MANIFEST = json.loads((ROOT / ".claude-plugin" / "plugin.json").read_text(encoding="utf-8"))
-MARKETPLACE = json.loads((ROOT / ".claude-plugin" / "marketplace.json").read_text(encoding="utf-8"))
+PLUGIN = ROOT / "hooks"
+SKILLS = sorted((PLUGIN / "skills").glob("*/SKILL.md"))
+AGENTS = sorted((PLUGIN / "agents").glob("*.md"))
+MANIFEST = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text(encoding="utf-8"))
+# Of the checkout, and of the installed package, whose `hooks` is all of the plugin.
+MARKETPLACES = {
+    place: json.loads((place / ".claude-plugin" / "marketplace.json").read_text(encoding="utf-8"))
+    for place in (ROOT, PLUGIN)
+}
+
+# What the client copies at an install; the checkout with its environment has 1.2 GB.
+LARGEST_PLUGIN_BYTES = 400_000
 
 # The client shows a model no more of a description than this.
 LONGEST_DESCRIPTION = 1_024
@@ -29,9 +37,29 @@ def test_the_plugin_has_the_version_of_the_package():
     assert MANIFEST["version"] == cortex.__version__
 
 
-def test_the_marketplace_offers_this_folder_as_the_plugin():
-    [offered] = MARKETPLACE["plugins"]
-    assert (offered["name"], offered["source"]) == (MANIFEST["name"], "./")
+@pytest.mark.parametrize("place", MARKETPLACES, ids=["checkout", "package"])
+def test_a_marketplace_offers_the_folder_of_the_hooks_as_the_plugin(place: Path):
+    [offered] = MARKETPLACES[place]["plugins"]
+    assert offered["name"] == MANIFEST["name"]
+    assert (place / offered["source"]).resolve() == PLUGIN
+
+
+def test_both_marketplaces_say_the_same_but_for_the_place():
+    checkout, package = MARKETPLACES.values()
+    [[there], [here]] = checkout.pop("plugins"), package.pop("plugins")
+    assert checkout == package
+    assert {**there, "source": ""} == {**here, "source": ""}
+
+
+def test_the_plugin_is_small_and_has_no_link_that_leads_out_of_it():
+    # The client copies the folder; a link that leads out of it is refused as a path that escapes.
+    files = [path for path in PLUGIN.rglob("*") if "__pycache__" not in path.parts]
+    assert not any(path.is_symlink() for path in files)
+    assert sum(path.stat().st_size for path in files if path.is_file()) <= LARGEST_PLUGIN_BYTES
+
+
+def test_the_manifest_names_the_hooks_beside_it():
+    assert (PLUGIN / MANIFEST["hooks"]).name == "hooks.json" and (PLUGIN / MANIFEST["hooks"]).is_file()
 
 
 def named(path: Path) -> str:
@@ -98,4 +126,4 @@ def test_a_skill_hands_words_to_the_command_and_never_to_a_shell(skill: Path):
 
 
 def test_what_cannot_be_undone_is_not_allowed_beforehand():
-    assert "allowed-tools" not in front_matter(ROOT / "skills" / "forget" / "SKILL.md")
+    assert "allowed-tools" not in front_matter(PLUGIN / "skills" / "forget" / "SKILL.md")

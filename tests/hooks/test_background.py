@@ -165,6 +165,27 @@ def test_without_an_engine_nothing_starts(client, engine):
     assert keepers(client) == [] and mark(client) == {} and client.log == ""
 
 
+def put_on_path(client, text):
+    install(client)
+    (client.home / "engine").unlink()
+    engine = client.folder / "bin" / "cortex"
+    engine.write_text(engine.read_text() + text)
+    return {"PATH": f"relative:{engine.parent}:/usr/bin:/bin"}
+
+
+def test_without_setup_the_command_on_the_path_is_started(client):
+    path = put_on_path(client, "# from cortex.cli.main import main\n")
+    client.hook("session-end", client.payload(client.write_transcript()), **path)
+    wait_until(lambda: ended(client))
+    assert len(runs(client)) == 1 and client.log == ""
+
+
+def test_another_program_of_this_name_on_the_path_is_not_started(client):
+    path = put_on_path(client, "# a tool of somebody else\n")
+    client.hook("session-end", client.payload(client.write_transcript()), **path)
+    assert keepers(client) == [] and mark(client) == {} and client.log == ""
+
+
 @pytest.mark.slow
 def test_fifty_sessions_that_end_at_once_are_one_run_at_a_time_and_none_is_left(client):
     install(client, seconds=0.2)

@@ -224,7 +224,7 @@ def test_only_event_names_that_old_clients_know():
     assert set(told) == used and used <= OLD_EVENTS
     for groups in told.values():
         [hook] = groups[0]["hooks"]
-        assert hook["command"] == "sh" and hook["args"][0] == "${CLAUDE_PLUGIN_ROOT}/hooks/run.sh"
+        assert hook["command"] == "sh" and hook["args"][0] == "${CLAUDE_PLUGIN_ROOT}/run.sh"
 
 
 def test_every_event_of_hooks_json_is_known_to_the_entry(client):

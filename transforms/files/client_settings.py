@@ -31,7 +31,7 @@ def hook_groups(plugin_hooks: Json, launcher: str) -> dict[str, list[Json]]:
     """
     Return event → groups for the settings, from the plugin's hooks.json: one list for both ways.
 
-    The plugin's `sh ${CLAUDE_PLUGIN_ROOT}/hooks/run.sh EVENT` becomes a command that starts `launcher` where
+    The plugin's `sh ${CLAUDE_PLUGIN_ROOT}/run.sh EVENT` becomes a command that starts `launcher` where
     that is still there, and else ends silently with 0.
     """
     return {
