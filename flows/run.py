@@ -41,6 +41,7 @@ class Run:
     embedding: Embedding = field(default_factory=Embedding)
     progress: Progress = no_progress
     accepts_loss: bool = False  # a person lets the run hide much of what was shown
+    model_requests: int = 0  # what a language model was sent in this run
     source: InitVar[ReadingSource | None] = None
     ledger_type: InitVar[type[StoreLedger] | type[FreshLedger]] = StoreLedger
     outcome: Outcome = field(init=False)

@@ -1,5 +1,6 @@
 """Every setting, once: name, kind, default, bounds, unit and meaning; read from words and from TOML."""
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,20 +22,22 @@ class Key:
     """
     One setting.
 
-    `default` gives its kind: a whole number within `low` and `high`, yes or no, a text, or a list of texts
-    out of `words` (of any texts if `words` is empty). A text with `endings` is one of `words`, or ends in
-    one of them. A setting that is `per_project` may differ by project; one that is `for_hooks` is handed to
+    `default` gives its kind: a number within `low` and `high` (a whole one if the default is), yes or no, a
+    text, or a list of texts out of `words` (of any texts if `words` is empty). A text with `words` is one of
+    them, one with `endings` may also end in one of these, one with `beginnings` is empty or begins with one.
+    A setting that is `per_project` may differ by project; one that is `for_hooks` is handed to
     the hooks, which cannot read TOML. `acts` says when a change takes effect.
     """
 
     name: str
-    default: int | bool | str | tuple[str, ...]
+    default: int | float | bool | str | tuple[str, ...]
     unit: str
     meaning: str
     low: int = 0
     high: int | None = None
     words: tuple[str, ...] = ()
     endings: tuple[str, ...] = ()
+    beginnings: tuple[str, ...] = ()
     per_project: bool = False
     for_hooks: bool = False
     is_secret: bool = False
@@ -49,6 +52,8 @@ class Key:
         """Return `value` as the setting's kind, lists as tuples. Raises UsageError, naming `where`."""
         if isinstance(self.default, tuple) and isinstance(value, list):
             value = tuple(value)
+        if isinstance(self.default, float) and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
         if self._fits(value):
             return value
         shown = "what was given" if self.is_secret else repr(value)
@@ -65,6 +70,8 @@ class Key:
             return self.checked(word in YES if word in (*YES, *NO) else text, where)
         if isinstance(self.default, int):
             return self.checked(int(text) if text.lstrip("-").isdecimal() else text, where)
+        if isinstance(self.default, float):
+            return self.checked(_decimal(text), where)
         return self.checked(text, where)
 
     def from_variable(self, text: str, where: str) -> object:
@@ -81,9 +88,13 @@ class Key:
             return "true or false"
         if isinstance(self.default, int):
             return f"a whole number from {self.low}" + ("" if self.high is None else f" to {self.high}")
+        if isinstance(self.default, float):
+            return f"a number from {self.low}" + ("" if self.high is None else f" to {self.high}")
         if self.endings:
             return f"{', '.join(self.words)} or a path that ends in {' or '.join(self.endings)}"
-        return "a text"
+        if self.words:
+            return f"one of {', '.join(self.words)}"
+        return f"a text that begins with {' or '.join(self.beginnings)}" if self.beginnings else "a text"
 
     def _fits(self, value: object) -> bool:
         if isinstance(self.default, tuple):
@@ -93,9 +104,22 @@ class Key:
         if isinstance(self.default, int) and not isinstance(self.default, bool):
             is_number = isinstance(value, int) and not isinstance(value, bool)
             return is_number and self.low <= value and (self.high is None or value <= self.high)  # type: ignore[operator]
-        if isinstance(value, str) and self.endings:
-            return value in self.words or value.endswith(self.endings)
+        if isinstance(self.default, float):
+            is_number = isinstance(value, float) and math.isfinite(value)
+            return is_number and self.low <= value and (self.high is None or value <= self.high)  # type: ignore[operator]
+        if isinstance(value, str) and (self.endings or self.words):
+            return value in self.words or (bool(self.endings) and value.endswith(self.endings))
+        if isinstance(value, str) and self.beginnings:
+            return not value or value.startswith(self.beginnings)
         return isinstance(value, type(self.default))
+
+
+def _decimal(text: str) -> float | str:
+    """Return the number that a text writes, else the text itself."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 KEYS = (
@@ -153,6 +177,62 @@ KEYS = (
         "embed with Voyage AI instead of the local model; prose then leaves this machine",
         acts=NEXT_RUN,
         is_secret=True,
+    ),
+    Key(
+        "models.writer",
+        "none",
+        "provider",
+        "the language model that writes what a session leaves: none, api (a key, or another endpoint) or "
+        "claude (your own Claude Code login); with any but none, redacted transcripts leave this machine",
+        words=("none", "api", "claude"),
+        acts=NEXT_RUN,
+    ),
+    Key(
+        "models.writer_model",
+        "claude-haiku-5-5",
+        "model",
+        "the model's name, as its provider calls it",
+        acts=NEXT_RUN,
+    ),
+    Key(
+        "models.api_key",
+        "",
+        "key",
+        "key for the language model where `models.writer` is api",
+        acts=NEXT_RUN,
+        is_secret=True,
+    ),
+    Key(
+        "models.base_url",
+        "",
+        "address",
+        "endpoint that speaks Anthropic's Messages API, on this machine for instance; if empty, their own",
+        beginnings=("https://", "http://"),
+        acts=NEXT_RUN,
+    ),
+    Key(
+        "budget.daily_usd",
+        0.15,
+        "US dollars per UTC day",
+        "no request to a language model is sent that could pass this; what does not fit waits",
+        high=10_000,
+        acts=NEXT_RUN,
+    ),
+    Key(
+        "budget.daily_requests",
+        200,
+        "requests per UTC day",
+        "no more requests to a language model than this",
+        high=100_000,
+        acts=NEXT_RUN,
+    ),
+    Key(
+        "budget.run_requests",
+        100,
+        "requests per run",
+        "no more requests to a language model than this in one run",
+        high=100_000,
+        acts=NEXT_RUN,
     ),
     Key(
         "redact.personal_data",

@@ -16,8 +16,36 @@ PROJECT_SECTION = "project"
 
 _NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f?\\]")
 
-# The name that Voyage AI's own tools use.
-ALSO_READ = {"embed.voyage_api_key": "VOYAGE_API_KEY"}
+# The names that the providers' own tools use.
+ALSO_READ = {"embed.voyage_api_key": "VOYAGE_API_KEY", "models.api_key": "ANTHROPIC_API_KEY"}
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """
+    The language model: `writer` is none, api or claude, `writer_model` its name.
+
+    `base_url` is None for Anthropic's own endpoint.
+    """
+
+    writer: str = "none"
+    writer_model: str = "claude-haiku-5-5"
+    api_key: str | None = field(default=None, repr=False)
+    base_url: str | None = None
+
+    @property
+    def is_on(self) -> bool:
+        """Return whether a person chose a language model."""
+        return self.writer != "none"
+
+
+@dataclass(frozen=True)
+class ModelBudget:
+    """What a language model may cost: dollars and requests per UTC day, requests per run."""
+
+    daily_usd: float = 0.15
+    daily_requests: int = 200
+    run_requests: int = 100
 
 
 @dataclass(frozen=True)
@@ -32,7 +60,8 @@ class Settings:
     (cortex.transforms.files.marker_block.file_of);
     `retention_days` is how long what was said is kept, 0 for ever; `redacts_personal_data` takes e-mail
     addresses and phone numbers for secrets; `encryption_key_file` holds the key of an encrypted store, None
-    means the OS keyring; `by_project` is what the file says of
+    means the OS keyring; `models` says which language model writes, and `budget` what it may cost;
+    `by_project` is what the file says of
     single projects, by id or folder.
     """
 
@@ -45,6 +74,8 @@ class Settings:
     retention_days: int = 0
     redacts_personal_data: bool = False
     encryption_key_file: Path | None = None
+    models: ModelSettings = ModelSettings()
+    budget: ModelBudget = ModelBudget()
     by_project: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     def of_project(self, project_id: str, folders: Sequence[str]) -> "Settings":
@@ -114,6 +145,17 @@ def load_settings(home: Path | None = None) -> Settings:
         retention_days=chosen_values["retention.days"],
         redacts_personal_data=chosen_values["redact.personal_data"],
         encryption_key_file=Path(key_file).expanduser() if key_file else None,
+        models=ModelSettings(
+            writer=chosen_values["models.writer"],
+            writer_model=chosen_values["models.writer_model"],
+            api_key=chosen_values["models.api_key"] or None,
+            base_url=chosen_values["models.base_url"] or None,
+        ),
+        budget=ModelBudget(
+            daily_usd=chosen_values["budget.daily_usd"],
+            daily_requests=chosen_values["budget.daily_requests"],
+            run_requests=chosen_values["budget.run_requests"],
+        ),
         by_project=by_project,
     )
 

@@ -40,7 +40,13 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Give each test a home of its own; no key, no real store."""
     monkeypatch.setenv("CORTEX_HOME", str(tmp_path / "cortex-home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))  # the key of exports
-    for name in ("VOYAGE_API_KEY", "CORTEX_INTERNAL", "CLAUDE_CONFIG_DIR", "CLAUDE_PLUGIN_DATA"):
+    for name in (
+        "VOYAGE_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "CORTEX_INTERNAL",
+        "CLAUDE_CONFIG_DIR",
+        "CLAUDE_PLUGIN_DATA",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 

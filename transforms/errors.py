@@ -11,6 +11,9 @@ CortexError                      1
 ├── AuditFailed                 12
 ├── NothingUsable               13   none of the inputs could be read
 ├── ModelUnavailable            14
+│   ├── ModelBusy               14   nothing was charged, the same request may be answered soon
+│   ├── AnswerLost              14   no answer came, and it may have been charged
+│   └── ModelClosed             14   no request is answered before a person acts
 ├── ClientSettingsUnusable      15
 ├── KeyUnavailable              16   the store is encrypted and its key is not here
 ├── FileDamaged                 17   a file of the lake was changed, moved or cut
@@ -19,6 +22,7 @@ CortexError                      1
 ├── LakeUnclear                 19   manifest and files of the lake do not belong together
 ├── LossRefused                 20   a run would hide much of what is shown
 ├── TablesDamaged               21   tables or published files are missing or damaged
+├── ModelRefused                22   the same request to a language model would fail again
 └── StoreBusy                   75   another run holds the lease
 """
 
@@ -118,9 +122,32 @@ class NothingUsable(CortexError):
 
 
 class ModelUnavailable(CortexError):
-    """The embedding model is missing or not the expected one; keyword search works without it."""
+    """A model is missing, not the expected one or gives no answer; what needs none works without it."""
 
     code, exit_code, retryable = "CORTEX_E_MODEL", 14, True
+
+
+class ModelBusy(ModelUnavailable):
+    """A language model did not answer now (rate limit, overload, no connection); nothing was charged."""
+
+    code = "CORTEX_E_MODEL_BUSY"
+
+    def __init__(self, problem: str, next_step: str, wait_s: float | None = None) -> None:
+        """Take the seconds after which the service wants to be asked again, where it says so."""
+        super().__init__(problem, next_step)
+        self.wait_s = wait_s
+
+
+class AnswerLost(ModelUnavailable):
+    """A language model's answer did not arrive in time or whole; it may have been charged."""
+
+    code = "CORTEX_E_ANSWER_LOST"
+
+
+class ModelClosed(ModelUnavailable):
+    """A language model answers no request before a person acts: key, login, credit, or name of the model."""
+
+    code, retryable = "CORTEX_E_MODEL_CLOSED", False
 
 
 class ClientSettingsUnusable(CortexError):
@@ -174,6 +201,12 @@ class TablesDamaged(CortexError):
         """Take `scope` if its tables are damaged and must be removed before they are rebuilt."""
         super().__init__(problem, "Make them again from the lake: cortex rebuild")
         self.scope = scope
+
+
+class ModelRefused(CortexError):
+    """A language model did not accept a request; the same one would fail again, and nothing was charged."""
+
+    code, exit_code = "CORTEX_E_REFUSED", 22
 
 
 class StoreBusy(CortexError):

@@ -31,6 +31,7 @@ NUMBER_COLUMNS = frozenset(
     (
         *("half_life_days", "brief_lines", "salience", "confidence", "weight", "value"),
         *("zero_at", "one_at", "answer_cosine", "answer_share"),
+        *("input_usd", "output_usd", "batch_factor"),
     )
 )
 
@@ -78,6 +79,7 @@ READERS = {
     "language_words": ("extract",),
     "markers": ("extract",),
     "memory_types": ("decay", "link", "render", "review"),
+    "model_prices": ("backfill",),
     "phrases": ("extract", "stats"),
     "prompt_gate": ("recall", "render"),
     "prompt_words": ("render",),

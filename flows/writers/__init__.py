@@ -2,18 +2,43 @@
 
 from typing import Protocol
 
+from cortex.storage.settings import Settings
+from cortex.transforms.errors import UnknownValue
 from cortex.transforms.writer.request import ModelRequest, Reply
+
+# The settings' names of the providers, and what people are shown.
+PROVIDERS = {"api": "the hosted interface", "claude": "your Claude Code login"}
 
 
 class Writer(Protocol):
     """Answers requests one at a time; what it costs is reserved before and settled after by its caller."""
 
     name: str
+    overhead_tokens: int  # input that the provider may add to what the request holds
 
     def ask(self, request: ModelRequest) -> Reply:
         """
-        Return the answer to one request.
+        Send one request once, and return its answer, without its price.
 
-        Raises ModelUnavailable where none came and a later run may try again, ModelRefused where the same
-        request would fail again.
+        An answer that was charged is returned whatever it is: a refusal, cut off, not JSON; `stop_reason` and
+        `text` say so. Raises ModelBusy where nothing was charged and it may be answered soon, AnswerLost
+        where it may have been charged, ModelClosed where no request is answered before a person acts,
+        ModelRefused where the same request would fail again.
         """
+
+    def count(self, request: ModelRequest) -> int | None:
+        """Return how many tokens of input the request has by the provider's count; None where it has none."""
+
+
+def writer_for(settings: Settings) -> Writer:
+    """
+    Return the provider that the settings name; nothing is sent and nothing started before the first `ask`.
+
+    Raises ModelClosed, with a next step, where its key, library or command is missing.
+    """
+    # Imported here: with no language model chosen none of this is loaded.
+    if settings.models.writer == "api":
+        from cortex.flows.writers.anthropic_api import api_writer
+
+        return api_writer(settings.models.api_key, settings.models.base_url)
+    raise UnknownValue("language model", settings.models.writer, list(PROVIDERS))

