@@ -1,11 +1,13 @@
 """Reads the policy tables: those that come with the package, and the user's own rows on top."""
 
+import json
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 
 from cortex.transforms.errors import NotFound
 from cortex.transforms.policy import Policy, load_policy
+from cortex.transforms.writer.prompt import Prompt
 
 # Ordered by frequency in English; the local model's own.
 _VOCABULARY = "reference/bert-base-uncased-vocab.txt"
@@ -33,6 +35,16 @@ def read_policy(home: Path | None) -> Policy:
 def _policy_of(texts: tuple[tuple[str, str], ...]) -> Policy:
     # Kept: an operation asks several times, and parsing all tables took 50 ms each time.
     return load_policy(dict(texts))
+
+
+@cache
+def read_prompt(name: str) -> Prompt:
+    """Return the prompt `name`, such as `session@1`, that comes with the package."""
+    folder = resources.files("cortex.data").joinpath("reference", "prompts")
+    stem = name.replace("@", "-")
+    schema = json.loads(folder.joinpath(f"{stem}.schema.json").read_text(encoding="utf-8"))
+    system = folder.joinpath(f"{stem}.md").read_text(encoding="utf-8")
+    return Prompt(name, system, json.dumps(schema, sort_keys=True, separators=(",", ":")))
 
 
 @cache

@@ -43,6 +43,7 @@ BELONGS_TO = {
     "transforms/search/answers.py": ("recall",),
     "transforms/search/index_text.py": ("embed", "recall"),
     "transforms/search/naming.py": ("forget",),
+    "transforms/writer/": ("write",),
     "transforms/words/": ("extract", "link", "consolidate", "remember", "stats"),
     "flows/readings.py": ("extract",),
     "flows/repository_doubts.py": ("render",),
@@ -174,7 +175,7 @@ def test_every_reader_is_a_stage_or_a_command():
     names = {stage.name for stage in (*order.INGEST, *order.NIGHTLY)}
     known = names | {words[0] for words in commands()}
     declared = {reader for readers in (*READERS.values(), *THRESHOLDS.values()) for reader in readers}
-    assert declared - known - {"audit", "fold"} == set()
+    assert declared - known - {"audit", "fold", "write"} == set()
 
 
 def test_every_table_names_its_readers():

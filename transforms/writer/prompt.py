@@ -1,0 +1,24 @@
+"""A prompt of a language model as a versioned file: its instruction and the schema of the answer."""
+
+from dataclasses import dataclass
+
+SESSION_PROMPT = "session@1"
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """
+    What a request of one purpose always says.
+
+    `name` is the file's name and version (`session@1`). Its text never changes: replies are known by the hash
+    of what was asked, and a better instruction is a new version. `schema` is canonical JSON.
+    """
+
+    name: str
+    system: str
+    schema: str
+
+    @property
+    def purpose(self) -> str:
+        """What the prompt is for: its name without the version."""
+        return self.name.partition("@")[0]

@@ -1,0 +1,181 @@
+"""A session as a language model reads it: each turn with an id and its speaker, tool calls in one line."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cortex.hooks.sources import EDIT_TOOLS, SHELL_TOOLS
+from cortex.transforms.extract.candidate import Turn, text_of
+from cortex.transforms.extract.phrases import CHECK_COMMANDS
+from cortex.transforms.extract.structural import field_text, input_of, objects_of
+from cortex.transforms.schemas import EPOCH, Row
+
+# What a person said or settled; shortened last.
+PERSONS = frozenset(("prompt", "command", "rejection", "choice", "plan", "shell"))
+ANSWER = "text"
+SPEAKERS = {
+    "prompt": "person",
+    "command": "person, slash command",
+    "rejection": "person refused",
+    "choice": "person chose",
+    "plan": "person approved plan",
+    "shell": "person ran",
+    "text": "assistant",
+    "tool_call": "call",
+    "summary": "summary",
+    "recap": "recap",
+    "program": "program",
+}
+RESULTS = {"error": "failed", "rejected": "refused by the person", "cancelled": "cancelled"}
+
+# Of 83 sessions the longest answer has 11,000 characters; documents written into the chat are longer.
+ANSWER_CHARS = 8_000
+PLAN_CHARS = 10_000
+SUMMARY_CHARS = 12_000
+# What a program says in a prompt's place: how it begins says what it is.
+PROGRAM_CHARS = 400
+# A command with its options; a commit's message is cut after its first lines.
+CALL_CHARS = 360
+EDIT_CHARS = 300
+ARGUMENT_CHARS = 140
+# A question with its options and what each would mean.
+QUESTIONS_CHARS = 3_000
+PLAN_CALL_CHARS = 4_000
+TASKS_CHARS = 1_200
+# The message of an error stands at its end or at its beginning.
+FAILED_HEAD_CHARS, FAILED_TAIL_CHARS = 300, 300
+# What a command prints begins with what it is about and ends with its verdict; of a check the verdict counts.
+RESULT_HEAD_CHARS, RESULT_TAIL_CHARS = 160, 240
+CUT = " […] "
+_INDENT = "\n  "
+
+
+@dataclass(frozen=True)
+class Line:
+    """One turn as it is shown: its speaker and its words; `turn` is the row of TURNS it was taken from."""
+
+    turn: Row
+    speaker: str
+    words: str
+
+    def shown(self, number: int) -> str:
+        """Return the line with its id; its further lines are indented, so that no turn forges one."""
+        return f"[t{number}] {self.speaker}: " + _INDENT.join(self.words.splitlines())
+
+
+def session_lines(threads: Sequence[Sequence[Turn]]) -> list[Line]:
+    """
+    Return the lines of a session in order, given the turns of its main threads.
+
+    Thoughts are left out, since they repeat the prose; so are results, but for those of calls that did not
+    succeed and the ends of what a command printed.
+    """
+    lines = []
+    for thread in sorted(threads, key=lambda turns: (turns[0]["said_at"] or EPOCH, str(turns[0]["turn_id"]))):
+        calls = {turn["tool_use_id"]: turn for turn in thread if turn["kind"] == "tool_call"}
+        lines += list(_thread_lines(thread, calls))
+    return lines
+
+
+def shortened_in_middle(text: str, chars: int) -> str:
+    """
+    Return text of at most about `chars` characters: its beginning and its end.
+
+    >>> shortened_in_middle("one two three four five six", 12)
+    'one two  […] ve six'
+    """
+    if len(text) <= chars:
+        return text
+    head = chars * 2 // 3
+    tail = chars - head
+    return text[:head] + CUT + (text[-tail:] if tail else "")
+
+
+def _thread_lines(thread: Sequence[Turn], calls: dict[str, Turn]) -> Iterator[Line]:
+    branch = ""
+    for turn in thread:
+        kind = turn["kind"]
+        if kind == "tool_result":
+            words, speaker = _result(turn, calls.get(turn["tool_use_id"]))
+        else:
+            words, speaker = _words(turn), SPEAKERS.get(kind, "")
+        if not speaker or not words.strip():
+            continue
+        if kind in PERSONS:
+            notes = [turn["said_at"].strftime("%Y-%m-%d %H:%M")] if turn["said_at"] else []
+            if turn["git_branch"] and turn["git_branch"] != branch:
+                branch = str(turn["git_branch"])
+                notes.append(f"branch {_in_line(branch, ARGUMENT_CHARS)}")
+            speaker += f" ({', '.join(notes)})" if notes else ""
+        yield Line(dict(turn), speaker, words.strip())
+
+
+def _words(turn: Turn) -> str:
+    kind, text = turn["kind"], text_of(turn)
+    if kind == "tool_call":
+        return _call(turn)
+    limits = {
+        ANSWER: ANSWER_CHARS, "plan": PLAN_CHARS, "summary": SUMMARY_CHARS, "program": PROGRAM_CHARS,
+    }  # fmt: skip
+    return shortened_in_middle(text, limits.get(kind, len(text)))
+
+
+def _call(turn: Turn) -> str:
+    tool, given = str(turn["tool_name"] or "tool"), input_of(turn)
+    if tool == "AskUserQuestion":
+        return f"{tool} {shortened_in_middle(_questions(turn), QUESTIONS_CHARS)}"
+    if tool == "ExitPlanMode":
+        return f"{tool} {shortened_in_middle(text_of(turn), PLAN_CALL_CHARS)}"
+    if tool == "TodoWrite":
+        tasks = [
+            f"{field_text(task, 'content')} ({field_text(task, 'status')})"
+            for task in objects_of(given, "todos")
+        ]
+        return f"{tool} {shortened_in_middle('; '.join(tasks), TASKS_CHARS)}"
+    if tool == "TaskUpdate":
+        return f"{tool} {field_text(given, 'taskId')} {field_text(given, 'status')}"
+    words = f"{tool} {_in_line(text_of(turn), CALL_CHARS)}"
+    if tool in EDIT_TOOLS:
+        before, after = field_text(given, "old_string"), field_text(given, "new_string")
+        after = after or field_text(given, "content")
+        words += f" - {_in_line(before, EDIT_CHARS)}" if before else ""
+        words += f" + {_in_line(after, EDIT_CHARS)}" if after else ""
+    return words
+
+
+def _questions(turn: Turn) -> str:
+    asked = []
+    for question in objects_of(input_of(turn), "questions"):
+        options = [
+            f"- {field_text(option, 'label')}: {field_text(option, 'description')}"
+            for option in objects_of(question, "options")
+        ]
+        asked.append("\n".join([field_text(question, "question"), *options]))
+    return "\n".join(asked) or text_of(turn)
+
+
+def _result(turn: Turn, call: Turn | None) -> tuple[str, str]:
+    """Return the words and the speaker of a result that is shown; empty for all others."""
+    text, status = text_of(turn), str(turn["tool_status"] or "")
+    if status in RESULTS:
+        tool = str(call["tool_name"] or "") if call is not None else ""
+        argument = _in_line(text_of(call), ARGUMENT_CHARS) if call is not None else ""
+        if status != "error":
+            return f"{tool} {argument}".strip() or "a call", RESULTS[status]
+        chars = FAILED_HEAD_CHARS + FAILED_TAIL_CHARS
+        return f"{tool} {argument}: {shortened_in_middle(text, chars)}", RESULTS[status]
+    if call is None or call["tool_name"] not in SHELL_TOOLS:
+        return "", ""
+    is_check = CHECK_COMMANDS.search(text_of(call)) is not None
+    return _ends(text, 0 if is_check else RESULT_HEAD_CHARS), "result"
+
+
+def _ends(text: str, head_chars: int) -> str:
+    """Return the first and last words of what a command printed, in one line."""
+    words = " ".join(text.split())
+    if len(words) <= head_chars + RESULT_TAIL_CHARS:
+        return words
+    return f"{words[:head_chars]}{CUT}{words[-RESULT_TAIL_CHARS:]}".lstrip()
+
+
+def _in_line(text: str, chars: int) -> str:
+    return shortened_in_middle(" ".join(text.split()), chars)
