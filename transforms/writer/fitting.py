@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cortex.transforms.writer.rendering import ANSWER, PERSONS, Line, shortened_in_middle
+from cortex.transforms.writer.rendering import PERSONS, PROSE_KIND, SessionLine, shortened_in_middle
 
 # UTF-8 bytes of a token, on the safe side: English prose has about four, code three, and a sign of Chinese,
 # Japanese or Korean three bytes.
@@ -26,18 +26,18 @@ class _Step:
 
 
 _STEPS = (
-    _Step(frozenset((ANSWER,)), 1_500),
+    _Step(frozenset((PROSE_KIND,)), 1_500),
     _Step(_CALLS, 120),
-    _Step(frozenset((ANSWER,)), 600),
+    _Step(frozenset((PROSE_KIND,)), 600),
     _Step(_CALLS, 0),
-    _Step(frozenset((ANSWER,)), 250),
+    _Step(frozenset((PROSE_KIND,)), 250),
     _Step(_CLIENTS, 2_000),
     _Step(_CALLS, 120, is_middle_only=False),
-    _Step(frozenset((ANSWER,)), 1_000, is_middle_only=False),
+    _Step(frozenset((PROSE_KIND,)), 1_000, is_middle_only=False),
     _Step(_CALLS, 0, is_middle_only=False),
     _Step(PERSONS, 4_000),
     _Step(PERSONS, 1_000),
-    _Step(frozenset((ANSWER,)), 0),
+    _Step(frozenset((PROSE_KIND,)), 0),
     _Step(PERSONS | _CLIENTS, 300, is_middle_only=False),
 )
 
@@ -52,7 +52,7 @@ def estimated_tokens(text: str) -> int:
     return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
 
 
-def fitted(lines: Sequence[Line], tokens: int) -> list[Line]:
+def fitted(lines: Sequence[SessionLine], tokens: int) -> list[SessionLine]:
     """
     Return lines of at most `tokens` estimated tokens, in their order; all of them as they are where they fit.
 
@@ -70,18 +70,18 @@ def fitted(lines: Sequence[Line], tokens: int) -> list[Line]:
     return shown
 
 
-def _after(step: _Step, line: Line, middle: frozenset[str]) -> Line | None:
+def _after(step: _Step, line: SessionLine, middle: frozenset[str]) -> SessionLine | None:
     """Return a line as a step leaves it, None where it leaves it out."""
     if line.turn["kind"] not in step.kinds or (step.is_middle_only and line.turn["turn_id"] not in middle):
         return line
     return replace(line, words=shortened_in_middle(line.words, step.chars)) if step.chars else None
 
 
-def _middle(lines: Sequence[Line]) -> frozenset[str]:
+def _middle(lines: Sequence[SessionLine]) -> frozenset[str]:
     """Return the turns between the opening and the end."""
     begin, end = int(len(lines) * OPENING_SHARE), int(len(lines) * (1 - CLOSING_SHARE))
     return frozenset(str(line.turn["turn_id"]) for line in lines[begin:end])
 
 
-def _tokens(lines: Sequence[Line]) -> int:
+def _tokens(lines: Sequence[SessionLine]) -> int:
     return sum(estimated_tokens(line.words) + LINE_TOKENS for line in lines)

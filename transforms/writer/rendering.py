@@ -11,7 +11,7 @@ from cortex.transforms.schemas import EPOCH, Row
 
 # What a person said or settled; shortened last.
 PERSONS = frozenset(("prompt", "command", "rejection", "choice", "plan", "shell"))
-ANSWER = "text"
+PROSE_KIND = "text"
 SPEAKERS = {
     "prompt": "person",
     "command": "person, slash command",
@@ -34,7 +34,7 @@ SUMMARY_CHARS = 12_000
 # What a program says in a prompt's place: how it begins says what it is.
 PROGRAM_CHARS = 400
 # A command with its options; a commit's message is cut after its first lines.
-CALL_CHARS = 360
+LONGEST_CALL_CHARS = 360
 EDIT_CHARS = 300
 ARGUMENT_CHARS = 140
 # A question with its options and what each would mean.
@@ -50,7 +50,7 @@ _INDENT = "\n  "
 
 
 @dataclass(frozen=True)
-class Line:
+class SessionLine:
     """One turn as it is shown: its speaker and its words; `turn` is the row of TURNS it was taken from."""
 
     turn: Row
@@ -62,7 +62,7 @@ class Line:
         return f"[t{number}] {self.speaker}: " + _INDENT.join(self.words.splitlines())
 
 
-def session_lines(threads: Sequence[Sequence[Turn]]) -> list[Line]:
+def session_lines(threads: Sequence[Sequence[Turn]]) -> list[SessionLine]:
     """
     Return the lines of a session in order, given the turns of its main threads.
 
@@ -90,7 +90,7 @@ def shortened_in_middle(text: str, chars: int) -> str:
     return text[:head] + CUT + (text[-tail:] if tail else "")
 
 
-def _thread_lines(thread: Sequence[Turn], calls: dict[str, Turn]) -> Iterator[Line]:
+def _thread_lines(thread: Sequence[Turn], calls: dict[str, Turn]) -> Iterator[SessionLine]:
     branch = ""
     for turn in thread:
         kind = turn["kind"]
@@ -106,7 +106,7 @@ def _thread_lines(thread: Sequence[Turn], calls: dict[str, Turn]) -> Iterator[Li
                 branch = str(turn["git_branch"])
                 notes.append(f"branch {_in_line(branch, ARGUMENT_CHARS)}")
             speaker += f" ({', '.join(notes)})" if notes else ""
-        yield Line(dict(turn), speaker, words.strip())
+        yield SessionLine(dict(turn), speaker, words.strip())
 
 
 def _words(turn: Turn) -> str:
@@ -114,7 +114,7 @@ def _words(turn: Turn) -> str:
     if kind == "tool_call":
         return _call(turn)
     limits = {
-        ANSWER: ANSWER_CHARS, "plan": PLAN_CHARS, "summary": SUMMARY_CHARS, "program": PROGRAM_CHARS,
+        PROSE_KIND: ANSWER_CHARS, "plan": PLAN_CHARS, "summary": SUMMARY_CHARS, "program": PROGRAM_CHARS,
     }  # fmt: skip
     return shortened_in_middle(text, limits.get(kind, len(text)))
 
@@ -133,7 +133,7 @@ def _call(turn: Turn) -> str:
         return f"{tool} {shortened_in_middle('; '.join(tasks), TASKS_CHARS)}"
     if tool == "TaskUpdate":
         return f"{tool} {field_text(given, 'taskId')} {field_text(given, 'status')}"
-    words = f"{tool} {_in_line(text_of(turn), CALL_CHARS)}"
+    words = f"{tool} {_in_line(text_of(turn), LONGEST_CALL_CHARS)}"
     if tool in EDIT_TOOLS:
         before, after = field_text(given, "old_string"), field_text(given, "new_string")
         after = after or field_text(given, "content")

@@ -12,7 +12,7 @@ from cortex.transforms.redaction.redact import redact
 from cortex.transforms.words.scripts import long_words
 from cortex.transforms.writer.fitting import estimated_tokens, fitted
 from cortex.transforms.writer.prompt import Prompt
-from cortex.transforms.writer.rendering import Line, session_lines
+from cortex.transforms.writer.rendering import SessionLine, session_lines
 from cortex.transforms.writer.request import ModelRequest
 
 # A known memory is named by the beginning of its id: enough to tell thirty of them apart.
@@ -63,7 +63,7 @@ def session_requests(
 
 
 def _request(
-    lines: Sequence[Line], known: Sequence[KnownMemory], policy: Policy, model: str, prompt: Prompt
+    lines: Sequence[SessionLine], known: Sequence[KnownMemory], policy: Policy, model: str, prompt: Prompt
 ) -> SessionRequest:
     named = _nearest(known, lines, int(policy.threshold("writer_known_memories_max")))
     output_tokens = int(policy.threshold("writer_output_tokens_max"))
@@ -87,7 +87,7 @@ def _request(
     )
 
 
-def _nearest(known: Sequence[KnownMemory], lines: Sequence[Line], most: int) -> list[KnownMemory]:
+def _nearest(known: Sequence[KnownMemory], lines: Sequence[SessionLine], most: int) -> list[KnownMemory]:
     """Return the memories that share the most of their words with the session, by id."""
     if not known:
         return []
