@@ -87,6 +87,8 @@ class Changes:
     revised: tuple[Revised, ...]
     retractions: tuple[Retraction, ...]
     removed: Mapping[str, int]  # names of code that no edit brought back, and the line that took them out
+    touched: Mapping[str, int]  # names of code and files in small letters, the line of the last edit
+    prompts: tuple[int, ...]
 
     @classmethod
     def of(cls, turns: Sequence[Turn], lexicon: Lexicon) -> "Changes":
@@ -103,7 +105,14 @@ class Changes:
             tuple(revised for edit in edits for revised in _revised(edit)),
             tuple(_retractions(turns, lexicon)),
             _removed(edits),
+            _touched(edits),
+            tuple(line_of(turn) for turn in turns if turn["kind"] in PERSON),
         )
+
+    def is_edited_before_prompt(self, line: int) -> bool:
+        """Return whether a file was changed after a line and before a person spoke again."""
+        until = next((prompt for prompt in self.prompts if prompt > line), None)
+        return any(edit.line > line and (until is None or edit.line < until) for edit in self.edits)
 
 
 def names_in(text: str) -> frozenset[str]:
@@ -163,6 +172,16 @@ def _removed(edits: Sequence[FileEdit]) -> dict[str, int]:
         if _CUT not in edit.new:
             taken.update(dict.fromkeys(old - new, edit.line))
     return {name: line for name, line in taken.items() if brought.get(name, -1) < line}
+
+
+def _touched(edits: Sequence[FileEdit]) -> dict[str, int]:
+    """Return the line of the last edit of each file, and of each name of code that stood or stands there."""
+    lines: dict[str, int] = {}
+    for edit in edits:
+        path = edit.path.replace("\\", "/").rsplit("/", 1)[-1]
+        for name in {path, *names_in(edit.old), *names_in(edit.new)}:
+            lines[name.lower()] = edit.line
+    return lines
 
 
 def _values(edits: Sequence[FileEdit], shells: Sequence[Call]) -> dict[str, tuple[tuple[int, str], ...]]:

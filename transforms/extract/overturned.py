@@ -9,6 +9,7 @@ from cortex.transforms.extract.candidate import PERSONS_LAYERS, TAG_LAYER, Candi
 from cortex.transforms.extract.changes import VALUE, Changes, names_in, plain_value
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.phrases import Phrase
+from cortex.transforms.extract.since import with_history
 from cortex.transforms.extract.standing import standing_signals
 from cortex.transforms.extract.thread import VERY_LONG_TURN_CHARS
 from cortex.transforms.words.facts import Fact
@@ -84,9 +85,13 @@ def with_overturned(
     """
     changes = Changes.of(turns, lexicon)
     signals = standing_signals(candidates, turns, lexicon)
-    return [
+    closed = [
         _closed(_as_it_stands(candidate, own), changes, lexicon)
         for candidate, own in zip(candidates, signals, strict=True)
+    ]
+    return [
+        with_history(candidate, changes, lexicon) if candidate.overturned_at is None else candidate
+        for candidate in closed
     ]
 
 

@@ -87,6 +87,9 @@ class Phrasebook:
     removed: Phrase
     renamed: Phrase
     retracts: Phrase
+    says_mended: Phrase
+    states_fault: Phrase
+    suggests: Phrase
     summary_errors: Phrase
     summary_knowledge: Phrase
     to_name: Phrase

@@ -64,8 +64,10 @@ _ASSISTANT = _rules(
         "Proposed: ",
     ),
     (r"^(?:i(?:'d| would)? )(?:recommend|suggest|propose) (?=\S)", "Proposed: "),
+    (rf"^you (?:want to|could|might(?: want to)?) {_DO}", "Proposed: "),
+    (rf"^we(?:'ll| will)? (?:need to|have to) {_DO}", "Needed: "),
     (rf"^(?:you|we)(?:'ll| will)? (?:must|need to|have to|can(?: now)?) {_DO}", ""),
-    (rf"^you(?:'ll| will)? (?:should|want to|could) {_DO}", ""),
+    (rf"^you(?:'ll| will)? (?:should|want to) {_DO}", ""),
 )
 _PERSON = _rules(
     (
