@@ -101,7 +101,7 @@ def test_killed_at_a_rename_any_command_goes_on(bench, file, monkeypatch, number
         here().forget(memory["memory_id"])
     bench.run()
     assert traces(bench.home, "whole millimetres") == []
-    assert any("SQLite" in text for text in bench.texts())
+    assert any("local midnight" in text for text in bench.texts())
     assert not bench.home.with_name(f".{bench.home.name}.restoring.part").exists() or number == 1
 
 
@@ -123,7 +123,7 @@ def test_restored_again_before_its_first_run_the_store_is_swapped_once(bench, fi
             here().restore(file)
     here().restore(file)
     assert len(list(bench.home.parent.glob(f"{bench.home.name}.before-restore-*"))) == 1
-    assert any("SQLite" in text for text in bench.texts())
+    assert any("local midnight" in text for text in bench.texts())
     assert leftovers(bench.home) == []
 
 

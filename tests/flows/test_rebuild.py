@@ -33,6 +33,11 @@ def rebuilt(bench, now=NOW):
         rebuild(run)
 
 
+def harvest_talk():
+    """Return a session of three memories, each of them tagged."""
+    return decisions().assistant("[MEMORY: learned] The gauge of s1 sends a level every ten minutes.")
+
+
 def journal_of_every_kind(bench):
     """Write one entry of every kind about the memories of the project kelp."""
     rows = sorted(bench.memories(), key=lambda row: row["text"])
@@ -67,7 +72,7 @@ def test_the_samples_rebuilt_are_what_they_were(bench):
 
 
 def test_a_store_with_every_kind_of_journal_entry_rebuilds_to_itself(bench):
-    decisions().write(bench.projects)
+    harvest_talk().write(bench.projects)
     bench.begin()
     journal_of_every_kind(bench)
     bench.run("nightly")
@@ -88,7 +93,7 @@ def test_on_a_later_day_memories_are_compared_as_of_the_day_they_were_aged(bench
 
 
 def test_an_entry_that_waits_for_a_run_is_no_difference(bench):
-    decisions().write(bench.projects)
+    harvest_talk().write(bench.projects)
     bench.begin()
     journal_of_every_kind(bench)
     assert compared(bench).differences == []
