@@ -152,9 +152,9 @@ def config_page() -> str:
             "the items of other lists with commas.",
             f"```toml\n{example}\n```",
             _grid(["setting", "default", "unit", "takes", "by project", "variable", "acts", "meaning"], rows),
-            "`VOYAGE_API_KEY` and `ANTHROPIC_API_KEY` are read as well. `cortex config` and the next run "
-            "pass changes on to the hooks in `hook_settings.json`, because the hooks run on any Python from "
-            "3.9 on, which reads no TOML.",
+            "`VOYAGE_API_KEY`, `ANTHROPIC_API_KEY` and `CLAUDE_CODE_OAUTH_TOKEN` are read as well. "
+            "`cortex config` and the next run pass changes on to the hooks in `hook_settings.json`, because "
+            "the hooks run on any Python from 3.9 on, which reads no TOML.",
         ]
     )
 

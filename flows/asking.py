@@ -165,19 +165,20 @@ class _Asking:
     def _claim_counted(self, request: ModelRequest, price: Price, withheld: Withheld) -> Reserved | Withheld:
         """Try again with the provider's own count, where the request could fit at all."""
         fewest = _bytes(request) // MOST_BYTES_A_TOKEN
-        if price.nano_usd(fewest, request.max_output_tokens) > withheld.left_nano:
+        fewest_nano = price.nano_usd(fewest, request.max_output_tokens) * self.writer.requests_reserved
+        if fewest_nano > withheld.left_nano:
             return withheld
         tokens = self.writer.count(request)
         return withheld if tokens is None else self._claim(request, price, _with_margin(tokens))
 
     def _claim(self, request: ModelRequest, price: Price, input_tokens: int) -> Reserved | Withheld:
-        most_nano = price.nano_usd(input_tokens, request.max_output_tokens)
+        most_nano = price.nano_usd(input_tokens, request.max_output_tokens) * self.writer.requests_reserved
         claim = SpendingClaim(request.request_id, request.purpose, self.writer.name, request.model, most_nano)
         return self.spending.reserve(claim, self.limits, self.clock())
 
     def _send(self, request: ModelRequest, reservation: Reserved) -> None:
         try:
-            reply = self.writer.ask(request)
+            reply = self.writer.ask(request, usd(reservation.most_nano // self.writer.requests_reserved))
         except (ModelBusy, ModelClosed, ModelRefused):
             self.spending.release(reservation.attempt_id, self.clock())
             raise

@@ -203,6 +203,14 @@ KEYS = (
         is_secret=True,
     ),
     Key(
+        "models.claude_token",
+        "",
+        "token",
+        "token of your Claude Code login where `models.writer` is claude; `claude setup-token` makes one",
+        acts=NEXT_RUN,
+        is_secret=True,
+    ),
+    Key(
         "models.base_url",
         "",
         "address",

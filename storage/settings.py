@@ -17,7 +17,11 @@ PROJECT_SECTION = "project"
 _NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f?\\]")
 
 # The names that the providers' own tools use.
-ALSO_READ = {"embed.voyage_api_key": "VOYAGE_API_KEY", "models.api_key": "ANTHROPIC_API_KEY"}
+ALSO_READ = {
+    "embed.voyage_api_key": "VOYAGE_API_KEY",
+    "models.api_key": "ANTHROPIC_API_KEY",
+    "models.claude_token": "CLAUDE_CODE_OAUTH_TOKEN",
+}
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class ModelSettings:
     writer: str = "none"
     writer_model: str = "claude-haiku-5-5"
     api_key: str | None = field(default=None, repr=False)
+    claude_token: str | None = field(default=None, repr=False)
     base_url: str | None = None
 
     @property
@@ -149,6 +154,7 @@ def load_settings(home: Path | None = None) -> Settings:
             writer=chosen_values["models.writer"],
             writer_model=chosen_values["models.writer_model"],
             api_key=chosen_values["models.api_key"] or None,
+            claude_token=chosen_values["models.claude_token"] or None,
             base_url=chosen_values["models.base_url"] or None,
         ),
         budget=ModelBudget(

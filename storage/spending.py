@@ -73,9 +73,10 @@ class SpendingClaim:
 
 @dataclass(frozen=True)
 class Reserved:
-    """A reservation: the attempt may be sent."""
+    """A reservation: the attempt may be sent, and cost at most `most_nano` billionths of a dollar."""
 
     attempt_id: int
+    most_nano: int
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,7 @@ class Attempt:
     provider: str
     model: str
     state: str
+    reserved_nano: int
     spent_nano: int
     input_tokens: int
     output_tokens: int
@@ -152,7 +154,7 @@ class Spending:
                 ),
             )
             assert row.lastrowid is not None
-            return Reserved(row.lastrowid)
+            return Reserved(row.lastrowid, claim.most_nano)
 
     def settle(
         self, attempt_id: int, spent_nano: int, input_tokens: int, output_tokens: int, now: datetime
@@ -180,8 +182,8 @@ class Spending:
             if connection is None:
                 return []
             rows = connection.execute(
-                "select request_id, reserved_at, purpose, provider, model, state, spent_nano, input_tokens,"
-                " output_tokens from attempts order by attempt_id"
+                "select request_id, reserved_at, purpose, provider, model, state, reserved_nano,"
+                " spent_nano, input_tokens, output_tokens from attempts order by attempt_id"
             )
             return [Attempt(row[0], datetime.fromisoformat(row[1]), *row[2:]) for row in rows]
 

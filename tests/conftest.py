@@ -43,6 +43,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in (
         "VOYAGE_API_KEY",
         "ANTHROPIC_API_KEY",
+        "CLAUDE_CODE_OAUTH_TOKEN",
         "CORTEX_INTERNAL",
         "CLAUDE_CONFIG_DIR",
         "CLAUDE_PLUGIN_DATA",

@@ -15,10 +15,11 @@ class Writer(Protocol):
 
     name: str
     overhead_tokens: int  # input that the provider may add to what the request holds
+    requests_reserved: int  # how many requests' price one `ask` may cost at most
 
-    def ask(self, request: ModelRequest) -> Reply:
+    def ask(self, request: ModelRequest, most_usd: float) -> Reply:
         """
-        Send one request once, and return its answer, without its price.
+        Send one request once, and return its answer, without its price; `most_usd` is what one may cost.
 
         An answer that was charged is returned whatever it is: a refusal, cut off, not JSON; `stop_reason` and
         `text` say so. Raises ModelBusy where nothing was charged and it may be answered soon, AnswerLost
@@ -41,4 +42,8 @@ def writer_for(settings: Settings) -> Writer:
         from cortex.flows.writers.anthropic_api import api_writer
 
         return api_writer(settings.models.api_key, settings.models.base_url)
+    if settings.models.writer == "claude":
+        from cortex.flows.writers.claude_login import claude_writer
+
+        return claude_writer(settings.models.claude_token, settings.home, settings.models.base_url)
     raise UnknownValue("language model", settings.models.writer, list(PROVIDERS))

@@ -33,11 +33,12 @@ class AnthropicApi:
 
     name = "api"
     overhead_tokens = OVERHEAD_TOKENS
+    requests_reserved = 1
 
     def __init__(self, client: "Anthropic") -> None:
         self.client = client
 
-    def ask(self, request: ModelRequest) -> Reply:
+    def ask(self, request: ModelRequest, most_usd: float) -> Reply:
         """Send one request once; at most ANSWER_S until it is answered. See Writer."""
         ends_at = time.monotonic() + ANSWER_S
         with (

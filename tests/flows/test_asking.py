@@ -38,7 +38,7 @@ def requests(count: int) -> list[ModelRequest]:
 
 
 def a_run(home: Path, url: str | None, budget: ModelBudget | None = None, writer: str = "api") -> Run:
-    models = ModelSettings(writer, api_key="sk-none", base_url=url)
+    models = ModelSettings(writer, api_key="sk-none", claude_token="sk-none", base_url=url)
     settings = Settings(home, models=models, budget=budget or ModelBudget())
     report = RunReport("nightly", "plain", NOW)
     return Run(Store(home), settings, read_policy(home), NOW, report)
