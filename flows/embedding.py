@@ -17,6 +17,7 @@ class Embedding:
     is_hosted: bool = False  # by the settings; a model that stands in is local
     is_doubted: bool = False  # the hosted model failed before and is asked again
     failure: ModelFailure | None = None  # of the hosted model that the local one stands in for
+    linked_with: str | None = None  # the model whose vectors this run's edges were made of, once they were
     lacks_vectors: bool = False  # the model gave no answer: what is missing is filled by the next run
 
     @property

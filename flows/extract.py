@@ -66,8 +66,10 @@ def extract_staged(run: Run) -> None:
             run.report.quarantined.append(QuarantinedLine(stored_name(path), None, "not a journal entry"))
         run.store.journal.take_in()
         claims = run.store.staging.claim()
-        for number, batch in enumerate(_batches(run, claims), start=1):
+        shown = _BytesShown(run, claims)
+        for number, batch in enumerate(_batches(run, claims, shown), start=1):
             _take_in(run, batch, row)
+            shown.take_in()
             row.note = f"{number} batch{'es' if number > 1 else ''}"
         run.store.journal.take_in()  # projects met on the way
         old = outdated(run.store.lake.manifest, run.policy)
@@ -75,15 +77,42 @@ def extract_staged(run: Run) -> None:
             row.note += f"; {len(old)} projects are of another extractor or policy: cortex rederive"
 
 
-def _batches(run: Run, claims: list[Claim]) -> Iterator[_Batch]:
+def _batches(run: Run, claims: list[Claim], shown: "_BytesShown") -> Iterator[_Batch]:
     batch = _Batch()
-    for done, claim in enumerate(claims, start=1):
+    for claim in claims:
         _read_or_quarantine(run, claim, batch)
+        shown.read(claim)
         if batch.size >= BATCH_BYTES:
             yield batch
             batch = _Batch()
-        run.progress("extract", done, len(claims))
     yield batch
+
+
+class _BytesShown:
+    """How many bytes of transcripts are done, for a progress bar: half once read, whole once committed."""
+
+    def __init__(self, run: Run, claims: list[Claim]) -> None:
+        cursors = run.store.lake.manifest.cursors
+        self._show = run.progress
+        self._sizes = {
+            claim.transcript: claim.unread_bytes(cursors.get(stored_name(claim.transcript)))
+            for claim in claims
+        }
+        self._total, self._read, self._taken_in = sum(self._sizes.values()), 0, 0
+
+    def read(self, claim: Claim) -> None:
+        """Count a transcript as read."""
+        self._read += self._sizes[claim.transcript]
+        self._advance()
+
+    def take_in(self) -> None:
+        """Count all that was read as committed."""
+        self._taken_in = self._read
+        self._advance()
+
+    def _advance(self) -> None:
+        if self._total:
+            self._show("extract", (self._read + self._taken_in) // 2, self._total)
 
 
 def _take_in(run: Run, batch: _Batch, row: StageReport) -> None:

@@ -45,6 +45,15 @@ class Claim:
     agent_id: str | None
     cwd: str | None
 
+    def unread_bytes(self, cursor: Cursor | None) -> int:
+        """Return how many bytes of it are behind `cursor`; 0 where it is gone."""
+        path = self.readable()
+        try:
+            size = path.stat().st_size if path else 0
+        except OSError:
+            size = 0
+        return max(0, size - (cursor.read_bytes if cursor else 0))
+
     def readable(self) -> Path | None:
         """Return the file to read: the original if it is still there, else the kept one, else None."""
         if self.transcript.is_file():

@@ -10,7 +10,7 @@ import click
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import ACCEPT_LOSS
 from cortex.cli.run import report_answer
-from cortex.cli.terminal import cell, hint, progress_bars
+from cortex.cli.terminal import cell, hint, progress_bar
 from cortex.flows import operations
 from cortex.transforms.errors import AuditFailed, UsageError
 
@@ -45,7 +45,7 @@ def rebuild(context: Context, check: bool, adopt_lake: bool, quarantine: bool, a
         raise UsageError("--check changes nothing.", "Give it alone, or omit it.")
     if check:
         return _compared(operations.rebuild.compare_tables(context))
-    with progress_bars() as progress:
+    with progress_bar() as progress:
         report = operations.rebuild.rebuild_tables(
             context,
             adopt_lake=adopt_lake,

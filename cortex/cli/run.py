@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import ACCEPT_LOSS, ENGINE
-from cortex.cli.terminal import Listing, hint, progress_bars, size_of
+from cortex.cli.terminal import Listing, hint, progress_bar, size_of
 from cortex.flows import operations
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def running(engine: str) -> Iterator[Progress]:
     """Yield a progress callback, after a hint that Prefect takes its time."""
     if engine == "prefect":
         hint("Starting Prefect (about 10 s; skip it with --engine plain) …")
-    with progress_bars() as progress:
+    with progress_bar() as progress:
         yield progress
 
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 # A bar for shorter work would only flicker.
 QUIET_SECONDS = 2.0
+# What takes long in a run, and what it is called; of the first bytes are counted.
+BYTES_PHASE = "extract"
+PHASES = {BYTES_PHASE: "Reading transcripts", "embed": "Search by meaning"}
 CELL_CHARS = 60
 
 
@@ -44,34 +47,54 @@ def hint(text: str) -> None:
 
 
 @contextmanager
-def progress_bars() -> Iterator["Progress"]:
-    """Yield a progress callback: one bar a stage on standard error, once work takes over two seconds."""
+def progress_bar() -> Iterator["Progress"]:
+    """Yield a progress callback: one bar on standard error, with rate and time left, once work takes 2 s."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    bars = Progress(
-        TextColumn("{task.description:>12}"),
+    bar = Progress(
+        TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[amount]}"),
+        TimeRemainingColumn(compact=True),
+        TextColumn("left"),
         console=Console(stderr=True),
         transient=True,
     )
-    tasks: dict[str, object] = {}
-    begun = time.monotonic()
+    task = bar.add_task("", total=None, amount="")
+    begun, phase = time.monotonic(), ""
 
     def advance(stage: str, done: int, total: int) -> None:
-        if stage not in tasks:
-            tasks[stage] = bars.add_task(stage, total=total)
-        bars.update(tasks[stage], completed=done, total=total)  # type: ignore[arg-type]
-        if not bars.live.is_started and time.monotonic() - begun > QUIET_SECONDS and sys.stderr.isatty():
-            bars.start()
+        nonlocal phase
+        if stage not in PHASES:
+            return
+        if stage != phase or bar.tasks[task].total != total:
+            phase = stage
+            bar.reset(task, total=total, description=PHASES[stage], amount="")
+        bar.update(task, completed=done, amount=amount_of(stage, done, total, bar.tasks[task].speed))
+        if not bar.live.is_started and time.monotonic() - begun > QUIET_SECONDS and sys.stderr.isatty():
+            bar.start()
 
     try:
         yield advance
     finally:
-        if bars.live.is_started:
-            bars.stop()
+        if bar.live.is_started:
+            bar.stop()
+
+
+def amount_of(stage: str, done: int, total: int, per_second: float | None) -> str:
+    """
+    Return how much of a phase is done and how fast it goes.
+
+    >>> amount_of("extract", 12_400_000, 25_245_106, 2_000_000)
+    '12.4 MB of 25.2 MB, 2.0 MB/s'
+    >>> amount_of("embed", 128, 1_666, None)
+    '128 of 1,666 texts'
+    """
+    if stage == BYTES_PHASE:
+        rate = f", {size_of(int(per_second))}/s" if per_second else ""
+        return f"{size_of(done)} of {size_of(total)}{rate}"
+    return f"{done:,} of {total:,} texts" + (f", {per_second:,.0f}/s" if per_second else "")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from cortex.flows.report import StageReport
 from cortex.flows.run import Run
 from cortex.flows.stages.decay import decay
-from cortex.flows.stages.embed import embed
+from cortex.flows.stages.embed import embed_memories
 from cortex.flows.stages.link import link
 from cortex.flows.stages.stage import stage
 from cortex.storage.notes import Output
@@ -16,7 +16,7 @@ from cortex.transforms.memory.consolidate import propose, wanted
 from cortex.transforms.schemas import EVENTS, values
 
 READS = "turns events journal vectors edges memories"
-WRITES = "journal vectors passages edges memories"
+WRITES = "journal vectors edges memories"
 
 
 @stage(reads=READS, writes=WRITES)
@@ -48,7 +48,7 @@ def _consolidate(run: Run, is_due: Callable[[str, pa.Table], bool]) -> None:
                     merged += _merge(run, scope, memories, row)
         row.note = f"{merged} merges"
     if merged:
-        for again in (embed, link, decay):
+        for again in (embed_memories, link, decay):
             again(run)
 
 

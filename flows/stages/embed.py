@@ -1,5 +1,6 @@
-"""The stage embed: a vector for every memory and passage, from the hosted model or the one that stands in."""
+"""The stages that embed: vectors of memories, then of passages, from the hosted model or its stand-in."""
 
+from collections.abc import Callable
 from functools import partial
 
 import pyarrow as pa
@@ -17,8 +18,24 @@ from cortex.transforms.search.index_text import embedded_text, index_text, passa
 
 # Vectors committed together: at about 140 texts a second, a kill loses at most 15 s of work.
 EMBEDDED_AT_ONCE = 2_048
+# Texts between two steps of a progress bar: one to five seconds.
+STEP_TEXTS = 128
+# A scope that lacks more vectors than this (2 s of work) is searchable by words before the model begins.
+FILLED_BEHIND = 256
 # What the hosted model is asked where nothing is missing, to see whether it answers again.
 PROBE = "Does it answer?"
+
+
+@stage(reads="turns events journal vectors", writes="vectors")
+def embed_memories(run: Run) -> None:
+    """
+    Give a vector to the memories that edges and briefs are about to be made of, and to no passage.
+
+    There are ten times as many passages, and no brief needs them: they come behind it.
+    """
+    with run.report.stage("embed") as row:
+        _give_up_damaged(run)
+        _until_answered(run, lambda: _embed_memories(run, row))
 
 
 @stage(reads="turns events journal vectors", writes="vectors passages")
@@ -26,21 +43,25 @@ def embed(run: Run) -> None:
     """
     Give every memory and every passage of prose a vector, once per text; index the passages.
 
-    Where the hosted model fails, the local one makes or has the vectors of all of them: those of two models
-    are not comparable. Without it what has no vector is found by words, and the next run asks again.
+    Where many vectors are missing, the passages can be found by words first. Where the hosted model fails,
+    the local one makes or has the vectors of all of them: those of two models are not comparable. Without it
+    what has no vector is found by words, and the next run asks again.
     """
     with run.report.stage("embed") as row:
         _give_up_damaged(run)
-        is_done = False
-        while not is_done:
-            try:
-                _embed_all(run, row)
-                is_done = True
-            except ModelUnavailable as error:
-                run.embedding.fall_back(
-                    error, run.store.home, run.now
-                )  # to the local model, and where that fails too to none
+        _until_answered(run, lambda: _embed_all(run, row))
         row.note = _note_of(run)
+
+
+def _until_answered(run: Run, work: Callable[[], None]) -> None:
+    """Do the work with the model in use; where that fails with the local one, and then with none."""
+    is_done = False
+    while not is_done:
+        try:
+            work()
+            is_done = True
+        except ModelUnavailable as error:
+            run.embedding.fall_back(error, run.store.home, run.now)
 
 
 def _give_up_damaged(run: Run) -> None:
@@ -68,6 +89,15 @@ def embed_spare(run: Run) -> None:
         row.note = f"{spare.model}, should {run.embedding.model} fail"
 
 
+def _embed_memories(run: Run, row: StageReport) -> None:
+    if run.embedding.lacks_vectors:
+        return
+    for scope in run.readings.scopes():
+        with run.outcome.apart(scope, "embed"):
+            if not run.ledger.has_made("link", scope, run.fingerprints.linked(scope)):
+                _embed_missing(run, run.embedding.embedder, _texts(run.readings.memories(scope)), row)
+
+
 def _embed_all(run: Run, row: StageReport) -> None:
     forgotten, before = run.store.journal.forgotten_turns(), row.rows_in
     for scope in run.readings.scopes():
@@ -76,11 +106,14 @@ def _embed_all(run: Run, row: StageReport) -> None:
             if run.ledger.has_made("embed", scope, inputs):
                 continue
             passages = passages_in(run, scope, forgotten)
-            if not run.embedding.lacks_vectors:
-                _embed_missing(run, run.embedding.embedder, _texts_of(run, scope, forgotten), row)
             audit = partial(passages_violations, passages, scope)
             if not run.outcome.passes(scope, passages.num_rows, audit):
                 continue
+            if not run.embedding.lacks_vectors:
+                texts = _texts_of(run, scope, forgotten)
+                if len(_missing(run, run.embedding.embedder, texts)) > FILLED_BEHIND:
+                    run.store.tables.replace(scope, "passages", searchable(passages, run.readings.vectors()))
+                _embed_missing(run, run.embedding.embedder, texts, row)
             rows = searchable(passages, run.readings.vectors())
             row.rows_out += run.store.tables.replace(scope, "passages", rows)
             run.ledger.note_output("embed", scope, inputs)
@@ -131,19 +164,28 @@ def _embed_missing(run: Run, embedder: Embedder | None, texts: dict[str, str], r
     """Commit the vectors of what `embedder` has none for. Raises ModelUnavailable."""
     if embedder is None:
         return
-    known = set(run.readings.vectors(embedder.model)["content_hash"].to_pylist())
-    missing = sorted(name for name in texts if name not in known)
+    missing = _missing(run, embedder, texts)
     for start in range(0, len(missing), EMBEDDED_AT_ONCE):
-        names = missing[start : start + EMBEDDED_AT_ONCE]
-        vectors = embedder.embed([texts[name] for name in names])
-        rows = [
-            {"model": embedder.model, "content_hash": n, "vector": v}
-            for n, v in zip(names, vectors, strict=True)
-        ]
+        rows = []
+        for at in range(start, min(start + EMBEDDED_AT_ONCE, len(missing)), STEP_TEXTS):
+            names = missing[at : min(at + STEP_TEXTS, start + EMBEDDED_AT_ONCE)]
+            vectors = embedder.embed([texts[name] for name in names])
+            rows += [
+                {"model": embedder.model, "content_hash": n, "vector": v}
+                for n, v in zip(names, vectors, strict=True)
+            ]
+            run.progress("embed", at + len(names), len(missing))
         with run.store.lake.change() as change:
             change.append(VECTORS, embedder.model, VECTORS.of(rows))
-        row.rows_in += len(names)
-        run.progress("embed", start + len(names), len(missing))
+        row.rows_in += len(rows)
+
+
+def _missing(run: Run, embedder: Embedder | None, texts: dict[str, str]) -> list[str]:
+    """Return the content hashes of `texts` that the model has no vector for, in their order."""
+    if embedder is None:
+        return []
+    known = set(run.readings.vectors(embedder.model)["content_hash"].to_pylist())
+    return [name for name in texts if name not in known]
 
 
 def searchable(rows: pa.Table, vectors: pa.Table) -> pa.Table:

@@ -3,24 +3,32 @@
 from cortex.flows.stages.compact import compact
 from cortex.flows.stages.consolidate import consolidate, consolidate_all
 from cortex.flows.stages.decay import decay
-from cortex.flows.stages.embed import embed, embed_spare
+from cortex.flows.stages.embed import embed, embed_memories, embed_spare
 from cortex.flows.stages.erase import erase, wipe
 from cortex.flows.stages.extract import extract
 from cortex.flows.stages.guard import guard
 from cortex.flows.stages.link import link
 from cortex.flows.stages.publish import database, drop_moved, map_projects, surface, sweep_lake
+from cortex.flows.stages.relink import relink
 from cortex.flows.stages.render import render
 from cortex.flows.stages.retire import retire
 
 TABLES = (embed, link, decay)
-PUBLISH = (compact, render, map_projects, surface, drop_moved, database, sweep_lake)
+BRIEFS = (render, map_projects, surface, drop_moved)
+# Of the whole store. What is published names the lake's files: they are compacted before it.
+STORE = (database, sweep_lake)
+PUBLISH = (compact, *BRIEFS, *STORE)
 # What makes tables and published files from the lake.
 PROJECTION = (*TABLES, *PUBLISH)
 
-INGEST = (erase, extract, compact, guard, *TABLES, consolidate, *PUBLISH, wipe, embed_spare)
-NIGHTLY = (retire, erase, extract, compact, guard, *TABLES, consolidate_all, *PUBLISH, wipe, embed_spare)
+# Briefs first: they need the vectors of memories alone. Those of passages, by far the most, fill up behind.
+KNOWN = (embed_memories, link, decay)
+FILLED_IN = (embed, relink, compact, *STORE, wipe, embed_spare)
+
+INGEST = (erase, extract, compact, guard, *KNOWN, consolidate, *BRIEFS, *FILLED_IN)
+NIGHTLY = (retire, erase, extract, compact, guard, *KNOWN, consolidate_all, *BRIEFS, *FILLED_IN)
 # After an entry of a person in the journal: what waits in staging stays there.
 APPLY = (erase, guard, *PROJECTION, wipe)
 # After a person wanted something forgotten: kept transcripts that wait hold it too, until they are read.
 FORGET = (erase, extract, compact, guard, *PROJECTION, wipe)
-CONSOLIDATE = (erase, guard, *TABLES, consolidate_all, *PUBLISH, wipe)
+CONSOLIDATE = (erase, guard, *TABLES, consolidate_all, embed, *PUBLISH, wipe)

@@ -32,6 +32,8 @@ def render(run: Run) -> None:
             if scope not in held:
                 with run.outcome.apart(scope, "render"):
                     _publish(run, scope, draft, inputs[scope], row)
+        if drafts:
+            run.progress("brief", len(drafts), len(drafts))
 
 
 def _publish(run: Run, scope: str, draft: Draft, inputs: str, row: StageReport) -> None:
