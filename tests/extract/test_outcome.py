@@ -3,6 +3,7 @@
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -77,6 +78,41 @@ def test_a_check_that_passed_before_the_last_edit_proves_nothing(shown: Shown) -
 def test_a_check_that_failed_last_is_open(shown: Shown) -> None:
     red = call("Bash", "pytest -q", "1 failed, 11 passed", status="error")
     assert record(shown, TABLE, EDIT, red, REPORT)["open"] == "`pytest` failed when it last ran"
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("uv run pytest tests/test_tide.py -q 2>&1 | tail -3", "pytest tests/test_tide.py"),
+        ('pytest -m "not (slow or browser)" -v', 'pytest -m "not (slow or browser)"'),
+        ("go test -race ./gauge/...", "go test ./gauge/..."),
+        ("go test ./...", "go test"),
+        ("pytest -n 4 --tb short", "pytest"),
+        ("(cd app && npm run test)", "npm run test"),
+    ],
+)
+def test_a_check_of_a_part_is_named_with_the_part(shown: Shown, command: str, named: str) -> None:
+    outcome = record(shown, TABLE, EDIT, call("Bash", command, "12 passed"), REPORT)["outcome"]
+    assert f"`{named}` passes" in outcome
+
+
+def test_a_part_that_passes_does_not_hide_that_the_whole_failed(shown: Shown) -> None:
+    whole = call("Bash", "pytest", "1 failed, 11 passed", status="error")
+    part = call("Bash", "pytest tests/test_tide.py", "2 passed")
+    assert record(shown, TABLE, EDIT, whole, part, REPORT)["open"] == "`pytest` failed when it last ran"
+
+
+def test_what_a_person_ran_themselves_counts_and_its_unseen_verdict_is_open(shown: Shown) -> None:
+    commit = said("shell", "git commit -m 'Read decimals of the gauge'")
+    parts = record(shown, TABLE, EDIT, REPORT, commit, said("shell", "git push"), said("shell", "pytest"))
+    assert parts["outcome"].startswith("Committed: Read decimals of the gauge")
+    assert parts["open"] == "`pytest` was run last by the user, its result not seen"
+
+
+def test_what_was_stashed_and_not_taken_back_is_open(shown: Shown) -> None:
+    stash, back = call("Bash", "git stash", "Saved"), call("Bash", "git stash pop", "Dropped")
+    assert "changes are stashed" in record(shown, TABLE, EDIT, REPORT, stash)["open"]
+    assert "stashed" not in record(shown, TABLE, EDIT, REPORT, stash, back)["open"]
 
 
 def test_a_last_request_that_nobody_answered_is_open(shown: Shown) -> None:

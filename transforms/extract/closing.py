@@ -65,7 +65,8 @@ def _report(turn: Turn, phrases: Phrasebook, *, has_commits: bool) -> ClosingRep
             if is_cut and not phrases.deed.search(statement):
                 cuts.append(statement)
             elif statement.startswith("[ ]") or _is_open(statement, block, phrases):
-                left_open.append(_BOX.sub("", statement))
+                if not phrases.proposes.search(statement):
+                    left_open.append(_BOX.sub("", statement))
             elif phrases.addressed.search(statement):
                 continue
             elif not (has_commits and _repeats_commit(statement)):

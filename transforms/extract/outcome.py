@@ -13,7 +13,7 @@ from cortex.transforms.extract.plans import plan_title, request
 from cortex.transforms.extract.recaps import Recap, recap_parts, summed_up
 from cortex.transforms.extract.stretches import Stretch, stretches
 from cortex.transforms.extract.structural import LINES_KEPT, calls_that_ran
-from cortex.transforms.extract.working_state import changes_state, working_state
+from cortex.transforms.extract.working_state import changes_state, typed_commands, working_state
 from cortex.transforms.identity import content_id
 from cortex.transforms.words.overlap import share_of_fewer, words_in
 from cortex.transforms.words.sentences import shortened
@@ -83,8 +83,8 @@ def _findings(turns: Sequence[Turn], phrases: Phrasebook) -> _Findings | None:
     parts = stretches(turns)
     if not any(part.asked is not None for part in parts):
         return None
-    calls = calls_that_ran(turns)
-    state = working_state(calls)
+    calls = [*calls_that_ran(turns), *typed_commands(turns)]
+    state = working_state(sorted(calls, key=lambda call: line_of(call.turn)))
     recap_turn, recap = _last_recap(turns, phrases)
     if recap_turn is None and not state.has_worked:
         return None

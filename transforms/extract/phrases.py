@@ -66,6 +66,7 @@ class Phrasebook:
     keeps: Phrase
     lead: Phrase
     left_open: Phrase
+    mending: Phrase
     names_cause: Phrase
     next_named: Phrase
     no_next: Phrase
@@ -87,7 +88,6 @@ class Phrasebook:
     removed: Phrase
     renamed: Phrase
     retracts: Phrase
-    says_mended: Phrase
     states_fault: Phrase
     suggests: Phrase
     summary_errors: Phrase

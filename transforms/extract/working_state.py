@@ -23,10 +23,22 @@ from cortex.transforms.words.sentences import shortened
 
 AMEND = re.compile(r"\s--amend\b")
 # Serving, installing and formatting prove nothing.
+_FORMATS = re.compile(r"\s+(?:format|fmt)\b(?!.*--check)")
 NO_PROOF = re.compile(r"(?:\b(?:dev|install|format|fmt|vite|serve|start)[\w:-]*|\bgo run|:fix)$")
+# What chooses a part of the checks: a path, a test's name, the value of one of these options.
+_PART_ENDS = re.compile(r"[|;&<>\n]|\s\d>")
+_CHOOSING = frozenset(("-k", "-m", "-t", "-p", "-run", "--run", "--filter", "--grep", "-g"))
+_WHOLE = frozenset((".", "./", "./...", "--"))
+_WORDS = re.compile(r"\"[^\"]*\"|'[^']*'|\S+")
+_PATH = re.compile(r"/|::|\w\.\w")
+CHECK_CHARS = 60
+STASH = re.compile(r"\bgit stash\b(?!\s+(?:pop|apply|list|show|drop|clear|branch))")
+UNSTASH = re.compile(r"\bgit stash (?:pop|apply|drop|clear|branch)\b")
 # What a shell writes into a command in place of a message.
 _NO_SUBJECT = re.compile(r"^[\"'$<(]|^\W*$")
 SUBJECT_CHARS = 90
+SHELL = "Bash"
+TYPED_KIND = "shell"
 CHECKS_NAMED = 2
 
 
@@ -51,6 +63,8 @@ class _Trail:
     is_merged: bool = False
     is_pushed: bool = True
     is_committed: bool = True
+    is_stashed: bool = False
+    unseen: tuple[str, Turn] | None = None  # a check that a person ran last: its output is not in the session
     checks: dict[str, tuple[bool, Turn]] = field(default_factory=dict)  # failed, by command; since the edits
     last_check: tuple[str, bool, Turn] | None = None  # command, failed
 
@@ -64,7 +78,16 @@ def working_state(calls: Sequence[Call]) -> WorkingState:
     state.has_worked = bool(trail.commits or trail.pull_requests or not trail.is_committed)
     _add_commits(trail, state)
     _add_checks(trail, state)
+    if trail.is_stashed:
+        state.open.append("changes are stashed")
     return state
+
+
+def typed_commands(turns: Sequence[Turn]) -> list[Call]:
+    """Return the commands that a person ran at the client, whose output is not in the session."""
+    return [
+        Call(turn, {**turn, "text": ""}, SHELL, failed=False) for turn in turns if turn["kind"] == TYPED_KIND
+    ]
 
 
 def changes_state(call: Call) -> bool:
@@ -85,7 +108,7 @@ def _add_commits(trail: _Trail, state: WorkingState) -> None:
         state.earlier = names[-2::-1]
         state.turns += [turn for _, _, turn in trail.commits]
     for number, turn in trail.pull_requests[-1:]:
-        state.done.append(f"PR #{number} {'merged' if trail.is_merged else 'opened'}")
+        state.done.append(f"PR{f' #{number}' * bool(number)} {'merged' if trail.is_merged else 'opened'}")
         state.turns.append(turn)
     if trail.commits and not trail.is_committed:
         state.open.append("later edits are not committed")
@@ -104,6 +127,9 @@ def _add_checks(trail: _Trail, state: WorkingState) -> None:
     failed_last = [(red[-1], trail.checks[red[-1]][1])] if red else []
     if not trail.checks and trail.last_check is not None and trail.last_check[1]:
         failed_last = [(trail.last_check[0], trail.last_check[2])]
+    if trail.unseen is not None:
+        state.open.append(f"`{trail.unseen[0]}` was run last by the user, its result not seen")
+        state.turns.append(trail.unseen[1])
     for command, turn in failed_last:
         state.open.append(f"`{command}` failed when it last ran")
         state.turns.append(turn)
@@ -113,24 +139,64 @@ def _follow(trail: _Trail, call: Call) -> None:
     if call.tool in EDIT_TOOLS and not call.failed:
         trail.is_committed = False
         trail.checks.clear()
+        trail.unseen = None
         return
     if call.tool not in SHELL_TOOLS:
         return
     for check in CHECK_COMMANDS.finditer(call.argument):
-        if not NO_PROOF.search(check[0]):
-            trail.checks.pop(check[0], None)
-            trail.checks[check[0]] = (is_red(call), call.result)
-            trail.last_check = (check[0], *trail.checks[check[0]])
+        if not NO_PROOF.search(check[0]) and not _FORMATS.match(call.argument, check.end()):
+            _check(trail, call, _with_part(check, call.argument))
     if call.failed:
         return
+    _stash(trail, call)
     if COMMIT.search(call.argument):
         _commit(trail, call)
     if PUSH.search(call.argument):
         trail.is_pushed = True
-    if PR_CREATE.search(call.argument) and (opened := PULL_REQUEST.search(text_of(call.result))):
-        trail.pull_requests.append((opened[1], call.result))
-        trail.is_merged = False
+    opened = PULL_REQUEST.search(text_of(call.result))
+    if PR_CREATE.search(call.argument) and (opened or call.turn["kind"] == TYPED_KIND):
+        trail.pull_requests.append((opened[1] if opened else "", call.result))
+        trail.is_merged, trail.is_pushed = False, True
     trail.is_merged = trail.is_merged or bool(MERGED.search(call.argument))
+
+
+def _check(trail: _Trail, call: Call, command: str) -> None:
+    trail.checks.pop(command, None)
+    if call.turn["kind"] == TYPED_KIND:
+        trail.unseen = (command, call.turn)
+        return
+    trail.unseen = None
+    trail.checks[command] = (is_red(call), call.result)
+    trail.last_check = (command, *trail.checks[command])
+
+
+def _with_part(check: re.Match[str], command: str) -> str:
+    """
+    Return the name of a check with what chose a part of it: a pass of that part says nothing of the rest.
+
+    >>> command = "uv run pytest -q tests/test_tide.py 2>&1 | tail"
+    >>> _with_part(CHECK_COMMANDS.search(command), command)
+    'pytest tests/test_tide.py'
+    """
+    rest = [word.strip("()") for word in _WORDS.findall(_PART_ENDS.split(command[check.end() :])[0])]
+    parts: list[str] = []
+    for before, word in zip(["", *rest], rest, strict=False):
+        is_path = not word.startswith("-") and _PATH.search(word) and word not in _WHOLE
+        if is_path or word in _CHOOSING or before in _CHOOSING:
+            parts.append(word)
+    named = " ".join([check[0], *parts])
+    if len(named) > CHECK_CHARS:
+        ends = (part.rstrip("/").rsplit("/", 1)[-1].rsplit("::")[-1] for part in parts)
+        named = " ".join([check[0], *ends])
+    return named if len(named) <= CHECK_CHARS else f"{check[0]} …"
+
+
+def _stash(trail: _Trail, call: Call) -> None:
+    for command in _PART_ENDS.split(call.argument):
+        if UNSTASH.search(command):
+            trail.is_stashed = False
+        elif STASH.search(command):
+            trail.is_stashed = True
 
 
 def _commit(trail: _Trail, call: Call) -> None:
