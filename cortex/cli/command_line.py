@@ -39,6 +39,7 @@ COMMAND_SECTIONS: dict[str, dict[str, str]] = {
         "brief": "Print what the assistant is given when a session starts.",
         "status": "Show what is stored, what is waiting and how the last run went.",
         "stats": "Show figures by session and project.",
+        "cost": "Show what the language model has cost.",
         "sql": "Query turns, events, memories, edges and the journal with DuckDB.",
     },
     "Shape": {

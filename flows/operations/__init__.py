@@ -16,6 +16,9 @@ if TYPE_CHECKING:
         config as config,
     )
     from cortex.flows.operations import (
+        cost as cost,
+    )
+    from cortex.flows.operations import (
         doctor as doctor,
     )
     from cortex.flows.operations import (
@@ -83,6 +86,9 @@ if TYPE_CHECKING:
     )
     from cortex.flows.operations import (
         targets as targets,
+    )
+    from cortex.flows.operations import (
+        writer_choice as writer_choice,
     )
 else:
     # Each module is imported once it is used: a command's help needs none of them.

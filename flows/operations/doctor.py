@@ -249,6 +249,30 @@ def _model(patient: Patient) -> str:
     return f"{model.model}, {model.dimensions} dimensions"
 
 
+def _writer(patient: Patient) -> str:
+    context = patient.open_context()
+    models = context.settings.models
+    if not models.is_on:
+        return "none: rules alone write. See: cortex config set models.writer"
+    # Imported here: a check of what is switched off costs nothing.
+    from cortex.flows.operations.writer_choice import budget_state, model_price
+    from cortex.flows.writers import writer_for
+
+    writer_for(context.settings)
+    price, state = model_price(context), budget_state(context.settings, utc_now())
+    tier = price.tiers[0]
+    finding = (
+        f"{models.writer}, {models.writer_model} at ${tier.input_usd:g} in and ${tier.output_usd:g} out a "
+        f"million tokens; ${state.left_usd:.4f} of ${state.daily_usd:g} and {state.left_requests} of "
+        f"{state.daily_requests} requests are left today"
+    )
+    if not price.is_known:
+        raise Notice(
+            f"{finding}. The model is not in model_prices.csv: it is counted as the dearest there is"
+        )
+    return finding
+
+
 def _store(patient: Patient) -> str:
     manifest = patient.open_context().open_store().lake.manifest
     files, transcripts = len(manifest.files), len(manifest.cursors)
@@ -287,6 +311,7 @@ CHECKS: list[tuple[str, Callable[[Patient], str]]] = [
     ("loss", _loss),
     ("encryption", _encryption),
     ("embedding model", _model),
+    ("language model", _writer),
     ("python", _python),
     ("libraries", _libraries),
     ("git", _git),

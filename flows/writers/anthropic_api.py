@@ -4,6 +4,8 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import contextmanager
+from functools import cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from cortex.transforms.errors import AnswerLost, ModelBusy, ModelClosed, ModelRefused, ModelUnavailable
@@ -16,13 +18,13 @@ if TYPE_CHECKING:
 
 OWN_URL = "https://api.anthropic.com"
 # Twelve facts are about 3,000 tokens, which a small model writes in 20 to 30 s; the headers come after them.
-ANSWER_S = 60.0
+API_ANSWER_S = 60.0
 CONNECT_S = 5.0
 COUNT_S = 10.0
 # Twelve facts have about 10 KB. More is not an answer to anything that is asked.
 MAX_ANSWER_BYTES = 1_000_000
 # The service adds instructions of its own for an answer by schema; a few hundred tokens were seen.
-OVERHEAD_TOKENS = 1_000
+API_OVERHEAD_TOKENS = 1_000
 
 _CHECK_KEY = "Check the key: cortex config set models.api_key KEY. See: cortex doctor"
 _LATER = "A later run asks again."
@@ -32,19 +34,32 @@ class AnthropicApi:
     """The Messages API behind the Writer protocol. What is asked comes from the lake, so it is redacted."""
 
     name = "api"
-    overhead_tokens = OVERHEAD_TOKENS
+    overhead_tokens = API_OVERHEAD_TOKENS
     requests_reserved = 1
 
-    def __init__(self, client: "Anthropic") -> None:
-        self.client = client
+    def __init__(self, key: str | None, base_url: str | None) -> None:
+        self._key, self._base_url = key, base_url
+
+    @cached_property
+    def client(self) -> "Anthropic":
+        """The library's client, loaded with the first request: it takes 1 to 2 s of processor time."""
+        import anthropic
+
+        # Each try is reserved, so the library makes none of its own; and what is asked goes into no trace.
+        return anthropic.Anthropic(
+            api_key=self._key or "none",
+            base_url=self._base_url or OWN_URL,
+            max_retries=0,
+            open_telemetry=False,
+        )
 
     def ask(self, request: ModelRequest, most_usd: float) -> Reply:
-        """Send one request once; at most ANSWER_S until it is answered. See Writer."""
-        ends_at = time.monotonic() + ANSWER_S
+        """Send one request once; at most API_ANSWER_S until it is answered. See Writer."""
+        ends_at = time.monotonic() + API_ANSWER_S
         with (
             _failures(),
             self.client.messages.with_streaming_response.create(
-                **message_of(request), timeout=_timeout(ANSWER_S)
+                **message_of(request), timeout=_timeout(API_ANSWER_S)
             ) as response,
         ):
             body = _read(response.iter_bytes(), ends_at)
@@ -73,18 +88,12 @@ def api_writer(key: str | None, base_url: str | None) -> AnthropicApi:
             "`models.writer` is api, but no key is set.",
             "Set ANTHROPIC_API_KEY, or: cortex config set models.api_key KEY",
         )
-    try:
-        import anthropic
-    except ImportError as missing:
+    if find_spec("anthropic") is None:
         raise ModelClosed(
             "`models.writer` is api, but the library 'anthropic' is not installed.",
             "Run `pip install 'cortex-lake[anthropic]'`, or: cortex config set models.writer none",
-        ) from missing
-    # Each try is reserved, so the library makes none of its own; and what is asked goes into no trace.
-    client = anthropic.Anthropic(
-        api_key=key or "none", base_url=base_url or OWN_URL, max_retries=0, open_telemetry=False
-    )
-    return AnthropicApi(client)
+        )
+    return AnthropicApi(key, base_url)
 
 
 def message_of(request: ModelRequest) -> dict[str, Any]:
@@ -125,7 +134,7 @@ def _read(chunks: "Iterator[bytes]", ends_at: float) -> bytes:
         if len(body) > MAX_ANSWER_BYTES:
             raise AnswerLost(f"the answer is larger than {MAX_ANSWER_BYTES:,} bytes.", _LATER)
         if time.monotonic() > ends_at:
-            raise AnswerLost(f"the answer took longer than {ANSWER_S:.0f} s.", _LATER)
+            raise AnswerLost(f"the answer took longer than {API_ANSWER_S:.0f} s.", _LATER)
     return bytes(body)
 
 

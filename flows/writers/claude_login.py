@@ -21,9 +21,9 @@ from cortex.transforms.errors import AnswerLost, ModelBusy, ModelClosed, ModelRe
 from cortex.transforms.writer.request import ModelRequest, Reply
 
 # The client starts within 4 s on a slow machine and writes twelve facts in 20 to 30 s.
-ANSWER_S = 90.0
+CLIENT_ANSWER_S = 90.0
 # What the client adds (its environment, the schema as a tool): 650 tokens, at four characters each.
-OVERHEAD_TOKENS = 3_000
+CLIENT_OVERHEAD_TOKENS = 3_000
 # Where the model does not answer by the schema the client asks again until --max-budget-usd is passed, so the
 # reservation covers that and the request that passes it.
 REQUESTS_RESERVED = 2
@@ -62,14 +62,14 @@ class ClaudeLogin:
     """`claude -p` behind the Writer protocol."""
 
     name = "claude"
-    overhead_tokens = OVERHEAD_TOKENS
+    overhead_tokens = CLIENT_OVERHEAD_TOKENS
     requests_reserved = REQUESTS_RESERVED
 
     def __init__(self, command: str, token: str, home: Path, base_url: str | None = None) -> None:
         self._command, self._token, self._home, self._base_url = command, token, home, base_url
 
     def ask(self, request: ModelRequest, most_usd: float) -> Reply:
-        """Start the client for one request and end it, at most ANSWER_S. See Writer."""
+        """Start the client for one request and end it, at most CLIENT_ANSWER_S. See Writer."""
         try:
             with scratch(self._home) as folders:
                 output, errors = self._run(request, most_usd, folders)
@@ -95,9 +95,9 @@ class ClaudeLogin:
         except OSError as error:
             raise ModelClosed(f"`claude` cannot be started ({error.strerror}).", _OFF) from error
         try:
-            return process.communicate(request.content.encode("utf-8", "replace"), timeout=ANSWER_S)
+            return process.communicate(request.content.encode("utf-8", "replace"), timeout=CLIENT_ANSWER_S)
         except subprocess.TimeoutExpired as error:
-            raise AnswerLost(f"`claude` took longer than {ANSWER_S:.0f} s.", _LATER) from error
+            raise AnswerLost(f"`claude` took longer than {CLIENT_ANSWER_S:.0f} s.", _LATER) from error
         finally:
             _end_group(process)
 

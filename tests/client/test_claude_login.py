@@ -139,7 +139,7 @@ def test_each_failure_has_its_outcome_and_its_price(home, person, api, scenario,
 
 
 def test_a_client_that_does_not_answer_is_ended_with_its_children(home, person, api, monkeypatch):
-    monkeypatch.setattr(claude_login, "ANSWER_S", 6.0)
+    monkeypatch.setattr(claude_login, "CLIENT_ANSWER_S", 6.0)
     server = api({"after": {"text": "late", "delay_ms": 20_000}})
     result, _ = ask(a_claude_run(home, server.base_url), [SESSION])
     assert (result.failed, Spending(home).attempts()[0].state) == (1, "lost")

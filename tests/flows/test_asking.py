@@ -112,7 +112,7 @@ OUTCOMES = {
 
 @pytest.mark.parametrize("failure", HOSTILE)
 def test_one_failure_stops_no_other_request_unless_it_would_meet_all(home, failure, monkeypatch):
-    monkeypatch.setattr(anthropic_api, "ANSWER_S", 1.0)
+    monkeypatch.setattr(anthropic_api, "API_ANSWER_S", 1.0)
     with ModelServer(in_turn(HOSTILE[failure], FACTS)) as server:
         run = a_run(home, server.url)
         result, kept = ask(run, requests(3))
