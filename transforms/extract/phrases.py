@@ -66,7 +66,6 @@ class Phrasebook:
     keeps: Phrase
     lead: Phrase
     left_open: Phrase
-    mending: Phrase
     names_cause: Phrase
     next_named: Phrase
     no_next: Phrase
@@ -78,6 +77,7 @@ class Phrasebook:
     ordered_value: Phrase
     own_deed: Phrase
     passing: Phrase
+    past_fault: Phrase
     personal: Phrase
     praise: Phrase
     procedure: Phrase

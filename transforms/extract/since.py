@@ -65,7 +65,7 @@ def _is_changed_since(candidate: Candidate, parts: Sequence[str], changes: Chang
         return False
     phrases = lexicon.phrases
     faults = [
-        part for part in parts if phrases.states_fault.search(part) and not phrases.mending.search(part)
+        part for part in parts if phrases.states_fault.search(part) and not phrases.past_fault.search(part)
     ]
     if sum(map(len, faults)) < FAULT_SHARE * sum(map(len, parts)):
         return False
