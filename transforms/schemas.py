@@ -293,6 +293,30 @@ SETTLED = Table(
     ),
 )
 
+REPLIES = Table(
+    name="replies",
+    version=1,
+    key=("request_id",),
+    columns=(
+        column("request_id", pa.string(), "hash of all that was asked, which is never paid for twice"),
+        column("project_id", pa.string(), "project of what was asked about"),
+        column("session_id", pa.string(), "session that was read"),
+        column("turns_hash", pa.string(), "hash of `turn_ids`: whether the session has gone on since"),
+        column("turn_ids", STRINGS, "turns that were read, as the request numbers them from t1 on"),
+        column("known", STRINGS, "memories that the request named"),
+        column("purpose", pa.string(), "what was asked for: session"),
+        column("model", pa.string(), "language model that answered"),
+        column("provider", pa.string(), "api, claude or recorded"),
+        column("prompt", pa.string(), "prompt and its version, such as session@1"),
+        column("text", pa.string(), "the answer as JSON text, redacted", is_text=True),
+        column("stop_reason", pa.string(), "why the answer ended, as the provider says"),
+        column("input_tokens", pa.int64(), "tokens read, as the provider counted", unit="count"),
+        column("output_tokens", pa.int64(), "tokens written, as the provider counted", unit="count"),
+        column("usd", pa.float64(), "price", unit="US dollars"),
+        column("asked_at", UTC_US, "when it was answered"),
+    ),
+)
+
 JOURNAL = Table(
     name="journal",
     version=1,
@@ -502,6 +526,6 @@ SESSIONS = Table(
 )
 
 ALL_TABLES = (
-    *(TURNS, EVENTS, SETTLED, JOURNAL, VECTORS),
+    *(TURNS, EVENTS, SETTLED, REPLIES, JOURNAL, VECTORS),
     *(MEMORIES, EDGES, PASSAGES, METRICS, PROJECTS, SESSIONS),
 )
