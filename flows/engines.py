@@ -8,6 +8,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
+from cortex.flows.engine_choice import PLAIN
 from cortex.flows.run import Run
 from cortex.flows.stages.order import TABLES
 from cortex.flows.stages.stage import Stage
@@ -16,7 +17,7 @@ from cortex.transforms.errors import CortexError, TablesDamaged
 
 _Result = TypeVar("_Result")
 
-ENGINES = ("prefect", "plain")
+MAXIMUM_REASON_CHARS = 160
 
 # A stage is safe to repeat; a passing fault (a locked file, a busy disk) is gone after a moment.
 STAGE_RETRIES = 2
@@ -54,23 +55,50 @@ def run_with_prefect(stages: Sequence[Stage], run: Run) -> None:
     """
     Run the stages as tasks of one Prefect flow: retries, run history, states in its server.
 
-    Starts Prefect's temporary server (7 to 10 s) unless the user's environment names one; it ends with
-    the flow. Its history lies in the store's own folder and nothing is reported to its makers.
+    Starts Prefect's temporary server (7 to 10 s) unless the environment names one; it ends with the flow.
+    Its history lies in the store's own folder and nothing is reported to its makers. Where Prefect itself
+    fails, such as a server that starts late, the stages run without it: they are safe to repeat.
     """
     configure_prefect(run.store.home)
     atexit.register(_end_quietly)
+    faults: list[BaseException] = []
+    try:
+        _run_flow([(stage.name, noting(healing(stage), faults)) for stage in stages], run)
+    except Exception as error:
+        if any(error is fault for fault in faults):
+            raise
+        run.report.engine = PLAIN
+        run.report.note(f"Prefect failed ({_reason_of(error)}): the stages ran without it.")
+        run_plain(stages, run)
+
+
+def noting(work: Callable[[Run], _Result], faults: list[BaseException]) -> Callable[[Run], _Result]:
+    """Return `work` so that what it raises is noted: all else that ends a flow is Prefect's."""
+
+    @wraps(work)
+    def noted(run: Run) -> _Result:
+        try:
+            return work(run)
+        except BaseException as error:
+            faults.append(error)
+            raise
+
+    return noted
+
+
+def _run_flow(stages: Sequence[tuple[str, Callable[[Run], object]]], run: Run) -> None:
     from prefect import flow, task
     from prefect.cache_policies import NO_CACHE
 
     tasks = [
         task(
-            name=stage.name,
+            name=name,
             retries=STAGE_RETRIES,
             retry_delay_seconds=RETRY_DELAY_SECONDS,
             retry_condition_fn=_is_passing,
             cache_policy=NO_CACHE,
-        )(healing(stage))
-        for stage in stages
+        )(work)
+        for name, work in stages
     ]
 
     @flow(name=f"cortex-{run.report.flow}", validate_parameters=False, persist_result=False)
@@ -81,6 +109,12 @@ def run_with_prefect(stages: Sequence[Stage], run: Run) -> None:
     stages_in_order()
 
 
+def _reason_of(error: BaseException) -> str:
+    """Return the first line of what went wrong, without the address and output that may follow it."""
+    lines = str(error).splitlines()
+    return (lines[0] if lines else type(error).__name__)[:MAXIMUM_REASON_CHARS].rstrip(". ")
+
+
 def configure_prefect(home: Path) -> None:
     """Keep Prefect's files inside the store and its reports to its makers off; the user's own choice wins."""
     chosen = {
@@ -88,8 +122,9 @@ def configure_prefect(home: Path) -> None:
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_LOGGING_LEVEL": "CRITICAL",  # the command says what failed, without a traceback
         "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",
-        # Its own 20 s are too few beside other work: 37 s were seen on two busy cores.
-        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+        # Its own 20 s are too few beside other work: 37 s were seen on two busy cores. Past this the stages
+        # run without it.
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "60",
         "DO_NOT_TRACK": "1",
     }
     for name, value in chosen.items():

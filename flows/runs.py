@@ -9,7 +9,8 @@ from pathlib import Path
 
 from cortex.flows.context import Context
 from cortex.flows.embedding import Embedding
-from cortex.flows.engines import ENGINES, healing, run_plain, run_with_prefect
+from cortex.flows.engine_choice import PREFECT, engine_for, prepare
+from cortex.flows.engines import healing, run_plain, run_with_prefect
 from cortex.flows.models import hosted_again, hosted_failure
 from cortex.flows.report import QuarantinedLine, RunReport
 from cortex.flows.run import Progress, Run, no_progress
@@ -25,7 +26,7 @@ from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.storage.swapping import finish_swap, forget_swap
 from cortex.storage.transcripts import open_transcript
-from cortex.transforms.errors import NothingUsable, UnknownValue
+from cortex.transforms.errors import NothingUsable
 from cortex.transforms.schemas import EVENTS, JOURNAL, TURNS, VECTORS
 from cortex.transforms.transcripts.assistants import NAMES
 
@@ -46,17 +47,20 @@ def execute(
     """
     Run a flow over the store and return its report, which is kept in the store too.
 
+    `engine` is auto, prefect or plain (`cortex.flows.engine_choice`); the report names the one that ran.
     Raises StoreBusy when another run holds the lease, StoreNotWritable when the disk refuses, LossRefused
     where it would hide much of what is shown and `accepts_loss` is not given; what was committed before stays
     and the next run goes on from there.
     """
-    if engine not in ENGINES:
-        raise UnknownValue("engine", engine, ENGINES)
+    choice = engine_for(engine, context.home)
     begun = time.perf_counter()
-    with opened(flow, context, engine, progress) as run:
+    with opened(flow, context, choice.engine, progress) as run:
         run.accepts_loss = accepts_loss
         stages = FLOWS[flow]
-        if engine == "prefect":
+        if choice.note:
+            run.report.note(choice.note)
+        if choice.engine == PREFECT:
+            prepare(choice)
             run_with_prefect(stages, run)
         else:
             run_plain(stages, run)

@@ -41,9 +41,11 @@ def keep_report(runs: Path, report: Report) -> Path:
     return path
 
 
-def last_report(runs: Path) -> dict[str, object] | None:
-    """Return the newest report that can be read, or None."""
+def last_report(runs: Path, flow: str = "") -> dict[str, object] | None:
+    """Return the newest report that can be read, of one flow where that is named; or None."""
     for path in reversed(_reports(runs / "reports")):
+        if not path.name.endswith(f"-{flow}.json" if flow else ".json"):
+            continue
         try:
             report = json.loads(path.read_bytes())
         except (OSError, ValueError, RecursionError):  # written atomically, so damaged from outside

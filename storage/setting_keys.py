@@ -243,6 +243,13 @@ KEYS = (
         acts=NEXT_RUN,
     ),
     Key(
+        "run.engine",
+        "auto",
+        "engine",
+        "what runs the stages: prefect, plain (without it), or auto: prefect where a server of it is set up",
+        words=("auto", "prefect", "plain"),
+    ),
+    Key(
         "redact.personal_data",
         False,
         "yes or no",

@@ -65,9 +65,9 @@ class Settings:
     (cortex.transforms.files.marker_block.file_of);
     `retention_days` is how long what was said is kept, 0 for ever; `redacts_personal_data` takes e-mail
     addresses and phone numbers for secrets; `encryption_key_file` holds the key of an encrypted store, None
-    means the OS keyring; `models` says which language model writes, and `budget` what it may cost;
-    `by_project` is what the file says of
-    single projects, by id or folder.
+    means the OS keyring; `engine` runs the stages (auto, prefect or plain); `models` says which language
+    model writes, and `budget` what it may cost; `by_project` is what the file says of single projects, by id
+    or folder.
     """
 
     home: Path
@@ -79,6 +79,7 @@ class Settings:
     retention_days: int = 0
     redacts_personal_data: bool = False
     encryption_key_file: Path | None = None
+    engine: str = "auto"
     models: ModelSettings = ModelSettings()
     budget: ModelBudget = ModelBudget()
     by_project: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
@@ -150,6 +151,7 @@ def load_settings(home: Path | None = None) -> Settings:
         retention_days=chosen_values["retention.days"],
         redacts_personal_data=chosen_values["redact.personal_data"],
         encryption_key_file=Path(key_file).expanduser() if key_file else None,
+        engine=chosen_values["run.engine"],
         models=ModelSettings(
             writer=chosen_values["models.writer"],
             writer_model=chosen_values["models.writer_model"],

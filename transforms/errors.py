@@ -209,6 +209,12 @@ class ModelRefused(CortexError):
     code, exit_code = "CORTEX_E_REFUSED", 22
 
 
+class ScheduleUnavailable(CortexError):
+    """Nothing on this machine could be told to start the nightly run."""
+
+    code, exit_code = "CORTEX_E_SCHEDULE", 23
+
+
 class StoreBusy(CortexError):
     """Another run holds the lease; two runs never write at once."""
 

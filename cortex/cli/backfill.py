@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @ENGINE
 @ACCEPT_LOSS
 def backfill(
-    context: Context, paths: tuple[Path, ...], dry_run: bool, engine: str, accept_loss: bool
+    context: Context, paths: tuple[Path, ...], dry_run: bool, engine: str | None, accept_loss: bool
 ) -> Answer:
     """
     Read old transcripts below PATHS.
@@ -34,9 +34,9 @@ def backfill(
     """
     if dry_run:
         return _planned(operations.intake.plan_backfill(context, paths))
-    with running(engine) as progress:
+    with running(context, engine) as (choice, progress):
         result = operations.intake.backfill(
-            context, paths, engine=engine, progress=progress, accepts_loss=accept_loss
+            context, paths, engine=choice, progress=progress, accepts_loss=accept_loss
         )
     return replace(report_answer(result.report), error=result.problem)
 

@@ -25,6 +25,7 @@ COMMAND_SECTIONS: dict[str, dict[str, str]] = {
         "install": "Add the hooks to the client's settings.",
         "uninstall": "Remove hooks and status line from the client's settings.",
         "statusline": "Print one line on memories, capture and context.",
+        "schedule": "Let the nightly run start by itself.",
         "doctor": "Check that everything needed is in place.",
     },
     "Take in": {
@@ -37,11 +38,8 @@ COMMAND_SECTIONS: dict[str, dict[str, str]] = {
     "Ask": {
         "recall": "Search memories and past conversations.",
         "brief": "Print what the assistant is given when a session starts.",
-        "today": "Say what the last session did and left open.",
-        "list": "List memories, the newest first.",
-        "show": "Show one memory or session with all that is known of it.",
-        "timeline": "List sessions with what came of each.",
         "status": "Show what is stored, what is waiting and how the last run went.",
+        "serve": "Show the history of runs in Prefect's pages.",
         "stats": "Show figures by session and project.",
         "cost": "Show what the language model has cost.",
         "sql": "Query turns, events, memories, edges and the journal with DuckDB.",

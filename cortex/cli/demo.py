@@ -26,7 +26,7 @@ DEMO_QUESTION = "why SQLite and not Postgres?"
 
 @command("demo", json=False)
 @ENGINE
-def demo(context: Context, engine: str) -> None:
+def demo(context: Context, engine: str | None) -> None:
     """Show a backfill, its report, the brief and a recall on sample sessions. Touches no real data."""
     with (
         tempfile.TemporaryDirectory(prefix="cortex-demo-") as scratch,
@@ -35,7 +35,7 @@ def demo(context: Context, engine: str) -> None:
         there = replace(context, settings=load_settings(Path(scratch)), clock=lambda: DEMO_DAY)
         say(f"Six sample sessions of an invented project, as of {DEMO_DAY:%-d %B %Y}, in a scratch store.\n")
         say("$ cortex backfill samples/")
-        main(["backfill", str(samples), "--engine", engine], obj=there)
+        main(["backfill", str(samples), *(["--engine", engine] if engine else [])], obj=there)
         say(f"\n$ cortex brief --project {DEMO_PROJECT}\n")
         main(["brief", "--project", DEMO_PROJECT], obj=there)
         say(f'\n$ cortex recall --project {DEMO_PROJECT} "{DEMO_QUESTION}"\n')

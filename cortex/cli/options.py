@@ -5,25 +5,15 @@ import click
 PROJECT_OPTION = click.option(
     "--project", metavar="NAME", help="A project's name, id or path; default: this folder's."
 )
-ALL_PROJECTS = click.option("--all-projects", is_flag=True, help="Of every project.")
-LIMIT = click.option(
-    "--limit",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    metavar="COUNT",
-    help="Most rows to show.",
-)
 AS_OF = click.option(
     "--as-of", metavar="DATE", help="As of the end of that day (UTC): only what was known by then."
 )
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Change nothing; print the difference.")
 ENGINE = click.option(
     "--engine",
-    type=click.Choice(["prefect", "plain"]),
-    default="prefect",
-    show_default=True,
-    help="Run the stages under Prefect, or one after another without it.",
+    type=click.Choice(["auto", "prefect", "plain"]),
+    help="Run the stages under Prefect, or one after another without it. Default: the setting run.engine "
+    "(auto: under Prefect where a server of it is set up).",
 )
 ACCEPT_LOSS = click.option(
     "--accept-loss", is_flag=True, help="Publish even if much of what was shown would disappear."

@@ -6,6 +6,8 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import click
+
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import ACCEPT_LOSS, ENGINE
 from cortex.cli.terminal import Listing, hint, progress_bar, size_of
@@ -24,34 +26,38 @@ QUARANTINED_SHOWN = 12
 @command("run")
 @ENGINE
 @ACCEPT_LOSS
-def run(context: Context, engine: str, accept_loss: bool) -> Answer:
+def run(context: Context, engine: str | None, accept_loss: bool) -> Answer:
     """Read what the hooks have staged."""
-    with running(engine) as progress:
+    with running(context, engine) as (choice, progress):
         report = operations.intake.run_flow(
-            context, "ingest", engine=engine, progress=progress, accepts_loss=accept_loss
+            context, "ingest", engine=choice, progress=progress, accepts_loss=accept_loss
         )
     return report_answer(report)
 
 
 @command("nightly")
+@click.option("--if-due", "at", metavar="HH:MM", help="Do nothing where one began since that time of day.")
 @ENGINE
 @ACCEPT_LOSS
-def nightly(context: Context, engine: str, accept_loss: bool) -> Answer:
+def nightly(context: Context, at: str | None, engine: str | None, accept_loss: bool) -> Answer:
     """Read what is staged, age all memories, merge those that say the same, publish."""
-    with running(engine) as progress:
+    if at and not operations.schedule.is_due(context, at):
+        return Answer({"due": False})
+    with running(context, engine) as (choice, progress):
         report = operations.intake.run_flow(
-            context, "nightly", engine=engine, progress=progress, accepts_loss=accept_loss
+            context, "nightly", engine=choice, progress=progress, accepts_loss=accept_loss
         )
     return report_answer(report)
 
 
 @contextmanager
-def running(engine: str) -> Iterator[Progress]:
-    """Yield a progress callback, after a hint that Prefect takes its time."""
+def running(context: Context, engine: str | None = None) -> Iterator[tuple[str, Progress]]:
+    """Yield the engine (default: the setting's) and a progress callback, after a hint on Prefect's start."""
+    engine = engine or context.settings.engine
     if engine == "prefect":
-        hint("Starting Prefect (about 10 s; skip it with --engine plain) …")
+        hint("Starting Prefect, unless a server of it is set up (about 10 s; --engine plain runs without) …")
     with progress_bar() as progress:
-        yield progress
+        yield engine, progress
 
 
 def report_answer(report: RunReport) -> Answer:

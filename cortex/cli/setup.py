@@ -36,7 +36,7 @@ def setup(context: Context, yes: bool) -> Iterator[Answer]:
             yield install.change_answer(operations.install.install(context, dry_run=False))
         question = f"Read these transcripts now (about {surroundings.minutes} min)?"
         if surroundings.sessions and _agreed(question, yes):
-            with running("plain") as progress:
+            with running(context, "plain") as (_, progress):
                 result = operations.intake.backfill(context, (), progress=progress)
             yield report_answer(result.report)
             if result.problem:

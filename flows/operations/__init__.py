@@ -49,9 +49,6 @@ if TYPE_CHECKING:
         intake as intake,
     )
     from cortex.flows.operations import (
-        listing as listing,
-    )
-    from cortex.flows.operations import (
         merges as merges,
     )
     from cortex.flows.operations import (
@@ -74,6 +71,12 @@ if TYPE_CHECKING:
     )
     from cortex.flows.operations import (
         review as review,
+    )
+    from cortex.flows.operations import (
+        schedule as schedule,
+    )
+    from cortex.flows.operations import (
+        serve as serve,
     )
     from cortex.flows.operations import (
         setup as setup,

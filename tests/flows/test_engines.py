@@ -77,7 +77,7 @@ def test_backfill_under_prefect_prints_json_alone(tmp_path):
     projects = tmp_path / "projects"
     decisions().write(projects)
     ran = subprocess.run(
-        [sys.executable, "-m", "cortex", "backfill", str(projects), "--json"],
+        [sys.executable, "-m", "cortex", "backfill", str(projects), "--json", "--engine", "prefect"],
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -97,7 +97,7 @@ def test_an_error_under_prefect_has_its_exit_code(tmp_path):
     home.mkdir()
     (home / "tables").write_text("a file where a folder should be")
     ran = subprocess.run(
-        [sys.executable, "-m", "cortex", "backfill", str(projects), "--json"],
+        [sys.executable, "-m", "cortex", "backfill", str(projects), "--json", "--engine", "prefect"],
         capture_output=True,
         text=True,
         cwd=ROOT,
