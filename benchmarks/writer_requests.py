@@ -1,7 +1,7 @@
 """
 Writes the requests that ask a language model about each session of a folder of transcripts, one file each.
 
-    python benchmarks/writer_requests.py --transcripts DIR --out DIR [--model NAME] [--sessions NAMES]
+    python -m benchmarks.writer_requests --transcripts DIR --out DIR [--model NAME] [--sessions NAMES]
 
 Each file is named after its request (`<request_id>.json`) and holds all that is sent: system, content, schema
 and the most output tokens, beside the session's name as labels have it. An answer belongs to the request with

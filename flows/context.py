@@ -4,16 +4,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Union
 
-from cortex.flows.embedders import Embedder
-from cortex.flows.models import embedder_in_force
-from cortex.storage.reference import read_policy
 from cortex.storage.settings import Settings, load_settings
-from cortex.storage.store import Store
-from cortex.storage.swapping import finish_swap
-from cortex.transforms.policy import Policy
 
-EmbedderOf = Callable[[Settings], Embedder | None]
+if TYPE_CHECKING:
+    from cortex.flows.embedders import Embedder
+    from cortex.storage.store import Store
+    from cortex.transforms.policy import Policy
+
+# A command that only looks at what is published needs neither store nor model: they are imported where they
+# are used, which takes a second.
+EmbedderOf = Callable[[Settings], Union["Embedder", None]]
+
+
+def model_in_force(settings: Settings) -> "Embedder | None":
+    """Return the embedding model to use; see `models.embedder_in_force`."""
+    from cortex.flows import models
+
+    return models.embedder_in_force(settings)
 
 
 def utc_now() -> datetime:
@@ -31,7 +40,7 @@ class Context:
     """
 
     settings: Settings = field(default_factory=load_settings)
-    embedder_of: EmbedderOf = embedder_in_force
+    embedder_of: EmbedderOf = model_in_force
     clock: Callable[[], datetime] = utc_now
     folder: Path = field(default_factory=Path.cwd)
     checks_projections: bool = True  # off where they cannot be rebuilt: what is there is then shown as it is
@@ -47,20 +56,25 @@ class Context:
         return self.clock()
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> "Policy":
         """The policy in force: the tables of the package, changed by those of the store."""
+        from cortex.storage.reference import read_policy
+
         return read_policy(self.home)
 
-    def embedder(self) -> Embedder | None:
+    def embedder(self) -> "Embedder | None":
         """Return the embedding model to use; None where there is none."""
         return self.embedder_of(self.settings)
 
-    def open_store(self) -> Store:
+    def open_store(self) -> "Store":
         """
         Return the store; a restore that was killed while it was put in place is finished first.
 
         Raises LakeUnclear for a lake without its manifest, TablesDamaged where what is made from it is gone.
         """
+        from cortex.storage.store import Store
+        from cortex.storage.swapping import finish_swap
+
         finish_swap(self.home)
         store = Store(self.home)
         if store.is_empty:

@@ -3,21 +3,23 @@
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cortex.flows.run import Run
 from cortex.storage.store import DATABASE
 from cortex.transforms.errors import FileDamaged
+from cortex.transforms.memory.catalogue import ProjectFacts, project_rows, session_rows
 from cortex.transforms.memory.metrics import session_metrics
-from cortex.transforms.schemas import EDGES, EVENTS, GLOBAL_SCOPE, MEMORIES, METRICS
+from cortex.transforms.schemas import EDGES, EVENTS, GLOBAL_SCOPE, MEMORIES, METRICS, SESSIONS
 
 
 def publish_database(run: Run, scopes: Sequence[str], inputs: str) -> None:
     """Publish `memory.duckdb` and the counts; where a file of the lake is damaged the last good ones stay."""
     published, merged = run.store.published, run.store.projects.merged()
-    tables = _all(run, "memories"), _all(run, "edges"), _metrics(run)
+    derived = derived_tables(run)
     try:
         if not run.outcome.damages:
-            published.publish_database(run.store.lake, *tables, merged)
+            published.publish_database(run.store.lake, derived, merged)
     except FileDamaged as error:
         run.outcome.damages.append(error)
     if run.outcome.damages:
@@ -30,16 +32,50 @@ def _active(run: Run, scope: str) -> int:
     return run.store.tables.open(scope, "memories").read(["memory_id"], {"status": ["active"]}).num_rows
 
 
-def _metrics(run: Run) -> pa.Table:
-    """Return METRICS of every session."""
-    rows = [METRICS.empty()]
+def derived_tables(run: Run) -> dict[str, pa.Table]:
+    """Return the rows of every snapshot, by name."""
+    memories, edges = _all(run, "memories"), _all(run, "edges")
+    metrics, sessions = _of_sessions(run, memories)
+    projects = project_rows(_facts(run), memories, sessions)
+    return {
+        "memories": memories,
+        "edges": edges,
+        "metrics": metrics,
+        "sessions": sessions,
+        "projects": projects,
+    }
+
+
+def _facts(run: Run) -> list[ProjectFacts]:
+    tables, projects = run.store.tables, run.store.projects.all()
+    names = run.store.projects.labels()
+    return [
+        ProjectFacts(
+            each.project_id,
+            each.name,
+            names[each.project_id],
+            each.identity,
+            each.paths,
+            tables.open(each.project_id, "edges").count(),
+            tables.open(each.project_id, "passages").count(),
+        )
+        for each in projects
+    ]
+
+
+def _of_sessions(run: Run, memories: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return METRICS and SESSIONS of every session."""
+    rows, sessions = [METRICS.empty()], [SESSIONS.empty()]
     for scope in run.readings.scopes():
         with run.outcome.apart(scope, "metrics"):
             if scope == GLOBAL_SCOPE or scope in run.outcome.failed:
                 continue
             events = [run.store.lake.read(EVENTS, part) for part in run.readings.parts(scope)]
-            rows.append(session_metrics(run.readings.turns(scope), pa.concat_tables(events), run.policy))
-    return pa.concat_tables(rows)
+            turns = run.readings.turns(scope)
+            rows.append(session_metrics(turns, pa.concat_tables(events), run.policy))
+            own = pc.equal(memories["project_id"], pa.scalar(scope))
+            sessions.append(session_rows(turns, memories.filter(own)))
+    return pa.concat_tables(rows), pa.concat_tables(sessions)
 
 
 def _all(run: Run, name: str) -> pa.Table:

@@ -18,6 +18,7 @@ from cortex.transforms.journal_entries import (
     ProjectName,
     project_entries,
 )
+from cortex.transforms.project_labels import labels
 from cortex.transforms.redaction.remote import normalised_remote, without_query
 
 # A hung network file system must not hold a run: git answers these questions in milliseconds.
@@ -158,6 +159,16 @@ class ProjectBook:
             projects.append(Project(key, self._names.get(key, name), identity, tuple(sorted(paths)), merged))
         return sorted(projects, key=lambda p: (p.name, p.project_id))
 
+    def labels(self) -> dict[str, str]:
+        """Return project id → a name that tells it from the others; see `project_labels`."""
+        projects = self.all()
+        places = {}
+        for project in projects:
+            kind, _, place = project.identity.partition(":")
+            folder = project.paths[0] if project.paths else ""
+            places[project.project_id] = folder if kind == "root" else place
+        return labels({project.project_id: project.name for project in projects}, places)
+
     def offers(self) -> list[Offer]:
         """
         Return which projects look like one: of one first commit, or of one name where a folder is gone.
@@ -195,10 +206,11 @@ class ProjectBook:
 
     def named(self, name: str) -> list[str]:
         """
-        Return the ids of the projects that `name` means: an id, a name, a path, a transcript folder's name.
+        Return the ids of the projects that `name` means: an id or the beginning of one, a name, a path.
 
-        Several projects may share a name (clones of different origin); all of them are meant.
-        Raises UnknownProject with the known names.
+        Several projects may share a name (clones of different origin); all of them are meant. A label names
+        one of them; a transcript folder's name counts as a path. Raises UnknownProject with the known names,
+        UsageError for the beginning of several ids.
         """
         if not name.strip():
             raise UsageError("the project's name is empty.", "Give a name that `cortex status` lists.")
@@ -208,7 +220,16 @@ class ProjectBook:
             known = self.known(str(Path(wanted).expanduser().absolute()))
             matches = [known] if known else []
         if not matches:
-            raise UnknownProject(name, {p.name for p in self.all()})
+            matches = [project_id for project_id, label in self.labels().items() if label == wanted]
+        if not matches:
+            matches = [p.project_id for p in self.all() if p.project_id.startswith(wanted)]
+            if len(matches) > 1:
+                raise UsageError(
+                    f"{len(matches)} projects have ids that begin with '{wanted}'.",
+                    f"Name one: {', '.join(matches)}.",
+                )
+        if not matches:
+            raise UnknownProject(name, set(self.labels().values()))
         return matches
 
     def merged_named(self, name: str) -> list[str]:

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,19 +15,18 @@ import pyarrow.parquet as pq
 from cortex.hooks import branches as hook_branches
 from cortex.hooks import brief, health, prompt
 from cortex.storage.files import PART_SUFFIX, write_atomically, writing_to
-from cortex.storage.hook_index import fingerprint_in, write_hook_index
 from cortex.storage.lake import Lake
 from cortex.storage.manifest import LakeFile
+from cortex.storage.published_views import FROM_THE_LAKE, LAKE_VIEWS, SNAPSHOTS, comments
 from cortex.transforms.branch_notes import BranchLine, BranchTips
-from cortex.transforms.brief.decisions_archive import ARCHIVE_NAME
-from cortex.transforms.brief.hook_index import Note
-from cortex.transforms.schemas import EVENTS, JOURNAL, METRICS, TURNS, Table
+from cortex.transforms.brief import ARCHIVE_NAME
+from cortex.transforms.schemas import TURNS, Table
+
+if TYPE_CHECKING:
+    from cortex.transforms.brief.hook_index import Note
 
 # The oldest storage format that current DuckDB clients share, so that older ones open the file too.
 DUCKDB_STORAGE_VERSION = "v1.0.0"
-
-# What the views of `memory.duckdb` read from the lake itself.
-FROM_THE_LAKE = (TURNS, EVENTS, JOURNAL)
 
 
 class Published:
@@ -106,16 +105,20 @@ class Published:
     def publish_hook_index(
         self,
         project_id: str,
-        notes: Sequence[Note],
+        notes: Sequence["Note"],
         settings: Mapping[str, float | str],
         stop_words: Sequence[str],
     ) -> bool:
         """Publish what a prompt may bring up, remove it where it is nothing; return whether it changed."""
+        from cortex.storage.hook_index import write_hook_index
+
         with writing_to(self._home):
             return write_hook_index(self.root / project_id / prompt.INDEX, notes, settings, stop_words)
 
     def hook_index_fingerprint(self, project_id: str) -> str:
         """Return the fingerprint of what a project's hook index was made from; empty when there is none."""
+        from cortex.storage.hook_index import fingerprint_in
+
         return fingerprint_in(self.root / project_id / prompt.INDEX) or ""
 
     def projects(self) -> list[str]:
@@ -152,28 +155,27 @@ class Published:
     def publish_database(
         self,
         lake: Lake,
-        memories: pa.Table,
-        edges: pa.Table,
-        metrics: pa.Table | None = None,
+        derived: Mapping[str, pa.Table],
         merged: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """
-        Write `memory.duckdb` with the views turns, events, memories, edges, metrics and journal.
+        Write `memory.duckdb`: the tables of SNAPSHOTS, and views of turns, events, journal and of both.
 
-        The views read the lake's live files and Parquet snapshots beside the file, so it stays small
-        and any DuckDB client can open it read-only. Older readers keep the file they opened. Of a sealed
-        lake the views turns, events and journal are left out: DuckDB cannot read it. `merged` gives the
-        project that another was merged into: all views know it under that id.
+        `derived` holds the snapshots' rows by name; a missing one is empty. They are in the file itself and
+        beside it as Parquet. The views read the lake's live files where they are now, so the file stays
+        small and any DuckDB client can open it read-only; a run in a store that was moved writes it again.
+        Older readers keep the file they opened. Of a sealed lake the views are left out: DuckDB cannot read
+        it. `merged` gives the project that another was merged into: all views know it under that id.
         """
+        snapshots = {table.name: derived.get(table.name, table.empty()) for table in SNAPSHOTS}
         with writing_to(self._home):
             self.root.mkdir(parents=True, exist_ok=True)
-            self._write_snapshot("memories", memories)
-            self._write_snapshot("edges", edges)
-            self._write_snapshot("metrics", METRICS.empty() if metrics is None else metrics)
+            for name, rows in snapshots.items():
+                self._write_snapshot(name, rows)
             part = self.root / f".memory.duckdb.{os.getpid()}{PART_SUFFIX}"
             part.unlink(missing_ok=True)
             try:
-                self._write_database(part, lake, merged)
+                self._write_database(part, lake, snapshots, merged)
                 part.replace(self.database_path)
             finally:
                 part.unlink(missing_ok=True)
@@ -192,26 +194,40 @@ class Published:
         finally:
             part.unlink(missing_ok=True)
 
-    def _write_database(self, path: Path, lake: Lake, merged: Mapping[str, str]) -> None:
+    def _write_database(
+        self, path: Path, lake: Lake, snapshots: Mapping[str, pa.Table], merged: Mapping[str, str]
+    ) -> None:
         import duckdb
 
         try:
             with duckdb.connect(":memory:") as database:
-                self._write_views(database, path, lake, merged)
+                self._write_tables(database, path, lake, snapshots, merged)
         except duckdb.Error:
             lake.check_readable(FROM_THE_LAKE)
             raise
 
-    def _write_views(self, database: Any, path: Path, lake: Lake, merged: Mapping[str, str]) -> None:
+    def _write_tables(
+        self,
+        database: Any,
+        path: Path,
+        lake: Lake,
+        snapshots: Mapping[str, pa.Table],
+        merged: Mapping[str, str],
+    ) -> None:
         database.execute(
             f"attach {_quoted(str(path))} as made (storage_version {_quoted(DUCKDB_STORAGE_VERSION)})"
         )
         database.execute("use made")
-        for name in ("memories", "edges", "metrics"):
-            database.execute(f"create view {name} as {_from_parquet(self.root / f'{name}.parquet')}")
+        for name, rows in snapshots.items():
+            database.register(f"{name}_rows", rows)
+            database.execute(f"create table {name} as from {name}_rows")
         for table in () if lake.key_id else FROM_THE_LAKE:
             view = view_of(table, lake, merged, lambda file: _from_parquet(lake.root / file.path))
             database.execute(f"create view {table.name} as {view}")
+        for name, select in ({} if lake.key_id else LAKE_VIEWS).items():
+            database.execute(f"create view {name} as {select}")
+        for comment in comments(is_sealed=bool(lake.key_id)):
+            database.execute(comment)
         database.execute("use memory")
         database.execute("detach made")
 

@@ -16,10 +16,11 @@ from pyarrow.fs import LocalFileSystem
 from cortex.storage.lake import Lake, each_key_once
 from cortex.storage.lake_files import UNREADABLE
 from cortex.storage.manifest import LakeFile
-from cortex.storage.published import FROM_THE_LAKE, Published, view_of
+from cortex.storage.published import Published, view_of
+from cortex.storage.published_views import FROM_THE_LAKE, LAKE_VIEWS, SNAPSHOTS
 from cortex.transforms.database import ISOLATED, open_isolated
 from cortex.transforms.errors import NotFound, TablesDamaged, UsageError
-from cortex.transforms.schemas import Table, values
+from cortex.transforms.schemas import TURNS, Table, values
 
 # A person's query may use every core. What does not fit into memory ends with an error: DuckDB would put
 # rows into a folder `.tmp` where the command is called, and leave it there when killed.
@@ -64,6 +65,8 @@ def database_of(tables: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:
     database = open_isolated(ASKED)
     for name, rows in tables.items():
         database.register(name, rows)
+    for name, select in LAKE_VIEWS.items():
+        database.execute(f"create view {name} as {select}")
     return database
 
 
@@ -80,19 +83,26 @@ def database_of_store(
         raise NotFound("Nothing is published yet.", "Publish it: cortex backfill, or cortex run")
     database = open_isolated(ASKED)
     try:
-        for name in ("memories", "edges", "metrics"):
-            database.register(name, _snapshot(published.root / f"{name}.parquet"))
+        for snapshot in SNAPSHOTS:
+            database.register(snapshot.name, _snapshot(published.root / f"{snapshot.name}.parquet"))
         for table in FROM_THE_LAKE:
             if not lake.key_id:
                 _create_view(database, table, lake, merged)
-            elif re.search(rf"\b{table.name}\b", query, re.IGNORECASE):
+            elif _names(query, table.name) or (table is TURNS and any(_names(query, v) for v in LAKE_VIEWS)):
                 database.register(table.name, _decrypted(table, lake, merged))
+        for name, select in LAKE_VIEWS.items():
+            if not lake.key_id or _names(query, name):
+                database.execute(f"create view {name} as {select}")
     except FileNotFoundError as error:
         raise NotFound(
             f"A file of the store is gone: {error}.",
             "A run may have just replaced it: run the same command again. If it stays so: cortex doctor",
         ) from error
     return database
+
+
+def _names(query: str, table: str) -> bool:
+    return re.search(rf"\b{table}\b", query, re.IGNORECASE) is not None
 
 
 def _snapshot(path: Path) -> ds.Dataset:

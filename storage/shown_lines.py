@@ -4,9 +4,12 @@ import json
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cortex.storage.files import write_atomically, writing_to
-from cortex.transforms.extract.echoes import Span
+
+if TYPE_CHECKING:
+    from cortex.transforms.extract.echoes import Span
 
 # Project id → fingerprint → spans, each [from, until]; the last one may have no end yet.
 Book = dict[str, dict[str, list[list[str | None]]]]
@@ -22,7 +25,7 @@ class ShownLinesBook:
         self._home = home
         self._path = home / SHOWN_LINES_PATH
 
-    def spans(self, project_id: str) -> dict[str, list[Span]]:
+    def spans(self, project_id: str) -> dict[str, list["Span"]]:
         """Return fingerprint → when the line was shown to a project."""
         spans_by_line = self._read().get(project_id, {})
         return {mark: [_span(*span) for span in spans] for mark, spans in spans_by_line.items()}
@@ -92,5 +95,5 @@ def _check(spans: list[list[str | None]]) -> None:
         _span(*span)
 
 
-def _span(first: str | None, until: str | None) -> Span:
+def _span(first: str | None, until: str | None) -> "Span":
     return datetime.fromisoformat(first or ""), datetime.fromisoformat(until) if until else None

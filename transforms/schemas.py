@@ -293,6 +293,30 @@ SETTLED = Table(
     ),
 )
 
+REPLIES = Table(
+    name="replies",
+    version=1,
+    key=("request_id",),
+    columns=(
+        column("request_id", pa.string(), "hash of all that was asked, which is never paid for twice"),
+        column("project_id", pa.string(), "project of what was asked about"),
+        column("session_id", pa.string(), "session that was read"),
+        column("turns_hash", pa.string(), "hash of `turn_ids`: whether the session has gone on since"),
+        column("turn_ids", STRINGS, "turns that were read, as the request numbers them from t1 on"),
+        column("known", STRINGS, "memories that the request named"),
+        column("purpose", pa.string(), "what was asked for: session"),
+        column("model", pa.string(), "language model that answered"),
+        column("provider", pa.string(), "api, claude or recorded"),
+        column("prompt", pa.string(), "prompt and its version, such as session@1"),
+        column("text", pa.string(), "the answer as JSON text, redacted", is_text=True),
+        column("stop_reason", pa.string(), "why the answer ended, as the provider says"),
+        column("input_tokens", pa.int64(), "tokens read, as the provider counted", unit="count"),
+        column("output_tokens", pa.int64(), "tokens written, as the provider counted", unit="count"),
+        column("usd", pa.float64(), "price", unit="US dollars"),
+        column("asked_at", UTC_US, "when it was answered"),
+    ),
+)
+
 JOURNAL = Table(
     name="journal",
     version=1,
@@ -464,4 +488,44 @@ METRICS = Table(
     ),
 )
 
-ALL_TABLES = (TURNS, EVENTS, SETTLED, JOURNAL, VECTORS, MEMORIES, EDGES, PASSAGES, METRICS)
+PROJECTS = Table(
+    name="projects",
+    version=1,
+    key=("project_id",),
+    columns=(
+        column("project_id", pa.string(), "project"),
+        column("name", pa.string(), "its name; several may share one"),
+        column("label", pa.string(), "the name, with more of the path where projects share it"),
+        column("identity", pa.string(), "what identifies it: git:remote, root:commit or path:folder"),
+        column("folders", STRINGS, "folders seen"),
+        column("sessions", pa.int64(), "sessions read", unit="count"),
+        column("last_worked_at", UTC_US, "end of its last session", null=True),
+        column("active", pa.int64(), "memories that count", unit="count"),
+        column("faded", pa.int64(), "memories archived by age, merging or a person", unit="count"),
+        column("edges", pa.int64(), "relations between its memories", unit="count"),
+        column("passages", pa.int64(), "passages of conversation that can be searched", unit="count"),
+    ),
+)
+
+SESSIONS = Table(
+    name="sessions",
+    version=1,
+    key=("project_id", "session_id"),
+    columns=(
+        column("project_id", pa.string(), "project of the session"),
+        column("session_id", pa.string(), "session"),
+        column("began_at", UTC_US, "when it began", null=True),
+        column("ended_at", UTC_US, "its last turn", null=True),
+        column("git_branch", pa.string(), "branch at its end", null=True),
+        column("prompts", pa.int64(), "prompts that a person typed", unit="count"),
+        column("goal", pa.string(), "what was asked for, by its outcome record", null=True),
+        column("outcome", pa.string(), "what was done and proved", null=True),
+        column("still_open", pa.string(), "what was left open", null=True),
+        column("first_prompt", pa.string(), "how it began, at most 120 characters", null=True),
+    ),
+)
+
+ALL_TABLES = (
+    *(TURNS, EVENTS, SETTLED, REPLIES, JOURNAL, VECTORS),
+    *(MEMORIES, EDGES, PASSAGES, METRICS, PROJECTS, SESSIONS),
+)

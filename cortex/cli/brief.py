@@ -46,10 +46,15 @@ def brief(context: Context, explain: bool, archive: bool, project: str | None, a
 
 
 def _nothing(context: Context, project: str | None, archive: bool, *, is_known: bool) -> str:
-    projects = context.open_store().projects.all()
-    known = ", ".join(project.name for project in projects) or "none yet; run `cortex backfill`"
-    why = "" if archive and is_known else f": nothing is remembered there. Known projects: {known}"
-    return f"No {'older decisions' if archive else 'brief'} for {project or 'this folder'}{why}."
+    book, what = context.open_store().projects, "older decisions" if archive else "brief"
+    if is_known:
+        ids = book.named(project) if project else [book.known(str(context.folder)) or ""]
+        why = "" if archive else f": {operations.listing.why_nothing(context, ids[0])}"
+        return f"No {what} for {project or 'this folder'}{why}."
+    known = ", ".join(sorted(book.labels().values())) or "none yet; run `cortex backfill`"
+    return (
+        f"No {what} for {project or 'this folder'}: it is no project that was read. Known projects: {known}."
+    )
 
 
 def _lines(explanation: Explanation) -> Iterator[str]:

@@ -38,6 +38,10 @@ COMMAND_SECTIONS: dict[str, dict[str, str]] = {
     "Ask": {
         "recall": "Search memories and past conversations.",
         "brief": "Print what the assistant is given when a session starts.",
+        "today": "Say what the last session did and left open.",
+        "list": "List memories, the newest first.",
+        "show": "Show one memory or session with all that is known of it.",
+        "timeline": "List sessions with what came of each.",
         "status": "Show what is stored, what is waiting and how the last run went.",
         "serve": "Show the history of runs in Prefect's pages.",
         "stats": "Show figures by session and project.",

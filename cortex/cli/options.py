@@ -5,6 +5,15 @@ import click
 PROJECT_OPTION = click.option(
     "--project", metavar="NAME", help="A project's name, id or path; default: this folder's."
 )
+ALL_PROJECTS = click.option("--all-projects", is_flag=True, help="Of every project.")
+LIMIT = click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    metavar="COUNT",
+    help="Most rows to show.",
+)
 AS_OF = click.option(
     "--as-of", metavar="DATE", help="As of the end of that day (UTC): only what was known by then."
 )

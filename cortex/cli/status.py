@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cortex.flows.context import Context
-    from cortex.flows.operations.status import Status
+    from cortex.flows.operations.status import ProjectCounts, Status
 
 
 @command("status")
@@ -44,11 +44,21 @@ def _lines(state: Status) -> Iterator[str | Listing]:
         started_at = f"{background.started_at:%Y-%m-%d %H:%M} UTC"
         yield f"Last background run: {background.outcome}, started {started_at}; log {background.log}"
     if not state.projects:
-        yield "Nothing is remembered yet. Start with: cortex backfill"
+        if state.waiting:
+            yield "Nothing was read yet of what is waiting: cortex run"
+        else:
+            yield "Nothing is remembered yet. Start with: cortex backfill"
         return
-    columns = ["project", "memories", "edges", "passages", "id"]
-    rows = [[str(cell) for cell in asdict(project).values()] for project in state.projects]
-    yield Listing("Projects", columns, rows, numbers=set(columns[1:4]))
+    columns = ["project", "memories", "faded", "sessions", "last worked on"]
+    rows = [_row(project) for project in state.projects]
+    totals = ["", *(str(sum(int(row[at]) for row in rows)) for at in (1, 2, 3)), ""]
+    yield Listing("Projects", columns, rows, numbers=set(columns[1:4]), totals=totals)
+
+
+def _row(project: ProjectCounts) -> list[str]:
+    at = project.last_worked_at
+    counts = (project.memories, project.faded, project.sessions)
+    return [project.name, *map(str, counts), f"{at:%Y-%m-%d}" if at else ""]
 
 
 def _as_dict(state: Status) -> dict[str, object]:

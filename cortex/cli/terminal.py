@@ -10,8 +10,8 @@ import sys
 import time
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from cortex.hooks.characters import escaped, visible
 
@@ -99,16 +99,66 @@ def amount_of(stage: str, done: int, total: int, per_second: float | None) -> st
 
 @dataclass(frozen=True)
 class Listing:
-    """A table for people; columns in `numbers` are aligned right."""
+    """
+    A table for people; columns in `numbers` are aligned right, `totals` stand below the rows.
+
+    The column `wraps` takes what the others leave of a terminal's width and goes on in further lines, at most
+    `most_lines` where that is given; no other column breaks. Without it, the widest column wraps.
+    """
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     numbers: Set[str] = frozenset()
+    wraps: str = ""
+    totals: Sequence[str] = ()
+    most_lines: int = 0
 
 
 def print_listing(listing: Listing) -> None:
-    """Print a table, as wide as the terminal allows."""
+    """
+    Print a table, as wide as the terminal allows.
+
+    Into a file or a pipe it goes plain: one line a row whatever the width, no borders, no colour, columns two
+    spaces apart.
+    """
+    if sys.stdout.isatty():
+        _print_table(listing)
+    else:
+        write(plain_table(listing))
+
+
+def plain_table(listing: Listing) -> str:
+    """Return a table as lines of text, one a row, columns two spaces apart."""
+    rows = [[" ".join(visible(text).split()) for text in row] for row in _all_rows(listing)]
+    lines = [list(listing.columns), *rows]
+    widths = [max(map(_cells, column)) for column in zip(*lines, strict=True)]
+    text = [listing.title, *(_plain_line(listing, line, widths) for line in lines)]
+    return "\n".join(text) + "\n"
+
+
+def _plain_line(listing: Listing, line: Sequence[str], widths: Sequence[int]) -> str:
+    padded = []
+    for name, text, width in zip(listing.columns, line, widths, strict=True):
+        room = " " * (width - _cells(text))
+        padded.append(room + text if name in listing.numbers else text + room)
+    return "  ".join(padded).rstrip()
+
+
+def _cells(text: str) -> int:
+    """Return how wide a text is on a terminal: a Chinese character takes two places."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _all_rows(listing: Listing) -> list[Sequence[str]]:
+    return [*listing.rows, *([listing.totals] if listing.totals else [])]
+
+
+def _print_table(listing: Listing) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -120,13 +170,61 @@ def print_listing(listing: Listing) -> None:
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         collapse_padding=True,
+        show_footer=bool(listing.totals),
     )
-    for name in listing.columns:
-        justify: Literal["left", "right"] = "right" if name in listing.numbers else "left"
-        table.add_column(visible(name), justify=justify, overflow="fold")
+    wraps = listing.wraps or _widest(listing)
+    console = Console(highlight=False, markup=False)
+    listing = _cut(listing, wraps, console.width)
+    for at, name in enumerate(listing.columns):
+        table.add_column(
+            visible(name),
+            visible(listing.totals[at]) if listing.totals else "",
+            justify="right" if name in listing.numbers else "left",
+            overflow="fold",
+            no_wrap=name != wraps,
+        )
     for row in listing.rows:
         table.add_row(*(visible(text, keeps_lines=True) for text in row))
-    Console(highlight=False, markup=False).print(table)
+    console.print(table)
+
+
+def _cut(listing: Listing, wraps: str, width: int) -> Listing:
+    """Return the table with the cells of the column that wraps cut to what fits in its lines."""
+    if not listing.most_lines:
+        return listing
+    from cortex.transforms.words.sentences import shortened
+
+    at, rows = listing.columns.index(wraps), [list(row) for row in listing.rows]
+    lines = [*_all_rows(listing), listing.columns]
+    others = [max(map(_cells, column)) + 2 for column in zip(*lines, strict=True)]
+    room = max(20, width - sum(others) + others[at] - 4) * listing.most_lines
+    for row in rows:
+        # Lines end at words: of each, half a word may be lost.
+        row[at] = shortened(row[at], room - 8 * (listing.most_lines - 1))
+    return replace(listing, rows=rows)
+
+
+def _widest(listing: Listing) -> str:
+    lines = [*_all_rows(listing), listing.columns]
+    widths = [max(map(_cells, column)) for column in zip(*lines, strict=True)]
+    return listing.columns[widths.index(max(widths))]
+
+
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """
+    Return a line of bars, one a value, by its share of the largest; a space for nothing.
+
+    >>> sparkline([0, 1, 4, 8])
+    ' ▁▄█'
+    """
+    top = max(values, default=0)
+    if top <= 0:
+        return " " * len(values)
+    bars = (min(len(_BARS) - 1, max(0, round(value / top * len(_BARS)) - 1)) for value in values)
+    return "".join(_BARS[bar] if value > 0 else " " for bar, value in zip(bars, values, strict=True))
 
 
 def cell(text: str | None) -> str:

@@ -49,6 +49,9 @@ if TYPE_CHECKING:
         intake as intake,
     )
     from cortex.flows.operations import (
+        listing as listing,
+    )
+    from cortex.flows.operations import (
         merges as merges,
     )
     from cortex.flows.operations import (

@@ -44,11 +44,12 @@ def score_extraction(context: Context, transcripts: Path, labels: Path) -> Evalu
     events = extract_events(turns, context.policy)
     if "grade" not in rows[0]:
         return evaluate(events, rows, least_shown)
-    facts = _shown_facts(events, sessions, least_shown)
-    return evaluate_dense(facts, rows, _similarities(facts, rows))
+    facts = shown_facts(events, sessions, least_shown)
+    return evaluate_dense(facts, rows, similarities(facts, rows))
 
 
-def _shown_facts(events: pa.Table, sessions: Sequence[str], least_shown: float) -> list[ShownFact]:
+def shown_facts(events: pa.Table, sessions: Sequence[str], least_shown: float) -> list[ShownFact]:
+    """Return the EVENTS of sessions that a reader sees, as facts that are measured."""
     return [
         ShownFact(
             row["file"],
@@ -75,7 +76,8 @@ def shown_text(text: str, reason: str | None, rejected: str | None) -> str:
     return text + "".join(f" {label}: {words}" for label, words in parts if words not in text)
 
 
-def _similarities(facts: Sequence[ShownFact], labels: Sequence[DenseLabel]) -> Similarities:
+def similarities(facts: Sequence[ShownFact], labels: Sequence[DenseLabel]) -> Similarities:
+    """Return how similar each fact is to each label by the local model; none where it is not installed."""
     embedder = local_or_none()
     if embedder is None or not facts:
         return Similarities.none(len(facts), len(labels))

@@ -8,16 +8,16 @@ import pyarrow as pa
 
 from cortex.flows.as_of import end_of
 from cortex.flows.context import Context
+from cortex.flows.database import derived_tables
 from cortex.flows.operations.past import store_as_of
 from cortex.flows.run import Run
-from cortex.storage.published import FROM_THE_LAKE
+from cortex.storage.published_views import ALL_NAMES, FROM_THE_LAKE
 from cortex.storage.sandboxed_sql import check_reads, database_of, database_of_store
 from cortex.transforms.errors import UsageError
 from cortex.transforms.memory.as_of import journal_until
-from cortex.transforms.memory.metrics import session_metrics
-from cortex.transforms.schemas import EDGES, EVENTS, GLOBAL_SCOPE, JOURNAL, MEMORIES, METRICS, TURNS, Table
+from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, JOURNAL, TURNS
 
-TABLES_HINT = "The tables: turns, events, memories, edges, metrics, journal."
+TABLES_HINT = f"The tables: {', '.join(ALL_NAMES)}."
 
 
 @dataclass(frozen=True)
@@ -64,20 +64,10 @@ def _tables_of(past: Run) -> dict[str, pa.Table]:
     """Return the tables that a query sees, by name: the lake's and the projections as they were."""
     read = past.readings
     scopes = [scope for scope in read.scopes() if scope != GLOBAL_SCOPE]
-    events = [pa.concat_tables([EVENTS.empty(), read.events(scope)]) for scope in read.scopes()]
-    metrics = [session_metrics(read.turns(scope), read.events(scope), past.policy) for scope in scopes]
     journal = journal_until(past.store.journal.read(), end_of(past))
     return {
         "turns": pa.concat_tables([TURNS.empty(), *(read.turns(scope) for scope in scopes)]),
-        "events": pa.concat_tables([EVENTS.empty(), *events]),
+        "events": pa.concat_tables([EVENTS.empty(), *(read.events(scope) for scope in read.scopes())]),
         "journal": pa.concat_tables([JOURNAL.empty(), journal]),
-        "metrics": pa.concat_tables([METRICS.empty(), *metrics]),
-        "memories": _projected(past, MEMORIES),
-        "edges": _projected(past, EDGES),
+        **derived_tables(past),
     }
-
-
-def _projected(past: Run, table: Table) -> pa.Table:
-    tables, scopes = past.store.tables, past.readings.scopes()
-    rows = [tables.open(scope, table.name).read().cast(table.arrow) for scope in scopes]
-    return pa.concat_tables([table.empty(), *rows])

@@ -1,6 +1,7 @@
 """What the store holds, what is waiting, how the last runs went."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from cortex.flows.context import Context
@@ -8,19 +9,26 @@ from cortex.flows.extract import outdated
 from cortex.flows.models import hosted_failure
 from cortex.flows.stages.guard import pending_loss
 from cortex.storage.background_run import Background, background_state
+from cortex.storage.catalogue import GLOBAL_LABEL, Catalogue
 from cortex.storage.files import folder_bytes
 from cortex.storage.model_failure import ModelFailure
 from cortex.storage.reports import last_report
-from cortex.storage.store import Store
 from cortex.transforms.schemas import GLOBAL_SCOPE
 
 
 @dataclass(frozen=True)
 class ProjectCounts:
-    """How many rows a project's tables hold."""
+    """
+    What is published of a project: memories that count and faded ones, sessions, edges, passages.
+
+    `name` tells it from the others; `last_worked_at` is the end of its last session (UTC).
+    """
 
     name: str
     memories: int
+    faded: int
+    sessions: int
+    last_worked_at: datetime | None
     edges: int
     passages: int
     id: str
@@ -50,26 +58,42 @@ class Status:
 def read_status(context: Context) -> Status:
     """Return the state of the store."""
     store = context.open_store()
+    store.lake.check_key()
     return Status(
         home=context.home,
         bytes=folder_bytes(context.home),
         waiting=len(store.staging.list_waiting()),
         outdated=outdated(store.lake.manifest, context.policy),
         pending_loss=pending_loss(store.lake.manifest),
-        projects=_counts(store),
+        projects=_counts(Catalogue(context.home)),
         last_run=last_report(store.runs),
         background=background_state(context.home),
         embedding_failure=hosted_failure(context.settings),
     )
 
 
-def _counts(store: Store) -> list[ProjectCounts]:
-    names = {project.project_id: project.name for project in store.projects.all()}
-    counts = []
-    for scope, name in {**names, GLOBAL_SCOPE: "(global)"}.items():
-        memories, edges, passages = (
-            store.tables.open(scope, table).count() for table in ("memories", "edges", "passages")
+def _counts(catalogue: Catalogue) -> list[ProjectCounts]:
+    if not catalogue.is_filled:
+        return []
+    rows = catalogue.read("projects").to_pylist()
+    counts = [
+        ProjectCounts(
+            row["label"],
+            row["active"],
+            row["faded"],
+            row["sessions"],
+            row["last_worked_at"],
+            row["edges"],
+            row["passages"],
+            row["project_id"],
         )
-        if scope != GLOBAL_SCOPE or memories or edges or passages:
-            counts.append(ProjectCounts(name, memories, edges, passages, scope))
-    return counts
+        for row in rows
+    ]
+    statuses = [
+        row["status"]
+        for row in catalogue.read("memories", ["project_id", "status"]).to_pylist()
+        if row["project_id"] == GLOBAL_SCOPE
+    ]
+    active = statuses.count("active")
+    everywhere = ProjectCounts(GLOBAL_LABEL, active, len(statuses) - active, 0, None, 0, 0, GLOBAL_SCOPE)
+    return [*counts, *([everywhere] if statuses else [])]

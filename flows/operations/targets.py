@@ -78,6 +78,8 @@ def projects_of(context: Context, store: Store, name: str | None) -> list[Projec
     ids = store.projects.named(name) if name else [here] if here else []
     known = store.projects.all()
     if not known:
+        if store.staging.list_waiting():
+            raise NotFound("nothing was read yet of what is waiting.", "Read it: cortex run")
         raise NotFound("nothing was remembered yet.", "Begin with: cortex backfill")
     return [project for project in known if project.project_id in ids] or known
 

@@ -82,7 +82,7 @@ ANSWER = Answer(
 
 def test_an_answer_is_printed_for_people_with_hints_beside_it(answering):
     result = answering(ANSWER)
-    assert result.stdout.split() == ["1", "memory.", "All", "memory", "──────", "a"]
+    assert result.stdout.split() == ["1", "memory.", "All", "memory", "a"]
     assert (result.stderr, result.exit_code) == ("It is old.\nShow it.\n", 3)
 
 

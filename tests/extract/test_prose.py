@@ -103,3 +103,22 @@ def test_words_that_stop_a_call_say_how_it_is_done_here_unless_only_for_now(even
 
     assert refused("run the whole suite on the small gauge first") == "pattern"
     assert refused("don't worry about linting for now, just continue") == "progress"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Implement the fix of the tide table in a new branch, do meaningful commits.",
+        "let's also verify that the gauge's tests still work with the mast",
+        "I see no use of the gauge's cache in our code. Tell me where we should add it.",
+        "Explícame cómo se calcula la marea en la página del puerto.",
+    ],
+)
+def test_a_request_that_is_done_when_it_is_answered_is_no_decision(shown: Shown, asked: str) -> None:
+    rows = shown(prompt(asked), text("Done: the tide table is repaired."))
+    assert not [row for row in rows if row["memory_type"] == "decision"]
+
+
+def test_a_request_that_says_what_to_keep_stays_a_decision(shown: Shown) -> None:
+    asked = "Review the tide table. We should use the harbour's own colours instead of the theme's."
+    assert [row for row in shown(prompt(asked), text("Done.")) if row["memory_type"] == "decision"]

@@ -6,7 +6,7 @@ import duckdb
 
 from cortex.storage.lake import Lake
 from cortex.storage.published import Published
-from cortex.transforms.schemas import EDGES, EVENTS, TURNS
+from cortex.transforms.schemas import EVENTS, TURNS
 from tests.rows import event, events, memories, memory, turn, turns
 
 
@@ -17,7 +17,7 @@ def test_a_plain_duckdb_client_reads_every_table(home: Path):
     for text in ("old", "new"):
         with lake.change() as change:
             change.append(EVENTS, "reef-1", events(event(text), event("kept", session_id=text)), ("s1", text))
-    Published(home).publish_database(lake, memories(memory()), EDGES.empty())
+    Published(home).publish_database(lake, {"memories": memories(memory())})
     with duckdb.connect(str(home / "published" / "memory.duckdb"), read_only=True) as database:
         counts = {
             name: database.sql(f"select count(*) from {name}").fetchall()[0][0]
@@ -33,7 +33,7 @@ def test_a_turn_stored_twice_counts_once_at_its_earlier_place(home: Path):
     for file in ("/t/copy.jsonl", "/t/a.jsonl"):
         with lake.change() as change:
             change.append(TURNS, "reef-1", turns(turn(1, file=file)))
-    Published(home).publish_database(lake, memories(), EDGES.empty())
+    Published(home).publish_database(lake, {})
     with duckdb.connect(str(home / "published" / "memory.duckdb"), read_only=True) as database:
         assert database.sql("select file from turns").fetchall() == [("/t/a.jsonl",)]
 

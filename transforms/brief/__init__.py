@@ -1,1 +1,4 @@
 """Brief: which memories a new session is given, and how they read."""
+
+# The file of the decisions that a brief has no room for any more (spec 8.4).
+ARCHIVE_NAME = "decisions-archive.md"

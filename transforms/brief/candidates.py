@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.hooks.plain import on_one_line
+from cortex.transforms.brief import ARCHIVE_NAME
 from cortex.transforms.brief.choice import REPOSITORY, SECTIONS, STATE, Choice
-from cortex.transforms.brief.decisions_archive import ARCHIVE_NAME
 from cortex.transforms.brief.eligible import ARCHIVE, Standing, is_plan
 from cortex.transforms.brief.standing_alone import reason_not_alone
 from cortex.transforms.brief.state import outcome_forms

@@ -9,8 +9,6 @@ from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret, redact
 from cortex.transforms.schemas import Row
 
-ARCHIVE_NAME = "decisions-archive.md"
-
 
 def render_archive(
     memories: pa.Table, policy: Policy, *, project_name: str, sessions: pa.Table = NO_SESSIONS

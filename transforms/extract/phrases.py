@@ -53,6 +53,7 @@ class Phrasebook:
     awaits_commit: Phrase
     awaits_edit: Phrase
     awaits_push: Phrase
+    bare_request: Phrase
     chore: Phrase
     chosen_value: Phrase
     complaint: Phrase
@@ -94,6 +95,7 @@ class Phrasebook:
     summary_knowledge: Phrase
     to_name: Phrase
     undecided: Phrase
+    wish: Phrase
     withdrawn: Phrase
 
     @classmethod

@@ -77,13 +77,14 @@ def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
             shown["is_wish"] = float(passage.block == LASTING)
             shown["is_overtaken"] = float(_is_withdrawn(text, place.next_words, phrases))
             kind = _kind(turns[index], passage, text, reading, lexicon, place, shown)
-            if (is_pasted or "argued" in place.marks) and kind[1] in SETTLES:
-                kind = FACT
-            layer = f"layer2:{reading.language}" + BY_PERSON * (is_typed and not is_pasted)
-            shown["user_pastes"] = float(is_pasted)
             wording = (
                 reworded(trimmed(text, True), is_person=True) if is_typed else as_statement(passage, phrases)
             )
+            is_asked = is_typed and passage.block != LASTING and is_bare_request(wording, phrases)
+            if (is_pasted or is_asked or "argued" in place.marks) and kind[1] in SETTLES:
+                kind = FACT
+            layer = f"layer2:{reading.language}" + BY_PERSON * (is_typed and not is_pasted)
+            shown["user_pastes"] = float(is_pasted)
             is_whole = passage.block == LASTING or stands_alone(wording, is_person=is_typed)
             shown["no_statement"] = float(not is_whole)
             shown["speaks"] = spoken_share(wording)
@@ -124,6 +125,11 @@ def _settled(candidate: Candidate) -> Candidate:
     is_valid = not (signals.get("is_overtaken") or signals.get("is_said_again"))
     is_sure = signals.get("is_wish") and is_valid
     return replace(candidate, confidence=PREFERENCE_CONFIDENCE) if is_sure else candidate
+
+
+def is_bare_request(text: str, phrases: Phrasebook) -> bool:
+    """Return whether a person asks for a look or a step and says not how: it settles nothing."""
+    return bool(phrases.bare_request.search(text)) and not phrases.wish.search(text)
 
 
 def _is_withdrawn(text: str, next_words: str, phrases: Phrasebook) -> bool:

@@ -8,9 +8,6 @@ from functools import cache
 from typing import Any
 
 import re2
-from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
-from detect_secrets.plugins.base import RegexBasedDetector
-from detect_secrets.plugins.keyword import DENYLIST
 
 from cortex.transforms.redaction import secret_rules as shapes
 from cortex.transforms.redaction.secret_judges import JUDGES, kind_of_key, looks_random, looks_token
@@ -192,6 +189,8 @@ def _ours(rule: Rule) -> tuple[str, _Compiled]:
 
 def _keyword_rules() -> Iterator[tuple[str, _Compiled]]:
     """Yield the rules on names such as password and api_key, by detect-secrets' list of names and ours."""
+    from detect_secrets.plugins.keyword import DENYLIST
+
     names = "|".join((*shapes.KEY_NAMES, *DENYLIST))
     for rule in (*shapes.KEYWORD_RULES, *shapes.PAIR_RULES):
         keys = names.upper().replace("?:", "?:") if rule.judge == "env" else names
@@ -204,6 +203,10 @@ def _keyword_rules() -> Iterator[tuple[str, _Compiled]]:
 
 def _detector_rules() -> Iterator[tuple[str, _Compiled]]:
     """Yield detect-secrets' own patterns; those with look-around stay with `re`, behind an RE2 prefilter."""
+    # Imported where the rules are compiled: it takes .1 s, and many commands that look at the store do not.
+    from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
+    from detect_secrets.plugins.base import RegexBasedDetector
+
     regex_based: list[Any] = [
         detector
         for detector in get_mapping_from_secret_type_to_class().values()

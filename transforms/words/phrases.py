@@ -38,7 +38,9 @@ def counted(count: int, noun: str) -> str:
     """
     Return a number of things in words.
 
-    >>> counted(1, "session"), counted(3, "session")
-    ('1 session', '3 sessions')
+    >>> counted(1, "session"), counted(3, "session"), counted(2, "memory")
+    ('1 session', '3 sessions', '2 memories')
     """
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    if count == 1:
+        return f"{count} {noun}"
+    return f"{count} {noun[:-1]}ies" if noun.endswith("ry") else f"{count} {noun}s"

@@ -35,12 +35,13 @@ class KnownMemory:
 
 @dataclass(frozen=True)
 class SessionRequest:
-    """A request about one session; `turn_ids` are the turns as it numbers them, from t1 on."""
+    """A request about one session, its turns as numbered from t1 on, the ids of the memories named."""
 
     project_id: str
     session_id: str
     request: ModelRequest
     turn_ids: tuple[str, ...]
+    known: tuple[str, ...] = ()
 
 
 def session_requests(
@@ -84,6 +85,7 @@ def _request(
         str(first["session_id"]),
         request,
         tuple(str(line.turn["turn_id"]) for line in shown),
+        tuple(memory.memory_id for memory in named),
     )
 
 

@@ -1,0 +1,248 @@
+"""Looks around in what is published: memories by project, one of them whole, sessions and their outcome."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.flows.context import Context
+from cortex.storage.catalogue import GLOBAL_LABEL, Catalogue
+from cortex.transforms.errors import NotFound, UsageError
+from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORY_TYPES, Row, checked, values
+
+# Shorter beginnings of an id are too easily those of several.
+LEAST_ID_CHARS = 4
+
+_LISTED = [
+    *("memory_id", "project_id", "memory_type", "status", "text", "confidence", "rank", "is_pinned"),
+    *("created_at", "updated_at", "session_count"),
+]
+
+
+_SHOWN = (("memory", "memories", "memory_id"), ("session", "sessions", "session_id"))
+
+
+@dataclass(frozen=True)
+class Listed:
+    """
+    Rows of a snapshot, newest first; `total` counts those that a limit left out too.
+
+    `labels` are the projects' names by id, `project_ids` the projects asked about, none for all.
+    """
+
+    rows: Sequence[Row]
+    total: int
+    labels: Mapping[str, str]
+    project_ids: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Details:
+    """A memory or a session with all that is known of it, and what belongs to it: relations or memories."""
+
+    kind: str
+    row: Row
+    labels: Mapping[str, str]
+    others: Sequence[Row]
+
+
+def list_memories(
+    context: Context,
+    project: str | None = None,
+    *,
+    all_projects: bool = False,
+    memory_type: str | None = None,
+    faded: bool = False,
+    pinned: bool = False,
+    limit: int = 20,
+) -> Listed:
+    """
+    Return memories of the projects called `project`, else the folder's with the global ones, else of all.
+
+    `faded` asks for those that no longer count. Raises UnknownProject, UnknownValue, NotFound.
+    """
+    catalogue = Catalogue(context.home)
+    projects = catalogue.read("projects").to_pylist()
+    ids = _projects_meant(context, catalogue, projects, project, all_projects)
+    rows = catalogue.read("memories", _LISTED)
+    if ids:
+        rows = rows.filter(pc.is_in(rows["project_id"], pa.array([*ids, GLOBAL_SCOPE])))
+    is_active = pc.equal(rows["status"], pa.scalar("active"))
+    rows = rows.filter(pc.invert(is_active) if faded else is_active)
+    if memory_type is not None:
+        kind = checked("memory type", memory_type, MEMORY_TYPES)
+        rows = rows.filter(pc.equal(rows["memory_type"], pa.scalar(kind)))
+    if pinned:
+        rows = rows.filter(rows["is_pinned"])
+    newest = rows.sort_by([("updated_at", "descending"), ("memory_id", "ascending")])
+    return Listed(newest.slice(0, limit).to_pylist(), rows.num_rows, _labels(projects), ids)
+
+
+def list_sessions(
+    context: Context, project: str | None = None, *, all_projects: bool = False, limit: int = 20
+) -> Listed:
+    """Return sessions with what came of them, newest first, of the same projects as `list_memories`."""
+    catalogue = Catalogue(context.home)
+    projects = catalogue.read("projects").to_pylist()
+    ids = _projects_meant(context, catalogue, projects, project, all_projects)
+    rows = catalogue.read("sessions")
+    if ids:
+        rows = rows.filter(pc.is_in(rows["project_id"], pa.array(ids)))
+    newest = rows.sort_by([("ended_at", "descending"), ("session_id", "ascending")])
+    return Listed(newest.slice(0, limit).to_pylist(), rows.num_rows, _labels(projects), ids)
+
+
+def last_sessions(context: Context, project: str | None = None, *, limit: int = 5) -> Listed:
+    """Return the last session of each project asked about; outside of any, of those last worked on."""
+    sessions = list_sessions(context, project, limit=1_000_000)
+    last: dict[str, Row] = {}
+    for row in sessions.rows:
+        last.setdefault(row["project_id"], row)
+    return Listed(list(last.values())[:limit], len(last), sessions.labels, sessions.project_ids)
+
+
+def memories_of_session(context: Context, session_id: str) -> list[Row]:
+    """Return the memories that rest on a session, in the order they were first said."""
+    rows = Catalogue(context.home).read("memories").to_pylist()
+    meant = [row for row in rows if any(place["session_id"] == session_id for place in row["evidence"])]
+    return sorted(meant, key=lambda row: (row["created_at"], row["memory_id"]))
+
+
+def list_known_projects(context: Context) -> list[Row]:
+    """Return PROJECTS as they were last published, the one worked on last first."""
+    rows = Catalogue(context.home).read("projects").to_pylist()
+    return sorted(rows, key=lambda row: (-_seconds(row), row["label"]))
+
+
+def show(context: Context, target: str) -> Details:
+    """
+    Return the memory or session whose id begins with `target`.
+
+    Raises NotFound, and UsageError for several, which lists them.
+    """
+    word = target.strip().lower()
+    if len(word) < LEAST_ID_CHARS:
+        raise UsageError(f"'{target}' is too short for an id.", f"Give at least {LEAST_ID_CHARS} characters.")
+    catalogue = Catalogue(context.home)
+    labels = _labels(catalogue.read("projects").to_pylist())
+    matches = [
+        (kind, name)
+        for kind, snapshot, key in (
+            ("memory", "memories", "memory_id"),
+            ("session", "sessions", "session_id"),
+        )
+        for name in values(catalogue.read(snapshot, [key]), key)
+        if name.startswith(word)
+    ]
+    if not matches:
+        raise NotFound(
+            f"no memory or session has an id that begins with '{word}'.",
+            "Find it: cortex list, cortex timeline, cortex recall QUESTION",
+        )
+    if len(set(matches)) > 1:
+        listed = ", ".join(f"{kind} {name[: len(word) + 4]}" for kind, name in sorted(set(matches)))
+        raise UsageError(f"several ids begin with '{word}': {listed}.", "Give more of the id.")
+    kind, name = matches[0]
+    if kind == "session":
+        row = next(r for r in catalogue.read("sessions").to_pylist() if r["session_id"] == name)
+        return Details(kind, row, labels, memories_of_session(context, name))
+    memories = catalogue.read("memories")
+    [row] = memories.filter(pc.equal(memories["memory_id"], pa.scalar(name))).to_pylist()
+    return Details(kind, row, labels, _related(catalogue, memories, name))
+
+
+def _related(catalogue: Catalogue, memories: pa.Table, memory_id: str) -> list[Row]:
+    """Return the ends of a memory's edges with its text, the strongest first."""
+    edges = catalogue.read("edges")
+    touches = pc.or_(
+        pc.equal(edges["source_id"], pa.scalar(memory_id)), pc.equal(edges["target_id"], pa.scalar(memory_id))
+    )
+    rows = edges.filter(touches).sort_by([("strength", "descending"), ("edge_id", "ascending")]).to_pylist()
+    texts = dict(zip(memories["memory_id"].to_pylist(), memories["text"].to_pylist(), strict=True))
+    related: dict[str, Row] = {}
+    for row in rows:
+        is_source = row["source_id"] == memory_id
+        other = row["target_id"] if is_source else row["source_id"]
+        if other in texts:
+            related.setdefault(
+                other,
+                {
+                    "edge_type": row["edge_type"],
+                    "strength": row["strength"],
+                    "is_source": is_source,
+                    "memory_id": other,
+                    "text": texts[other],
+                },
+            )
+    return list(related.values())
+
+
+def waiting(context: Context) -> int:
+    """Return how many transcripts are staged and not read yet."""
+    return Catalogue(context.home).waiting()
+
+
+def short_ids(ids: Sequence[str], least: int = 6) -> dict[str, str]:
+    """
+    Return id → its beginning, as long as it takes for all of them to differ.
+
+    >>> short_ids(["0123456789", "0123457890"])
+    {'0123456789': '0123456', '0123457890': '0123457'}
+    """
+    length = least
+    while len({name[:length] for name in ids}) < len(set(ids)):
+        length += 1
+    return {name: name[:length] for name in ids}
+
+
+def why_nothing(context: Context, project_id: str) -> str:
+    """Say why nothing is shown of a project that is known: its memories faded, wait, or there are none."""
+    catalogue = Catalogue(context.home)
+    if not catalogue.is_filled:
+        return (
+            "nothing was read yet: cortex run"
+            if catalogue.waiting()
+            else "nothing was read yet: cortex backfill"
+        )
+    rows = [row for row in catalogue.read("projects").to_pylist() if row["project_id"] == project_id]
+    faded = sum(row["faded"] for row in rows)
+    if faded:
+        verb = "memory has" if faded == 1 else "memories have"
+        return f"its {faded} {verb} faded: cortex list --faded shows them"
+    if waiting := catalogue.waiting():
+        return f"{waiting} transcripts are waiting: cortex run reads them"
+    return "its sessions said nothing that is kept"
+
+
+def _projects_meant(
+    context: Context, catalogue: Catalogue, projects: Sequence[Row], name: str | None, all_projects: bool
+) -> list[str]:
+    if all_projects and name:
+        raise UsageError("--project and --all-projects exclude each other.", "Give one of them.")
+    if all_projects:
+        return []
+    if name is None:
+        here = catalogue.project_at(context.folder) or _clone_at(context)
+        return [here] if here else []
+    wanted = name.rstrip("/")
+    ids = [
+        row["project_id"]
+        for row in projects
+        if wanted in (row["project_id"], row["name"], row["label"], *row["folders"])
+    ]
+    return ids or context.open_store().projects.named(name)
+
+
+def _clone_at(context: Context) -> str | None:
+    """Return the project of a repository in a folder never seen, by what git says of it."""
+    is_repository = any((folder / ".git").exists() for folder in (context.folder, *context.folder.parents))
+    return context.open_store().projects.known(str(context.folder)) if is_repository else None
+
+
+def _labels(projects: Sequence[Row]) -> dict[str, str]:
+    return {GLOBAL_SCOPE: GLOBAL_LABEL, **{row["project_id"]: row["label"] for row in projects}}
+
+
+def _seconds(row: Row) -> float:
+    return row["last_worked_at"].timestamp() if row["last_worked_at"] else 0.0

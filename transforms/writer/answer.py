@@ -1,0 +1,108 @@
+"""The answer about a session as values: what its JSON says, whatever its shape. Nothing is believed yet."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+FACT_TYPES = ("decision", "rejected", "preference", "gotcha", "architecture", "pattern", "context", "plan")
+STATES = ("holds", "open", "done", "taken_back")
+SUPPORTS = ("person", "seen", "claimed")
+# More text than any field may hold: a field of megabytes is cut before it is looked at.
+FIELD_CHARS = 2_000
+ITEMS_READ = 50
+
+
+@dataclass(frozen=True)
+class WrittenOutcome:
+    """What the session came to, in the model's words; empty parts where it says nothing."""
+
+    goal: str = ""
+    outcome: str = ""
+    proved: str = ""
+    still_open: str = ""
+
+
+@dataclass(frozen=True)
+class WrittenFact:
+    """One fact as the model wrote it; turns and memories are named as the request named them."""
+
+    statement: str
+    why: str
+    instead_of: str
+    fact_type: str
+    scope: str
+    scope_confidence: float
+    state: str
+    support: str
+    quote: str
+    turns: tuple[str, ...]
+    closes: tuple[str, ...]
+    confidence: float
+
+
+@dataclass(frozen=True)
+class SessionAnswer:
+    """The outcome record and the facts of one answer, the facts in the model's order."""
+
+    outcome: WrittenOutcome
+    facts: tuple[WrittenFact, ...]
+
+
+def parsed_answer(text: str) -> SessionAnswer | None:
+    """
+    Return what the text of an answer says, None where it is not the JSON object that was asked for.
+
+    Fields that are missing or of another kind are empty: what needs them is refused later, not the rest.
+
+    >>> parsed_answer('{"outcome": {}, "facts": []}')
+    SessionAnswer(outcome=WrittenOutcome(goal='', outcome='', proved='', still_open=''), facts=())
+    """
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(given, dict) or not isinstance(given.get("facts"), list):
+        return None
+    outcome = given.get("outcome")
+    parts = outcome if isinstance(outcome, dict) else {}
+    return SessionAnswer(
+        WrittenOutcome(*(_text(parts, name) for name in ("goal", "outcome", "proved", "open"))),
+        tuple(_fact(fact) for fact in given["facts"][:ITEMS_READ] if isinstance(fact, dict)),
+    )
+
+
+def _fact(given: Mapping[str, Any]) -> WrittenFact:
+    return WrittenFact(
+        statement=_text(given, "statement"),
+        why=_text(given, "why"),
+        instead_of=_text(given, "instead_of"),
+        fact_type=_text(given, "type"),
+        scope=_text(given, "scope"),
+        scope_confidence=_share(given, "scope_confidence"),
+        state=_text(given, "state"),
+        support=_text(given, "support"),
+        quote=_text(given, "quote"),
+        turns=_texts(given, "turns"),
+        closes=_texts(given, "closes"),
+        confidence=_share(given, "confidence"),
+    )
+
+
+def _text(given: Mapping[str, Any], name: str) -> str:
+    value = given.get(name)
+    return " ".join(value[:FIELD_CHARS].split()) if isinstance(value, str) else ""
+
+
+def _texts(given: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    value = given.get(name)
+    items = value[:ITEMS_READ] if isinstance(value, list) else []
+    return tuple(item.strip(" []") for item in items if isinstance(item, str))
+
+
+def _share(given: Mapping[str, Any], name: str) -> float:
+    value = given.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return 0.0
+    return min(1.0, max(0.0, float(value)))

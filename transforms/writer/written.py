@@ -1,0 +1,306 @@
+"""Events of sessions that a language model read: its checked facts take the place of the rules'."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+
+from cortex.transforms.extract.candidate import TAG_LAYER, Turn, line_of
+from cortex.transforms.extract.outcome import (
+    OUTCOME_CONFIDENCE,
+    OUTCOME_PARTS,
+    UNSAID,
+    subject_of_session,
+)
+from cortex.transforms.extract.phrases import FILE
+from cortex.transforms.extract.rows import EXTRACTOR_VERSION
+from cortex.transforms.extract.select import HIDDEN_BY, SUREST
+from cortex.transforms.identity import content_id, event_id
+from cortex.transforms.policy import Policy
+from cortex.transforms.redaction.redact import redact
+from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, Row
+from cortex.transforms.words.sentences import shortened
+from cortex.transforms.writer.answer import SessionAnswer, WrittenOutcome, parsed_answer
+from cortex.transforms.writer.check import Checked, SessionTurns, checked_facts
+from cortex.transforms.writer.session import SessionRequest
+
+LAYER_PREFIX = "llm:"
+SESSION_PURPOSE = "session"
+_STATEMENT_CHARS, _WHY_CHARS, _INSTEAD_CHARS = 300, 160, 120
+_GOAL_CHARS, _OUTCOME_CHARS, _PROVED_CHARS, _OPEN_CHARS = 90, 210, 100, 140
+FILES_OF_FACT = 8
+LINES_CITED = 12
+# What holds in every project follows the person everywhere: only a wish of theirs, and a sure one.
+GLOBAL_FROM_CONFIDENCE = 0.8
+# What is refused, over before the session ended or unsure is stored and never shown.
+REFUSED_CONFIDENCE = 0.0
+OVER = ("done", "taken_back")
+# Event and memory type of each type of fact.
+FACT_KINDS = {
+    "decision": ("DECISION_MADE", "decision"),
+    "rejected": ("APPROACH_REJECTED", "decision"),
+    "preference": ("PREFERENCE_NOTED", "pattern"),
+    "gotcha": ("KNOWLEDGE_ACQUIRED", "gotcha"),
+    "architecture": ("KNOWLEDGE_ACQUIRED", "architecture"),
+    "pattern": ("KNOWLEDGE_ACQUIRED", "pattern"),
+    "context": ("KNOWLEDGE_ACQUIRED", "context"),
+    "plan": ("PLAN_CREATED", "progress"),
+}
+_PART = re.compile(rf"\b({'|'.join(OUTCOME_PARTS)}): ")
+
+
+@dataclass(frozen=True)
+class SessionReply:
+    """A usable reply about one session: its row of REPLIES and the answer that it holds."""
+
+    row: Row
+    answer: SessionAnswer
+
+    @property
+    def layer(self) -> str:
+        """What saw the facts, as events name it."""
+        return f"{LAYER_PREFIX}{self.row['model']}@{self.row['prompt']}"
+
+
+def hash_of_turns(turn_ids: Sequence[str]) -> str:
+    """Return what says whether a session has other turns than a reply read."""
+    return content_id("turns read", *turn_ids)
+
+
+def reply_row(
+    asked: SessionRequest,
+    *,
+    text: str,
+    provider: str,
+    stop_reason: str,
+    asked_at: datetime,
+    input_tokens: int = 0,
+    output_tokens: int = 0,
+    usd: float = 0.0,
+) -> Row:
+    """Return the row of REPLIES for the answer to a request about a session."""
+    request = asked.request
+    return {
+        "request_id": request.request_id,
+        "project_id": asked.project_id,
+        "session_id": asked.session_id,
+        "turns_hash": hash_of_turns(asked.turn_ids),
+        "turn_ids": list(asked.turn_ids),
+        "known": list(asked.known),
+        "purpose": request.purpose,
+        "model": request.model,
+        "provider": provider,
+        "prompt": request.prompt,
+        "text": redact(text)[0],
+        "stop_reason": stop_reason,
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "usd": usd,
+        "asked_at": asked_at,
+    }
+
+
+def replies_in_force(
+    replies: pa.Table, sessions: Mapping[str, Iterable[str]], prompt: str
+) -> dict[str, SessionReply]:
+    """
+    Return, by session, the reply whose facts count, of REPLIES rows and each session's turn ids.
+
+    That is one of the prompt named, where there is one that can be used; then the one that read most of the
+    turns there are, then the newest.
+    """
+    chosen: dict[str, tuple[tuple[bool, int, datetime, str], SessionReply]] = {}
+    for row in replies.to_pylist():
+        turns = sessions.get(row["session_id"])
+        answer = parsed_answer(row["text"]) if row["purpose"] == SESSION_PURPOSE and turns else None
+        if answer is None or turns is None:
+            continue
+        known = set(row["turn_ids"]) & set(turns)
+        key = (row["prompt"] == prompt, len(known), row["asked_at"], row["request_id"])
+        if known and (row["session_id"] not in chosen or key > chosen[row["session_id"]][0]):
+            chosen[row["session_id"]] = (key, SessionReply(row, answer))
+    return {session_id: reply for session_id, (_, reply) in chosen.items()}
+
+
+def with_written(
+    events: pa.Table,
+    turns: pa.Table,
+    replies: pa.Table,
+    policy: Policy,
+    prompt: str,
+    settled: Iterable[str] = (),
+) -> pa.Table:
+    """
+    Return EVENTS of whole sessions with the facts of their replies in the place of the rules'.
+
+    Takes the EVENTS that the rules see in `turns` (TURNS), REPLIES rows and the turns that are settled. The
+    rules' facts of turns that a reply read stay in the log and are not shown; what was said on purpose, plans
+    and traces of what was done stay as they are. A session with settled turns keeps what was chosen once.
+    """
+    by_session: dict[str, dict[str, Row]] = defaultdict(dict)
+    for turn in turns.to_pylist() if replies.num_rows else ():
+        by_session[turn["session_id"]][turn["turn_id"]] = turn
+    fixed = set(settled)
+    open_sessions = {name: rows for name, rows in by_session.items() if fixed.isdisjoint(rows)}
+    in_force = replies_in_force(replies, open_sessions, prompt)
+    if not in_force:
+        return events
+    least_shown = policy.threshold("shown_min_confidence")
+    rows: dict[str, Row] = {}
+    for row in events.to_pylist():
+        reply = in_force.get(row["session_id"])
+        if reply is not None and _gives_way(row, by_session[row["session_id"]], reply):
+            row["confidence"] = min(row["confidence"], round(least_shown - HIDDEN_BY, 3))
+        rows[row["event_id"]] = row
+    for session_id, reply in sorted(in_force.items()):
+        for row in written_rows(reply, by_session[session_id], policy):
+            rows.setdefault(row["event_id"], row)
+    return EVENTS.of([rows[name] for name in sorted(rows)])
+
+
+def written_rows(reply: SessionReply, turns: Mapping[str, Row], policy: Policy) -> list[Row]:
+    """Return the EVENTS rows of one reply, refused facts included; `turns` are the session's, by id."""
+    read = [turns.get(name) for name in reply.row["turn_ids"]]
+    evidence = SessionTurns(read)
+    facts = checked_facts(reply.answer.facts, evidence, int(policy.threshold("writer_facts_max")))
+    rows = [
+        _fact_row(checked, position, reply, read, policy) for position, checked in enumerate(facts, start=1)
+    ]
+    return [*rows, *_outcome_rows(reply, evidence, policy)]
+
+
+def _gives_way(event: Row, turns: Mapping[str, Row], reply: SessionReply) -> bool:
+    """Return whether an event of the rules makes a memory by itself, of turns that the reply read."""
+    is_act = event["event_type"] in ("PLAN_CREATED", "PLAN_STEP_COMPLETED") and event["subject"]
+    if event["memory_type"] is None or event["layer"] == TAG_LAYER or is_act:
+        return False
+    turn = turns.get(event["turn_id"])
+    return turn is not None and _was_read(turn, turns, reply)
+
+
+def _was_read(turn: Row, turns: Mapping[str, Row], reply: SessionReply) -> bool:
+    """Return whether a turn is one of those read, or stands before the last of them."""
+    names = reply.row["turn_ids"]
+    if turn["turn_id"] in names:
+        return True
+    last = next((turns[name] for name in reversed(names) if name in turns), None)
+    if last is None:
+        return False
+    if turn["file"] == last["file"]:
+        return bool(turn["line"] <= last["line"])
+    return bool(turn["said_at"] and last["said_at"] and turn["said_at"] <= last["said_at"])
+
+
+def _fact_row(
+    checked: Checked, position: int, reply: SessionReply, read: Sequence[Row | None], policy: Policy
+) -> Row:
+    fact = checked.fact
+    event_type, memory_type = FACT_KINDS.get(fact.fact_type, FACT_KINDS["context"])
+    statement = shortened(fact.statement, _STATEMENT_CHARS) or "(no statement)"
+    rests_on = checked.turns or tuple(turn for turn in read if turn is not None)[:1]
+    reason = shortened(fact.why, _WHY_CHARS)
+    row = _row(reply, event_type, memory_type, statement, rests_on, policy)
+    row.update(
+        category=_category(checked),
+        reason=(f"refused: {checked.refused}" if checked.refused else reason) or None,
+        rejected=shortened(fact.instead_of, _INSTEAD_CHARS) or None,
+        files=list(dict.fromkeys(FILE.findall(statement)))[:FILES_OF_FACT],
+        confidence=_confidence(checked, policy.threshold("shown_min_confidence")),
+        trust=checked.trust,
+        said_at=_later(row["said_at"], position),
+    )
+    return row
+
+
+def _category(checked: Checked) -> str:
+    fact = checked.fact
+    is_global = fact.scope == GLOBAL_SCOPE and fact.scope_confidence >= GLOBAL_FROM_CONFIDENCE
+    return (
+        GLOBAL_SCOPE
+        if is_global and fact.fact_type == "preference" and checked.trust == "user"
+        else "project"
+    )
+
+
+def _confidence(checked: Checked, least_shown: float) -> float:
+    if checked.refused:
+        return REFUSED_CONFIDENCE
+    if checked.fact.state in OVER:
+        return round(min(checked.fact.confidence, least_shown - HIDDEN_BY), 3)
+    return round(min(checked.fact.confidence, SUREST), 3)
+
+
+def _outcome_rows(reply: SessionReply, evidence: SessionTurns, policy: Policy) -> list[Row]:
+    """Return the row of the outcome record; none where nothing was done."""
+    read = [turn for turn in evidence.turns if turn is not None]
+    text = outcome_text(reply.answer.outcome, evidence)
+    if not text:
+        return []
+    last = next((turn for turn in reversed(read) if turn["kind"] not in UNSAID), read[-1])
+    closing = [turn for turn in reversed(read) if turn["kind"] in ("text", "prompt", "recap")][:2]
+    row = _row(reply, "SESSION_OUTCOME", "outcome", text, [last, *closing], policy)
+    row.update(confidence=OUTCOME_CONFIDENCE, trust="assistant", subject=subject_of_session(last))
+    return [row]
+
+
+def outcome_text(outcome: WrittenOutcome, evidence: SessionTurns) -> str:
+    """Return an outcome record as one line, without the parts that name what the session lacks."""
+    everywhere = range(len(evidence.turns))
+
+    def part(words: str, chars: int) -> str:
+        bare = _PART.sub(r"\1 ", shortened(words, chars)).rstrip(" .。:;")
+        return "" if evidence.missing(words, everywhere) else bare
+
+    goal, came_of_it = part(outcome.goal, _GOAL_CHARS), part(outcome.outcome, _OUTCOME_CHARS)
+    proved = part(outcome.proved, _PROVED_CHARS)
+    still_open = part(outcome.still_open, _OPEN_CHARS)
+    if came_of_it and proved:
+        came_of_it += f"; proved: {proved}"
+    if not (came_of_it or (goal and still_open)):
+        return ""
+    named = (goal, came_of_it, still_open)
+    return " ".join(f"{name}: {words}." for name, words in zip(OUTCOME_PARTS, named, strict=True) if words)
+
+
+def _row(
+    reply: SessionReply,
+    event_type: str,
+    memory_type: str,
+    text: str,
+    rests_on: Sequence[Turn],
+    policy: Policy,
+) -> Row:
+    """Return the row of EVENTS of what a reply says, resting on the first of its turns."""
+    turn = rests_on[0]
+    lines = [line_of(other) for other in rests_on if other["file"] == turn["file"]]
+    return {
+        "event_id": event_id(event_type, reply.layer, str(turn["turn_id"]), text),
+        "project_id": turn["project_id"],
+        "session_id": turn["session_id"],
+        "event_type": event_type,
+        "memory_type": memory_type,
+        "category": "project",
+        "text": text,
+        "reason": None,
+        "rejected": None,
+        "subject": None,
+        "step_status": None,
+        "files": [],
+        "salience": policy.salience(event_type),
+        "layer": reply.layer,
+        "turn_id": turn["turn_id"],
+        "file": turn["file"],
+        "lines": list(dict.fromkeys(lines))[:LINES_CITED],
+        "said_at": turn["said_at"],
+        "git_branch": turn["git_branch"],
+        "git_commit": None,
+        "extractor_version": EXTRACTOR_VERSION,
+    }
+
+
+def _later(said_at: datetime | None, position: int) -> datetime | None:
+    """Return the time of one of several facts of a turn: a microsecond after the one before."""
+    return said_at and said_at + timedelta(microseconds=position)
