@@ -8,7 +8,7 @@ SQLite's write lock makes the sum and the new reservation one step for all proce
 import os
 import platform
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,6 +21,8 @@ LEDGER_PATH = "runs/spending.sqlite"
 # An attempt of a process that cannot be asked whether it is alive (another machine, a number given again)
 # is over after this long: a request takes at most two minutes.
 ATTEMPT_ENDS_AFTER = timedelta(minutes=10)
+# What another process settled so lately may have been kept after the caller looked for replies.
+JUST_SETTLED = timedelta(hours=1)
 # Another process holds the write lock for a few milliseconds.
 LOCK_WAIT_S = 60.0
 
@@ -92,6 +94,17 @@ class Withheld:
 
 
 @dataclass(frozen=True)
+class BatchedAttempt:
+    """An attempt that waits in a batch; `is_held` while the process that reserved it may still be sending."""
+
+    attempt_id: int
+    request_id: str
+    model: str
+    reserved_at: datetime
+    is_held: bool
+
+
+@dataclass(frozen=True)
 class DayTotal:
     """What a day has cost so far, reservations included: billionths of a dollar, and requests."""
 
@@ -127,16 +140,20 @@ class Spending:
         self._home = home
         self.path = home / LEDGER_PATH
 
-    def reserve(self, claim: SpendingClaim, limits: DailyLimits, now: datetime) -> Reserved | Withheld:
+    def reserve(
+        self, claim: SpendingClaim, limits: DailyLimits, now: datetime, *, batch: str | None = None
+    ) -> Reserved | Withheld:
         """
-        Reserve what `claim` can cost at most, if the day's limits still hold then.
+        Reserve what `claim` can cost at most, if the day's limits still hold then; for a batch, where named.
 
         One step for all processes: of any number at once no two reserve the same dollar, and no two ask the
         same request. Raises StoreNotWritable.
         """
         day = _utc(now).date().isoformat()
         with self._writing() as connection:
-            if _is_under_way(connection, claim.request_id, now):
+            if _is_under_way(connection, claim.request_id, now) or _is_answered(
+                connection, claim.request_id, now
+            ):
                 return Withheld("under way", 0)
             total = _total(connection, day)
             left = limits.daily_nano - total.spent_nano
@@ -146,15 +163,60 @@ class Spending:
                 return Withheld("dollars", left)
             row = connection.execute(
                 "insert into attempts (request_id, day, reserved_at, purpose, provider, model, holder, state,"
-                " reserved_nano, spent_nano) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " reserved_nano, spent_nano, batch) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     *(claim.request_id, day, _utc(now).isoformat()),
-                    *(claim.purpose, claim.provider, claim.model, _holder(), OPEN),
-                    *(claim.most_nano, claim.most_nano),
+                    *(claim.purpose, claim.provider, claim.model, _holder(), BATCHED if batch else OPEN),
+                    *(claim.most_nano, claim.most_nano, batch),
                 ),
             )
             assert row.lastrowid is not None
             return Reserved(row.lastrowid, claim.most_nano)
+
+    def reserve_batch(
+        self, claims: Sequence[SpendingClaim], name: str, limits: DailyLimits, now: datetime
+    ) -> list[str]:
+        """
+        Reserve as many of `claims` as the day's limits allow, under the name of an intended batch.
+
+        Returns the request ids reserved, in order. They stay under way until `settle`, `release` or `lose`.
+        """
+        reserved = []
+        for claim in claims:
+            answer = self.reserve(claim, limits, now, batch=name)
+            if isinstance(answer, Reserved):
+                reserved.append(claim.request_id)
+        return reserved
+
+    def name_batch(self, intended: str, batch_id: str) -> None:
+        """Note the id that the service gave to an intended batch."""
+        with self._writing() as connection:
+            connection.execute("update attempts set batch = ? where batch = ?", (batch_id, intended))
+
+    def open_batches(self, now: datetime) -> dict[str, list[BatchedAttempt]]:
+        """Return the attempts that wait in a batch, by the name or id of the batch."""
+        with self._reading() as connection:
+            if connection is None:
+                return {}
+            rows = connection.execute(
+                "select batch, attempt_id, request_id, model, reserved_at, holder from attempts"
+                " where state = ? order by attempt_id",
+                (BATCHED,),
+            ).fetchall()
+        batches: dict[str, list[BatchedAttempt]] = {}
+        for batch, attempt_id, request_id, model, reserved_at, holder in rows:
+            since = datetime.fromisoformat(reserved_at)
+            attempt = BatchedAttempt(attempt_id, request_id, model, since, _is_alive(holder, since, now))
+            batches.setdefault(batch, []).append(attempt)
+        return batches
+
+    def batch_names(self) -> set[str]:
+        """Return the name or id of every batch that there ever was."""
+        with self._reading() as connection:
+            if connection is None:
+                return set()
+            rows = connection.execute("select distinct batch from attempts where batch is not null")
+            return {row[0] for row in rows}
 
     def settle(
         self, attempt_id: int, spent_nano: int, input_tokens: int, output_tokens: int, now: datetime
@@ -242,6 +304,16 @@ def _is_under_way(connection: sqlite3.Connection, request_id: str, now: datetime
         else:
             connection.execute("update attempts set state = ? where attempt_id = ?", (LOST, attempt_id))
     return is_under_way
+
+
+def _is_answered(connection: sqlite3.Connection, request_id: str, now: datetime) -> bool:
+    """Return whether another process has just settled this request: its reply is kept by now."""
+    since = (_utc(now) - JUST_SETTLED).isoformat()
+    row = connection.execute(
+        "select 1 from attempts where request_id = ? and state = ? and holder != ? and settled_at > ?",
+        (request_id, SETTLED, _holder(), since),
+    ).fetchone()
+    return row is not None
 
 
 def _holder() -> str:

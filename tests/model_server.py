@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -59,8 +60,9 @@ def tokens_of(body: Body) -> int:
 class ModelServer:
     """The server, a context manager. `url` is its address, `billed` what it has answered."""
 
-    def __init__(self, temper: Temper, *, counts_tokens: bool = True, batch_takes_s: float = 0.0) -> None:
-        self.temper, self.counts_tokens, self.batch_takes_s = temper, counts_tokens, batch_takes_s
+    def __init__(self, temper: Temper, *, counts_tokens: bool = True, takes_batches: bool = True) -> None:
+        self.temper, self.counts_tokens, self.takes_batches = temper, counts_tokens, takes_batches
+        self.drops_batches = False
         self.asked: list[Body] = []
         self.headers: list[dict[str, str]] = []
         self.billed: Counter[str] = Counter()
@@ -96,6 +98,37 @@ class ModelServer:
                 self.billed["output_tokens"] += message["usage"]["output_tokens"]
         return answer, json.dumps(message).encode() if answer.raw is None else answer.raw
 
+    def new_batch(self, requests: list[Body]) -> "Batch":
+        """Take in a batch; it goes on until `end_batches`."""
+        with self.lock:
+            batch = Batch(f"msgbatch_{len(self.batches)}", requests)
+            self.batches[batch.batch_id] = batch
+        return batch
+
+    def end_batches(self, *, but: Sequence[str] = ()) -> None:
+        """Answer all that is in batches; the requests whose ids are in `but` expire."""
+        for batch in self.batches.values():
+            if not batch.is_ended:
+                batch.expired, batch.is_ended = frozenset(but), True
+                for item in batch.requests:
+                    if item["custom_id"] not in batch.expired:
+                        batch.bodies[item["custom_id"]] = self.answer(item["params"])[1]
+
+    def results(self, batch: "Batch") -> list[Body]:
+        """Return the lines of a batch's results, in another order than they were sent."""
+        lines: list[Body] = []
+        for item in reversed(batch.requests):
+            name = item["custom_id"]
+            message = json.loads(batch.bodies.get(name, b"{}"))
+            if name in batch.expired:
+                result: Body = {"type": "expired"}
+            elif message["type"] == "error":
+                result = {"type": "errored", "error": message}
+            else:
+                result = {"type": "succeeded", "message": message}
+            lines.append({"custom_id": name, "result": result})
+        return lines
+
     def contents(self) -> list[str]:
         """Return what each request asked, in the order of arrival."""
         return [body["messages"][0]["content"] for body in self.asked]
@@ -103,12 +136,28 @@ class ModelServer:
 
 @dataclass
 class Batch:
-    """A message batch: its requests and when it is done."""
+    """A message batch: its requests, and once it has ended what was answered to each."""
 
     batch_id: str
     requests: list[Body]
-    ends_at: float
-    results: list[Body] | None = None
+    created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    is_ended: bool = False
+    expired: frozenset[str] = frozenset()
+    bodies: dict[str, bytes] = field(default_factory=dict)
+
+    def as_json(self, url: str) -> Body:
+        """Return the batch as the service describes it."""
+        counts = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
+        return {
+            "id": self.batch_id,
+            "type": "message_batch",
+            "processing_status": "ended" if self.is_ended else "in_progress",
+            "request_counts": counts,
+            "created_at": self.created_at.isoformat(),
+            "expires_at": (self.created_at + timedelta(days=1)).isoformat(),
+            "ended_at": self.created_at.isoformat() if self.is_ended else None,
+            "results_url": f"{url}/v1/messages/batches/{self.batch_id}/results" if self.is_ended else None,
+        }
 
 
 # Tempers
@@ -220,6 +269,11 @@ def _message(body: Body, answer: Answer, number: int) -> Body:
     }
 
 
+def _not_found() -> bytes:
+    error = {"type": "not_found_error", "message": "there is none"}
+    return json.dumps({"type": "error", "error": error}).encode()
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
@@ -235,8 +289,39 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """Print nothing."""
 
+    def do_GET(self) -> None:
+        parts = self.path.split("?")[0].strip("/").split("/")
+        batches = self.model.batches
+        if parts[:3] != ["v1", "messages", "batches"] or not self.model.takes_batches:
+            self._send(404, _not_found(), Answer())
+        elif len(parts) == 3:
+            listed = [batch.as_json(self.model.url) for batch in reversed(batches.values())]
+            page = {"data": listed, "has_more": False, "first_id": None, "last_id": None}
+            self._send(200, json.dumps(page).encode(), Answer())
+        elif parts[3] not in batches:
+            self._send(404, _not_found(), Answer())
+        elif len(parts) == 4:
+            self._send(200, json.dumps(batches[parts[3]].as_json(self.model.url)).encode(), Answer())
+        else:
+            lines = [json.dumps(result) for result in self.model.results(batches[parts[3]])]
+            self._send(200, ("\n".join(lines) + "\n").encode(), Answer())
+
+    def _create_batch(self, body: Body) -> None:
+        if not self.model.takes_batches:
+            self._send(404, _not_found(), Answer())
+            return
+        batch = self.model.new_batch(body["requests"])
+        if self.model.drops_batches:  # it exists, and its id does not arrive
+            self.connection.shutdown(socket.SHUT_RDWR)
+            self.close_connection = True
+            return
+        self._send(200, json.dumps(batch.as_json(self.model.url)).encode(), Answer())
+
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.path.split("?")[0] == "/v1/messages/batches":
+            self._create_batch(body)
+            return
         if self.path.split("?")[0] == "/v1/messages/count_tokens":
             status = 200 if self.model.counts_tokens else 404
             self._send(status, json.dumps({"input_tokens": tokens_of(body)}).encode(), Answer())

@@ -57,7 +57,7 @@ class AnthropicApi:
         """Send one request once; at most API_ANSWER_S until it is answered. See Writer."""
         ends_at = time.monotonic() + API_ANSWER_S
         with (
-            _failures(),
+            service_failures(),
             self.client.messages.with_streaming_response.create(
                 **message_of(request), timeout=_timeout(API_ANSWER_S)
             ) as response,
@@ -70,7 +70,7 @@ class AnthropicApi:
         """Return how many tokens of input the service counts, free of charge; None where it does not say."""
         message = {name: value for name, value in message_of(request).items() if name != "max_tokens"}
         try:
-            with _failures():
+            with service_failures():
                 count = self.client.messages.count_tokens(**message, timeout=_timeout(COUNT_S))
         except (ModelUnavailable, ModelRefused):
             return None
@@ -155,7 +155,7 @@ def _timeout(seconds: float) -> Any:
 
 
 @contextmanager
-def _failures() -> "Iterator[None]":
+def service_failures() -> "Iterator[None]":
     """Turn the library's errors into ours. Only their kind is told: a message may quote key or text."""
     import anthropic
     import httpx2

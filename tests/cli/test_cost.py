@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from cortex.cli.main import main
 from cortex.flows.context import Context, utc_now
 from cortex.flows.operations.writer_choice import budget_state, choose_writer, writer_options
+from cortex.storage import spending
 from cortex.storage.config_file import ConfigFile
 from cortex.storage.setting_keys import key_of
 from cortex.storage.settings import load_settings
@@ -111,6 +112,14 @@ def test_the_day_is_utc_and_what_is_not_settled_counts(home):
     assert Spending(home).reserve(claim, LIMITS, MIDDAY) == Withheld("dollars", 50_000_000)
     assert isinstance(Spending(home).reserve(claim, LIMITS, MIDDAY + timedelta(hours=12)), Reserved)
     assert budget_state(load_settings(home), MIDDAY).left_usd == pytest.approx(0.05)
+
+
+def test_nobody_else_asks_what_was_just_answered(home, monkeypatch):
+    spend(home, "a", MIDDAY)
+    claim = SpendingClaim("a", "session", "api", "claude-haiku-5-5", 1)
+    monkeypatch.setattr(spending, "_holder", lambda: "1@another-machine")
+    assert Spending(home).reserve(claim, LIMITS, MIDDAY) == Withheld("under way", 0)
+    assert isinstance(Spending(home).reserve(claim, LIMITS, MIDDAY + timedelta(hours=2)), Reserved)
 
 
 def test_nobody_else_asks_what_is_under_way(home):

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from cortex.flows import asking
-from cortex.flows.asking import AskingResult, ask_all
+from cortex.flows.asking import ask_all
+from cortex.flows.asking_round import AskingResult
 from cortex.flows.report import RunReport
 from cortex.flows.run import Run
 from cortex.flows.writers import anthropic_api
@@ -40,7 +41,7 @@ def requests(count: int) -> list[ModelRequest]:
 def a_run(home: Path, url: str | None, budget: ModelBudget | None = None, writer: str = "api") -> Run:
     models = ModelSettings(writer, api_key="sk-none", claude_token="sk-none", base_url=url)
     settings = Settings(home, models=models, budget=budget or ModelBudget())
-    report = RunReport("nightly", "plain", NOW)
+    report = RunReport("ingest", "plain", NOW)
     return Run(Store(home), settings, read_policy(home), NOW, report)
 
 
