@@ -3,7 +3,12 @@
 import pytest
 
 from cortex.transforms.extract.alone import stands_alone
-from cortex.transforms.extract.rewording import reworded
+from cortex.transforms.extract.phrases import Phrasebook
+from cortex.transforms.extract.prose import as_statement
+from cortex.transforms.extract.rewording import reworded, without_speaker
+from cortex.transforms.extract.sentences import Passage
+from cortex.transforms.extract.typed import as_typed_statement, is_errand
+from cortex.transforms.policy import Policy
 from tests.extract.conftest import Shown
 from tests.extract.sessions import call, prompt, text
 
@@ -108,3 +113,101 @@ def test_nothing_shown_is_cut_or_glued(shown: Shown) -> None:
     assert rows
     for row in rows:
         assert not any(mark in row["text"] for mark in (" → ", "User chose", "(asked:", "…"))
+
+
+@pytest.mark.parametrize(
+    ("words", "statement"),
+    [
+        ("However, the gauge counts in feet.", "The gauge counts in feet."),
+        ("Yes, the gauge counts in feet.", "The gauge counts in feet."),
+        ("One caveat worth knowing: the gauge counts in feet.", "The gauge counts in feet."),
+        ("Minor (fixed): the gauge counts in feet.", "The gauge counts in feet."),
+    ],
+)
+def test_an_opening_that_ties_a_statement_to_the_talk_is_cut(words: str, statement: str) -> None:
+    assert reworded(words, is_person=False) == statement
+
+
+@pytest.mark.parametrize(
+    ("words", "statement"),
+    [
+        ("Set it in your profile.", "Set it in the profile."),
+        ("It prints `your name` (as I showed above).", "It prints `your name`."),
+        ("The gauge counts in feet — as I noted in the readme.", "The gauge counts in feet."),
+        ("The gauge has our own clock.", "The gauge has our own clock."),
+    ],
+)
+def test_who_speaks_and_who_is_spoken_to_leave_the_statement(words: str, statement: str) -> None:
+    assert without_speaker(words) == statement
+
+
+@pytest.mark.parametrize(
+    ("words", "statement"),
+    [
+        ("Thanks! I think we should keep the levels in UTC.", "Keep the levels in UTC."),
+        ("In the chart, I think we should use feet for depths.", "In the chart, use feet for depths."),
+        ("We don't need the tide forecast. Let me know if not.", "No tide forecast is needed."),
+        ("I don't want tokens under my account.", "The user does not want tokens under the user's account."),
+        ("The chart is blank, can you please fix the axis labels?", "Fix the axis labels."),
+        ("Keep the file name, otherwise gtg", "Keep the file name"),
+        ("So, use `my_levels` for our stations.", "Use `my_levels` for the stations."),
+        ("Claude, keep the levels in UTC. What do you think?", "Keep the levels in UTC."),
+        ("潮位は UTC で保存する。ありがとう。", "潮位は UTC で保存する。"),
+        ("Para mí me gusta guardar las alturas en UTC.",) * 2,
+    ],
+)
+def test_a_persons_words_become_statements(policy: Policy, words: str, statement: str) -> None:
+    assert as_typed_statement(words, Phrasebook.of(policy)) == statement
+
+
+@pytest.mark.parametrize(
+    ("words", "is_for_the_hour"),
+    [
+        ("Explain how the gauge works.", True),
+        ("Commit it.", True),
+        ("Commit each station by itself.", False),
+        ("Explain the units in each chart. Keep feet.", False),
+    ],
+)
+def test_an_errand_is_no_memory(policy: Policy, words: str, is_for_the_hour: bool) -> None:
+    assert is_errand(words, Phrasebook.of(policy)) == is_for_the_hour
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "tides/load.ts:12:4 - error TS2769: No overload matches this call.",
+        "(node:60463) DeprecationWarning: calling the gauge twice is deprecated.",
+        "=== gauge === reading 12 stations of the north coast",
+        "Line 402 reads the gauge with a default that is never used.",
+        "Option C: keep the gauge where it stands and move the chart.",
+        "Asked whether to keep the gauge, and am waiting on your answer.",
+    ],
+)
+def test_output_and_words_said_in_the_middle_of_work_do_not_stand_alone(words: str) -> None:
+    assert not stands_alone(words)
+
+
+@pytest.mark.parametrize(
+    ("heading", "item", "statement"),
+    [
+        (
+            "Corrections to the import",
+            "Gauge clock: it runs in UTC, so no reading is shifted anywhere.",
+            "",
+        ),
+        (
+            "Not supported",
+            "Gauge clock: it runs in UTC, so no reading is shifted anywhere.",
+            "Not supported: ",
+        ),
+        ("How it works", "the gauge counts in feet", ""),
+        ("What's still missing", "a chart of depths", "Missing: "),
+        ("Two details I made sure of", "the gauge counts in feet", ""),
+    ],
+)
+def test_a_heading_is_told_where_the_item_needs_it(
+    policy: Policy, heading: str, item: str, statement: str
+) -> None:
+    wording = as_statement(Passage(item, heading, "item", 0), Phrasebook.of(policy))
+    assert wording.lower() == f"{statement}{item}".lower()

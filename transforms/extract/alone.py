@@ -56,6 +56,21 @@ _PERSON_POINTS = re.compile(
     re.IGNORECASE,
 )
 
+# What a program printed, and somebody pasted or quoted.
+_OUTPUT = re.compile(
+    r"^(?:={2,}|-{3,}|\S+:\d+(?::\d+)?[\s:]|\(\w+:\d+\)|\[\d{1,2}m|\w+(?:Error|Exception|Warning): "
+    r"|Traceback\b"
+    r"|\w+ failed for \w+ '|FAIL(?:ED)?\b)|\berror (?:TS|E|CS)\d+:|\w@[\w-]+[ :][\w~/.-]+ ?[%$#](?:\s|$)"
+    r"|\bTraceback \(most recent|-{5,}|={4,}",
+)
+# Said in the middle of the work: a line by its number, an option by its letter, what is waited for.
+_IN_HAND = re.compile(
+    r"^(?:lines? \d|looking at|wait\b|almost\b|option [A-H1-9]\b|pr #\d+ (?:against|to|from|opened)"
+    r"|asked whether|plan (?:read|confirmed)|reviewer\b|based on what|(?:now|take a look|let us)\b)"
+    r"|\bwaiting (?:on|for) (?:your|the user)",
+    re.IGNORECASE,
+)
+
 
 _PRONOUN = re.compile(
     r"(?<![\w'])(?:i|i'm|i've|i'll|i'd|me|my|mine|we|we're|we've|we'll|our|us|you|your|you're"
@@ -114,7 +129,7 @@ def stands_alone(text: str, *, is_person: bool = False) -> bool:
     letters = len(_LETTER.findall(text))
     if letters < LEAST_LETTERS * len(text) or latin_length(prose.strip(" ;:,.-")) < LEAST_PROSE_CHARS:
         return False
-    if _NO_SUBJECT.match(text) or _MOMENT.match(text):
+    if _NO_SUBJECT.match(text) or _MOMENT.match(text) or _OUTPUT.search(text) or _IN_HAND.search(text):
         return False
     if is_person:
         return not _PERSON_POINTS.match(text)

@@ -54,10 +54,12 @@ class Phrasebook:
     awaits_edit: Phrase
     awaits_push: Phrase
     bare_request: Phrase
+    calls: Phrase
     chore: Phrase
     chosen_value: Phrase
     complaint: Phrase
     deed: Phrase
+    errand: Phrase
     everywhere: Phrase
     filler: Phrase
     generic_heading: Phrase
@@ -93,6 +95,7 @@ class Phrasebook:
     suggests: Phrase
     summary_errors: Phrase
     summary_knowledge: Phrase
+    talk: Phrase
     to_name: Phrase
     undecided: Phrase
     wish: Phrase

@@ -23,11 +23,12 @@ from cortex.transforms.extract.dialogue import (
 from cortex.transforms.extract.kinds import FACT
 from cortex.transforms.extract.lexicon import Lexicon, MarkerReading
 from cortex.transforms.extract.phrases import FILE, Phrasebook, part_of
-from cortex.transforms.extract.rewording import reworded
+from cortex.transforms.extract.rewording import reworded, without_speaker
 from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, STATEMENT_CHARS, Passage
 from cortex.transforms.extract.signals import Corpus, signals
-from cortex.transforms.extract.statements import HEADING_CHARS
+from cortex.transforms.extract.statements import HEADING_CHARS, NAMED_ITEM
 from cortex.transforms.extract.thread import Place, places
+from cortex.transforms.extract.typed import as_typed_statement, is_errand
 from cortex.transforms.schemas import TRUSTS
 from cortex.transforms.words.scripts import latin_length, long_words
 from cortex.transforms.words.sentences import PROSE, is_question, sentences, shortened
@@ -47,6 +48,16 @@ IN_PASSING = frozenset(("works_aloud", "narrates", "hedges", "only_reports", "of
 PASSING_CHARS = 140  # one sentence; an explanation of how something works takes two
 PREFERENCE_CONFIDENCE = 0.9  # in the person's own words; what they meant by it may still be less
 BY_PERSON = ":user"  # ends the layer of what a person typed
+# An item of this length with a name of its own is understood without the heading of its list.
+LEAST_OWN_CHARS = 60
+_DENIES = re.compile(
+    r"\b(?:not|no|never|avoid|don'?t|without|missing|gaps?|why|rejected|removed|bugs?)\b", re.IGNORECASE
+)
+_MISSING = r"^what(?:['’]s| is) (?:\w+ )?missing(?: here)?$|^what does(?:n['’]t| not) exist(?: yet)?$"
+_TITLES = (
+    (re.compile(_MISSING, re.IGNORECASE), "Missing"),
+    (re.compile(r"^where the (\w+) (?:\w+ )?(?:is|are)$", re.IGNORECASE), r"\1"),
+)
 # The first sentence of an approved plan says what was agreed on; steps and files follow.
 AIM = re.compile(
     r"(?:add|change|replace|move|use|keep|remove|switch|store|report|treat|support|split|merge|rename)\b[^:]*$",
@@ -77,15 +88,14 @@ def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
             shown["is_wish"] = float(passage.block == LASTING)
             shown["is_overtaken"] = float(_is_withdrawn(text, place.next_words, phrases))
             kind = _kind(turns[index], passage, text, reading, lexicon, place, shown)
-            wording = (
-                reworded(trimmed(text, True), is_person=True) if is_typed else as_statement(passage, phrases)
-            )
+            wording = _wording(passage, text, is_typed, phrases)
             is_asked = is_typed and passage.block != LASTING and is_bare_request(wording, phrases)
             if (is_pasted or is_asked or "argued" in place.marks) and kind[1] in SETTLES:
                 kind = FACT
             layer = f"layer2:{reading.language}" + BY_PERSON * (is_typed and not is_pasted)
             shown["user_pastes"] = float(is_pasted)
             is_whole = passage.block == LASTING or stands_alone(wording, is_person=is_typed)
+            is_whole = is_whole and not (is_typed and is_errand(wording, phrases))
             shown["no_statement"] = float(not is_whole)
             shown["speaks"] = spoken_share(wording)
             candidate = _candidate(turns[index], lines, wording, shown, kind, layer, phrases)
@@ -96,6 +106,15 @@ def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
         if agreed:
             headed.append(("", agreed))
     return [_settled(candidate) for candidate in _with_overtaken(headed, phrases)]
+
+
+def _wording(passage: Passage, text: str, is_typed: bool, phrases: Phrasebook) -> str:
+    """Return a passage as a statement; what is said for good stays in the person's words."""
+    if not is_typed:
+        return as_statement(passage, phrases)
+    if passage.block == LASTING:
+        return reworded(trimmed(text, True), is_person=True)
+    return as_typed_statement(trimmed(text, True), phrases)
 
 
 def _agreement(turn: Turn, place: Place, corpus: Corpus, lexicon: Lexicon) -> Candidate | None:
@@ -238,16 +257,39 @@ def as_statement(passage: Passage, phrases: Phrasebook) -> str:
     text = reworded(trimmed(phrases.without_filler(passage.text)), is_person=False)
     heading = sentences(phrases.filler.cut_from(passage.heading) or " ", PROSE)[-1:]
     is_named = bool(heading) and is_subject(heading[0], phrases)
-    named = f"{reworded(heading[0], is_person=False)}: {text}" if is_named else text
-    if lacks_subject(text) or (passage.block != "paragraph" and latin_length(named) <= STATEMENT_CHARS):
+    title = as_title(reworded(heading[0], is_person=False)) if is_named else ""
+    named = f"{title}: {text}" if title else text
+    is_listed = passage.block != "paragraph" and not _names_itself(text, title, phrases)
+    if lacks_subject(text) or (is_listed and latin_length(named) <= STATEMENT_CHARS):
         text = named
-    return shortened(_capital(text), LONGEST_CHARS)
+    return shortened(_capital(without_speaker(text)), LONGEST_CHARS)
 
 
 def is_subject(heading: str, phrases: Phrasebook) -> bool:
     """Return whether a heading says what is spoken of under it: short, no question, said to nobody."""
-    is_generic = phrases.generic_heading.match(heading) or speaks_first(heading) or is_question(heading)
-    return bool(heading.strip()) and len(heading) <= HEADING_CHARS and not is_generic
+    is_generic = phrases.generic_heading.match(heading) or is_question(heading)
+    is_talk = speaks_first(heading) or spoken_share(heading)
+    return bool(heading.strip()) and len(heading) <= HEADING_CHARS and not is_generic and not is_talk
+
+
+def as_title(heading: str) -> str:
+    """
+    Return a heading that is half a sentence as what it speaks of.
+
+    >>> as_title("What's actually missing"), as_title("Where the gaps actually are")
+    ('Missing', 'Gaps')
+    """
+    for pattern, form in _TITLES:
+        heading = pattern.sub(form, heading)
+    return _capital(heading)
+
+
+def _names_itself(item: str, heading: str, phrases: Phrasebook) -> bool:
+    """Return whether a list item has a name of its own, so that the list's heading adds nothing to it."""
+    label = NAMED_ITEM.match(item)
+    is_one = label is not None and " " in label[1] and "; " not in item
+    is_long = latin_length(item) >= LEAST_OWN_CHARS
+    return is_one and is_long and not phrases.open_heading.search(heading) and not _DENIES.search(heading)
 
 
 def _capital(text: str) -> str:

@@ -28,6 +28,20 @@ def _rules(*pairs: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 _ASSISTANT = _rules(
+    (r"^(?:(?:minor|major|critical|important|nit)\s+)?\((?:fixed|done|resolved|new)\)\s*:?\s+(?=\S)", ""),
+    (
+        r"^(?:one|two|three|a few|some|another) (?:[\w-]+ ){0,2}"
+        r"(?:details?|things?|notes?|points?|caveats?|observations?|corrections?|clarifications?)"
+        r"(?: [^:.!?`]{0,50})?:\s+(?=\S)",
+        "",
+    ),
+    (
+        r"^(?:(?:yes|yep|no|correct|exactly|sí|correcto|es correcto|exacto|claro|ja|nein|oui|non|sim"
+        r"|はい|いいえ)"
+        r"[.,!。、]\s*)+(?=\S)",
+        "",
+    ),
+    (r"^(?:however|but|and|so|also|finally|additionally|similarly|therefore|overall),?\s+(?=[`\w])", ""),
     (r"^\(?\d{1,2}[.)]\s+(?=[^\W\d]|`)", ""),
     (
         r"^(?:(?:so|now|well|anyway|basically|essentially|actually|also|and|but|then|alright|in short"
@@ -104,6 +118,32 @@ _PERSON = _rules(
 # "1.2 → 1.3" with a sign of its own: the arrow once parted prompt and answer.
 _ARROW = re.compile(r"\s*[→➜⟶➔]\s*")
 _LOWER_WORD = re.compile(r"^[a-z][a-z']*(?=[\s,:;]|$)")
+
+
+_SPEAKER = r"(?:I|I'm|I've|I'd|I'll|my|me|your)"
+# What the one who speaks says of themselves beside the fact: "(as I showed above)", "- I noted it there."
+_ASIDE = re.compile(
+    rf"\s*\((?=[^()]*(?<!\w){_SPEAKER}(?!\w))[^()`]*\)"
+    r"|\s+[—–-]\s+(?:as |like |which |and )?I\b[^`—–.]{0,80}(?=\.|$)"
+)
+_YOUR = re.compile(r"\b(?:your|our)\b(?=\s+(?!own\b)[\w`@])", re.IGNORECASE)
+_CODE = re.compile(r"(`[^`]*`|\"[^\"]*\")")
+
+
+def without_speaker(text: str) -> str:
+    """
+    Return an assistant's statement without asides on itself, and with "the" where it says "your".
+
+    >>> without_speaker("Set it in your profile (as I did above).")
+    'Set it in the profile.'
+    """
+    text = _ASIDE.sub("", text)
+    parts = _CODE.split(text)
+    return "".join(part if at % 2 else _YOUR.sub(_the, part) for at, part in enumerate(parts))
+
+
+def _the(word: re.Match[str]) -> str:
+    return "The" if word[0][0].isupper() else "the"
 
 
 def with_plain_arrows(text: str) -> str:

@@ -20,7 +20,7 @@ SENTENCES_TOGETHER = 4
 # A longer heading leaves no room for what stands under it.
 HEADING_CHARS = 90
 LABEL_CHARS = 60
-_LABEL = re.compile(rf"^(\S[^:.;!?\n]{{0,{LABEL_CHARS}}}): ")
+NAMED_ITEM = re.compile(rf"^(\S[^:.;!?\n]{{0,{LABEL_CHARS}}}): ")
 # "**Loader** - reads it", "**Loader.** Reads it": the bold words are what is spoken of.
 _BOLD_LEAD = re.compile(r"^\s*\*\*([^*\n]{2,80}?)[:.]?\*\*\s*(?:[:–—-]+\s+)?(?=[^\s,;.])")
 _VERB_AFTER = re.compile(
@@ -114,7 +114,7 @@ def _of_item(block: ProseBlock, heading: str, room: int, phrases: Phrasebook) ->
         parts = [ProseBlock("item", part, lead, block.group) for part in nested]
         yield from _of_list(parts, phrases)
         return
-    label = _LABEL.match(text)
+    label = NAMED_ITEM.match(text)
     for number, unit in enumerate(_joined(_sentences(text), phrases)):
         yield (label[1] if label and number else heading), unit
 
