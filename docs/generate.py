@@ -5,11 +5,13 @@ Prints the reference pages from the code: `python -m docs.generate` writes them 
     docs/cli.md          every command with its options                   from cortex/cli/command_line.py
     docs/policy.md       every policy table, numbers with their reason    from data/reference/*.csv
     docs/config.md       every setting with default, unit, variable       from storage/setting_keys.py
+    docs/cortex.1        the manual page: every command with its options  from cortex/cli/command_line.py
     docs/exit-codes.md   every error, its exit code, whether to retry     from transforms/errors.py
 """
 
 import csv
 import dataclasses
+import inspect
 import io
 import re
 from collections.abc import Iterable, Sequence
@@ -43,6 +45,7 @@ def pages() -> dict[str, str]:
         "policy.md": policy_page(),
         "config.md": config_page(),
         "exit-codes.md": errors_page(),
+        "cortex.1": manual_page(),
     }
 
 
@@ -181,6 +184,60 @@ def errors_page() -> str:
             _grid(["exit code", "code", "meaning", "retrying helps"], rows),
         ]
     )
+
+
+def manual_page() -> str:
+    """Return the manual page, in the macros of man(7): every command by section, with its options."""
+    lines = [
+        '.\\" Printed by `make docs` from cortex/cli; change that, not this page.',
+        '.TH CORTEX 1 "" "Cortex" "User commands"',
+        ".SH NAME",
+        r"cortex \- memory for AI coding assistants",
+        ".SH SYNOPSIS",
+        ".B cortex",
+        "[OPTIONS] COMMAND [ARGS]...",
+        ".SH DESCRIPTION",
+        *_manual_text(command_line.help or ""),
+    ]
+    declared = commands()
+    for title, names in COMMAND_SECTIONS.items():
+        lines.append(f".SH {title.upper()}")
+        for words in (words for name in names for words in declared if words[0] == name):
+            lines += _manual_of(words, declared[words])
+    files = [".SH FILES", ".TP", r".I ~/.cortex", "the store; CORTEX_HOME names another place"]
+    also = [
+        ".SH SEE ALSO",
+        "The pages below docs/ of the source, among them cli.md, config.md, exit-codes.md.",
+    ]
+    return "\n".join([*lines, *files, *also]) + "\n"
+
+
+def _manual_of(words: Sequence[str], command: click.Command) -> list[str]:
+    context = click.Context(command, info_name=" ".join(("cortex", *words)))
+    usage = " ".join(command.collect_usage_pieces(context))
+    lines = [f".SS cortex {' '.join(words)} {_manual_cell(usage)}", *_manual_text(command.help or "")]
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record is not None and "--help" not in parameter.opts:
+            lines += [".TP", f".B {_manual_cell(record[0])}", _manual_cell(record[1])]
+    return lines
+
+
+def _manual_text(text: str) -> list[str]:
+    """Return help text as paragraphs; one that click must not wrap keeps its lines."""
+    lines = []
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        is_kept = paragraph.startswith("\b\n")
+        rows = [_manual_cell(row) for row in paragraph.removeprefix("\b\n").split("\n")]
+        lines += [".PP", *([".nf", *rows, ".fi"] if is_kept else rows)]
+    return lines
+
+
+def _manual_cell(text: str) -> str:
+    """Return text without what roff would take for a request."""
+    escaped = text.replace("\\", r"\e").replace("-", r"\-")
+    ascii_only = "".join(c if c.isascii() else rf"\[u{ord(c):04X}]" for c in escaped)
+    return rf"\&{ascii_only}" if ascii_only[:1] in (".", "'") else ascii_only
 
 
 def _title(title: str, source: str) -> str:

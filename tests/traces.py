@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import lancedb
 import pyarrow.parquet as pq
 
@@ -32,8 +33,17 @@ def _texts_of(path: Path) -> Iterator[str]:
     yield raw.decode("utf-16-le", "replace")
     if path.suffix == ".parquet":
         yield _spelt(pq.read_table(path, partitioning=None).to_pylist())
+    if path.suffix == ".duckdb":
+        yield from _texts_of_database(path)
     if path.suffix == ".sqlite":
         yield from _texts_of_index(path)
+
+
+def _texts_of_database(path: Path) -> Iterator[str]:
+    """Yield the rows of every table in a DuckDB file; its views read other files."""
+    with duckdb.connect(str(path), read_only=True) as database:
+        for (name,) in database.sql("select table_name from duckdb_tables()").fetchall():
+            yield _spelt(database.sql(f"from {name}").to_arrow_table().to_pylist())
 
 
 def _texts_of_index(path: Path) -> Iterator[str]:

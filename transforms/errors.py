@@ -27,6 +27,7 @@ CortexError                      1
 """
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class CortexError(Exception):
@@ -66,9 +67,10 @@ class UnknownProject(CortexError):
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
+        near = get_close_matches(name, names, n=2)
         listed = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
         super().__init__(
-            f"no project is called '{name}'.",
+            f"no project is called '{name}'." + (f" Did you mean {' or '.join(near)}?" if near else ""),
             f"Known projects: {listed}. Or search them all with --all-projects."
             if names
             else "The store is empty: run `cortex backfill` first.",

@@ -27,6 +27,7 @@ COMMAND_SECTIONS: dict[str, dict[str, str]] = {
         "statusline": "Print one line on memories, capture and context.",
         "schedule": "Let the nightly run start by itself.",
         "doctor": "Check that everything needed is in place.",
+        "completion": "Print the completion script for bash, zsh or fish.",
     },
     "Take in": {
         "backfill": "Read old transcripts.",
@@ -104,6 +105,19 @@ class CommandLine(click.Group):
         module = importlib.import_module(f"cortex.cli.{MODULES.get(cmd_name, cmd_name)}")
         declared = (value for value in vars(module).values() if isinstance(value, click.Command))
         return next(each for each in declared if each.name == cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command named first; for a name that there is not, say which one may be meant."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, self.list_commands(ctx), n=2, cutoff=0.65)
+            meant = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise click.UsageError(f"There is no command '{name}'.{meant}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in their sections, aligned over all of them."""

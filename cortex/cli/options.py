@@ -2,8 +2,25 @@
 
 import click
 
+
+def _projects(context: click.Context, option: click.Parameter, word: str) -> list[str]:
+    """Return the ids of the projects that begin with `word`, for a shell that completes."""
+    import json
+
+    from cortex.storage.settings import store_home
+
+    try:
+        known = json.loads((store_home() / "published" / "projects.json").read_bytes())
+        return sorted({name for name in known.values() if name.startswith(word)})
+    except (OSError, ValueError, AttributeError):
+        return []
+
+
 PROJECT_OPTION = click.option(
-    "--project", metavar="NAME", help="A project's name, id or path; default: this folder's."
+    "--project",
+    metavar="NAME",
+    help="A project's name, id or path; default: this folder's.",
+    shell_complete=_projects,
 )
 ALL_PROJECTS = click.option("--all-projects", is_flag=True, help="Of every project.")
 LIMIT = click.option(

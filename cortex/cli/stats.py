@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import PROJECT_OPTION
-from cortex.cli.terminal import Listing
+from cortex.cli.terminal import Listing, sparkline
 from cortex.flows import operations
 from cortex.transforms.words.phrases import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cortex.flows.context import Context
     from cortex.flows.operations.stats import ProjectStats
@@ -21,33 +21,62 @@ HEADINGS = (
     "prompts", "edits", "to edit", "reread", "fixes", "chose", "twice", "again"
 )  # fmt: skip
 
+# Not summed: their total is the median.
+MEDIANS = ("minutes_to_first_edit",)
+
+# Heads of the table of projects, and what each sums; the first counts sessions.
+SUMMED: dict[str, tuple[str, ...]] = {
+    "sess": (),
+    "prompts": ("prompts",),
+    "edits": ("edits",),
+    "fixes": ("corrections",),
+    "chose": ("decisions",),
+    "again": ("duplicate_decisions", "re_proposals"),
+}
+
+TREND_SESSIONS = 8
+TREND = "Trend: corrections by prompt,"
+
 
 @command("stats")
 @PROJECT_OPTION
 def stats(context: Context, project: str | None) -> Answer:
-    """Show figures by session: decisions made twice, rejected ones proposed again, files read again."""
+    """Show figures by session, of several projects the totals of each.
+
+    \b
+    to edit  minutes to the first change of a file; of several sessions the median
+    reread   files read again
+    fixes    corrections: refused calls with words, and complaints
+    chose    decisions
+    twice    decisions that an earlier session had made
+    again    proposals of what an earlier session rejected; by project both
+    """
     figures = operations.stats.read_stats(context, project)
-    names = [each.project.name for each in figures]
     data = [
         {
             "project_id": each.project.project_id,
             "project": each.project.name,
+            "label": each.label,
             "brief_tokens": each.brief_tokens,
             "sessions": each.sessions,
         }
         for each in figures
     ]
-    return Answer(
-        {"projects": data},
-        [_table(each, is_unique=names.count(each.project.name) == 1) for each in figures],
-    )
+    if len(figures) == 1:
+        trend = f"{TREND} the last {TREND_SESSIONS} sessions: {_trend(figures[0])}"
+        return Answer({"projects": data}, [_sessions(figures[0])], [trend])
+    hints = [
+        f"{TREND} the last {TREND_SESSIONS} sessions.",
+        "One project by session: cortex stats --project NAME",
+    ]
+    return Answer({"projects": data}, [_projects(figures)], hints)
 
 
-def _table(stats: ProjectStats, *, is_unique: bool) -> Listing:
-    name = stats.project.name if is_unique else stats.project.project_id
-    title = f"{name}: {counted(len(stats.sessions), 'session')}, brief of {stats.brief_tokens} tokens"
+def _sessions(stats: ProjectStats) -> Listing:
+    title = f"{stats.label}: {counted(len(stats.sessions), 'session')}, brief of {stats.brief_tokens} tokens"
     rows = [_row(session) for session in stats.sessions]
-    return Listing(title, ["id", "day", *HEADINGS], rows, numbers=set(HEADINGS))
+    totals = ["", "", *_totals(stats.sessions)]
+    return Listing(title, ["id", "day", *HEADINGS], rows, numbers=set(HEADINGS), totals=totals)
 
 
 def _row(session: Mapping[str, Any]) -> list[str]:
@@ -59,3 +88,43 @@ def _row(session: Mapping[str, Any]) -> list[str]:
         f"{began_at:%y-%m-%d}" if began_at else "",
         *("" if session[name] is None else f"{session[name]:.0f}" for name in COLUMNS),
     ]
+
+
+def _projects(figures: Sequence[ProjectStats]) -> Listing:
+    """Return one row a project: sums over its sessions; `again` counts both kinds of repetition."""
+    sessions = [session for each in figures for session in each.sessions]
+    rows = [[each.label, *_sums(each.sessions), _trend(each)] for each in figures]
+    title = f"{counted(len(figures), 'project')}, {counted(len(sessions), 'session')}"
+    return Listing(
+        title,
+        ["project", *SUMMED, "trend"],
+        rows,
+        numbers=set(SUMMED),
+        totals=["", *_sums(sessions), ""],
+        wraps="project",
+    )
+
+
+def _sums(sessions: Sequence[Mapping[str, Any]]) -> list[str]:
+    sums = [
+        sum(session[name] for session in sessions for name in names) for names in SUMMED.values() if names
+    ]
+    return [str(len(sessions)), *map(str, sums)]
+
+
+def _totals(sessions: Sequence[Mapping[str, Any]]) -> list[str]:
+    from statistics import median
+
+    from cortex.transforms.memory.metrics import COLUMNS
+
+    totals = []
+    for name in COLUMNS:
+        values = [session[name] for session in sessions if session[name] is not None]
+        total = (median(values) if values else None) if name in MEDIANS else sum(values)
+        totals.append("" if total is None else f"{total:.0f}")
+    return totals
+
+
+def _trend(stats: ProjectStats) -> str:
+    last = stats.sessions[-TREND_SESSIONS:]
+    return sparkline([session["corrections"] / max(1, session["prompts"]) for session in last])

@@ -8,15 +8,16 @@ from cortex.flows.operations.targets import projects_of
 from cortex.storage.lake import each_key_once
 from cortex.storage.projects import Project
 from cortex.transforms.memory.metrics import session_metrics
-from cortex.transforms.schemas import EVENTS, TURNS
+from cortex.transforms.schemas import EPOCH, EVENTS, TURNS
 from cortex.transforms.words.tokens import tokens_in
 
 
 @dataclass(frozen=True)
 class ProjectStats:
-    """A project's sessions as rows of METRICS, and the size of its published brief in tokens."""
+    """A project's sessions as rows of METRICS, the oldest first, and its published brief's size in tokens."""
 
     project: Project
+    label: str
     brief_tokens: int
     sessions: Sequence[Mapping[str, object]]
 
@@ -24,10 +25,11 @@ class ProjectStats:
 def read_stats(context: Context, project: str | None = None) -> list[ProjectStats]:
     """Return the figures of the named projects, or of the folder's, or of all where the folder is none."""
     store, policy = context.open_store(), context.policy
-    stats = []
+    labels, stats = store.projects.labels(), []
     for each in projects_of(context, store, project):
         turns = each_key_once(TURNS, store.lake.read(TURNS, each.project_id))
         sessions = session_metrics(turns, store.lake.read(EVENTS, each.project_id), policy)
         tokens = tokens_in(store.published.brief(each.project_id))
-        stats.append(ProjectStats(each, tokens, sessions.to_pylist()))
+        rows = sorted(sessions.to_pylist(), key=lambda row: (row["began_at"] or EPOCH, row["session_id"]))
+        stats.append(ProjectStats(each, labels[each.project_id], tokens, rows))
     return stats

@@ -2,9 +2,11 @@
 
 import re
 
-from cortex.cli.stats import HEADINGS
+from cortex.cli.stats import HEADINGS, SUMMED
+from cortex.cli.terminal import sparkline
 from cortex.transforms.words.phrases import counted
 from tests.flows.conftest import SAMPLES
+from tests.transcripts import decisions
 
 
 def test_no_line_of_the_table_is_folded(cortex, home, monkeypatch):
@@ -21,3 +23,20 @@ def test_no_line_of_the_table_is_folded(cortex, home, monkeypatch):
 def test_one_session_is_one_session():
     assert counted(1, "session") == "1 session"
     assert counted(13, "session") == "13 sessions"
+
+
+def test_of_several_projects_each_has_one_row_and_all_have_totals(cortex, home, tmp_path):
+    for name in ("reef", "kelp"):
+        decisions(name, cwd=f"/home/dev/{name}").write(tmp_path / "projects")
+    cortex("backfill", tmp_path / "projects", "--engine", "plain")
+    title, head, *rows = cortex("stats").out.splitlines()
+    assert title == "2 projects, 2 sessions"
+    assert head.split() == ["project", *SUMMED, "trend"]
+    assert [row.split()[0] for row in rows[:2]] == ["kelp", "reef"]
+    numbers = [[int(cell) for cell in row.split()[1:7]] for row in rows[:2]]
+    assert [int(cell) for cell in rows[2].split()] == [sum(column) for column in zip(*numbers, strict=True)]
+
+
+def test_a_line_of_bars_shows_shares_of_the_largest():
+    assert sparkline([0, 1, 4, 8]) == " ▁▄█"
+    assert sparkline([]) == "" and sparkline([0, 0]) == "  "

@@ -150,7 +150,8 @@ def _lead_views_to(bench: Bench) -> None:
         return
     with duckdb.connect(str(bench.store.published.database_path)) as database:
         views = database.sql("select sql from duckdb_views() where not internal").fetchall()
-        for (view,) in views:
+        # Those that read files first: the others are views on them.
+        for (view,) in sorted(views, key=lambda row: "read_parquet(" not in row[0]):
             moved = re.sub(r"read_parquet\('.*?(?=/(?:lake|published)/)", f"read_parquet('{bench.home}", view)
             database.execute(moved.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1))
 

@@ -287,6 +287,7 @@ def test_the_search_sees_the_words_wherever_they_lie_before(bench):
         "lake/turns",
         "memories.lance/data",
         "published/memories.parquet",
+        "published/memory.duckdb",
         "brief.md",
         "hook-index.sqlite",
     ):

@@ -16,10 +16,10 @@ def test_a_name_of_its_own_is_its_label():
 
 
 def test_three_projects_of_one_name_go_by_as_much_of_their_place_as_it_takes():
-    places = {"c-1": "/home/ana/work/cli", "c-2": "/home/ben/work/cli", "c-3": "/home/ben/play/cli"}
+    places = {"c-1": "/srv/ana/code/cli", "c-2": "/srv/ben/code/cli", "c-3": "/srv/ben/play/cli"}
     assert labels(dict.fromkeys(places, "cli"), places) == {
-        "c-1": "ana/work/cli",
-        "c-2": "ben/work/cli",
+        "c-1": "ana/code/cli",
+        "c-2": "ben/code/cli",
         "c-3": "ben/play/cli",
     }
 
