@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cortex.flows.context import Context
 from cortex.flows.operations.targets import projects_of
@@ -19,7 +20,7 @@ class ProjectStats:
     project: Project
     label: str
     brief_tokens: int
-    sessions: Sequence[Mapping[str, object]]
+    sessions: Sequence[Mapping[str, Any]]
 
 
 def read_stats(context: Context, project: str | None = None) -> list[ProjectStats]:
