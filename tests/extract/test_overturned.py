@@ -58,6 +58,20 @@ def test_a_value_that_only_occurs_is_not_closed(policy):
     assert closed(policy, prompt("Why?"), text(says), change) == {}
 
 
+HELPER = "The mast's page is built by `render_mast_page`, so that the office sees what the harbour sees."
+
+
+def test_what_is_said_of_a_function_that_was_taken_out_is_closed(policy):
+    gone = edit("/p/page.py", "def render_mast_page(mast):\n    return mast", "")
+    assert closed(policy, prompt("How?"), text(HELPER), prompt("simpler"), gone) == {HELPER: 4}
+
+
+def test_a_function_that_was_moved_is_not_gone(policy):
+    gone = edit("/p/page.py", "def render_mast_page(mast):\n    return mast", "")
+    back = edit("/p/mast.py", "", "def render_mast_page(mast):\n    return mast")
+    assert closed(policy, prompt("How?"), text(HELPER), prompt("move it"), gone, back) == {}
+
+
 def test_what_a_commit_removes_is_closed(policy):
     said = [prompt("Look"), text(DYNAMIC), prompt("simpler"), commit("Remove scripted offset detection")]
     assert closed(policy, *said) == {DYNAMIC: 4}

@@ -104,3 +104,16 @@ def test_what_was_agreed_on_is_no_proposal(policy):
     says = "Read the gauge over serial?"
     agreed = texts(policy, prompt("How?"), text(says), prompt("yes"))
     assert not any(each.startswith(PROPOSED) for each in agreed)
+
+
+def test_a_list_under_options_is_a_proposal_whichever_item_it_is(policy):
+    says = "We have a few options:\n\n- Poll the gauge every hour\n- Subscribe to the mast's own feed\n"
+    proposals = [each for each in memories(policy, prompt("How?"), text(says)) if "mast" in each.text]
+    assert proposals
+    assert all(each.text.startswith(PROPOSED) for each in proposals)
+
+
+def test_a_step_that_was_agreed_on_settles_nothing(policy):
+    says = "The loader reads decimals now. Shall I run the whole test suite of the gauge and the mast?"
+    agreed = memories(policy, prompt("Repair it"), text(says), prompt("yes please"))
+    assert not [each for each in agreed if each.layer.endswith(":agreed") and each.memory_type == "decision"]

@@ -24,6 +24,10 @@ _SET = re.compile(
 # A number that is worth comparing has two digits at least; one digit stands in every other line.
 VALUE = re.compile(r"(?<![\w.])v?(\d[\d_.,]*\dk?|\dk)(?![\w])", re.IGNORECASE)
 _CONTEXT = re.compile(r"[^\W\d_]{4,}")
+_DEFINED = re.compile(
+    r"\b(?:def|func|function|fn|class|type|interface|struct|enum|const|let|var)\s+(?:\([^()]{0,60}\)\s*)?"
+    r"([A-Za-z_]\w{4,60})"
+)
 _THOUSANDS = re.compile(r"(\d+(?:\.\d+)?)k")
 # A prompt longer than this holds pasted words, which give up nothing of this project.
 TYPED_CHARS_MAX = 400
@@ -87,6 +91,7 @@ class Changes:
     revised: tuple[Revised, ...]
     retractions: tuple[Retraction, ...]
     removed: Mapping[str, int]  # names of code that no edit brought back, and the line that took them out
+    undefined: Mapping[str, int]  # the same of definitions of functions, classes and types
     touched: Mapping[str, int]  # names of code and files in small letters, the line of the last edit
     prompts: tuple[int, ...]
 
@@ -105,6 +110,7 @@ class Changes:
             tuple(revised for edit in edits for revised in _revised(edit)),
             tuple(_retractions(turns, lexicon)),
             _removed(edits),
+            _undefined(edits),
             _touched(edits),
             tuple(line_of(turn) for turn in turns if turn["kind"] in PERSON),
         )
@@ -172,6 +178,19 @@ def _removed(edits: Sequence[FileEdit]) -> dict[str, int]:
         if _CUT not in edit.new:
             taken.update(dict.fromkeys(old - new, edit.line))
     return {name: line for name, line in taken.items() if brought.get(name, -1) < line}
+
+
+def _undefined(edits: Sequence[FileEdit]) -> dict[str, int]:
+    """Return what was defined in a file until an edit took it out for good, with the line of that edit."""
+    gone: dict[str, int] = {}
+    for edit in edits:
+        if _CUT in edit.new:
+            continue
+        old, new = set(_DEFINED.findall(edit.old)), set(_DEFINED.findall(edit.new))
+        gone.update(dict.fromkeys(old - new, edit.line))
+        for name in new:
+            gone.pop(name, None)
+    return gone
 
 
 def _touched(edits: Sequence[FileEdit]) -> dict[str, int]:

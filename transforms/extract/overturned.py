@@ -58,6 +58,11 @@ class Comparable:
         return names_in(self.text)
 
     @cached_property
+    def parts_of_names(self) -> frozenset[str]:
+        """The names of code it holds, and what stands between their dots and slashes."""
+        return frozenset(part for name in self.names for part in re.split(r"[./]", name)) | self.names
+
+    @cached_property
     def leaves(self) -> frozenset[str]:
         """The stems of what it says itself was removed, replaced or left."""
         removed = self.lexicon.phrases.removed.pattern
@@ -147,6 +152,19 @@ def kept_and_removed(statement: Comparable, changes: Changes) -> Iterator[int]:
         yield from (changes.removed[name] for name in names_in(around) & changes.removed.keys())
 
 
+def definition_removed(statement: Comparable, changes: Changes) -> Iterator[int]:
+    """Yield where the definitions went that make up half of the names in a statement of the assistant."""
+    if not changes.undefined or statement.is_persons or statement.is_of_gone:
+        return
+    gone = {
+        name: line
+        for name, line in changes.undefined.items()
+        if line > statement.line and name in statement.text and name in statement.parts_of_names
+    }
+    if gone and 2 * len(gone) >= len(statement.names):
+        yield max(gone.values())
+
+
 def set_otherwise(statement: Comparable, changes: Changes) -> Iterator[int]:
     """Yield where the name that a statement sets to a value was set to another for good; not of a cause."""
     mentioned = {plain_value(value) for value in VALUE.findall(statement.text)}
@@ -225,6 +243,7 @@ def _is_all_about(phrase: Phrase, text: str) -> bool:
 CLOSING_RULES: tuple[ClosingRule, ...] = (
     given_up_later,
     kept_and_removed,
+    definition_removed,
     set_otherwise,
     revised_later,
     retracted,

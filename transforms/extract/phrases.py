@@ -54,6 +54,7 @@ class Phrasebook:
     awaits_edit: Phrase
     awaits_push: Phrase
     bare_request: Phrase
+    binding: Phrase
     calls: Phrase
     chore: Phrase
     chosen_value: Phrase
@@ -98,7 +99,6 @@ class Phrasebook:
     talk: Phrase
     to_name: Phrase
     undecided: Phrase
-    wish: Phrase
     withdrawn: Phrase
 
     @classmethod

@@ -38,6 +38,7 @@ REPEATED_SHARE = 0.6
 REPEATED_WORDS_MIN = 2  # a text in a script without these words repeats nothing
 PASSAGES_COMPARED = 100  # the next ones said; what comes later is compared when memories are linked
 FILES_KEPT = 8
+AGREED = "Agreed: "
 TYPED = frozenset(("prompt", "command", "rejection"))
 # Kinds that a brief shows for a year: neither pasted words nor arguments make one.
 SETTLES = frozenset(("decision", "pattern", "architecture"))
@@ -125,6 +126,8 @@ def _agreement(turn: Turn, place: Place, corpus: Corpus, lexicon: Lexicon) -> Ca
     if agreed is None:
         return None
     agreed = replace(agreed, text=reworded(agreed.text, is_person=False))
+    if is_bare_request(agreed.text.removeprefix(AGREED), lexicon.phrases):
+        agreed = replace(agreed, is_procedure=True)  # "run the tests": done since, and settles nothing
     reading = lexicon.read(agreed.text, "assistant")
     shown = signals(Passage(agreed.text, "", "agreed", 0), place, corpus, reading.strengths, lexicon)
     shown |= {"is_agreed": 1.0, "is_procedure": float(agreed.is_procedure)}
@@ -148,7 +151,7 @@ def _settled(candidate: Candidate) -> Candidate:
 
 def is_bare_request(text: str, phrases: Phrasebook) -> bool:
     """Return whether a person asks for a look or a step and says not how: it settles nothing."""
-    return bool(phrases.bare_request.search(text)) and not phrases.wish.search(text)
+    return bool(phrases.bare_request.search(text)) and not phrases.binding.search(text)
 
 
 def _is_withdrawn(text: str, next_words: str, phrases: Phrasebook) -> bool:

@@ -50,7 +50,7 @@ def _is_claim(candidate: Candidate) -> bool:
     is_prose = candidate.layer.startswith("layer2") and not candidate.layer.endswith(
         (*PERSONS_LAYERS, ":agreed")
     )
-    is_said = candidate.turn["kind"] in ("text", "plan") and bool(candidate.lines)
+    is_said = candidate.turn["kind"] in ("text", "plan", "prompt") and bool(candidate.lines)
     return is_prose and is_said and candidate.memory_type is not None and not _MARKED.match(candidate.text)
 
 
@@ -85,6 +85,8 @@ def _places(text: str) -> frozenset[str]:
 
 
 def _is_proposal(parts: Sequence[str], lexicon: Lexicon) -> bool:
-    """Return whether a text mostly says what could be done."""
+    """Return whether a text mostly says what could be done, or is a list under a heading that says so."""
+    if ": " in parts[0] and len(parts) > 1 and lexicon.phrases.suggests.search(parts[0]):
+        return True
     proposals = [part for part in parts if lexicon.phrases.suggests.search(part)]
     return sum(map(len, proposals)) >= PROPOSAL_SHARE * sum(map(len, parts))
