@@ -95,6 +95,7 @@ def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
                 kind = FACT
             layer = f"layer2:{reading.language}" + BY_PERSON * (is_typed and not is_pasted)
             shown["user_pastes"] = float(is_pasted)
+            shown["is_option"] = float(not is_typed and _is_among_options(passage, phrases))
             is_whole = passage.block == LASTING or stands_alone(wording, is_person=is_typed)
             is_whole = is_whole and not (is_typed and is_errand(wording, phrases))
             shown["no_statement"] = float(not is_whole)
@@ -266,6 +267,12 @@ def as_statement(passage: Passage, phrases: Phrasebook) -> str:
     if lacks_subject(text) or (is_listed and latin_length(named) <= STATEMENT_CHARS):
         text = named
     return shortened(_capital(without_speaker(text)), LONGEST_CHARS)
+
+
+def _is_among_options(passage: Passage, phrases: Phrasebook) -> bool:
+    """Return whether a passage stands under a heading that puts several ways forward."""
+    heading = sentences(passage.heading, PROSE)[-1:]
+    return bool(heading) and passage.block != "paragraph" and bool(phrases.suggests.search(heading[0]))
 
 
 def is_subject(heading: str, phrases: Phrasebook) -> bool:

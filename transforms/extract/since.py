@@ -34,7 +34,8 @@ def with_history(candidate: Candidate, changes: Changes, lexicon: Lexicon) -> Ca
     if _is_changed_since(candidate, parts, changes, lexicon):
         signals = {**candidate.signals, "is_changed_since": 1.0}
         return replace(candidate, text=candidate.text.rstrip() + CHANGED_SINCE, signals=signals)
-    is_proposal = candidate.text.startswith(PROPOSED) or _is_proposal(parts, lexicon)
+    is_option = candidate.text.startswith(PROPOSED) or bool(candidate.signals.get("is_option"))
+    is_proposal = is_option or _is_proposal(parts, lexicon)
     return _as_proposal(candidate) if is_proposal and candidate.turn["kind"] == "text" else candidate
 
 
