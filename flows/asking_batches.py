@@ -26,6 +26,9 @@ from cortex.transforms.writer.request import ModelRequest
 INTENT = "intent-"
 # The clocks of two machines differ, and a request takes a while to arrive.
 CLOCKS_DIFFER = timedelta(minutes=10)
+# An answer that no run has asked for again waits in its batch, where the service keeps it for 29 days: a
+# session that has gone on since asks anew, but one that did not fit a run's requests asks the same later.
+KEPT_IN_BATCH = timedelta(days=7)
 # The service keeps the requests of a batch to this number.
 MOST_IN_BATCH = 1_000
 
@@ -152,7 +155,7 @@ def _take_batch(
         elif request_id in pending:
             del pending[request_id]
             asking.take(reply, attempt.attempt_id, attempt.model, in_batch=True)
-        else:  # its session has gone on since, so nobody asks this any more; it was charged
+        elif asking.clock() - attempt.reserved_at > KEPT_IN_BATCH:  # nobody asks it any more; it was charged
             _settle(asking, attempt, reply.input_tokens, reply.output_tokens)
 
 

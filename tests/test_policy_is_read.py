@@ -52,6 +52,7 @@ BELONGS_TO = {
     "flows/stages/erase.py": ("erase",),
     "flows/stages/retire.py": ("retire",),
     "flows/operations/intake.py": ("backfill",),
+    "flows/operations/plan.py": ("plan", "backfill"),
     "flows/operations/evaluate.py": ("eval",),
 }
 # Said to the reader of a table, not to the program.

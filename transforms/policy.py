@@ -79,7 +79,7 @@ READERS = {
     "language_words": ("extract",),
     "markers": ("extract",),
     "memory_types": ("decay", "link", "render", "review"),
-    "model_prices": ("backfill", "cost"),
+    "model_prices": ("backfill", "plan", "cost"),
     "phrases": ("extract", "stats"),
     "prompt_gate": ("recall", "render"),
     "prompt_words": ("render",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from cortex.cli.options import ACCEPT_LOSS, ENGINE
 from cortex.cli.run import report_answer, running
 from cortex.cli.terminal import size_of
 from cortex.flows import operations
+from cortex.transforms.words.phrases import counted
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
@@ -56,16 +57,27 @@ def _planned(plan: BackfillPlan) -> Answer:
         "expected_seconds": plan.seconds,
         "model_tokens": plan.model_tokens,
         "cost_usd": plan.cost_usd,
+        "writing": asdict(plan.writing) if plan.writing else None,
     }
     cost = (
         f"Voyage AI would be sent about {plan.model_tokens:,} tokens, ${plan.cost_usd}."
         if plan.model_tokens
+        else "Nothing is embedded by a hosted model."
+        if plan.writing
         else "No hosted model is used: no tokens, no cost."
     )
     lines = [
         f"Would read {len(backfill.transcripts)} transcripts, {size_of(backfill.waiting_bytes)}, in about "
         f"{plan.seconds} s; {backfill.read_before} were read before. {cost}"
     ]
+    if plan.writing:
+        asked = plan.writing
+        lines.append(
+            f"The language model would be asked about {counted(asked.requests, 'session')}: "
+            f"{asked.input_tokens:,} "
+            f"tokens, ${asked.usd:.4f}, or ${asked.batch_usd:.4f} in batches; about {asked.minutes} min one "
+            "by one."
+        )
     if set(backfill.by_assistant) - {NAMES["claude"]}:
         lines += [
             f"  {name}: {count} transcripts, {size_of(size)}"

@@ -46,6 +46,7 @@ COMMAND_SECTIONS: dict[str, dict[str, str]] = {
         "status": "Show what is stored, what is waiting and how the last run went.",
         "serve": "Show the history of runs in Prefect's pages.",
         "stats": "Show figures by session and project.",
+        "plan": "Show what the language model would be asked, and its price.",
         "cost": "Show what the language model has cost.",
         "sql": "Query turns, events, memories, edges and the journal with DuckDB.",
     },

@@ -58,6 +58,9 @@ if TYPE_CHECKING:
         past as past,
     )
     from cortex.flows.operations import (
+        plan as plan,
+    )
+    from cortex.flows.operations import (
         projects as projects,
     )
     from cortex.flows.operations import (

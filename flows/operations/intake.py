@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cortex.flows.context import Context
 from cortex.flows.operations.config import publish_settings
+from cortex.flows.operations.plan import PlannedStage, plan_transcripts
 from cortex.flows.report import RunReport
 from cortex.flows.run import Progress, no_progress
 from cortex.flows.runs import Backfill, execute, grown, look_for, stage_all
@@ -23,12 +24,14 @@ class BackfillPlan:
     What a backfill would read, how long it would take (`seconds`, an estimate), and what that would cost.
 
     `model_tokens` would be sent to the hosted embedding model for `cost_usd`; both are 0 without its key.
+    `writing` is what a language model would be asked then; None without one.
     """
 
     backfill: Backfill
     seconds: int
     model_tokens: int
     cost_usd: float
+    writing: PlannedStage | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,10 @@ def plan_backfill(context: Context, paths: Sequence[Path]) -> BackfillPlan:
     tokens = round(backfill.waiting_bytes / 1e6 * per_megabyte)
     price = policy.threshold("embed_usd_per_million_tokens")
     seconds = round(backfill.waiting_bytes / EXPECTED_BYTES_PER_SECOND)
-    return BackfillPlan(backfill, seconds, tokens, round(tokens / 1e6 * price, 4))
+    writing = None
+    if context.settings.models.is_on:
+        writing = plan_transcripts(context, len(backfill.transcripts), backfill.waiting_bytes)
+    return BackfillPlan(backfill, seconds, tokens, round(tokens / 1e6 * price, 4), writing)
 
 
 def backfill(

@@ -98,7 +98,7 @@ def test_the_choices_say_what_they_need_and_what_they_cost(home, monkeypatch):
     context = Context(load_settings(home))
     none, api, claude = writer_options(context)
     assert (none.missing, none.leaves) == ("", "nothing")
-    assert "ANTHROPIC_API_KEY" in api.missing and "$0.0050 a session" in api.costs
+    assert "ANTHROPIC_API_KEY" in api.missing and "$0.0024 a session" in api.costs
     assert claude.missing and "not charged by token" in claude.costs
     choose_writer(home, "api", lambda: context)
     assert load_settings(home).models.writer == "api"

@@ -118,15 +118,20 @@ def killed(*args: object) -> str:
     raise KeyboardInterrupt
 
 
-def test_a_session_that_went_on_is_asked_anew_and_the_old_answer_is_settled(home):
+def test_an_answer_waits_until_its_request_is_asked_again_and_is_settled_after_a_week(home):
     with ModelServer(always(FACTS)) as server:
         nights = Nights(home, server)
         nights.run(requests(6))
         server.end_batches()
         grown = [replace(request, content=f"{request.content} And on.") for request in requests(6)]
         result = nights.run(grown)
-    assert (result.in_batch, nights.kept) == (6, {})
+        assert (result.in_batch, nights.kept, nights.states()) == (6, {}, {"batched": 12})
+        assert nights.run(requests(2)).answered == 2  # what a run had no room for before
+        assert nights.states() == {"settled": 2, "batched": 10}
+        later = datetime.now(UTC) + timedelta(days=8)
+        nights.run(grown, lambda: later)
     assert nights.states() == {"settled": 6, "batched": 6}
+    assert len(server.batches) == 2
 
 
 def test_a_batch_holds_what_fits_the_budget_and_the_rest_waits(home):
