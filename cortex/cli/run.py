@@ -16,9 +16,9 @@ from cortex.flows import operations
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cortex.cli.terminal import ProgressBar
     from cortex.flows.context import Context
     from cortex.flows.report import RunReport
-    from cortex.flows.run import Progress
 
 QUARANTINED_SHOWN = 12
 
@@ -51,7 +51,7 @@ def nightly(context: Context, at: str | None, engine: str | None, accept_loss: b
 
 
 @contextmanager
-def running(context: Context, engine: str | None = None) -> Iterator[tuple[str, Progress]]:
+def running(context: Context, engine: str | None = None) -> Iterator[tuple[str, ProgressBar]]:
     """Yield the engine (default: the setting's) and a progress callback, after a hint on Prefect's start."""
     engine = engine or context.settings.engine
     if engine == "prefect":

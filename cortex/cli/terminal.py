@@ -11,12 +11,8 @@ import time
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from cortex.hooks.characters import escaped, visible
-
-if TYPE_CHECKING:
-    from cortex.flows.run import Progress
 
 # A bar for shorter work would only flicker.
 QUIET_SECONDS = 2.0
@@ -46,40 +42,52 @@ def hint(text: str) -> None:
     sys.stderr.write(visible(text, keeps_lines=True) + "\n")
 
 
-@contextmanager
-def progress_bar() -> Iterator["Progress"]:
-    """Yield a progress callback: one bar on standard error, with rate and time left, once work takes 2 s."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+class ProgressBar:
+    """A progress callback: one bar on standard error, with rate and time left, once work takes 2 s."""
 
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[amount]}"),
-        TimeRemainingColumn(compact=True),
-        TextColumn("left"),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    task = bar.add_task("", total=None, amount="")
-    begun, phase = time.monotonic(), ""
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    def advance(stage: str, done: int, total: int) -> None:
-        nonlocal phase
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[amount]}"),
+            TimeRemainingColumn(compact=True),
+            TextColumn("left"),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._bar.add_task("", total=None, amount="")
+        self._begun, self._phase = time.monotonic(), ""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Show how far a stage is; stages that take no time are not shown."""
         if stage not in PHASES:
             return
-        if stage != phase or bar.tasks[task].total != total:
-            phase = stage
-            bar.reset(task, total=total, description=PHASES[stage], amount="")
-        bar.update(task, completed=done, amount=amount_of(stage, done, total, bar.tasks[task].speed))
-        if not bar.live.is_started and time.monotonic() - begun > QUIET_SECONDS and sys.stderr.isatty():
+        bar, task = self._bar, self._bar.tasks[0]
+        if stage != self._phase or task.total != total:
+            self._phase = stage
+            bar.reset(self._task, total=total, description=PHASES[stage], amount="")
+        bar.update(self._task, completed=done, amount=amount_of(stage, done, total, task.speed))
+        is_slow = time.monotonic() - self._begun > QUIET_SECONDS
+        if not bar.live.is_started and is_slow and sys.stderr.isatty():
             bar.start()
 
+    def stop(self) -> None:
+        """Take the bar away; the next call shows it again."""
+        if self._bar.live.is_started:
+            self._bar.stop()
+
+
+@contextmanager
+def progress_bar() -> Iterator[ProgressBar]:
+    """Yield a progress callback that shows one bar."""
+    bar = ProgressBar()
     try:
-        yield advance
+        yield bar
     finally:
-        if bar.live.is_started:
-            bar.stop()
+        bar.stop()
 
 
 def amount_of(stage: str, done: int, total: int, per_second: float | None) -> str:

@@ -139,8 +139,9 @@ def _hooks(patient: Patient) -> str:
     except ClientSettingsUnusable as error:
         raise Notice(f"{heard}. {error}") from error
     if there.plugin and there.hooks:
-        raise Notice(
-            "in the plugin and in the settings: each event counts twice. Remove one: cortex uninstall"
+        raise ClientSettingsUnusable(
+            "in the plugin and in the settings: each event counts twice.",
+            "Remove those in the settings: cortex setup",
         )
     if there.plugin or there.hooks:
         return f"{'plugin' if there.plugin else 'settings'}; {heard}"

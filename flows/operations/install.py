@@ -90,6 +90,12 @@ def uninstall(*, dry_run: bool) -> SettingsChange:
     return _remove(opened, without_status_line(without_hooks(opened.settings)), dry_run)
 
 
+def uninstall_hooks() -> SettingsChange:
+    """Remove the hooks from the user's settings; the status line stays."""
+    opened = _open()
+    return _remove(opened, without_hooks(opened.settings), dry_run=False)
+
+
 def install_status_line(*, dry_run: bool) -> SettingsChange:
     """Add the status line to the user's settings; an existing one is shown above it."""
     opened = _open()

@@ -248,51 +248,147 @@ def test_a_layout_that_cannot_be_written_again_is_kept_readable_by_the_user_alon
     assert names_in(claude) == ["settings.json"]
 
 
+SAID = {
+    "type": "user",
+    "uuid": "u",
+    "sessionId": "s",
+    "cwd": "/home/ada/kiln",
+    "timestamp": "2026-09-01T10:00:00Z",
+    "message": {
+        "role": "user",
+        "content": "We decided to fire the kiln at cone 6 because cone 10 cracks.",
+    },
+}
+
+# Does to the settings what the real client does, and notes its words.
+ENABLING = '{"enabledPlugins": {"cortex-lake@cortex-lake": ENABLED}}'
+CLIENT = f"""#!/bin/sh
+echo "$*" >>"$HOME/asked"
+[ "$2" != install ] || echo '{ENABLING}' >"$HOME/.claude/settings.json"
+exit CODE
+"""
+
+
+@pytest.fixture
+def session(claude: Path) -> Path:
+    """Return the transcript of a session with a decision in it."""
+    folder = claude / "projects" / "-home-ada-kiln"
+    folder.mkdir(parents=True)
+    (folder / "s.jsonl").write_text(json.dumps(SAID) + "\n")
+    return folder / "s.jsonl"
+
+
+@pytest.fixture
+def client(claude: Path, monkeypatch: pytest.MonkeyPatch):
+    """Return a function that puts a client on the PATH, and gives the file in which it notes its words."""
+    command = claude.parent / "client" / "claude"
+    command.parent.mkdir()
+
+    def put(*, enabled: str = "true", code: int = 0) -> Path:
+        command.write_text(CLIENT.replace("ENABLED", enabled).replace("CODE", str(code)))
+        command.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{command.parent}:/usr/bin:/bin")
+        return claude.parent / "asked"
+
+    return put
+
+
+@pytest.fixture(autouse=True)
+def _no_client_and_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setattr("cortex.flows.operations.setup.SCHEDULERS", ())
+
+
 def test_setup_without_a_terminal_asks_nothing_and_writes_the_engine_alone(cortex, claude, tmp_path):
     (claude / "settings.json").write_bytes(MINE)
     answer = cortex("setup", "--json")
     assert answer.json["hooks"] == "none" and answer.json["sessions"] == 0
-    assert any("cortex install" in step for step in answer.json["next"])
+    assert list(answer.json["steps"]) == ["hooks"] and "cortex setup" in answer.json["next"][0]
     assert (claude / "settings.json").read_bytes() == MINE
     assert [path.name for path in (tmp_path / "store").iterdir()] == ["engine"]
 
 
-def test_setup_tells_what_waits_before_it_is_read(cortex, claude):
-    folder = claude / "projects" / "-home-ada-kiln"
-    folder.mkdir(parents=True)
-    (folder / "s.jsonl").write_text('{"type":"user"}\n' * 9)
+def test_setup_says_what_waits_before_it_is_read(cortex, claude, session):
     answer = cortex("setup")
-    assert "1 to read, 144 bytes, about 1 min" in answer.out and "Next: cortex backfill" in answer.out
+    assert "1 to read" in answer.out and "first brief after about 5 s" in answer.out
+    assert "Next: read 1 transcripts" in answer.out
 
 
-def test_setup_with_yes_reads_and_installs(cortex, claude):
-    folder = claude / "projects" / "-home-ada-kiln"
-    folder.mkdir(parents=True)
-    said = {
-        "type": "user",
-        "uuid": "u",
-        "sessionId": "s",
-        "cwd": "/home/ada/kiln",
-        "timestamp": "2026-09-01T10:00:00Z",
-        "message": {
-            "role": "user",
-            "content": "We decided to fire the kiln at cone 6 because cone 10 cracks.",
-        },
-    }
-    (folder / "s.jsonl").write_text(json.dumps(said) + "\n")
-    answer = cortex("setup", "--yes", "--json")
-    assert answer.code == 0 and answer.json["hooks"] == "settings", answer.err
+def test_setup_with_yes_reads_installs_and_ends_with_a_real_brief(cortex, claude, session):
+    answer = cortex("setup", "--yes")
+    assert answer.code == 0 and "cone 6" in answer.out and "(1 sessions)" in answer.out, answer.err
+    assert answer.out.index("cone 6") < answer.out.index("Read: ") < answer.out.index("Next: start `claude`")
     assert commands_of(claude / "settings.json")
-    assert cortex("setup", "--json").json["read_before"] == 1
+    again = cortex("setup", "--json").json
+    assert (again["hooks"], again["read_before"], again["steps"]) == ("settings", 1, {})
+
+
+def test_setup_for_programs_is_one_json_object(cortex, claude, session):
+    answer = cortex("setup", "--yes", "--json").json
+    assert answer["first_brief"]["project"] == "kiln" and answer["first_brief"]["sessions"] == 1
+    assert answer["hooks"] == "settings" and answer["writer"] == "none"
+
+
+def test_setup_lets_the_client_install_the_plugin_of_this_package(cortex, claude, client):
+    asked = client()
+    answer = cortex("setup", "--yes", "--json").json
+    assert answer["hooks"] == "plugin" and answer["steps"] == {}
+    folder = launcher().resolve().parent
+    assert asked.read_text().splitlines() == [
+        f"plugin marketplace add {folder}",
+        "plugin install cortex-lake@cortex-lake",
+    ]
+    assert "hooks" not in json.loads((claude / "settings.json").read_bytes())
+    cortex("setup", "--yes")
+    assert len(asked.read_text().splitlines()) == 2  # what is in place stays
+
+
+@pytest.mark.parametrize(("enabled", "code"), [("false", 1), ("false", 0)])
+def test_where_the_client_does_not_install_it_the_settings_get_the_hooks(
+    cortex, claude, client, enabled, code
+):
+    client(enabled=enabled, code=code)
+    answer = cortex("setup", "--yes")
+    assert "without the plugin" in answer.err
+    assert len(commands_of(claude / "settings.json")) == len(plugin_hooks()["hooks"])
+
+
+def test_where_both_have_the_hooks_those_of_the_settings_go_and_the_status_line_stays(cortex, claude):
+    cortex("install")
+    cortex("statusline", "install")
+    settings = json.loads((claude / "settings.json").read_bytes())
+    settings["enabledPlugins"] = {"cortex-lake@cortex-lake": True}
+    (claude / "settings.json").write_text(json.dumps(settings))
+    [check] = [c for c in cortex("doctor", "--json").json["checks"] if c["check"] == "hooks"]
+    assert not check["ok"] and "counts twice" in check["finding"] and "cortex setup" in check["finding"]
+    answer = cortex("setup", "--yes", "--json").json
+    assert answer["hooks"] == "plugin" and answer["status_line"]
+    after = json.loads((claude / "settings.json").read_bytes())
+    assert "hooks" not in after and "run.sh" in after["statusLine"]["command"]
 
 
 def test_setup_at_a_terminal_takes_no_for_an_answer(cortex, claude, monkeypatch):
     (claude / "settings.json").write_bytes(MINE)
     monkeypatch.setattr("cortex.cli.setup.can_ask", lambda: True)
-    assert "Put the hooks into" in cortex("setup", stdin="n\n").out
+    assert "add hooks to" in cortex("setup", stdin="none\nn\n").out
     assert (claude / "settings.json").read_bytes() == MINE
-    cortex("setup", stdin="y\n")
+    cortex("setup", stdin="none\neach\nn\n")
+    assert (claude / "settings.json").read_bytes() == MINE
+    cortex("setup", stdin="none\ny\n")
     assert (claude / "settings.json").read_bytes() != MINE
+
+
+def test_setup_asks_twice_at_most(cortex, claude, session, monkeypatch):
+    monkeypatch.setattr("cortex.cli.setup.can_ask", lambda: True)
+    answer = cortex("setup", stdin="\n\n")
+    assert answer.code == 0 and "cone 6" in answer.out
+    assert answer.out.count("Writer (") == 1 and answer.out.count("Go ahead?") == 1
+
+
+def test_the_writer_that_is_chosen_is_kept(cortex, claude, tmp_path):
+    assert cortex("setup", "--writer", "claude", "--json").code == 0
+    assert 'writer = "claude"' in (tmp_path / "store" / "config.toml").read_text()
+    assert cortex("setup", "--json").json["writer"] == "claude"
 
 
 def test_setup_goes_on_where_the_settings_cannot_be_read(cortex, claude):
