@@ -170,11 +170,11 @@ def _outcome(report: RunReport) -> Iterator[str]:
 
 def _lines(surroundings: Surroundings, steps: dict[str, str]) -> Iterator[str]:
     client, program = surroundings.client, surroundings.program
-    found = f"{surroundings.sessions} to read, {size_of(surroundings.bytes)}; "
+    waiting = f"{surroundings.sessions} to read, {size_of(surroundings.bytes)}; "
     scheduled = surroundings.scheduled_by or "not scheduled"
     folder = f"{client}{'' if client.is_dir() else ' (missing)'}"
     yield f"Claude Code  {program or 'no `claude` command'}; {folder}"
-    yield f"Transcripts  {found if surroundings.sessions else ''}{surroundings.read_before} read before"
+    yield f"Transcripts  {waiting if surroundings.sessions else ''}{surroundings.read_before} read before"
     yield f"Hooks        {surroundings.hooks}"
     yield f"Nightly run  {scheduled}"
     yield f"Writer       {surroundings.writer}"
@@ -190,7 +190,7 @@ def _next_steps(surroundings: Surroundings, left: dict[str, str]) -> list[str]:
     if left:
         return [f"{words}: cortex setup" for words in left.values()]
     return [
-        "start `claude` in a project: the session begins with the brief. cortex doctor checks everything."
+        "start `claude` in a project: its session begins with the brief. cortex doctor checks everything."
     ]
 
 
