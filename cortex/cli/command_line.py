@@ -48,6 +48,7 @@ COMMAND_SECTIONS: dict[str, dict[str, str]] = {
         "stats": "Show figures by session and project.",
         "plan": "Show what the language model would be asked, and its price.",
         "cost": "Show what the language model has cost.",
+        "report": "Report a month: decisions, corrections, what is open.",
         "sql": "Query turns, events, memories, edges and the journal with DuckDB.",
     },
     "Shape": {

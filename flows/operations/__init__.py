@@ -76,6 +76,9 @@ if TYPE_CHECKING:
         repetition as repetition,
     )
     from cortex.flows.operations import (
+        report as report,
+    )
+    from cortex.flows.operations import (
         review as review,
     )
     from cortex.flows.operations import (

@@ -64,7 +64,7 @@ def list_memories(
     """
     catalogue = Catalogue(context.home)
     projects = catalogue.read("projects").to_pylist()
-    ids = _projects_meant(context, catalogue, projects, project, all_projects)
+    ids = projects_meant(context, catalogue, projects, project, all_projects)
     rows = catalogue.read("memories", _LISTED)
     if ids:
         rows = rows.filter(pc.is_in(rows["project_id"], pa.array([*ids, GLOBAL_SCOPE])))
@@ -85,7 +85,7 @@ def list_sessions(
     """Return sessions with what came of them, newest first, of the same projects as `list_memories`."""
     catalogue = Catalogue(context.home)
     projects = catalogue.read("projects").to_pylist()
-    ids = _projects_meant(context, catalogue, projects, project, all_projects)
+    ids = projects_meant(context, catalogue, projects, project, all_projects)
     rows = catalogue.read("sessions")
     if ids:
         rows = rows.filter(pc.is_in(rows["project_id"], pa.array(ids)))
@@ -215,9 +215,14 @@ def why_nothing(context: Context, project_id: str) -> str:
     return "its sessions said nothing that is kept"
 
 
-def _projects_meant(
+def projects_meant(
     context: Context, catalogue: Catalogue, projects: Sequence[Row], name: str | None, all_projects: bool
 ) -> list[str]:
+    """
+    Return the ids of the projects called `name`, else the folder's; none where all are meant.
+
+    `projects` are the rows of the snapshot. Raises UnknownProject; UsageError for a name and `all_projects`.
+    """
     if all_projects and name:
         raise UsageError("--project and --all-projects exclude each other.", "Give one of them.")
     if all_projects:
