@@ -17,7 +17,7 @@ from cortex.transforms.errors import CortexError, TablesDamaged
 
 _Result = TypeVar("_Result")
 
-MAXIMUM_REASON_CHARS = 160
+PREFECT_REASON_CHARS = 160
 
 # A stage is safe to repeat; a passing fault (a locked file, a busy disk) is gone after a moment.
 STAGE_RETRIES = 2
@@ -112,7 +112,7 @@ def _run_flow(stages: Sequence[tuple[str, Callable[[Run], object]]], run: Run) -
 def _reason_of(error: BaseException) -> str:
     """Return the first line of what went wrong, without the address and output that may follow it."""
     lines = str(error).splitlines()
-    return (lines[0] if lines else type(error).__name__)[:MAXIMUM_REASON_CHARS].rstrip(". ")
+    return (lines[0] if lines else type(error).__name__)[:PREFECT_REASON_CHARS].rstrip(". ")
 
 
 def configure_prefect(home: Path) -> None:
