@@ -1,6 +1,6 @@
 """The extract stage: waiting transcripts become turns and events, committed together with their cursors."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -26,7 +26,7 @@ from cortex.transforms.extract.settled import NOTHING_SETTLED, Settled
 from cortex.transforms.faults import contained
 from cortex.transforms.masking import masked
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import EVENTS, SETTLED, TURNS, values
+from cortex.transforms.schemas import EVENTS, REPLIES, SETTLED, TURNS, values
 from cortex.transforms.transcripts.transcript import Source
 from cortex.transforms.transcripts.turn_text import Limits
 
@@ -335,21 +335,23 @@ def _frame(rows: pa.Table) -> pl.DataFrame:
     return frame
 
 
-def events_of(run: Run, project_id: str, turns: pa.Table) -> pa.Table:
+def events_of(run: Run, project_id: str, turns: pa.Table, replies: pa.Table | None = None) -> pa.Table:
     """
     Return the EVENTS of a project's whole sessions; what Cortex itself wrote is not evidence.
 
-    Sessions that lost words keep what was chosen from them before.
+    Sessions that lost words keep what was chosen from them before. Where a language model is chosen, what it
+    wrote about a session counts; `replies` are rows of REPLIES that are not in the lake yet.
     """
     shown_lines, settled = run.readings.shown_lines(project_id), _settled(run, project_id)
+    written = _written_of(run, project_id, turns, settled, replies)
     faults: list[str] = []
     with contained(faults.append):
-        return _events_of(turns, shown_lines, run.policy, settled)
+        return _events_of(turns, shown_lines, run.policy, settled, written)
     events = [EVENTS.empty()]
     for session_id in sorted(set(values(turns, "session_id"))):
         mine, reasons = turns.filter(pc.equal(turns["session_id"], session_id)), list[str]()
         with contained(reasons.append):
-            events.append(_events_of(mine, shown_lines, run.policy, settled))
+            events.append(_events_of(mine, shown_lines, run.policy, settled, written))
         for reason in reasons:  # its turns are kept: a later extractor reads them again
             run.report.quarantined.append(
                 QuarantinedLine(values(mine, "file")[0], None, f"nothing extracted from session: {reason}")
@@ -357,9 +359,35 @@ def events_of(run: Run, project_id: str, turns: pa.Table) -> pa.Table:
     return pa.concat_tables(events)
 
 
-def _events_of(turns: pa.Table, shown_lines: ShownLines, policy: Policy, settled: Settled) -> pa.Table:
-    events = extract_events(without_echoes(turns, shown_lines), policy, settled)
+def _events_of(
+    turns: pa.Table,
+    shown_lines: ShownLines,
+    policy: Policy,
+    settled: Settled,
+    written: Callable[[pa.Table, pa.Table], pa.Table],
+) -> pa.Table:
+    events = written(extract_events(without_echoes(turns, shown_lines), policy, settled), turns)
     return masked(with_quotes_lowered(events, turns), EVENTS)
+
+
+def _written_of(
+    run: Run, project_id: str, turns: pa.Table, settled: Settled, replies: pa.Table | None
+) -> Callable[[pa.Table, pa.Table], pa.Table]:
+    """Return what puts the facts of a language model in the place of the rules' in EVENTS of TURNS."""
+    known = REPLIES.empty()
+    if run.settings.models.uses_replies:
+        sessions = set(values(turns, "session_id"))
+        known = run.store.lake.read(REPLIES, project_id, sessions=sessions)
+        known = pa.concat_tables([known, REPLIES.empty() if replies is None else replies])
+    if not known.num_rows:
+        return lambda events, _: events
+    # Imported here: with no language model chosen none of this is loaded.
+    from cortex.transforms.writer.prompt import SESSION_PROMPT
+    from cortex.transforms.writer.written import with_written
+
+    return lambda events, of_turns: with_written(
+        events, of_turns, known, run.policy, SESSION_PROMPT, settled.forgotten
+    )
 
 
 def _settled(run: Run, project_id: str) -> Settled:

@@ -211,6 +211,14 @@ KEYS = (
         is_secret=True,
     ),
     Key(
+        "models.replay",
+        False,
+        "yes or no",
+        "let the answers of a language model that the store holds count, and ask for none, whatever "
+        "`models.writer` says",
+        acts=NEXT_RUN,
+    ),
+    Key(
         "models.base_url",
         "",
         "address",

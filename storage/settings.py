@@ -29,7 +29,8 @@ class ModelSettings:
     """
     The language model: `writer` is none, api or claude, `writer_model` its name.
 
-    `base_url` is None for Anthropic's own endpoint.
+    `base_url` is None for Anthropic's own endpoint. With `replays` the answers that the store holds count,
+    and nothing is asked.
     """
 
     writer: str = "none"
@@ -37,6 +38,12 @@ class ModelSettings:
     api_key: str | None = field(default=None, repr=False)
     claude_token: str | None = field(default=None, repr=False)
     base_url: str | None = None
+    replays: bool = False
+
+    @property
+    def uses_replies(self) -> bool:
+        """Return whether what a language model wrote counts, asked for now or recorded."""
+        return self.is_on or self.replays
 
     @property
     def is_on(self) -> bool:
@@ -158,6 +165,7 @@ def load_settings(home: Path | None = None) -> Settings:
             api_key=chosen_values["models.api_key"] or None,
             claude_token=chosen_values["models.claude_token"] or None,
             base_url=chosen_values["models.base_url"] or None,
+            replays=chosen_values["models.replay"],
         ),
         budget=ModelBudget(
             daily_usd=chosen_values["budget.daily_usd"],

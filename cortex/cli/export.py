@@ -9,7 +9,7 @@ import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import AS_OF, PROJECT_OPTION
-from cortex.cli.terminal import hint, write
+from cortex.cli.terminal import hint, write_text
 from cortex.flows import operations
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def export(
     if file is None:
         for line in warnings:
             hint(line)
-        write(exported.text)
+        write_text(exported.text)
         return None
     keeps_all = "Markdown keeps text, type and project of active memories. To keep everything: --format json"
     return Answer(

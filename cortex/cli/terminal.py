@@ -29,10 +29,10 @@ def print_json(value: object) -> None:
 
 def say(text: str = "") -> None:
     """Print a line for people."""
-    write(text + "\n")
+    write_text(text + "\n")
 
 
-def write(text: str) -> None:
+def write_text(text: str) -> None:
     """Print text as it is laid out, without what cannot be seen."""
     sys.stdout.write(visible(text, keeps_lines=True))
 
@@ -133,7 +133,7 @@ def print_listing(listing: Listing) -> None:
     if sys.stdout.isatty():
         _print_table(listing)
     else:
-        write(plain_table(listing))
+        write_text(plain_table(listing))
 
 
 def plain_table(listing: Listing) -> str:

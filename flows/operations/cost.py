@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from cortex.flows.context import Context, utc_now
 from cortex.flows.operations.writer_choice import BudgetState, budget_state
 from cortex.storage.spending import LOST, OPEN, Attempt, Spending
+from cortex.transforms.schemas import REPLIES
 from cortex.transforms.writer.prices import usd
 
 UNKNOWN_PROJECT = "not kept"  # an answer that never arrived, or whose session was forgotten
@@ -56,7 +57,12 @@ def read_cost(context: Context) -> CostReport:
 
 def _projects(context: Context) -> Mapping[str, str]:
     """Return request id → name of the project, of the replies that the lake holds."""
-    return {}
+    store = context.open_store()
+    replies = store.lake.read(REPLIES, columns=["request_id", "project_id"])
+    return {
+        row["request_id"]: store.projects.name_of(store.projects.canonical(row["project_id"]))
+        for row in replies.to_pylist()
+    }
 
 
 def _grouped(attempts: Sequence[Attempt], name_of: Callable[[Attempt], str]) -> list[CostRow]:

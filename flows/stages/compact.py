@@ -3,7 +3,7 @@
 from cortex.flows.run import Run
 from cortex.flows.stages.stage import stage
 
-LAKE = "turns events settled journal vectors"
+LAKE = "turns events settled replies journal vectors"
 
 
 @stage(reads=LAKE, writes=LAKE)

@@ -29,11 +29,24 @@ from cortex.transforms.memory.forgetting import (
     tombstones_of,
 )
 from cortex.transforms.memory.joined import fold_joined, in_project, joined_names
-from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, JOURNAL, SETTLED, TURNS, VECTORS, Row, values
+from cortex.transforms.schemas import (
+    EVENTS,
+    GLOBAL_SCOPE,
+    JOURNAL,
+    REPLIES,
+    SETTLED,
+    TURNS,
+    VECTORS,
+    Row,
+    values,
+)
 from cortex.transforms.search.index_text import passages_of
 
 
-@stage(reads="turns events settled journal vectors", writes="turns events settled journal vectors")
+@stage(
+    reads="turns events settled replies journal vectors",
+    writes="turns events settled replies journal vectors",
+)
 def erase(run: Run) -> None:
     """
     Take what is to be forgotten out of the lake and out of staging, in one commit.
@@ -96,6 +109,7 @@ class _Erasure:
         self._turns: dict[str, pa.Table] = {}
         self._events: dict[str, pa.Table] = {}
         self._settled: dict[str, pa.Table] = {}
+        self._replies: dict[str, pa.Table] = {}
 
     def commit(self) -> int:
         """Erase; return how many turns were removed or rewritten."""
@@ -115,6 +129,8 @@ class _Erasure:
                 sessions = tuple(sorted(set(values(turns, "session_id"))))
                 change.replace(EVENTS, project_id, self._events[project_id], sessions)
                 change.replace(SETTLED, project_id, self._settled[project_id])
+            for project_id, replies in self._replies.items():
+                change.replace(REPLIES, project_id, replies)
             for scope in sorted(set(values(self._journal, "project_id"))):
                 mine = journal.filter(pc.equal(journal["project_id"], scope))
                 if not mine.equals(_of_scope(self._journal, scope)):
@@ -153,6 +169,7 @@ class _Erasure:
         kept, changed = erased_turns(turns, gone, frozenset(named), frozenset(shared), self._texts)
         events = each_key_once(EVENTS, run.store.lake.read(EVENTS, project_id))
         left = self._events_left(events, kept, changed & named, shared)
+        self._erase_replies(project_id, kept, changed)
         if not changed and left.equals(events):
             return 0
         self._turns[project_id], self._events[project_id] = kept, left
@@ -160,6 +177,19 @@ class _Erasure:
         before, after = (set(values(passages_of(t, run.policy), "content_hash")) for t in (turns, kept))
         self._hashes_gone |= before - after
         return len(changed)
+
+    def _erase_replies(self, project_id: str, turns: pa.Table, changed: set[str]) -> None:
+        """Drop the replies about sessions that lose words, and those that say what is to be forgotten."""
+        replies = self._run.store.lake.read(REPLIES, project_id)
+        left, sessions = set(values(turns, "turn_id")) - changed, set(values(turns, "session_id"))
+        is_kept = [
+            row["session_id"] in sessions
+            and left.issuperset(row["turn_ids"])
+            and not any(map(self._texts.is_in, _words_of_reply(row["text"])))
+            for row in replies.to_pylist()
+        ]
+        if not all(is_kept):
+            self._replies[project_id] = replies.filter(pa.array(is_kept, pa.bool_()))
 
     def _named_in(self, turns: pa.Table) -> set[str]:
         """Return the turns that doomed memories rest on: those named, and all on the same lines."""
@@ -336,6 +366,11 @@ def _texts_of(row: Row) -> set[str]:
     """Return the words of a memory or event; what its text holds is found with it, not wherever else."""
     more = {row[name] for name in ("reason", "rejected") if row[name] and row[name] not in row["text"]}
     return {row["text"], *more} - {""}
+
+
+def _words_of_reply(text: str) -> list[str]:
+    """Return a reply as it is and without the escapes of JSON."""
+    return [text, text.replace('\\"', '"').replace("\\n", " ")]
 
 
 def _of_scope(journal: pa.Table, scope: str) -> pa.Table:

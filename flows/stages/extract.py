@@ -5,7 +5,7 @@ from cortex.flows.run import Run
 from cortex.flows.stages.stage import stage
 
 
-@stage(reads="turns events settled journal", writes="turns events journal")
+@stage(reads="turns events settled replies journal", writes="turns events journal")
 def extract(run: Run) -> None:
     """Take in every waiting transcript; events of sessions that do not grow stay as they are."""
     transcripts.extract_staged(run)

@@ -77,11 +77,16 @@ def reply_row(
     provider: str,
     stop_reason: str,
     asked_at: datetime,
+    turn_count: int = 0,
     input_tokens: int = 0,
     output_tokens: int = 0,
     usd: float = 0.0,
 ) -> Row:
-    """Return the row of REPLIES for the answer to a request about a session."""
+    """
+    Return the row of REPLIES for the answer to a request about a session.
+
+    `turn_count` is the number of all turns that the session had.
+    """
     request = asked.request
     return {
         "request_id": request.request_id,
@@ -89,6 +94,7 @@ def reply_row(
         "session_id": asked.session_id,
         "turns_hash": hash_of_turns(asked.turn_ids),
         "turn_ids": list(asked.turn_ids),
+        "turn_count": turn_count,
         "known": list(asked.known),
         "purpose": request.purpose,
         "model": request.model,
@@ -103,14 +109,39 @@ def reply_row(
     }
 
 
+def unasked_row(project_id: str, session_id: str, turn_count: int, prompt: str, noted_at: datetime) -> Row:
+    """Return the row of REPLIES of a session as it is now, about which there is nothing to ask."""
+    request_id = content_id("not asked", project_id, session_id, str(turn_count), prompt)
+    return {
+        "request_id": request_id,
+        "project_id": project_id,
+        "session_id": session_id,
+        "turns_hash": "",
+        "turn_ids": [],
+        "turn_count": turn_count,
+        "known": [],
+        "purpose": SESSION_PURPOSE,
+        "model": "",
+        "provider": "none",
+        "prompt": prompt,
+        "text": "",
+        "stop_reason": "not asked",
+        "input_tokens": 0,
+        "output_tokens": 0,
+        "usd": 0.0,
+        "asked_at": noted_at,
+    }
+
+
 def replies_in_force(
     replies: pa.Table, sessions: Mapping[str, Iterable[str]], prompt: str
 ) -> dict[str, SessionReply]:
     """
     Return, by session, the reply whose facts count, of REPLIES rows and each session's turn ids.
 
-    That is one of the prompt named, where there is one that can be used; then the one that read most of the
-    turns there are, then the newest.
+    That is one of the prompt named, where there is one that can be used; then the one that read most turns,
+    then the newest. One that read a turn that is not there does not count: on an earlier day it was not yet
+    given, and forgotten words took their reply with them.
     """
     chosen: dict[str, tuple[tuple[bool, int, datetime, str], SessionReply]] = {}
     for row in replies.to_pylist():
@@ -118,9 +149,9 @@ def replies_in_force(
         answer = parsed_answer(row["text"]) if row["purpose"] == SESSION_PURPOSE and turns else None
         if answer is None or turns is None:
             continue
-        known = set(row["turn_ids"]) & set(turns)
-        key = (row["prompt"] == prompt, len(known), row["asked_at"], row["request_id"])
-        if known and (row["session_id"] not in chosen or key > chosen[row["session_id"]][0]):
+        key = (row["prompt"] == prompt, len(row["turn_ids"]), row["asked_at"], row["request_id"])
+        is_whole = set(row["turn_ids"]) <= set(turns)
+        if is_whole and (row["session_id"] not in chosen or key > chosen[row["session_id"]][0]):
             chosen[row["session_id"]] = (key, SessionReply(row, answer))
     return {session_id: reply for session_id, (_, reply) in chosen.items()}
 
@@ -169,6 +200,8 @@ def written_rows(reply: SessionReply, turns: Mapping[str, Row], policy: Policy) 
     rows = [
         _fact_row(checked, position, reply, read, policy) for position, checked in enumerate(facts, start=1)
     ]
+    # One that is refused for its quote may have the words, and so the id, of one that is believed.
+    rows.sort(key=lambda row: row["confidence"] == REFUSED_CONFIDENCE)
     return [*rows, *_outcome_rows(reply, evidence, policy)]
 
 

@@ -1,0 +1,232 @@
+"""What a language model writes about sessions that are over: which are asked about, how answers are kept."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+
+from cortex.flows.asking import ask_all
+from cortex.flows.extract import PLACE, events_of, in_first_place
+from cortex.flows.run import Run
+from cortex.storage.reference import read_prompt
+from cortex.transforms.audit import events_violations
+from cortex.transforms.schemas import EPOCH, EVENTS, REPLIES, SETTLED, TURNS, values
+from cortex.transforms.words.phrases import counted
+from cortex.transforms.writer.prompt import SESSION_PROMPT
+from cortex.transforms.writer.request import Reply
+from cortex.transforms.writer.session import SessionRequest, session_requests
+from cortex.transforms.writer.written import hash_of_turns, reply_row, unasked_row
+
+# Turns of so many sessions are held at once: a session has about 200 of them.
+SESSIONS_AT_ONCE = 50
+_REPLY_COLUMNS = ["request_id", "session_id", "turns_hash", "turn_count", "prompt"]
+
+
+@dataclass(frozen=True)
+class UnreadSession:
+    """A session that is over and was not read as it is now: its project, its end, how many turns it has."""
+
+    project_id: str
+    session_id: str
+    ended_at: datetime
+    turn_count: int
+
+
+def write_sessions(run: Run) -> None:
+    """
+    Ask about the sessions that are over and have no answer, the newest first, and keep each answer.
+
+    An answer is committed together with the events of its session, so that a run killed in between has both
+    or neither; only then its price is settled. What waits is said in the report.
+    """
+    sessions = unread_sessions(run)
+    if not sessions:
+        return
+    with run.report.stage("write") as row:
+        asked, left = _first_requests(run, sessions)
+        keeper = _Keeper(run, asked, _turn_counts(sessions))
+        row.rows_in = len(asked)
+        keeper.repeat_known()
+        result = ask_all(run, [each.request for each in keeper.unanswered()], keeper.keep)
+        row.rows_out = keeper.kept
+        waiting = left + result.waiting + result.failed
+        if waiting:
+            row.note = f"{counted(waiting, 'session')} wait for a later run"
+
+
+def unread_sessions(run: Run) -> list[UnreadSession]:
+    """
+    Return the sessions to be read by a language model, the newest first.
+
+    They have said nothing for a while, have no answer to today's prompt for the turns that they have, and
+    lost no words.
+    """
+    quiet_since = run.now - timedelta(minutes=run.policy.threshold("writer_quiet_minutes"))
+    unread = []
+    for project_id in run.store.lake.manifest.partitions(TURNS.name):
+        if run.store.projects.canonical(project_id) in run.outcome.failed:
+            continue
+        with run.outcome.without_damage(project_id):
+            unread += [each for each in _unread_of(run, project_id) if each.ended_at <= quiet_since]
+    return sorted(unread, key=lambda each: (each.ended_at, each.project_id, each.session_id), reverse=True)
+
+
+def _first_requests(run: Run, sessions: Sequence[UnreadSession]) -> tuple[list[SessionRequest], int]:
+    """
+    Return the requests of this run about the first of `sessions`, and how many sessions are left.
+
+    Sessions about which there is nothing to ask are noted as they are now, so that no later run looks again.
+    """
+    requests: list[SessionRequest] = []
+    most, begin = run.settings.budget.run_requests, 0
+    while begin < len(sessions) and len(requests) < most:
+        some = sessions[begin : begin + min(SESSIONS_AT_ONCE, most - len(requests))]
+        begin += len(some)
+        asked = requests_about(run, some)
+        names = {(each.project_id, each.session_id) for each in asked}
+        _note_unasked(run, [each for each in some if (each.project_id, each.session_id) not in names])
+        requests += asked
+    return requests, len(sessions) - begin
+
+
+def _note_unasked(run: Run, sessions: Sequence[UnreadSession]) -> None:
+    """Keep a row without an answer for each session that is not asked about."""
+    if not sessions:
+        return
+    with run.store.lake.change() as change:
+        for each in sessions:
+            row = unasked_row(each.project_id, each.session_id, each.turn_count, SESSION_PROMPT, run.now)
+            change.append(REPLIES, each.project_id, REPLIES.of([row]))
+
+
+def _turn_counts(sessions: Sequence[UnreadSession]) -> dict[tuple[str, str], int]:
+    return {(each.project_id, each.session_id): each.turn_count for each in sessions}
+
+
+def requests_about(run: Run, sessions: Sequence[UnreadSession]) -> list[SessionRequest]:
+    """Return the requests about sessions, in their order; those that no person led have none."""
+    by_project: dict[str, set[str]] = defaultdict(set)
+    for each in sessions:
+        by_project[each.project_id].add(each.session_id)
+    requests: dict[tuple[str, str], SessionRequest] = {}
+    for project_id, names in by_project.items():
+        for request in _requests_of(run, project_id, names):
+            requests[project_id, request.session_id] = request
+    keys = [(each.project_id, each.session_id) for each in sessions]
+    return [requests[key] for key in keys if key in requests]
+
+
+@dataclass
+class _Keeper:
+    """
+    Commits answers; `turn_counts` is by project and session.
+
+    Copies of a session ask the same: one answer is all of theirs.
+    """
+
+    run: Run
+    asked: list[SessionRequest]
+    turn_counts: dict[tuple[str, str], int]
+    kept: int = 0
+    answered: set[str] = field(default_factory=set)
+
+    def repeat_known(self) -> None:
+        """Keep the answer that the lake has for another session to the same request."""
+        wanted = {each.request.request_id for each in self.asked}
+        for project_id in self.run.store.lake.manifest.partitions(REPLIES.name):
+            ids = self.run.store.lake.read(REPLIES, project_id, columns=["request_id"])
+            if wanted.isdisjoint(values(ids, "request_id")):
+                continue
+            for row in self.run.store.lake.read(REPLIES, project_id).to_pylist():
+                if row["request_id"] in wanted:
+                    wanted.discard(row["request_id"])
+                    reply = (
+                        row["request_id"],
+                        row["provider"],
+                        row["model"],
+                        row["text"],
+                        row["stop_reason"],
+                    )
+                    self.keep(Reply(*reply, 0, 0, 0.0))
+
+    def unanswered(self) -> list[SessionRequest]:
+        """Return the requests without an answer."""
+        return [each for each in self.asked if each.request.request_id not in self.answered]
+
+    def keep(self, reply: Reply) -> None:
+        """Commit an answer with the events that its sessions have by it."""
+        self.answered.add(reply.request_id)
+        for asked in self.asked:
+            if asked.request.request_id == reply.request_id:
+                self._keep_of(asked, reply)
+                reply = replace(reply, input_tokens=0, output_tokens=0, usd=0.0)  # paid for once
+
+    def _keep_of(self, asked: SessionRequest, reply: Reply) -> None:
+        run = self.run
+        row = reply_row(
+            asked,
+            text=reply.text,
+            provider=reply.provider,
+            stop_reason=reply.stop_reason,
+            asked_at=run.now.astimezone(UTC),
+            turn_count=self.turn_counts[asked.project_id, asked.session_id],
+            input_tokens=reply.input_tokens,
+            output_tokens=reply.output_tokens,
+            usd=reply.usd,
+        )
+        replies = REPLIES.of([row])
+        turns = _turns_of(run, asked.project_id, {asked.session_id})
+        events = events_of(run, asked.project_id, turns, replies)
+        violations = events_violations(events, turns)
+        with run.store.lake.change() as change:
+            change.append(REPLIES, asked.project_id, replies)
+            if not violations:
+                change.append(EVENTS, asked.project_id, events, (asked.session_id,))
+        self.kept += not violations
+
+
+def _unread_of(run: Run, project_id: str) -> list[UnreadSession]:
+    lake = run.store.lake
+    columns = ["turn_id", "session_id", "said_at", *PLACE]
+    turns = lake.read(TURNS, project_id, columns=columns)
+    settled = set(values(lake.read(SETTLED, project_id, columns=["turn_id"]), "turn_id"))
+    answered = {
+        (row["session_id"], row["turn_count"])
+        for row in lake.read(REPLIES, project_id, columns=_REPLY_COLUMNS).to_pylist()
+        if row["prompt"] == SESSION_PROMPT
+    }
+    names: dict[str, set[str]] = defaultdict(set)
+    ended: dict[str, datetime] = {}
+    for turn in turns.select(["turn_id", "session_id", "said_at"]).to_pylist():
+        session_id = turn["session_id"]
+        names[session_id].add(turn["turn_id"])
+        ended[session_id] = max(ended.get(session_id, EPOCH), turn["said_at"] or EPOCH)
+    return [
+        UnreadSession(project_id, session_id, ended[session_id], len(turn_ids))
+        for session_id, turn_ids in names.items()
+        if (session_id, len(turn_ids)) not in answered and settled.isdisjoint(turn_ids)
+    ]
+
+
+def _requests_of(run: Run, project_id: str, sessions: set[str]) -> list[SessionRequest]:
+    """Return the requests about sessions of a project that the lake holds no answer to."""
+    known = run.store.lake.read(REPLIES, project_id, columns=_REPLY_COLUMNS, sessions=sessions).to_pylist()
+    answered = {row["request_id"] for row in known}
+    read = {(row["session_id"], row["turns_hash"]) for row in known if row["prompt"] == SESSION_PROMPT}
+    turns = _turns_of(run, project_id, sessions)
+    model, prompt = run.settings.models.writer_model, read_prompt(SESSION_PROMPT)
+    return [
+        request
+        for request in session_requests(turns, (), run.policy, model, prompt)
+        if request.request.request_id not in answered
+        and (request.session_id, hash_of_turns(request.turn_ids)) not in read
+    ]
+
+
+def _turns_of(run: Run, project_id: str, sessions: set[str]) -> pa.Table:
+    """Return the TURNS of whole sessions, each where it stands first."""
+    lake = run.store.lake
+    known = lake.read(TURNS, project_id, columns=["turn_id", "session_id", *PLACE])
+    return in_first_place(lake.read(TURNS, project_id, sessions=sessions), known)
