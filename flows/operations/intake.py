@@ -3,16 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cortex.flows.context import Context
 from cortex.flows.operations.config import publish_settings
-from cortex.flows.operations.plan import PlannedStage, plan_transcripts
 from cortex.flows.report import RunReport
 from cortex.flows.run import Progress, no_progress
 from cortex.flows.runs import Backfill, execute, grown, look_for, stage_all
 from cortex.storage.assistant_folders import folders
 from cortex.storage.background_run import note_engine
 from cortex.transforms.errors import NotFound, NothingUsable
+
+if TYPE_CHECKING:
+    from cortex.flows.operations.plan import PlannedStage
 
 # Measured on two cores: reading, extracting and embedding. Only for estimates.
 EXPECTED_BYTES_PER_SECOND = 500_000
@@ -31,7 +34,7 @@ class BackfillPlan:
     seconds: int
     model_tokens: int
     cost_usd: float
-    writing: PlannedStage | None = None
+    writing: "PlannedStage | None" = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,8 @@ def plan_backfill(context: Context, paths: Sequence[Path]) -> BackfillPlan:
     seconds = round(backfill.waiting_bytes / EXPECTED_BYTES_PER_SECOND)
     writing = None
     if context.settings.models.is_on:
+        from cortex.flows.operations.plan import plan_transcripts
+
         writing = plan_transcripts(context, len(backfill.transcripts), backfill.waiting_bytes)
     return BackfillPlan(backfill, seconds, tokens, round(tokens / 1e6 * price, 4), writing)
 

@@ -49,9 +49,17 @@ OWN_VARIABLES = {
     "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
     "CLAUDE_CODE_DISABLE_THINKING": "1",
     "MAX_THINKING_TOKENS": "0",
+    "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
+    "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
     "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
     "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
 }
+
+# A transcript may name files as a prompt would (@path), and the client then sends what is in them (seen).
+# These rules, --restricted and each of the two variables above prevent it alone.
+NOTHING_READ = '{"permissions":{"deny":["Read","Read(//**)"]}}'
+# The client takes /words, !words and #words at the beginning for commands.
+COMMAND_SIGNS = ("/", "!", "#", "@")
 
 _OFF = "Or: cortex config set models.writer none"
 _LOG_IN = f"Run `claude setup-token`, then: cortex config set models.claude_token TOKEN. {_OFF}"
@@ -95,7 +103,7 @@ class ClaudeLogin:
         except OSError as error:
             raise ModelClosed(f"`claude` cannot be started ({error.strerror}).", _OFF) from error
         try:
-            return process.communicate(request.content.encode("utf-8", "replace"), timeout=CLIENT_ANSWER_S)
+            return process.communicate(_prompt(request).encode("utf-8", "replace"), timeout=CLIENT_ANSWER_S)
         except subprocess.TimeoutExpired as error:
             raise AnswerLost(f"`claude` took longer than {CLIENT_ANSWER_S:.0f} s.", _LATER) from error
         finally:
@@ -132,8 +140,15 @@ def _arguments(request: ModelRequest, most_usd: float) -> list[str]:
         *("--system-prompt", request.system, "--json-schema", request.schema),
         *("--max-budget-usd", f"{most_usd:.6f}"),
         *("--tools", "", "--setting-sources", "", "--strict-mcp-config", "--disable-slash-commands"),
-        *("--safe-mode", "--no-chrome", "--no-session-persistence"),
+        *("--safe-mode", "--restricted", "--settings", NOTHING_READ),
+        *("--no-chrome", "--no-session-persistence"),
     ]
+
+
+def _prompt(request: ModelRequest) -> str:
+    """Return what goes to standard input: the text that is asked, never taken for a command."""
+    is_command = request.content.lstrip().startswith(COMMAND_SIGNS)
+    return f"The text:\n{request.content}" if is_command else request.content
 
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:
