@@ -200,15 +200,22 @@ def _cut(listing: Listing, wraps: str, width: int) -> Listing:
     """Return the table with the cells of the column that wraps cut to what fits in its lines."""
     if not listing.most_lines:
         return listing
+    from textwrap import wrap
+
     from cortex.transforms.words.sentences import shortened
 
     at, rows = listing.columns.index(wraps), [list(row) for row in listing.rows]
     lines = [*_all_rows(listing), listing.columns]
     others = [max(map(_cells, column)) + 2 for column in zip(*lines, strict=True)]
-    room = max(20, width - sum(others) + others[at] - 4) * listing.most_lines
+    room = max(20, width - sum(others) + others[at] - 3)
     for row in rows:
-        # Lines end at words: of each, half a word may be lost.
-        row[at] = shortened(row[at], room - 8 * (listing.most_lines - 1))
+        lines_of_cell = wrap(row[at], room)
+        if row[at].isascii() and len(lines_of_cell) > listing.most_lines:
+            last = shortened(lines_of_cell[listing.most_lines - 1] + " ...", room)
+            row[at] = " ".join([*lines_of_cell[: listing.most_lines - 1], last.removesuffix(" ...") + "…"])
+            row[at] = row[at].replace("……", "…")
+        elif not row[at].isascii():  # wide characters take two places
+            row[at] = shortened(row[at], (room - 4) * listing.most_lines * len(row[at]) // _cells(row[at]))
     return replace(listing, rows=rows)
 
 

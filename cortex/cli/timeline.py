@@ -53,4 +53,4 @@ def _table(listed: Listed) -> Listing:
 
 def _summary(row: Row) -> str:
     text = row["outcome"] or row["goal"] or row["first_prompt"] or "(no prompt)"
-    return f"{text} Open: {row['still_open']}" if row["still_open"] else text
+    return f"{text.rstrip('.')}. Open: {row['still_open']}" if row["still_open"] else text
