@@ -46,7 +46,7 @@ def test_a_choice_says_for_what_and_what_was_turned_down_and_why(shown: Shown) -
         ("Which store do you want to use for the tides?", "store for the tides"),
         ("Which gauges should be read at night?", "gauges that should be read at night"),
         ("Windows build?", "Windows build"),
-        ("Should old levels be kept?", "Levels (Should old levels be kept?)"),
+        ("Should old levels be kept?", "whether old levels should be kept"),
         ("What is kept? The disk holds a year of levels, so something has to go.", "What is kept"),
     ],
 )

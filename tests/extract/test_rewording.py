@@ -211,3 +211,21 @@ def test_a_heading_is_told_where_the_item_needs_it(
 ) -> None:
     wording = as_statement(Passage(item, heading, "item", 0), Phrasebook.of(policy))
     assert wording.lower() == f"{statement}{item}".lower()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Test coverage added: Units: Tests that feet are read; Clocks: Tests that UTC is kept.",
+        "The documentation maintains the clean look of the chart throughout.",
+        "No unit was given, so I inferred feet from the depth of the harbour.",
+    ],
+)
+def test_lists_of_tests_praise_and_the_speaker_do_not_stand_alone(words: str) -> None:
+    assert not stands_alone(words)
+
+
+def test_a_sentence_of_the_speaker_is_left_out_where_another_says_the_fact(policy: Policy) -> None:
+    said = "The gauge counts in feet because the harbour chart does. I added a test for it."
+    statement = as_statement(Passage(said, "", "paragraph", 0), Phrasebook.of(policy))
+    assert statement == "The gauge counts in feet because the harbour chart does."

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from cortex.hooks.plain import CLOSING, PREAMBLE, on_one_line
 from cortex.transforms.brief.candidates import LineCandidate
 from cortex.transforms.brief.choice import GUARANTEED, REPOSITORY, STATE
+from cortex.transforms.brief.subjects import is_same_subject
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
-from cortex.transforms.words.overlap import share_of_all
+from cortex.transforms.words.overlap import share_of_all, share_of_fewer
 from cortex.transforms.words.tokens import tokens_in
 
 
@@ -61,9 +62,14 @@ class Room:
         """Show the candidate in its fullest form that fits, or leave it out and say why."""
         same_words_from = self.policy.threshold("brief_same_words")
         for other in self.seated if candidate.forms else ():
-            if share_of_all(candidate.words, other.words) >= same_words_from:
+            if self._is_same(candidate, other, same_words_from):
                 candidate.decide(
                     candidate.choice.text, False, f"says the same as {other.choice.memory_id[:8]}"
+                )
+                return
+            if self._is_one_subject(candidate, other):
+                candidate.decide(
+                    candidate.choice.text, False, f"same subject as {other.choice.memory_id[:8]}, told above"
                 )
                 return
         for form in candidate.forms:
@@ -72,6 +78,23 @@ class Room:
                 self._take(candidate, form)
                 return
             candidate.decide(form, False, problem)
+
+    def _is_one_subject(self, candidate: LineCandidate, other: LineCandidate) -> bool:
+        """Return whether a line of another section tells of one thing; the one on purpose is always told."""
+        is_free = candidate.section not in (other.section, STATE) and not candidate.is_on_purpose
+        return is_free and is_same_subject(
+            candidate.subject,
+            other.subject,
+            share=self.policy.threshold("brief_same_subject"),
+            least_words=int(self.policy.threshold("brief_subject_words")),
+        )
+
+    @staticmethod
+    def _is_same(candidate: LineCandidate, other: LineCandidate, least: float) -> bool:
+        """Return whether two lines say the same, or where the work stands holds all of the other."""
+        is_in_state = other.section == STATE and len(candidate.words) <= len(other.words)
+        share = share_of_fewer if is_in_state and candidate.section != STATE else share_of_all
+        return share(candidate.words, other.words) >= least
 
     def _problem(self, candidate: LineCandidate, form: str) -> str:
         """Return what keeps `form` out of the brief, or nothing."""

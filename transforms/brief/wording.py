@@ -23,7 +23,7 @@ FEWEST_ITEMS = 2
 # A reason of which this share of words stands in the text is told with it.
 REASON_IN_TEXT_SHARE = 0.7
 # Items of a list are told as long as they fit; what is left out is counted.
-LONGEST_LIST_CHARS = 200
+LONGEST_LIST_CHARS = 300
 # Four hexadecimal digits tell the sessions of a project apart; a whole name costs a line's worth of tokens.
 SESSION_DIGITS = 4
 # What a person's words were said to, as extraction adds it, is a hint and not the fact.

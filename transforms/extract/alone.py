@@ -47,6 +47,22 @@ _MOMENT = re.compile(
     r"\b[^.;:]{0,40}[.!]?$",
     re.IGNORECASE,
 )
+# What tests cover is in the tests.
+_TESTS = re.compile(
+    r"^(?:new |added |updated )?(?:unit |integration |e2e )?tests?(?: coverage| cases| suite)?"
+    r"(?: added| updated)?:"
+    r"|(?:[:;] )Tests? (?:that|for|\w+s|\w+ing)\b.*; (?:\w[^:;]{0,40}: )?Tests? "
+    r"|^(?:added |wrote )?\d+ (?:new |unit |integration )*tests? (?:cover|check|for|that|in)\b",
+    re.IGNORECASE,
+)
+# What was made is fine: nothing that the next session acts on.
+_PRAISE_ALONE = re.compile(
+    r"^(?!.*[`\d])(?:the|this|all|everything) [\w' -]{0,50}?"
+    r"(?:(?:now )?(?:beautifully|accurately|properly) \w+s|maintains? (?:the|consistency)|follows? the same"
+    r"|provides? (?:valuable|comprehensive|a (?:clean|solid))"
+    r"|(?:is|are) (?:now )?(?:complete|comprehensive|production[- ]ready|technically ))",
+    re.IGNORECASE,
+)
 _WANTING_END = re.compile(r"(?:[:,(]|\b(?:and|or|the|a|an|of|to|with|for|via|as))$", re.IGNORECASE)
 _PERSON_POINTS = re.compile(
     r"^(?:(?:do|fix|add|make|use|try|run|change|remove|update|check|implement|commit|push|keep|apply"
@@ -72,6 +88,15 @@ _IN_HAND = re.compile(
 )
 
 
+# "Replace them with a link": of a person's words the thing itself must stand there.
+_POINTS_AT = re.compile(
+    r"^(?:replace|make|change|move|remove|put|fix|update|revert|undo|bring|merge|rename|delete|add)"
+    r" (?:them|those|these)\b",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”")
+_SPEAKS_INSIDE = re.compile(r"(?<![\w/.-])I(?:['’](?:m|ve|ll|d))?(?![\w/.-])(?= [a-z])")
+LEAST_LEFT_CHARS = 40
 _PRONOUN = re.compile(
     r"(?<![\w'])(?:i|i'm|i've|i'll|i'd|me|my|mine|we|we're|we've|we'll|our|us|you|your|you're"
     r"|you'll)(?![\w'])",
@@ -93,6 +118,23 @@ def speaks_first(text: str) -> bool:
 def spoken_share(text: str) -> float:
     """Return how much a text is talk between two, 0 to 1: its pronouns of the first and second person."""
     return min(len(_PRONOUN.findall(text)), PRONOUNS_MAX) / PRONOUNS_MAX
+
+
+def without_talk(text: str) -> str:
+    """
+    Return an assistant's text without the sentences in which it speaks of itself, if enough is left.
+
+    >>> without_talk("The gauge counts in feet, not metres, as abroad. The tests I wrote say so.")
+    'The gauge counts in feet, not metres, as abroad.'
+    """
+    parts = sentences(text, ANY_SCRIPT)
+    kept = in_line(*(part for part in parts if not speaks_inside(part)))
+    return kept if latin_length(kept) >= LEAST_LEFT_CHARS else text
+
+
+def speaks_inside(text: str) -> bool:
+    """Return whether an assistant speaks of itself anywhere in a text, what it quotes left aside."""
+    return bool(_SPEAKS_INSIDE.search(_QUOTED.sub("", text)))
 
 
 def trimmed(text: str, is_person: bool = False) -> str:
@@ -129,8 +171,10 @@ def stands_alone(text: str, *, is_person: bool = False) -> bool:
     letters = len(_LETTER.findall(text))
     if letters < LEAST_LETTERS * len(text) or latin_length(prose.strip(" ;:,.-")) < LEAST_PROSE_CHARS:
         return False
+    if _TESTS.search(text) or _PRAISE_ALONE.match(text):
+        return False
     if _NO_SUBJECT.match(text) or _MOMENT.match(text) or _OUTPUT.search(text) or _IN_HAND.search(text):
         return False
     if is_person:
-        return not _PERSON_POINTS.match(text)
-    return not (_SPEAKER.match(text) or _SPOKEN_TO.search(text))
+        return not (_PERSON_POINTS.match(text) or _POINTS_AT.match(text))
+    return not (_SPEAKER.match(text) or _SPOKEN_TO.search(text) or speaks_inside(text))

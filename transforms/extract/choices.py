@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.phrases import Phrasebook
+from cortex.transforms.extract.rewording import without_speaker
 from cortex.transforms.extract.sentences import LONGEST_CHARS, STATEMENT_CHARS, plain
 from cortex.transforms.extract.statements import ANY_SCRIPT, in_line, is_wide
 from cortex.transforms.extract.structural import field_text, input_of, objects_of
@@ -28,6 +29,7 @@ _OPTION = re.compile(r"^(?:option|variant|choice|approach)\s+[A-H1-9]\s*[:–—
 _SPEAKS = re.compile(r"\b(?:i|i'll|i'd|me|my|you|your|you'll)\b", re.IGNORECASE)
 _END = re.compile(r"[\s?？]+$")
 _BRACKETS = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
+_ASKING = re.compile(r"(?:how|where|when|whether)\b", re.IGNORECASE)
 _YES_OR_NO = re.compile(r"^(?:should|shall|do|does|will|would|can|must|is|are|want)\b", re.IGNORECASE)
 # A question as what it asks about: "How should x be y?" as "how x should be y".
 _TOPICS = (
@@ -48,6 +50,33 @@ _TOPICS = (
         r"\1 \3 \2 \4\5",
     ),
     (re.compile(r"^(?:which|what) (.+?) (should|must|will) (be .+)$", re.IGNORECASE), r"\1 that \2 \3"),
+    (
+        re.compile(
+            r"^(how|where|when) (?:do|does|should|shall|would|can) (?:you|we|i)"
+            r" (?:(?:want|like|prefer|need) to )?([a-z].+)$",
+            re.IGNORECASE,
+        ),
+        r"\1 to \2",
+    ),
+    (
+        re.compile(
+            r"^(?:(?:do|would) (?:you|we) (?:want|like|prefer|need)(?: me)? to"
+            r"|(?:should|shall) (?:we|i)) (.+)$",
+            re.IGNORECASE,
+        ),
+        r"whether to \1",
+    ),
+    (
+        re.compile(
+            r"^should (.+?) ((?:also |still |only )?(?:be|have|use|include|support|keep|run|live|stay|show"
+            r"|return|go|work|contain|happen)\b.*)$",
+            re.IGNORECASE,
+        ),
+        r"whether \1 should \2",
+    ),
+    (re.compile(r"^what(?:['’]s| is) (the .+)$", re.IGNORECASE), r"\1"),
+    # In Japanese the subject of a question stands before its particle.
+    (re.compile(r"^(.{3,60}?)は(?:、?(?:どう|どれ|どちら|どこ|どの|何|いつ|誰).*)?$"), r"\1"),
 )
 
 
@@ -202,7 +231,7 @@ def _topic(question: str, header: str) -> str:
     asked = next(
         (part for part in sentences(plain(question), ANY_SCRIPT) if part.endswith(("?", "？"))), question
     )
-    bare = _END.sub("", plain(asked))
+    bare = without_speaker(_END.sub("", plain(asked)))
     short = _BRACKETS.sub("", bare) if latin_length(bare) > TOPIC_CHARS else bare
     if latin_length(short) > TOPIC_CHARS:
         return header or shortened(short, TOPIC_CHARS)
@@ -216,7 +245,8 @@ def _topic(question: str, header: str) -> str:
 
 
 def _lowered(text: str) -> str:
-    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+    """Return a phrase that begins with how, where or when to follow "For"; a name keeps its capital."""
+    return text[:1].lower() + text[1:] if _ASKING.match(text) else text
 
 
 def _first(description: str, chars: int) -> str:
@@ -230,4 +260,6 @@ def _first(description: str, chars: int) -> str:
 
 
 def _sentence(text: str) -> str:
-    return text if not text or text.endswith((".", "!", "”")) or is_wide(text[-1]) else f"{text}."
+    if not text or text.endswith((".", "!", "”", "。", "！", "？")):
+        return text
+    return f"{text}{'。' if is_wide(text[-1]) else '.'}"

@@ -11,6 +11,7 @@ from cortex.transforms.extract.alone import (
     spoken_share,
     stands_alone,
     trimmed,
+    without_talk,
 )
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.dialogue import (
@@ -268,7 +269,7 @@ def as_statement(passage: Passage, phrases: Phrasebook) -> str:
     is_listed = passage.block != "paragraph" and not _names_itself(text, title, phrases)
     if lacks_subject(text) or (is_listed and latin_length(named) <= STATEMENT_CHARS):
         text = named
-    return shortened(_capital(without_speaker(text)), LONGEST_CHARS)
+    return shortened(_capital(without_talk(without_speaker(text))), LONGEST_CHARS)
 
 
 def _is_among_options(passage: Passage, phrases: Phrasebook) -> bool:

@@ -124,7 +124,7 @@ _SPEAKER = r"(?:I|I'm|I've|I'd|I'll|my|me|your)"
 # What the one who speaks says of themselves beside the fact: "(as I showed above)", "- I noted it there."
 _ASIDE = re.compile(
     rf"\s*\((?=[^()]*(?<!\w){_SPEAKER}(?!\w))[^()`]*\)"
-    r"|\s+[—–-]\s+(?:as |like |which |and )?I\b[^`—–.]{0,80}(?=\.|$)"
+    r"|\s+[—–-]\s+(?:as |like |which |and )?I\b(?:`[^`]*`|[^`—–.]){0,80}(?=\.(?:\s|$)|$)"
 )
 _YOUR = re.compile(r"\b(?:your|our)\b(?=\s+(?!own\b)[\w`@])", re.IGNORECASE)
 _CODE = re.compile(r"(`[^`]*`|\"[^\"]*\")")

@@ -29,7 +29,7 @@ _ASIDE_OF_SPEAKER = re.compile(
 )
 _TAIL = re.compile(
     r"(?:,? (?:and )?(?:otherwise|then) (?:it'?s |we'?re |all )?(?:gtg|good(?: to go)?|lgtm|looks good|fine)"
-    r"|,? (?:please|pls|thanks|thank you|thoughts|ok(?:ay)?|right))[\s.!?]*$",
+    r"|,? for (?:that|this)|,? (?:please|pls|thanks|thank you|thoughts|ok(?:ay)?|right))[\s.!?]*$",
     re.IGNORECASE,
 )
 _NOT_NEEDED = re.compile(
