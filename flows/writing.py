@@ -184,6 +184,10 @@ class _Keeper:
             change.append(REPLIES, asked.project_id, replies)
             if not violations:
                 change.append(EVENTS, asked.project_id, events, (asked.session_id,))
+        if violations:  # its facts are not taken over; those of the rules stay
+            run.report.note(
+                f"an answer about session {asked.session_id} is not shown: {violations[0].reason}"
+            )
         self.kept += not violations
 
 
