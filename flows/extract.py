@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from cortex.flows.reading import read_turns
 from cortex.flows.report import QuarantinedLine, StageReport
 from cortex.flows.run import Run
+from cortex.hooks.private import is_word_in
 from cortex.storage.files import path_text, stored_name
 from cortex.storage.lake import Change, each_key_once
 from cortex.storage.manifest import Cursor, Manifest
@@ -65,7 +66,8 @@ def extract_staged(run: Run) -> None:
         for path in run.store.journal.quarantine_damaged():
             run.report.quarantined.append(QuarantinedLine(stored_name(path), None, "not a journal entry"))
         run.store.journal.take_in()
-        claims = run.store.staging.claim()
+        # A private session's own transcript first: its subagents' are left alone then.
+        claims = sorted(run.store.staging.claim(), key=lambda claim: "subagents" in claim.transcript.parts)
         shown = _BytesShown(run, claims)
         for number, batch in enumerate(_batches(run, claims, shown), start=1):
             _take_in(run, batch, row)
@@ -150,6 +152,9 @@ def _read(run: Run, claim: Claim, batch: _Batch) -> str | None:
     path = claim.readable()
     if path is None:
         return "transcript is gone"
+    if run.store.staging.is_private(claim.transcript):
+        batch.done.append(claim)
+        return None
     with open_transcript(path, claim.transcript, partial(_known_folders, run)) as transcript:
         if not transcript.size:
             return "empty file"
@@ -188,6 +193,9 @@ def _read_turns(
     is_new = begin.byte == 0 and source.file not in run.store.lake.manifest.cursors
     if is_new and _is_trivial(result.turns, run.settings.min_chars):
         return None  # when it grows, its next ticket brings the whole of it
+    if is_new and _asks_for_privacy(result.turns):
+        run.store.staging.make_private(claim.transcript)
+        return None
     batch.quarantined += result.quarantined
     batch.transcripts += 1
     batch.turns.extend(result.turns)
@@ -214,6 +222,15 @@ def _is_trivial(turns: list[pa.Table], min_chars: int) -> bool:
     """Return whether a whole transcript says too little to be kept: "hi" and its answer (spec 4.6)."""
     text = "\n".join(text for rows in turns for text in values(rows, "text"))
     return 0 < len(text) < min_chars and "[MEMORY:" not in text  # what is told on purpose may be short
+
+
+def _asks_for_privacy(turns: list[pa.Table]) -> bool:
+    """Return whether the first prompt of a whole transcript says that the session is private."""
+    for rows in turns:
+        prompts = rows.filter(pc.equal(rows["kind"], "prompt"))
+        if prompts.num_rows:
+            return is_word_in(prompts["text"][0].as_py() or "")
+    return False
 
 
 def limits_of(run: Run) -> Limits:

@@ -14,11 +14,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
     from typing import Optional
 
-    from cortex.hooks import plain, ticket, transcript_end
+    from cortex.hooks import plain, private, ticket, transcript_end
 
     Reports = tuple[list[transcript_end.TaggedFact], Optional[transcript_end.TaskList]]
 else:
     import plain
+    import private
     import ticket
     import transcript_end
 
@@ -136,7 +137,10 @@ def recent_transcripts(home: str, transcript: str, root: str, since_ns: int = 0)
     """
     by_file: dict[tuple[int, int], tuple[int, str]] = {}
     beside = os.path.dirname(transcript)
-    for path in [*_beside(beside), *_ticketed(os.path.join(home, "staging"), beside, root)]:
+    staging = os.path.join(home, "staging")
+    for path in [*_beside(beside), *_ticketed(staging, beside, root)]:
+        if private.is_private(staging, path):
+            continue
         try:
             status = os.stat(path)
         except OSError:

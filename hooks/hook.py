@@ -34,12 +34,17 @@ def main() -> None:
     home = os.path.abspath(os.environ.get("CORTEX_HOME") or os.path.expanduser("~/.cortex"))
     try:
         if event == "session-start":
-            session_start(home, read_payload())
-            start_background_run(home)
+            payload = read_payload()
+            if not is_left_alone(home, payload):
+                session_start(home, payload)
+                start_background_run(home)
         elif event == "user-prompt-submit":
             user_prompt_submit(home)
         elif event in TICKET_EVENTS:
-            write_ticket(home, event, read_payload())
+            payload = read_payload()
+            if is_left_alone(home, payload):
+                return
+            write_ticket(home, event, payload)
             # Writing the summary takes longer than a run: the brief behind it then knows this session.
             if event in ("session-end", "pre-compact"):
                 start_background_run(home)
@@ -86,10 +91,31 @@ def user_prompt_submit(home: str) -> None:
     else:
         import prompt
     payload = read_payload()
+    text = payload.get("prompt")
+    if is_left_alone(home, payload, text if isinstance(text, str) else ""):
+        return
     output = prompt.prompt_output(home, payload, folders_of(payload), time.time_ns())
     signal.setitimer(signal.ITIMER_REAL, 0)  # half of an answer would reach the model as it is
     if output:
         ticket.write_all(1, output)
+
+
+def is_left_alone(home: str, payload: dict[str, object], prompt: str = "") -> bool:
+    """Return whether the session is private; note it where the switch, or its first prompt, says so now."""
+    if TYPE_CHECKING or __package__:
+        from cortex.hooks import private
+    else:
+        import private
+    name = payload.get("transcript_path")
+    if not isinstance(name, str) or not name:
+        return private.is_switched_off()
+    staging, transcript = os.path.join(home, "staging"), transcript_of(payload, "transcript_path")
+    # The client writes the transcript behind the first prompt: at a later one it is there.
+    is_asked = private.is_word_in(prompt) and not os.path.exists(transcript)
+    if is_asked or private.is_switched_off():
+        private.make_private(staging, transcript)
+        return True
+    return private.is_private(staging, transcript)
 
 
 def folders_of(payload: dict[str, object]) -> list[str]:

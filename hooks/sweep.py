@@ -13,8 +13,9 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
-    from cortex.hooks import ticket
+    from cortex.hooks import private, ticket
 else:
+    import private
     import ticket
 
 # Bounds of one sweep; what is left over is taken by the next, oldest first. The start of a
@@ -37,6 +38,8 @@ def sweep(staging: str, transcript: str, now_ns: int) -> int:
     if since_ns is not None:
         waiting = thin(os.path.join(staging, ticket.NEW))
         for modified_ns, path, inode in sorted(_grown(folder, since_ns)):
+            if private.is_private(staging, path):
+                continue
             if _knows_size(waiting.get(ticket.key_for(path, inode)), path):
                 continue
             if count == _MAX_TICKETS or time.monotonic() > give_up_at:

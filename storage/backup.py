@@ -77,6 +77,8 @@ def write_backup(store: Store, file: Path, at: datetime) -> Backup:
     )
     if file.exists() and not file.is_file():
         raise UsageError(f"{file} is not a regular file.", "Name a file that it may replace.")
+    with writing_to(file.parent):
+        file.parent.mkdir(parents=True, exist_ok=True)
     with writing_to(file.parent), replacing(file.resolve()) as part:
         _write_tar(part, backup, parts)
     return backup

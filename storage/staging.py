@@ -5,6 +5,7 @@
     transcripts/  hard links (or copies) of the transcripts that tickets name, by key
     set_aside/    tickets that could not be used, each with its reason beside it
     tmp/          tickets being written
+    private/      names of sessions that are left alone
     seen/         up to when each folder of transcripts was swept
     shown/        ids of what each session was shown, for the last 256 of them
 
@@ -19,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from cortex.hooks import ticket
+from cortex.hooks import private, ticket
 from cortex.storage.files import PART_SUFFIX
 from cortex.storage.manifest import Cursor
 from cortex.transforms.errors import StoreNotWritable
@@ -107,6 +108,15 @@ class Staging:
             )
             return True
         return False
+
+    def is_private(self, transcript: Path) -> bool:
+        """Return whether the session of a transcript is to be left alone."""
+        return private.is_private(str(self.root), os.path.normpath(transcript.absolute()))
+
+    def make_private(self, transcript: Path) -> None:
+        """Leave the session of a transcript alone from now on. Raises StoreNotWritable."""
+        with self._writing():
+            private.make_private(str(self.root), os.path.normpath(transcript.absolute()))
 
     def claim(self) -> list[Claim]:
         """

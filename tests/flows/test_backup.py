@@ -201,3 +201,10 @@ def test_a_backup_takes_the_place_of_no_device_and_no_folder(bench, tmp_path):
         with pytest.raises(UsageError, match="regular file"):
             here().backup(place)
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_backup_to_a_folder_that_is_not_there_makes_it(bench, tmp_path):
+    decisions().write(bench.projects)
+    bench.backfill()
+    here().backup(tmp_path / "disk" / "notes" / "b.cortex")
+    assert (tmp_path / "disk" / "notes" / "b.cortex").is_file()

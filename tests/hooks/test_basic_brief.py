@@ -599,3 +599,10 @@ def test_a_long_brief_leaves_room_for_what_the_session_said(client):
     client.publish("/home/ada/kiln", "p1", ("x" * 99 + "\n") * 100)
     told = start(client, "compact", name=SESSION)
     assert len(told) <= 9_500 and told.endswith("- Bowls first. (2 Nov 26)")
+
+
+def test_a_private_session_is_not_in_it(client):
+    path = write(client, prose("[MEMORY: decision] Fire the kiln at cone 6."))
+    assert "cone 6" in start(client)
+    client.hook("session-end", client.payload(path), CORTEX_OFF="1")
+    assert start(client, name="another-session") == ""
