@@ -11,19 +11,19 @@ else:
     import ticket
 
 # In the environment of the client; "0" and nothing leave it off.
-SWITCH = "CORTEX_OFF"
+OFF_SWITCH = "CORTEX_OFF"
 # In the first prompt, as a word of its own; its capitals do not matter.
-WORD = "#private"
+PRIVATE_WORD = "#private"
 # Below staging: an empty file for each private session, named by it. The transcript itself tells nothing of
 # the switch, and a sweep or a backfill would find it.
-FOLDER = "private"
+PRIVATE_FOLDER = "private"
 
 _PUNCTUATION = ".,;:!?()[]\"'"
 
 
 def is_switched_off() -> bool:
     """Return whether the environment says that nothing of this session is to be kept."""
-    return os.environ.get(SWITCH, "0") not in ("", "0")
+    return os.environ.get(OFF_SWITCH, "0") not in ("", "0")
 
 
 def is_word_in(prompt: str) -> bool:
@@ -33,19 +33,19 @@ def is_word_in(prompt: str) -> bool:
     >>> is_word_in("#Private: what is this lump?"), is_word_in("make it a #private_field")
     (True, False)
     """
-    return any(word.strip(_PUNCTUATION).lower() == WORD for word in prompt.split())
+    return any(word.strip(_PUNCTUATION).lower() == PRIVATE_WORD for word in prompt.split())
 
 
 def is_private(staging: str, transcript: str) -> bool:
     """Return whether the session of a transcript, a subagent's too, was made private."""
     session, _ = ticket.owner_in_path(transcript)
-    return bool(session) and os.path.exists(os.path.join(staging, FOLDER, session))
+    return bool(session) and os.path.exists(os.path.join(staging, PRIVATE_FOLDER, session))
 
 
 def make_private(staging: str, transcript: str) -> None:
     """Leave this session alone from now on. Raises OSError."""
     session, _ = ticket.owner_in_path(transcript)
     if session:
-        folder = os.path.join(staging, FOLDER)
+        folder = os.path.join(staging, PRIVATE_FOLDER)
         os.makedirs(folder, mode=0o700, exist_ok=True)
         os.close(os.open(os.path.join(folder, session), os.O_WRONLY | os.O_CREAT, 0o600))
