@@ -227,7 +227,7 @@ def _is_trivial(turns: list[pa.Table], min_chars: int) -> bool:
 def _asks_for_privacy(turns: list[pa.Table]) -> bool:
     """Return whether the first prompt of a whole transcript says that the session is private."""
     for rows in turns:
-        prompts = rows.filter(pc.equal(rows["kind"], "prompt"))
+        prompts = rows.filter(pc.equal(rows["kind"], pa.scalar("prompt")))
         if prompts.num_rows:
             return is_word_in(prompts["text"][0].as_py() or "")
     return False
