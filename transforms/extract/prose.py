@@ -91,9 +91,8 @@ def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
             shown["is_overtaken"] = float(_is_withdrawn(text, place.next_words, phrases))
             kind = _kind(turns[index], passage, text, reading, lexicon, place, shown)
             wording = _wording(passage, text, is_typed, phrases)
-            is_asked = (is_typed and passage.block != LASTING) and any(
-                is_bare_request(words, phrases) for words in (wording, passage.text)
-            )
+            is_prompt = turns[index]["kind"] in ("prompt", "command") and passage.block != LASTING
+            is_asked = is_prompt and any(is_bare_request(words, phrases) for words in (wording, passage.text))
             if (is_pasted or is_asked or "argued" in place.marks) and kind[1] in SETTLES:
                 kind = FACT
             layer = f"layer2:{reading.language}" + BY_PERSON * (is_typed and not is_pasted)
