@@ -64,6 +64,7 @@ _PRAISE_ALONE = re.compile(
     re.IGNORECASE,
 )
 _WANTING_END = re.compile(r"(?:[:,(]|\b(?:and|or|the|a|an|of|to|with|for|via|as))$", re.IGNORECASE)
+_LONGEST_END_CHARS = 8
 _PERSON_POINTS = re.compile(
     r"^(?:(?:do|fix|add|make|use|try|run|change|remove|update|check|implement|commit|push|keep|apply"
     r"|continue|go)"
@@ -165,7 +166,7 @@ def stands_alone(text: str, *, is_person: bool = False) -> bool:
     """
     if not SHORTEST_STATEMENT_CHARS <= latin_length(text) <= STATEMENT_CHARS or "…" in text:
         return False
-    if is_question(text) or _WANTING_END.search(text):
+    if is_question(text) or _WANTING_END.search(text, max(0, len(text) - _LONGEST_END_CHARS)):
         return False
     prose = _CODE.sub("", text)
     letters = len(_LETTER.findall(text))

@@ -10,6 +10,7 @@ from cortex.transforms.extract.languages import small_words
 from cortex.transforms.extract.phrases import ENGLISH, Phrasebook
 from cortex.transforms.policy import Policy
 from cortex.transforms.words.facts import Vocabulary
+from cortex.transforms.words.pattern_set import PatternSet
 from cortex.transforms.words.reversal import Reversals
 
 Rows = tuple[tuple[tuple[str, object], ...], ...]
@@ -76,6 +77,29 @@ class Lexicon:
         }
 
     @cached_property
+    def _marker_sets(self) -> dict[str, PatternSet]:
+        return {
+            speaker: PatternSet([marker.pattern for marker in markers])
+            for speaker, markers in self._markers.items()
+        }
+
+    @cached_property
+    def _signal_sets(self) -> dict[str, tuple[list[str], PatternSet]]:
+        """The signals of what they look at, and their patterns in the same order."""
+        places = {looks_at for _, looks_at, _ in self._patterns}
+        rows = {place: [row for row in self._patterns if row[1] == place] for place in sorted(places)}
+        return {
+            place: ([signal for signal, _, _ in of_place], PatternSet([row[2] for row in of_place]))
+            for place, of_place in rows.items()
+        }
+
+    def _signals_in(self, text: str, looks_at: str) -> list[str]:
+        if not text or looks_at not in self._signal_sets:
+            return []
+        signals, patterns = self._signal_sets[looks_at]
+        return [signals[at] for at in patterns.places_in(text)]
+
+    @cached_property
     def _patterns(self) -> list[tuple[str, str, re.Pattern[str]]]:
         return [
             (str(row["signal"]), str(row["looks_at"]), re.compile(str(row["pattern"]), re.IGNORECASE))
@@ -101,9 +125,8 @@ class Lexicon:
         doubts: dict[str, float] = {}
         kinds: dict[str, tuple[float, str]] = {}
         best = (0.0, "en")
-        for marker in self._markers[speaker]:
-            if not marker.pattern.search(text):
-                continue
+        for place in self._marker_sets[speaker].places_in(text):
+            marker = self._markers[speaker][place]
             name = marker.event_type
             doubts[name] = doubts.get(name, 1.0) * (1.0 - marker.weight)
             kinds[name] = max(kinds.get(name, (0.0, "")), (marker.weight, marker.memory_type))
@@ -116,17 +139,13 @@ class Lexicon:
 
     def shown_by(self, text: str, heading: str, speaker: str) -> Iterator[str]:
         """Yield the signals that the wording of a passage or of its heading shows."""
-        for signal, looks_at, pattern in self._patterns:
-            if speaker == "user":
-                if looks_at == "user" and pattern.search(text):
-                    yield signal
-            elif looks_at == "assistant":
-                if pattern.search(text):
-                    yield signal
-            elif (looks_at == "heading" and pattern.search(heading)) or (
-                looks_at == "both" and (pattern.search(text) or pattern.search(heading))
-            ):
-                yield signal
+        if speaker == "user":
+            yield from self._signals_in(text, "user")
+            return
+        yield from self._signals_in(text, "assistant")
+        yield from self._signals_in(heading, "heading")
+        yield from self._signals_in(text, "both")
+        yield from self._signals_in(heading, "both")
 
     def kind_of(self, text: str, reading: MarkerReading | None = None) -> tuple[str, str]:
         """Return the event and memory type of an assistant's text; `reading` as `read` gave it."""

@@ -63,6 +63,18 @@ class Comparable:
         return frozenset(part for name in self.names for part in re.split(r"[./]", name)) | self.names
 
     @cached_property
+    def mentioned(self) -> frozenset[str]:
+        """The numbers and versions that it holds."""
+        return frozenset(plain_value(value) for value in VALUE.findall(self.text))
+
+    @cached_property
+    def stated(self) -> frozenset[str]:
+        """The ones of them to which it says that something is set."""
+        if not self.mentioned:
+            return frozenset()
+        return frozenset(plain_value(value) for value in _SETS.findall(self.text)) & self.mentioned
+
+    @cached_property
     def leaves(self) -> frozenset[str]:
         """The stems of what it says itself was removed, replaced or left."""
         removed = self.lexicon.phrases.removed.pattern
@@ -167,9 +179,10 @@ def definition_removed(statement: Comparable, changes: Changes) -> Iterator[int]
 
 def set_otherwise(statement: Comparable, changes: Changes) -> Iterator[int]:
     """Yield where the name that a statement sets to a value was set to another for good; not of a cause."""
-    mentioned = {plain_value(value) for value in VALUE.findall(statement.text)}
-    stated = {plain_value(value) for value in _SETS.findall(statement.text)} & mentioned
-    if not stated or statement.candidate.memory_type == "gotcha":
+    if not changes.values or statement.candidate.memory_type == "gotcha":
+        return
+    mentioned, stated = statement.mentioned, statement.stated
+    if not stated:
         return
     text = statement.text.lower()
     outdated: list[int] = []
@@ -188,10 +201,9 @@ def set_otherwise(statement: Comparable, changes: Changes) -> Iterator[int]:
 
 def revised_later(statement: Comparable, changes: Changes) -> Iterator[int]:
     """Yield where an edit changed the value that a statement sets, in a line that shares a word with it."""
-    if statement.candidate.memory_type == "gotcha":
+    if not changes.revised or statement.candidate.memory_type == "gotcha":
         return
-    mentioned = {plain_value(value) for value in VALUE.findall(statement.text)}
-    stated = {plain_value(value) for value in _SETS.findall(statement.text)} & mentioned
+    mentioned, stated = statement.mentioned, statement.stated
     if not stated:
         return
     words = {word.lower() for word in _WORD.findall(statement.text)}

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from cortex.transforms.policy import Policy
+from cortex.transforms.words.pattern_set import Gate
 
 ENGLISH = "en"  # the language of code, tools and half of what is said about them in any other
 
@@ -16,9 +17,13 @@ class Phrase:
 
     pattern: re.Pattern[str]
 
+    @cached_property
+    def _gate(self) -> Gate:
+        return Gate(self.pattern)
+
     def search(self, text: str) -> re.Match[str] | None:
         """Return the first place where the phrase stands."""
-        return self.pattern.search(text)
+        return None if self._gate.is_shut(text) else self.pattern.search(text)
 
     def match(self, text: str) -> re.Match[str] | None:
         """Return the phrase where the text begins with it."""
@@ -30,7 +35,7 @@ class Phrase:
 
     def part_in(self, text: str) -> str | None:
         """Return what the phrase's group holds where it stands first, if anywhere."""
-        match = self.pattern.search(text)
+        match = self.search(text)
         return part_of(match) if match else None
 
     def parts_in(self, text: str) -> list[str]:

@@ -53,7 +53,9 @@ def plain(text: str) -> str:
     >>> plain("**Use** [the docs](https://x.y)  now ✅")
     'Use the docs now'
     """
-    bare = SYMBOL.sub("", BACKSLASH.sub(" ", EMPHASIS.sub("", LINK.sub(r"\1", text))))
+    bare = EMPHASIS.sub("", LINK.sub(r"\1", text) if "](" in text else text)
+    bare = BACKSLASH.sub(" ", bare) if "\\" in bare else bare
+    bare = bare if bare.isascii() else SYMBOL.sub("", bare)
     return SPACE.sub(" ", bare).strip()
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3005"
 KANA = "\u3041-\u309f\u30a0-\u30ff\uff66-\uff9f"
@@ -26,6 +27,7 @@ _PARTICLE = re.compile(
     "|에|로|도|와|과|만)$"
 )
 LETTERS_OF_A_WORD = 4
+REMEMBERED_CHARS = 600
 SIGNS_OF_A_WORD = 2
 
 
@@ -55,9 +57,17 @@ def long_words(text: str) -> set[str]:
     >>> sorted(long_words("Put the cache in 設定画面。"))
     ['cache', '定画', '画面', '設定']
     """
+    return set(_remembered(text) if len(text) <= REMEMBERED_CHARS else _words_of(text))
+
+
+def _words_of(text: str) -> frozenset[str]:
     if text.isascii():
-        return {word.lower() for word in _ASCII_WORD.findall(text)}
-    return set(_long_words(text))
+        return frozenset(word.lower() for word in _ASCII_WORD.findall(text))
+    return frozenset(_long_words(text))
+
+
+# A statement is compared by its words three or four times while its session is read.
+_remembered = lru_cache(maxsize=4096)(_words_of)
 
 
 def _long_words(text: str) -> Iterator[str]:

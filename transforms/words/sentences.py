@@ -49,6 +49,7 @@ _QUESTION_END = re.compile(
     r"(?:[?？؟]|(?:です|ます|でしょう|ません)か。?|[吗嗎呢]。?)[\s\"'”’)`*」』）]{0,4}$"
 )
 
+_QUESTION_END_CHARS = 24
 
 # What a sentence goes on after is short; looking at all before each stop takes minutes for 6,000 of them.
 _LOOK_BACK_CHARS = 16
@@ -122,7 +123,7 @@ def is_question(sentence: str) -> bool:
     >>> is_question("Soll es so sein? "), is_question("これでいいですか。"), is_question("Keep it.")
     (True, True, False)
     """
-    return _QUESTION_END.search(sentence) is not None
+    return _QUESTION_END.search(sentence[-_QUESTION_END_CHARS:]) is not None
 
 
 def excerpt(text: str, limit: int = 110) -> str:
