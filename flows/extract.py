@@ -299,7 +299,7 @@ def _add_project(run: Run, change: Change, project_id: str, turns: pa.Table) -> 
     if not known.num_rows:  # sessions of before stay as an older extractor made them, and so does the note
         made_by = {**change.notes.extractors, project_id: extractor_fingerprint(run.policy)}
         change.notes = replace(change.notes, extractors=made_by)
-    _note_grown(change, project_id, sessions & set(values(known, "session_id")))
+    note_grown(change, project_id, sessions & set(values(known, "session_id")))
     change.append(TURNS, project_id, fresh)
     change.append(EVENTS, project_id, events, tuple(sorted(sessions)))
     run.report.new_rows["turns"] = run.report.new_rows.get("turns", 0) + fresh.num_rows
@@ -307,7 +307,7 @@ def _add_project(run: Run, change: Change, project_id: str, turns: pa.Table) -> 
     return int(fresh.num_rows + events.num_rows)
 
 
-def _note_grown(change: Change, project_id: str, sessions: Iterable[str]) -> None:
+def note_grown(change: Change, project_id: str, sessions: Iterable[str]) -> None:
     """Note which sessions have gone on that were there before: they may take back words."""
     grown = {*change.notes.grown.get(project_id, ()), *sessions}
     if grown:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from cortex.flows.asking import ask_all
-from cortex.flows.extract import PLACE, events_of, in_first_place
+from cortex.flows.extract import PLACE, events_of, in_first_place, note_grown
 from cortex.flows.run import Run
 from cortex.storage.reference import read_prompt
 from cortex.transforms.audit import events_violations
@@ -181,6 +181,8 @@ class _Keeper:
         events = events_of(run, asked.project_id, turns, replies)
         violations = events_violations(events, turns)
         with run.store.lake.change() as change:
+            # The rules' facts of this session give way to its answer: that is no loss to ask about.
+            note_grown(change, asked.project_id, [asked.session_id])
             change.append(REPLIES, asked.project_id, replies)
             if not violations:
                 change.append(EVENTS, asked.project_id, events, (asked.session_id,))

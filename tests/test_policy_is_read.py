@@ -53,6 +53,7 @@ BELONGS_TO = {
     "flows/writing.py": ("write",),
     "flows/stages/retire.py": ("retire",),
     "flows/operations/intake.py": ("backfill",),
+    "flows/operations/cost.py": ("cost",),
     "flows/operations/plan.py": ("plan", "backfill"),
     "flows/operations/evaluate.py": ("eval",),
 }

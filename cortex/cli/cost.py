@@ -41,6 +41,8 @@ def _lines(report: CostReport) -> list[str | Listing]:
     summary = f"${total.usd:.4f} for {total.requests} requests"
     if report.reserved_usd:
         summary += f"; ${report.reserved_usd:.4f} of it reserved for answers that are under way or never came"
+    if report.usd_per_fact is not None:
+        summary += f"; {report.facts} facts kept, ${report.usd_per_fact:.5f} each"
     tables = [
         _table("By purpose", report.by_purpose),
         _table("By model", report.by_model),

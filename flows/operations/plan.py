@@ -5,18 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cortex.flows.context import Context, utc_now
-from cortex.flows.extract import in_first_place
 from cortex.flows.operations.writer_choice import BudgetState, budget_state, model_price
-from cortex.flows.run import Run
 from cortex.flows.runs import looking
-from cortex.storage.reference import read_prompt
+from cortex.flows.writing import requests_about, unread_sessions
 from cortex.storage.spending import SETTLED, Spending
-from cortex.transforms.schemas import REPLIES, TURNS, values
 from cortex.transforms.writer.fitting import estimated_tokens
 from cortex.transforms.writer.prices import Price, usd
-from cortex.transforms.writer.prompt import SESSION_PROMPT
 from cortex.transforms.writer.request import ModelRequest
-from cortex.transforms.writer.session import session_requests
 
 # From so many answers on, their mean length says more than a number that was measured elsewhere.
 FEWEST_ANSWERS = 10
@@ -53,11 +48,13 @@ class WritingPlan:
 
 def read_plan(context: Context) -> WritingPlan:
     """
-    Return what the language model in the settings would be asked about what the lake holds; asks nothing.
+    Return what the language model in the settings would be asked about sessions that are over; asks nothing.
 
     With none chosen it says what the one that is named would cost.
     """
-    stages = [_planned(context, "write", _unanswered(looking(context, with_model=False)))]
+    run = looking(context, with_model=False)
+    asked = requests_about(run, unread_sessions(run))
+    stages = [_planned(context, "write", [each.request for each in asked])]
     models = context.settings.models
     today = budget_state(context.settings, utc_now())
     return WritingPlan(models.writer, models.writer_model, stages, today, _days(stages, today))
@@ -68,19 +65,6 @@ def plan_transcripts(context: Context, transcripts: int, transcript_bytes: int) 
     per_megabyte = context.policy.threshold("writer_tokens_per_megabyte")
     tokens = round(transcript_bytes / 1e6 * per_megabyte)
     return _stage(context, "write", transcripts, [tokens // transcripts] * transcripts if transcripts else [])
-
-
-def _unanswered(run: Run) -> list[ModelRequest]:
-    """Return the requests about the lake's sessions that it holds no reply to."""
-    lake, model, prompt = run.store.lake, run.settings.models.writer_model, read_prompt(SESSION_PROMPT)
-    requests = []
-    for project_id in lake.manifest.partitions(TURNS.name):
-        turns = lake.read(TURNS, project_id)
-        known = set(values(lake.read(REPLIES, project_id, columns=["request_id"]), "request_id"))
-        for asked in session_requests(in_first_place(turns, turns), (), run.policy, model, prompt):
-            if asked.request.request_id not in known:
-                requests.append(asked.request)
-    return requests
 
 
 def _planned(context: Context, stage: str, requests: Sequence[ModelRequest]) -> PlannedStage:

@@ -11,7 +11,7 @@ from tests.transcripts import decisions
 
 def test_a_plan_counts_what_waits_and_asks_nothing(cortex: Cortex, home, tmp_path):
     for name in ("s1", "s2"):
-        decisions(name, cwd=f"/home/dev/{name}").write(tmp_path / "projects")
+        decisions(name, cwd=f"/home/dev/{name}").write(tmp_path / "projects")  # over for months
     assert cortex("backfill", tmp_path / "projects", "--engine", "plain").code == 0
     plan = json.loads(cortex("plan", "--json").out)
     [stage] = plan["stages"]
