@@ -9,10 +9,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.flows.bytes_shown import BytesShown
+from cortex.flows.left_out import asks_for_privacy, is_excluded, is_trivial
 from cortex.flows.reading import read_turns
 from cortex.flows.report import QuarantinedLine, StageReport
 from cortex.flows.run import Run
-from cortex.hooks.private import is_word_in
 from cortex.storage.files import path_text, stored_name
 from cortex.storage.lake import Change, each_key_once
 from cortex.storage.manifest import Cursor, Manifest
@@ -68,7 +69,7 @@ def extract_staged(run: Run) -> None:
         run.store.journal.take_in()
         # A private session's own transcript first: its subagents' are left alone then.
         claims = sorted(run.store.staging.claim(), key=lambda claim: "subagents" in claim.transcript.parts)
-        shown = _BytesShown(run, claims)
+        shown = BytesShown(run, claims)
         for number, batch in enumerate(_batches(run, claims, shown), start=1):
             _take_in(run, batch, row)
             shown.take_in()
@@ -79,7 +80,7 @@ def extract_staged(run: Run) -> None:
             row.note += f"; {len(old)} projects are of another extractor or policy: cortex rederive"
 
 
-def _batches(run: Run, claims: list[Claim], shown: "_BytesShown") -> Iterator[_Batch]:
+def _batches(run: Run, claims: list[Claim], shown: BytesShown) -> Iterator[_Batch]:
     batch = _Batch()
     for claim in claims:
         _read_or_quarantine(run, claim, batch)
@@ -88,33 +89,6 @@ def _batches(run: Run, claims: list[Claim], shown: "_BytesShown") -> Iterator[_B
             yield batch
             batch = _Batch()
     yield batch
-
-
-class _BytesShown:
-    """How many bytes of transcripts are done, for a progress bar: half once read, whole once committed."""
-
-    def __init__(self, run: Run, claims: list[Claim]) -> None:
-        cursors = run.store.lake.manifest.cursors
-        self._show = run.progress
-        self._sizes = {
-            claim.transcript: claim.unread_bytes(cursors.get(stored_name(claim.transcript)))
-            for claim in claims
-        }
-        self._total, self._read, self._taken_in = sum(self._sizes.values()), 0, 0
-
-    def read(self, claim: Claim) -> None:
-        """Count a transcript as read."""
-        self._read += self._sizes[claim.transcript]
-        self._advance()
-
-    def take_in(self) -> None:
-        """Count all that was read as committed."""
-        self._taken_in = self._read
-        self._advance()
-
-    def _advance(self) -> None:
-        if self._total:
-            self._show("extract", (self._read + self._taken_in) // 2, self._total)
 
 
 def _take_in(run: Run, batch: _Batch, row: StageReport) -> None:
@@ -176,7 +150,7 @@ def _project_of(run: Run, claim: Claim, transcript: Transcript, cursor: Cursor |
     if not (cwd or cursor) and _says_nothing_yet(claim, transcript):
         return None
     cwd = path_text(cwd or claim.transcript.parent)
-    if _is_excluded(cwd, run.settings.excluded_projects):
+    if is_excluded(cwd, run.settings.excluded_projects):
         return None
     return cursor.project_id if cursor else run.store.projects.origin_of(cwd, run.now)
 
@@ -191,9 +165,9 @@ def _read_turns(
         return f"not a transcript: {_main_reason(result.quarantined)}"
     batch.done.append(claim)
     is_new = begin.byte == 0 and source.file not in run.store.lake.manifest.cursors
-    if is_new and _is_trivial(result.turns, run.settings.min_chars):
+    if is_new and is_trivial(result.turns, run.settings.min_chars):
         return None  # when it grows, its next ticket brings the whole of it
-    if is_new and _asks_for_privacy(result.turns):
+    if is_new and asks_for_privacy(result.turns):
         run.store.staging.make_private(claim.transcript)
         return None
     batch.quarantined += result.quarantined
@@ -216,21 +190,6 @@ def _read_turns(
 def _is_path(text: str) -> bool:
     """Return whether the system can be asked about `text` as a path."""
     return "\0" not in text and len(text.encode("utf-8", "replace")) <= PATH_BYTES_MAX
-
-
-def _is_trivial(turns: list[pa.Table], min_chars: int) -> bool:
-    """Return whether a whole transcript says too little to be kept: "hi" and its answer (spec 4.6)."""
-    text = "\n".join(text for rows in turns for text in values(rows, "text"))
-    return 0 < len(text) < min_chars and "[MEMORY:" not in text  # what is told on purpose may be short
-
-
-def _asks_for_privacy(turns: list[pa.Table]) -> bool:
-    """Return whether the first prompt of a whole transcript says that the session is private."""
-    for rows in turns:
-        prompts = rows.filter(pc.equal(rows["kind"], pa.scalar("prompt")))
-        if prompts.num_rows:
-            return is_word_in(prompts["text"][0].as_py() or "")
-    return False
 
 
 def limits_of(run: Run) -> Limits:
@@ -432,10 +391,6 @@ def outdated(manifest: Manifest, policy: Policy) -> list[str]:
 def _quarantine(run: Run, claim: Claim, reason: str) -> None:
     run.store.staging.quarantine(claim, reason)
     run.report.quarantined.append(QuarantinedLine(stored_name(claim.transcript), None, reason))
-
-
-def _is_excluded(cwd: str, excluded: tuple[str, ...]) -> bool:
-    return any(cwd == path.rstrip("/") or cwd.startswith(path.rstrip("/") + "/") for path in excluded)
 
 
 def _agent_of(name: str) -> str | None:
