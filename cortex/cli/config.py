@@ -49,7 +49,17 @@ def set_value(key: str, value: tuple[str, ...], project: str | None) -> Answer:
     where = f" for {change.project}" if change.project else ""
     line = f"{key} is {_value(change.setting)}{where}, {change.acts}."
     hints = [f"{change.override} is set and overrides it."] if change.override else []
-    return Answer({**_as_dict(change.setting), "acts": change.acts}, [line], hints, change.warnings)
+    hints += [
+        f"What was read of {label} before is still there. To erase it: cortex reset --project {project_id}"
+        for project_id, label in change.excluded
+    ]
+    data = {**_as_dict(change.setting), "acts": change.acts}
+    return Answer(
+        {**data, "still_remembered": [project_id for project_id, _ in change.excluded]},
+        [line],
+        hints,
+        change.warnings,
+    )
 
 
 @command("unset", parent=config, takes_context=False)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from cortex.flows.context import Context
 from cortex.flows.operations.apply import apply_now
@@ -11,6 +11,9 @@ from cortex.storage.config_file import ConfigFile, publish_hook_settings
 from cortex.storage.setting_keys import AT_ONCE, KEYS, NEXT_RUN, Key, key_of
 from cortex.storage.settings import Chosen, chosen, load_settings, read_config
 from cortex.transforms.errors import UsageError
+from cortex.transforms.schemas import TURNS
+
+EXCLUDED_PROJECTS = "capture.excluded_projects"
 
 # Gives the context once the settings can be read; a change may be what makes them readable.
 OpenContext = Callable[[], Context]
@@ -31,7 +34,8 @@ class SettingChange:
     acts.
 
     `is_changed` is false where a setting to remove was not set; `override` names the variable that has the
-    last word over the file; `warnings` say why it does not act yet.
+    last word over the file; `warnings` say why it does not act yet. `excluded` are projects, as id and label,
+    that are no longer read and of which something is remembered still.
     """
 
     setting: Setting
@@ -40,6 +44,7 @@ class SettingChange:
     is_changed: bool = True
     override: str | None = None
     warnings: Sequence[str] = ()
+    excluded: Sequence[tuple[str, str]] = ()
 
 
 def list_settings(home: Path, project: str | None, context: OpenContext) -> list[Setting]:
@@ -67,7 +72,8 @@ def set_setting(
     override = None if in_force.is_default else in_force.source
     acts, warnings = _take_effect(key, home, context)
     setting = Setting(key, Chosen(value, "config.toml"))
-    return SettingChange(setting, section, acts, override=override, warnings=warnings)
+    excluded = _excluded(value, context()) if key.name == EXCLUDED_PROJECTS else []
+    return SettingChange(setting, section, acts, override=override, warnings=warnings, excluded=excluded)
 
 
 def unset_setting(home: Path, name: str, project: str | None, context: OpenContext) -> SettingChange:
@@ -80,6 +86,20 @@ def unset_setting(home: Path, name: str, project: str | None, context: OpenConte
     names = _names(None, context()) if by_project else []
     setting = Setting(key, chosen(key, values, by_project, names))
     return SettingChange(setting, section, acts, is_changed, warnings=warnings)
+
+
+def _excluded(folders: object, context: Context) -> list[tuple[str, str]]:
+    """Return the projects, as id and label, all of whose folders are excluded and that hold something."""
+    store = context.open_store()
+    above = [PurePath(folder) for folder in folders] if isinstance(folders, tuple) else []
+    labels = store.projects.labels()
+    return [
+        (project.project_id, labels[project.project_id])
+        for project in store.projects.all()
+        if project.paths
+        and all(any(PurePath(path).is_relative_to(each) for each in above) for path in project.paths)
+        and store.lake.manifest.live(TURNS.name, project.project_id)
+    ]
 
 
 def publish_settings(context: Context) -> None:

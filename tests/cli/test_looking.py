@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -129,3 +130,15 @@ def test_the_beginning_of_a_projects_id_names_it(cortex, samples):
     first = cortex("list", "--project", "tidepool", "--json").json
     assert cortex("list", "--project", row["id"][:-3], "--json").json == first
     assert cortex("brief", "--project", row["id"][:-3]).out == cortex("brief", "--project", "tidepool").out
+
+
+def test_an_excluded_project_that_is_remembered_offers_its_reset(cortex, samples):
+    [known] = cortex("projects", "--json").json["projects"]
+    above = str(Path(known["paths"][0]).parent)
+    answer = cortex("config", "set", "capture.excluded_projects", above)
+    assert f"cortex reset --project {known['id']}" in answer.err
+    again = cortex("config", "set", "capture.excluded_projects", above, "--json")
+    assert again.json["still_remembered"] == [known["id"]]
+    assert cortex("reset", "--project", known["id"], "--yes").code == 0
+    assert "reset" not in cortex("config", "set", "capture.excluded_projects", above).err
+    assert "reset" not in cortex("config", "set", "capture.excluded_projects", f"{above}/other").err
