@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from cortex.flows.published_briefs import beside_tables
 from cortex.flows.repository_doubts import doubts_about, repository_line
 from cortex.flows.run import Run
-from cortex.storage.notes import Output
-from cortex.storage.repository import state_of
 from cortex.transforms.brief.choice import Choice
 from cortex.transforms.brief.decisions_archive import render_archive
 from cortex.transforms.brief.render import choose, lay_out
@@ -92,43 +91,7 @@ def brief_of(run: Run, project_id: str) -> str:
 def rendered_from(run: Run, project_id: str) -> str:
     """Return a fingerprint of all that a project's brief and archive follow from."""
     states = [run.fingerprints.aged(scope, run.day) for scope in (project_id, GLOBAL_SCOPE)]
-    return content_id(*states, *_outside(run, project_id))
-
-
-def brief_now(run: Run, project_id: str) -> str:
-    """Return the brief as it would be published now: what is published, where nothing has changed since."""
-    return run.store.published.brief(project_id) if is_current(run, project_id) else brief_of(run, project_id)
-
-
-def archive_now(run: Run, project_id: str) -> str:
-    """Return the archive as it would be published now."""
-    if is_current(run, project_id):
-        return run.store.published.archive(project_id)
-    return archive_of(run, project_id)
-
-
-def is_current(run: Run, project_id: str) -> bool:
-    """Return whether a run would publish for a project what is published, its tables being as they are."""
-    is_noted = run.store.lake.notes.briefs.get(project_id) == shown_from(run, project_id)
-    return is_noted and run.store.has_output("render", project_id)
-
-
-def shown_from(run: Run, project_id: str) -> str:
-    """Return a fingerprint of the tables, settings and repository that a brief shows; needs no model."""
-    outputs = run.store.lake.notes.outputs
-    tables = [
-        outputs.get(Output(stage, scope), "")
-        for stage in ("link", "decay")
-        for scope in (project_id, GLOBAL_SCOPE)
-    ]
-    return content_id(*tables, run.policy.fingerprint, *_outside(run, project_id))
-
-
-def _outside(run: Run, project_id: str) -> tuple[str, str, str]:
-    """Return what a brief follows from beside the tables: its budget, its project's name, the repository."""
-    projects = run.store.projects
-    repository = state_of(projects.paths_of(project_id))
-    return str(run.brief_tokens(project_id)), projects.name_of(project_id), repository
+    return content_id(*states, *beside_tables(run.store, run.settings, project_id))
 
 
 def archive_of(run: Run, project_id: str) -> str:

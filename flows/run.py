@@ -8,6 +8,7 @@ from cortex.flows.embedding import Embedding
 from cortex.flows.fingerprints import Fingerprints
 from cortex.flows.ledger import FreshLedger, Ledger, StoreLedger
 from cortex.flows.outcome import Outcome
+from cortex.flows.published_briefs import brief_tokens
 from cortex.flows.readings import Readings
 from cortex.flows.report import RunReport
 from cortex.flows.source import LakeSource, ReadingSource
@@ -77,6 +78,4 @@ class Run:
 
     def brief_tokens(self, project_id: str) -> int:
         """Return the budget of a project's brief."""
-        if not self.settings.by_project:
-            return self.settings.brief_tokens
-        return self.settings.of_project(project_id, self.store.projects.paths_of(project_id)).brief_tokens
+        return brief_tokens(self.store, self.settings, project_id)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from cortex.storage.encryption import is_sealed
 from cortex.storage.files import write_atomically, writing_to
-from cortex.storage.lake import Lake, each_key_once
+from cortex.storage.lake import Lake
 from cortex.storage.notes import ManifestNotes
 from cortex.transforms.errors import FileDamaged
 from cortex.transforms.journal_entries import Forget, entries_in, entry_in, in_order
@@ -138,7 +138,12 @@ class Journal:
 
 
 def _once(rows: pa.Table) -> pa.Table:
-    return in_order(each_key_once(JOURNAL, rows))
+    """Return each entry once, the first of an id, in the order they were recorded."""
+    # As `each_key_once`, but without Polars: it takes .3 s to import, and every command reads the journal.
+    first: dict[str, int] = {}
+    for at, name in enumerate(values(rows, "entry_id")):
+        first.setdefault(name, at)
+    return in_order(rows.take([first[name] for name in sorted(first)]).cast(JOURNAL.arrow))
 
 
 def _place(name: str) -> str:

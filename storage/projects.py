@@ -216,11 +216,11 @@ class ProjectBook:
             raise UsageError("the project's name is empty.", "Give a name that `cortex status` lists.")
         wanted = name.rstrip("/")
         matches = [p.project_id for p in self.all() if wanted in _names_of(p) | self._names_of_parts(p)]
+        if not matches:
+            matches = [project_id for project_id, label in self.labels().items() if label == wanted]
         if not matches and "/" in wanted:
             known = self.known(str(Path(wanted).expanduser().absolute()))
             matches = [known] if known else []
-        if not matches:
-            matches = [project_id for project_id, label in self.labels().items() if label == wanted]
         if not matches:
             matches = [p.project_id for p in self.all() if p.project_id.startswith(wanted)]
             if len(matches) > 1:

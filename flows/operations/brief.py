@@ -3,12 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cortex.flows.briefs import archive_now, archive_of, brief_choices, brief_now, brief_of, material_of
 from cortex.flows.context import Context
-from cortex.flows.operations.past import store_as_of
-from cortex.flows.operations.targets import projects_of
-from cortex.flows.runs import looking
-from cortex.storage.projects import Project
+from cortex.storage.catalogue import Catalogue
+from cortex.storage.projects import Project, ProjectBook
+from cortex.storage.store import Store
 from cortex.transforms.brief.choice import Choice
 
 LEFT_OUT_SHOWN = 40
@@ -46,20 +44,48 @@ def read_briefs(
     context: Context, project: str | None = None, *, archive: bool = False, as_of: str | None = None
 ) -> list[Brief]:
     """Return the briefs of the named projects, else of the folder's; with `archive` their older decisions."""
-    book = context.open_store().projects
-    names = book.named(project) if project else [book.known(str(context.folder))]
-    ids = [name for name in names if name]
+    store = context.open_store()
+    ids = _projects_meant(context, store.projects, project)
     if as_of is None:
-        run, read = looking(context, with_model=False), archive_now if archive else brief_now
-        return [Brief(project_id, read(run, project_id)) for project_id in ids]
+        return [Brief(project_id, _text_now(context, store, project_id, archive)) for project_id in ids]
+    from cortex.flows.briefs import archive_of, brief_of
+    from cortex.flows.operations.past import store_as_of
+
     past, read = store_as_of(context, as_of, ids), archive_of if archive else brief_of
     return [Brief(project_id, read(past, project_id)) for project_id in ids]
+
+
+def _projects_meant(context: Context, book: ProjectBook, name: str | None) -> list[str]:
+    if name:
+        return book.named(name)
+    # The published map first: asking git takes time, and so does looking for secrets in a path.
+    here = Catalogue(context.home).project_at(context.folder)
+    here = book.canonical(here) if here else book.known(str(context.folder))
+    return [here] if here else []
+
+
+def _text_now(context: Context, store: Store, project_id: str, archive: bool) -> str:
+    """Return what is published of a project where nothing has changed since, else what would be."""
+    from cortex.flows.published_briefs import is_current
+
+    if is_current(store, context.policy, context.settings, project_id):
+        return store.published.archive(project_id) if archive else store.published.brief(project_id)
+    # Imported only now: what makes briefs takes a second to import.
+    from cortex.flows.briefs import archive_of, brief_of
+    from cortex.flows.runs import looking
+
+    return (archive_of if archive else brief_of)(looking(context, with_model=False), project_id)
 
 
 def explain_briefs(
     context: Context, project: str | None = None, *, as_of: str | None = None
 ) -> list[Explanation]:
     """Return why each candidate is in the brief or not, by project. Raises as `projects_of`."""
+    from cortex.flows.briefs import brief_choices, material_of
+    from cortex.flows.operations.past import store_as_of
+    from cortex.flows.operations.targets import projects_of
+    from cortex.flows.runs import looking
+
     projects = projects_of(context, context.open_store(), project)
     ids = [project.project_id for project in projects]
     run = looking(context) if as_of is None else store_as_of(context, as_of, ids)

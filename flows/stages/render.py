@@ -4,8 +4,9 @@ from dataclasses import replace
 from functools import partial
 
 from cortex.flows.branch_notes import publish_branches
-from cortex.flows.briefs import Draft, archive_of, draft_of, rendered_from, shown_from
+from cortex.flows.briefs import Draft, archive_of, draft_of, rendered_from
 from cortex.flows.hook_notes import publish_notes
+from cortex.flows.published_briefs import shown_from
 from cortex.flows.report import StageReport
 from cortex.flows.run import Run
 from cortex.flows.stages.guard import guard_briefs
@@ -49,5 +50,5 @@ def _publish(run: Run, scope: str, draft: Draft, inputs: str, row: StageReport) 
     row.rows_out += publish_branches(run, scope, draft)
     row.rows_out += publish_notes(run, scope, draft)
     notes = run.ledger.notes
-    briefs = {**notes.briefs, scope: shown_from(run, scope)}
+    briefs = {**notes.briefs, scope: shown_from(run.store, run.policy, run.settings, scope)}
     run.ledger.note_output("render", scope, inputs, replace(notes, briefs=briefs))
