@@ -143,7 +143,8 @@ def _once(rows: pa.Table) -> pa.Table:
     first: dict[str, int] = {}
     for at, name in enumerate(values(rows, "entry_id")):
         first.setdefault(name, at)
-    return in_order(rows.take([first[name] for name in sorted(first)]).cast(JOURNAL.arrow))
+    kept = pa.array([first[name] for name in sorted(first)], pa.int64())
+    return in_order(rows.take(kept).cast(JOURNAL.arrow))
 
 
 def _place(name: str) -> str:
