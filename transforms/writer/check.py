@@ -35,6 +35,7 @@ _NAME = re.compile(
 # "half-filled", "double/triple", "1-3": English, and the person's own counting.
 _COMPOUND = re.compile(r"(?:[A-Za-z]?[a-z]*|\d)(?:[-/](?:[a-z]+|\d))+")
 _PROPER = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{2,}\w*")
+_PLACEHOLDER = re.compile(r"<[\w-]{1,40}>")
 _PARTS = re.compile(r"[^\w]+")
 # Words that English writes with a capital and no session needs to say.
 _KNOWN_PROPER = frozenset(
@@ -105,7 +106,7 @@ class SessionTurns:
         """Return whether a name stands in the session, whole or in its parts; of a command nearly all."""
         if _bare(name) in self._whole:
             return True
-        parts = [_bare(part) for part in _PARTS.split(name) if len(part) > 1]
+        parts = [_bare(part) for part in _PARTS.split(_PLACEHOLDER.sub(" ", name)) if len(part) > 1]
         lacking = sum(part not in self._whole for part in parts)
         return lacking <= len(parts) * LACKING_SHARE
 
@@ -170,10 +171,10 @@ def _trust(fact: WrittenFact, turns: Sequence[Turn], is_quoted: bool) -> str:
 
 
 def _words_of(turn: Turn) -> str:
-    """Return all that a turn says; of a call also its input."""
-    return "\n".join(
-        str(turn[name]) for name in ("text", "tool_name", "tool_input", "git_branch") if turn[name]
-    )
+    """Return all that a request shows of a turn: also a call's input, and the day on which it was said."""
+    columns = ("text", "tool_name", "tool_input", "git_branch")
+    day = f"{turn['said_at']:%Y-%m-%d}" if turn["said_at"] else ""
+    return "\n".join([*(str(turn[name]) for name in columns if turn[name]), day])
 
 
 def _bare(text: str) -> str:

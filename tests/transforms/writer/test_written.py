@@ -134,6 +134,18 @@ def test_what_cannot_be_checked_is_kept_with_its_reason_and_never_shown(reason):
     assert (fact["reason"], fact["confidence"]) == (f"refused: {reason}", 0.0)
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "Whale songs go to Postgres 17 since 2026-09-01.",
+        "Whale songs go to Postgres 17; `kelp-2 <table>` names one.",
+    ],
+)
+def test_the_day_of_a_turn_and_a_placeholder_are_no_inventions(statement):
+    (fact,) = of_model(written(POSTGRES | {"statement": statement}))
+    assert fact["confidence"] == 0.9
+
+
 def test_a_fact_that_repeats_another_is_refused():
     first, second = of_model(written(POSTGRES, POSTGRES | {"statement": POSTGRES["statement"][:-1] + "!"}))
     assert sorted([first["confidence"], second["confidence"]]) == [0.0, 0.9]
