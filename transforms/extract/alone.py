@@ -50,7 +50,7 @@ _MOMENT = re.compile(
 # What tests cover is in the tests.
 _TESTS = re.compile(
     r"^(?:new |added |updated )?(?:unit |integration |e2e )?tests?(?: coverage| cases| suite)?"
-    r"(?: added| updated)?:"
+    r"(?: added| updated| \d+)?:"
     r"|(?:[:;] )Tests? (?:that|for|\w+s|\w+ing)\b.*; (?:\w[^:;]{0,40}: )?Tests? "
     r"|^(?:added |wrote )?\d+ (?:new |unit |integration )*tests? (?:cover|check|for|that|in)\b",
     re.IGNORECASE,
@@ -75,14 +75,16 @@ _PERSON_POINTS = re.compile(
 
 # What a program printed, and somebody pasted or quoted.
 _OUTPUT = re.compile(
-    r"^(?:={2,}|-{3,}|\S+:\d+(?::\d+)?[\s:]|\(\w+:\d+\)|\[\d{1,2}m|\w+(?:Error|Exception|Warning): "
+    r"^(?:(?:error|warning)(?:\[\w+\])?: |={2,}|-{3,}|\S+:\d+(?::\d+)?[\s:]|\(\w+:\d+\)|\[\d{1,2}m"
+    r"|\w+(?:Error|Exception|Warning): "
     r"|Traceback\b"
     r"|\w+ failed for \w+ '|FAIL(?:ED)?\b)|\berror (?:TS|E|CS)\d+:|\w@[\w-]+[ :][\w~/.-]+ ?[%$#](?:\s|$)"
     r"|\bTraceback \(most recent|-{5,}|={4,}",
 )
 # Said in the middle of the work: a line by its number, an option by its letter, what is waited for.
 _IN_HAND = re.compile(
-    r"^(?:lines? \d|looking at|wait\b|almost\b|option [A-H1-9]\b|pr #\d+ (?:against|to|from|opened)"
+    r"^(?:(?:actually|ok|so|now)\b,? )?(?:lines? \d|looking at|wait\b|almost\b|option [A-H1-9]\b"
+    r"|pr #\d+ (?:against|to|from|opened)"
     r"|asked whether|plan (?:read|confirmed)|reviewer\b|based on what|(?:now|take a look|let us)\b)"
     r"|\bwaiting (?:on|for) (?:your|the user)",
     re.IGNORECASE,

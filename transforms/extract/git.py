@@ -10,7 +10,7 @@ from cortex.transforms.extract.phrases import Phrasebook
 from cortex.transforms.extract.rewording import with_plain_arrows
 from cortex.transforms.extract.sentences import LONGEST_CHARS, Passage, plain
 from cortex.transforms.extract.signals import Corpus, signals
-from cortex.transforms.extract.statements import passages
+from cortex.transforms.extract.statements import cut_between, passages
 from cortex.transforms.extract.structural import Call, calls_that_ran
 from cortex.transforms.extract.thread import Place
 from cortex.transforms.words.sentences import shortened
@@ -65,13 +65,13 @@ def _commit(
     body = _body(message, lexicon.phrases)
     text = f"Committed {commit} on {branch}: {subject}"
     if body:
-        text = f"{text}. {body[0].text}"
+        text = f"{text.rstrip('.')}. {body[0].text}"
     yield _progress(call.turn, lines, text, "is_commit", commit)
     yield from _reasons(call.turn, lines, message, commit, lexicon, skip=1)
 
 
 def _progress(turn: Turn, lines: tuple[int, ...], text: str, signal: str, commit: str | None) -> Candidate:
-    shown = shortened(with_plain_arrows(plain(text)), LONGEST_CHARS)
+    shown = cut_between(with_plain_arrows(plain(text)), LONGEST_CHARS)
     return Candidate(
         turn, lines, shown, "TASK_COMPLETED", "progress", "layer1:git",
         {signal: 1.0}, "assistant", git_commit=commit,

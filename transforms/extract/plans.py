@@ -12,7 +12,7 @@ from cortex.transforms.extract.dialogue import TERSE_CHARS, without_pasted_lines
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.living_plans import APPROVED, APPROVED_LAYER, subject_of
 from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, plain, prose_blocks
-from cortex.transforms.extract.statements import passages
+from cortex.transforms.extract.statements import cut_between, passages
 from cortex.transforms.extract.structural import LINES_KEPT, Call, calls_that_ran, input_of, objects_of
 from cortex.transforms.words.scripts import latin_length
 from cortex.transforms.words.sentences import PROSE, sentences, shortened
@@ -258,7 +258,7 @@ def _approved(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:
         parts = passages(text_of(turn), lexicon.phrases)
         first = next((part.text for part in parts if latin_length(part.text) > TERSE_CHARS), "")
         yield Candidate(
-            turn, (line_of(turn),), shortened(f"Plan: {title}{APPROVED}{first}", LONGEST_CHARS),
+            turn, (line_of(turn),), cut_between(f"Plan: {title}{APPROVED}{first}", LONGEST_CHARS),
             "PLAN_CREATED", "progress", APPROVED_LAYER, {"is_approved_plan": 1.0}, "user",
             subject=subject_of(str(turn["project_id"]), title),
         )  # fmt: skip

@@ -117,7 +117,7 @@ def _wording(passage: Passage, text: str, is_typed: bool, phrases: Phrasebook) -
     if not is_typed:
         return as_statement(passage, phrases)
     if passage.block == LASTING:
-        return reworded(trimmed(text, True), is_person=True)
+        return reworded(phrases.calls.cut_from(trimmed(text, True)), is_person=True)
     return as_typed_statement(trimmed(text, True), phrases)
 
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from cortex.transforms.extract.phrases import Phrasebook
 from cortex.transforms.extract.sentences import STATEMENT_CHARS, Passage, ProseBlock, plain, prose_blocks
 from cortex.transforms.words.scripts import latin_length
-from cortex.transforms.words.sentences import PROSE, SentenceRule, sentences
+from cortex.transforms.words.sentences import PROSE, SentenceRule, sentences, shortened
 
 # Of a person who types small letters too: "use tabs. then run it"; with the quotation marks at its end.
 ANY_SCRIPT = SentenceRule(re.compile(PROSE.end.pattern + r"|(?<=[a-z]{3}[.!?])\s+(?=[a-z])"), PROSE.goes_on)
@@ -42,6 +42,22 @@ def in_line(*parts: str) -> str:
     for part in parts:
         line = f"{line}{'' if line[-1:] in _WIDE_STOPS else ' '}{part}" if line and part else line or part
     return line
+
+
+def cut_between(text: str, chars: int) -> str:
+    """
+    Return as many of the first sentences of a text as fit into `chars`; a first one that is longer is cut.
+
+    >>> cut_between("Levels are kept in UTC. Two stations stand abroad.", 30)
+    'Levels are kept in UTC.'
+    """
+    kept = ""
+    for sentence in sentences(text, ANY_SCRIPT):
+        longer = in_line(kept, sentence)
+        if len(longer) > chars:
+            break
+        kept = longer
+    return kept or shortened(text, chars)
 
 
 def passages(text: str, phrases: Phrasebook, *, is_typed: bool = False) -> list[Passage]:
