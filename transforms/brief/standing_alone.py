@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from cortex.transforms.policy import Policy
 
+_MARK_ALONE = re.compile(r"\([^()]*\)\.?$")  # "(since changed)", parted from what was changed
 _QUESTION = re.compile(r"[?？][\"'”’)]*$")
 _MARK = re.compile(r"[`*\"'“”‘’(\s]+")
 # The answer to a question that was put with options; question and choice are read together.
@@ -30,7 +31,7 @@ def reason_not_alone(text: str, policy: Policy, *, is_persons: bool = False) -> 
     What an assistant was about to do is over; a person (`is_persons`) who says so states a wish.
     """
     bare = _MARK.sub(" ", text, count=1).strip() if _MARK.match(text) else text
-    if not bare or bare.endswith(":"):
+    if not bare or bare.endswith(":") or _MARK_ALONE.match(text):
         return "a heading without what it heads"
     if text.endswith(("…", "...")):
         return "cut off in the middle of a statement"
