@@ -3,6 +3,7 @@
 A look takes a third of a second so. Opening the store takes one more: lake, vector store, policy.
 """
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,14 @@ class Catalogue:
             return brief.find_project(str(self._root), [str(folder)])
         except ValueError as error:
             raise TablesDamaged("The published map of projects cannot be read.") from error
+
+    def project_ids(self) -> list[str]:
+        """Return the ids of the projects with a known folder, sorted; none where that cannot be read."""
+        try:
+            known = json.loads((self._root / "projects.json").read_bytes())
+            return sorted(set(known.values()))
+        except (OSError, ValueError, AttributeError, TypeError):
+            return []
 
     def waiting(self) -> int:
         """Return how many transcripts are staged and not read yet."""

@@ -5,15 +5,10 @@ import click
 
 def _projects(context: click.Context, option: click.Parameter, word: str) -> list[str]:
     """Return the ids of the projects that begin with `word`, for a shell that completes."""
-    import json
-
+    from cortex.storage.catalogue import Catalogue
     from cortex.storage.settings import store_home
 
-    try:
-        known = json.loads((store_home() / "published" / "projects.json").read_bytes())
-        return sorted({name for name in known.values() if name.startswith(word)})
-    except (OSError, ValueError, AttributeError):
-        return []
+    return [name for name in Catalogue(store_home()).project_ids() if name.startswith(word)]
 
 
 PROJECT_OPTION = click.option(
