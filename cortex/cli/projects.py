@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, command, group
-from cortex.cli.terminal import Listing
 from cortex.flows import operations
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cortex.flows.context import Context
+    from cortex.flows.operations.projects import Projects
+    from cortex.storage.projects import Project
 
 
 @group("projects")
@@ -23,6 +26,7 @@ def projects(context: Context) -> Answer:
             {
                 "id": project.project_id,
                 "name": project.name,
+                "label": listed.labels[project.project_id],
                 "identity": project.identity,
                 "paths": list(project.paths),
                 "merged": list(project.merged),
@@ -33,11 +37,17 @@ def projects(context: Context) -> Answer:
             {"from": offer.project_id, "into": offer.into, "reason": offer.reason} for offer in listed.offers
         ],
     }
-    rows = [
-        [p.name, p.project_id, p.identity, "\n".join([*p.paths, *_with(p.merged)])] for p in listed.projects
-    ]
     hints = [f"{o.reason}: cortex projects merge {o.project_id} {o.into}" for o in listed.offers]
-    return Answer(data, [Listing("Projects", ["name", "id", "identity", "folders"], rows)], hints)
+    return Answer(data, [line for project in listed.projects for line in _lines(project, listed)], hints)
+
+
+def _lines(project: Project, listed: Projects) -> Iterator[str]:
+    """Yield a project's label and id; below them its remote or commit where it has one, and its folders."""
+    yield f"{listed.labels[project.project_id]}  [{project.project_id}]"
+    if not project.identity.startswith("path:"):
+        yield f"    {project.identity}"
+    for more in (*project.paths, *_with(project.merged)):
+        yield f"    {more}"
 
 
 def _with(merged: tuple[str, ...]) -> list[str]:

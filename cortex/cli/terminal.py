@@ -20,6 +20,8 @@ QUIET_SECONDS = 2.0
 BYTES_PHASE = "extract"
 PHASES = {BYTES_PHASE: "Reading transcripts", "embed": "Search by meaning"}
 CELL_CHARS = 60
+# A column that wraps into less is not read.
+LEAST_WRAPPED_CHARS = 12
 
 
 def print_json(value: object) -> None:
@@ -127,8 +129,8 @@ def print_listing(listing: Listing) -> None:
     """
     Print a table, as wide as the terminal allows.
 
-    Into a file or a pipe it goes plain: one line a row whatever the width, no borders, no colour, columns two
-    spaces apart.
+    One that does not fit goes as one block a row. Into a file or a pipe it goes plain: one line a row
+    whatever the width, no borders, no colour, columns two spaces apart.
     """
     if sys.stdout.isatty():
         _print_table(listing)
@@ -183,6 +185,9 @@ def _print_table(listing: Listing) -> None:
     wraps = listing.wraps or _widest(listing)
     console = Console(highlight=False, markup=False)
     listing = _cut(listing, wraps, console.width)
+    if _width_without(listing, wraps) + LEAST_WRAPPED_CHARS > console.width:
+        write_text(records(listing))
+        return
     for at, name in enumerate(listing.columns):
         table.add_column(
             visible(name),
@@ -217,6 +222,25 @@ def _cut(listing: Listing, wraps: str, width: int) -> Listing:
         elif not row[at].isascii():  # wide characters take two places
             row[at] = shortened(row[at], (room - 4) * listing.most_lines * len(row[at]) // _cells(row[at]))
     return replace(listing, rows=rows)
+
+
+def records(listing: Listing) -> str:
+    """Return a table that is wider than the terminal as one block a row, with a line for each column."""
+    width = max(map(_cells, listing.columns))
+    blocks = [
+        "".join(
+            f"{name}{' ' * (width - _cells(name))}  {' '.join(visible(text).split())}\n"
+            for name, text in zip(listing.columns, row, strict=True)
+        )
+        for row in _all_rows(listing)
+    ]
+    return "\n".join([listing.title + "\n", *blocks])
+
+
+def _width_without(listing: Listing, wraps: str) -> int:
+    lines = [*_all_rows(listing), listing.columns]
+    columns = zip(listing.columns, zip(*lines, strict=True), strict=True)
+    return sum(max(map(_cells, cells)) + 2 for name, cells in columns if name != wraps)
 
 
 def _widest(listing: Listing) -> str:

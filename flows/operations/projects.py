@@ -1,6 +1,6 @@
 """Lists, renames, merges and splits projects."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cortex.flows.context import Context
@@ -16,10 +16,11 @@ from cortex.transforms.journal_entries import ProjectMerge, ProjectName
 
 @dataclass(frozen=True)
 class Projects:
-    """The projects of a store, and which two look like one."""
+    """The projects of a store, labels that tell them apart by id, and which two look like one."""
 
     projects: Sequence[Project]
     offers: Sequence[Offer]
+    labels: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Membership:
 def list_projects(context: Context) -> Projects:
     """Return the projects with what identifies each and its folders, and which two look like one."""
     book = context.open_store().projects
-    return Projects(book.all(), book.offers())
+    return Projects(book.all(), book.offers(), book.labels())
 
 
 def rename_project(context: Context, project: str, name: str) -> Renamed:

@@ -3,7 +3,7 @@
 import re
 
 from cortex.cli.stats import HEADINGS, SUMMED
-from cortex.cli.terminal import sparkline
+from cortex.cli.terminal import Listing, records, sparkline
 from cortex.transforms.words.phrases import counted
 from tests.flows.conftest import SAMPLES
 from tests.transcripts import decisions
@@ -40,3 +40,8 @@ def test_of_several_projects_each_has_one_row_and_all_have_totals(cortex, home, 
 def test_a_line_of_bars_shows_shares_of_the_largest():
     assert sparkline([0, 1, 4, 8]) == " ▁▄█"
     assert sparkline([]) == "" and sparkline([0, 0]) == "  "
+
+
+def test_a_table_that_is_too_wide_goes_as_a_block_a_row():
+    text = records(Listing("2 rows", ["id", "words"], [["a1", "one two"], ["b22", "three\nfour"]]))
+    assert text == "2 rows\n\nid     a1\nwords  one two\n\nid     b22\nwords  three four\n"
