@@ -61,14 +61,8 @@ def main() -> None:
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--facts", type=Path)
     chosen = parser.parse_args()
-    corpora = [
-        _corpus(transcripts, labels, chosen.replies, chosen.model)
-        for transcripts, labels in zip(chosen.transcripts, chosen.labels, strict=True)
-    ]
-    labels = [label for corpus in corpora for label in corpus.labels]
-    rules = pa.concat_tables([_rules(corpus) for corpus in corpora])
-    written = pa.concat_tables([_written(corpus) for corpus in corpora])
-    results = {"rules": _scored(rules, labels), "writer": _scored(written, labels)}
+    pairs = list(zip(chosen.transcripts, chosen.labels, strict=True))
+    results, written = scored(pairs, chosen.replies, chosen.model)
     _print(results, written)
     if chosen.list:
         _list(results["writer"], written)
@@ -83,6 +77,21 @@ def main() -> None:
             for fact in results["writer"].facts
         ]
         chosen.facts.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+
+
+def scored(
+    pairs: Sequence[tuple[Path, Path]], replies: Path, model: str = MODEL
+) -> tuple[dict[str, DenseEvaluation], pa.Table]:
+    """
+    Return how `rules` and `writer` do on the sessions with a recorded answer, and the EVENTS of the writer.
+
+    `pairs` are folders of transcripts with the file of their dense labels.
+    """
+    corpora = [_corpus(transcripts, labels, replies, model) for transcripts, labels in pairs]
+    labels = [label for corpus in corpora for label in corpus.labels]
+    rules = pa.concat_tables([_rules(corpus) for corpus in corpora])
+    written = pa.concat_tables([_written(corpus) for corpus in corpora])
+    return {"rules": _scored(rules, labels), "writer": _scored(written, labels)}, written
 
 
 def _corpus(transcripts: Path, labels: Path, replies: Path, model: str) -> Corpus:
