@@ -1,19 +1,23 @@
 """What a language model writes about sessions that are over: which are asked about, how answers are kept."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cortex.flows.asking import ask_all
+from cortex.flows.context import utc_now
 from cortex.flows.extract import PLACE, events_of, in_first_place, note_grown
 from cortex.flows.run import Run
 from cortex.storage.reference import read_prompt
+from cortex.storage.spending import Spending
 from cortex.transforms.audit import events_violations
 from cortex.transforms.schemas import EPOCH, EVENTS, REPLIES, SETTLED, TURNS, values
 from cortex.transforms.words.phrases import counted
+from cortex.transforms.writer.known import known_memories, moments
 from cortex.transforms.writer.prompt import SESSION_PROMPT
 from cortex.transforms.writer.request import Reply
 from cortex.transforms.writer.session import SessionRequest, session_requests
@@ -21,6 +25,8 @@ from cortex.transforms.writer.written import hash_of_turns, reply_row, unasked_r
 
 # Turns of so many sessions are held at once: a session has about 200 of them.
 SESSIONS_AT_ONCE = 50
+# A request that waits in a batch is looked for in what was known at so many moments before.
+MOMENTS_TRIED = 20
 _REPLY_COLUMNS = ["request_id", "session_id", "turns_hash", "turn_count", "prompt"]
 
 
@@ -107,15 +113,30 @@ def _turn_counts(sessions: Sequence[UnreadSession]) -> dict[tuple[str, str], int
 
 def requests_about(run: Run, sessions: Sequence[UnreadSession]) -> list[SessionRequest]:
     """Return the requests about sessions, in their order; those that no person led have none."""
-    by_project: dict[str, set[str]] = defaultdict(set)
+    by_project: dict[str, list[UnreadSession]] = defaultdict(list)
     for each in sessions:
-        by_project[each.project_id].add(each.session_id)
+        by_project[each.project_id].append(each)
     requests: dict[tuple[str, str], SessionRequest] = {}
-    for project_id, names in by_project.items():
-        for request in _requests_of(run, project_id, names):
+    for project_id, of_project in by_project.items():
+        for request in _requests_of(run, project_id, of_project):
             requests[project_id, request.session_id] = request
     keys = [(each.project_id, each.session_id) for each in sessions]
     return [requests[key] for key in keys if key in requests]
+
+
+def requests_in_batches(run: Run) -> set[str]:
+    """Return the ids of the requests whose answers wait in a batch."""
+    batches = Spending(run.store.home).open_batches(utc_now())
+    return {attempt.request_id for attempts in batches.values() for attempt in attempts}
+
+
+def answered_requests(run: Run, requests: Sequence[SessionRequest]) -> set[str]:
+    """Return the ids of those of `requests` that the lake has an answer to, be it for another session."""
+    wanted = {each.request.request_id for each in requests}
+    known: set[str] = set()
+    for project_id in run.store.lake.manifest.partitions(REPLIES.name) if wanted else ():
+        known |= set(values(run.store.lake.read(REPLIES, project_id, columns=["request_id"]), "request_id"))
+    return wanted & known
 
 
 @dataclass
@@ -216,19 +237,56 @@ def _unread_of(run: Run, project_id: str) -> list[UnreadSession]:
     ]
 
 
-def _requests_of(run: Run, project_id: str, sessions: set[str]) -> list[SessionRequest]:
+def _requests_of(run: Run, project_id: str, sessions: Sequence[UnreadSession]) -> list[SessionRequest]:
     """Return the requests about sessions of a project that the lake holds no answer to."""
-    known = run.store.lake.read(REPLIES, project_id, columns=_REPLY_COLUMNS, sessions=sessions).to_pylist()
-    answered = {row["request_id"] for row in known}
-    read = {(row["session_id"], row["turns_hash"]) for row in known if row["prompt"] == SESSION_PROMPT}
-    turns = _turns_of(run, project_id, sessions)
-    model, prompt = run.settings.models.writer_model, read_prompt(SESSION_PROMPT)
+    replies = run.store.lake.read(REPLIES, project_id, columns=[*_REPLY_COLUMNS, "asked_at"]).to_pylist()
+    answered = {row["request_id"] for row in replies}
+    read = {(row["session_id"], row["turns_hash"]) for row in replies if row["prompt"] == SESSION_PROMPT}
+    read_at: dict[str, datetime] = {}
+    for row in replies:
+        read_at[row["session_id"]] = min(row["asked_at"], read_at.get(row["session_id"], row["asked_at"]))
+    asking = _Naming(run, run.readings.memories(run.store.projects.canonical(project_id)), read_at)
+    turns = _turns_of(run, project_id, {each.session_id for each in sessions})
     return [
         request
-        for request in session_requests(turns, (), run.policy, model, prompt)
+        for each in sessions
+        for request in asking.requests(turns.filter(pc.field("session_id") == each.session_id), each)
         if request.request.request_id not in answered
         and (request.session_id, hash_of_turns(request.turn_ids)) not in read
     ]
+
+
+class _Naming:
+    """
+    Makes requests that name what is known of a project.
+
+    What is known grows, and a request that waits in a batch was made with less: it is made as it was sent, so
+    that its answer is found and not paid for again.
+    """
+
+    def __init__(self, run: Run, memories: pa.Table, read_at: Mapping[str, datetime]) -> None:
+        self._policy, self._model = run.policy, run.settings.models.writer_model
+        self._prompt = read_prompt(SESSION_PROMPT)
+        self._memories, self._read_at = memories, read_at
+        self._sent = requests_in_batches(run)
+        self._moments = [*moments(memories, read_at)[:MOMENTS_TRIED], EPOCH] if self._sent else []
+
+    def requests(self, turns: pa.Table, session: UnreadSession) -> list[SessionRequest]:
+        """Return the request about the turns of one session, or none."""
+        now = self._requests(turns, session, None)
+        if not now or not self._sent:
+            return now
+        for as_of in (None, *self._moments):
+            then = self._requests(turns, session, as_of)
+            if then[0].request.request_id in self._sent:
+                return then
+        return now
+
+    def _requests(
+        self, turns: pa.Table, session: UnreadSession, as_of: datetime | None
+    ) -> list[SessionRequest]:
+        known = known_memories(self._memories, session.session_id, session.ended_at, self._read_at, as_of)
+        return session_requests(turns, known, self._policy, self._model, self._prompt)
 
 
 def _turns_of(run: Run, project_id: str, sessions: set[str]) -> pa.Table:

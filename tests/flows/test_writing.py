@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cortex.flows import writing
+from cortex.flows.operations.plan import read_plan
 from cortex.flows.rederive import promote, propose_rederivation
 from cortex.flows.runs import opened
 from cortex.flows.stages import order
@@ -259,6 +260,34 @@ def test_the_same_session_in_two_projects_is_paid_once(writing_bench):
         assert (len(server.asked), len(replies(bench))) == (1, 2)
         assert STATEMENT in bench.texts("reef")
         assert sum(row["usd"] > 0 for row in replies(bench)) == 1
+
+
+def test_what_a_model_wrote_before_is_named_and_a_session_read_again_is_not_told_its_own(writing_bench):
+    first = talk(start=NOW - timedelta(hours=9))
+    first.write(writing_bench.projects)
+    with ModelServer(lambda body, number: answers(FACT)) as server:
+        bench = replace(writing_bench, url=server.url)
+        bench.backfill()
+        later = Talk("s2", start=NOW - timedelta(hours=5))
+        later.user("Where are the tide tables?").assistant("In storage/tides.db, one file a year.")
+        later.write(bench.projects)
+        first.user("From now on always write the logs of this project in UTC.").assistant("Will do.").write(
+            bench.projects
+        )
+        planned = read_plan(bench.context).stages[0].requests
+        bench.stage()
+        with opened("ingest", bench.context) as run:
+            order.extract(run)
+        assert (planned, read_plan(bench.context).stages[0].requests) == (0, 2)
+        bench.run()
+    named = {
+        "UTC" in content: content.partition("<known>")[2].partition("</known>")[0]
+        for content in server.contents()[1:]
+    }
+    memory = next(row for row in bench.memories() if row["text"] == STATEMENT)
+    assert named[True].strip() == "nothing yet"
+    assert named[False].strip() == f"[{memory['memory_id'][:10]}] {STATEMENT}"
+    assert [row["known"] for row in replies(bench) if row["known"]] == [[memory["memory_id"]]]
 
 
 def test_with_no_model_chosen_nothing_of_it_is_loaded_or_written(writing_bench, monkeypatch):

@@ -171,8 +171,9 @@ def with_written(
     Return EVENTS of whole sessions with the facts of their replies in the place of the rules'.
 
     Takes the EVENTS that the rules see in `turns` (TURNS), REPLIES rows and the turns that are settled. The
-    rules' facts of turns that a reply read stay in the log and are not shown; what was said on purpose, plans
-    and traces of what was done stay as they are. A session with settled turns keeps what was chosen once.
+    rules' facts of turns that a reply read, plans included, stay in the log and are not shown; what was said
+    on purpose and traces of what was done stay as they are. A session with settled turns keeps what was
+    chosen once.
     """
     by_session: dict[str, dict[str, Row]] = defaultdict(dict)
     for turn in turns.to_pylist() if replies.num_rows else ():
@@ -210,8 +211,7 @@ def written_rows(reply: SessionReply, turns: Mapping[str, Row], policy: Policy) 
 
 def _gives_way(event: Row, turns: Mapping[str, Row], reply: SessionReply) -> bool:
     """Return whether an event of the rules makes a memory by itself, of turns that the reply read."""
-    is_act = event["event_type"] in ("PLAN_CREATED", "PLAN_STEP_COMPLETED") and event["subject"]
-    if event["memory_type"] is None or event["layer"] == TAG_LAYER or is_act:
+    if event["memory_type"] is None or event["layer"] == TAG_LAYER:
         return False
     turn = turns.get(event["turn_id"])
     return turn is not None and _was_read(turn, turns, reply)

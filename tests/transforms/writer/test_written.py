@@ -108,6 +108,32 @@ def test_what_was_said_on_purpose_stays():
     assert "The buoys clock drifts by 3 s a day" in {row["text"] for row in shown(events)}
 
 
+def planned(line, *statuses):
+    steps = ("Wire the buoys", "Record the whale songs", "Draw the reef map")
+    todos = [
+        {"content": step, "status": status, "activeForm": step}
+        for step, status in zip(steps, statuses, strict=True)
+    ]
+    chosen = {"tool_use_id": f"p{line}"}
+    call = {"kind": "tool_call", "tool_name": "TodoWrite", "tool_input": json.dumps({"todos": todos})}
+    done = {"kind": "tool_result", "tool_status": "ok"}
+    return turn(line, "", trust="assistant", **call, **chosen), turn(
+        line + 1, "ok", trust="tool", **done, **chosen
+    )
+
+
+def test_the_plan_of_a_session_that_was_read_gives_way_and_later_words_of_it_stay():
+    rows = (*SESSION[:3], *planned(4, "completed", "completed", "pending"), SESSION[5])
+    answered = replies(POSTGRES, rows=rows)
+    of_rules = extract_events(turns(*rows), POLICY).to_pylist()
+    assert "Draw the reef map" in {row["text"] for row in shown(of_rules)}
+    texts = {row["text"] for row in shown(written(rows=rows, replies=answered))}
+    assert not texts & {"Wire the buoys", "Record the whale songs", "Draw the reef map"}
+    since = (*rows, *planned(8, "completed", "completed", "completed"))
+    texts = {row["text"] for row in shown(written(rows=since, replies=answered))}
+    assert "Draw the reef map" in texts
+
+
 def test_words_said_since_are_read_by_the_rules_until_a_new_reply_comes():
     since = turn(9, "From now on always write the logs in UTC.")
     events = written(rows=(*SESSION, since), replies=replies(POSTGRES))
