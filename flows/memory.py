@@ -15,11 +15,14 @@ from cortex.flows.operations import (
     exchange,
     forget,
     index_code,
+    infer,
     intake,
+    learn,
     merges,
     projects,
     rebuild,
     recall,
+    reflect,
     remember,
     review,
     sql,
@@ -82,6 +85,9 @@ class Memory:
     # The method that is named after its module comes last: below it the name is the method.
     remember = _method(remember.remember)
     recall = _method(recall.recall)
+    reflect = _method(reflect.reflect)
+    infer = _method(infer.infer)
+    learn = _method(learn.learn)
     explain_briefs = _method(brief.explain_briefs)
     read_briefs = _method(brief.read_briefs)
     read_stats = _method(stats.read_stats)

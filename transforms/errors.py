@@ -18,7 +18,8 @@ CortexError                      1
 ├── KeyUnavailable              16   the store is encrypted and its key is not here
 ├── FileDamaged                 17   a file of the lake was changed, moved or cut
 ├── LowQuality                  18   the text to remember is not a fact
-│   └── EmptyQuestion           18   the question has no word to search for
+│   ├── EmptyQuestion           18   the question has no word to search for
+│   └── DecisionContradicted    18   what is to be learned is at odds with an active decision
 ├── LakeUnclear                 19   manifest and files of the lake do not belong together
 ├── LossRefused                 20   a run would hide much of what is shown
 ├── TablesDamaged               21   tables or published files are missing or damaged
@@ -180,6 +181,12 @@ class EmptyQuestion(LowQuality):
     """The question has no word to search for."""
 
     code = "CORTEX_E401"
+
+
+class DecisionContradicted(LowQuality):
+    """What is to be learned is at odds with an active decision, and nobody said that it holds anyway."""
+
+    code = "CORTEX_E402"
 
 
 class LakeUnclear(CortexError):

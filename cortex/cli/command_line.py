@@ -38,6 +38,8 @@ COMMAND_SECTIONS: dict[str, dict[str, str]] = {
     },
     "Ask": {
         "recall": "Search memories and past conversations.",
+        "reflect": "Say what is open, contradictory or stale; answer with citations.",
+        "infer": "Say why something is so: decisions, and what they rejected.",
         "brief": "Print what the assistant is given when a session starts.",
         "today": "Say what the last session did and left open.",
         "list": "List memories, the newest first.",
@@ -53,6 +55,7 @@ COMMAND_SECTIONS: dict[str, dict[str, str]] = {
     },
     "Shape": {
         "remember": "Store a fact in your own words.",
+        "learn": "Store a lesson that passes a quality gate.",
         "edit": "Change a memory's text.",
         "pin": "Keep a memory from fading and merging.",
         "supersede": "Replace one memory by another.",

@@ -43,10 +43,16 @@ if TYPE_CHECKING:
         index_code as index_code,
     )
     from cortex.flows.operations import (
+        infer as infer,
+    )
+    from cortex.flows.operations import (
         install as install,
     )
     from cortex.flows.operations import (
         intake as intake,
+    )
+    from cortex.flows.operations import (
+        learn as learn,
     )
     from cortex.flows.operations import (
         listing as listing,
@@ -68,6 +74,9 @@ if TYPE_CHECKING:
     )
     from cortex.flows.operations import (
         recall as recall,
+    )
+    from cortex.flows.operations import (
+        reflect as reflect,
     )
     from cortex.flows.operations import (
         remember as remember,

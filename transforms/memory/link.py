@@ -74,6 +74,27 @@ def neighbourhood(edges: pa.Table, memory_ids: list[str], *, depth: int) -> pa.T
     )
 
 
+def at_odds_with(text: str, memories: pa.Table, policy: Policy, *, rejected: str = "") -> dict[str, str]:
+    """
+    Return which active decisions of MEMORIES a new statement contradicts: the rule that says so, by id.
+
+    The statement counts as a decision, whatever type it is to have; `rejected` is what it turns down.
+    """
+    is_disputed = pc.field("memory_type").isin(
+        pa.array(sorted(policy.types_with("is_disputed")), pa.string())
+    )
+    columns = ["memory_id", "memory_type", "text", "rejected", "files", "evidence"]
+    rows = memories.filter((pc.field("status") == "active") & is_disputed).select(columns).to_pylist()
+    vocabulary, reversals = Vocabulary.of(policy), Reversals.of(policy)
+    given = {"memory_id": "", "memory_type": "decision", "text": text, "rejected": rejected or None}
+    new = _side({**given, "files": [], "evidence": []}, vocabulary, reversals)
+    rules = {
+        row["memory_id"]: _contrary(_side(row, vocabulary, reversals), new, vocabulary, policy)
+        for row in rows
+    }
+    return {name: rule for name, rule in sorted(rules.items()) if rule}
+
+
 def _edges(memories: pa.Table, pairs: Pairs, sharing: Pairs, policy: Policy) -> pa.Table:
     vocabulary = Vocabulary.of(policy)
     wanted = pa.array(sorted({name for pair in pairs for name in pair}), pa.string())

@@ -1,12 +1,15 @@
 """What is worth remembering: what a text lacks to be a fact, and which memory said it on purpose before."""
 
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.transforms.brief.standing_alone import reason_not_alone
 from cortex.transforms.policy import Policy
+from cortex.transforms.redaction.redact import kinds_of_secret
 from cortex.transforms.search.index_text import unspaced_runs
 from cortex.transforms.words.facts import WORD, Fact, Vocabulary, has_swapped_word, word_similarity
 from cortex.transforms.words.overlap import nested
@@ -49,14 +52,49 @@ def flaw_of(text: str, policy: Policy) -> str:
     return "" if len(set(words)) > 1 or is_long_run else "a single word is not a statement"
 
 
-def known_as(text: str, memories: pa.Table, policy: Policy) -> Known | None:
+def flaw_of_lesson(text: str, policy: Policy, word_ranks: Mapping[str, int]) -> str:
     """
-    Return the memory among the active explicit ones of MEMORIES that says what `text` says, or None.
+    Return what keeps a text from being learned, as a clause; empty if nothing does.
+
+    Stricter than `flaw_of`: a lesson is written by a program, and nobody looks again. It holds no secret at
+    all, has `learn_words_min` words and can be read alone. It names something: a name, a number, or a word
+    that is not among the `learn_common_words` most frequent of English (`word_ranks`: places from 1).
+    """
+    if kinds := kinds_of_secret(text):
+        return f"the text holds a secret ({', '.join(sorted(set(kinds)))})"
+    if _MARK.search(text):
+        return "the text holds a secret"
+    if flaw := flaw_of(text, policy):
+        return flaw
+    words = [word.rstrip("./:'’-").casefold() for word in WORD.findall(text)]
+    if not unspaced_runs(text):
+        if len(words) < policy.threshold("learn_words_min"):
+            return "the text is too short to be a statement"
+        if not _names_something(words, policy, word_ranks):
+            return "the text names nothing that it is about"
+    return reason_not_alone(text, policy, is_persons=True)
+
+
+def _names_something(words: Collection[str], policy: Policy, word_ranks: Mapping[str, int]) -> bool:
+    common = policy.threshold("learn_common_words")
+    dropped = set(policy.tables["query_words"]["word"].to_pylist())
+    topics = (word for word in words if word and word not in dropped)
+    return any(word_ranks.get(word, common + 1) > common for word in topics)
+
+
+def known_as(
+    text: str, memories: pa.Table, policy: Policy, source_types: Collection[str] = ("explicit",)
+) -> Known | None:
+    """
+    Return the memory among the active ones of MEMORIES that says what `text` says, or None.
+
+    Those of `source_types` are compared, by default what was said on purpose.
 
     The nearest counts, the first by id among equals. They say the same where one holds the other's words, up
     to `remember_word_likeness` of all words of both, and no number, name, negation or word differs.
     """
-    rows = memories.filter((pc.field("status") == "active") & (pc.field("source_type") == "explicit"))
+    is_compared = pc.field("source_type").isin(pa.array(sorted(source_types), pa.string()))
+    rows = memories.filter((pc.field("status") == "active") & is_compared)
     vocabulary = Vocabulary.of(policy)
     new, floor = vocabulary.fact(text), policy.threshold("remember_word_likeness")
     matches: list[tuple[float, str, Known]] = []

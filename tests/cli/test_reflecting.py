@@ -1,0 +1,128 @@
+"""`reflect`, `infer` and `learn`: what is unsettled, why something is so, and what may be learned."""
+
+import pytest
+
+from tests.cli.test_commands import error_of
+
+PORT = "The tide gauge listens on port 8080."
+
+
+def learned(cortex, *words):
+    answer = cortex("learn", *words, "--json")
+    assert answer.code == 0, answer.err
+    return answer.json
+
+
+def test_reflect_lists_what_is_open_contradictory_and_stale(cortex, samples):
+    answer = cortex("reflect", "--all-projects", "--json")
+    assert answer.code == 0 and set(answer.json) == {"open", "contradictory", "stale", "answer"}
+    assert answer.json["answer"] is None and answer.json["open"]
+    for point in answer.json["open"]:
+        assert point["texts"] and cortex("show", point["memory_ids"][0]).code == 0
+    text = cortex("reflect", "--all-projects").out
+    assert [line.split(":")[0] for line in text.splitlines() if not line.startswith(" ")] == [
+        "Open",
+        "Contradictory",
+        "Stale",
+    ]
+
+
+def test_two_decisions_at_odds_are_a_point_until_a_person_settles_them(cortex, home):
+    old = learned(cortex, PORT, "--type", "decision")["id"]
+    new = learned(cortex, "The tide gauge listens on port 9090.", "--type", "decision", "--anyway")
+    assert new["contradicts"] == [old]
+    [point] = cortex("reflect", "--json").json["contradictory"]
+    assert set(point["memory_ids"]) == {old, new["id"]}
+    [item] = cortex("review", "--json").json["projects"][0]["items"]
+    cortex("review", "--keep", item["id"])
+    assert cortex("reflect", "--json").json["contradictory"] == []
+
+
+def test_a_question_is_answered_by_the_memories_themselves_the_newest_that_hold_first(cortex, home):
+    first = learned(cortex, "Levels of the harbour are stored as millimetres.")["id"]
+    second = learned(cortex, "Levels of the lagoon are stored as centimetres.")["id"]
+    answer = cortex("reflect", "how are levels stored", "--json").json["answer"]
+    assert [each["memory_ids"] for each in answer["statements"]] == [[second], [first]]
+    assert answer["source"] == "rules" and "no language model" in answer["note"]
+    shown = cortex("reflect", "how are levels stored")
+    assert f"[{second[:8]}]" in shown.out and "no language model is chosen" in shown.err
+
+
+def test_a_question_without_a_word_is_refused(cortex, samples):
+    assert error_of(cortex("reflect", "???", "--json"))["code"] == "CORTEX_E401"
+    assert error_of(cortex("infer", "???", "--json"))["code"] == "CORTEX_E401"
+
+
+def test_infer_gives_the_chain_of_decisions_by_time_with_what_was_replaced(cortex, home):
+    old = learned(cortex, "Gauge readings are polled by src/poll.py each minute.", "--type", "decision")["id"]
+    new = learned(cortex, "Gauge readings arrive as webhooks at src/hook.py.", "--type", "decision")["id"]
+    other = learned(cortex, "Invoices are written in Go.", "--type", "decision")["id"]
+    cortex("supersede", old, new)
+    for target in ("gauge readings", "src/poll.py", "poll.py", "src/", new):
+        inference = cortex("infer", target, "--json").json
+        chain = inference["chain"]
+        assert [step["id"] for step in chain] == [old, new], target
+        assert chain[0]["relations"] == [{"relation": "replaced by", "id": new}]
+        assert chain[1]["relations"] == [{"relation": "replaces", "id": old}]
+        assert [step["status"] for step in chain] == ["superseded", "active"]
+        cited = [each["memory_ids"] for each in inference["narrative"]["statements"]]
+        assert cited == [[old], [new]] and other not in str(inference)
+    text = cortex("infer", "src/poll.py").out
+    assert f"replaced by {new[:8]}" in text and "superseded" in text
+
+
+def test_infer_says_why_and_what_was_rejected(cortex, samples):
+    chain = cortex("infer", "SQLite", "--project", "tidepool", "--json").json["chain"]
+    assert chain and all("sqlite" in f"{step['text']} {step['rejected']}".lower() for step in chain)
+    assert [step["created_at"] for step in chain] == sorted(step["created_at"] for step in chain)
+
+
+def test_infer_about_nothing_that_was_kept_says_so(cortex, samples):
+    answer = cortex("infer", "zeppelin/mooring.rs", "--all-projects", "--json")
+    assert (answer.code, answer.json["chain"]) == (0, [])
+    assert "Nothing that was kept" in cortex("infer", "zeppelin/mooring.rs", "--all-projects").err
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("should we use Redis?", "a question"),
+        ("Use tabs", "too short"),
+        ("make it good and fast", "names nothing"),
+        ("the of and", "say nothing"),
+        ("It is much better than the old cache", "leans on"),
+        ("The staging key is sk-ant-api03-" + "A1b2C3d4" * 11 + "-AAAAAAAA", "secret"),
+    ],
+)
+def test_what_is_no_lesson_is_refused_with_the_reason_and_nothing_is_kept(cortex, home, text, reason):
+    answer = cortex("learn", text, "--json")
+    assert (answer.code, error_of(answer)["code"]) == (18, "CORTEX_E400")
+    assert reason in error_of(answer)["problem"] and not (home / "journal").exists()
+
+
+def test_what_contradicts_an_active_decision_needs_a_person_who_says_so(cortex, home):
+    old = learned(cortex, PORT, "--type", "decision")["id"]
+    answer = cortex("learn", "The tide gauge listens on port 9090.", "--json")
+    assert (answer.code, error_of(answer)["code"]) == (18, "CORTEX_E402")
+    assert old[:12] in error_of(answer)["problem"] and "--anyway" in error_of(answer)["next_step"]
+    assert cortex("sql", "select count(*) from memories", "--json").json["rows"] == [[1]]
+
+
+def test_what_is_known_is_reinforced_and_named(cortex, samples):
+    [known, *_] = [
+        row
+        for row in cortex("list", "--project", "tidepool", "--type", "decision", "--json").json["memories"]
+    ]
+    before = cortex("sql", "select count(*) from memories", "--json").json["rows"]
+    again = learned(cortex, known["text"], "--type", "decision", "--project", "tidepool")
+    assert (again["id"], again["outcome"]) == (known["memory_id"], "reinforced")
+    assert cortex("sql", "select count(*) from memories", "--json").json["rows"] == before
+    own = learned(cortex, "Bollards in the north basin are painted white.")
+    assert learned(cortex, "Bollards in the north basin are painted white!")["id"] == own["id"]
+
+
+def test_a_lesson_that_holds_everywhere_is_not_learned_again_for_one_project(cortex, home):
+    fact = "Commits in every repository are signed with gitsign."
+    everywhere = learned(cortex, fact, "--global")["id"]
+    again = learned(cortex, fact)
+    assert (again["id"], again["outcome"]) == (everywhere, "reinforced")
