@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cortex.flows.context import Context
     from cortex.flows.operations.reflect import CitedAnswer, Reflection
-    from cortex.transforms.memory.reflection import Point
+    from cortex.transforms.reflection import Point
 
 _ID_DIGITS = 8
 _TITLES = {"open": "Open", "contradictory": "Contradictory", "stale": "Stale"}

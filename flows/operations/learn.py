@@ -15,8 +15,9 @@ from cortex.storage.reference import word_ranks
 from cortex.storage.store import Store
 from cortex.transforms.errors import DecisionContradicted, LowQuality
 from cortex.transforms.journal_entries import Recall
+from cortex.transforms.lessons import flaw_of_lesson
 from cortex.transforms.memory.link import at_odds_with
-from cortex.transforms.memory.quality import Known, flaw_of_lesson, known_as
+from cortex.transforms.memory.quality import Known, known_as
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORY_TYPES, SOURCE_TYPES, Row, checked
 from cortex.transforms.words.sentences import excerpt
 

@@ -9,7 +9,8 @@ from cortex.flows.operations.targets import projects_of
 from cortex.flows.repository_doubts import doubts_about
 from cortex.flows.run import Run
 from cortex.flows.runs import looking
-from cortex.transforms.memory.reflection import (
+from cortex.transforms.memory.review import disputes, stale_claims, unsettled
+from cortex.transforms.reflection import (
     CONTRADICTORY,
     POINT_KINDS,
     STALE,
@@ -18,7 +19,6 @@ from cortex.transforms.memory.reflection import (
     open_points,
     points_of_review,
 )
-from cortex.transforms.memory.review import disputes, stale_claims, unsettled
 from cortex.transforms.schemas import EPOCH
 
 BY_RULES = "rules"

@@ -1,20 +1,18 @@
 """What is worth remembering: what a text lacks to be a fact, and which memory said it on purpose before."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.transforms.brief.standing_alone import reason_not_alone
 from cortex.transforms.policy import Policy
-from cortex.transforms.redaction.redact import kinds_of_secret
 from cortex.transforms.search.index_text import unspaced_runs
 from cortex.transforms.words.facts import WORD, Fact, Vocabulary, has_swapped_word, word_similarity
 from cortex.transforms.words.overlap import nested
 
-_MARK = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
+SECRET_MARK = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
 _LETTER = re.compile(r"[^\W\d_]")
 # Two characters of Chinese or Japanese, or syllables of Korean, are a word; four can be a statement.
 _FEWEST_UNSPACED = 4
@@ -37,10 +35,10 @@ def flaw_of(text: str, policy: Policy) -> str:
     A fact has two words, one of which carries a topic, and is not a question alone. Words are those of any
     language: known are only the few that say nothing (filler_words.csv, query_words.csv, flaws.csv).
     """
-    words = [word.rstrip("./:'’-").casefold() for word in WORD.findall(_MARK.sub(" ", text))]
+    words = [word.rstrip("./:'’-").casefold() for word in WORD.findall(SECRET_MARK.sub(" ", text))]
     words = [word for word in words if word]
     telling = [word for word in words if not _is_filler(word, policy)]
-    if _MARK.search(text) and not telling:
+    if SECRET_MARK.search(text) and not telling:
         return "the text is only a secret, which Cortex does not keep"
     if not any(_LETTER.search(word) for word in words):
         return "the text has no word"
@@ -50,36 +48,6 @@ def flaw_of(text: str, policy: Policy) -> str:
         return "the text is a question"
     is_long_run = any(len(run) >= _FEWEST_UNSPACED for run in unspaced_runs(text))
     return "" if len(set(words)) > 1 or is_long_run else "a single word is not a statement"
-
-
-def flaw_of_lesson(text: str, policy: Policy, word_ranks: Mapping[str, int]) -> str:
-    """
-    Return what keeps a text from being learned, as a clause; empty if nothing does.
-
-    Stricter than `flaw_of`: a lesson is written by a program, and nobody looks again. It holds no secret at
-    all, has `learn_words_min` words and can be read alone. It names something: a name, a number, or a word
-    that is not among the `learn_common_words` most frequent of English (`word_ranks`: places from 1).
-    """
-    if kinds := kinds_of_secret(text):
-        return f"the text holds a secret ({', '.join(sorted(set(kinds)))})"
-    if _MARK.search(text):
-        return "the text holds a secret"
-    if flaw := flaw_of(text, policy):
-        return flaw
-    words = [word.rstrip("./:'’-").casefold() for word in WORD.findall(text)]
-    if not unspaced_runs(text):
-        if len(words) < policy.threshold("learn_words_min"):
-            return "the text is too short to be a statement"
-        if not _names_something(words, policy, word_ranks):
-            return "the text names nothing that it is about"
-    return reason_not_alone(text, policy, is_persons=True)
-
-
-def _names_something(words: Collection[str], policy: Policy, word_ranks: Mapping[str, int]) -> bool:
-    common = policy.threshold("learn_common_words")
-    dropped = set(policy.tables["query_words"]["word"].to_pylist())
-    topics = (word for word in words if word and word not in dropped)
-    return any(word_ranks.get(word, common + 1) > common for word in topics)
 
 
 def known_as(

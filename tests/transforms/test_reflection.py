@@ -3,9 +3,9 @@
 import pytest
 
 from cortex.storage.reference import read_policy, word_ranks
+from cortex.transforms.lessons import flaw_of_lesson
 from cortex.transforms.memory.inference import chain_of, memories_about
-from cortex.transforms.memory.quality import flaw_of_lesson
-from cortex.transforms.memory.reflection import fading_points, open_points
+from cortex.transforms.reflection import fading_points, open_points
 from cortex.transforms.schemas import EDGES, MEMORIES
 from tests.rows import at, memory
 
