@@ -58,6 +58,7 @@ EDGE_TYPES = (
     "supersedes",
     "source_of",
 )
+PROPOSED_BY_MODEL = "proposed_by_model"  # of one by which a model says that its target is no longer true
 BY_A_PERSON = "person"  # the rule of an edge that a person's word made
 TURN_KINDS = (
     "prompt",  # words a person typed, queued prompts included

@@ -15,7 +15,7 @@ from cortex.storage.notes import Output
 from cortex.transforms.memory.consolidate import propose, wanted
 from cortex.transforms.schemas import EVENTS, values
 
-READS = "turns events journal vectors edges memories"
+READS = "turns events replies journal vectors edges memories"
 WRITES = "journal vectors edges memories"
 
 

@@ -2,15 +2,18 @@
 
 from functools import partial
 
+import pyarrow as pa
+
 from cortex.flows.report import StageReport
 from cortex.flows.run import Run
 from cortex.flows.stages.stage import stage
 from cortex.transforms.audit import edges_violations
 from cortex.transforms.memory.link import edges_between as links_between
 from cortex.transforms.memory.review import settled_edges
+from cortex.transforms.schemas import REPLIES
 
 
-@stage(reads="turns events journal vectors", writes="edges")
+@stage(reads="turns events replies journal vectors", writes="edges")
 def link(run: Run) -> None:
     """Compare the memories of each scope with their neighbours and keep the edges."""
     with run.report.stage("link") as row:
@@ -25,8 +28,21 @@ def link(run: Run) -> None:
 def _link(run: Run, scope: str, inputs: str, row: StageReport) -> None:
     memories = run.readings.memories(scope)
     edges = links_between(memories, run.readings.vectors(), run.policy, run.embedding.model)
-    edges = settled_edges(edges, run.readings.merged_journal(scope))
+    edges = settled_edges(_with_closings(run, scope, edges, memories), run.readings.merged_journal(scope))
     if run.outcome.passes(scope, edges.num_rows, partial(edges_violations, edges, memories)):
         row.rows_in += memories.num_rows
         row.rows_out += run.store.tables.replace(scope, "edges", edges)
         run.ledger.note_output("link", scope, inputs)
+
+
+def _with_closings(run: Run, scope: str, edges: pa.Table, memories: pa.Table) -> pa.Table:
+    """Return a scope's edges with those to what a language model says is no longer true."""
+    lake = run.store.lake
+    parts = set(run.readings.parts(scope)) & set(lake.manifest.partitions(REPLIES.name))
+    if not parts:
+        return edges
+    # Imported here: where no language model has answered none of this is loaded.
+    from cortex.transforms.writer.closing import REPLY_COLUMNS, with_closings
+
+    replies = [lake.read(REPLIES, part, columns=REPLY_COLUMNS) for part in sorted(parts)]
+    return with_closings(edges, memories, pa.concat_tables(replies))

@@ -9,7 +9,7 @@ from cortex.flows.stages.render import render
 from cortex.flows.stages.stage import stage
 
 
-@stage(reads="turns events journal vectors edges memories", writes="journal vectors edges memories")
+@stage(reads="turns events replies journal vectors edges memories", writes="journal vectors edges memories")
 def relink(run: Run) -> None:
     """Make edges, memories and briefs of the stand-in's vectors where the hosted model failed behind them."""
     if run.embedding.linked_with in (None, run.embedding.model):

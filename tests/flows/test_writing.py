@@ -10,6 +10,8 @@ import pytest
 
 from cortex.flows import writing
 from cortex.flows.operations.plan import read_plan
+from cortex.flows.operations.review import review, settle_items
+from cortex.flows.rebuild import rebuild
 from cortex.flows.rederive import promote, propose_rederivation
 from cortex.flows.runs import opened
 from cortex.flows.stages import order
@@ -288,6 +290,51 @@ def test_what_a_model_wrote_before_is_named_and_a_session_read_again_is_not_told
     assert named[True].strip() == "nothing yet"
     assert named[False].strip() == f"[{memory['memory_id'][:10]}] {STATEMENT}"
     assert [row["known"] for row in replies(bench) if row["known"]] == [[memory["memory_id"]]]
+
+
+def test_what_a_later_session_closes_is_proposed_to_the_person(writing_bench):
+    talk(start=NOW - timedelta(hours=9)).write(writing_bench.projects)
+    newer = "Postgres on kelp-2 keeps the tide tables since a second writer came."
+
+    def closing(body: dict[str, Any], number: int) -> Answer:
+        content = body["messages"][0]["content"]
+        if "kelp-2" not in content:
+            return answers(FACT)
+        known = content.partition("<known>\n[")[2][:10]
+        moved = {"statement": newer, "why": "", "instead_of": "", "turns": ["t1"], "closes": [known]}
+        return answers(FACT | moved | {"quote": "move the tide tables to Postgres on kelp-2"}, open="")
+
+    with ModelServer(closing) as server:
+        bench = replace(writing_bench, url=server.url)
+        bench.backfill()
+        later = Talk("s2", start=NOW - timedelta(hours=5))
+        later.user("Please move the tide tables to Postgres on kelp-2, since a second writer came.")
+        later.assistant("Moved: Postgres on kelp-2 keeps them now.").write(bench.projects)
+        bench.backfill()
+        ((item,),) = [each.items for each in review(bench.context)]
+        assert (item.kind, item.texts, item.detail) == (
+            "contradiction",
+            (STATEMENT, newer),
+            "proposed_by_model",
+        )
+        (brief,) = [path.read_text() for path in bench.home.rglob("*.md") if newer[:30] in path.read_text()]
+        assert STATEMENT[:30] not in brief
+        edges = edges_of(bench)
+        with opened("rebuild", bench.context) as run:
+            rebuild(run)
+        assert edges_of(bench) == edges
+        rederived(bench, is_promoted=True)
+        assert edges_of(bench) == edges
+        settle_items(bench.context, accept=[item])
+        assert newer in shown(bench) and STATEMENT not in shown(bench)
+        assert len(server.asked) == 2
+
+
+def edges_of(bench: Bench) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for scope in bench.store.tables.scopes():
+        rows += bench.store.tables.open(scope, "edges").read().to_pylist()
+    return rows
 
 
 def test_with_no_model_chosen_nothing_of_it_is_loaded_or_written(writing_bench, monkeypatch):

@@ -1,6 +1,7 @@
 """The brief: which memories a new session is told of, why those, and their layout (spec 8.4, 11.2)."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +23,7 @@ from cortex.transforms.brief.eligible import (
 )
 from cortex.transforms.brief.room import Room, by_turns, framed, heading_lines
 from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import PROPOSED_BY_MODEL, TRUSTS
 from cortex.transforms.words.sentences import first_sentences
 
 NO_MARKS: Mapping[str, str] = {}
@@ -61,10 +63,14 @@ def choose(
     memories = memories.append_column("is_on_purpose", is_on_purpose(memories))
     rows = believed(memories, policy)
     standing = standings(rows, sessions, policy)
-    disputes = _disputes(edges, rows)
+    disputes, closed = _disputes(edges, rows), _closed(edges, rows)
+    disputes.update((name, _mark(text)) for name, text in closed.kept.items())
     for memory_id, mark in marks.items():
         disputes[memory_id] = f" {on_one_line(mark)}{disputes.get(memory_id, '')}"
     candidates = candidates_of(memories, rows, standing, disputes, policy)
+    for candidate in candidates:
+        if candidate.choice.memory_id in closed.left_out:
+            candidate.leave_out(closed.left_out[candidate.choice.memory_id])
     signs = [*about_repository(repository), *sign_to_archive(standing, policy)]
     room = Room(project_name, budget_tokens, policy)
     for candidate in [*signs, *by_turns(candidates, int(policy.threshold("brief_section_lines")))]:
@@ -75,7 +81,8 @@ def choose(
 
 def _disputes(edges: pa.Table, rows: pa.Table) -> dict[str, str]:
     """Return, by memory id, the mark of a memory that another believed one contradicts."""
-    contradictions = edges.filter(pc.field("edge_type") == "contradicts").to_pylist()
+    is_between = (pc.field("edge_type") == "contradicts") & (pc.field("rule") != PROPOSED_BY_MODEL)
+    contradictions = edges.filter(is_between).to_pylist()
     pairs = {(edge["source_id"], edge["target_id"]) for edge in contradictions}
     pairs |= {(target_id, source_id) for source_id, target_id in pairs}
     ends = pa.array(sorted({source_id for source_id, _ in pairs}), pa.string())
@@ -87,4 +94,42 @@ def _disputes(edges: pa.Table, rows: pa.Table) -> dict[str, str]:
     for name, other in pairs:
         if name != other and name in texts and other in texts:
             contradicting.setdefault(name, []).append(first_sentences(texts[other], count=1, chars=60))
-    return {name: f' [contradicted by "{min(others)}"]' for name, others in contradicting.items()}
+    return {name: _mark(min(others)) for name, others in contradicting.items()}
+
+
+def _mark(text: str) -> str:
+    return f' [contradicted by "{text}"]'
+
+
+@dataclass(frozen=True)
+class _Closed:
+    """What a language model says is no longer true: why it is left out, or the newer text where kept."""
+
+    left_out: dict[str, str]
+    kept: dict[str, str]
+
+
+def _closed(edges: pa.Table, rows: pa.Table) -> _Closed:
+    """
+    Return what becomes of the believed memories that a believed newer one closes, by memory id.
+
+    Until a person settles it, what they said on purpose, or what is trusted more than the newer, is kept with
+    a mark: a transcript may talk a model into anything.
+    """
+    closings = edges.filter(pc.field("rule") == PROPOSED_BY_MODEL).to_pylist()
+    ends = {edge[end] for edge in closings for end in ("source_id", "target_id")}
+    named = rows.filter(pc.field("memory_id").isin(pa.array(sorted(ends), pa.string()))).to_pylist()
+    known = {row["memory_id"]: row for row in named}
+    closed = _Closed({}, {})
+    for edge in closings:
+        newer, older = known.get(edge["source_id"]), known.get(edge["target_id"])
+        if edge["edge_type"] != "contradicts" or newer is None or older is None:
+            continue
+        text = first_sentences(on_one_line(newer["text"]), count=1, chars=60)
+        is_kept = older["is_on_purpose"] or TRUSTS.index(older["trust"]) > TRUSTS.index(newer["trust"])
+        if is_kept:
+            closed.kept[older["memory_id"]] = text
+        else:
+            reason = f'no longer true, by "{text}" ({newer["memory_id"][:8]}): cortex review asks'
+            closed.left_out[older["memory_id"]] = reason
+    return closed

@@ -10,7 +10,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Dismiss, Merge, entries_in
 from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import BY_A_PERSON, EDGES, Row
+from cortex.transforms.schemas import BY_A_PERSON, EDGES, PROPOSED_BY_MODEL, Row
 
 CONTRADICTION, STALE, MERGE = "contradiction", "stale", "merge"
 
@@ -21,7 +21,7 @@ class Item:
     One thing to settle.
 
     `memory_ids` are in dispute (the older first), a claim, or to be merged; `texts` are theirs. `offer` says
-    what accepting does, `detail` is the repository's reason or the merged text.
+    what accepting does, `detail` is the repository's reason, the merged text, or the rule of a contradiction.
     """
 
     kind: str
@@ -42,18 +42,20 @@ def disputes(memories: pa.Table, edges: pa.Table, policy: Policy) -> list[Item]:
     """Return each pair of active decisions at odds, the newer offered in the place of the older.
 
     Which types are disputed says the policy: an overview is not refuted by the change that came after it.
+    What a language model says is no longer true may be of any type.
     """
-    is_disputed = pc.field("memory_type").isin(
-        pa.array(sorted(policy.types_with("is_disputed")), pa.string())
-    )
-    is_party = (pc.field("status") == "active") & is_disputed
-    columns = ["memory_id", "project_id", "text", "updated_at", "created_at"]
-    rows = {row["memory_id"]: row for row in memories.filter(is_party).select(columns).to_pylist()}
+    disputed = policy.types_with("is_disputed")
+    columns = ["memory_id", "memory_type", "project_id", "text", "updated_at", "created_at"]
+    active = memories.filter(pc.field("status") == "active").select(columns).to_pylist()
+    rows = {row["memory_id"]: row for row in active}
     items = []
     for edge in edges.filter(pc.field("edge_type") == "contradicts").to_pylist():
-        if edge["source_id"] in rows and edge["target_id"] in rows:
-            ends = (rows[edge["source_id"]], rows[edge["target_id"]])
-            old, new = sorted(ends, key=lambda r: (r["updated_at"], r["created_at"], r["memory_id"]))
+        ends = [rows[name] for name in (edge["target_id"], edge["source_id"]) if name in rows]
+        is_proposed = edge["rule"] == PROPOSED_BY_MODEL
+        if len(ends) > 1 and (is_proposed or {end["memory_type"] for end in ends} <= disputed):
+            if not is_proposed:
+                ends.sort(key=lambda r: (r["updated_at"], r["created_at"], r["memory_id"]))
+            old, new = ends
             ids, texts = (old["memory_id"], new["memory_id"]), (old["text"], new["text"])
             offer = f"{ids[1][:6]} takes the place of {ids[0][:6]}"
             items.append(Item(CONTRADICTION, old["project_id"], ids, texts, offer, edge["rule"]))

@@ -24,7 +24,7 @@ from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
 from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, Row
 from cortex.transforms.words.sentences import shortened
-from cortex.transforms.writer.answer import SessionAnswer, WrittenOutcome, parsed_answer
+from cortex.transforms.writer.answer import SessionAnswer, WrittenFact, WrittenOutcome, parsed_answer
 from cortex.transforms.writer.check import Checked, SessionTurns, checked_facts
 from cortex.transforms.writer.session import SessionRequest
 
@@ -235,7 +235,7 @@ def _fact_row(
 ) -> Row:
     fact = checked.fact
     event_type, memory_type = FACT_KINDS.get(fact.fact_type, FACT_KINDS["context"])
-    statement = cut_between(fact.statement, _STATEMENT_CHARS) or "(no statement)"
+    statement = statement_of(fact) or "(no statement)"
     rests_on = checked.turns or tuple(turn for turn in read if turn is not None)[:1]
     reason = shortened(fact.why, _WHY_CHARS)
     row = _row(reply, event_type, memory_type, statement, rests_on, policy)
@@ -249,6 +249,11 @@ def _fact_row(
         said_at=_later(row["said_at"], position),
     )
     return row
+
+
+def statement_of(fact: WrittenFact) -> str:
+    """Return the text of the event and of the memory that a fact makes."""
+    return cut_between(fact.statement, _STATEMENT_CHARS)
 
 
 def _category(checked: Checked) -> str:

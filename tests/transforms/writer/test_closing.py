@@ -1,0 +1,125 @@
+"""What a model says is no longer true is proposed: an edge from the newer memory to the one it closes."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from cortex.storage.reference import read_policy
+from cortex.transforms.brief.render import choose
+from cortex.transforms.memory.fold import memory_id
+from cortex.transforms.memory.review import dismissal, disputes, settled_edges
+from cortex.transforms.schemas import EDGES, JOURNAL, PROPOSED_BY_MODEL, REPLIES
+from cortex.transforms.writer.closing import with_closings
+from cortex.transforms.writer.session import ID_CHARS
+from tests.rows import START, memories, memory
+
+POLICY = read_policy(None)
+LAYER = "llm:m@session@1"
+SCOPE = memory("x", "y")["project_id"]
+OLD = "Tide tables are kept in SQLite at storage/tides.db."
+NEW = "Since the second writer came, Postgres on kelp-2 keeps the tide tables."
+OLD_ID, NEW_ID = memory_id(SCOPE, "decision", OLD), memory_id(SCOPE, "decision", NEW)
+
+
+def place(session_id, layer=LAYER):
+    named = {"turn_id": f"turn-{session_id}", "session_id": session_id, "file": "f", "lines": [1]}
+    return named | {"layer": layer, "said_at": START, "git_branch": None}
+
+
+OLDER = memory(OLD_ID, OLD, evidence=[place("s1")], updated_at=START, trust="assistant")
+NEWER = memory(NEW_ID, NEW, evidence=[place("s2")], updated_at=START + timedelta(days=1), trust="assistant")
+
+
+def reply(*closes, **chosen):
+    fact = {"statement": NEW, "type": "decision", "closes": list(closes)}
+    row = {
+        **{"request_id": "r", "project_id": SCOPE, "session_id": "s2", "turns_hash": "h", "turn_count": 1},
+        **{"turn_ids": ["turn-s2"], "known": [OLD_ID], "purpose": "session", "model": "m"},
+        **{"provider": "recorded", "prompt": "session@1", "stop_reason": "end_turn"},
+        **{"text": json.dumps({"outcome": {}, "facts": [fact]}), "input_tokens": 0, "output_tokens": 0},
+        **{"usd": 0.0, "asked_at": START},
+    }
+    return row | chosen
+
+
+def linked(*rows, replies, edges=()):
+    return with_closings(EDGES.of(list(edges)), memories(*rows), REPLIES.of(list(replies)))
+
+
+CLOSED = linked(OLDER, NEWER, replies=[reply(OLD_ID[:ID_CHARS])])
+
+
+def test_the_newer_memory_contradicts_the_one_it_closes():
+    (edge,) = CLOSED.to_pylist()
+    assert (edge["source_id"], edge["target_id"]) == (NEW_ID, OLD_ID)
+    assert (edge["edge_type"], edge["rule"]) == ("contradicts", PROPOSED_BY_MODEL)
+
+
+def test_the_edge_takes_the_place_of_what_the_pair_had():
+    source, target = sorted((OLD_ID, NEW_ID))
+    other = {"edge_id": "e", "project_id": SCOPE, "source_id": source, "target_id": target}
+    other |= {"edge_type": "relates_to", "strength": 0.7, "rule": "similarity"}
+    assert linked(OLDER, NEWER, replies=[reply(OLD_ID[:ID_CHARS])], edges=[other]).equals(CLOSED)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "answer"),
+    [
+        (OLDER, NEWER, reply("0123456789")),
+        (OLDER, NEWER, reply(OLD_ID[:4])),
+        (OLDER, NEWER, reply(NEW_ID[:ID_CHARS], known=[NEW_ID])),
+        (OLDER, NEWER, reply(OLD_ID[:ID_CHARS], known=[])),
+        (OLDER, NEWER, reply(OLD_ID[:ID_CHARS], session_id="s7")),
+        (OLDER, NEWER | {"trust": "external"}, reply(OLD_ID[:ID_CHARS])),
+        (OLDER, NEWER | {"status": "archived"}, reply(OLD_ID[:ID_CHARS])),
+        (OLDER | {"status": "superseded"}, NEWER, reply(OLD_ID[:ID_CHARS])),
+        (OLDER | {"updated_at": START + timedelta(days=9)}, NEWER, reply(OLD_ID[:ID_CHARS])),
+        (OLDER, NEWER, reply(OLD_ID[:ID_CHARS], text="[")),
+    ],
+    ids=[
+        *("unknown id", "id too short", "itself", "not named", "of another session", "a strangers word"),
+        *("newer is over", "older is over", "said again since", "no answer"),
+    ],
+)
+def test_nothing_else_is_closed(older, newer, answer):
+    assert linked(older, newer, replies=[answer]).num_rows == 0
+
+
+def test_a_session_read_again_closes_what_its_last_answer_says():
+    again = reply(turn_ids=["turn-s2", "turn-s3"], asked_at=START + timedelta(days=2), request_id="q")
+    assert linked(OLDER, NEWER, replies=[reply(OLD_ID[:ID_CHARS]), again]).num_rows == 0
+
+
+@pytest.mark.parametrize("memory_type", ["decision", "gotcha"])
+def test_the_review_offers_the_newer_and_a_dismissal_lets_both_stand(memory_type):
+    rows = memories(OLDER | {"memory_type": memory_type}, NEWER)
+    (item,) = disputes(rows, CLOSED, POLICY)
+    assert (item.memory_ids, item.texts, item.detail) == ((OLD_ID, NEW_ID), (OLD, NEW), PROPOSED_BY_MODEL)
+    journal = JOURNAL.of([dismissal(item).to_row(SCOPE, recorded_at=START)])
+    settled = settled_edges(CLOSED, journal)
+    assert settled["edge_type"].to_pylist() == ["relates_to"]
+    assert disputes(rows, settled, POLICY) == []
+
+
+def told(older, newer=NEWER, edges=CLOSED):
+    choices = choose(memories(older, newer), edges, POLICY, project_name="kelp", budget_tokens=2000)
+    return {choice.memory_id: choice for choice in choices}
+
+
+def test_the_brief_leaves_out_what_is_closed_and_says_why():
+    assert told(OLDER, edges=EDGES.empty())[OLD_ID].is_shown
+    choices = told(OLDER)
+    assert choices[NEW_ID].is_shown and "contradicted" not in choices[NEW_ID].text
+    assert not choices[OLD_ID].is_shown
+    assert NEW[:20] in choices[OLD_ID].reason and "cortex review" in choices[OLD_ID].reason
+
+
+@pytest.mark.parametrize("change", [{"source_type": "explicit"}, {"is_pinned": True}, {"trust": "user"}])
+def test_what_a_person_said_stays_with_a_mark(change):
+    choice = told(OLDER | change)[OLD_ID]
+    assert choice.is_shown and f'[contradicted by "{NEW[:20]}' in choice.text
+
+
+def test_an_unbelieved_newer_memory_leaves_nothing_out():
+    assert told(OLDER, NEWER | {"initial_confidence": 0.1})[OLD_ID].is_shown
