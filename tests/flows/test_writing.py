@@ -13,7 +13,7 @@ from cortex.flows.operations.plan import read_plan
 from cortex.flows.operations.review import review, settle_items
 from cortex.flows.rebuild import rebuild
 from cortex.flows.rederive import promote, propose_rederivation
-from cortex.flows.runs import opened
+from cortex.flows.runs import looking, opened
 from cortex.flows.stages import order
 from cortex.storage.settings import ModelBudget, ModelSettings, Settings
 from cortex.storage.spending import Spending
@@ -290,6 +290,42 @@ def test_what_a_model_wrote_before_is_named_and_a_session_read_again_is_not_told
     assert named[True].strip() == "nothing yet"
     assert named[False].strip() == f"[{memory['memory_id'][:10]}] {STATEMENT}"
     assert [row["known"] for row in replies(bench) if row["known"]] == [[memory["memory_id"]]]
+
+
+def test_a_request_that_waits_in_a_batch_is_made_as_it_was_sent(writing_bench, monkeypatch):
+    talk(start=NOW - timedelta(hours=9)).write(writing_bench.projects)
+    with ModelServer(lambda body, number: answers(FACT)) as server:
+        bench = replace(writing_bench, url=server.url)
+        offline = WritingBench(bench.home, bench.projects)
+        offline.backfill()
+        later = Talk("s2", start=NOW - timedelta(hours=5))
+        later.user("Where are the tide tables?").assistant("In storage/tides.db, one file a year.")
+        later.write(bench.projects)
+        offline.backfill()
+
+        def asked() -> set[str]:
+            run = looking(bench.context, with_model=False)
+            requests = writing.requests_about(run, writing.unread_sessions(run))
+            return {each.request.request_id for each in requests}
+
+        before = asked()
+        limited = replace(bench, budget=ModelBudget(run_requests=1))
+        limited.run()  # the newest alone: the older one waits, and is not told of later facts
+        remaining = asked()
+        assert len(before) == 2 and remaining < before
+        bench.run()
+        assert len(server.asked) == 2
+        again = Talk("s3", start=NOW - timedelta(hours=3))
+        again.user("Do the tide tables have a backup?").assistant("No backup of storage/tides.db exists.")
+        again.write(bench.projects)
+        offline.backfill()
+        (named,) = asked()
+        monkeypatch.setattr(writing, "known_memories", lambda *args: [])
+        (unnamed,) = asked()
+        monkeypatch.undo()
+        assert named != unnamed
+        monkeypatch.setattr(writing, "requests_in_batches", lambda run: {unnamed})
+        assert asked() == {unnamed}
 
 
 def test_what_a_later_session_closes_is_proposed_to_the_person(writing_bench):
