@@ -54,6 +54,7 @@ BELONGS_TO = {
     "flows/stages/erase.py": ("erase",),
     "flows/writing.py": ("write",),
     "flows/stages/retire.py": ("retire",),
+    "flows/answering.py": ("reflect", "infer"),
     "flows/operations/intake.py": ("backfill",),
     "flows/operations/cost.py": ("cost",),
     "flows/operations/plan.py": ("plan", "backfill"),

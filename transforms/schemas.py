@@ -301,7 +301,7 @@ REPLIES = Table(
     columns=(
         column("request_id", pa.string(), "hash of all that was asked, which is never paid for twice"),
         column("project_id", pa.string(), "project of what was asked about"),
-        column("session_id", pa.string(), "session that was read"),
+        column("session_id", pa.string(), "session that was read; empty for a question over memories"),
         column("turns_hash", pa.string(), "hash of `turn_ids`: whether the session has gone on since"),
         column("turn_ids", STRINGS, "turns that were read, as the request numbers them from t1 on"),
         column(
@@ -311,7 +311,7 @@ REPLIES = Table(
             unit="count",
         ),
         column("known", STRINGS, "memories that the request named"),
-        column("purpose", pa.string(), "what was asked for: session"),
+        column("purpose", pa.string(), "what was asked for: session, reflect or infer"),
         column("model", pa.string(), "language model that answered"),
         column("provider", pa.string(), "api, claude, recorded, or none where there was nothing to ask"),
         column("prompt", pa.string(), "prompt and its version, such as session@1"),

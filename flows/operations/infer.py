@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from cortex.flows.context import Context
 from cortex.flows.models import model_for
-from cortex.flows.operations.reflect import BY_RULES, CitedAnswer, CitedStatement
+from cortex.flows.operations.reflect import BY_RULES, CitedAnswer, CitedStatement, cited_answer
 from cortex.flows.operations.targets import is_memory_id, memory_by_id, scopes_of
 from cortex.flows.recall import search_store
 from cortex.storage.store import Store
@@ -65,7 +65,7 @@ def infer(
         seeds = _near_in_meaning(context, store, target, scopes)
     chain = chain_of(memories, edges, seeds, policy, limit=limit)
     names = {each.project_id: each.name for each in store.projects.all()}
-    return Inference(target, chain, CitedAnswer(_statements(chain), BY_RULES, _NO_MODEL), names)
+    return Inference(target, chain, _narrative(context, store, scopes[0], target, chain), names)
 
 
 def _read_columns(tables: Sequence[pa.Table]) -> list[str]:
@@ -78,6 +78,32 @@ def _near_in_meaning(context: Context, store: Store, target: str, scopes: Sequen
         searched, target, scopes=scopes, policy=context.policy, embedder=embedder, limit=5, now=context.now
     )
     return [match.id for match in matches if match.kind == "memory"]
+
+
+def _narrative(context: Context, store: Store, scope: str, target: str, chain: Sequence[Step]) -> CitedAnswer:
+    if not chain or not context.settings.models.uses_replies:
+        return CitedAnswer(_statements(chain), BY_RULES, _NO_MODEL)
+    # Imported here: with no language model chosen none of this is loaded.
+    from cortex.flows.answering import answer_over
+    from cortex.transforms.writer.cited import INFER_PROMPT, GivenMemory
+
+    given = [
+        GivenMemory(
+            step.memory_id,
+            step.at,
+            step.status,
+            step.trust,
+            step.text,
+            step.reason,
+            step.rejected,
+            [(each.word, each.memory_id) for each in step.relations],
+        )
+        for step in chain
+    ]
+    written = answer_over(context, store, scope, target, given, INFER_PROMPT)
+    if written.note:
+        return CitedAnswer(_statements(chain), BY_RULES, written.note)
+    return cited_answer(written.sentences, context.settings.models.writer_model)
 
 
 def _statements(chain: Sequence[Step]) -> list[CitedStatement]:

@@ -9,6 +9,7 @@ from cortex.flows.operations.targets import projects_of
 from cortex.flows.repository_doubts import doubts_about
 from cortex.flows.run import Run
 from cortex.flows.runs import looking
+from cortex.storage.store import Store
 from cortex.transforms.memory.review import disputes, stale_claims, unsettled
 from cortex.transforms.reflection import (
     CONTRADICTORY,
@@ -19,7 +20,7 @@ from cortex.transforms.reflection import (
     open_points,
     points_of_review,
 )
-from cortex.transforms.schemas import EPOCH
+from cortex.transforms.schemas import EPOCH, GLOBAL_SCOPE
 
 BY_RULES = "rules"
 # What is told where no language model was chosen.
@@ -101,7 +102,8 @@ def reflect(
     recalled = recall(context, question, project=project, all_projects=all_projects, limit=limit)
     ids = {match.id for match in recalled.matches}
     mine = [point for point in points if ids.intersection(point.memory_ids)]
-    return Reflection(mine, names, answer_by_rules(recalled, _NO_MODEL), recalled.warning)
+    own = meant[0].project_id if len(meant) == 1 else GLOBAL_SCOPE
+    return Reflection(mine, names, _answer(context, store, own, question, recalled), recalled.warning)
 
 
 def points_about(run: Run, project_id: str) -> list[Point]:
@@ -120,6 +122,29 @@ def points_about(run: Run, project_id: str) -> list[Point]:
         *stale,
         *fading,
     ]
+
+
+def _answer(context: Context, store: Store, scope: str, question: str, recalled: Recalled) -> CitedAnswer:
+    if not context.settings.models.uses_replies:
+        return answer_by_rules(recalled, _NO_MODEL)
+    # Imported here: with no language model chosen none of this is loaded.
+    from cortex.flows.answering import answer_over
+    from cortex.transforms.writer.cited import REFLECT_PROMPT, GivenMemory
+
+    given = [
+        GivenMemory(match.id, match.created_at, match.status, match.trust, match.text)
+        for match in recalled.matches
+        if match.kind == "memory"
+    ]
+    written = answer_over(context, store, scope, question, given, REFLECT_PROMPT)
+    if written.note:
+        return answer_by_rules(recalled, written.note)
+    return cited_answer(written.sentences, context.settings.models.writer_model)
+
+
+def cited_answer(sentences: Sequence[tuple[str, tuple[str, ...]]], model: str) -> CitedAnswer:
+    """Return the sentences that a language model wrote, each with the ids it cites."""
+    return CitedAnswer([CitedStatement(text, ids) for text, ids in sentences], model)
 
 
 def answer_by_rules(recalled: Recalled, note: str) -> CitedAnswer:

@@ -120,6 +120,7 @@ class _Erasure:
         for project_id in self._tombstones.projects:
             run.store.shown_lines.forget(project_id)
         count = sum(self._erase_project(project_id) for project_id in lake.manifest.partitions("turns"))
+        self._erase_answers()
         changed = {*self._events, *(row["project_id"] for row in self._requests)}
         scopes = self._scopes_of({*changed, GLOBAL_SCOPE})
         journal = self._journal_after(scopes)
@@ -190,6 +191,15 @@ class _Erasure:
         ]
         if not all(is_kept):
             self._replies[project_id] = replies.filter(pa.array(is_kept, pa.bool_()))
+
+    def _erase_answers(self) -> None:
+        """Drop the answers to questions over memories: any of them may say what is to be forgotten."""
+        for project_id in self._run.store.lake.manifest.partitions(REPLIES.name):
+            replies = self._replies.get(project_id)
+            replies = self._run.store.lake.read(REPLIES, project_id) if replies is None else replies
+            about_sessions = replies.filter(pc.field("session_id") != "")
+            if about_sessions.num_rows < replies.num_rows:
+                self._replies[project_id] = about_sessions
 
     def _named_in(self, turns: pa.Table) -> set[str]:
         """Return the turns that doomed memories rest on: those named, and all on the same lines."""

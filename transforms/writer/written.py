@@ -26,6 +26,7 @@ from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, Row
 from cortex.transforms.words.sentences import shortened
 from cortex.transforms.writer.answer import SessionAnswer, WrittenFact, WrittenOutcome, parsed_answer
 from cortex.transforms.writer.check import Checked, SessionTurns, checked_facts
+from cortex.transforms.writer.request import ModelRequest, Reply
 from cortex.transforms.writer.session import SessionRequest
 
 LAYER_PREFIX = "llm:"
@@ -108,6 +109,31 @@ def reply_row(
         "input_tokens": input_tokens,
         "output_tokens": output_tokens,
         "usd": usd,
+        "asked_at": asked_at,
+    }
+
+
+def answer_row(
+    scope: str, request: ModelRequest, reply: Reply, known: Sequence[str], asked_at: datetime
+) -> Row:
+    """Return the row of REPLIES for the answer to a question over memories, `known`: it is of no session."""
+    return {
+        "request_id": request.request_id,
+        "project_id": scope,
+        "session_id": "",
+        "turns_hash": "",
+        "turn_ids": [],
+        "turn_count": 0,
+        "known": list(known),
+        "purpose": request.purpose,
+        "model": request.model,
+        "provider": reply.provider,
+        "prompt": request.prompt,
+        "text": redact(reply.text)[0],
+        "stop_reason": reply.stop_reason,
+        "input_tokens": reply.input_tokens,
+        "output_tokens": reply.output_tokens,
+        "usd": reply.usd,
         "asked_at": asked_at,
     }
 
