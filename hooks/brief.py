@@ -85,7 +85,7 @@ def read_brief(path: str) -> str:
     try:
         with open(path, "rb") as file:
             return cut(file.read(_MAX_BYTES).decode("utf-8", "replace").strip(), _MAX_CHARACTERS)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return ""
 
 
@@ -156,7 +156,7 @@ def _read_map(path: str) -> dict[str, str]:
     try:
         with open(path, "rb") as file:
             known = json.loads(file.read())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     if not isinstance(known, dict):
         raise ValueError(f"{os.path.basename(path)} is not a map")

@@ -46,7 +46,7 @@ BELONGS_TO = {
     "transforms/search/index_text.py": ("embed", "recall"),
     "transforms/search/naming.py": ("forget",),
     "transforms/writer/": ("write",),
-    "transforms/writer/written.py": ("extract",),
+    "transforms/writer/written.py": ("extract", "write"),
     "transforms/words/": ("extract", "link", "consolidate", "remember", "stats"),
     "flows/readings.py": ("extract",),
     "flows/repository_doubts.py": ("render",),

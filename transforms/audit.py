@@ -114,20 +114,20 @@ def column_violations(rows: pa.Table, table: Table, scope: str | None = None) ->
 
     Rows of a `scope` must be of that scope.
     """
-    [key] = table.key
-    rules = [("its key is there twice", pl.col(key).is_duplicated())]
+    row_id = table.key[-1]  # of a key of several columns the last one tells a reader most
+    rules = [("its key is there twice", pl.struct(*table.key).is_duplicated())]
     if scope is not None:
         rules.append(("of another scope", pl.col("project_id") != scope))
     rules += [rule for column in table.columns for rule in _rules_of(column)]
     names = {name for _, broken in rules for name in broken.meta.root_names()}
-    frame = _frame(rows.select(sorted({key, *names})))
+    frame = _frame(rows.select(sorted({*table.key, *names})))
     is_broken = frame.select(broken.any().alias(str(at)) for at, (_, broken) in enumerate(rules)).row(0)
     return sorted(
         {
-            Violation(table.name, row_id, reason)
+            Violation(table.name, name, reason)
             for (reason, broken), is_any in zip(rules, is_broken, strict=True)
             if is_any
-            for row_id in frame.filter(broken)[key]
+            for name in frame.filter(broken)[row_id]
         }
     )
 

@@ -13,7 +13,7 @@ from cortex.transforms.writer.answer import WrittenFact, parsed_answer
 from cortex.transforms.writer.session import ID_CHARS
 from cortex.transforms.writer.written import FACT_KINDS, LAYER_PREFIX, SESSION_PURPOSE, statement_of
 
-COLUMNS = ["memory_id", "project_id", "text", "trust", "updated_at", "evidence"]
+CLOSING_COLUMNS = ["memory_id", "project_id", "text", "trust", "updated_at", "evidence"]
 REPLY_COLUMNS = ["session_id", "turn_ids", "known", "purpose", "model", "prompt", "text", "asked_at"]
 
 
@@ -41,7 +41,7 @@ def _closings(memories: pa.Table, replies: Iterable[Row]) -> Iterator[Row]:
     for reply in replies:
         if not active:
             is_active = pc.field("status") == "active"
-            active = {row["memory_id"]: row for row in memories.filter(is_active).select(COLUMNS).to_pylist()}
+            active = {row["memory_id"]: row for row in memories.filter(is_active).select(CLOSING_COLUMNS).to_pylist()}
         answer = parsed_answer(reply["text"])
         for fact in answer.facts if answer else ():
             newer = _memory_of(fact, reply, active) if fact.closes else None

@@ -10,7 +10,7 @@ from cortex.transforms.schemas import EPOCH, TRUSTS, Row
 from cortex.transforms.writer.session import KnownMemory
 from cortex.transforms.writer.written import LAYER_PREFIX
 
-COLUMNS = [
+KNOWN_COLUMNS = [
     "memory_id",
     "memory_type",
     "text",
@@ -38,7 +38,7 @@ def known_memories(
     entries by when they were noted, a model's facts by `read_at`, the moment of each session's first reply.
     """
     is_told = (pc.field("status") == "active") & (pc.field("memory_type") != "outcome")
-    rows = memories.filter(is_told & (pc.field("trust") != TRUSTS[0])).select(COLUMNS).to_pylist()
+    rows = memories.filter(is_told & (pc.field("trust") != TRUSTS[0])).select(KNOWN_COLUMNS).to_pylist()
     return [
         KnownMemory(row["memory_id"], row["text"])
         for row in rows
