@@ -41,7 +41,10 @@ def _closings(memories: pa.Table, replies: Iterable[Row]) -> Iterator[Row]:
     for reply in replies:
         if not active:
             is_active = pc.field("status") == "active"
-            active = {row["memory_id"]: row for row in memories.filter(is_active).select(CLOSING_COLUMNS).to_pylist()}
+            active = {
+                row["memory_id"]: row
+                for row in memories.filter(is_active).select(CLOSING_COLUMNS).to_pylist()
+            }
         answer = parsed_answer(reply["text"])
         for fact in answer.facts if answer else ():
             newer = _memory_of(fact, reply, active) if fact.closes else None
