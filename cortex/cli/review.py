@@ -10,7 +10,6 @@ from cortex.cli.answer import Answer, command, prints_json
 from cortex.cli.options import PROJECT_OPTION
 from cortex.flows import operations
 from cortex.transforms.errors import UsageError
-from cortex.transforms.schemas import PROPOSED_BY_MODEL
 from cortex.transforms.words.sentences import excerpt
 
 if TYPE_CHECKING:
@@ -108,6 +107,8 @@ def _item_lines(item: Item) -> Iterator[str]:
     marks = MARKS.get(item.kind, ("- ",) * len(item.texts))
     for mark, memory_id, text in zip(marks, item.memory_ids, item.texts, strict=True):
         yield f"      {mark}{excerpt(text)} [{memory_id[:6]}]"
+    from cortex.transforms.schemas import PROPOSED_BY_MODEL  # with pyarrow, which help does not wait for
+
     if item.kind == "contradiction" and item.detail == PROPOSED_BY_MODEL:
         yield "      by:    the language model, which read the newer one's session"
     if item.kind == "stale":
