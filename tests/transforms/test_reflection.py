@@ -66,7 +66,7 @@ def test_a_chain_follows_what_was_replaced_and_leaves_out_what_is_only_near():
     ("target", "is_named"),
     [
         ("src/tide.py", True), ("tide.py", True), ("src", False), ("src/", True), ("./src/tide.py", True),
-        ("/home/ann/reef/src/tide.py", True), ("rc/tide.py", False), ("ide.py", False),
+        ("/home/dev/reef/src/tide.py", True), ("rc/tide.py", False), ("ide.py", False),
     ],
 )  # fmt: skip
 def test_a_path_is_meant_by_its_end_its_folder_or_a_longer_path(target, is_named):
