@@ -171,6 +171,27 @@ class LanceTables:
             _tidy(handle)
         return changed
 
+    def append(self, scope: str, name: str, rows: pa.Table) -> None:
+        """
+        Add rows that are not in the dataset yet, as `replace` takes them; `finish` makes it searchable.
+
+        For what is too large to be handed over at once.
+        """
+        rows = _with_row_hash(rows, PROJECTED[name])
+        with writing_to(self.home):
+            if self.exists(scope, name):
+                self._handle(scope, name).add(rows, on_bad_vectors="null")
+            else:
+                (self.root / scope).mkdir(parents=True, exist_ok=True)
+                self._connected(scope).create_table(name, rows, on_bad_vectors="null")
+
+    def finish(self, scope: str, name: str) -> None:
+        """Index and compact what was appended."""
+        with writing_to(self.home):
+            handle = self._handle(scope, name)
+            make_indexes(handle, words=INDEX_TEXT, vectors=VECTOR)
+            _tidy(handle)
+
     def purge(self, scope: str) -> None:
         """
         Rewrite a scope's datasets and remove every older version, with the bytes of rows that are gone.

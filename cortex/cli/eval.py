@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, command
-from cortex.cli.terminal import Listing
+from cortex.cli.terminal import Listing, progress_bar, size_of
 from cortex.flows import operations
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
     from cortex.flows.operations.evaluate_briefs import BriefScores
+    from cortex.flows.operations.evaluate_retrieval import RetrievalScores
     from cortex.transforms.brief.score import IdealLine
     from cortex.transforms.extract.dense_labels import DenseEvaluation
 
@@ -86,6 +87,77 @@ def brief(context: Context, labels: Path, today: bool, is_listed: bool) -> Answe
             f"Compared by {scores.compared_by}; weight 3: without the line the next session would go wrong.",
         ],
     )
+
+
+@command("retrieval", parent=evaluation)
+@click.option(
+    "--corpus",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="What is searched: one JSON object a line, {id, text, session, time, role?, project?}; time in ISO "
+    "8601, in seconds since 1970, or null.",
+)
+@click.option(
+    "--queries",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="What is asked: one JSON object a line, {id, text, evidence, category?, project?}; evidence lists "
+    "ids of the corpus, none where nothing answers.",
+)
+@click.option("--no-model", is_flag=True, help="Search by words alone.")
+def retrieval(context: Context, corpus: Path, queries: Path, no_model: bool) -> Answer:
+    """Score recall on a data set: recall@k, MRR, nDCG with 95 % intervals, times, beside plain rankings."""
+    with progress_bar() as progress:
+        scores = operations.evaluate_retrieval.score_retrieval(
+            context, corpus, queries, with_model=not no_model, progress=progress
+        )
+    return Answer(scores.as_dict(), _retrieval_lines(scores))
+
+
+RETRIEVAL_SHOWN = (
+    *("recall_any@1", "recall_any@5", "recall_any@10", "recall_any@20"),
+    *("recall_share@5", "recall_all@5", "mrr", "ndcg@10"),
+)
+
+
+def _retrieval_lines(scores: RetrievalScores) -> Iterator[str | Listing]:
+    headings = ["ranking", *RETRIEVAL_SHOWN, "p50 ms", "p95 ms"]
+    rows = [
+        [name, *_with_intervals(each["overall"]), f"{each['p50_ms']:.1f}", f"{each['p95_ms']:.1f}"]
+        for name, each in scores.figures.items()
+    ]
+    yield Listing("Retrieval, all queries", headings, rows, numbers=set(headings[1:]))
+    ours = next(iter(scores.figures.values()))
+    if len(ours["by_category"]) > 1:
+        rows = [
+            [category, str(each["queries"]), *_with_intervals(each)]
+            for category, each in ours["by_category"].items()
+        ]
+        headings = ["category", "queries", *RETRIEVAL_SHOWN]
+        yield Listing("Cortex by category", headings, rows, numbers=set(headings[1:]))
+    yield f"Queries with evidence that got an answer: {_with_interval(ours['answered'])}."
+    if falsely := ours["answered_falsely"]:
+        yield f"Queries that nothing answers, answered all the same: {_with_interval(falsely)}."
+    yield (
+        f"{scores.rows:,} rows, {size_of(scores.bytes)}, read and indexed in {scores.ingest_seconds:.1f} s "
+        f"({scores.rows / max(scores.ingest_seconds, 1e-9):,.0f} a second); "
+        f"{'model ' + scores.model if scores.model else 'no model: words alone'}."
+    )
+
+
+def _with_intervals(figures: dict[str, dict[str, float]]) -> list[str]:
+    return [_with_interval(figures[name]) if name in figures else "" for name in RETRIEVAL_SHOWN]
+
+
+def _with_interval(share: dict[str, float]) -> str:
+    """
+    Return a share with its interval, for people.
+
+    >>> _with_interval({"value": 0.8, "low": 0.49, "high": 0.943})
+    '.800 (.49-.94)'
+    """
+    value, low, high = (f"{share[name]:.3f}" for name in ("value", "low", "high"))
+    return f"{value} ({low[:-1]}-{high[:-1]})".replace("0.", ".")
 
 
 def _differences(scores: BriefScores) -> Iterator[str]:

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
         evaluate_briefs as evaluate_briefs,
     )
     from cortex.flows.operations import (
+        evaluate_retrieval as evaluate_retrieval,
+    )
+    from cortex.flows.operations import (
         exchange as exchange,
     )
     from cortex.flows.operations import (
