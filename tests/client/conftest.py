@@ -95,7 +95,10 @@ def take_step(realclient: ModuleType, client: Any, step: dict[str, Any]) -> None
 
 
 def _kill_session(client: Any, prompt: str, *, on: str) -> None:
-    """Begin a session, and end it by SIGKILL as soon as the client prints a message of type `on`."""
+    """Begin a session, and end it by SIGKILL once a message of type `on` is printed and in its transcript.
+
+    The client prints a message before it writes it: killed between the two, it leaves nothing to read.
+    """
     stream = ["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
     session = subprocess.Popen(
         [client.bin, "-p", *client.common_args(), *stream],
@@ -112,10 +115,22 @@ def _kill_session(client: Any, prompt: str, *, on: str) -> None:
     session.stdin.write(json.dumps(message) + "\n")
     session.stdin.flush()
     seen = any(json.loads(line).get("type") == on for line in session.stdout)
+    give_up_at = time.monotonic() + 10
+    while not _is_written(client, on) and time.monotonic() < give_up_at:
+        time.sleep(0.02)
     session.kill()
     session.communicate()
     assert seen, f"the session ended before a message of type {on}"
     client.steps.append({"mode": "killed", "rc": session.returncode, "messages": []})
+
+
+def _is_written(client: Any, kind: str) -> bool:
+    """Say whether a transcript holds an answer and, after it began, a message of type `kind`."""
+    transcripts = (client.home / ".claude" / "projects").glob("*/*.jsonl")
+    lines = [line for path in transcripts for line in path.read_text().splitlines(keepends=True)]
+    kinds = [json.loads(line)["type"] for line in lines if line.endswith("\n")]
+    wanted = kind if kind == "user" else "assistant"  # a result stands in no transcript
+    return "assistant" in kinds and wanted in kinds[kinds.index("assistant") :]
 
 
 def _wait_until_idle(client: Any, seconds: float) -> None:

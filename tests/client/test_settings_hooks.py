@@ -15,7 +15,7 @@ OWN = {
     "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]},
     "statusLine": {"type": "command", "command": "echo mine", "padding": 0},
 }
-DECIDED = "We decided to keep the readings in SQLite in WAL mode, because a single writer is enough."
+DECIDED = "[MEMORY: decision] Keep the readings in SQLite in WAL mode, because a single writer is enough."
 
 
 def cortex(harness: ModuleType, client: Any, words: str) -> None:

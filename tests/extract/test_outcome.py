@@ -138,6 +138,17 @@ def test_what_a_report_says_is_not_done_is_open(shown: Shown) -> None:
     assert parts["open"] == "Translate the headings of the table"
 
 
+def test_what_a_report_labels_open_in_a_sentence_is_open_and_no_memory(shown: Shown) -> None:
+    words = "Added the tide table below the map. Open: the export reads local time at Port Ellis."
+    rows = shown(TABLE, EDIT, text(words))
+    assert record(shown, TABLE, EDIT, text(words)) == {
+        "goal": "Add a tide table to the harbour page",
+        "outcome": "Added the tide table below the map",
+        "open": "the export reads local time at Port Ellis",
+    }
+    assert [row["memory_type"] for row in rows if "Port Ellis" in row["text"]] == ["outcome"]
+
+
 def test_an_answer_in_words_alone_is_no_report(shown: Shown) -> None:
     later = (prompt("What is a neap tide?"), text("A neap tide is one with the least range."))
     assert record(shown, TABLE, EDIT, REPORT, *later)["outcome"] == "Added the tide table below the map"
@@ -181,7 +192,9 @@ def test_a_short_order_that_was_under_way_is_open_in_its_words(shown: Shown) -> 
 
 def test_words_of_a_session_cannot_open_a_part_of_the_record(shown: Shown) -> None:
     report = text("Added a page that says so. Open: nothing at all here. Goal: none of these either.")
-    assert record(shown, TABLE, EDIT, report).keys() == {"goal", "outcome"}
+    parts = record(shown, TABLE, EDIT, report)
+    assert parts["goal"] == "Add a tide table to the harbour page"
+    assert parts["open"] == "nothing at all here"
 
 
 def test_a_report_in_japanese_is_told_without_english_words(shown: Shown) -> None:

@@ -66,7 +66,7 @@ def _report(turn: Turn, phrases: Phrasebook, *, has_commits: bool) -> ClosingRep
                 cuts.append(statement)
             elif statement.startswith("[ ]") or _is_open(statement, block, phrases):
                 if not phrases.proposes.search(statement):
-                    left_open.append(_BOX.sub("", statement))
+                    left_open.append(phrases.open_point(statement) or _BOX.sub("", statement))
             elif phrases.addressed.search(statement):
                 continue
             elif not (has_commits and _repeats_commit(statement)):
@@ -82,7 +82,8 @@ def _report(turn: Turn, phrases: Phrasebook, *, has_commits: bool) -> ClosingRep
 
 
 def _is_open(statement: str, block: ProseBlock, phrases: Phrasebook) -> bool:
-    return bool(phrases.left_open.search(statement) or phrases.open_heading.search(block.heading))
+    is_under_one = phrases.open_heading.search(block.heading)
+    return bool(is_under_one or phrases.left_open.search(statement) or phrases.open_point(statement))
 
 
 def _repeats_commit(statement: str) -> bool:

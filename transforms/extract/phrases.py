@@ -120,6 +120,14 @@ class Phrasebook:
         """Return an assistant's text from its first word that says something."""
         return self.lead.cut_from(self.filler.cut_from(text))
 
+    def open_point(self, statement: str) -> str | None:
+        """Return what stands behind a label such as `Open:` or `Still to do:`; None without such a label."""
+        label, colon, rest = statement.partition(": ")
+        is_open = (
+            colon and len(label.split()) <= _LABEL_WORDS and self.open_heading.search(label.strip("*_ "))
+        )
+        return rest.strip("*_ ") if is_open else None
+
 
 @lru_cache(maxsize=64)
 def _phrasebook(rows: tuple[tuple[str, str], ...]) -> Phrasebook:
@@ -131,6 +139,7 @@ def _phrasebook(rows: tuple[tuple[str, str], ...]) -> Phrasebook:
     )
 
 
+_LABEL_WORDS = 4  # "Still to do before release: …"; what is longer is a sentence
 _NAMES = tuple(field.name for field in fields(Phrasebook))
 
 # Prompts of a shell, stamped log lines, stack frames, markup, code: shown by the person, not said.

@@ -100,6 +100,7 @@ def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
             shown["is_option"] = float(not is_typed and _is_among_options(passage, phrases))
             is_whole = passage.block == LASTING or stands_alone(wording, is_person=is_typed)
             is_whole = is_whole and not (is_typed and is_errand(wording, phrases))
+            is_whole = is_whole and phrases.open_point(passage.text) is None  # told in the outcome
             shown["no_statement"] = float(not is_whole)
             shown["speaks"] = spoken_share(wording)
             candidate = _candidate(turns[index], lines, wording, shown, kind, layer, phrases)
