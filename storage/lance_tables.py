@@ -130,6 +130,10 @@ class LanceTables:
         folders = {path.parent.name for name in PROJECTED for path in self.root.glob(f"*/{name}.lance")}
         return sorted(folders)
 
+    def size(self) -> int:
+        """Return what all datasets take on disk, in bytes."""
+        return sum(path.stat().st_size for path in self.root.rglob("*") if path.is_file())
+
     def open(self, scope: str, name: str) -> LanceDataset:
         """Return a dataset for reading."""
         table = PROJECTED[name]

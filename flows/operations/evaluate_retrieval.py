@@ -81,7 +81,7 @@ def score_retrieval(
         _fill(held, corpus, progress)
         seconds = time.perf_counter() - begun
         _check_evidence(queries, asked, held)
-        size = sum(path.stat().st_size for path in tables.root.rglob("*") if path.is_file())
+        size = tables.size()
         figures = _Measured(tables, held, context, embedder).figures(asked, progress)
     model = embedder.model if embedder else None
     return RetrievalScores(figures, model, held.rows, held.passages, len(held.scopes), seconds, size)
