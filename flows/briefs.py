@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 import pyarrow as pa
 
@@ -9,9 +10,11 @@ from cortex.flows.published_briefs import beside_tables
 from cortex.flows.repository_doubts import doubts_about, repository_line
 from cortex.flows.run import Run
 from cortex.transforms.brief.choice import Choice
+from cortex.transforms.brief.confirmation import asked_until
 from cortex.transforms.brief.decisions_archive import render_archive
 from cortex.transforms.brief.render import choose, lay_out
 from cortex.transforms.identity import content_id
+from cortex.transforms.journal_entries import Confirm, entries_in
 from cortex.transforms.masking import SECRET, without_secrets
 from cortex.transforms.schemas import GLOBAL_SCOPE
 
@@ -28,6 +31,7 @@ class Material:
     doubts: Mapping[str, str]
     repository: str
     budget_tokens: int
+    confirms_until: datetime | None
 
 
 def material_of(run: Run, project_id: str) -> Material:
@@ -43,7 +47,17 @@ def material_of(run: Run, project_id: str) -> Material:
         {doubt.memory_id: doubt.reason for doubt in doubts},
         repository_line(run, project_id),
         run.brief_tokens(project_id),
+        _confirms_until(run, project_id),
     )
+
+
+def _confirms_until(run: Run, project_id: str) -> datetime | None:
+    """Return before when the claims were last said that this brief asks about; None where it asks nothing."""
+    confirmed = [
+        row["recorded_at"] for row, _ in entries_in(run.readings.merged_journal(project_id), Confirm)
+    ]
+    last = max(confirmed, default=None)
+    return asked_until(run.readings.sessions(), project_id, last, run.policy)
 
 
 def _memories_for(run: Run, project_id: str) -> list[pa.Table]:
@@ -62,6 +76,7 @@ def brief_choices(run: Run, material: Material) -> list[Choice]:
         marks=material.marks,
         sessions=material.sessions,
         repository=material.repository,
+        confirms_until=material.confirms_until,
     )
     return without_secrets(choices, project_name=material.project_name)
 

@@ -101,6 +101,7 @@ class Memory:
     rederive = _method(rebuild.rederive)
     pin = _method(edit.pin)
     unpin = _method(edit.unpin)
+    confirm = _method(edit.confirm)
     supersede = _method(edit.supersede)
     undo_supersede = _method(edit.undo_supersede)
     edit = _method(edit.edit)

@@ -250,6 +250,13 @@ class Recall(JournalEntry):
 
 
 @dataclass(frozen=True, slots=True)
+class Confirm(JournalEntry):
+    """A person says that a memory still holds: it counts as said again that day."""
+
+    kind: ClassVar[str] = "confirm"
+
+
+@dataclass(frozen=True, slots=True)
 class Dismiss(JournalEntry):
     """Leaves what a review found as it is, for good."""
 
@@ -350,6 +357,7 @@ Entry: TypeAlias = (
     | Archive
     | Restore
     | Recall
+    | Confirm
     | Dismiss
     | Fade
     | Recover

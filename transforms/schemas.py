@@ -92,6 +92,7 @@ JOURNAL_KINDS = (
     "project",
     "checkpoint",  # a name for a moment that a consolidation can be taken back to
     "unmerge",  # takes a merge back
+    "confirm",  # a claim that a person says still holds
     "dismiss",  # leaves what a review found as it is, for good
     "fade",  # memories that a run found weak: their days of grace begin
     "recover",  # weak memories that a run found strong again

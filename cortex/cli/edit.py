@@ -1,4 +1,4 @@
-"""The commands about one memory: `edit`, `pin`, `supersede`."""
+"""The commands about one memory: `edit`, `pin`, `confirm`, `supersede`."""
 
 from __future__ import annotations
 
@@ -41,6 +41,24 @@ def pin(context: Context, memory: str, off: bool) -> Answer:
     state = "fades again as others do" if off else "neither fades nor is merged"
     line = f"{change.memory_id[:12]} {state}: {excerpt(change.text, SHOWN_CHARS)}"
     return Answer(data, [line], warnings=change.applied.warnings)
+
+
+@command("confirm")
+@click.argument("memories", nargs=-1, required=True, metavar="MEMORY...")
+def confirm(context: Context, memories: tuple[str, ...]) -> Answer:
+    """Say that each MEMORY, named by its id, still holds: it counts as said again today.
+
+    Every tenth brief of a project asks about the oldest claims it shows.
+    """
+    changes = operations.edit.confirm(context, memories)
+    data = {
+        "confirmed": [{"id": change.memory_id, "text": change.text} for change in changes],
+        "applied": changes[0].applied.is_in_effect,
+    }
+    lines = [
+        f"{change.memory_id[:12]} still holds: {excerpt(change.text, SHOWN_CHARS)}" for change in changes
+    ]
+    return Answer(data, lines, warnings=changes[0].applied.warnings)
 
 
 @command("supersede")

@@ -1,5 +1,6 @@
 """Changes one memory that is named by its id: its words, whether it is pinned, what took its place."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cortex.flows.context import Context
@@ -10,7 +11,7 @@ from cortex.flows.operations.targets import memory_of
 from cortex.flows.stages.order import APPLY
 from cortex.storage.store import Store
 from cortex.transforms.errors import UsageError
-from cortex.transforms.journal_entries import Edit, Entry, Pin, Restore, Supersede, Unpin
+from cortex.transforms.journal_entries import Confirm, Edit, Entry, Pin, Restore, Supersede, Unpin
 from cortex.transforms.schemas import Row
 
 
@@ -52,6 +53,27 @@ def unpin(context: Context, memory: str) -> MemoryChange:
     """Let a memory fade and be merged as others do. Raises NotFound."""
     store = context.open_store()
     return _change(context, store, memory_of(context, store, memory), Unpin())
+
+
+def confirm(context: Context, memories: Sequence[str]) -> list[MemoryChange]:
+    """
+    Say that memories still hold: they count as said again today, and one that faded is shown again.
+
+    Raises NotFound; UsageError, with nothing written, where another memory has taken the place of one.
+    """
+    store = context.open_store()
+    rows = [memory_of(context, store, memory) for memory in memories]
+    for row in rows:
+        if by := row["superseded_by"] or row["merged_into"]:
+            raise UsageError(
+                f"{by[:12]} has taken the place of {row['memory_id'][:12]}.",
+                f"Confirm that: cortex confirm {by[:12]}",
+            )
+    for row in rows:
+        entry = Confirm().to_row(row["project_id"], recorded_at=context.now, memory_id=row["memory_id"])
+        store.journal.write(entry)
+    applied = apply_now(context, APPLY)
+    return [MemoryChange(row["memory_id"], row["text"], applied) for row in rows]
 
 
 def supersede(context: Context, old: str, new: str) -> Replacement:

@@ -304,3 +304,20 @@ def test_code_of_a_file_indexed_twice_is_erased_whole(cortex, store, indexed):
     assert traces(load_settings().home, "kiln_curve")
     assert cortex("forget", answer["code"][:12]).code == 0
     assert traces(load_settings().home, "kiln_curve") == traces(load_settings().home, "reef_levels") == []
+
+
+def test_a_confirmed_memory_counts_as_said_today_and_is_in_the_journal(cortex, store, doors):
+    _, new = doors
+    before = {row["memory_id"]: row["updated_at"] for row in table(store, "memories")}
+    answer = cortex("confirm", new[:6])
+    assert answer.out.startswith(f"{new[:12]} still holds: The door is blue")
+    after = {row["memory_id"]: row["updated_at"] for row in table(store, "memories")}
+    assert after[new] > before[new]
+
+
+def test_a_memory_whose_place_is_taken_is_not_confirmed_but_the_newer_one_named(cortex, doors):
+    old, new = doors
+    answer = cortex("confirm", new[:8], old[:8])
+    assert answer.code == 2
+    assert f"{new[:12]} has taken the place of {old[:12]}" in answer.err
+    assert f"cortex confirm {new[:12]}" in answer.err

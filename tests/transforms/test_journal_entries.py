@@ -55,6 +55,7 @@ PAYLOADS = [
     ("recall", {"memory_ids": ["m1"], "told": ["mark"]}),
     ("recall", {"memory_ids": []}),
     ("dismiss", {"item": "stale", "memory_ids": ["m1"], "reason": "a.py is gone"}),
+    ("confirm", {}),
     ("fade", {"memory_ids": ["m1"]}),
     ("recover", {"memory_ids": ["m1"]}),
     ("prune", TOMB | TIMES),

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from cortex.hooks.plain import on_one_line
 from cortex.transforms.brief import ARCHIVE_NAME
-from cortex.transforms.brief.choice import REPOSITORY, SECTIONS, STATE, Choice
+from cortex.transforms.brief.choice import CONFIRM, REPOSITORY, SECTIONS, STATE, Choice
 from cortex.transforms.brief.eligible import ARCHIVE, Standing, is_plan
 from cortex.transforms.brief.standing_alone import reason_not_alone
 from cortex.transforms.brief.state import outcome_forms
@@ -67,6 +67,8 @@ class LineCandidate:
         """Return why the candidate is in the brief, now that it is."""
         if self.section == REPOSITORY:
             return "the repository has moved on"
+        if self.section == CONFIRM:
+            return "asks about the oldest claims"
         if not self.choice.memory_id:
             return "says where the rest is"
         if self.is_pinned:

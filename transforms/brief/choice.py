@@ -6,6 +6,7 @@ from dataclasses import dataclass
 # (memory_types.csv). Progress that is no plan comes last: what was done is in the repository.
 STATE = "outcome"
 REPOSITORY = ""  # what git says of the whole, before the first section
+CONFIRM = "confirm"  # the question whether the oldest claims still hold, behind the last section
 SECTIONS = (
     STATE,
     "decision",
@@ -18,7 +19,7 @@ SECTIONS = (
 )
 # Whose best are seated before rank alone decides: what the next session needs whatever else there is.
 GUARANTEED = frozenset(("decision", "pattern", "gotcha", "architecture"))
-PLACES = {section: place for place, section in enumerate((REPOSITORY, *SECTIONS))}
+PLACES = {section: place for place, section in enumerate((REPOSITORY, *SECTIONS, CONFIRM))}
 
 
 @dataclass(frozen=True)

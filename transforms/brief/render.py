@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +15,7 @@ from cortex.transforms.brief.candidates import (
     sign_to_archive,
 )
 from cortex.transforms.brief.choice import PLACES, REPOSITORY, Choice
+from cortex.transforms.brief.confirmation import question_about
 from cortex.transforms.brief.eligible import (
     NO_SESSIONS,
     believed,
@@ -50,6 +52,7 @@ def choose(
     marks: Mapping[str, str] = NO_MARKS,
     sessions: pa.Table = NO_SESSIONS,
     repository: str = "",
+    confirms_until: datetime | None = None,
 ) -> list[Choice]:
     """
     Return every candidate for the brief in the order of printing, each shown or left out with its reason.
@@ -57,7 +60,8 @@ def choose(
     Candidates are active, believed, sure enough, and among the best-ranked of their type; of one subject the
     newest. What a person said on purpose (remembered, edited, pinned) is seated first, then where the work
     stands; then each section gets its guaranteed lines, by turns; then rank alone decides until the budget
-    is spent. Decisions stay within their share of it.
+    is spent. Decisions stay within their share of it. Where `confirms_until` is given, a last line asks
+    whether the oldest claims that were last said until then still hold.
     """
     memories = with_choices_first(memories, policy)
     memories = memories.append_column("is_on_purpose", is_on_purpose(memories))
@@ -72,9 +76,15 @@ def choose(
         if candidate.choice.memory_id in closed.left_out:
             candidate.leave_out(closed.left_out[candidate.choice.memory_id])
     signs = [*about_repository(repository), *sign_to_archive(standing, policy)]
-    room = Room(project_name, budget_tokens, policy)
+    kept_tokens = int(policy.threshold("brief_confirm_tokens")) if confirms_until else 0
+    room = Room(project_name, budget_tokens, policy, kept_tokens=kept_tokens)
     for candidate in [*signs, *by_turns(candidates, int(policy.threshold("brief_section_lines")))]:
         room.seat(candidate)
+    if confirms_until:
+        room.open_kept()
+        for question in question_about(candidates, confirms_until, policy, disputed=disputes):
+            room.seat(question)
+            signs.append(question)
     printed = sorted(printed_order([*candidates, *signs]), key=lambda each: PLACES[each.section])
     return [candidate.choice for candidate in printed]
 

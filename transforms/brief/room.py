@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from cortex.hooks.plain import CLOSING, PREAMBLE, on_one_line
 from cortex.transforms.brief.candidates import LineCandidate
-from cortex.transforms.brief.choice import GUARANTEED, REPOSITORY, STATE
+from cortex.transforms.brief.choice import CONFIRM, GUARANTEED, REPOSITORY, STATE
 from cortex.transforms.brief.subjects import is_same_subject
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
@@ -49,11 +49,15 @@ def by_turns(candidates: list[LineCandidate], guaranteed_lines: int) -> list[Lin
 class Room:
     """What is left of the budget, and who has a seat."""
 
-    def __init__(self, project_name: str, budget_tokens: int, policy: Policy) -> None:
+    def __init__(
+        self, project_name: str, budget_tokens: int, policy: Policy, *, kept_tokens: int = 0
+    ) -> None:
+        """Open the room; `kept_tokens` of the budget are kept free until `open_kept`."""
         frame = framed(project_name, [])
         budget = min(budget_tokens, int(policy.threshold("brief_max_tokens")))
         self.policy = policy
-        self.free_tokens = budget - tokens_in(frame)
+        self.kept_tokens = kept_tokens
+        self.free_tokens = budget - tokens_in(frame) - kept_tokens
         self.free_chars = int(policy.threshold("brief_max_chars")) - len(frame)
         self.free_decision_tokens = int(budget * policy.threshold("brief_decision_share"))
         self.seated: list[LineCandidate] = []
@@ -79,6 +83,11 @@ class Room:
                 return
             candidate.decide(form, False, problem)
 
+    def open_kept(self) -> None:
+        """Add what was kept free of the budget to what is left of it."""
+        self.free_tokens += self.kept_tokens
+        self.kept_tokens = 0
+
     def _is_one_subject(self, candidate: LineCandidate, other: LineCandidate) -> bool:
         """Return whether a line of another section tells of one thing; the one on purpose is always told."""
         is_free = candidate.section not in (other.section, STATE) and not candidate.is_on_purpose
@@ -101,7 +110,9 @@ class Room:
         added = self._added(candidate, form)
         tokens = tokens_in(added)
         lines = self._lines(candidate) + _line_count(form)
-        if candidate.section != REPOSITORY and lines > self.policy.brief_lines(candidate.section):
+        if candidate.section not in (REPOSITORY, CONFIRM) and lines > self.policy.brief_lines(
+            candidate.section
+        ):
             return f"{candidate.choice.section} has all its lines"
         if candidate.section == "decision" and tokens > self.free_decision_tokens:
             return "decisions have their share of the budget"

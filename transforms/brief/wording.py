@@ -300,7 +300,8 @@ def without_provenance(form: str) -> str:
 def _who_and_when(row: Row) -> list[str]:
     who = ["user"] if is_persons(row) else []
     who += ["all projects"] if row["category"] == "global" else []
-    return [*who, day(_last_seen(row)[0])]
+    # A person may have edited or confirmed it since a session said it last.
+    return [*who, day(max(_last_seen(row)[0], row["updated_at"]))]
 
 
 def _last_seen(row: Row) -> tuple[datetime, str]:

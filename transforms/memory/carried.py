@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from cortex.transforms.journal_entries import (
     Archive,
+    Confirm,
     Dismiss,
     Edit,
     Entry,
@@ -30,7 +31,7 @@ from cortex.transforms.words.overlap import share_of_all, share_of_fewer
 from cortex.transforms.words.scripts import long_words
 
 # Entries by which a person changes a memory or says something of it; the others bring it in, or are a run's.
-CHANGES = (Edit, Pin, Unpin, Supersede, Archive, Restore, Dismiss)
+CHANGES = (Edit, Pin, Unpin, Confirm, Supersede, Archive, Restore, Dismiss)
 
 
 class Folds(NamedTuple):

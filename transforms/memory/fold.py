@@ -12,6 +12,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import (
     Archive,
     Checkpoint,
+    Confirm,
     Dismiss,
     Edit,
     Fade,
@@ -201,7 +202,7 @@ def _apply(row: Row, memories: dict[str, Row]) -> None:
             _prune(row, Prune(**pruned), memories)
         case Forget():
             memories.pop(name, None)
-        case Edit() | Pin() | Unpin() | Supersede() | Archive() | Restore():
+        case Edit() | Pin() | Unpin() | Confirm() | Supersede() | Archive() | Restore():
             if memory is not None:
                 _change(memory, entry, at)
         case Dismiss() | Fade() | Recover() | Worked() | Checkpoint() | UnknownEntry():
@@ -212,7 +213,9 @@ def _apply(row: Row, memories: dict[str, Row]) -> None:
             assert_never(entry)
 
 
-def _change(memory: Row, entry: Edit | Pin | Unpin | Supersede | Archive | Restore, at: datetime) -> None:
+def _change(
+    memory: Row, entry: Edit | Pin | Unpin | Confirm | Supersede | Archive | Restore, at: datetime
+) -> None:
     match entry:
         case Edit():
             memory.update(text=entry.text, updated_at=at, trust="user", initial_confidence=1.0)
@@ -220,6 +223,10 @@ def _change(memory: Row, entry: Edit | Pin | Unpin | Supersede | Archive | Resto
                 memory["source_type"] = "explicit"
         case Pin() | Unpin():
             memory["is_pinned"] = isinstance(entry, Pin)
+        case Confirm():
+            memory["updated_at"] = max(memory["updated_at"] or at, at)
+            if memory["status"] == "archived" and not memory.get("merged_into"):
+                memory.update(status="active", archived_at=None)
         case Supersede():
             memory.update(status="superseded", superseded_by=entry.by, archived_at=at)
         case Archive():

@@ -38,6 +38,19 @@ def test_the_same_fact_in_two_projects_stays_two_memories():
     assert len(folded(event("Use SQLite"), event("Use SQLite", project_id="other-1"))) == 2
 
 
+def test_a_confirmed_memory_counts_as_said_again_that_day():
+    [memory] = folded(event(), journal=[told("confirm", folded(event())[0]["memory_id"])])
+    assert (memory["created_at"], memory["updated_at"]) == (START, START + DAY)
+    assert (memory["trust"], memory["text"]) == (folded(event())[0]["trust"], folded(event())[0]["text"])
+
+
+def test_a_confirmed_memory_that_was_archived_as_stale_is_active_again():
+    name = folded(event())[0]["memory_id"]
+    journal = [told("archive", name), told("confirm", name, 2 * DAY)]
+    [memory] = folded(event(), journal=journal)
+    assert (memory["status"], memory["archived_at"]) == ("active", None)
+
+
 def test_an_event_below_the_threshold_makes_no_memory():
     assert folded(event(confidence=0.49)) == []
 
