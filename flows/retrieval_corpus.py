@@ -6,7 +6,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from cortex.flows.embedders import Embedder
-from cortex.storage.lance_tables import LanceTables
+from cortex.storage.tables import GrowingTables
 from cortex.transforms.errors import UsageError
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import PASSAGES
@@ -28,7 +28,7 @@ class RetrievalCorpus:
     """
 
     def __init__(
-        self, tables: LanceTables, policy: Policy, embedder: Embedder | None, wanted: Collection[str]
+        self, tables: GrowingTables, policy: Policy, embedder: Embedder | None, wanted: Collection[str]
     ) -> None:
         self._tables, self._policy, self._embedder = tables, policy, embedder
         self._wanted = wanted

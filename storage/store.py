@@ -1,5 +1,8 @@
 """The store as one value: its folder and what is in it."""
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -14,7 +17,7 @@ from cortex.storage.projects import ProjectBook
 from cortex.storage.published import Published
 from cortex.storage.shown_lines import ShownLinesBook
 from cortex.storage.staging import Staging
-from cortex.storage.tables import StoredTables
+from cortex.storage.tables import GrowingTables, StoredTables
 from cortex.transforms.errors import TablesDamaged
 
 # Stages whose output is a table of each scope, and that table.
@@ -100,6 +103,13 @@ class Store:
             removed = sum(remove_parts(folder) for folder in folders if folder.is_dir())
             removed += self.lake.remove_unfinished()
             return removed + self.staging.sweep_temp(self.lake.manifest.cursors)
+
+
+@contextmanager
+def tables_apart() -> Iterator[GrowingTables]:
+    """Yield empty tables outside any store, on disk and gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="cortex-tables-") as folder:
+        yield LanceTables(Path(folder))
 
 
 def start_of_day(now: datetime) -> datetime:

@@ -56,6 +56,19 @@ class Tables(Protocol):
         """Return the table `name` of `scope` for reading. Raises TablesDamaged."""
 
 
+class GrowingTables(Tables, Protocol):
+    """Tables of a data set, filled bit by bit."""
+
+    def append(self, scope: str, name: str, rows: pa.Table) -> None:
+        """Add rows that are not in the table yet; `finish` makes it searchable."""
+
+    def finish(self, scope: str, name: str) -> None:
+        """Index and compact what was appended."""
+
+    def size(self) -> int:
+        """Return what all tables take on disk, in bytes."""
+
+
 class StoredTables(Tables, Protocol):
     """The memories, edges and passages of every scope, as the stages write them."""
 

@@ -1,7 +1,6 @@
 """Measures recall on a data set of one's own, beside plain rankings of the same tables."""
 
 import json
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,8 @@ from cortex.flows.plain_rankings import BASELINES, PlainRankings
 from cortex.flows.recall import search_store
 from cortex.flows.retrieval_corpus import RetrievalCorpus, RowPlace
 from cortex.flows.run import Progress, no_progress
-from cortex.storage.lance_tables import LanceTables
+from cortex.storage.store import tables_apart
+from cortex.storage.tables import GrowingTables
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.search.corpus import Query, corpus_query, corpus_row, scope_of
 from cortex.transforms.search.retrieval_scores import DEPTH, Figures, Ranking
@@ -73,8 +73,7 @@ def score_retrieval(
     """
     asked = _queries_of(queries)
     embedder = context.embedder() if with_model else None
-    with tempfile.TemporaryDirectory(prefix="cortex-eval-") as home:
-        tables = LanceTables(Path(home))
+    with tables_apart() as tables:
         begun = time.perf_counter()
         wanted = frozenset(name for each in asked for name in each.evidence)
         held = RetrievalCorpus(tables, context.policy, embedder, wanted)
@@ -101,7 +100,7 @@ class _Measured:
     """The ways to search the same tables, asked the same queries."""
 
     def __init__(
-        self, tables: LanceTables, held: RetrievalCorpus, context: Context, embedder: Embedder | None
+        self, tables: GrowingTables, held: RetrievalCorpus, context: Context, embedder: Embedder | None
     ) -> None:
         self._tables, self._held, self._embedder = tables, held, embedder
         self._policy, self._now = context.policy, context.now
