@@ -25,7 +25,6 @@ import numpy.typing as npt
 
 from cortex.flows.embedders import embedder_for
 from cortex.flows.operations.evaluate import shown_text
-from cortex.transforms.extract import session_candidates, threads_by_session
 from cortex.transforms.extract.candidate import Candidate
 from cortex.transforms.extract.dense_labels import (
     WORTH_GRADE,
@@ -35,6 +34,7 @@ from cortex.transforms.extract.dense_labels import (
     Similarities,
     evaluate_dense,
 )
+from cortex.transforms.extract.events import session_candidates, threads_by_session
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.select import Budget, confidences, is_memory, is_never_shown
 from cortex.transforms.extract.surroundings import with_surroundings

@@ -21,7 +21,7 @@ from cortex.hooks import prompt
 from cortex.storage.hook_index import write_hook_index
 from cortex.storage.reference import read_policy
 from cortex.transforms.brief.hook_index import notes_of, settings_of, stop_words_of
-from cortex.transforms.extract import extract_events
+from cortex.transforms.extract.events import extract_events
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import JOURNAL, values

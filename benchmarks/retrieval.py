@@ -24,7 +24,7 @@ from cortex.flows.embedders import Embedder, embedder_for
 from cortex.flows.recall import RecallResult, search_store
 from cortex.storage.lance_tables import LanceTables
 from cortex.storage.reference import read_policy
-from cortex.transforms.extract import extract_events
+from cortex.transforms.extract.events import extract_events
 from cortex.transforms.identity import content_id
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.policy import Policy

@@ -20,8 +20,8 @@ from cortex.storage.manifest import Cursor, Manifest
 from cortex.storage.staging import Claim
 from cortex.storage.transcripts import FINGERPRINT_BYTES, START, Position, Transcript, open_transcript
 from cortex.transforms.audit import events_violations, turns_violations
-from cortex.transforms.extract import extract_events
 from cortex.transforms.extract.echoes import ShownLines, without_echoes
+from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.extractor import extractor_fingerprint
 from cortex.transforms.extract.quotes import with_quotes_lowered
 from cortex.transforms.extract.settled import NOTHING_SETTLED, Settled

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from cortex.storage.files import refusal_of, writing_to
 from cortex.storage.lance_indexes import PARTITIONS, create_word_index, make_indexes
+from cortex.storage.lance_library import lancedb
 from cortex.storage.tables import INDEX_TEXT, PROJECTED, SEARCHED, VECTOR, Filter, Vector
 from cortex.transforms.errors import CortexError, TablesDamaged
 from cortex.transforms.schemas import Table
@@ -320,9 +321,7 @@ def _connect(folder: Path | str) -> Any:
     # It warns on stderr by default, also that a new dataset is new; a stray line there spoils a pipe.
     # LANCE_LOG, which its documentation names, has no effect in 0.40 (tried).
     os.environ.setdefault("LANCEDB_LOG", "error")
-    import lancedb
-
-    return lancedb.connect(str(folder))
+    return lancedb().connect(str(folder))
 
 
 def _condition(where: Filter) -> str:

@@ -11,7 +11,6 @@ from cortex.flows.context import Context
 from cortex.flows.embedders import local_or_none
 from cortex.storage.assistant_folders import find_transcripts
 from cortex.transforms.errors import NotFound, UsageError
-from cortex.transforms.extract import extract_events
 from cortex.transforms.extract.dense_labels import (
     DenseEvaluation,
     DenseLabel,
@@ -20,6 +19,7 @@ from cortex.transforms.extract.dense_labels import (
     evaluate_dense,
 )
 from cortex.transforms.extract.evaluate import Evaluation, evaluate
+from cortex.transforms.extract.events import extract_events
 from cortex.transforms.schemas import TURNS
 from cortex.transforms.transcripts.transcript import Source, read_transcript
 

@@ -3,17 +3,16 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
 from cortex.flows.models import model_for
-from cortex.flows.operations.past import store_as_of
 from cortex.flows.operations.targets import scopes_of
 from cortex.flows.recall import RecallResult, with_replaced
 from cortex.flows.recall import search_store as search
-from cortex.flows.related import Related, related_to
 from cortex.storage.repository import doubts_of
 from cortex.storage.store import Store
 from cortex.storage.tables import Tables
@@ -24,6 +23,9 @@ from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.memory.review import doubts_left
 from cortex.transforms.schemas import GLOBAL_SCOPE
 from cortex.transforms.search.index_text import query_terms
+
+if TYPE_CHECKING:
+    from cortex.flows.related import Related
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Recalled:
 
     matches: Sequence[RecallResult]
     doubts: Mapping[str, Doubt]
-    related: Sequence[Related]
+    related: "Sequence[Related]"
     project_names: Mapping[str, str]
     warning: str = ""
 
@@ -68,6 +70,9 @@ def recall(
     scopes = scopes_of(context, store, project, all_projects=all_projects)
     names = {each.project_id: each.name for each in store.projects.all()}
     if as_of is not None:
+        # Imported here: what makes the tables of an earlier day takes half a second to import.
+        from cortex.flows.operations.past import store_as_of
+
         past = store_as_of(context, as_of, scopes, searchable=True)
         matches = _search(context, store, past.store.tables, question, scopes, limit, past.now)
         return Recalled(matches, {}, (), names)
@@ -75,8 +80,12 @@ def recall(
     matches = with_replaced(store.tables, matches)
     warning = _reinforce(context, store, matches)
     doubts = {doubt.memory_id: doubt for doubt in _doubts_about(context, store, matches)}
-    near = related_to(matches, store.tables, depth=related) if related else ()
-    return Recalled(matches, doubts, near, names, warning)
+    if not related:
+        return Recalled(matches, doubts, (), names, warning)
+    # Imported here: DuckDB walks the links, and takes a tenth of a second to import.
+    from cortex.flows.related import related_to
+
+    return Recalled(matches, doubts, related_to(matches, store.tables, depth=related), names, warning)
 
 
 def _search(

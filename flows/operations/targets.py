@@ -6,7 +6,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
-from cortex.flows.runs import looking
 from cortex.storage.projects import Project
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
@@ -42,6 +41,9 @@ def memory_by_id(context: Context, store: Store, target: str) -> Row | None:
     word, tables = target.strip().lower(), store.tables
     rows = _begin_with(word, (tables.open(scope, "memories").read() for scope in tables.scopes()))
     if not rows:
+        # Imported here: only what the tables do not show yet is looked for in the lake, with the stages.
+        from cortex.flows.runs import looking
+
         run = looking(context)
         rows = _begin_with(word, (run.readings.memories(scope) for scope in run.readings.scopes()))
     if not rows and word.isalpha():  # "facade" is a word too

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cortex.transforms.extract import extract_events
+from cortex.transforms.extract.events import extract_events
 from cortex.transforms.policy import Policy, load_policy
 from tests.extract.sessions import Said, session
 

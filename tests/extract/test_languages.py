@@ -6,7 +6,7 @@ import time
 import pytest
 
 from cortex.storage.reference import read_policy
-from cortex.transforms.extract import extract_events
+from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.languages import spoken_in
 from cortex.transforms.extract.lexicon import WORD_TABLES, Lexicon
 from cortex.transforms.words.scripts import latin_length

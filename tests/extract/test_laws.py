@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.transforms.extract import extract_events
+from cortex.transforms.extract.events import extract_events
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS
 from tests.extract.sessions import Said, call, prompt, session, text

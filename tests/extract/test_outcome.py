@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.transforms.extract import extract_events
+from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.outcome import outcome_parts
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.policy import Policy

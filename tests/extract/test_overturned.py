@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from cortex.transforms.extract import session_candidates, threads_by_session
 from cortex.transforms.extract.candidate import Candidate
+from cortex.transforms.extract.events import session_candidates, threads_by_session
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.overturned import with_overturned
 from cortex.transforms.extract.select import Budget, confidences, weights_of

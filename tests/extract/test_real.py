@@ -6,8 +6,8 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from cortex.transforms.extract import extract_events
 from cortex.transforms.extract.evaluate import Evaluation, evaluate
+from cortex.transforms.extract.events import extract_events
 from cortex.transforms.policy import Policy
 from cortex.transforms.transcripts.transcript import Source, read_transcript
 

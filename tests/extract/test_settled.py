@@ -3,7 +3,7 @@
 import pyarrow as pa
 from hypothesis import given, settings
 
-from cortex.transforms.extract import extract_events
+from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.settled import Settled, settled_rows
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS, SETTLED, values

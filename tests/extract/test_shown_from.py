@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cortex.storage.reference import read_policy
-from cortex.transforms.extract import extract_events
+from cortex.transforms.extract.events import extract_events
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import JOURNAL, values

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cortex.transforms.extract import session_candidates, threads_by_session
 from cortex.transforms.extract.candidate import Candidate
+from cortex.transforms.extract.events import session_candidates, threads_by_session
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.since import CHANGED_SINCE, PROPOSED
 from tests.extract.sessions import call, prompt, session, text

@@ -9,7 +9,7 @@ import pytest
 from cortex.flows import extract as extracting
 from cortex.storage.reference import read_policy
 from cortex.transforms.audit import events_violations, turns_violations
-from cortex.transforms.extract import extract_events
+from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.quotes import with_quotes_lowered
 from cortex.transforms.masking import masked
 from cortex.transforms.schemas import EVENTS, TURNS, values

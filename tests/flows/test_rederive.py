@@ -14,7 +14,8 @@ from cortex.flows.comparison import compare
 from cortex.flows.memory import Memory
 from cortex.flows.rederive import decline, promote, propose_rederivation
 from cortex.storage import lake
-from cortex.transforms.extract import extract_events, extractor
+from cortex.transforms.extract import extractor
+from cortex.transforms.extract.events import extract_events
 from tests.flows.conftest import NOW, SAMPLES, contents, difference, here
 from tests.present import present
 from tests.transcripts import decisions

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from cortex.transforms.extract import threads_by_session
+from cortex.transforms.extract.events import threads_by_session
 from cortex.transforms.extract.leaders import is_led_by_person, with_prompts_of_person
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact

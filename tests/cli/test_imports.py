@@ -1,0 +1,40 @@
+"""What a command imports: most of the time that a question takes is spent on it."""
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import sys
+from cortex.cli.main import main
+try:
+    main(sys.argv[1:])
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+# Of a question alone; what makes memories, tables and briefs belongs to a run.
+STAGES = ("polars", "duckdb", "cortex.transforms.extract.events", "cortex.flows.run", "cortex.flows.stages")
+
+
+def modules_of(*words: str) -> set[str]:
+    """Return the names of the modules that a command has imported when it ends."""
+    run = subprocess.run([sys.executable, "-c", PROGRAM, *words], capture_output=True, text=True, check=True)
+    return set(run.stderr.splitlines()[-1].split())
+
+
+def test_a_question_imports_no_stage_and_no_client_of_remote_catalogues(samples):
+    modules = modules_of("recall", "--all-projects", "which", "database")
+    assert "lancedb" in modules
+    spared = {name for name in modules if name.split(".")[0].startswith(("lance_namespace", "prefect"))}
+    assert spared | (modules & set(STAGES)) == set()
+
+
+@pytest.mark.parametrize("package", ["lance_namespace", "lance_namespace_urllib3_client", "overrides"])
+def test_what_is_spared_can_be_imported_afterwards(package):
+    program = (
+        "from cortex.storage.lance_library import lancedb\n"
+        f"lancedb()\nimport {package}\nprint({package}.__file__)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.strip().endswith("__init__.py")
