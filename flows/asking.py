@@ -15,6 +15,7 @@ from cortex.flows.asking_round import (
 from cortex.flows.context import utc_now
 from cortex.flows.run import Run
 from cortex.flows.writers import Writer, writer_for
+from cortex.storage.model_failure import WRITER, ModelFailure, clear_failure, note_failure, read_failure
 from cortex.storage.spending import Reserved, Withheld
 from cortex.transforms.errors import AnswerLost, CortexError, ModelBusy, ModelClosed, ModelRefused
 from cortex.transforms.words.phrases import counted
@@ -64,7 +65,21 @@ def ask_all(
         _ask(AskingRound(run, writer, keep, result, clock, sleep), pending)
     for line in result.notes():
         run.report.note(line)
+    _note_silence(run, result, clock())
     return result
+
+
+def _note_silence(run: Run, result: AskingResult, now: datetime) -> None:
+    """Note since when nothing is answered, for the hooks to say after a day; forget it once something is."""
+    home, since = run.store.home, now
+    if result.answered or result.in_batch or not (result.waiting or result.failed):
+        clear_failure(home, WRITER)
+        return
+    if known := read_failure(home, WRITER):
+        since = known.failed_at
+    # Written again by each run: what no run has noted for days, somebody has settled or switched off.
+    reason = result.stopped or next(iter(result.reasons), "")
+    note_failure(home, ModelFailure(run.settings.models.writer, since, reason), WRITER)
 
 
 def _ask(asking: AskingRound, pending: dict[str, ModelRequest]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
@@ -21,6 +22,12 @@ OVERDUE_SECONDS = 3600
 # One failure may be anything; the second comes ten minutes later at the earliest.
 FAILURES = 2
 
+# What was set aside longer ago was told, or is not missed.
+RECENT_SECONDS = 3 * 24 * 3600
+
+# Written by each run to whose requests a language model gave no answer, removed by one that got some.
+WRITER_NOTE = "runs/writer.json"
+
 # Written by each render: memories by project id, those for all projects under GLOBAL.
 COUNTS = "published/counts.json"
 _GLOBAL = "global"
@@ -28,10 +35,16 @@ _GLOBAL = "global"
 
 def warning(home: str, now_seconds: float) -> str:
     """
-    Return one line for person and model where nothing was taken in for a day though sessions went on.
+    Return one line for person and model on what is wrong and stays so without them; empty where all is well.
 
-    To be asked before the sweep, whose mark says when the session before began.
+    Nothing was taken in for a day though sessions went on; transcripts were set aside; the language model
+    has answered nothing for a day. To be asked before the sweep, whose mark says when the session before
+    began.
     """
+    return _stuck(home, now_seconds) or _unreadable(home, now_seconds) or _unanswered(home, now_seconds)
+
+
+def _stuck(home: str, now_seconds: float) -> str:
     since = stuck_since(home)
     if not since or since > _stamp(now_seconds - PATIENCE_SECONDS):
         return ""
@@ -41,6 +54,37 @@ def warning(home: str, now_seconds: float) -> str:
     if had_engine(home) and _background().read_mark(home).get("exit_code") == _background().EXIT_LOSS:
         return f"Cortex has published nothing new since {day}, so as to hide nothing: run `cortex status`."
     return f"Cortex has taken in no session since {day}: run `cortex doctor`."
+
+
+def _unreadable(home: str, now_seconds: float) -> str:
+    """Return a line on transcripts that were set aside of late."""
+    folder = os.path.join(home, "staging", ticket.QUARANTINED)
+    try:
+        reasons = [name for name in os.listdir(folder) if name.endswith(".reason")]
+    except OSError:
+        return ""
+    since = now_seconds - RECENT_SECONDS
+    count = sum((_modified(os.path.join(folder, name)) or 0.0) > since for name in reasons)
+    counted = "a transcript" if count == 1 else f"{count} transcripts"
+    return f"Cortex could not read {counted}: `cortex doctor` says why." if count else ""
+
+
+def _unanswered(home: str, now_seconds: float) -> str:
+    """Return a line on a language model to whose requests no answer has come for a day, up to now."""
+    path = os.path.join(home, WRITER_NOTE)
+    noted_at = _modified(path)
+    if noted_at is None or noted_at < now_seconds - RECENT_SECONDS:
+        return ""
+    try:
+        with open(path, "rb") as file:
+            since = json.loads(file.read())["failed_at"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    until = time.gmtime(now_seconds - PATIENCE_SECONDS)
+    if not isinstance(since, str) or since > time.strftime("%Y-%m-%dT%H:%M:%S", until):
+        return ""
+    day = _plain().day_of(since) or "yesterday"
+    return f"The language model has read no session for Cortex since {day}: `cortex status` says why."
 
 
 def stuck_since(home: str) -> str:

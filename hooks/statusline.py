@@ -20,7 +20,7 @@ else:
     import health
     import ticket
 
-PARTS = ("memories", "capture", "context")
+PARTS = ("health", "memories", "capture", "context")
 
 # Compaction starts by itself at about 80 to 95 percent, in the middle of whatever is going on.
 WARN_PERCENT = 70
@@ -39,7 +39,7 @@ def main() -> None:
 
 def line(home: str, payload: dict[str, object], now_seconds: float) -> str:
     """
-    Return the line for the client's `payload`: memories of the project, last capture, context used.
+    Return the line for the client's `payload`: what is wrong, memories of the project, last capture, context.
 
     Empty where nothing is known. Which parts, and from where on the context is worth a warning, is chosen by
     `statusline.show` and `statusline.warn_percent`.
@@ -51,6 +51,7 @@ def line(home: str, payload: dict[str, object], now_seconds: float) -> str:
     project_id = brief.find_project(os.path.join(home, "published"), folders)
     chosen = choices.HookSettings(home, project_id)
     makers = {
+        "health": lambda: "needs you: cortex doctor" if health.warning(home, now_seconds) else "",
         "memories": lambda: memories(home, project_id),
         "capture": lambda: capture_age(home, now_seconds),
         "context": lambda: context(payload, chosen.number("statusline.warn_percent", WARN_PERCENT)),

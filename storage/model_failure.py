@@ -1,4 +1,4 @@
-"""The note that the hosted embedder failed, kept until it answers a run again: `runs/embedder.json`."""
+"""The notes that a hosted model gives no answer, each kept until it answers a run again."""
 
 import json
 from contextlib import suppress
@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from cortex.hooks import health
 from cortex.storage.files import write_atomically, writing_to
 
-NOTE_PATH = "runs/embedder.json"
+EMBEDDER = "runs/embedder.json"
+WRITER = health.WRITER_NOTE
 
 
 @dataclass(frozen=True)
@@ -20,16 +22,16 @@ class ModelFailure:
     reason: str
 
 
-def read_failure(home: Path) -> ModelFailure | None:
+def read_failure(home: Path, path: str = EMBEDDER) -> ModelFailure | None:
     """Return the failure noted last; None where there is none, or its note cannot be read."""
     try:
-        note = json.loads((home / NOTE_PATH).read_bytes())
+        note = json.loads((home / path).read_bytes())
         return ModelFailure(note["model"], datetime.fromisoformat(note["failed_at"]), str(note["reason"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def note_failure(home: Path, failure: ModelFailure) -> None:
+def note_failure(home: Path, failure: ModelFailure, path: str = EMBEDDER) -> None:
     """Note a failure in the place of an earlier one. Raises StoreNotWritable."""
     note = {
         "model": failure.model,
@@ -37,11 +39,11 @@ def note_failure(home: Path, failure: ModelFailure) -> None:
         "reason": failure.reason,
     }
     with writing_to(home):
-        (home / NOTE_PATH).parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(home / NOTE_PATH, json.dumps(note).encode())
+        (home / path).parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(home / path, json.dumps(note).encode())
 
 
-def clear_failure(home: Path) -> None:
+def clear_failure(home: Path, path: str = EMBEDDER) -> None:
     """Forget the failure: the model answers."""
     with suppress(FileNotFoundError), writing_to(home):
-        (home / NOTE_PATH).unlink()
+        (home / path).unlink()

@@ -272,10 +272,10 @@ KEYS = (
     ),
     Key(
         "statusline.show",
-        ("memories", "capture", "context"),
+        ("health", "memories", "capture", "context"),
         "parts",
         "what the status line shows, in this order",
-        words=("memories", "capture", "context"),
+        words=("health", "memories", "capture", "context"),
         per_project=True,
         for_hooks=True,
     ),

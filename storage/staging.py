@@ -145,6 +145,15 @@ class Staging:
         """Return how many tickets could not be used."""
         return len(self._listed(ticket.QUARANTINED))
 
+    def list_quarantined(self) -> list[tuple[str, str]]:
+        """Return (file, reason) of each transcript that could not be used, the one set aside last first."""
+        notes = []
+        for path in self._listed(ticket.QUARANTINED, ending=".reason"):
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                note = json.loads(path.read_bytes())
+                notes.append((str(note["at"]), str(note["file"]), str(note["reason"])))
+        return [(file, reason) for _, file, reason in sorted(notes, reverse=True)]
+
     def release(self, claims: Iterable[Claim]) -> None:
         """
         Drop the tickets of `claims`, whose result is committed, and the kept transcripts nobody waits for.

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from cortex.flows.context import Context
     from cortex.flows.operations.status import ProjectCounts, Status
+    from cortex.storage.model_failure import ModelFailure
 
 
 @command("status")
@@ -39,6 +40,9 @@ def _lines(state: Status) -> Iterator[str | Listing]:
         failed_at = f"{failure.failed_at:%Y-%m-%d %H:%M} UTC"
         yield f"{failure.model} has not answered since {failed_at}: {failure.reason}"
         yield "The local model and its vectors stand in; a later run tries again."
+    if failure := state.writer_failure:
+        failed_at = f"{failure.failed_at:%Y-%m-%d %H:%M} UTC"
+        yield f"The language model has answered nothing since {failed_at}: {failure.reason}"
     background = state.background
     if background.started_at:
         started_at = f"{background.started_at:%Y-%m-%d %H:%M} UTC"
@@ -62,7 +66,6 @@ def _row(project: ProjectCounts) -> list[str]:
 
 
 def _as_dict(state: Status) -> dict[str, object]:
-    failure = state.embedding_failure
     return {
         "home": str(state.home),
         "bytes": state.bytes,
@@ -72,10 +75,14 @@ def _as_dict(state: Status) -> dict[str, object]:
         "projects": [asdict(project) for project in state.projects],
         "last_run": state.last_run,
         "background": {**asdict(state.background), "outcome": state.background.outcome},
-        "embedding": failure
-        and {
-            "model": failure.model,
-            "failing_since": failure.failed_at.isoformat(),
-            "reason": failure.reason,
-        },
+        "embedding": _failure_as_dict(state.embedding_failure),
+        "writer": _failure_as_dict(state.writer_failure),
+    }
+
+
+def _failure_as_dict(failure: ModelFailure | None) -> dict[str, object] | None:
+    return failure and {
+        "model": failure.model,
+        "failing_since": failure.failed_at.isoformat(),
+        "reason": failure.reason,
     }

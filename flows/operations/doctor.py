@@ -26,6 +26,8 @@ from cortex.transforms.words.phrases import age_of, ago
 # A fault that hooks wrote down is worth a look for as long as somebody may remember what happened.
 LOG_LOOK_DAYS = 7
 
+QUARANTINED_SHOWN = 2
+
 
 class Notice(Exception):
     """What a check noticed that does no harm yet, with what to do about it."""
@@ -188,6 +190,8 @@ def _waiting(patient: Patient) -> str:
     finding = f"{waiting} transcripts are waiting"
     finding += f", the first for {age_of(_instant(oldest), now)}" if oldest else ""
     finding += f"; {quarantined} set aside" if quarantined else ""
+    for file, reason in staging.list_quarantined()[:QUARANTINED_SHOWN]:
+        finding += f"; {file}: {reason}"
     if since and _instant(since) is not None:
         raise Notice(f"{finding}; nothing was taken in since {ago(_instant(since), now)}. Try: cortex run")
     return finding

@@ -11,7 +11,7 @@ from cortex.flows.stages.guard import pending_loss
 from cortex.storage.background_run import Background, background_state
 from cortex.storage.catalogue import GLOBAL_LABEL, Catalogue
 from cortex.storage.files import folder_bytes
-from cortex.storage.model_failure import ModelFailure
+from cortex.storage.model_failure import WRITER, ModelFailure, read_failure
 from cortex.storage.reports import last_report
 from cortex.transforms.schemas import GLOBAL_SCOPE
 
@@ -41,7 +41,8 @@ class Status:
 
     `waiting` transcripts are staged; `outdated` are projects whose memories another extractor or policy
     extracted; `pending_loss` is what a run would have hidden and so did not publish; `last_run` is the last
-    report; `embedding_failure` is that of the hosted model while the local one stands in for it.
+    report; `embedding_failure` is that of the hosted model while the local one stands in for it;
+    `writer_failure` is since when the language model has answered nothing though sessions wait.
     """
 
     home: Path
@@ -53,6 +54,7 @@ class Status:
     last_run: dict[str, object] | None
     background: Background
     embedding_failure: ModelFailure | None
+    writer_failure: ModelFailure | None
 
 
 def read_status(context: Context) -> Status:
@@ -69,6 +71,7 @@ def read_status(context: Context) -> Status:
         last_run=last_report(store.runs),
         background=background_state(context.home),
         embedding_failure=hosted_failure(context.settings),
+        writer_failure=read_failure(context.home, WRITER) if context.settings.models.is_on else None,
     )
 
 

@@ -248,7 +248,7 @@ def test_brief_of_a_folder_without_one_names_the_known_projects(cortex, samples)
 def test_status_counts_what_is_there(cortex, samples):
     told = cortex("status", "--json").json
     assert set(told) == {
-        "home", "bytes", "waiting", "outdated", "projects", "last_run", "background", "embedding",
+        "home", "bytes", "waiting", "outdated", "projects", "last_run", "background", "embedding", "writer",
         "pending_loss",
     }  # fmt: skip
     [project] = [row for row in told["projects"] if row["name"] == "tidepool"]

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from cortex.flows.asking_round import AskingResult
 from cortex.flows.report import RunReport
 from cortex.flows.run import Run
 from cortex.flows.writers import anthropic_api
+from cortex.storage.model_failure import WRITER, read_failure
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import ModelBudget, ModelSettings, Settings
 from cortex.storage.spending import Spending
@@ -142,6 +143,18 @@ def test_a_service_that_is_down_is_not_asked_for_everything(home):
     assert len(server.asked) == asking.TRIES * asking.FAILURES_IN_A_ROW
     assert (result.failed, result.waiting, kept) == (4, 16, [])
     assert Spending(home).total(NOW).spent_nano == 0
+
+
+def test_since_when_nothing_is_answered_is_noted_until_something_is(home):
+    broke, rich = ModelBudget(daily_usd=0), ModelBudget()
+    with ModelServer(always(FACTS)) as server:
+        ask(a_run(home, server.url, broke), requests(2))
+        first = read_failure(home, WRITER)
+        ask_all(a_run(home, server.url, broke), requests(2), print, clock=lambda: NOW + timedelta(days=2))
+        assert first == read_failure(home, WRITER) and first.failed_at == NOW
+        assert "sk-none" not in (home / WRITER).read_text()
+        ask(a_run(home, server.url, rich), requests(2))
+    assert read_failure(home, WRITER) is None
 
 
 def test_what_does_not_fit_the_days_dollars_waits(home):

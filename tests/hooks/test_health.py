@@ -113,6 +113,44 @@ def test_an_error_among_marks_that_are_written_is_nothing(home):
     assert warned(home) == ""
 
 
+def set_aside(home, at, *names):
+    (home / "staging" / "set_aside").mkdir(exist_ok=True)
+    for name in names:
+        reason = home / "staging" / "set_aside" / f"{name}.reason"
+        reason.write_text("{}")
+        os.utime(reason, (at, at))
+
+
+def test_transcripts_set_aside_of_late_are_counted_and_older_ones_left_in_peace(home):
+    set_aside(home, NOW - 5 * DAY, "a", "b")
+    assert warned(home) == ""
+    set_aside(home, NOW - HOUR, "c")
+    assert warned(home) == "Cortex could not read a transcript: `cortex doctor` says why."
+    set_aside(home, NOW - HOUR, "d")
+    assert warned(home) == "Cortex could not read 2 transcripts: `cortex doctor` says why."
+
+
+def silent(home, content, noted_at=NOW - HOUR):
+    note = home / "runs" / "writer.json"
+    note.write_text(content)
+    os.utime(note, (noted_at, noted_at))
+
+
+def test_a_language_model_that_answers_nothing_for_a_day_is_told_as_long_as_runs_try(home):
+    silent(home, '{"failed_at": "2026-11-15T08:00:00+00:00"}')
+    assert warned(home).startswith("The language model has read no session for Cortex since 15 Nov 26")
+    silent(home, '{"failed_at": "2026-11-15T08:00:00+00:00"}', NOW - 4 * DAY)
+    assert warned(home) == ""
+    silent(home, '{"failed_at": "2026-11-18T10:00:00+00:00"}')
+    assert warned(home) == ""
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"failed_at": 7}', "\x00", '{"failed_at": null}'])
+def test_a_note_that_is_none_says_nothing(home, content):
+    silent(home, content)
+    assert warned(home) == ""
+
+
 @pytest.mark.parametrize(
     "name", ["x.json", "1-a.json", "20269999T-stop.json", ".json", "20261301T000000Z-stop-a-b.json"]
 )

@@ -45,6 +45,14 @@ def test_it_says_memories_last_capture_and_context(home):
     assert line(str(home), PAYLOAD, NOW) == "cortex: 42 memories · captured 3 min ago · context 41 %"
 
 
+def test_what_is_wrong_comes_first_and_nothing_is_said_of_health_where_all_is_well(home):
+    reason = home / "staging" / "set_aside" / "a.reason"
+    reason.parent.mkdir()
+    reason.write_text("{}")
+    os.utime(reason, (NOW, NOW))
+    assert line(str(home), PAYLOAD, NOW).startswith("cortex: needs you: cortex doctor · 42 memories")
+
+
 def test_from_seventy_percent_on_it_warns(home):
     assert context(used(69), 70) == "context 69 %"
     assert context(used(70), 70) == "context 70 % full, /compact soon"

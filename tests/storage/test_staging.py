@@ -226,6 +226,7 @@ def test_what_is_set_aside_says_its_file_and_reason_and_is_kept(staging, tmp_pat
     [told] = [json.loads(path.read_text()) for path in (staging.root / "set_aside").glob("*.reason")]
     assert (told["file"], told["reason"]) == (str(transcript), "no line of it is JSON")
     assert len(names(staging, "set_aside")) == 3
+    assert staging.list_quarantined() == [(told["file"], told["reason"])]
     assert len(names(staging, "transcripts")) == 1
     assert staging.claim() == []
 
