@@ -51,7 +51,7 @@ def line(home: str, payload: dict[str, object], now_seconds: float) -> str:
     project_id = brief.find_project(os.path.join(home, "published"), folders)
     chosen = choices.HookSettings(home, project_id)
     makers = {
-        "health": lambda: "needs you: cortex doctor" if health.warning(home, now_seconds) else "",
+        "health": lambda: trouble(home, now_seconds),
         "memories": lambda: memories(home, project_id),
         "capture": lambda: capture_age(home, now_seconds),
         "context": lambda: context(payload, chosen.number("statusline.warn_percent", WARN_PERCENT)),
@@ -59,6 +59,11 @@ def line(home: str, payload: dict[str, object], now_seconds: float) -> str:
     parts = [makers[name]() for name in chosen.words("statusline.show", PARTS) if name in makers]
     text = " · ".join(part for part in parts if part)
     return f"cortex: {text}" if text else ""
+
+
+def trouble(home: str, now_seconds: float) -> str:
+    """Return whether something is wrong, empty where all is well."""
+    return "needs you: cortex doctor" if health.warning(home, now_seconds) else ""
 
 
 def memories(home: str, project_id: str | None) -> str:

@@ -30,7 +30,7 @@ TRANSCRIPT_STAYS = "The assistant's own transcript is stored outside Cortex and 
 def forget(
     context: Context, target: tuple[str, ...], project: str | None, session: str | None, yes: bool
 ) -> Iterator[Answer]:
-    """Forget a memory by its id (6 characters are enough), or by words that no other memory has.
+    """Forget a memory by its id (4 characters or more), or by words that no other memory has.
 
     Its text is erased from every file of the store, and from the turns it rests on. Words that could mean
     several memories only list them. With --yes, words count if two or more are in one memory and at most half

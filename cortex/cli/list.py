@@ -58,7 +58,7 @@ def list_(
 
 
 def _table(listed: Listed, faded: bool) -> Listing:
-    short = operations.listing.short_ids([row["memory_id"] for row in listed.rows])
+    short = operations.ids.short_ids([row["memory_id"] for row in listed.rows])
     has_several = len({row["project_id"] for row in listed.rows} - {EVERYWHERE}) > 1
     columns = ["id", "day", "type", *(["project"] if has_several else []), "memory"]
     rows = []

@@ -24,7 +24,7 @@ RELATED_SHOWN = 8
 @command("show")
 @click.argument("id")
 def show(context: Context, id: str) -> Answer:
-    """Show a memory or a session, named by its ID or the beginning of it (4 characters are enough)."""
+    """Show a memory or a session, named by its ID or the beginning of it (4 characters or more)."""
     shown = operations.listing.show(context, id)
     lines = _memory_lines if shown.kind == "memory" else _session_lines
     others = "related" if shown.kind == "memory" else "memories"

@@ -81,8 +81,7 @@ def _as_dict(state: Status) -> dict[str, object]:
 
 
 def _failure_as_dict(failure: ModelFailure | None) -> dict[str, object] | None:
-    return failure and {
-        "model": failure.model,
-        "failing_since": failure.failed_at.isoformat(),
-        "reason": failure.reason,
-    }
+    if failure is None:
+        return None
+    since = failure.failed_at.isoformat()
+    return {"model": failure.model, "failing_since": since, "reason": failure.reason}

@@ -37,7 +37,7 @@ def session_as_dict(row: Row, listed: Listed) -> dict[str, object]:
 
 
 def _table(listed: Listed) -> Listing:
-    short = operations.listing.short_ids([row["session_id"] for row in listed.rows], least=8)
+    short = operations.ids.short_ids([row["session_id"] for row in listed.rows], least=8)
     has_several = len({row["project_id"] for row in listed.rows}) > 1
     columns = ["session", "ended", *(["project"] if has_several else []), "what came of it"]
     rows = []

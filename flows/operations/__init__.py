@@ -43,6 +43,9 @@ if TYPE_CHECKING:
         forget as forget,
     )
     from cortex.flows.operations import (
+        ids as ids,
+    )
+    from cortex.flows.operations import (
         index_code as index_code,
     )
     from cortex.flows.operations import (

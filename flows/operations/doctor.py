@@ -26,7 +26,7 @@ from cortex.transforms.words.phrases import age_of, ago
 # A fault that hooks wrote down is worth a look for as long as somebody may remember what happened.
 LOG_LOOK_DAYS = 7
 
-QUARANTINED_SHOWN = 2
+REASONS_SHOWN = 2
 
 
 class Notice(Exception):
@@ -190,7 +190,7 @@ def _waiting(patient: Patient) -> str:
     finding = f"{waiting} transcripts are waiting"
     finding += f", the first for {age_of(_instant(oldest), now)}" if oldest else ""
     finding += f"; {quarantined} set aside" if quarantined else ""
-    for file, reason in staging.list_quarantined()[:QUARANTINED_SHOWN]:
+    for file, reason in staging.list_quarantined()[:REASONS_SHOWN]:
         finding += f"; {file}: {reason}"
     if since and _instant(since) is not None:
         raise Notice(f"{finding}; nothing was taken in since {ago(_instant(since), now)}. Try: cortex run")

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from cortex.flows.context import Context
 from cortex.flows.operations.apply import Applied, apply_now
+from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
 from cortex.flows.operations.targets import is_memory_id, memory_by_id, scopes_of
 from cortex.flows.runs import looking
 from cortex.flows.stages.order import FORGET
@@ -20,9 +21,6 @@ from cortex.transforms.search.naming import Naming, named_by
 from cortex.transforms.words.sentences import excerpt
 
 _COLUMNS = ["memory_id", "project_id", "memory_type", "text", "status", "merged_into"]
-
-# Shorter beginnings of a session's id could mean several.
-SHORTEST_SESSION = 6
 
 
 @dataclass(frozen=True)
@@ -187,7 +185,7 @@ def _journal(context: Context, store: Store, memory: Row) -> None:
 
 def _forgotten_before(store: Store, target: str) -> str | None:
     """Return the id of a memory that was to be forgotten before, if `target` begins it."""
-    word = target.strip().lower()
+    word = typed_id(target)
     names = {
         row["memory_id"]
         for row in store.journal.read().to_pylist()
@@ -241,14 +239,15 @@ def _session(store: Store, session: str) -> tuple[str, set[str]]:
     known: dict[str, set[str]] = {name: set() for name in store.journal.forgotten_sessions()}
     for row in rows.aggregate([]).to_pylist():
         known.setdefault(row["session_id"], set()).add(row["project_id"])
-    names = sorted(name for name in known if name.startswith(session))
-    if not names or len(session) < SHORTEST_SESSION:
+    word = typed_id(session)
+    names = sorted(name for name in known if name.lower().startswith(word))
+    if not names or len(word) < LEAST_ID_CHARS:
         raise NotFound(
             f"no session has an id that begins with '{session}'.",
-            "`cortex recall` shows the session of each answer; give at least 6 characters.",
+            f"`cortex timeline` lists sessions; give at least {LEAST_ID_CHARS} characters.",
         )
     if len(names) > 1:
-        raise UsageError(f"{len(names)} sessions begin with '{session}'.", "Give more of the id.")
+        raise several(word, "sessions", {name: ", ".join(sorted(known[name])) for name in names})
     return names[0], known[names[0]]
 
 

@@ -1,18 +1,16 @@
 """Looks around in what is published: memories by project, one of them whole, sessions and their outcome."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
+from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
 from cortex.storage.catalogue import GLOBAL_LABEL, Catalogue
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORY_TYPES, Row, checked, values
-
-# Shorter beginnings of an id are too easily those of several.
-LEAST_ID_CHARS = 4
 
 _LISTED = [
     *("memory_id", "project_id", "memory_type", "status", "text", "confidence", "rank", "is_pinned"),
@@ -121,7 +119,7 @@ def show(context: Context, target: str) -> Details:
 
     Raises NotFound, and UsageError for several, which lists them.
     """
-    word = target.strip().lower()
+    word = typed_id(target)
     if len(word) < LEAST_ID_CHARS:
         raise UsageError(f"'{target}' is too short for an id.", f"Give at least {LEAST_ID_CHARS} characters.")
     catalogue = Catalogue(context.home)
@@ -141,8 +139,7 @@ def show(context: Context, target: str) -> Details:
             "Find it: cortex list, cortex timeline, cortex recall QUESTION",
         )
     if len(set(matches)) > 1:
-        listed = ", ".join(f"{kind} {name[: len(word) + 4]}" for kind, name in sorted(set(matches)))
-        raise UsageError(f"several ids begin with '{word}': {listed}.", "Give more of the id.")
+        raise several(word, "memories or sessions", _texts_of(catalogue, set(matches)))
     kind, name = matches[0]
     if kind == "session":
         row = next(r for r in catalogue.read("sessions").to_pylist() if r["session_id"] == name)
@@ -150,6 +147,17 @@ def show(context: Context, target: str) -> Details:
     memories = catalogue.read("memories")
     [row] = memories.filter(pc.equal(memories["memory_id"], pa.scalar(name))).to_pylist()
     return Details(kind, row, labels, _related(catalogue, memories, name))
+
+
+def _texts_of(catalogue: Catalogue, matches: Set[tuple[str, str]]) -> dict[str, str]:
+    """Return what each match says, by its id: a memory its text, a session what it was for."""
+    memories = catalogue.read("memories", ["memory_id", "text"]).to_pylist()
+    sessions = catalogue.read("sessions", ["session_id", "goal", "first_prompt"]).to_pylist()
+    texts = {row["memory_id"]: row["text"] for row in memories if ("memory", row["memory_id"]) in matches}
+    for row in sessions:
+        if ("session", row["session_id"]) in matches:
+            texts[row["session_id"]] = f"session: {row['goal'] or row['first_prompt'] or '(no prompt)'}"
+    return texts
 
 
 def _related(catalogue: Catalogue, memories: pa.Table, memory_id: str) -> list[Row]:
@@ -181,19 +189,6 @@ def _related(catalogue: Catalogue, memories: pa.Table, memory_id: str) -> list[R
 def waiting(context: Context) -> int:
     """Return how many transcripts are staged and not read yet."""
     return Catalogue(context.home).waiting()
-
-
-def short_ids(ids: Sequence[str], least: int = 6) -> dict[str, str]:
-    """
-    Return id → its beginning, as long as it takes for all of them to differ.
-
-    >>> short_ids(["0123456789", "0123457890"])
-    {'0123456789': '0123456', '0123457890': '0123457'}
-    """
-    length = least
-    while len({name[:length] for name in ids}) < len(set(ids)):
-        length += 1
-    return {name: name[:length] for name in ids}
 
 
 def why_nothing(context: Context, project_id: str) -> str:

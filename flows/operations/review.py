@@ -6,13 +6,14 @@ from datetime import datetime
 
 from cortex.flows.context import Context
 from cortex.flows.operations.apply import Applied, apply_now
-from cortex.flows.operations.targets import SHORTEST_ID, projects_of
+from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
+from cortex.flows.operations.targets import projects_of
 from cortex.flows.repository_doubts import doubts_about
 from cortex.flows.run import Run
 from cortex.flows.runs import looking
 from cortex.flows.stages.order import APPLY
 from cortex.storage.projects import Project
-from cortex.transforms.errors import NotFound, UsageError
+from cortex.transforms.errors import NotFound
 from cortex.transforms.journal_entries import Archive, Supersede
 from cortex.transforms.memory.consolidate import propose
 from cortex.transforms.memory.review import (
@@ -93,11 +94,12 @@ def _items(run: Run, scope: str) -> list[Item]:
 
 
 def _item_of(name: str, items: Sequence[Item]) -> Item:
-    matches = [item for item in items if item.item_id.startswith(name.lower())]
-    if len(name) < SHORTEST_ID or not matches:
-        raise NotFound(f"the review has no item {name}.", "cortex review lists them; give 6 characters.")
+    matches = [item for item in items if item.item_id.startswith(typed_id(name))]
+    if len(name) < LEAST_ID_CHARS or not matches:
+        problem = f"the review has no item whose id begins with '{name}'."
+        raise NotFound(problem, f"cortex review lists them; give at least {LEAST_ID_CHARS} characters.")
     if len(matches) > 1:
-        raise UsageError(f"{len(matches)} items begin with {name}.", "Give more of the id.")
+        raise several(name, "items", {item.item_id: f"{item.kind}: {item.offer}" for item in matches})
     return matches[0]
 
 

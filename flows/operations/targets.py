@@ -6,27 +6,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
+from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
 from cortex.storage.projects import Project
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.schemas import GLOBAL_SCOPE, Row
 
-# Shorter beginnings of an id are too easily a word of a question.
-SHORTEST_ID = 6
+# A shorter beginning that no id has is a word of a question: 2026, cafe.
+SURELY_AN_ID_CHARS = 6
 
 
 def memory_of(context: Context, store: Store, target: str) -> Row:
     """Return the memory whose id begins with `target`. Raises NotFound; UsageError for several."""
     memory = memory_by_id(context, store, target)
     if memory is None:
-        raise NotFound(f"Not the id of a memory: '{target}'.", "Find it: cortex recall QUESTION shows ids.")
+        raise NotFound(
+            f"Not the id of a memory: '{target}'.",
+            f"Give {LEAST_ID_CHARS} or more of its first characters; cortex list and recall show ids.",
+        )
     return memory
 
 
 def is_memory_id(target: str) -> bool:
     """Return whether `target` can be the beginning of an id."""
-    word = target.strip().lower()
-    return len(word) >= SHORTEST_ID and all(c in "0123456789abcdef" for c in word)
+    word = typed_id(target)
+    return len(word) >= LEAST_ID_CHARS and all(c in "0123456789abcdef" for c in word)
 
 
 def memory_by_id(context: Context, store: Store, target: str) -> Row | None:
@@ -38,7 +42,7 @@ def memory_by_id(context: Context, store: Store, target: str) -> Row | None:
     """
     if not is_memory_id(target):
         return None
-    word, tables = target.strip().lower(), store.tables
+    word, tables = typed_id(target), store.tables
     rows = _begin_with(word, (tables.open(scope, "memories").read() for scope in tables.scopes()))
     if not rows:
         # Imported here: only what the tables do not show yet is looked for in the lake, with the stages.
@@ -46,12 +50,12 @@ def memory_by_id(context: Context, store: Store, target: str) -> Row | None:
 
         run = looking(context)
         rows = _begin_with(word, (run.readings.memories(scope) for scope in run.readings.scopes()))
-    if not rows and word.isalpha():  # "facade" is a word too
+    if not rows and (word.isalpha() or len(word) < SURELY_AN_ID_CHARS):  # "facade" is a word too
         return None
     if not rows:
         raise NotFound(f"no memory has an id that begins with '{word}'.", "Find it: cortex recall QUESTION")
     if len(rows) > 1:
-        raise UsageError(f"{len(rows)} memories have ids that begin with '{word}'.", "Give more of the id.")
+        raise several(word, "memories", {name: row["text"] for name, row in rows.items()})
     return next(iter(rows.values()))
 
 
