@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from cortex.flows.asking_arrivals import take_arrivals
 from cortex.flows.asking_round import (
     AskingResult,
     AskingRound,
@@ -49,14 +50,16 @@ def ask_all(
 
     `requests` must not hold what the lake has a reply to. `keep` is called with each answer that was charged,
     usable or not (see Reply.stop_reason), and must store it durably: only then is the reservation settled.
-    The answers of batches that an earlier run has sent are taken in first; nightly and backfill send what
-    they ask as a batch. With no language model chosen nothing happens. Money is real, so the day that an
-    attempt counts to is the day by `clock`, whatever day the run is looking at.
+    What had arrived when an earlier run was killed, and the answers of batches that one has sent, are taken
+    in first; nightly and backfill send what they ask as a batch. With no language model chosen nothing
+    happens. Money is real, so the day that an attempt counts to is the day by `clock`, whatever day the run
+    is looking at.
     """
     result = AskingResult()
     pending = {request.request_id: request for request in requests}
     if not run.settings.models.is_on or not pending:
         return result
+    take_arrivals(run, pending, keep, result, clock())
     try:
         writer = writer or writer_for(run.settings)
     except ModelClosed as error:
@@ -148,6 +151,7 @@ class _Direct:
             answer = self._claim_counted(request, answer)
         if isinstance(answer, Reserved):
             self.asking.run.model_requests += 1
+            self.result.lost += answer.lost
             return answer
         if answer.reason == "under way":
             self.result.elsewhere += 1

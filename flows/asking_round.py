@@ -8,7 +8,9 @@ from datetime import datetime
 
 from cortex.flows.run import Run
 from cortex.flows.writers import Writer
+from cortex.storage.arrivals import Arrival, Arrivals
 from cortex.storage.spending import DailyLimits, Spending, SpendingClaim
+from cortex.transforms.redaction.redact import redact
 from cortex.transforms.words.phrases import counted
 from cortex.transforms.writer.prices import NANO, Price, price_of, usd
 from cortex.transforms.writer.request import ModelRequest, Reply
@@ -24,8 +26,8 @@ class AskingResult:
     `answered` have a usable answer; `refused` were answered or rejected in a way that the same request would
     meet again (a refusal, cut off, not JSON, not accepted); `failed` may be asked again by a later run;
     `waiting` did not fit the budget or came after everything had to stop; `in_batch` were sent as a batch,
-    whose answers a later run takes in; `elsewhere` are being asked by another process. `stopped` says why no
-    more was asked.
+    whose answers a later run takes in; `elsewhere` are being asked by another process. `lost` counts attempts
+    of killed runs whose requests were asked again: each counts in full. `stopped` says why no more was asked.
     """
 
     answered: int = 0
@@ -34,6 +36,7 @@ class AskingResult:
     waiting: int = 0
     in_batch: int = 0
     elsewhere: int = 0
+    lost: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     nano_usd: int = 0
@@ -44,6 +47,18 @@ class AskingResult:
     def usd(self) -> float:
         """Dollars that the answers cost."""
         return usd(self.nano_usd)
+
+    def count_answer(self, reply: Reply, nano: int) -> None:
+        """Count an answer that is kept, and its price in billionths of a dollar."""
+        self.input_tokens += reply.input_tokens
+        self.output_tokens += reply.output_tokens
+        self.nano_usd += nano
+        if is_usable(reply):
+            self.answered += 1
+        else:
+            self.refused += 1
+            reason = reply.stop_reason or "no reason given"
+            self.reasons[f"the answer is of no use ({reason})."] += 1
 
     def notes(self) -> list[str]:
         """Return what a person should know of it, for the run's report."""
@@ -56,6 +71,11 @@ class AskingResult:
             notes.append(
                 f"{counted(self.in_batch, 'request')} to the language model are in a batch, at half the "
                 "price; a later run takes the answers in (most are there within an hour)."
+            )
+        if self.lost:
+            notes.append(
+                f"{counted(self.lost, 'request')} to the language model {'was' if self.lost == 1 else 'were'}"
+                " under way when a run was killed: counted in full, and asked again."
             )
         for reason, count in self.reasons.items():
             notes.append(f"Language model: {counted(count, 'time')}: {reason}")
@@ -96,21 +116,32 @@ class AskingRound:
         return SpendingClaim(request.request_id, request.purpose, self.writer.name, request.model, most_nano)
 
     def take(self, reply: Reply, attempt_id: int, model: str, *, in_batch: bool = False) -> None:
-        """Keep an answer, then settle what it cost; kept or not, it was charged."""
+        """
+        Keep an answer, then settle what it cost.
+
+        Before anything else it is written down, so that a run that ends on the way leaves it to the next one;
+        what is in a batch the service keeps.
+        """
         nano = self.price(model).nano_usd(reply.input_tokens, reply.output_tokens, in_batch=in_batch)
-        try:
-            self.keep(replace(reply, usd=usd(nano)))
-        finally:
-            self.spending.settle(attempt_id, nano, reply.input_tokens, reply.output_tokens, self.clock())
-        self.result.input_tokens += reply.input_tokens
-        self.result.output_tokens += reply.output_tokens
-        self.result.nano_usd += nano
-        if is_usable(reply):
-            self.result.answered += 1
+        reply = replace(reply, usd=usd(nano), text=redact(reply.text)[0])
+        if in_batch:
+            self.keep(reply)
+            self._settle(reply, attempt_id, nano)
         else:
-            self.result.refused += 1
-            reason = reply.stop_reason or "no reason given"
-            self.result.reasons[f"the answer is of no use ({reason})."] += 1
+            self._take_direct(reply, attempt_id, nano)
+        self.result.count_answer(reply, nano)
+
+    def _take_direct(self, reply: Reply, attempt_id: int, nano: int) -> None:
+        arrivals = Arrivals(self.run.store.lake)
+        try:
+            arrivals.write(Arrival(attempt_id, nano, self.clock(), reply))
+            self.keep(reply)
+        finally:
+            self._settle(reply, attempt_id, nano)
+        arrivals.remove(reply.request_id)
+
+    def _settle(self, reply: Reply, attempt_id: int, nano: int) -> None:
+        self.spending.settle(attempt_id, nano, reply.input_tokens, reply.output_tokens, self.clock())
 
     def wait(self, reason: str) -> None:
         """Count a request that waits for a later run."""

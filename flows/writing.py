@@ -9,9 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.asking import ask_all
+from cortex.flows.asking_arrivals import finish_arrivals
 from cortex.flows.context import utc_now
 from cortex.flows.extract import PLACE, events_of, in_first_place, note_grown
 from cortex.flows.run import Run
+from cortex.storage.arrivals import Arrivals
 from cortex.storage.reference import read_prompt
 from cortex.storage.spending import Spending
 from cortex.transforms.audit import events_violations
@@ -49,6 +51,7 @@ def write_sessions(run: Run) -> None:
     """
     sessions = unread_sessions(run)
     if not sessions:
+        finish_arrivals(run, utc_now())
         return
     with run.report.stage("write") as row:
         asked, left = _first_requests(run, sessions)
@@ -124,10 +127,11 @@ def requests_about(run: Run, sessions: Sequence[UnreadSession]) -> list[SessionR
     return [requests[key] for key in keys if key in requests]
 
 
-def requests_in_batches(run: Run) -> set[str]:
-    """Return the ids of the requests whose answers wait in a batch."""
+def requests_sent(run: Run) -> set[str]:
+    """Return the ids of the requests whose answers wait in a batch, or arrived before a run was killed."""
     batches = Spending(run.store.home).open_batches(utc_now())
-    return {attempt.request_id for attempts in batches.values() for attempt in attempts}
+    arrived = {arrival.reply.request_id for arrival in Arrivals(run.store.lake).read()}
+    return arrived | {attempt.request_id for attempts in batches.values() for attempt in attempts}
 
 
 def answered_requests(run: Run, requests: Sequence[SessionRequest]) -> set[str]:
@@ -268,7 +272,7 @@ class _Naming:
         self._policy, self._model = run.policy, run.settings.models.writer_model
         self._prompt = read_prompt(SESSION_PROMPT)
         self._memories, self._read_at = memories, read_at
-        self._sent = requests_in_batches(run)
+        self._sent = requests_sent(run)
         self._moments = [*moments(memories, read_at)[:MOMENTS_TRIED], EPOCH] if self._sent else []
 
     def requests(self, turns: pa.Table, session: UnreadSession) -> list[SessionRequest]:

@@ -17,6 +17,8 @@ from pathlib import Path
 from cortex.storage.files import writing_to
 
 LEDGER_PATH = "runs/spending.sqlite"
+# Answers that were paid for and are not kept yet: see arrivals.
+ARRIVALS_PATH = "runs/arrivals"
 
 # An attempt of a process that cannot be asked whether it is alive (another machine, a number given again)
 # is over after this long: a request takes at most two minutes.
@@ -75,16 +77,23 @@ class SpendingClaim:
 
 @dataclass(frozen=True)
 class Reserved:
-    """A reservation: the attempt may be sent, and cost at most `most_nano` billionths of a dollar."""
+    """
+    A reservation: the attempt may be sent, and cost at most `most_nano` billionths of a dollar.
+
+    `lost` earlier attempts at the same request ended with the process that had sent them, in this step: each
+    counts in full, and may have been charged.
+    """
 
     attempt_id: int
     most_nano: int
+    lost: int = 0
 
 
 @dataclass(frozen=True)
 class Withheld:
     """
-    No reservation: `reason` is `dollars`, `requests` or `under way` (another process asks the same).
+    No reservation: `reason` is `dollars`, `requests` or `under way` (another process asks the same, or its
+    answer has arrived and waits to be kept).
 
     `left_nano` is what is left of the day's dollars.
     """
@@ -151,10 +160,9 @@ class Spending:
         """
         day = _utc(now).date().isoformat()
         with self._writing() as connection:
-            if _is_under_way(connection, claim.request_id, now) or _is_answered(
-                connection, claim.request_id, now
-            ):
+            if self._is_being_answered(connection, claim.request_id, now):
                 return Withheld("under way", 0)
+            lost = _lose_dead(connection, claim.request_id)
             total = _total(connection, day)
             left = limits.daily_nano - total.spent_nano
             if total.requests >= limits.daily_requests:
@@ -171,7 +179,7 @@ class Spending:
                 ),
             )
             assert row.lastrowid is not None
-            return Reserved(row.lastrowid, claim.most_nano)
+            return Reserved(row.lastrowid, claim.most_nano, lost)
 
     def reserve_batch(
         self, claims: Sequence[SpendingClaim], name: str, limits: DailyLimits, now: datetime
@@ -228,6 +236,17 @@ class Spending:
         """Note that an attempt cost nothing; as a request it counts."""
         self._close(attempt_id, RELEASED, 0, 0, 0, now)
 
+    def settle_open(
+        self, attempt_id: int, spent_nano: int, input_tokens: int, output_tokens: int, now: datetime
+    ) -> None:
+        """Settle an attempt that a killed process left, if that is still to be done."""
+        with self._writing() as connection:
+            row = connection.execute(
+                "select 1 from attempts where attempt_id = ? and state in (?, ?)", (attempt_id, OPEN, LOST)
+            ).fetchone()
+            if row is not None:
+                _settle(connection, attempt_id, SETTLED, (spent_nano, input_tokens, output_tokens), now)
+
     def lose(self, attempt_id: int) -> None:
         """Note that an attempt brought no answer and may have been charged: it counts in full."""
         with self._writing() as connection:
@@ -253,11 +272,15 @@ class Spending:
         self, attempt_id: int, state: str, nano: int, input_tokens: int, output_tokens: int, now: datetime
     ) -> None:
         with self._writing() as connection:
-            connection.execute(
-                "update attempts set state = ?, spent_nano = ?, input_tokens = ?, output_tokens = ?,"
-                " settled_at = ? where attempt_id = ?",
-                (state, nano, input_tokens, output_tokens, _utc(now).isoformat(), attempt_id),
-            )
+            _settle(connection, attempt_id, state, (nano, input_tokens, output_tokens), now)
+
+    def _is_being_answered(self, connection: sqlite3.Connection, request_id: str, now: datetime) -> bool:
+        """Return whether an answer is on its way or has just come, here or in another process."""
+        return (
+            arrival_path(self._home, request_id).exists()
+            or _is_under_way(connection, request_id, now)
+            or _is_answered(connection, request_id, now)
+        )
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -290,20 +313,40 @@ def _total(connection: sqlite3.Connection, day: str) -> DayTotal:
     return DayTotal(int(row[0]), int(row[1]))
 
 
+def arrival_path(home: Path, request_id: str) -> Path:
+    """Return where the answer to a request waits to be kept, once it has arrived."""
+    return home / ARRIVALS_PATH / f"{request_id}.json"
+
+
+def _settle(
+    connection: sqlite3.Connection, attempt_id: int, state: str, amounts: tuple[int, int, int], now: datetime
+) -> None:
+    """Note what an attempt came to: its price in billionths of a dollar, tokens in, tokens out."""
+    connection.execute(
+        "update attempts set state = ?, spent_nano = ?, input_tokens = ?, output_tokens = ?,"
+        " settled_at = ? where attempt_id = ?",
+        (state, *amounts, _utc(now).isoformat(), attempt_id),
+    )
+
+
 def _is_under_way(connection: sqlite3.Connection, request_id: str, now: datetime) -> bool:
-    """Return whether somebody asks this request; what a dead process had sent is noted as lost."""
+    """Return whether somebody asks this request."""
     rows = connection.execute(
-        "select attempt_id, holder, reserved_at, state from attempts"
-        " where request_id = ? and state in (?, ?)",
+        "select holder, reserved_at, state from attempts where request_id = ? and state in (?, ?)",
         (request_id, OPEN, BATCHED),
     ).fetchall()
-    is_under_way = False
-    for attempt_id, holder, reserved_at, state in rows:
-        if state == BATCHED or _is_alive(holder, datetime.fromisoformat(reserved_at), now):
-            is_under_way = True
-        else:
-            connection.execute("update attempts set state = ? where attempt_id = ?", (LOST, attempt_id))
-    return is_under_way
+    return any(
+        state == BATCHED or _is_alive(holder, datetime.fromisoformat(reserved_at), now)
+        for holder, reserved_at, state in rows
+    )
+
+
+def _lose_dead(connection: sqlite3.Connection, request_id: str) -> int:
+    """Note as lost what processes that are gone had sent of a request; return how many attempts."""
+    changed = connection.execute(
+        "update attempts set state = ? where request_id = ? and state = ?", (LOST, request_id, OPEN)
+    )
+    return changed.rowcount
 
 
 def _is_answered(connection: sqlite3.Connection, request_id: str, now: datetime) -> bool:

@@ -2,18 +2,28 @@
 
 import json
 import os
+import signal
+import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cortex.flows.asking import ask_all
 from cortex.flows.context import utc_now
 from cortex.flows.report import RunReport
 from cortex.flows.run import Run
+from cortex.flows.runs import opened
+from cortex.flows.stages.write import write
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import ModelBudget, ModelSettings, Settings
 from cortex.storage.store import Store
 from cortex.transforms.writer.request import ModelRequest, Reply
 
+if TYPE_CHECKING:
+    from tests.flows.test_writing import WritingBench
+
+COUNTED = ("os.rename", "os.remove", "os.link", "os.mkdir", "os.rmdir", "os.truncate", "shutil.rmtree")
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 SCHEMA = '{"additionalProperties":false,"properties":{},"type":"object"}'
 
 
@@ -39,3 +49,47 @@ def ask_once(home: Path, url: str, count: int, budget: ModelBudget, replies: Pat
     for request in crowd_requests(count):  # the lake is looked at before each, as many runs at once would
         if not (replies / f"{request.request_id}.json").exists():
             ask_all(run, [request], keep)
+
+
+def write_up_to(home: Path, projects: Path, url: str, operation: int, log: Path) -> None:
+    """
+    Read the sessions of a store as a run does, killed before its file operation `operation`, from 0.
+
+    Each operation is noted in `log` before it is done.
+    """
+    from tests.flows.conftest import words_for_a_model
+    from tests.flows.test_writing import WritingBench
+
+    bench = WritingBench(home, projects, words_for_a_model, url=url)
+    seen = 0
+
+    def kill(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal seen
+        name = operation_of(event, arguments, home)
+        if name is None:
+            return
+        descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(descriptor, f"{name}\n".encode())
+        os.close(descriptor)
+        if seen == operation:
+            os.kill(os.getpid(), signal.SIGKILL)
+        seen += 1
+
+    sys.addaudithook(kill)
+    read_sessions(bench)
+
+
+def read_sessions(bench: "WritingBench") -> None:
+    """Do what the stage `write` of a run does."""
+    with opened("ingest", bench.context) as run:
+        write(run)
+
+
+def operation_of(event: str, arguments: tuple[object, ...], home: Path) -> str | None:
+    """Return what an audited event does to which file of the store; None where it changes none."""
+    if event == "open" and not (isinstance(arguments[2], int) and arguments[2] & WRITING):
+        return None
+    place = str(arguments[0]) if arguments else ""
+    if event not in ("open", "sqlite3.connect", *COUNTED) or not place.startswith(f"{home}/"):
+        return None
+    return f"{event} {Path(place).relative_to(home)}"

@@ -60,7 +60,13 @@ def _key_for(run: Run, path: Path | None) -> EncryptionKey:
 
 def _rewrite(run: Run, key: EncryptionKey | None) -> int:
     """Rewrite the lake in one commit, publish what reads it, and remove the replaced files."""
+    from cortex.storage.arrivals import Arrivals
+
     run.store.journal.take_in()
+    arrivals = Arrivals(run.store.lake)
+    waiting = arrivals.read()
     files = run.store.lake.reencrypt(key)
+    for arrival in waiting:
+        arrivals.write(arrival)
     run_plain(APPLY, run)
     return files

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cortex.flows.context import Context, utc_now
 from cortex.flows.operations.writer_choice import BudgetState, budget_state, model_price
 from cortex.flows.runs import looking
-from cortex.flows.writing import answered_requests, requests_about, requests_in_batches, unread_sessions
+from cortex.flows.writing import answered_requests, requests_about, requests_sent, unread_sessions
 from cortex.storage.spending import SETTLED, Spending
 from cortex.transforms.writer.fitting import estimated_tokens
 from cortex.transforms.writer.prices import Price, usd
@@ -54,7 +54,7 @@ def read_plan(context: Context) -> WritingPlan:
     """
     run = looking(context, with_model=False)
     asked = requests_about(run, unread_sessions(run))
-    paid = answered_requests(run, asked) | requests_in_batches(run)
+    paid = answered_requests(run, asked) | requests_sent(run)
     asked = [each for each in asked if each.request.request_id not in paid]
     stages = [_planned(context, "write", [each.request for each in asked])]
     models = context.settings.models

@@ -113,10 +113,15 @@ class _Erasure:
 
     def commit(self) -> int:
         """Erase; return how many turns were removed or rewritten."""
+        # Imported here: with nothing to forget it is not loaded.
+        from cortex.storage.arrivals import drop_arrivals
+
         run, lake = self._run, self._run.store.lake
         drop_quarantined(
             run.store.staging.root, self._tombstones.session_ids, self._texts.is_in, self._is_reset
         )
+        if self._requests or not run.settings.models.is_on:  # else this very run takes them in
+            drop_arrivals(run.store.home)
         for project_id in self._tombstones.projects:
             run.store.shown_lines.forget(project_id)
         count = sum(self._erase_project(project_id) for project_id in lake.manifest.partitions("turns"))

@@ -324,7 +324,7 @@ def test_a_request_that_waits_in_a_batch_is_made_as_it_was_sent(writing_bench, m
         (unnamed,) = asked()
         monkeypatch.undo()
         assert named != unnamed
-        monkeypatch.setattr(writing, "requests_in_batches", lambda run: {unnamed})
+        monkeypatch.setattr(writing, "requests_sent", lambda run: {unnamed})
         assert asked() == {unnamed}
 
 
