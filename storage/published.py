@@ -163,7 +163,7 @@ class Published:
 
         `derived` holds the snapshots' rows by name; a missing one is empty. They are in the file itself and
         beside it as Parquet. The views read the lake's live files where they are now, so the file stays
-        small and any DuckDB client can open it read-only; in a moved store the next one fits.
+        small and any DuckDB client can open it read-only; a moved store needs it written again.
         Older readers keep the file they opened. Of a sealed lake the views are left out: DuckDB cannot read
         it. `merged` gives the project that another was merged into: all views know it under that id.
         """

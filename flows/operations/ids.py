@@ -7,7 +7,7 @@ from cortex.transforms.words.sentences import excerpt
 
 LEAST_ID_CHARS = 4  # as `list` and `show` print them they have 6; four tell a hundred memories apart, mostly
 MATCHES_LISTED = 8
-EXCERPT_CHARS = 60
+_WORDS_CHARS = 60
 
 
 def typed_id(target: str) -> str:
@@ -27,7 +27,7 @@ def several(word: str, kind: str, texts: Mapping[str, str]) -> UsageError:
     `kind` is the plural noun for them, `texts` has what each says by its whole id.
     """
     short = short_ids(sorted(texts), least=max(6, len(word) + 1))
-    lines = [f"\n    {short[name]}  {excerpt(texts[name], EXCERPT_CHARS)}" for name in sorted(texts)]
+    lines = [f"\n    {short[name]}  {excerpt(texts[name], _WORDS_CHARS)}" for name in sorted(texts)]
     more = f"\n    … and {len(lines) - MATCHES_LISTED} more" if len(lines) > MATCHES_LISTED else ""
     listed = "".join(lines[:MATCHES_LISTED]) + more
     return UsageError(

@@ -37,7 +37,8 @@ def database(run: Run) -> None:
         scopes = run.readings.scopes()
         states = [run.fingerprints.aged(scope, run.day) for scope in scopes]
         files, merged = sorted(run.store.lake.manifest.files), run.store.projects.merged()
-        inputs = content_id(*states, *files, *merged)
+        # The views name the lake's files by their paths: in a store that was moved they are written again.
+        inputs = content_id(*states, *files, *merged, str(run.store.lake.root))
         is_there = run.store.published.database_path.is_file()
         if not (is_there and run.ledger.has_made(*DATABASE, inputs)):
             publish_database(run, scopes, inputs)
