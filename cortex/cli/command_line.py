@@ -46,6 +46,7 @@ COMMAND_SECTIONS: dict[str, dict[str, str]] = {
         "show": "Show one memory or session with all that is known of it.",
         "timeline": "List sessions with what came of each.",
         "status": "Show what is stored, what is waiting and how the last run went.",
+        "explore": "Look at everything in the browser, and mend it.",
         "serve": "Show the history of runs in Prefect's pages.",
         "stats": "Show figures by session and project.",
         "plan": "Show what the language model would be asked, and its price.",

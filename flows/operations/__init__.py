@@ -13,6 +13,9 @@ if TYPE_CHECKING:
         brief as brief,
     )
     from cortex.flows.operations import (
+        browse as browse,
+    )
+    from cortex.flows.operations import (
         config as config,
     )
     from cortex.flows.operations import (
@@ -41,6 +44,9 @@ if TYPE_CHECKING:
     )
     from cortex.flows.operations import (
         forget as forget,
+    )
+    from cortex.flows.operations import (
+        history as history,
     )
     from cortex.flows.operations import (
         ids as ids,

@@ -29,6 +29,13 @@ class Explanation:
     doubts: Mapping[str, str]
 
     @property
+    def text(self) -> str:
+        """Return the brief word for word."""
+        from cortex.transforms.brief.render import lay_out
+
+        return lay_out(self.choices, project_name=self.project.name)
+
+    @property
     def shown(self) -> list[Choice]:
         """Return the candidates that are in."""
         return [choice for choice in self.choices if choice.is_shown]
@@ -88,7 +95,7 @@ def explain_briefs(
 
     projects = projects_of(context, context.open_store(), project)
     ids = [project.project_id for project in projects]
-    run = looking(context) if as_of is None else store_as_of(context, as_of, ids)
+    run = looking(context, with_model=False) if as_of is None else store_as_of(context, as_of, ids)
     explanations = []
     for project_meant in projects:
         material = material_of(run, project_meant.project_id)

@@ -107,6 +107,18 @@ def memories_of_session(context: Context, session_id: str) -> list[Row]:
     return sorted(meant, key=lambda row: (row["created_at"], row["memory_id"]))
 
 
+def memories_named(context: Context, memory_ids: Sequence[str]) -> dict[str, Row]:
+    """Return id → memory as it is published; ids of none are left out."""
+    rows = Catalogue(context.home).read("memories")
+    named = rows.filter(pc.is_in(rows["memory_id"], pa.array(memory_ids, pa.string())))
+    return {row["memory_id"]: row for row in named.to_pylist()}
+
+
+def labels_of(context: Context) -> dict[str, str]:
+    """Return the names of projects by id, the global scope's too."""
+    return _labels(Catalogue(context.home).read("projects", ["project_id", "label"]).to_pylist())
+
+
 def list_known_projects(context: Context) -> list[Row]:
     """Return PROJECTS as they were last published, the one worked on last first."""
     rows = Catalogue(context.home).read("projects").to_pylist()

@@ -88,6 +88,22 @@ def recall(
     return Recalled(matches, doubts, related_to(matches, store.tables, depth=related), names, warning)
 
 
+def search_only(
+    context: Context,
+    question: str,
+    *,
+    project: str | None = None,
+    all_projects: bool = False,
+    limit: int = 10,
+) -> list[RecallResult]:
+    """Search as `recall` does and note nothing; a question without a word to search for has no answer."""
+    store = context.open_store()
+    if store.is_empty or not query_terms(question, context.policy):
+        return []
+    scopes = scopes_of(context, store, project, all_projects=all_projects)
+    return _search(context, store, store.tables, question, scopes, limit, context.now)
+
+
 def _search(
     context: Context,
     store: Store,

@@ -1,0 +1,189 @@
+"""The explorer as a web application: which view answers at which address, and what becomes of errors."""
+
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from urllib.parse import parse_qsl
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from cortex.explorer.deeds import DEEDS, Deed, Done
+from cortex.explorer.notices import Notices
+from cortex.explorer.page import Page, ViewRequest
+from cortex.explorer.rendering import html_of, json_of
+from cortex.explorer.safety import ANSWER_HEADERS, AccessGate
+from cortex.explorer.views import NAVIGATION, STATIC_TYPES, VIEWS, nothing_here
+from cortex.flows.context import Context
+from cortex.transforms.errors import (
+    CortexError,
+    LowQuality,
+    NotFound,
+    StoreBusy,
+    UnknownProject,
+    UnknownValue,
+    UsageError,
+)
+from cortex.transforms.faults import contained
+
+# A form of these pages holds one memory's words at most.
+MOST_FORM_BYTES = 64_000
+JSON_ENDING = ".json"
+STATUS_OF = {
+    NotFound: 404,
+    UnknownProject: 404,
+    UsageError: 400,
+    UnknownValue: 400,
+    LowQuality: 400,
+    StoreBusy: 409,
+}
+
+
+@dataclass
+class Explorer:
+    """
+    What one explorer knows while it runs.
+
+    `open_context` gives the context of a request, so that a changed setting counts at once. `asked_at` is
+    when the last request came, by the monotonic clock; `is_read_only` shows no form and refuses every change.
+    """
+
+    open_context: Callable[[], Context]
+    gate: AccessGate
+    is_read_only: bool = False
+    notices: Notices = field(default_factory=Notices)
+    asked_at: float = field(default_factory=time.monotonic)
+    writing: threading.Lock = field(default_factory=threading.Lock)
+
+    def application(self) -> Starlette:
+        """Return the web application."""
+        return Starlette(routes=[Route("/{path:path}", self._answer, methods=["GET", "HEAD", "POST"])])
+
+    async def _answer(self, request: Request) -> Response:
+        self.asked_at = time.monotonic()
+        response = await self._response(request)
+        for name, value in ANSWER_HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    async def _response(self, request: Request) -> Response:
+        path, method, gate = request.url.path, request.method, self.gate
+        if path == "/enter" and method == "GET" and request.headers.get("host") == gate.host:
+            return self._entered(request)
+        cookie = request.cookies.get(gate.cookie_name, "")
+        if problem := gate.refusal(method, request.headers, cookie):
+            return Response(f"{problem}\n", 403, media_type="text/plain")
+        if path.startswith("/static/"):
+            return _static(path.removeprefix("/static/"))
+        if method == "POST":
+            return await self._done(request)
+        return await run_in_threadpool(self._shown, path, request.query_params)
+
+    def _entered(self, request: Request) -> Response:
+        """Turn the one-time token into a cookie; a page leads on, since a redirect may lose the cookie."""
+        session = self.gate.enter(request.query_params.get("token", ""))
+        if session is None:
+            text = "This link was used before, or is not complete. Start again: cortex explore\n"
+            return Response(text, 403, media_type="text/plain")
+        response = Response(html_of("enter.html", {}), media_type="text/html")
+        response.set_cookie(self.gate.cookie_name, session, httponly=True, samesite="strict", path="/")
+        return response
+
+    def _shown(self, path: str, query: Mapping[str, str]) -> Response:
+        """Return the response of a view; a mistake in our own code ends one page, not the explorer."""
+        reasons: list[str] = []
+        with contained(reasons.append):
+            return self._viewed(path, query)
+        return Response(f"{reasons[0]}. The other pages go on.\n", 500, media_type="text/plain")
+
+    def _viewed(self, path: str, query: Mapping[str, str]) -> Response:
+        as_json = path.endswith(JSON_ENDING)
+        address = path.removesuffix(JSON_ENDING)
+        page = self.page(address, dict(query))
+        if as_json:
+            return Response(json_of(page.data), page.status, media_type="application/json")
+        if "download" in page.extra:
+            return page.extra["download"]  # type: ignore[return-value]
+        return Response(self.html(page, address, dict(query)), page.status, media_type="text/html")
+
+    def page(self, path: str, query: Mapping[str, str]) -> Page:
+        """Return the page at a path; what the store or a person's words refuse is a page too."""
+        try:
+            for pattern, view in VIEWS.items():
+                if match := re.fullmatch(pattern, path):
+                    context = self.open_context()
+                    return view(ViewRequest(context, path, match.groupdict(), query, not self.is_read_only))
+            return nothing_here()
+        except CortexError as error:
+            return error_page(error)
+
+    def html(self, page: Page, path: str, query: Mapping[str, str]) -> str:
+        """Return a page as HTML."""
+        values = {
+            **page.data,
+            **page.extra,
+            "title": page.title,
+            "navigation": NAVIGATION,
+            "path": path,
+            "json_address": ViewRequest(self.open_context(), f"{path}{JSON_ENDING}", {}, query).link(done=""),
+            "form_token": self.gate.form_token,
+            "writes": not self.is_read_only,
+            "notice": self.notices.get(query.get("done", "")),
+            "now": self.open_context().now,
+        }
+        return html_of(page.template, values)
+
+    async def _done(self, request: Request) -> Response:
+        """Do what a form asks for, and lead to the page that shows it."""
+        if self.is_read_only:
+            return Response("The explorer was started read-only.\n", 403, media_type="text/plain")
+        body = await _body_of(request)
+        form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=200))
+        if not self.gate.is_form(form.pop("token", "")):
+            return Response("The form is not one of these pages'.\n", 403, media_type="text/plain")
+        for pattern, deed in DEEDS.items():
+            if match := re.fullmatch(pattern, request.url.path):
+                return await run_in_threadpool(self._carried_out, deed, match.groupdict(), form)
+        return Response("There is nothing to do here.\n", 404, media_type="text/plain")
+
+    def _carried_out(self, deed: Deed, parts: Mapping[str, str], form: Mapping[str, str]) -> Response:
+        try:
+            with self.writing:
+                done: Done = deed(self.open_context(), parts, form)
+        except CortexError as error:
+            page = error_page(error)
+            return Response(self.html(page, "", {}), page.status, media_type="text/html")
+        if done.erases:
+            self.notices.clear()  # their undo may hold words that were just forgotten
+        name = self.notices.add(done.notice)
+        separator = "&" if "?" in done.address else "?"
+        return RedirectResponse(f"{done.address}{separator}done={name}", 303)
+
+
+def error_page(error: CortexError) -> Page:
+    """Return an error as a page, with its next step and its code."""
+    status = next((code for kind, code in STATUS_OF.items() if isinstance(error, kind)), 500)
+    data = {"error": error.as_dict(), "problem": error.problem, "next_step": error.next_step}
+    return Page("error.html", "That did not work", data, {"code": error.code}, status)
+
+
+async def _body_of(request: Request) -> bytes:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_FORM_BYTES:
+            return b""
+    return body
+
+
+def _static(name: str) -> Response:
+    if name not in STATIC_TYPES:
+        return Response("Not found.\n", 404, media_type="text/plain")
+    content = (files("cortex.explorer") / "static" / name).read_bytes()
+    return Response(content, media_type=STATIC_TYPES[name], headers={"Cache-Control": "max-age=3600"})

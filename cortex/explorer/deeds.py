@@ -1,0 +1,91 @@
+"""What forms of the explorer do: each deed calls an operation, says where to go on and how to undo it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from cortex.explorer.notices import DeedNotice, UndoForm
+from cortex.flows import operations
+from cortex.flows.context import Context
+from cortex.flows.operations.apply import Applied
+from cortex.transforms.errors import UsageError
+
+FORGET_AGREED = "yes"
+
+
+@dataclass(frozen=True)
+class Done:
+    """Where a deed leads, and what is said there; `erases` where words were to disappear for good."""
+
+    address: str
+    notice: DeedNotice
+    erases: bool = False
+
+
+Deed: TypeAlias = Callable[[Context, Mapping[str, str], Mapping[str, str]], Done]
+
+
+def _pin(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
+    change = operations.edit.pin(context, parts["memory"])
+    undo = UndoForm(f"/memory/{change.memory_id}/unpin")
+    return _at_memory(change.memory_id, "Pinned: it neither fades nor is merged.", change.applied, undo)
+
+
+def _unpin(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
+    change = operations.edit.unpin(context, parts["memory"])
+    undo = UndoForm(f"/memory/{change.memory_id}/pin")
+    return _at_memory(change.memory_id, "No longer pinned: it fades as others do.", change.applied, undo)
+
+
+def _edit(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
+    before = operations.listing.show(context, parts["memory"]).row
+    change = operations.edit.edit(context, before["memory_id"], form.get("text", ""))
+    undo = UndoForm(f"/memory/{change.memory_id}/edit", {"text": before["text"]})
+    return _at_memory(change.memory_id, "The words were changed.", change.applied, undo)
+
+
+def _supersede(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
+    replacement = operations.edit.supersede(context, parts["memory"], form.get("new", ""))
+    undo = UndoForm(f"/memory/{replacement.old_id}/restore")
+    text = "Replaced: the other memory is shown in its place."
+    return _at_memory(replacement.old_id, text, replacement.applied, undo)
+
+
+def _restore(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
+    change = operations.edit.undo_supersede(context, parts["memory"])
+    return _at_memory(change.memory_id, "Shown again.", change.applied, None)
+
+
+def _forget(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
+    plan = operations.forget.plan_forget(context, parts["memory"])
+    if form.get("agreed") != FORGET_AGREED or form.get("going") != going(plan):
+        raise UsageError(
+            "what would go is not what was shown.", "Look at it again: it may have changed meanwhile."
+        )
+    forgotten = operations.forget.forget(context, plan)
+    others = len(forgotten.others)
+    text = "Forgotten: its words are erased from every file of the store."
+    if others:
+        text += f" {others} other{'s' if others > 1 else ''} went with it."
+    return Done("/search", DeedNotice(text, forgotten.applied.warning), erases=True)
+
+
+def going(plan: operations.forget.ForgetPlan) -> str:
+    """Return what a plan to forget would erase, as a form carries it: the beginnings of ids."""
+    return " ".join(sorted(row["memory_id"][:16] for row in plan.others)) or "alone"
+
+
+def _at_memory(memory_id: str, text: str, applied: Applied, undo: UndoForm | None) -> Done:
+    return Done(f"/memory/{memory_id}", DeedNotice(text, applied.warning, undo))
+
+
+_MEMORY = r"/memory/(?P<memory>[0-9a-f]{6,64})"
+
+DEEDS: Mapping[str, Deed] = {
+    rf"{_MEMORY}/pin": _pin,
+    rf"{_MEMORY}/unpin": _unpin,
+    rf"{_MEMORY}/edit": _edit,
+    rf"{_MEMORY}/supersede": _supersede,
+    rf"{_MEMORY}/restore": _restore,
+    rf"{_MEMORY}/forget": _forget,
+}

@@ -1,0 +1,77 @@
+"""What the assistant is told: a project's brief, each line with its memory, its reason and its doubts."""
+
+from collections.abc import Sequence
+
+from cortex.explorer.page import Page, ViewRequest
+from cortex.flows import operations
+from cortex.flows.operations.brief import Explanation
+from cortex.transforms.brief.choice import Choice
+from cortex.transforms.errors import NotFound
+from cortex.transforms.schemas import Row
+from cortex.transforms.words.tokens import tokens_in
+
+
+def show_brief(question: ViewRequest) -> Page:
+    """Show the brief of the project in the path, else of the folder's, else of the one worked on last."""
+    context = question.context
+    projects = operations.listing.list_known_projects(context)
+    project_id = question.parts.get("project") or _project_here(question, projects)
+    labels = operations.listing.labels_of(context)
+    if project_id not in {row["project_id"] for row in projects}:
+        raise NotFound(f"no project has the id '{project_id}'.", "The list beside the brief has them all.")
+    as_of = question.word("as_of")
+    [explanation] = operations.brief.explain_briefs(context, project_id, as_of=as_of or None)
+    rows = operations.listing.memories_named(context, [each.memory_id for each in explanation.choices])
+    data = {
+        "project_id": project_id,
+        "project": labels[project_id],
+        "as_of": as_of,
+        "tokens": tokens_in(explanation.text),
+        "text": explanation.text,
+        "sections": _sections(question, explanation, explanation.shown, rows),
+        "candidates": len(explanation.choices),
+        "left_out": [_line(explanation, choice, rows) for choice in explanation.left_out],
+    }
+    extra = {"projects": projects, "has_nothing": _why_nothing(question, project_id, explanation)}
+    return Page("brief.html", f"What the assistant is told: {labels[project_id]}", data, extra)
+
+
+def _project_here(question: ViewRequest, projects: Sequence[Row]) -> str:
+    listed = operations.listing.list_sessions(question.context, limit=1)
+    known = [*listed.project_ids, *(row["project_id"] for row in projects)]
+    if not known:
+        raise NotFound("no project was read yet.", "Read old sessions: cortex backfill")
+    return str(known[0])
+
+
+def _sections(
+    question: ViewRequest, explanation: Explanation, shown: Sequence[Choice], rows: dict[str, Row]
+) -> list[dict[str, object]]:
+    kinds = question.context.policy.tables["memory_types"].to_pylist()
+    headings = {row["memory_type"]: row["brief_section"] for row in kinds}
+    sections: dict[str, list[dict[str, object]]] = {}
+    for choice in shown:
+        heading = headings.get(choice.section, choice.section) if choice.section else "The repository"
+        sections.setdefault(heading, []).append(_line(explanation, choice, rows))
+    return [{"heading": heading, "lines": lines} for heading, lines in sections.items()]
+
+
+def _line(explanation: Explanation, choice: Choice, rows: dict[str, Row]) -> dict[str, object]:
+    row = rows.get(choice.memory_id, {})
+    lines = choice.text.removeprefix("- ").split("\n")
+    return {
+        "memory_id": choice.memory_id or None,
+        "text": lines[0],
+        "more": [line.strip().removeprefix("- ") for line in lines[1:]],
+        "reason": choice.reason,
+        "rank": round(choice.rank, 4),
+        "doubt": explanation.doubts.get(choice.memory_id),
+        "memory_type": row.get("memory_type"),
+        "trust": row.get("trust"),
+        "updated_at": row.get("updated_at"),
+        "sessions": row.get("session_count"),
+    }
+
+
+def _why_nothing(question: ViewRequest, project_id: str, explanation: Explanation) -> str:
+    return "" if explanation.shown else operations.listing.why_nothing(question.context, project_id)

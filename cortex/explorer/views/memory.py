@@ -1,0 +1,90 @@
+"""One memory with all that is known of it, and the pages that ask before it is changed."""
+
+from cortex.explorer.charts import ChartPoint, line_chart
+from cortex.explorer.deeds import FORGET_AGREED, going
+from cortex.explorer.page import Page, ViewRequest
+from cortex.flows import operations
+from cortex.flows.operations.browse import Filters
+from cortex.flows.operations.listing import Details
+from cortex.transforms.errors import NotFound, UsageError
+from cortex.transforms.schemas import Row
+from cortex.transforms.words.sentences import excerpt
+
+# Memories offered to take another one's place.
+OFFERED = 10
+# Of the curve's points the table beside it shows every sixth.
+TABLE_STEP = 6
+
+
+def show_memory(question: ViewRequest) -> Page:
+    """Show a memory: statement, reasons, evidence with the turns around it, relations, history."""
+    shown = _memory(question)
+    history = operations.history.history_of(question.context, shown.row)
+    data = {
+        "memory": shown.row,
+        "project": _label(shown),
+        "places": history.places,
+        "places_total": len(shown.row["evidence"]),
+        "related": shown.others,
+        "replaced": history.replaced,
+        "replaced_by": history.replaced_by,
+        "deeds": history.deeds,
+        "recalled_at": history.recalled_at,
+        "confidence": [{"at": at, "confidence": round(value, 4)} for at, value in history.curve],
+    }
+    points = [ChartPoint(at, value) for at, value in history.curve]
+    extra = {
+        "curve": [*history.curve[::TABLE_STEP], *history.curve[-1:]],
+        "chart": line_chart(points, "How sure Cortex was of it over time, from 0 to 1"),
+    }
+    return Page("memory.html", excerpt(shown.row["text"], 80), data, extra)
+
+
+def ask_edit(question: ViewRequest) -> Page:
+    """Ask for other words."""
+    shown = _memory(question)
+    return Page("edit.html", "Change the words", {"memory": shown.row, "project": _label(shown)})
+
+
+def ask_forget(question: ViewRequest) -> Page:
+    """Show what forgetting the memory would erase, and ask."""
+    plan = operations.forget.plan_forget(question.context, question.parts["memory"])
+    data = {"memory": plan.memory, "memory_id": plan.memory_id, "others": plan.others}
+    extra = {"agreed": FORGET_AGREED, "going": going(plan)}
+    return Page("forget.html", "Forget", data, extra)
+
+
+def ask_supersede(question: ViewRequest) -> Page:
+    """Offer memories of its project that may take a memory's place; with one named, show both and ask."""
+    shown = _memory(question)
+    new = question.word("new")
+    other = operations.listing.show(question.context, new) if new else None
+    if other is not None and other.kind != "memory":
+        raise UsageError(f"'{new}' is a session.", "Choose a memory of the list.")
+    words = question.word("q")
+    offers = [] if other else _offers(question, shown.row, words)
+    data = {
+        "memory": shown.row,
+        "project": _label(shown),
+        "new": other.row if other else None,
+        "offers": offers,
+    }
+    return Page("supersede.html", "Replace by another", data, {"words": words, "question": question})
+
+
+def _offers(question: ViewRequest, memory: Row, words: str) -> list[Row]:
+    filters = Filters(question=words or memory["text"][:400], project=memory["project_id"])
+    rows = operations.browse.browse(question.context, filters, limit=OFFERED * 3).rows
+    is_offered = [row for row in rows if row["kind"] == "memory" and row["memory_id"] != memory["memory_id"]]
+    return [row for row in is_offered if row["project_id"] == memory["project_id"]][:OFFERED]
+
+
+def _memory(question: ViewRequest) -> Details:
+    shown = operations.listing.show(question.context, question.parts["memory"])
+    if shown.kind != "memory":
+        raise NotFound("this is the id of a session.", f"Look at /session/{shown.row['session_id']}")
+    return shown
+
+
+def _label(shown: Details) -> str:
+    return shown.labels.get(shown.row["project_id"], shown.row["project_id"])

@@ -1,0 +1,20 @@
+"""One session: what came of it, and the memories that rest on it."""
+
+from cortex.explorer.page import Page, ViewRequest
+from cortex.flows import operations
+from cortex.transforms.errors import NotFound
+from cortex.transforms.words.sentences import excerpt
+
+
+def show_session(question: ViewRequest) -> Page:
+    """Show a session."""
+    shown = operations.listing.show(question.context, question.parts["session"])
+    if shown.kind != "session":
+        raise NotFound("this is the id of a memory.", "Look at it under Search.")
+    row = shown.row
+    data = {
+        "session": row,
+        "project": shown.labels.get(row["project_id"], row["project_id"]),
+        "memories": shown.others,
+    }
+    return Page("session.html", excerpt(row["goal"] or row["first_prompt"] or "Session", 80), data)

@@ -1,0 +1,151 @@
+"""Each page says what the operation behind it says, as HTML and as JSON, and leads on."""
+
+import re
+
+import pytest
+
+from cortex.explorer.charts import ChartBar, ChartPoint, bar_chart, line_chart
+from cortex.explorer.views import NAVIGATION
+from cortex.flows import operations
+from tests.explorer.conftest import PROJECT, words_of
+from tests.flows.conftest import NOW
+
+PAGES = [address for address, _, _ in NAVIGATION]
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_every_page_of_the_bar_has_a_heading_a_json_twin_and_one_current_entry(reader, address):
+    html = reader.page(address)
+    assert html.startswith("<!doctype html>") and html.count("<h1") == 1
+    assert html.count('aria-current="page"') == 1
+    assert isinstance(reader.json(address), dict)
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_every_link_of_a_page_leads_somewhere(reader, address):
+    for link in sorted(set(re.findall(r'href="(/[^"#]*)"', reader.page(address))))[:40]:
+        assert reader.get(link.replace("&amp;", "&")).status_code == 200, link
+
+
+def test_the_brief_has_each_line_with_its_memory_and_its_reason(reader):
+    context = reader.explorer.open_context()
+    [text] = [brief.text for brief in operations.brief.read_briefs(context, PROJECT) if brief.text]
+    data = reader.json("/")
+    assert data["text"] == text and data["project"] == PROJECT
+    lines = [line for section in data["sections"] for line in section["lines"]]
+    shown = reader.page("/")
+    for line in lines:
+        assert line["reason"] and line["text"] in text
+        assert line["memory_id"] is None or f'href="/memory/{line["memory_id"]}"' in shown
+    assert any(line["memory_id"] for line in lines)
+
+
+def test_the_brief_of_an_earlier_day_knows_only_what_was_known_then(reader):
+    now, earlier = reader.json("/"), reader.json("/?as_of=2026-10-05")
+    assert earlier["as_of"] == "2026-10-05" and earlier["candidates"] < now["candidates"]
+
+
+def test_a_search_answers_as_recall_does_and_notes_nothing(reader):
+    words = "why SQLite and not Postgres?"
+    context = reader.explorer.open_context()
+    matches = operations.recall.search_only(context, words, all_projects=True, limit=100)
+    data = reader.json(f"/search?q={words}")
+    assert [row["memory_id"] for row in data["memories"]] == [match.id for match in matches[:25]]
+    assert "recall" not in {row["kind"] for row in context.open_store().journal.read().to_pylist()}
+
+
+def test_facets_count_and_narrow(reader):
+    data = reader.json("/search")
+    facets = {facet["name"]: {v["value"]: v["count"] for v in facet["values"]} for facet in data["facets"]}
+    assert sum(facets["type"].values()) == data["total"]
+    kind, count = next(iter(facets["type"].items()))
+    narrowed = reader.json(f"/search?type={kind}")
+    assert narrowed["total"] == count and {row["memory_type"] for row in narrowed["memories"]} == {kind}
+    branch, count = next(iter(facets["branch"].items()))
+    of_branch = reader.json(f"/search?branch={branch}")
+    assert 0 < of_branch["total"] <= count
+    assert all(branch in {p["git_branch"] for p in row["evidence"]} for row in of_branch["memories"])
+
+
+@pytest.mark.parametrize(
+    ("query", "is_kept"),
+    [
+        ("since=2026-10-20", lambda row: row["updated_at"] >= "2026-10-20"),
+        ("until=2026-10-10", lambda row: row["updated_at"][:10] <= "2026-10-10"),
+        ("trust=user", lambda row: row["trust"] == "user"),
+    ],
+    ids=str,
+)
+def test_each_filter_keeps_what_it_says(reader, query, is_kept):
+    data = reader.json(f"/search?{query}")
+    assert 0 < data["total"] < reader.json("/search")["total"]
+    assert all(is_kept(row) for row in data["memories"])
+
+
+def test_a_part_of_a_path_finds_what_names_the_file(browser, tmp_path):
+    path = tmp_path / "gauges.py"
+    path.write_text("LEVELS = 3\n", encoding="utf-8")
+    context = browser.explorer.open_context()
+    description = "Reads the gauges of each berth."
+    indexed = operations.index_code.index_code(context, path, description, project=PROJECT)
+    rows = browser.json("/search?file=GAUGES.py&type=code_description")["memories"]
+    assert [row["memory_id"] for row in rows] == [indexed.description_id]
+    assert browser.json("/search?file=no-such-file")["total"] == 0
+
+
+@pytest.mark.parametrize(
+    "query", ["type=idea", "status=gone", "since=lately", "page=0", "page=x", "page=" + "9" * 40, "page=１"]
+)
+def test_a_value_that_there_is_not_is_a_page_that_says_so(reader, query):
+    answer = reader.get(f"/search?{query}")
+    assert answer.status_code == 400 and "CORTEX_E_USAGE" in answer.text
+
+
+def test_pages_of_a_list_hold_each_row_once(reader):
+    total, seen, number = reader.json("/search")["total"], [], 1
+    while len(seen) < total:
+        rows = reader.json(f"/search?page={number}")["memories"]
+        assert rows and (number > 1 or len(rows) == 25)
+        seen += [row["memory_id"] for row in rows]
+        number += 1
+    assert len(seen) == len(set(seen)) == total
+    assert 'rel="next"' in reader.page("/search") and 'rel="next"' not in reader.page(
+        f"/search?page={number - 1}"
+    )
+
+
+def test_a_memory_shows_the_turns_that_it_rests_on(reader):
+    row = next(r for r in reader.json("/search?type=decision")["memories"] if r["evidence"])
+    data = reader.json(f"/memory/{row['memory_id'][:8]}")
+    cited = [turn for place in data["places"] for turn in place["turns"] if turn["is_cited"]]
+    assert data["memory"]["memory_id"] == row["memory_id"] and cited
+    text = words_of(reader.page(f"/memory/{row['memory_id']}"))
+    assert "the memory rests on this" in text and row["evidence"][0]["session_id"][:8] in text
+
+
+def test_how_sure_it_is_over_time_ends_with_today(reader):
+    for row in reader.json("/search?type=gotcha")["memories"][:5]:
+        data = reader.json(f"/memory/{row['memory_id']}")
+        curve = [point["confidence"] for point in data["confidence"]]
+        assert curve[-1] == pytest.approx(data["memory"]["confidence"], abs=0.01)
+        assert all(0 <= value <= 1 for value in curve)
+
+
+def test_a_session_leads_to_the_memories_that_rest_on_it(reader):
+    row = next(r for r in reader.json("/search")["memories"] if r["evidence"])
+    data = reader.json(f"/session/{row['evidence'][0]['session_id']}")
+    assert row["memory_id"] in {memory["memory_id"] for memory in data["memories"]}
+
+
+@pytest.mark.parametrize("address", ["/memory/0000ffff", "/session/nonsense", "/brief/nowhere", "/nothing"])
+def test_what_there_is_not_is_a_page_with_the_next_step(reader, address):
+    answer = reader.get(address)
+    assert answer.status_code == 404 and "<h1>" in answer.text
+
+
+def test_a_chart_has_a_name_and_no_colour_of_its_own():
+    points = [ChartPoint(NOW.replace(day=day), day / 30) for day in range(1, 20)]
+    for image in (line_chart(points, "a & b"), bar_chart([ChartBar("<x>", 3), ChartBar("y", 40)], "a & b")):
+        assert image.startswith("<svg") and 'aria-label="a &amp; b"' in image
+        assert "style=" not in image and "fill=" not in image and "<x>" not in image
+    assert line_chart(points[:1], "one") == bar_chart([], "none") == ""
