@@ -87,14 +87,15 @@ def scored(
 
     `pairs` are folders of transcripts with the file of their dense labels.
     """
-    corpora = [_corpus(transcripts, labels, replies, model) for transcripts, labels in pairs]
+    corpora = [read_corpus(transcripts, labels, replies, model) for transcripts, labels in pairs]
     labels = [label for corpus in corpora for label in corpus.labels]
     rules = pa.concat_tables([_rules(corpus) for corpus in corpora])
-    written = pa.concat_tables([_written(corpus) for corpus in corpora])
+    written = pa.concat_tables([written_events(corpus) for corpus in corpora])
     return {"rules": _scored(rules, labels), "writer": _scored(written, labels)}, written
 
 
-def _corpus(transcripts: Path, labels: Path, replies: Path, model: str) -> Corpus:
+def read_corpus(transcripts: Path, labels: Path, replies: Path, model: str) -> Corpus:
+    """Return the labelled sessions below a folder that have a recorded answer, and say how many have none."""
     lines = labels.read_text(encoding="utf-8").split("\n")
     rows = [json.loads(line) for line in lines if line.strip()]
     named = {str(row["session"]) for row in rows}
@@ -128,7 +129,8 @@ def _rules(corpus: Corpus) -> pa.Table:
     return _finished(extract_events(corpus.turns, POLICY), corpus)
 
 
-def _written(corpus: Corpus) -> pa.Table:
+def written_events(corpus: Corpus) -> pa.Table:
+    """Return the EVENTS of a corpus, the checked facts of its answers in the place of the rules'."""
     events = extract_events(corpus.turns, POLICY)
     return _finished(with_written(events, corpus.turns, corpus.replies, POLICY, SESSION_PROMPT), corpus)
 

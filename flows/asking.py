@@ -42,6 +42,7 @@ def ask_all(
     keep: Keep,
     *,
     writer: Writer | None = None,
+    in_batches: bool = True,
     clock: Callable[[], datetime] = utc_now,
     sleep: Callable[[float], None] = time.sleep,
 ) -> AskingResult:
@@ -51,9 +52,9 @@ def ask_all(
     `requests` must not hold what the lake has a reply to. `keep` is called with each answer that was charged,
     usable or not (see Reply.stop_reason), and must store it durably: only then is the reservation settled.
     What had arrived when an earlier run was killed, and the answers of batches that one has sent, are taken
-    in first; nightly and backfill send what they ask as a batch. With no language model chosen nothing
-    happens. Money is real, so the day that an attempt counts to is the day by `clock`, whatever day the run
-    is looking at.
+    in first; nightly and backfill send what they ask as a batch, unless `in_batches` is False. With no
+    language model chosen nothing happens. Money is real, so the day that an attempt counts to is the day by
+    `clock`, whatever day the run is looking at.
     """
     result = AskingResult()
     pending = {request.request_id: request for request in requests}
@@ -65,7 +66,7 @@ def ask_all(
     except ModelClosed as error:
         result.stopped, result.waiting = str(error), len(pending)
     else:
-        _ask(AskingRound(run, writer, keep, result, clock, sleep), pending)
+        _ask(AskingRound(run, writer, keep, result, clock, sleep), pending, in_batches)
     for line in result.notes():
         run.report.note(line)
     _note_silence(run, result, clock())
@@ -85,8 +86,8 @@ def _note_silence(run: Run, result: AskingResult, now: datetime) -> None:
     note_failure(home, ModelFailure(run.settings.models.writer, since, reason), WRITER)
 
 
-def _ask(asking: AskingRound, pending: dict[str, ModelRequest]) -> None:
-    if asking.writer.name == "api":
+def _ask(asking: AskingRound, pending: dict[str, ModelRequest], in_batches: bool) -> None:
+    if in_batches and asking.writer.name == "api":
         from cortex.flows.asking_batches import send_batch, take_batches
 
         take_batches(asking, pending)

@@ -37,7 +37,10 @@ class Fingerprints:
             *parts[1:],
             *sorted({*entries, *also}),
         )
-        return content_id(inputs, self._source.stamp) if self._source.stamp else inputs
+        noted = lake.notes.judged
+        judged = [noted[part] for part in parts if part in noted]
+        more = [*judged, *([self._source.stamp] if self._source.stamp else [])]
+        return content_id(inputs, *more) if more else inputs
 
     def indexed(self, scope: str, forgotten: Sequence[str], model: str) -> str:
         """Return the fingerprint of what a scope's passages are made from, without the turns `forgotten`."""

@@ -12,7 +12,7 @@ from cortex.transforms.memory.loss import Loss
 # files, which a rebuild puts in place of others; PROJECTED_BY make all that can be rebuilt from the lake.
 REPLACED_BY = frozenset({"embed", "link", "decay", "render"})
 PROJECTED_BY = REPLACED_BY | {"consolidate", "publish"}
-NOTED_BY = PROJECTED_BY | {"embed_spare"}
+NOTED_BY = PROJECTED_BY | {"embed_spare", "judge"}
 
 # In the file a note is text under a name: of a stage or another, with a scope after the colon.
 _EMPTY = "empty_"
@@ -71,6 +71,7 @@ class ManifestNotes:
     declined: Mapping[str, str] = field(default_factory=dict)  # extractors that a person does not want yet
     grown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # sessions that may take back words
     consolidated_sessions: Mapping[str, int] = field(default_factory=dict)  # there at the last merging
+    judged: Mapping[str, str] = field(default_factory=dict)  # of the verdicts of a language model, by scope
     kept_since: datetime | None = None  # turns before this are erased
     to_wipe: tuple[str, ...] = ()  # scopes whose tables hold erased bytes in older versions
     encrypted_with: str | None = None  # id of the key that new lake files are encrypted with
@@ -129,6 +130,7 @@ class ManifestNotes:
         texts |= {
             f"consolidated_sessions:{name}": str(count) for name, count in self.consolidated_sessions.items()
         }
+        texts |= {f"judged:{name}": text for name, text in self.judged.items()}
         if self.kept_since:
             texts["kept_since"] = self.kept_since.isoformat()
         if self.to_wipe:
@@ -162,6 +164,7 @@ class ManifestNotes:
             declined=by_name.get("declined", {}),
             grown=_each(by_name, "grown", _names),
             consolidated_sessions=_each(by_name, "consolidated_sessions", int),
+            judged=by_name.get("judged", {}),
             kept_since=datetime.fromisoformat(kept_since) if kept_since else None,
             to_wipe=_names(alone.get("to_wipe", "[]")),
             encrypted_with=alone.get("sealed_with"),

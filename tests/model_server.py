@@ -180,7 +180,7 @@ def oracle(known: Callable[[str], object]) -> Temper:
 
 def recorded(folder: Path, prompts: Sequence[tuple[str, str]]) -> Temper:
     """
-    Answer the `text` of `<folder>/<request id>.json`; what is not there fails as a bad request.
+    Answer the `text` of `<folder>/<request id>.json`, text or JSON; what is not there fails as a bad request.
 
     Purpose and prompt are not sent, but are part of the id: `prompts` names those in use.
     """
@@ -189,7 +189,8 @@ def recorded(folder: Path, prompts: Sequence[tuple[str, str]]) -> Temper:
         for purpose, prompt in prompts:
             path = folder / f"{request_of(body, purpose, prompt).request_id}.json"
             if path.is_file():
-                return Answer(json.loads(path.read_bytes())["text"])
+                text = json.loads(path.read_bytes())["text"]
+                return Answer(text if isinstance(text, str) else json.dumps(text))
         return Answer(status=400, error="invalid_request_error", message="not recorded")
 
     return answer

@@ -59,7 +59,10 @@ EDGE_TYPES = (
     "source_of",
 )
 PROPOSED_BY_MODEL = "proposed_by_model"  # of one by which a model says that its target is no longer true
+JUDGED_BY_MODEL = "judged_by_model"  # of one by which a model says that both ends hold
+UNSURE_BY_MODEL = "unsure_by_model"  # of one whose ends may be at odds, by a model that cannot tell
 BY_A_PERSON = "person"  # the rule of an edge that a person's word made
+LINKS_PURPOSE = "links"  # of a reply about pairs of memories
 TURN_KINDS = (
     "prompt",  # words a person typed, queued prompts included
     "command",  # arguments of a slash command, typed by a person
@@ -302,7 +305,11 @@ REPLIES = Table(
     columns=(
         column("request_id", pa.string(), "hash of all that was asked, which is never paid for twice"),
         column("project_id", pa.string(), "project of what was asked about"),
-        column("session_id", pa.string(), "session that was read; empty for a question over memories"),
+        column(
+            "session_id",
+            pa.string(),
+            "session that was read; empty for a question over memories and for links",
+        ),
         column("turns_hash", pa.string(), "hash of `turn_ids`: whether the session has gone on since"),
         column("turn_ids", STRINGS, "turns that were read, as the request numbers them from t1 on"),
         column(
@@ -311,12 +318,21 @@ REPLIES = Table(
             "turns that the session had, shown or not",
             unit="count",
         ),
-        column("known", STRINGS, "memories that the request named"),
-        column("purpose", pa.string(), "what was asked for: session, reflect or infer"),
+        column(
+            "known",
+            STRINGS,
+            "memories that the request named; of links, the older and the newer of each pair",
+        ),
+        column("purpose", pa.string(), "what was asked for: session, links, reflect or infer"),
         column("model", pa.string(), "language model that answered"),
         column("provider", pa.string(), "api, claude, recorded, or none where there was nothing to ask"),
         column("prompt", pa.string(), "prompt and its version, such as session@1"),
-        column("text", pa.string(), "the answer as JSON text, redacted", is_text=True),
+        column(
+            "text",
+            pa.string(),
+            "the answer as JSON text, redacted; of links, what was believed of it",
+            is_text=True,
+        ),
         column("stop_reason", pa.string(), "why the answer ended, as the provider says"),
         column("input_tokens", pa.int64(), "tokens read, as the provider counted", unit="count"),
         column("output_tokens", pa.int64(), "tokens written, as the provider counted", unit="count"),
@@ -447,7 +463,7 @@ EDGES = Table(
         column("target_id", pa.string(), "memory the edge ends at"),
         column("edge_type", pa.string(), "one of EDGE_TYPES", one_of=EDGE_TYPES),
         column("strength", pa.float64(), "calibrated similarity", unit="fraction, 0 to 1", between=FRACTION),
-        column("rule", pa.string(), "what made it: similarity, a named rule, or a person"),
+        column("rule", pa.string(), "what made it: similarity, a named rule, a language model or a person"),
     ),
 )
 

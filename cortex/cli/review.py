@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 ID_DIGITS = 8  # of some hundred items two agree in so many once in 400,000 reviews
 PLURALS = {"contradiction": "contradictions", "stale": "stale claims", "merge": "merge proposals"}
+BY_MODEL = {
+    "proposed_by_model": "the newer one holds",
+    "unsure_by_model": "it cannot tell which of the two holds",
+}
 MARKS = {"contradiction": ("older: ", "newer: "), "stale": ("claim: ",)}
 
 
@@ -89,6 +93,7 @@ def _as_dict(review: ProjectReview) -> dict[str, object]:
                 "texts": list(item.texts),
                 "offer": item.offer,
                 "detail": item.detail,
+                "is_by_model": item.is_by_model,
             }
             for item in review.items
         ],
@@ -107,10 +112,8 @@ def _item_lines(item: Item) -> Iterator[str]:
     marks = MARKS.get(item.kind, ("- ",) * len(item.texts))
     for mark, memory_id, text in zip(marks, item.memory_ids, item.texts, strict=True):
         yield f"      {mark}{excerpt(text)} [{memory_id[:6]}]"
-    from cortex.transforms.schemas import PROPOSED_BY_MODEL  # with pyarrow, which help does not wait for
-
-    if item.kind == "contradiction" and item.detail == PROPOSED_BY_MODEL:
-        yield "      by:    the language model, which read the newer one's session"
+    if item.is_by_model:
+        yield f"      by:    the language model: {BY_MODEL.get(item.detail, 'they say the same')}"
     if item.kind == "stale":
         yield f"      but:   {item.detail}"
     if item.kind == "merge":

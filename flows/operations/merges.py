@@ -8,6 +8,7 @@ from cortex.flows.context import Context
 from cortex.flows.operations.apply import Applied, apply_now
 from cortex.flows.runs import looking
 from cortex.flows.stages.order import APPLY, CONSOLIDATE
+from cortex.flows.verdicts import same_pairs_of
 from cortex.storage.store import Store
 from cortex.transforms.journal_entries import Checkpoint, Merge, Unmerge, from_row
 from cortex.transforms.memory.consolidate import propose, to_undo
@@ -64,10 +65,10 @@ def propose_merges(context: Context) -> list[MemoryMerge]:
         memories = run.store.tables.open(scope, "memories").read()
         texts = dict(zip(values(memories, "memory_id"), values(memories, "text"), strict=True))
         undone = run.readings.merged_journal(scope)
-        for row in propose(
-            memories, run.readings.vectors(), run.policy, run.embedding.model, run.now, undone=undone
-        ).to_pylist():
-            proposals.append(_merge_of(row, texts))
+        same = same_pairs_of(run, scope, memories)
+        vectors, model = run.readings.vectors(), run.embedding.model
+        proposed = propose(memories, vectors, run.policy, model, run.now, undone=undone, same=same)
+        proposals += [_merge_of(row, texts) for row in proposed.to_pylist()]
     return proposals
 
 

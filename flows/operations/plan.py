@@ -5,16 +5,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cortex.flows.context import Context, utc_now
+from cortex.flows.judging import pairs_due
 from cortex.flows.operations.writer_choice import BudgetState, budget_state, model_price
 from cortex.flows.runs import looking
 from cortex.flows.writing import answered_requests, requests_about, requests_sent, unread_sessions
+from cortex.storage.reference import read_prompt
 from cortex.storage.spending import SETTLED, Spending
+from cortex.transforms.schemas import LINKS_PURPOSE
 from cortex.transforms.writer.fitting import estimated_tokens
+from cortex.transforms.writer.pairs import LINKS_PROMPT
 from cortex.transforms.writer.prices import Price, usd
 from cortex.transforms.writer.request import ModelRequest
+from cortex.transforms.writer.written import SESSION_PURPOSE
 
 # From so many answers on, their mean length says more than a number that was measured elsewhere.
 FEWEST_ANSWERS = 10
+# Of each stage the purpose of its requests, and the threshold that says how long an answer is until then.
+EXPECTED_ANSWERS = {
+    "write": (SESSION_PURPOSE, "writer_answer_tokens"),
+    "judge": (LINKS_PURPOSE, "links_answer_tokens"),
+}
 
 
 @dataclass(frozen=True)
@@ -22,7 +32,8 @@ class PlannedStage:
     """
     What one stage would ask: `usd` one by one, `batch_usd` in message batches; all are estimates.
 
-    `minutes` is for requests one by one; a batch takes up to a day, most less than an hour.
+    `write` reads sessions, `judge` compares pairs of memories, also those that the sessions will bring; it
+    sends no batches. `minutes` is for requests one by one; a batch takes up to a day, most less than an hour.
     """
 
     stage: str
@@ -56,7 +67,12 @@ def read_plan(context: Context) -> WritingPlan:
     asked = requests_about(run, unread_sessions(run))
     paid = answered_requests(run, asked) | requests_sent(run)
     asked = [each for each in asked if each.request.request_id not in paid]
-    stages = [_planned(context, "write", [each.request for each in asked])]
+    sessions = _tokens_of([each.request for each in asked])
+    pairs = _tokens_of([each.request for each in pairs_due(run).requests])
+    stages = [
+        _stage(context, "write", len(asked), sessions),
+        _stage(context, "judge", 0, [*pairs, *_tokens_of_pairs_to_come(context, len(asked))]),
+    ]
     models = context.settings.models
     today = budget_state(context.settings, utc_now())
     return WritingPlan(models.writer, models.writer_model, stages, today, _days(stages, today))
@@ -69,16 +85,26 @@ def plan_transcripts(context: Context, transcripts: int, transcript_bytes: int) 
     return _stage(context, "write", transcripts, [tokens // transcripts] * transcripts if transcripts else [])
 
 
-def _planned(context: Context, stage: str, requests: Sequence[ModelRequest]) -> PlannedStage:
-    tokens = [
+def _tokens_of(requests: Sequence[ModelRequest]) -> list[int]:
+    return [
         estimated_tokens(request.system + request.content + request.schema)
         for request in {each.request_id: each for each in requests}.values()
     ]
-    return _stage(context, stage, len(requests), tokens)
+
+
+def _tokens_of_pairs_to_come(context: Context, sessions: int) -> list[int]:
+    """Return the tokens of the requests about the pairs that sessions bring once they are read."""
+    policy = context.policy
+    pairs = round(sessions * policy.threshold("links_pairs_per_session"))
+    most = int(policy.threshold("links_pairs_per_request"))
+    each = int(policy.threshold("links_tokens_per_pair"))
+    prompt = read_prompt(LINKS_PROMPT)
+    instruction = estimated_tokens(prompt.system + prompt.schema)
+    return [instruction + each * min(most, pairs - begin) for begin in range(0, pairs, most)]
 
 
 def _stage(context: Context, stage: str, sessions: int, tokens: Sequence[int]) -> PlannedStage:
-    price, answer = model_price(context), _answer_tokens(context)
+    price, answer = model_price(context), _answer_tokens(context, stage)
     seconds = context.policy.threshold("writer_request_seconds")
     return PlannedStage(
         stage,
@@ -87,7 +113,7 @@ def _stage(context: Context, stage: str, sessions: int, tokens: Sequence[int]) -
         sum(tokens),
         answer * len(tokens),
         _cost(price, tokens, answer, in_batch=False),
-        _cost(price, tokens, answer, in_batch=True),
+        _cost(price, tokens, answer, in_batch=stage == "write"),
         math.ceil(len(tokens) * seconds / 60),
     )
 
@@ -96,12 +122,14 @@ def _cost(price: Price, tokens: Sequence[int], answer: int, *, in_batch: bool) -
     return usd(sum(price.nano_usd(each, answer, in_batch=in_batch) for each in tokens))
 
 
-def _answer_tokens(context: Context) -> int:
+def _answer_tokens(context: Context, stage: str) -> int:
     """Return how long an answer is: the mean of those in the ledger, else a measured number."""
-    lengths = [each.output_tokens for each in Spending(context.home).attempts() if each.state == SETTLED]
+    purpose, expected = EXPECTED_ANSWERS[stage]
+    settled = [each for each in Spending(context.home).attempts() if each.state == SETTLED]
+    lengths = [each.output_tokens for each in settled if each.purpose == purpose]
     if len(lengths) >= FEWEST_ANSWERS:
         return round(sum(lengths) / len(lengths))
-    return int(context.policy.threshold("writer_answer_tokens"))
+    return int(context.policy.threshold(expected))
 
 
 def _days(stages: Sequence[PlannedStage], today: BudgetState) -> int:

@@ -12,6 +12,7 @@ from cortex.flows.repository_doubts import doubts_about
 from cortex.flows.run import Run
 from cortex.flows.runs import looking
 from cortex.flows.stages.order import APPLY
+from cortex.flows.verdicts import same_pairs_of
 from cortex.storage.projects import Project
 from cortex.transforms.errors import NotFound
 from cortex.transforms.journal_entries import Archive, Supersede
@@ -82,13 +83,22 @@ def _items(run: Run, scope: str) -> list[Item]:
     tables = run.store.tables
     memories, edges = tables.open(scope, "memories").read(), tables.open(scope, "edges").read()
     journal = run.readings.merged_journal(scope)
+    same = same_pairs_of(run, scope, memories)
     proposed = propose(
-        memories, run.readings.vectors(), run.policy, run.embedding.model, run.now, "user", undone=journal
+        memories,
+        run.readings.vectors(),
+        run.policy,
+        run.embedding.model,
+        run.now,
+        "user",
+        undone=journal,
+        same=same,
+        is_reviewed=True,
     )
     items = [
         *disputes(memories, edges, run.policy),
         *stale_claims(memories, doubts_about(run, scope, memories)),
-        *merges(memories, proposed),
+        *merges(memories, proposed, same),
     ]
     return unsettled(items, journal)
 

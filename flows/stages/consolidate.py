@@ -11,6 +11,7 @@ from cortex.flows.stages.decay import decay
 from cortex.flows.stages.embed import embed_memories
 from cortex.flows.stages.link import link
 from cortex.flows.stages.stage import stage
+from cortex.flows.verdicts import same_pairs_of
 from cortex.storage.notes import Output
 from cortex.transforms.memory.consolidate import propose, wanted
 from cortex.transforms.schemas import EVENTS, values
@@ -56,7 +57,13 @@ def _merge(run: Run, scope: str, memories: pa.Table, row: StageReport) -> int:
     """Journal the merges of one scope; return how many."""
     journal = run.readings.merged_journal(scope)
     merges = propose(
-        memories, run.readings.vectors(), run.policy, run.embedding.model, run.now, undone=journal
+        memories,
+        run.readings.vectors(),
+        run.policy,
+        run.embedding.model,
+        run.now,
+        undone=journal,
+        same=same_pairs_of(run, scope, memories),
     )
     row.rows_in += memories.num_rows
     row.rows_out += merges.num_rows

@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.flows.erased_replies import about_turns, erase_beside_sessions
 from cortex.flows.run import Run
 from cortex.flows.stages.stage import stage
 from cortex.storage.erasure import drop_quarantined
@@ -110,6 +111,7 @@ class _Erasure:
         self._events: dict[str, pa.Table] = {}
         self._settled: dict[str, pa.Table] = {}
         self._replies: dict[str, pa.Table] = {}
+        self._gone: frozenset[str] = frozenset()
 
     def commit(self) -> int:
         """Erase; return how many turns were removed or rewritten."""
@@ -125,10 +127,10 @@ class _Erasure:
         for project_id in self._tombstones.projects:
             run.store.shown_lines.forget(project_id)
         count = sum(self._erase_project(project_id) for project_id in lake.manifest.partitions("turns"))
-        self._erase_answers()
         changed = {*self._events, *(row["project_id"] for row in self._requests)}
         scopes = self._scopes_of({*changed, GLOBAL_SCOPE})
         journal = self._journal_after(scopes)
+        unjudged = erase_beside_sessions(lake, self._replies, self._gone)
         with lake.change() as change:
             for project_id, turns in self._turns.items():
                 change.replace(TURNS, project_id, turns)
@@ -142,7 +144,9 @@ class _Erasure:
                 if not mine.equals(_of_scope(self._journal, scope)):
                     change.replace(JOURNAL, scope, mine)
             self._drop_vectors(change)
-            change.notes = replace(change.notes, kept_since=run.keeps_since).due_to_wipe(scopes)
+            judged = {**change.notes.judged, **unjudged}
+            notes = replace(change.notes, kept_since=run.keeps_since, judged=judged)
+            change.notes = notes.due_to_wipe(scopes)
         return count
 
     def _is_reset(self, cwd: str) -> bool:
@@ -175,7 +179,10 @@ class _Erasure:
         kept, changed = erased_turns(turns, gone, frozenset(named), frozenset(shared), self._texts)
         events = each_key_once(EVENTS, run.store.lake.read(EVENTS, project_id))
         left = self._events_left(events, kept, changed & named, shared)
-        self._erase_replies(project_id, kept, changed)
+        replies = run.store.lake.read(REPLIES, project_id)
+        left_replies = about_turns(replies, kept, changed, self._texts)
+        if left_replies.num_rows < replies.num_rows:
+            self._replies[project_id] = left_replies
         if not changed and left.equals(events):
             return 0
         self._turns[project_id], self._events[project_id] = kept, left
@@ -183,28 +190,6 @@ class _Erasure:
         before, after = (set(values(passages_of(t, run.policy), "content_hash")) for t in (turns, kept))
         self._hashes_gone |= before - after
         return len(changed)
-
-    def _erase_replies(self, project_id: str, turns: pa.Table, changed: set[str]) -> None:
-        """Drop the replies about sessions that lose words, and those that say what is to be forgotten."""
-        replies = self._run.store.lake.read(REPLIES, project_id)
-        left, sessions = set(values(turns, "turn_id")) - changed, set(values(turns, "session_id"))
-        is_kept = [
-            row["session_id"] in sessions
-            and left.issuperset(row["turn_ids"])
-            and not any(map(self._texts.is_in, _words_of_reply(row["text"])))
-            for row in replies.to_pylist()
-        ]
-        if not all(is_kept):
-            self._replies[project_id] = replies.filter(pa.array(is_kept, pa.bool_()))
-
-    def _erase_answers(self) -> None:
-        """Drop the answers to questions over memories: any of them may say what is to be forgotten."""
-        for project_id in self._run.store.lake.manifest.partitions(REPLIES.name):
-            replies = self._replies.get(project_id)
-            replies = self._run.store.lake.read(REPLIES, project_id) if replies is None else replies
-            about_sessions = replies.filter(pc.field("session_id") != "")
-            if about_sessions.num_rows < replies.num_rows:
-                self._replies[project_id] = about_sessions
 
     def _named_in(self, turns: pa.Table) -> set[str]:
         """Return the turns that doomed memories rest on: those named, and all on the same lines."""
@@ -340,6 +325,7 @@ class _Erasure:
                 deleted |= self._under_all_names(dict.fromkeys(vanished, _END))
                 journal = erased_journal(journal, deleted, {}, Phrases())
             self._hashes_gone |= set(before.values()) - set(values(after, "content_hash"))
+        self._gone = frozenset(deleted)
         done = done_entries(self._requests, self._deleted, self._turn_ids)
         return pa.concat_tables([journal, JOURNAL.of(done)])
 
@@ -381,11 +367,6 @@ def _texts_of(row: Row) -> set[str]:
     """Return the words of a memory or event; what its text holds is found with it, not wherever else."""
     more = {row[name] for name in ("reason", "rejected") if row[name] and row[name] not in row["text"]}
     return {row["text"], *more} - {""}
-
-
-def _words_of_reply(text: str) -> list[str]:
-    """Return a reply as it is and without the escapes of JSON."""
-    return [text, text.replace('\\"', '"').replace("\\n", " ")]
 
 
 def _of_scope(journal: pa.Table, scope: str) -> pa.Table:

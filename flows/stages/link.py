@@ -7,6 +7,7 @@ import pyarrow as pa
 from cortex.flows.report import StageReport
 from cortex.flows.run import Run
 from cortex.flows.stages.stage import stage
+from cortex.flows.verdicts import verdicts_of
 from cortex.transforms.audit import edges_violations
 from cortex.transforms.memory.link import edges_between as links_between
 from cortex.transforms.memory.review import settled_edges
@@ -28,7 +29,8 @@ def link(run: Run) -> None:
 def _link(run: Run, scope: str, inputs: str, row: StageReport) -> None:
     memories = run.readings.memories(scope)
     edges = links_between(memories, run.readings.vectors(), run.policy, run.embedding.model)
-    edges = settled_edges(_with_closings(run, scope, edges, memories), run.readings.merged_journal(scope))
+    edges = _with_verdicts(run, scope, _with_closings(run, scope, edges, memories), memories)
+    edges = settled_edges(edges, run.readings.merged_journal(scope))
     if run.outcome.passes(scope, edges.num_rows, partial(edges_violations, edges, memories)):
         row.rows_in += memories.num_rows
         row.rows_out += run.store.tables.replace(scope, "edges", edges)
@@ -46,3 +48,13 @@ def _with_closings(run: Run, scope: str, edges: pa.Table, memories: pa.Table) ->
 
     replies = [lake.read(REPLIES, part, columns=REPLY_COLUMNS) for part in sorted(parts)]
     return with_closings(edges, memories, pa.concat_tables(replies))
+
+
+def _with_verdicts(run: Run, scope: str, edges: pa.Table, memories: pa.Table) -> pa.Table:
+    """Return a scope's edges as a language model says that their ends stand to each other."""
+    verdicts = verdicts_of(run, scope)
+    if not verdicts:
+        return edges
+    from cortex.transforms.writer.verdicts import with_verdicts
+
+    return with_verdicts(edges, memories, verdicts)

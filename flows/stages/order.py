@@ -7,6 +7,7 @@ from cortex.flows.stages.embed import embed, embed_memories, embed_spare
 from cortex.flows.stages.erase import erase, wipe
 from cortex.flows.stages.extract import extract
 from cortex.flows.stages.guard import guard
+from cortex.flows.stages.judge import judge
 from cortex.flows.stages.link import link
 from cortex.flows.stages.publish import database, drop_moved, map_projects, surface, sweep_lake
 from cortex.flows.stages.relink import relink
@@ -26,8 +27,8 @@ PROJECTION = (*TABLES, *PUBLISH)
 KNOWN = (embed_memories, link, decay)
 FILLED_IN = (embed, relink, compact, *STORE, wipe, embed_spare)
 
-INGEST = (erase, extract, write, compact, guard, *KNOWN, consolidate, *BRIEFS, *FILLED_IN)
-NIGHTLY = (retire, erase, extract, write, compact, guard, *KNOWN, consolidate_all, *BRIEFS, *FILLED_IN)
+INGEST = (erase, extract, write, compact, guard, *KNOWN, judge, consolidate, *BRIEFS, *FILLED_IN)
+NIGHTLY = (retire, erase, extract, write, compact, guard, *KNOWN, judge, consolidate_all, *BRIEFS, *FILLED_IN)
 # After an entry of a person in the journal: what waits in staging stays there.
 APPLY = (erase, guard, *PROJECTION, wipe)
 # After a person wanted something forgotten: kept transcripts that wait hold it too, until they are read.

@@ -14,12 +14,14 @@ def test_a_plan_counts_what_waits_and_asks_nothing(cortex: Cortex, home, tmp_pat
         decisions(name, cwd=f"/home/dev/{name}").write(tmp_path / "projects")  # over for months
     assert cortex("backfill", tmp_path / "projects", "--engine", "plain").code == 0
     plan = json.loads(cortex("plan", "--json").out)
-    [stage] = plan["stages"]
+    [stage, judge] = plan["stages"]
     assert (stage["stage"], stage["sessions"], stage["requests"]) == ("write", 2, 2)
     # Two thousand tokens an answer, at $.10 in and $.50 out a million; half of that in a batch.
     assert stage["output_tokens"] == 4_000
     expected = stage["input_tokens"] * 1e-7 + 4_000 * 5e-7
     assert abs(stage["usd"] - expected) < 1e-8 and abs(stage["batch_usd"] - expected / 2) < 1e-8
+    # What the two sessions may bring is counted on the safe side; it is not sent in batches.
+    assert (judge["stage"], judge["requests"]) == ("judge", 1) and judge["batch_usd"] == judge["usd"] > 0
     assert plan["days"] == 1
     shown = cortex("plan")
     assert "claude-haiku-5-5" in shown.out and "models.writer" in shown.err
@@ -27,8 +29,8 @@ def test_a_plan_counts_what_waits_and_asks_nothing(cortex: Cortex, home, tmp_pat
 
 
 def test_an_empty_store_has_nothing_to_plan(cortex: Cortex):
-    [stage] = json.loads(cortex("plan", "--json").out)["stages"]
-    assert (stage["requests"], stage["usd"], stage["minutes"]) == (0, 0.0, 0)
+    for stage in json.loads(cortex("plan", "--json").out)["stages"]:
+        assert (stage["requests"], stage["usd"], stage["minutes"]) == (0, 0.0, 0)
 
 
 def test_a_dry_run_says_what_the_language_model_would_cost_where_there_is_one(cortex: Cortex, home, tmp_path):

@@ -1,6 +1,6 @@
 """Which memories say the same, and the one text that keeps what each of them says (spec 9, no model)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Checkpoint, Dismiss, Merge, Unmerge, entries_in
 from cortex.transforms.memory.neighbours import Pairs, similar_pairs, with_vector
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import JOURNAL
+from cortex.transforms.schemas import JOURNAL, TRUSTS, Row
 from cortex.transforms.words.facts import Fact, Vocabulary, has_swapped_word, word_similarity
 from cortex.transforms.words.overlap import nested, share_of_fewer
 from cortex.transforms.words.sentences import MEMORY, sentences
@@ -27,6 +27,15 @@ class _Group:
     text: str
     fact: Fact
     rejected: frozenset[str]
+    trust: int  # the lowest of the members', as a position in TRUSTS
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Pairs that say the same, by a language model; `is_reviewed` where a person looks at each merge."""
+
+    pairs: frozenset[tuple[str, str]]
+    is_reviewed: bool
 
 
 def wanted(memories: pa.Table, extractions_since: int, policy: Policy) -> bool:
@@ -50,6 +59,8 @@ def propose(
     now: datetime,
     actor: str = "consolidate",
     undone: pa.Table | None = None,
+    same: Pairs | None = None,
+    is_reviewed: bool = False,
 ) -> pa.Table:
     """
     Return JOURNAL rows of kind merge, one per group of memories that say the same, ordered by entry_id.
@@ -57,9 +68,14 @@ def propose(
     Takes MEMORIES and VECTORS. A group is active, of one type and scope, and nothing in it was remembered,
     edited or pinned by a person. Every two members are above the similarity for merging (by vectors where
     both have one, else by words), and none adds another number, name, negation or swapped word to what it
-    joins. The merged text is the longest member's plus the sentences of the others that say more. What the
-    rows propose, once folded, is not proposed again; nor is a group that holds one taken back or dismissed
-    by the JOURNAL rows `undone`: a person knew better.
+    joins. The merged text is the longest member's plus the sentences of the others that say more.
+
+    Pairs of `same` say the same in other words, by a language model: where the words of one hold each number
+    and name of the other and are no less trusted, they stand for both as they are; where neither does, only a
+    person may put them together (`is_reviewed`), under the words of both.
+
+    What the rows propose, once folded, is not proposed again; nor is a group that holds one taken back or
+    dismissed by the JOURNAL rows `undone`: a person knew better.
     """
     # A merge takes the longest member's words and the lowest trust: what a person worded stays theirs.
     is_on_purpose = pc.field("is_pinned") | (pc.field("source_type") == "explicit")
@@ -73,11 +89,13 @@ def propose(
             row["text"],
             vocabulary.fact(row["text"]),
             vocabulary.fact(row["rejected"] or "").word_set,
+            TRUSTS.index(row["trust"]),
         )
         for name, row in rows.items()
     }
     pairs = _candidates(mergeable, vectors, policy, model, groups)
-    merged = _merged(groups, pairs, vocabulary, policy)
+    judged = {pair: 1.0 for pair in same or {} if _is_one_of_type(pair, rows)}
+    merged = _merged(groups, pairs | judged, _Judged(frozenset(judged), is_reviewed), vocabulary, policy)
     apart = _taken_back(undone) if undone is not None else []
     entries = [
         _entry(group, rows[group.members[0]], now, actor)
@@ -117,7 +135,11 @@ def _taken_back(journal: pa.Table) -> list[set[str]]:
     return kept_apart + [set(entry.members) for entry in merges]
 
 
-_READ = ["memory_id", "project_id", "memory_type", "text", "rejected"]
+_READ = ["memory_id", "project_id", "memory_type", "text", "rejected", "trust"]
+
+
+def _is_one_of_type(pair: tuple[str, str], rows: Mapping[str, Row]) -> bool:
+    return set(pair) <= rows.keys() and len({rows[name]["memory_type"] for name in pair}) == 1
 
 
 def _candidates(
@@ -177,7 +199,13 @@ def _sharing_a_rare_word(ids: list[str], groups: dict[str, _Group], floor: float
     return pairs
 
 
-def _merged(groups: dict[str, _Group], pairs: Pairs, vocabulary: Vocabulary, policy: Policy) -> list[_Group]:
+def _merged(
+    groups: dict[str, _Group],
+    pairs: Pairs,
+    judged: _Judged,
+    vocabulary: Vocabulary,
+    policy: Policy,
+) -> list[_Group]:
     """Return the groups of two and more, joined nearest first until no two groups say the same."""
     group_of = dict(groups)
     ordered = sorted(pairs, key=lambda pair: (-pairs[pair], pair))
@@ -188,11 +216,32 @@ def _merged(groups: dict[str, _Group], pairs: Pairs, vocabulary: Vocabulary, pol
             first, second = group_of[a], group_of[b]
             if first.members == second.members or not _is_complete(first, second, pairs):
                 continue
-            if _says_the_same(first, second, vocabulary, policy):
-                joined = _joined(first, second, vocabulary)
+            joined = _joined_or_none(first, second, judged, vocabulary, policy)
+            if joined is not None:
                 group_of.update(dict.fromkeys(joined.members, joined))
                 is_changing = True
     return list({group.members: group for group in group_of.values() if len(group.members) > 1}.values())
+
+
+def _joined_or_none(
+    a: _Group, b: _Group, judged: _Judged, vocabulary: Vocabulary, policy: Policy
+) -> _Group | None:
+    """Return what two groups are together, by the rules or by a language model; None: they are two facts."""
+    if _says_the_same(a, b, vocabulary, policy):
+        return _joined(a, b, vocabulary)
+    if all((min(x, y), max(x, y)) in judged.pairs for x in a.members for y in b.members):
+        return _standing_for(a, b) or (_joined(a, b, vocabulary) if judged.is_reviewed else None)
+    return None
+
+
+def _standing_for(a: _Group, b: _Group) -> _Group | None:
+    """Return both under the words of the one that leaves out nothing of the other; None where each does."""
+    for kept, other in sorted(((a, b), (b, a)), key=lambda pair: (-len(pair[0].text), pair[0].members)):
+        lacks = other.fact.numbers - kept.fact.numbers or other.fact.names - kept.fact.names
+        if not lacks and kept.trust >= other.trust:
+            members, trust = tuple(sorted(a.members + b.members)), min(a.trust, b.trust)
+            return _Group(members, kept.text, kept.fact, a.rejected | b.rejected, trust)
+    return None
 
 
 def _is_complete(a: _Group, b: _Group, pairs: Pairs) -> bool:
@@ -217,7 +266,7 @@ def _joined(a: _Group, b: _Group, vocabulary: Vocabulary) -> _Group:
     shorter, longer = sorted((a, b), key=lambda group: (len(group.text), group.members))
     text = merged_text(longer.text, [shorter.text], vocabulary)
     members = tuple(sorted(a.members + b.members))
-    return _Group(members, text, vocabulary.fact(text), a.rejected | b.rejected)
+    return _Group(members, text, vocabulary.fact(text), a.rejected | b.rejected, min(a.trust, b.trust))
 
 
 def merged_text(longest: str, others: Iterable[str], vocabulary: Vocabulary) -> str:

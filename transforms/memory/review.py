@@ -1,6 +1,6 @@
 """What a person may settle: memories in dispute, stale claims, merges proposed; and what they settled."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Dismiss, Merge, entries_in
 from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import BY_A_PERSON, EDGES, PROPOSED_BY_MODEL, Row
+from cortex.transforms.schemas import BY_A_PERSON, EDGES, PROPOSED_BY_MODEL, UNSURE_BY_MODEL, Row
 
 CONTRADICTION, STALE, MERGE = "contradiction", "stale", "merge"
 
@@ -31,6 +31,7 @@ class Item:
     offer: str
     detail: str = ""
     entry: Row | None = None  # the journal entry that a merge would be
+    is_by_model: bool = False  # a language model proposes it, or cannot tell
 
     @property
     def item_id(self) -> str:
@@ -42,23 +43,27 @@ def disputes(memories: pa.Table, edges: pa.Table, policy: Policy) -> list[Item]:
     """Return each pair of active decisions at odds, the newer offered in the place of the older.
 
     Which types are disputed says the policy: an overview is not refuted by the change that came after it.
-    What a language model says is no longer true may be of any type.
+    What a language model says is no longer true, or at odds without its knowing which holds, may be of any
+    type.
     """
     disputed = policy.types_with("is_disputed")
     columns = ["memory_id", "memory_type", "project_id", "text", "updated_at", "created_at"]
     active = memories.filter(pc.field("status") == "active").select(columns).to_pylist()
     rows = {row["memory_id"]: row for row in active}
     items = []
-    for edge in edges.filter(pc.field("edge_type") == "contradicts").to_pylist():
+    is_listed = (pc.field("edge_type") == "contradicts") | (pc.field("rule") == UNSURE_BY_MODEL)
+    for edge in edges.filter(is_listed).to_pylist():
         ends = [rows[name] for name in (edge["target_id"], edge["source_id"]) if name in rows]
         is_proposed = edge["rule"] == PROPOSED_BY_MODEL
-        if len(ends) > 1 and (is_proposed or {end["memory_type"] for end in ends} <= disputed):
+        is_by_model = edge["rule"] in (PROPOSED_BY_MODEL, UNSURE_BY_MODEL)
+        if len(ends) > 1 and (is_by_model or {end["memory_type"] for end in ends} <= disputed):
             if not is_proposed:
                 ends.sort(key=lambda r: (r["updated_at"], r["created_at"], r["memory_id"]))
             old, new = ends
             ids, texts = (old["memory_id"], new["memory_id"]), (old["text"], new["text"])
             offer = f"{ids[1][:6]} takes the place of {ids[0][:6]}"
-            items.append(Item(CONTRADICTION, old["project_id"], ids, texts, offer, edge["rule"]))
+            project_id, rule = old["project_id"], edge["rule"]
+            items.append(Item(CONTRADICTION, project_id, ids, texts, offer, rule, is_by_model=is_by_model))
     return sorted(items, key=lambda item: item.memory_ids)
 
 
@@ -81,15 +86,22 @@ def stale_claims(memories: pa.Table, doubts: Iterable[Doubt]) -> list[Item]:
     ]
 
 
-def merges(memories: pa.Table, proposed: pa.Table) -> list[Item]:
-    """Return each merge that a consolidation would make; takes its JOURNAL rows."""
+def merges(memories: pa.Table, proposed: pa.Table, same: Collection[tuple[str, str]] = ()) -> list[Item]:
+    """
+    Return each merge that a consolidation would make, or a person may; takes its JOURNAL rows.
+
+    `same` are the pairs that say the same, by a language model.
+    """
     texts = dict(zip(memories["memory_id"].to_pylist(), memories["text"].to_pylist(), strict=True))
     items = []
     for row, merge in entries_in(proposed, Merge):
         members = tuple(sorted(merge.members))
         sources = tuple(str(texts[name]) for name in members)
         offer = f"{len(members)} become one"
-        items.append(Item(MERGE, row["project_id"], members, sources, offer, merge.text, row))
+        is_by_model = any(set(pair) <= set(members) for pair in same)
+        items.append(
+            Item(MERGE, row["project_id"], members, sources, offer, merge.text, row, is_by_model=is_by_model)
+        )
     return items
 
 

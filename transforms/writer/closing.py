@@ -51,7 +51,7 @@ def _closings(memories: pa.Table, replies: Iterable[Row]) -> Iterator[Row]:
             for name in _closed(fact, reply["known"]):
                 older = active.get(name)
                 if newer and older and newer is not older and older["updated_at"] <= newer["updated_at"]:
-                    yield _edge(newer, older)
+                    yield closing_edge(newer, older)
 
 
 def _last_replies(replies: pa.Table) -> list[Row]:
@@ -87,7 +87,8 @@ def _closed(fact: WrittenFact, known: Iterable[str]) -> set[str]:
     return {name for name in known if name[:ID_CHARS] in ids}
 
 
-def _edge(newer: Row, older: Row) -> Row:
+def closing_edge(newer: Row, older: Row) -> Row:
+    """Return the EDGES row by which a language model says that `older` is no longer true, by `newer`."""
     source, target = newer["memory_id"], older["memory_id"]
     return {
         "edge_id": content_id(source, target, "contradicts"),
