@@ -44,7 +44,7 @@ def erase_beside_sessions(lake: Lake, replies: dict[str, pa.Table], gone: Collec
         known = replies[project_id] if project_id in replies else lake.read(REPLIES, project_id)
         left = known.filter((pc.field("session_id") != "") | (pc.field("purpose") == LINKS_PURPOSE))
         is_judged = pc.field("purpose") == LINKS_PURPOSE
-        named = {name for names in left.filter(is_judged)["known"].to_pylist() for name in names}
+        named = {name for row in left.filter(is_judged).to_pylist() for name in row["known"]}
         if not named.isdisjoint(gone):
             left = _without_verdicts(left, gone)
             noted[project_id] = content_id(lake.notes.judged.get(project_id, ""), "erased", *sorted(gone))
