@@ -30,8 +30,8 @@ class Answer:
     What the server does with one request: an error status, or a message.
 
     `raw` is sent in the place of the body, cut after `cut_at` bytes, `drip_s` seconds between its bytes;
-    `delay_s` passes before the headers; `drops` ends the connection without an answer. What is billed is
-    billed although it may not arrive.
+    `delay_s` passes before the headers; `drops` ends the connection without an answer; `breaks_off` sends an
+    error in the place of the answer's end. What is billed is billed although it may not arrive.
     """
 
     text: str = "{}"
@@ -45,6 +45,7 @@ class Answer:
     drip_s: float = 0.0
     delay_s: float = 0.0
     drops: bool = False
+    breaks_off: bool = False
     is_billed: bool = True
 
 
@@ -60,8 +61,16 @@ def tokens_of(body: Body) -> int:
 class ModelServer:
     """The server, a context manager. `url` is its address, `billed` what it has answered."""
 
-    def __init__(self, temper: Temper, *, counts_tokens: bool = True, takes_batches: bool = True) -> None:
+    def __init__(
+        self,
+        temper: Temper,
+        *,
+        counts_tokens: bool = True,
+        takes_batches: bool = True,
+        streams: bool = True,
+    ) -> None:
         self.temper, self.counts_tokens, self.takes_batches = temper, counts_tokens, takes_batches
+        self.streams = streams
         self.drops_batches = False
         self.asked: list[Body] = []
         self.headers: list[dict[str, str]] = []
@@ -97,6 +106,12 @@ class ModelServer:
                 self.billed["input_tokens"] += message["usage"]["input_tokens"]
                 self.billed["output_tokens"] += message["usage"]["output_tokens"]
         return answer, json.dumps(message).encode() if answer.raw is None else answer.raw
+
+    def sent(self, body: Body, answer: Answer, content: bytes) -> tuple[str, bytes]:
+        """Return type and bytes of what goes over the line: a message as events where that was asked for."""
+        if not body.get("stream") or not self.streams or answer.status != 200 or answer.raw is not None:
+            return "application/json", content
+        return "text/event-stream; charset=utf-8", _events(json.loads(content), answer)
 
     def new_batch(self, requests: list[Body]) -> "Batch":
         """Take in a batch; it goes on until `end_batches`."""
@@ -250,6 +265,7 @@ HOSTILE = {
     "half a message": Answer(cut_at=40),
     "no message": Answer(raw=b"<html>502 Bad Gateway</html>"),
     "hung up": Answer(drops=True),
+    "broken off": Answer('{"facts": []}', breaks_off=True),
     "slow drip": Answer(drip_s=0.05),
     "late": Answer(delay_s=2.0),
 }
@@ -268,6 +284,28 @@ def _message(body: Body, answer: Answer, number: int) -> Body:
         "stop_sequence": None,
         "usage": usage,
     }
+
+
+def _events(message: Body, answer: Answer) -> bytes:
+    """Return a message as the service streams it: thinking and text in pieces, then why it ended."""
+    usage = message["usage"]
+    text = "".join(block.get("text", "") for block in message["content"])
+    pieces = [text[at : at + 1_000] for at in range(0, len(text), 1_000)]
+    start = {**message, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
+    thinking = {"type": "thinking_delta", "thinking": "Hm."}
+    deltas = [thinking, *({"type": "text_delta", "text": piece} for piece in pieces)]
+    events: list[Body] = [
+        {"type": "message_start", "message": start},
+        {"type": "ping"},
+        *({"type": "content_block_delta", "index": int(at > 0), "delta": d} for at, d in enumerate(deltas)),
+    ]
+    if answer.breaks_off:
+        events.append({"type": "error", "error": {"type": "overloaded_error", "message": answer.message}})
+    else:
+        end = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+        counts = {"output_tokens": usage["output_tokens"]}
+        events += [{"type": "message_delta", "delta": end, "usage": counts}, {"type": "message_stop"}]
+    return "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in events).encode()
 
 
 def _not_found() -> bytes:
@@ -334,11 +372,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.shutdown(socket.SHUT_RDWR)
             self.close_connection = True
             return
-        self._send(answer.status, content, answer)
+        content_type, content = self.model.sent(body, answer, content)
+        self._send(answer.status, content, answer, content_type)
 
-    def _send(self, status: int, content: bytes, answer: Answer) -> None:
+    def _send(
+        self, status: int, content: bytes, answer: Answer, content_type: str = "application/json"
+    ) -> None:
         self.send_response(status)
-        self.send_header("content-type", "application/json")
+        self.send_header("content-type", content_type)
         self.send_header("content-length", str(len(content)))
         self.send_header("request-id", f"req_{len(self.model.asked)}")
         for name, value in answer.headers.items():

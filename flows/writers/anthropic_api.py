@@ -4,10 +4,12 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
 from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from cortex.flows.writers.anthropic_stream import message_of_events
 from cortex.transforms.errors import AnswerLost, ModelBusy, ModelClosed, ModelRefused, ModelUnavailable
 from cortex.transforms.writer.request import ModelRequest, Reply
 
@@ -17,9 +19,12 @@ if TYPE_CHECKING:
     from anthropic import Anthropic, APIStatusError
 
 OWN_URL = "https://api.anthropic.com"
-# Twelve facts are about 3,000 tokens, which a small model writes in 20 to 30 s; the headers come after them.
+# A service that says nothing for so long has failed: it writes as it goes, the first word within 2 s.
+SILENCE_S = 30.0
+# Twelve facts are about 3,000 tokens, which a small model writes in 20 to 30 s. An answer that is broken off
+# while it is written is paid for in vain.
 API_ANSWER_S = 60.0
-CONNECT_S = 5.0
+CONNECT_S = 30.0
 COUNT_S = 10.0
 # Twelve facts have about 10 KB. More is not an answer to anything that is asked.
 MAX_ANSWER_BYTES = 1_000_000
@@ -54,17 +59,19 @@ class AnthropicApi:
         )
 
     def ask(self, request: ModelRequest, most_usd: float) -> Reply:
-        """Send one request once; at most API_ANSWER_S until it is answered. See Writer."""
+        """Send one request once; at most SILENCE_S without a word and API_ANSWER_S in all. See Writer."""
         ends_at = time.monotonic() + API_ANSWER_S
         with (
             service_failures(),
             self.client.messages.with_streaming_response.create(
-                **message_of(request), timeout=_timeout(API_ANSWER_S)
+                **message_of(request), stream=True, timeout=_timeout(min(SILENCE_S, API_ANSWER_S))
             ) as response,
         ):
             body = _read(response.iter_bytes(), ends_at)
             request_id = response.headers.get("request-id")
-        return reply_of(request.request_id, _parsed(body), request_id)
+            is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+        # An endpoint of one's own may answer in one piece all the same.
+        return reply_of(request.request_id, _message_in(body, is_stream=is_stream), request_id)
 
     def count(self, request: ModelRequest) -> int | None:
         """Return how many tokens of input the service counts, free of charge; None where it does not say."""
@@ -138,10 +145,14 @@ def _read(chunks: "Iterator[bytes]", ends_at: float) -> bytes:
     return bytes(body)
 
 
-def _parsed(body: bytes) -> Mapping[str, Any]:
+def _message_in(body: bytes, *, is_stream: bool) -> Mapping[str, Any]:
     """Return the service's message. Raises AnswerLost for what is not one: it was sent, so it may cost."""
     try:
-        message = json.loads(body)
+        if is_stream:
+            lines = body.decode("utf-8", "replace").split("\n")
+            message = message_of_events((line.rstrip("\r") for line in lines), _LATER)
+        else:
+            message = json.loads(body)
         message["usage"]["input_tokens"], message["usage"]["output_tokens"], message["content"][:0]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise AnswerLost("the service's answer is cut off or not a message.", _LATER) from error
@@ -216,7 +227,13 @@ def _is_about_credit(error: "APIStatusError") -> bool:
 
 
 def _wait_s(headers: Mapping[str, str]) -> float | None:
+    """Return how long the service asks to wait, in seconds: as the library reads its headers."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            return max(0.0, float(headers.get(name, "")) * unit)
+        except ValueError:
+            pass
     try:
-        return max(0.0, float(headers.get("retry-after", "")))
-    except ValueError:
+        return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time())
+    except (ValueError, TypeError):
         return None

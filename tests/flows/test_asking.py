@@ -76,8 +76,48 @@ def test_what_is_sent_is_the_request_and_nothing_else(home):
             "system": "You read.",
             "messages": [{"role": "user", "content": "We keep the readings in SQLite."}],
             "output_config": {"format": {"type": "json_schema", "schema": json.loads(SCHEMA)}},
+            "stream": True,
         }
     ]
+
+
+def test_an_endpoint_that_answers_in_one_piece_is_understood(home):
+    with ModelServer(always(FACTS), streams=False) as server:
+        result, kept = ask(a_run(home, server.url), [request()])
+    assert (result.answered, kept[0].text, kept[0].stop_reason) == (1, FACTS.text, "end_turn")
+    assert (kept[0].input_tokens, kept[0].output_tokens) == (
+        server.billed["input_tokens"],
+        server.billed["output_tokens"],
+    )
+
+
+def test_an_answer_that_is_being_written_is_waited_for_and_silence_is_not(home, monkeypatch):
+    monkeypatch.setattr(anthropic_api, "SILENCE_S", 0.5)
+    with ModelServer(always(dataclasses.replace(FACTS, drip_s=0.001))) as server:
+        assert ask(a_run(home, server.url), [request()])[0].answered == 1
+    with ModelServer(always(dataclasses.replace(FACTS, delay_s=1.0))) as server:
+        result, _ = ask(a_run(home, server.url), [request("Another session.")])
+    # It may have been charged: it counts in full and a later run asks again.
+    assert (result.failed, Spending(home).attempts()[-1].state) == (1, "lost")
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "3"}, 3.0),
+        ({"retry-after-ms": "250", "retry-after": "3"}, 0.25),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:00 GMT"}, 0.0),
+        ({"retry-after": "soon"}, 1.0),
+        ({}, 1.0),
+    ],
+)
+def test_a_busy_service_is_asked_again_when_it_says(home, headers, seconds):
+    busy = Answer(status=429, error="rate_limit_error", headers=headers)
+    pauses: list[float] = []
+    with ModelServer(in_turn(busy, FACTS)) as server:
+        run = a_run(home, server.url)
+        result = ask_all(run, [request()], lambda reply: None, clock=lambda: NOW, sleep=pauses.append)
+    assert (result.answered, pauses) == (1, [seconds])
 
 
 def test_with_no_language_model_nothing_happens(home):
@@ -107,6 +147,7 @@ OUTCOMES = {
     "half a message": ("failed", 2),
     "no message": ("failed", 2),
     "hung up": ("failed", 2),
+    "broken off": ("failed", 2),
     "slow drip": ("failed", 2),
     "late": ("failed", 2),
 }
