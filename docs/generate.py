@@ -172,16 +172,25 @@ def errors_page() -> str:
     """Return the page of errors, by exit code."""
     family = [errors.CortexError, *_subclasses(errors.CortexError)]
     rows = [
-        [str(e.exit_code), f"`{e.code}`", (e.__doc__ or "").strip(), "yes" if e.retryable else ""]
+        [
+            str(e.exit_code),
+            f"`{e.code}`",
+            e.category,
+            (e.__doc__ or "").strip(),
+            "yes" if e.retryable else "",
+        ]
         for e in sorted(family, key=lambda e: (e.exit_code, e.code))
     ]
     return _joined(
         [
-            _title("Exit codes", "transforms/errors.py"),
-            "0 means done. Every error says what is wrong and what to do next, on standard error; with "
+            _title("Errors and exit codes", "transforms/errors.py"),
+            "One list for the command line, the MCP server and the explorer. 0 means done. Every error says "
+            "what is wrong and what to do next, on standard error; with "
             '`--json` standard output holds `{"error": {"code", "problem", "next_step", "retryable"}}`. '
             "A command line that cannot be parsed also exits with 2; hooks always exit with 0.",
-            _grid(["exit code", "code", "meaning", "retrying helps"], rows),
+            "A program that calls a tool gets `{error: true, code, category, message, suggestion, details, "
+            "retryable, timestamp}` instead: `details` names the argument at fault.",
+            _grid(["exit code", "code", "category", "meaning", "retrying helps"], rows),
         ]
     )
 

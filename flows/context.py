@@ -36,19 +36,25 @@ class Context:
     Where and when an operation happens.
 
     `embedder_of` gives the embedding model for the settings, or None for search by words alone; `clock` gives
-    the present instant (UTC); `folder` is the one whose project is meant where none is named.
+    the present instant (UTC); `folder` is the one whose project is meant where none is named; `visible` holds
+    the scopes that the caller may see and change, None for all.
     """
 
     settings: Settings = field(default_factory=load_settings)
     embedder_of: EmbedderOf = model_in_force
     clock: Callable[[], datetime] = utc_now
     folder: Path = field(default_factory=Path.cwd)
+    visible: frozenset[str] | None = None
     checks_projections: bool = True  # off where they cannot be rebuilt: what is there is then shown as it is
 
     @property
     def home(self) -> Path:
         """The store's folder."""
         return self.settings.home
+
+    def sees(self, scope: str) -> bool:
+        """Return whether the caller may see a scope: a project id or `global`."""
+        return self.visible is None or scope in self.visible
 
     @property
     def now(self) -> datetime:

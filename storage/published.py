@@ -235,13 +235,19 @@ class Published:
         return self.root / project_id / "brief.md"
 
 
-def view_of(table: Table, lake: Lake, merged: Mapping[str, str], source: Callable[[LakeFile], str]) -> str:
+def view_of(
+    table: Table,
+    lake: Lake,
+    merged: Mapping[str, str],
+    source: Callable[[LakeFile], str],
+    files: list[LakeFile] | None = None,
+) -> str:
     """
-    Return the SELECT over the live files of a lake table; shadowed sessions and repeated keys left out.
+    Return the SELECT over `files`, the live ones of a lake table, no shadowed session, no key twice.
 
     `source` gives the FROM clause for a file, `merged` the project that another was merged into.
     """
-    files = lake.manifest.live(table.name)
+    files = lake.manifest.live(table.name) if files is None else files
     if not files:
         columns = ", ".join(f"null::{_sql_type(field)} as {field.name}" for field in table.arrow)
         return f"select {columns} where false"

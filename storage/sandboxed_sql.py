@@ -10,6 +10,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow.fs import LocalFileSystem
 
@@ -71,25 +72,35 @@ def database_of(tables: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:
 
 
 def database_of_store(
-    published: Published, lake: Lake, query: str, merged: Mapping[str, str]
+    published: Published,
+    lake: Lake,
+    query: str,
+    merged: Mapping[str, str],
+    scopes: frozenset[str] | None = None,
+    memory_mib: int | None = None,
 ) -> duckdb.DuckDBPyConnection:
     """
     Return a sealed database with what `memory.duckdb` shows, of a sealed lake also what that cannot.
 
-    Of a sealed lake only the tables that `query` names are read, into memory. Raises NotFound where nothing
-    is published or a file is gone, KeyUnavailable and FileDamaged.
+    With `scopes` (project ids and `global`) it holds the rows of these alone: no others are given to it.
+    `memory_mib` is the most memory that it may take. Of a
+    sealed lake only the tables that `query` names are read, into memory. Raises NotFound where nothing is
+    published or a file is gone, KeyUnavailable and FileDamaged.
     """
     if not published.database_path.is_file():
         raise NotFound("Nothing is published yet.", "Publish it: cortex backfill, or cortex run")
-    database = open_isolated(ASKED)
+    limited = {} if memory_mib is None else {"memory_limit": f"{memory_mib}MiB"}
+    database = open_isolated({**ASKED, **limited})
     try:
         for snapshot in SNAPSHOTS:
-            database.register(snapshot.name, _snapshot(published.root / f"{snapshot.name}.parquet"))
+            rows = _snapshot(published.root / f"{snapshot.name}.parquet")
+            database.register(snapshot.name, rows if scopes is None else rows.filter(_is_of(scopes)))
         for table in FROM_THE_LAKE:
             if not lake.key_id:
-                _create_view(database, table, lake, merged)
+                _create_view(database, table, lake, merged, scopes)
             elif _names(query, table.name) or (table is TURNS and any(_names(query, v) for v in LAKE_VIEWS)):
-                database.register(table.name, _decrypted(table, lake, merged))
+                opened = _decrypted(table, lake, merged)
+                database.register(table.name, opened if scopes is None else opened.filter(_is_of(scopes)))
         for name, select in LAKE_VIEWS.items():
             if not lake.key_id or _names(query, name):
                 database.execute(f"create view {name} as {select}")
@@ -99,6 +110,10 @@ def database_of_store(
             "A run may have just replaced it: run the same command again. If it stays so: cortex doctor",
         ) from error
     return database
+
+
+def _is_of(scopes: frozenset[str]) -> pc.Expression:
+    return pc.field("project_id").isin(pa.array(sorted(scopes), pa.string()))
 
 
 def _names(query: str, table: str) -> bool:
@@ -115,10 +130,19 @@ def _snapshot(path: Path) -> ds.Dataset:
 
 
 def _create_view(
-    database: duckdb.DuckDBPyConnection, table: Table, lake: Lake, merged: Mapping[str, str]
+    database: duckdb.DuckDBPyConnection,
+    table: Table,
+    lake: Lake,
+    merged: Mapping[str, str],
+    scopes: frozenset[str] | None,
 ) -> None:
     """Create the view of a lake table over its live files: one dataset that knows them by number."""
-    files = {file: number for number, file in enumerate(lake.manifest.live(table.name))}
+    live = [
+        file
+        for file in lake.manifest.live(table.name)
+        if scopes is None or merged.get(file.partition, file.partition) in scopes
+    ]
+    files = {file: number for number, file in enumerate(live)}
     if files:
         rows = ds.FileSystemDataset.from_paths(
             [str(lake.root / file.path) for file in files],
@@ -133,7 +157,7 @@ def _create_view(
         rows_of = f"from {table.name}_files where {FILE_NUMBER} = {files[file]}"
         return f"from (select * exclude ({FILE_NUMBER}) {rows_of})"
 
-    database.execute(f"create view {table.name} as {view_of(table, lake, merged, source)}")
+    database.execute(f"create view {table.name} as {view_of(table, lake, merged, source, live)}")
 
 
 def _decrypted(table: Table, lake: Lake, merged: Mapping[str, str]) -> pa.Table:

@@ -258,6 +258,21 @@ KEYS = (
         words=("auto", "prefect", "plain"),
     ),
     Key(
+        "mcp.projects",
+        (),
+        "folders",
+        "folders of further projects whose memories an MCP client may see and change beside those of its "
+        'own; "*" for all',
+    ),
+    Key(
+        "mcp.calls_per_minute",
+        120,
+        "calls per minute",
+        "no more calls of an MCP client are carried out within any 60 seconds",
+        low=1,
+        high=100_000,
+    ),
+    Key(
         "redact.personal_data",
         False,
         "yes or no",

@@ -61,6 +61,19 @@ class ModelBudget:
 
 
 @dataclass(frozen=True)
+class ClientLimits:
+    """
+    What an MCP client may do.
+
+    `projects` are folders of projects that it may see beside its own ("*" for all); `calls_per_minute` is the
+    most calls within any 60 seconds.
+    """
+
+    projects: tuple[str, ...] = ()
+    calls_per_minute: int = 120
+
+
+@dataclass(frozen=True)
 class Settings:
     """
     What a run needs to know from outside.
@@ -72,9 +85,9 @@ class Settings:
     (cortex.transforms.files.marker_block.file_of);
     `retention_days` is how long what was said is kept, 0 for ever; `redacts_personal_data` takes e-mail
     addresses and phone numbers for secrets; `encryption_key_file` holds the key of an encrypted store, None
-    means the OS keyring; `engine` runs the stages (auto, prefect or plain); `models` says which language
-    model writes, and `budget` what it may cost; `by_project` is what the file says of single projects, by id
-    or folder.
+    means the OS keyring; `engine` runs the stages (auto, prefect or plain); `mcp` is what an MCP client may
+    do; `models` says which language model writes, and `budget` what it may cost; `by_project` is what the
+    file says of single projects, by id or folder.
     """
 
     home: Path
@@ -87,6 +100,7 @@ class Settings:
     redacts_personal_data: bool = False
     encryption_key_file: Path | None = None
     engine: str = "auto"
+    mcp: ClientLimits = ClientLimits()
     models: ModelSettings = ModelSettings()
     budget: ModelBudget = ModelBudget()
     by_project: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
@@ -159,6 +173,10 @@ def load_settings(home: Path | None = None) -> Settings:
         redacts_personal_data=chosen_values["redact.personal_data"],
         encryption_key_file=Path(key_file).expanduser() if key_file else None,
         engine=chosen_values["run.engine"],
+        mcp=ClientLimits(
+            projects=chosen_values["mcp.projects"],
+            calls_per_minute=chosen_values["mcp.calls_per_minute"],
+        ),
         models=ModelSettings(
             writer=chosen_values["models.writer"],
             writer_model=chosen_values["models.writer_model"],

@@ -57,6 +57,7 @@ BELONGS_TO = {
     "flows/judging.py": ("judge",),
     "flows/stages/retire.py": ("retire",),
     "flows/answering.py": ("reflect", "infer"),
+    "cortex/mcp/": ("mcp",),
     "flows/operations/intake.py": ("backfill",),
     "flows/operations/cost.py": ("cost",),
     "flows/operations/plan.py": ("plan", "backfill"),

@@ -24,10 +24,22 @@ CortexError                      1
 ├── LossRefused                 20   a run would hide much of what is shown
 ├── TablesDamaged               21   tables or published files are missing or damaged
 ├── ModelRefused                22   the same request to a language model would fail again
+├── ToolCallInvalid             24   a tool was called with arguments that it cannot use
+│   ├── ArgumentMissing         24
+│   ├── ArgumentUnknown         24
+│   ├── ArgumentOfWrongType     24
+│   ├── ArgumentOutOfRange      24
+│   ├── CursorInvalid           24
+│   └── UnknownTool             24
+├── PlanOutdated                25   what a plan would change has changed since
+├── QueryTooLong                26
+├── RateLimited                 27   too many calls in the last minute
+├── ExtraMissing                28   an optional part is not installed
 └── StoreBusy                   75   another run holds the lease
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 from difflib import get_close_matches
 
 
@@ -37,11 +49,13 @@ class CortexError(Exception):
     code = "CORTEX_E"
     exit_code = 1
     retryable = False
+    category = "system"
 
     def __init__(self, problem: str, next_step: str) -> None:
         super().__init__(f"{problem} {next_step}")
         self.problem = problem
         self.next_step = next_step
+        self.details = ""
 
     def as_dict(self) -> dict[str, object]:
         """Return the error as the JSON object that `--json` prints."""
@@ -54,17 +68,32 @@ class CortexError(Exception):
             }
         }
 
+    def as_report(self, at: datetime) -> dict[str, object]:
+        """Return the error as a program that called a tool or page is given it; `at` is when it happened."""
+        return {
+            "error": True,
+            "code": self.code,
+            "category": self.category,
+            "message": self.problem,
+            "suggestion": self.next_step,
+            "details": self.details,
+            "retryable": self.retryable,
+            "timestamp": at.isoformat(timespec="seconds"),
+        }
+
 
 class UsageError(CortexError):
     """The command was called with arguments that it cannot use."""
 
     code, exit_code = "CORTEX_E_USAGE", 2
+    category = "tool"
 
 
 class UnknownProject(CortexError):
     """A project was named that the store has never seen."""
 
     code, exit_code = "CORTEX_E_UNKNOWN_PROJECT", 3
+    category = "memory"
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
@@ -82,6 +111,7 @@ class UnknownValue(CortexError, ValueError):
     """A value from disk, a model or a user is not in its closed set of names."""
 
     code, exit_code = "CORTEX_E_UNKNOWN_VALUE", 4
+    category = "tool"
 
     def __init__(self, what: str, value: str, allowed: Iterable[str]) -> None:
         article = "an" if what[0] in "aeiou" else "a"
@@ -92,12 +122,14 @@ class NotFound(CortexError):
     """A memory, file or store that was named does not exist."""
 
     code, exit_code = "CORTEX_E_NOT_FOUND", 5
+    category = "memory"
 
 
 class SchemaMismatch(CortexError):
     """The columns of a table on disk differ from those that this version of Cortex writes."""
 
     code, exit_code = "CORTEX_E_SCHEMA", 10
+    category = "memory"
 
 
 class ManifestDamaged(SchemaMismatch):
@@ -116,18 +148,21 @@ class AuditFailed(CortexError):
     """A stage produced rows that break a promise; the last good version stays."""
 
     code, exit_code = "CORTEX_E_AUDIT", 12
+    category = "memory"
 
 
 class NothingUsable(CortexError):
     """None of the given files could be read as a transcript."""
 
     code, exit_code = "CORTEX_E_NOTHING_USABLE", 13
+    category = "memory"
 
 
 class ModelUnavailable(CortexError):
     """A model is missing, not the expected one or gives no answer; what needs none works without it."""
 
     code, exit_code, retryable = "CORTEX_E_MODEL", 14, True
+    category = "api"
 
 
 class ModelBusy(ModelUnavailable):
@@ -157,24 +192,28 @@ class ClientSettingsUnusable(CortexError):
     """The settings file of the assistant's client cannot be edited safely; it was left unchanged."""
 
     code, exit_code = "CORTEX_E_CLIENT_SETTINGS", 15
+    category = "config"
 
 
 class KeyUnavailable(CortexError):
     """The store is encrypted, and its key is missing, wrong, or in a locked keyring."""
 
     code, exit_code = "CORTEX_E_KEY", 16
+    category = "encryption"
 
 
 class FileDamaged(CortexError):
     """The contents of a lake file are not what was written there; nothing of it was used."""
 
     code, exit_code = "CORTEX_E_DAMAGED", 17
+    category = "encryption"
 
 
 class LowQuality(CortexError):
     """The text to remember says nothing, only asks a question, or is only a secret; nothing was kept."""
 
     code, exit_code = "CORTEX_E400", 18
+    category = "quality"
 
 
 class EmptyQuestion(LowQuality):
@@ -193,18 +232,21 @@ class LakeUnclear(CortexError):
     """The manifest and the files of the lake do not belong together; nothing was read, written or removed."""
 
     code, exit_code = "CORTEX_E_LAKE", 19
+    category = "memory"
 
 
 class LossRefused(CortexError):
     """A run would hide or remove much of what is shown, and nobody asked for it; nothing was published."""
 
     code, exit_code = "CORTEX_E_LOSS", 20
+    category = "memory"
 
 
 class TablesDamaged(CortexError):
     """Tables or published files are missing or damaged; the lake, from which they are made, is intact."""
 
     code, exit_code, retryable = "CORTEX_E_TABLES", 21, True
+    category = "memory"
 
     def __init__(self, problem: str, scope: str | None = None) -> None:
         """Take `scope` if its tables are damaged and must be removed before they are rebuilt."""
@@ -216,15 +258,93 @@ class ModelRefused(CortexError):
     """A language model did not accept a request; the same one would fail again, and nothing was charged."""
 
     code, exit_code = "CORTEX_E_REFUSED", 22
+    category = "api"
 
 
 class ScheduleUnavailable(CortexError):
     """Nothing on this machine could be told to start the nightly run."""
 
     code, exit_code = "CORTEX_E_SCHEDULE", 23
+    category = "config"
 
 
 class StoreBusy(CortexError):
     """Another run holds the lease; two runs never write at once."""
 
     code, exit_code, retryable = "CORTEX_E_BUSY", 75, True
+
+
+class ToolCallInvalid(CortexError):
+    """A tool was called with arguments that it cannot use."""
+
+    code, exit_code = "CORTEX_E200", 24
+    category = "tool"
+
+    def __init__(self, problem: str, next_step: str, argument: str = "") -> None:
+        """Take the name of the argument that is at fault, where it is one."""
+        super().__init__(problem, next_step)
+        self.details = argument
+
+
+class ArgumentMissing(ToolCallInvalid):
+    """A tool was called without an argument that it needs."""
+
+    code = "CORTEX_E201"
+
+
+class ArgumentUnknown(ToolCallInvalid):
+    """A tool was called with an argument that it does not have."""
+
+    code = "CORTEX_E202"
+
+
+class ArgumentOfWrongType(ToolCallInvalid):
+    """A tool was called with an argument of another type than it takes."""
+
+    code = "CORTEX_E203"
+
+
+class ArgumentOutOfRange(ToolCallInvalid):
+    """A tool was called with an argument that is too long, too large, or not one of those allowed."""
+
+    code = "CORTEX_E204"
+
+
+class CursorInvalid(ToolCallInvalid):
+    """A cursor is not one that this server gave for the same question."""
+
+    code = "CORTEX_E205"
+
+
+class UnknownTool(ToolCallInvalid):
+    """There is no tool, prompt or resource of that name."""
+
+    code = "CORTEX_E206"
+
+
+class PlanOutdated(CortexError):
+    """What a plan would change has changed since it was made; nothing was done."""
+
+    code, exit_code = "CORTEX_E207", 25
+    category = "tool"
+
+
+class QueryTooLong(CortexError):
+    """A query took longer than it may."""
+
+    code, exit_code = "CORTEX_E208", 26
+    category = "tool"
+
+
+class RateLimited(CortexError):
+    """More calls came within a minute than the settings allow; this one was not carried out."""
+
+    code, exit_code, retryable = "CORTEX_E310", 27, True
+    category = "rate_limit"
+
+
+class ExtraMissing(CortexError):
+    """An optional part of Cortex is not installed."""
+
+    code, exit_code = "CORTEX_E300", 28
+    category = "config"

@@ -24,6 +24,7 @@ COMMAND_SECTIONS: dict[str, dict[str, str]] = {
         "demo": "See everything at work on sample sessions; no real data is touched.",
         "install": "Add the hooks to the client's settings.",
         "uninstall": "Remove hooks and status line from the client's settings.",
+        "mcp": "Serve the memory to programs that speak MCP.",
         "statusline": "Print one line on memories, capture and context.",
         "schedule": "Let the nightly run start by itself.",
         "doctor": "Check that everything needed is in place.",

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
         exchange as exchange,
     )
     from cortex.flows.operations import (
+        expand as expand,
+    )
+    from cortex.flows.operations import (
         forget as forget,
     )
     from cortex.flows.operations import (

@@ -16,6 +16,7 @@ from cortex.transforms.memory.inference import Step, chain_of, looks_like_path, 
 from cortex.transforms.schemas import EDGES, MEMORIES
 from cortex.transforms.search.index_text import query_terms
 
+_NOT_ASKED = "no language model was asked: this is the chain as it is stored"
 _NO_MODEL = "no language model is chosen: this is the chain as it is stored"
 
 
@@ -40,12 +41,14 @@ def infer(
     project: str | None = None,
     all_projects: bool = False,
     limit: int = 20,
+    narrated: bool = True,
 ) -> Inference:
     """
     Return why a path, a subject or a memory (by its id) is so, by at most `limit` decisions, the newest.
 
     A path is found by the files that memories name; a subject by its words, else by its meaning. What the
-    decisions replaced and what replaced them belongs to the chain. Nothing is reinforced. Raises
+    decisions replaced and what replaced them belongs to the chain. Nothing is reinforced. Unless `narrated`
+    no language model is asked. Raises
     EmptyQuestion, UnknownProject, NotFound for an empty store.
     """
     store, policy = context.open_store(), context.policy
@@ -65,6 +68,8 @@ def infer(
         seeds = _near_in_meaning(context, store, target, scopes)
     chain = chain_of(memories, edges, seeds, policy, limit=limit)
     names = {each.project_id: each.name for each in store.projects.all()}
+    if not narrated:
+        return Inference(target, chain, CitedAnswer(_statements(chain), BY_RULES, _NOT_ASKED), names)
     return Inference(target, chain, _narrative(context, store, scopes[0], target, chain), names)
 
 

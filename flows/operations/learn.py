@@ -1,5 +1,6 @@
 """Keeps a lesson that passes a quality gate: a fact by itself, new, and not at odds with a decision."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from cortex.storage.store import Store
 from cortex.transforms.errors import DecisionContradicted, LowQuality
 from cortex.transforms.journal_entries import Recall
 from cortex.transforms.lessons import flaw_of_lesson
+from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.memory.link import at_odds_with
 from cortex.transforms.memory.quality import Known, known_as
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORY_TYPES, SOURCE_TYPES, Row, checked
@@ -54,9 +56,14 @@ def learn(
     is_global: bool = False,
     anyway: bool = False,
     project: str | None = None,
+    files: Sequence[str] = (),
+    by_assistant: bool = False,
 ) -> Learned:
     """
     Journal a lesson as `remember` does a fact, unless it is none; what is known already is reinforced.
+
+    `files` and `by_assistant` are those of `remember`; the assistant rewords nothing that a person said, and
+    brings back nothing that a person replaced.
 
     Raises LowQuality, with the reason, for a question, filler, what is too short, names nothing, leans on
     what is not said or holds a secret; DecisionContradicted where an active decision says otherwise, unless
@@ -75,12 +82,22 @@ def learn(
     memories = _memories(store, scope)
     known = known_as(lesson, memories, policy, _COMPARED_TYPES)
     is_known = known is not None and not known.says_more
-    if known is not None and is_known and not _is_own(known, memories, scope):
+    if known is not None and is_known and (by_assistant or not _is_own(known, memories, scope)):
         return _reinforced(context, store, known, _row_of(known.memory_id, memories))
     contradicted = {} if is_known else at_odds_with(lesson, memories, policy)
     if contradicted and not anyway:
         raise _contradiction(contradicted, memories)
-    memory = remember(context, lesson, memory_type=memory_type, is_global=is_global, project=project)
+    if by_assistant:
+        _check_not_replaced(memory_id(scope, memory_type, lesson), memories)
+    memory = remember(
+        context,
+        lesson,
+        memory_type=memory_type,
+        is_global=is_global,
+        project=project,
+        files=files,
+        by_assistant=by_assistant,
+    )
     return Learned(
         memory.memory_id,
         memory.memory_type,
@@ -116,6 +133,15 @@ def _reinforced(context: Context, store: Store, known: Known, row: Row) -> Learn
     applied = apply_now(context, APPLY)
     name = store.projects.name_of(holder)
     return Learned(known.memory_id, known.memory_type, known.text, name, "reinforced", (), applied)
+
+
+def _check_not_replaced(name: str, memories: pa.Table) -> None:
+    is_replaced = (pc.field("memory_id") == name) & (pc.field("status") == "superseded")
+    if memories.filter(is_replaced).num_rows:
+        raise DecisionContradicted(
+            f"nothing was learned: a person replaced the memory {name[:12]}, which says the same.",
+            "If it holds again, a person brings it back: cortex supersede --undo",
+        )
 
 
 def _contradiction(contradicted: dict[str, str], memories: pa.Table) -> DecisionContradicted:

@@ -10,6 +10,8 @@ from cortex.flows.runs import looking
 from cortex.flows.stages.order import APPLY, CONSOLIDATE
 from cortex.flows.verdicts import same_pairs_of
 from cortex.storage.store import Store
+from cortex.transforms.errors import PlanOutdated
+from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Checkpoint, Merge, Unmerge, from_row
 from cortex.transforms.memory.consolidate import propose, to_undo
 from cortex.transforms.schemas import GLOBAL_SCOPE, Row, values
@@ -24,6 +26,7 @@ class MemoryMerge:
     members: Sequence[str]
     text: str
     texts: Sequence[str] = ()
+    memory_type: str | None = None
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,14 @@ class Consolidation:
 
     merges: Sequence[MemoryMerge]
     applied: Applied
+
+
+@dataclass(frozen=True)
+class MergePlan:
+    """What a consolidation would merge; its id says exactly that, and changes with it."""
+
+    plan_id: str
+    merges: Sequence[MemoryMerge]
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,7 @@ def propose_merges(context: Context) -> list[MemoryMerge]:
     """Return what a consolidation would merge."""
     run = looking(context)
     proposals: list[MemoryMerge] = []
-    for scope in run.store.tables.scopes():
+    for scope in filter(context.sees, run.store.tables.scopes()):
         memories = run.store.tables.open(scope, "memories").read()
         texts = dict(zip(values(memories, "memory_id"), values(memories, "text"), strict=True))
         undone = run.readings.merged_journal(scope)
@@ -70,6 +81,33 @@ def propose_merges(context: Context) -> list[MemoryMerge]:
         proposed = propose(memories, vectors, run.policy, model, run.now, undone=undone, same=same)
         proposals += [_merge_of(row, texts) for row in proposed.to_pylist()]
     return proposals
+
+
+def plan_merges(context: Context) -> MergePlan:
+    """Return what a consolidation would merge in the scopes that the caller sees; nothing is changed."""
+    merges = propose_merges(context)
+    entries = [(merge.memory_id, merge.project_id, *merge.members, merge.text) for merge in merges]
+    return MergePlan(content_id("merge plan", *(part for entry in entries for part in entry))[:16], merges)
+
+
+def carry_out(context: Context, plan_id: str) -> Consolidation:
+    """
+    Merge what the plan of this id says, and nothing else.
+
+    Raises PlanOutdated where the memories have changed since, so that another plan would be made now.
+    """
+    plan = plan_merges(context)
+    if plan.plan_id != plan_id:
+        raise PlanOutdated(
+            f"there is no plan {plan_id[:32]}, or the memories have changed since.",
+            f"Look at the plan as it is now, {plan.plan_id}, before it is carried out.",
+        )
+    journal, at = context.open_store().journal, context.now
+    for merge in plan.merges:
+        entry = Merge(list(merge.members), merge.text, merge.memory_type)
+        journal.write(entry.to_row(merge.project_id, recorded_at=at, memory_id=merge.memory_id))
+    applied = apply_now(context, APPLY) if plan.merges else Applied(True)
+    return Consolidation(plan.merges, applied)
 
 
 def undo_merges(context: Context, to: str | None = None) -> Consolidation:
@@ -100,4 +138,5 @@ def _merge_of(row: Row, texts: dict[str, str] | None = None) -> MemoryMerge:
         members,
         entry.text,
         [texts[member] for member in members] if texts else (),
+        entry.memory_type,
     )

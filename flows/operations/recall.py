@@ -54,11 +54,13 @@ def recall(
     limit: int = 10,
     related: int = 0,
     as_of: str | None = None,
+    skip: int = 0,
 ) -> Recalled:
     """
     Search memories and what was said in sessions; what is recalled is reinforced with the next run.
 
-    Memories within `related` edges of the matches follow them, and are not reinforced. A look at an earlier
+    The best `skip` matches are left out: they were shown before. Memories within `related` edges of the
+    matches follow them, and are not reinforced. A look at an earlier
     day, `as_of` as `2026-09-14`, reinforces nothing, and the repository of today has no say in it. Raises
     EmptyQuestion, NotFound for an empty store, UnknownProject.
     """
@@ -74,10 +76,10 @@ def recall(
         from cortex.flows.operations.past import store_as_of
 
         past = store_as_of(context, as_of, scopes, searchable=True)
-        matches = _search(context, store, past.store.tables, question, scopes, limit, past.now)
-        return Recalled(matches, {}, (), names)
-    matches = _search(context, store, store.tables, question, scopes, limit, context.now)
-    matches = with_replaced(store.tables, matches)
+        matches = _search(context, store, past.store.tables, question, scopes, skip + limit, past.now)
+        return Recalled(matches[skip:], {}, (), names)
+    matches = _search(context, store, store.tables, question, scopes, skip + limit, context.now)
+    matches = with_replaced(store.tables, matches[skip:])
     warning = _reinforce(context, store, matches)
     doubts = {doubt.memory_id: doubt for doubt in _doubts_about(context, store, matches)}
     if not related:

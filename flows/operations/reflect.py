@@ -89,7 +89,7 @@ def reflect(
     store = context.open_store()
     run = looking(context, with_model=False)
     if all_projects:
-        meant = store.projects.all()
+        meant = [each for each in store.projects.all() if context.sees(each.project_id)]
         if project:
             projects_of(context, store, project)
     else:

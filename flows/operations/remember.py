@@ -1,5 +1,6 @@
 """Keeps what a person says on purpose, unless it says nothing or is known."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cortex.flows.context import Context
@@ -45,32 +46,39 @@ def remember(
     is_global: bool = False,
     is_pinned: bool = False,
     project: str | None = None,
+    files: Sequence[str] = (),
+    by_assistant: bool = False,
 ) -> Remembered:
     """
     Journal a fact; it is searchable at once where no other run is writing, else after that run.
 
     What an explicit memory of the scope says already reinforces that one: its words stay, or give way to the
-    new ones where these say more. `priority` (1 to 10) weighs in ranking. Raises LowQuality for what is not a
-    fact.
+    new ones where these say more. `priority` (1 to 10) weighs in ranking; `files` are those that the fact
+    names as its evidence. What is kept `by_assistant` is believed as its words in a session are, not as a
+    person's. Raises LowQuality for what is not a fact.
     """
     checked("memory type", memory_type, MEMORY_TYPES)
     policy = context.policy
     fact = fact_of(text, policy)
     store = context.open_store()
     scope = GLOBAL_SCOPE if is_global else project_of(context, store, project)
-    known = _known(store, scope, fact, policy)
+    # The words of a person are reworded by a person alone.
+    known = None if by_assistant else _known(store, scope, fact, policy)
     entry = Remember(
         known.text if known and not known.says_more else fact,
         known.memory_type if known else memory_type,
         GLOBAL_SCOPE if is_global else "project",
         priority=priority,
         pinned=is_pinned,
-        files=[],
+        files=sorted(set(files)),
+        source_type="conversation" if by_assistant else None,
+        trust="assistant" if by_assistant else None,
     )
     name = known.memory_id if known else memory_id(scope, memory_type, fact)
     last = last_word(store, entry, scope, name) if known is None else None
     if last != entry:  # killed before the tables had it: repeated, it is one entry
-        store.journal.write(entry.to_row(scope, recorded_at=context.now, memory_id=name))
+        actor = "assistant" if by_assistant else "user"
+        store.journal.write(entry.to_row(scope, recorded_at=context.now, memory_id=name, actor=actor))
     return Remembered(
         memory_id=name,
         memory_type=entry.memory_type,

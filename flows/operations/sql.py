@@ -1,5 +1,6 @@
 """Runs a read-only query on the store's tables."""
 
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from cortex.flows.operations.past import store_as_of
 from cortex.flows.run import Run
 from cortex.storage.published_views import ALL_NAMES, FROM_THE_LAKE
 from cortex.storage.sandboxed_sql import check_reads, database_of, database_of_store
-from cortex.transforms.errors import UsageError
+from cortex.transforms.errors import QueryTooLong, UsageError
 from cortex.transforms.memory.as_of import journal_until
 from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, JOURNAL, TURNS
 
@@ -22,25 +23,40 @@ TABLES_HINT = f"The tables: {', '.join(ALL_NAMES)}."
 
 @dataclass(frozen=True)
 class QueryResult:
-    """The rows of a query with the names of their columns."""
+    """The rows of a query with the names of their columns; `is_cut` where a limit left some out."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[object, ...], ...]
+    is_cut: bool = False
 
 
-def query_tables(context: Context, query: str, *, as_of: str | None = None) -> QueryResult:
+@dataclass(frozen=True)
+class QueryLimits:
+    """What a query may take: rows of its result, seconds, and mebibytes of memory."""
+
+    rows: int
+    seconds: float
+    memory_mib: int
+
+
+def query_tables(
+    context: Context, query: str, *, as_of: str | None = None, limits: QueryLimits | None = None
+) -> QueryResult:
     """
-    Run a query on the store's tables, as they are or as of a day.
+    Run a query on the store's tables, as they are or as of a day; without `limits` it may take what it needs.
 
-    Raises UsageError for what DuckDB refuses, NotFound where nothing is published.
+    Raises UsageError for what DuckDB refuses, QueryTooLong, NotFound where nothing is published.
     """
     try:
         check_reads(query)
-        with _database(context, query, as_of) as database:
-            relation = database.sql(query)
-            if relation is None:  # a statement that returns no rows
-                return QueryResult((), ())
-            return QueryResult(tuple(relation.columns), tuple(relation.fetchall()))
+        with _database(context, query, as_of, limits) as database:
+            return _result(database, query, limits)
+    except duckdb.InterruptException as error:
+        seconds = limits.seconds if limits else 0
+        raise QueryTooLong(
+            f"The query was stopped after {seconds:g} seconds.",
+            "Ask for less: fewer rows, one session, no join.",
+        ) from error
     except duckdb.PermissionException as error:
         raise UsageError(
             "A query sees the tables of the store, no other file and no network.",
@@ -52,12 +68,37 @@ def query_tables(context: Context, query: str, *, as_of: str | None = None) -> Q
         raise UsageError(f"DuckDB says: {error}\n", TABLES_HINT) from error
 
 
-def _database(context: Context, query: str, as_of: str | None) -> Any:
+def _result(database: Any, query: str, limits: QueryLimits | None) -> QueryResult:
+    if limits is None:
+        relation = database.sql(query)
+        if relation is None:  # a statement that returns no rows
+            return QueryResult((), ())
+        return QueryResult(tuple(relation.columns), tuple(relation.fetchall()))
+    clock = threading.Timer(limits.seconds, database.interrupt)
+    clock.daemon = True
+    clock.start()
+    try:
+        cursor = database.execute(query)
+        columns = tuple(column[0] for column in cursor.description or ())
+        rows = cursor.fetchmany(limits.rows + 1) if columns else []
+    finally:
+        clock.cancel()
+    return QueryResult(columns, tuple(rows[: limits.rows]), len(rows) > limits.rows)
+
+
+def _database(context: Context, query: str, as_of: str | None, limits: QueryLimits | None) -> Any:
     """Return a sealed connection that sees the store. Raises NotFound where nothing is published."""
     if as_of is not None:
         return database_of(_tables_of(store_as_of(context, as_of)))
     store = context.open_store()
-    return database_of_store(store.published, store.lake, query, store.projects.merged())
+    return database_of_store(
+        store.published,
+        store.lake,
+        query,
+        store.projects.merged(),
+        context.visible,
+        limits.memory_mib if limits else None,
+    )
 
 
 def _tables_of(past: Run) -> dict[str, pa.Table]:

@@ -1,6 +1,7 @@
 """What the words of a caller mean in a store: a memory by its id, projects by their names."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,11 +10,13 @@ from cortex.flows.context import Context
 from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
 from cortex.storage.projects import Project
 from cortex.storage.store import Store
-from cortex.transforms.errors import NotFound, UsageError
+from cortex.transforms.errors import NotFound, UnknownProject, UsageError
 from cortex.transforms.schemas import GLOBAL_SCOPE, Row
 
 # A shorter beginning that no id has is a word of a question: 2026, cafe.
 SURELY_AN_ID_CHARS = 6
+# Of the setting `mcp.projects`.
+EVERY_PROJECT = "*"
 
 
 def memory_of(context: Context, store: Store, target: str) -> Row:
@@ -43,13 +46,15 @@ def memory_by_id(context: Context, store: Store, target: str) -> Row | None:
     if not is_memory_id(target):
         return None
     word, tables = typed_id(target), store.tables
-    rows = _begin_with(word, (tables.open(scope, "memories").read() for scope in tables.scopes()))
+    scopes = filter(context.sees, tables.scopes())
+    rows = _begin_with(word, (tables.open(scope, "memories").read() for scope in scopes))
     if not rows:
         # Imported here: only what the tables do not show yet is looked for in the lake, with the stages.
         from cortex.flows.runs import looking
 
         run = looking(context)
-        rows = _begin_with(word, (run.readings.memories(scope) for scope in run.readings.scopes()))
+        scopes = filter(context.sees, run.readings.scopes())
+        rows = _begin_with(word, (run.readings.memories(scope) for scope in scopes))
     if not rows and (word.isalpha() or len(word) < SURELY_AN_ID_CHARS):  # "facade" is a word too
         return None
     if not rows:
@@ -72,7 +77,7 @@ def project_of(context: Context, store: Store, name: str | None) -> str:
     """
     if name is None:
         return store.projects.project_of(str(context.folder), context.now)
-    ids = store.projects.named(name)
+    ids = _named(context, store, name)
     if len(ids) > 1:
         raise UsageError(f"{len(ids)} projects are called '{name}'.", f"Name one by id: {', '.join(ids)}.")
     return ids[0]
@@ -81,8 +86,8 @@ def project_of(context: Context, store: Store, name: str | None) -> str:
 def projects_of(context: Context, store: Store, name: str | None) -> list[Project]:
     """Return the projects called `name`, or the folder's, or all where the folder belongs to none."""
     here = store.projects.known(str(context.folder))
-    ids = store.projects.named(name) if name else [here] if here else []
-    known = store.projects.all()
+    ids = _named(context, store, name) if name else [here] if here else []
+    known = [project for project in store.projects.all() if context.sees(project.project_id)]
     if not known:
         if store.staging.list_waiting():
             raise NotFound("nothing was read yet of what is waiting.", "Read it: cortex run")
@@ -100,8 +105,36 @@ def scopes_of(context: Context, store: Store, name: str | None, *, all_projects:
     if all_projects and name:
         raise UsageError("--project and --all-projects exclude each other.", "Give one of them.")
     if all_projects:
-        return sorted({*store.tables.scopes(), GLOBAL_SCOPE})
+        return sorted({*filter(context.sees, store.tables.scopes()), GLOBAL_SCOPE})
     if name is not None:
-        return [*store.projects.named(name), GLOBAL_SCOPE]
+        return [*_named(context, store, name), GLOBAL_SCOPE]
     here = store.projects.known(str(context.folder))
     return [here, GLOBAL_SCOPE] if here else [GLOBAL_SCOPE]
+
+
+def scopes_in_reach(context: Context) -> frozenset[str] | None:
+    """
+    Return the scopes that a program in the context's folder may see: its project, what is global, and the
+    projects of the setting `mcp.projects`; None for all.
+    """
+    folders = context.settings.mcp.projects
+    if EVERY_PROJECT in folders:
+        return None
+    book = context.open_store().projects
+    places = [context.folder, *(Path(folder).expanduser() for folder in folders)]
+    known = (book.known(str(place)) for place in places)
+    return frozenset({GLOBAL_SCOPE, *(project_id for project_id in known if project_id)})
+
+
+def _named(context: Context, store: Store, name: str) -> list[str]:
+    """Return the ids of the projects called `name`; a caller who may not see them does not hear of them."""
+    if context.visible is None:
+        return store.projects.named(name)
+    labels = {key: label for key, label in store.projects.labels().items() if context.sees(key)}
+    try:
+        ids = [key for key in store.projects.named(name) if context.sees(key)]
+    except (UnknownProject, UsageError):
+        ids = []
+    if not ids:
+        raise UnknownProject(name, labels.values())
+    return ids
