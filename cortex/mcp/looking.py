@@ -30,7 +30,7 @@ RESULTS_SHOWN = 10
 FULL_CHARS = 4_000
 OPTION_CHARS = 90
 EVIDENCE_SHOWN, EVIDENCE_SHOWN_FULL = 1, 5
-PLACES_SHOWN = 5
+LINES_OF_EVIDENCE = 5
 
 
 def answer_recall(call: ToolCall) -> ToolReply:
@@ -111,7 +111,7 @@ def _evidence(evidence: Sequence[Evidence], most: int) -> list[dict[str, Any]]:
         {
             "session": each.session_id,
             "file": quoted(each.file, 200),
-            "lines": list(each.lines[:PLACES_SHOWN]),
+            "lines": list(each.lines[:LINES_OF_EVIDENCE]),
         }
         for each in evidence[:most]
     ]
@@ -146,7 +146,7 @@ def _whole_memory(call: ToolCall, whole: Expanded) -> ListItem:
         "age": age_of(row["created_at"], call.context.now),
         "doubt": None,
         "evidence": _evidence(places, EVIDENCE_SHOWN_FULL),
-        "files": [quoted(name, 200) for name in row["files"][:PLACES_SHOWN]],
+        "files": [quoted(name, 200) for name in row["files"][:LINES_OF_EVIDENCE]],
         **more,
     }
     lines = [note(row["trust"], data["text"], row["memory_type"], row["status"], f"id {row['memory_id']}")]

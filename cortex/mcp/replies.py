@@ -37,7 +37,7 @@ class ListItem:
 
 
 @dataclass
-class Page:
+class ListPage:
     """The items that fit on one page, and the cursor for the rest: None where there are no more."""
 
     items: list[ListItem] = field(default_factory=list)
@@ -69,14 +69,16 @@ def note(trust: str, words: str, *details: str) -> str:
     return f'- [{trust}] "{words}"{behind}'
 
 
-def page_of(items: Sequence[ListItem], *, limit: int, chars: int, at: int, subject: str, more: bool) -> Page:
+def page_of(
+    items: Sequence[ListItem], *, limit: int, chars: int, at: int, subject: str, more: bool
+) -> ListPage:
     """
     Return as many of the items, which begin at position `at` of all, as fit: at least one where there is one.
 
     `subject` is what the list answers: its cursor is good for nothing else. `more` says that there are more
     items than those given.
     """
-    page, room = Page(), chars - _MARGIN_CHARS
+    page, room = ListPage(), chars - _MARGIN_CHARS
     text_room = room
     for item in items[:limit]:
         room -= len(json.dumps(item.data, ensure_ascii=False)) + 2
