@@ -24,10 +24,12 @@ def folders() -> dict[str, list[Path]]:
     """Return the folders where each assistant keeps its transcripts by default, whether they exist or not."""
     codex = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
     gemini = Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()) / ".gemini"
+    copilot = Path(os.environ.get("COPILOT_HOME") or Path.home() / ".copilot")
     return {
         "claude": [client_folder() / "projects"],
         "codex": [codex / "sessions", codex / "archived_sessions"],
         "gemini": [gemini / "tmp"],
+        "copilot": [copilot / "session-state"],
     }
 
 

@@ -1,4 +1,4 @@
-"""Transcripts of other assistants for tests: invented sessions in the shapes of Codex CLI and Gemini CLI."""
+"""Transcripts of other assistants for tests: invented sessions in the shapes of their programs."""
 
 import hashlib
 import json
@@ -176,6 +176,66 @@ class Gemini:
         return self
 
 
+class Copilot:
+    """One invented session that grows by `user`, `assistant` and `call`, a minute between two events."""
+
+    def __init__(self, name: str = "p1", *, cwd: str = KELP, start: datetime = START) -> None:
+        self.session_id = str(uuid5(NAMESPACE_URL, f"events {name}"))
+        self.start = start
+        self.records: list[Record] = []
+        context = {"cwd": cwd, "gitRoot": cwd, "branch": "main", "repository": "sea/kelp"}
+        self.event(
+            "session.start",
+            sessionId=self.session_id,
+            version=1,
+            producer="copilot-agent",
+            copilotVersion="1.0.78",
+            startTime=stamp(start),
+            context=context,
+        )
+
+    def user(self, text: str, **more: object) -> "Copilot":
+        """Add a prompt, with what the program makes of it for the model."""
+        sent = f"<current_datetime>2026-09-01</current_datetime>\n{text}"
+        return self.event("user.message", content=text, transformedContent=sent, attachments=[], **more)
+
+    def assistant(self, text: str, **more: object) -> "Copilot":
+        """Add an answer between the events that frame it."""
+        self.event("assistant.turn_start", turnId="0")
+        self.event("assistant.message", messageId="m", content=text, toolRequests=[], **more)
+        return self.event("assistant.turn_end", turnId="0")
+
+    def call(self, tool: str, output: object, success: bool = True, **arguments: object) -> "Copilot":
+        """Add a call and what came back."""
+        use_id = f"toolu_{self.session_id[:4]}_{len(self.records)}"
+        request = {"toolCallId": use_id, "name": tool, "arguments": arguments}
+        self.event("assistant.message", messageId="m", content="", toolRequests=[request])
+        self.event("tool.execution_start", toolCallId=use_id, toolName=tool, arguments=arguments)
+        ended = {"result": {"content": output}} if success else {"error": output}
+        return self.event("tool.execution_complete", toolCallId=use_id, success=success, **ended)
+
+    def run(self, command: str, output: str, code: int = 0) -> "Copilot":
+        """Add a command with its output, under which the program writes the exit code."""
+        return self.call("bash", f"{output}\n<exited with exit code {code}>", command=command)
+
+    def event(self, kind: str, **data: object) -> "Copilot":
+        """Add an event."""
+        said_at = stamp(self.start + timedelta(minutes=len(self.records)))
+        name = str(uuid5(NAMESPACE_URL, f"{self.session_id} {len(self.records)}"))
+        parent = self.records[-1]["id"] if self.records else None
+        self.records.append(
+            {"type": kind, "data": data, "id": name, "timestamp": said_at, "parentId": parent}
+        )
+        return self
+
+    def write(self, home: Path) -> Path:
+        """Write the events where the program keeps them below a home folder; return their path."""
+        path = home / ".copilot" / "session-state" / self.session_id / "events.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(lines(self.records))
+        return path
+
+
 def codex_decisions(name: str = "c1", **chosen: Any) -> Codex:
     """Return a short session with a decision, its reason, a flagged gotcha, a plan, a check and a patch."""
     return (
@@ -206,6 +266,23 @@ def gemini_decisions(name: str = "g1", **chosen: Any) -> Gemini:
         )
         .call("write_todos", "Updated", todos=todos)
         .call("replace", "Done", file_path="/home/dev/kelp/export.py", old_string="a", new_string="b")
+        .run("pytest -q", "3 passed")
+        .assistant(f"[MEMORY: gotcha] The tide table of {name} counts hours from local midnight, not UTC.")
+    )
+
+
+def copilot_decisions(name: str = "p1", **chosen: Any) -> Copilot:
+    """Return a session that says what `codex_decisions` says."""
+    checklist = "- [x] Write the CSV exporter\n- [x] Cover the exporter with tests"
+    return (
+        Copilot(name, **chosen)
+        .user(f"Please add an export of the harvest records to {name}.")
+        .assistant(
+            f"We decided to keep the harvest records of {name} in SQLite because one writer is enough; "
+            "PostgreSQL was rejected, nobody looks after a server."
+        )
+        .call("update_todo", "Updated", todos=checklist)
+        .call("edit", "File updated", path="/home/dev/kelp/export.py", old_str="a", new_str="b")
         .run("pytest -q", "3 passed")
         .assistant(f"[MEMORY: gotcha] The tide table of {name} counts hours from local midnight, not UTC.")
     )

@@ -31,7 +31,7 @@ def backfill(
     """
     Read old transcripts below PATHS.
 
-    Default: where Claude Code, Codex CLI and Gemini CLI keep theirs, if they are there.
+    Default: where Claude Code, Codex CLI, Gemini CLI and Copilot CLI keep theirs, if they are there.
     """
     if dry_run:
         return _planned(operations.intake.plan_backfill(context, paths))

@@ -15,7 +15,13 @@ from cortex.storage.assistant_folders import folders
 from cortex.storage.transcripts import open_transcript
 from tests.examples import examples
 from tests.flows.conftest import contents, difference, fixed_state, leftovers
-from tests.other_assistants import Codex, Gemini, codex_decisions, gemini_decisions
+from tests.other_assistants import (
+    Codex,
+    Gemini,
+    codex_decisions,
+    copilot_decisions,
+    gemini_decisions,
+)
 from tests.transcripts import KELP, decisions, lines
 
 
@@ -25,7 +31,7 @@ def user_home(tmp_path, monkeypatch):
     home = tmp_path / "person"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME"):
         monkeypatch.delenv(name, raising=False)
     return home
 
@@ -33,22 +39,22 @@ def user_home(tmp_path, monkeypatch):
 def written(home, *, as_lines=False):
     """Write one session of each assistant, all of one project; return their paths."""
     claude = decisions().write(home / ".claude" / "projects")
-    codex = codex_decisions().write(home)
-    return [claude, codex, gemini_decisions().write(home, as_lines=as_lines, name="kelp")]
+    codex, copilot = codex_decisions().write(home), copilot_decisions().write(home)
+    return [claude, codex, gemini_decisions().write(home, as_lines=as_lines, name="kelp"), copilot]
 
 
-def test_sessions_of_three_assistants_fold_into_one_project(bench, user_home):
+def test_sessions_of_four_assistants_fold_into_one_project(bench, user_home):
     report = bench.backfill(*written(user_home))
-    assert (report.transcripts, report.quarantined) == (3, [])
+    assert (report.transcripts, report.quarantined) == (4, [])
     assert [project.paths for project in bench.store.projects.all()] == [(KELP,)]
     gotchas = [text for text in bench.texts() if "tide table" in text]
-    assert len(gotchas) == 3
+    assert len(gotchas) == 4
     assert leftovers(bench.home) == []
 
 
 def test_each_memory_says_in_its_evidence_from_which_assistants_file_it_is(bench, user_home):
-    claude, codex, gemini = written(user_home)
-    bench.backfill(claude, codex, gemini)
+    claude, codex, gemini, copilot = written(user_home)
+    bench.backfill(claude, codex, gemini, copilot)
     by_name = {
         name: {
             each["file"]
@@ -56,11 +62,12 @@ def test_each_memory_says_in_its_evidence_from_which_assistants_file_it_is(bench
             if f"table of {name} " in row["text"]
             for each in row["evidence"]
         }
-        for name in ("s1", "c1", "g1")
+        for name in ("s1", "c1", "g1", "p1")
     }
-    assert by_name == {"s1": {str(claude)}, "c1": {str(codex)}, "g1": {str(gemini)}}
+    names = zip(("s1", "c1", "g1", "p1"), (claude, codex, gemini, copilot), strict=True)
+    assert by_name == {name: {str(path)} for name, path in names}
     clients = {row["client_version"].split()[0] for row in contents(bench.home)["turns"]}
-    assert clients == {"2.1.330", "codex", "gemini"}
+    assert clients == {"2.1.330", "codex", "gemini", "copilot"}
 
 
 def test_a_run_opens_each_transcript_once(bench, user_home, monkeypatch):
@@ -235,7 +242,7 @@ def test_a_backfill_counts_by_assistant(bench, user_home):
     found = runs.look_for(bench.settings, [user_home])
     assert found.by_assistant == {
         name: (1, path.stat().st_size)
-        for name, path in zip(("Claude Code", "Codex CLI", "Gemini CLI"), paths, strict=True)
+        for name, path in zip(("Claude Code", "Codex CLI", "Gemini CLI", "Copilot CLI"), paths, strict=True)
     }
 
 
@@ -243,6 +250,8 @@ def test_each_assistants_folder_may_be_elsewhere(monkeypatch, tmp_path):
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "x"))
     monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path / "y"))
     assert folders()["codex"][0] == tmp_path / "x" / "sessions"
+    monkeypatch.setenv("COPILOT_HOME", str(tmp_path / "z"))
+    assert folders()["copilot"] == [tmp_path / "z" / "session-state"]
     assert folders()["gemini"] == [tmp_path / "y" / ".gemini" / "tmp"]
 
 

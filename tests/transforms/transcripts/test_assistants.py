@@ -12,8 +12,10 @@ from tests.other_assistants import (
     ENVIRONMENT,
     INSTRUCTIONS,
     Codex,
+    Copilot,
     Gemini,
     codex_decisions,
+    copilot_decisions,
     gemini_decisions,
 )
 from tests.transcripts import decisions, lines
@@ -28,13 +30,17 @@ def read(data: bytes, file: str = CHAT, first_line: int = 1, start: bytes | None
     return read_transcript(whole or b"", source=source, first_line=first_line)
 
 
-def said(talk: Codex | Gemini) -> list[tuple[str, str]]:
-    data = lines(talk.records) if isinstance(talk, Codex) else talk.document()
+def bytes_of(talk: Codex | Copilot | Gemini) -> bytes:
+    return talk.document() if isinstance(talk, Gemini) else lines(talk.records)
+
+
+def said(talk: Codex | Copilot | Gemini) -> list[tuple[str, str]]:
+    data = bytes_of(talk)
     return [(row["kind"], row["text"]) for row in read(data).turns.to_pylist()]
 
 
-def only(talk: Codex | Gemini, kind: str) -> dict[str, object]:
-    data = lines(talk.records) if isinstance(talk, Codex) else talk.document()
+def only(talk: Codex | Copilot | Gemini, kind: str) -> dict[str, object]:
+    data = bytes_of(talk)
     (row,) = (row for row in read(data).turns.to_pylist() if row["kind"] == kind)
     return dict(row)
 
@@ -44,6 +50,9 @@ def test_the_first_bytes_tell_whose_a_transcript_is():
     assert assistant_of(gemini_decisions().document()) == "gemini"
     assert assistant_of(lines(gemini_decisions().records())) == "gemini"
     assert assistant_of(json.dumps(json.loads(gemini_decisions().document())).encode()) == "gemini"
+    assert assistant_of(lines(copilot_decisions().records)) == "copilot"
+    assert assistant_of(b'{"id":"1","timestamp":"t","type":"session.start","data":{') == "copilot"
+    assert assistant_of(b'{"type":"user.message","data":{"content":"session.start"}}') == "claude"
     assert assistant_of(lines(decisions().records)) == "claude"
     assert assistant_of(b"") == "claude"
 
@@ -315,16 +324,87 @@ def test_a_gemini_subagent_speaks_in_its_parents_session():
     assert rows["kind"].to_pylist()[0] == "program"
 
 
-@pytest.mark.parametrize("make", [Codex, Gemini])
+@pytest.mark.parametrize("make", [Codex, Gemini, Copilot])
 def test_private_passages_and_secrets_are_not_kept(make):
     key = "sk-ant-api03-" + "Ab3dE5fG7h" * 9 + "-AAAAAAAA"
     talk = make().user(f"Keep <private>my name</private> out, and {key} too.").assistant(f"Noted {key}.")
     talk.run(f"export KEY={key}", f"{key} <private>hidden</private>")
-    data = lines(talk.records) if isinstance(talk, Codex) else talk.document()
+    data = bytes_of(talk)
     stored = repr(read(data).turns.to_pylist())
     assert key not in stored
     assert "my name" not in stored
     assert "hidden" not in stored
+
+
+def test_copilots_events_say_what_the_others_say():
+    kinds = ("prompt", "text", "tool_call")
+    own, codex = (
+        [text for kind, text in said(each) if kind in kinds[:2]]
+        for each in (copilot_decisions("x"), codex_decisions("x"))
+    )
+    assert own == codex
+    rows = read(lines(copilot_decisions().records)).turns.to_pylist()
+    assert [row["tool_name"] for row in rows if row["kind"] == "tool_call"] == ["TodoWrite", "Edit", "Bash"]
+    assert {row["cwd"] for row in rows} == {"/home/dev/kelp"}
+    assert {(row["git_branch"], row["client_version"]) for row in rows} == {("main", "copilot 1.0.78")}
+
+
+@pytest.mark.parametrize(
+    ("talk", "status", "text"),
+    [
+        (Copilot().run("pytest -q", "3 passed"), "ok", "3 passed"),
+        (Copilot().run("pytest -q", "1 failed", code=1), "error", "Exit code 1\n1 failed"),
+        (Copilot().call("view", "a = 1", path="a.py"), "ok", "a = 1"),
+        (Copilot().call("view", {"message": "no such file", "code": "failure"}, False), "error",
+         "no such file"),
+        (Copilot().call("bash", {"message": "The user said no", "code": "denied"}, False), "rejected",
+         "The user said no"),
+        (Copilot().call("bash", "stopped", False), "error", "stopped"),
+    ],
+)  # fmt: skip
+def test_how_a_copilot_call_ended_is_read_from_success_error_and_exit_code(talk, status, text):
+    row = only(talk, "tool_result")
+    assert (row["tool_status"], row["text"]) == (status, text)
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        Copilot().user("/compact"),
+        Copilot().user("# Skill: tides\nRead the tables first.", source="skill-tides"),
+        Copilot().event("system.message", content="You are a coding agent."),
+        Copilot().event("hook.start", content="x"),
+        Copilot().event("assistant.reasoning", content="Hm."),
+    ],
+)
+def test_what_copilot_itself_says_is_not_the_persons(talk):
+    assert said(talk) == []
+
+
+def test_what_a_copilot_agent_is_asked_is_a_programs_word_in_the_same_session():
+    talk = Copilot().user("List the tide tables.", parentToolCallId="toolu_1")
+    row = only(talk, "program")
+    assert (row["session_id"], row["agent_id"]) == (talk.session_id, "toolu_1")
+
+
+def test_an_mcp_server_of_copilot_is_a_stranger():
+    talk = Copilot().event(
+        "tool.execution_start", toolCallId="1", toolName="tides-levels", mcpServerName="tides",
+        mcpToolName="levels", arguments={"at": "noon"},
+    )  # fmt: skip
+    assert only(talk, "tool_call")["tool_name"] == "mcp__tides__levels"
+
+
+def test_copilots_summary_of_a_session_is_one():
+    assert said(Copilot().event("session.compaction_complete", summaryContent="We chose SQLite.")) == [
+        ("summary", "We chose SQLite.")
+    ]
+
+
+@pytest.mark.parametrize("data", [None, "text", ["a"], {"content": 7}, {"content": ["a"]}])
+def test_a_copilot_message_in_another_shape_is_set_aside(data):
+    records = [*Copilot().records, {"type": "user.message", "data": data, "id": "x", "timestamp": "t"}]
+    assert len(read(lines(records)).unread) == 1
 
 
 def test_a_malformed_line_is_set_aside_and_the_rest_read():
@@ -366,17 +446,22 @@ JSON = st.recursive(
 )
 WORDS = (
     "type", "payload", "role", "content", "call_id", "output", "arguments", "action", "name", "input", "id",
+    "data", "toolName", "success", "error", "context", "todos",
     "toolCalls", "args", "result", "status", "thoughts", "displayContent", "timestamp", "summary", "message",
 )  # fmt: skip
 KINDS = (
     "response_item", "message", "function_call", "function_call_output", "custom_tool_call", "compacted",
+    "user.message", "assistant.message", "tool.execution_start", "tool.execution_complete",
+    "session.compaction_complete", "update_todo",
     "local_shell_call", "web_search_call", "reasoning", "user", "gemini", "update_plan", "assistant",
 )  # fmt: skip
 
 
 @given(st.dictionaries(st.sampled_from(WORDS), JSON | st.sampled_from(KINDS), max_size=8), st.booleans())
 def test_no_record_makes_the_reader_raise(record, is_wrapped):
-    shaped = {"type": "response_item", "payload": record} if is_wrapped else record
-    for head in (lines(Codex().records[:1]), lines(Gemini().records()[:1])):
-        reading = read(lines([shaped]), start=head)
+    wrapped = [{"type": "response_item", "payload": record}, {"type": record.get("type"), "data": record}]
+    shaped = wrapped if is_wrapped else [record]
+    heads = (lines(Codex().records[:1]), lines(Gemini().records()[:1]), lines(Copilot().records[:1]))
+    for head in heads:
+        reading = read(lines(shaped), start=head)
         assert {each.reason for each in reading.unread} <= set(REASONS)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from cortex.transforms.transcripts.assistants import codex, gemini
+from cortex.transforms.transcripts.assistants import codex, copilot, gemini
 from cortex.transforms.transcripts.assistants.gemini import lines_of as lines_of_document
 from cortex.transforms.transcripts.assistants.turned import Head, Turned
 from cortex.transforms.transcripts.records import Record
@@ -13,7 +13,12 @@ __all__ = [
 ]  # fmt: skip
 
 # The names people know them by; Claude Code's transcripts are read by the reader itself.
-NAMES: Mapping[str, str] = {"claude": "Claude Code", "codex": "Codex CLI", "gemini": "Gemini CLI"}
+NAMES: Mapping[str, str] = {
+    "claude": "Claude Code",
+    "codex": "Codex CLI",
+    "gemini": "Gemini CLI",
+    "copilot": "Copilot CLI",
+}
 
 # What tells one assistant from another stands at the start of the first record; this much must be given.
 HEAD_BYTES = 4096
@@ -21,6 +26,7 @@ HEAD_BYTES = 4096
 _READERS: Mapping[str, Callable[[Record, Head], list[Turned] | None]] = {
     "codex": codex.turned,
     "gemini": gemini.turned,
+    "copilot": copilot.turned,
 }
 
 
@@ -36,6 +42,8 @@ def assistant_of(start: bytes) -> str:
     start = start[:HEAD_BYTES].removeprefix(b"\xef\xbb\xbf").lstrip()
     if codex.is_own(start):
         return "codex"
+    if copilot.is_own(start):
+        return "copilot"
     return "gemini" if gemini.is_own(start) else "claude"
 
 
@@ -48,7 +56,9 @@ def head_of(start: bytes, file: str) -> Head | None:
     name = assistant_of(start)
     if name == "claude":
         return None
-    return codex.head_of(start) if name == "codex" else gemini.head_of(start, file)
+    if name == "gemini":
+        return gemini.head_of(start, file)
+    return codex.head_of(start) if name == "codex" else copilot.head_of(start)
 
 
 def turned(record: Record, head: Head) -> list[Turned] | None:
@@ -59,4 +69,4 @@ def turned(record: Record, head: Head) -> list[Turned] | None:
 def may_speak(line: bytes) -> bool:
     """Return whether a line may hold a turn, or is damaged so that it must be looked at."""
     is_whole = line.startswith(b"{") and line.endswith(b"}")
-    return not is_whole or not line[:200].startswith(codex.SILENT + gemini.SILENT)
+    return not is_whole or not line[:200].startswith(codex.SILENT + gemini.SILENT + copilot.SILENT)

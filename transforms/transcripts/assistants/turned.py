@@ -13,7 +13,7 @@ from cortex.transforms.transcripts.records import Record, Utterance, spoken
 class Head:
     """What the beginning of another assistant's transcript says of every record in it."""
 
-    assistant: str  # "codex" or "gemini"
+    assistant: str  # a key of NAMES: "codex", "gemini", …
     session_id: str | None = None
     agent_id: str | None = None
     cwd: str | None = None
