@@ -106,7 +106,7 @@ def brief_of(run: Run, project_id: str) -> str:
 def rendered_from(run: Run, project_id: str) -> str:
     """Return a fingerprint of all that a project's brief and archive follow from."""
     states = [run.fingerprints.aged(scope, run.day) for scope in (project_id, GLOBAL_SCOPE)]
-    return content_id(*states, *beside_tables(run.store, run.settings, project_id))
+    return content_id(*states, *beside_tables(run.settings, run.store.projects.known_project(project_id)))
 
 
 def archive_of(run: Run, project_id: str) -> str:

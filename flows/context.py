@@ -10,6 +10,7 @@ from cortex.storage.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from cortex.flows.embedders import Embedder
+    from cortex.storage.catalogue import Catalogue
     from cortex.storage.store import Store
     from cortex.transforms.policy import Policy
 
@@ -71,6 +72,24 @@ class Context:
     def embedder(self) -> "Embedder | None":
         """Return the embedding model to use; None where there is none."""
         return self.embedder_of(self.settings)
+
+    def open_catalogue(self) -> "Catalogue":
+        """
+        Return what is published, for a look around that opens neither lake nor tables.
+
+        Raises as `open_store`, and KeyUnavailable where the lake is sealed and its key is not to be had.
+        """
+        from cortex.storage.catalogue import Catalogue
+        from cortex.storage.projections import check_projections
+        from cortex.storage.swapping import finish_swap
+
+        finish_swap(self.home)
+        catalogue = Catalogue(self.home)
+        if not catalogue.is_filled or catalogue.manifest.notes.encrypted_with:
+            self.open_store().lake.check_key()
+        elif self.checks_projections:
+            check_projections(self.home, catalogue.manifest.notes)
+        return catalogue
 
     def open_store(self) -> "Store":
         """

@@ -1,16 +1,17 @@
 """What `memory.duckdb` is made from: the tables of every scope and the counts of its sessions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.run import Run
+from cortex.storage.catalogue import projects_document
 from cortex.storage.store import DATABASE
 from cortex.transforms.errors import FileDamaged
 from cortex.transforms.memory.catalogue import ProjectFacts, project_rows, session_rows
 from cortex.transforms.memory.metrics import session_metrics
-from cortex.transforms.schemas import EDGES, EVENTS, GLOBAL_SCOPE, MEMORIES, METRICS, SESSIONS
+from cortex.transforms.schemas import EDGES, EVENTS, GLOBAL_SCOPE, MEMORIES, METRICS, SESSIONS, Row, values
 
 
 def publish_database(run: Run, scopes: Sequence[str], inputs: str) -> None:
@@ -24,6 +25,7 @@ def publish_database(run: Run, scopes: Sequence[str], inputs: str) -> None:
         run.outcome.damages.append(error)
     if run.outcome.damages:
         return
+    published.publish_catalogue(projects_document(*_catalogue(run, derived)))
     published.publish_counts({scope: _active(run, scope) for scope in scopes})
     run.ledger.note_output(*DATABASE, inputs)
 
@@ -44,6 +46,17 @@ def derived_tables(run: Run) -> dict[str, pa.Table]:
         "sessions": sessions,
         "projects": projects,
     }
+
+
+def _catalogue(
+    run: Run, derived: Mapping[str, pa.Table]
+) -> tuple[list[Row], dict[str, set[str]], tuple[int, int]]:
+    """Return what is published of the projects: PROJECTS, the names of each, counts of the global scope."""
+    memories = derived["memories"]
+    statuses = values(memories.filter(pc.equal(memories["project_id"], pa.scalar(GLOBAL_SCOPE))), "status")
+    active = statuses.count("active")
+    rows = derived["projects"].to_pylist()
+    return rows, run.store.projects.all_names(), (active, len(statuses) - active)
 
 
 def _facts(run: Run) -> list[ProjectFacts]:

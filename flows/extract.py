@@ -11,12 +11,13 @@ import pyarrow.compute as pc
 
 from cortex.flows.bytes_shown import BytesShown
 from cortex.flows.left_out import asks_for_privacy, is_excluded, is_trivial
+from cortex.flows.outdated import outdated
 from cortex.flows.reading import read_turns
 from cortex.flows.report import QuarantinedLine, StageReport
 from cortex.flows.run import Run
 from cortex.storage.files import path_text, stored_name
 from cortex.storage.lake import Change, each_key_once
-from cortex.storage.manifest import Cursor, Manifest
+from cortex.storage.manifest import Cursor
 from cortex.storage.staging import Claim
 from cortex.storage.transcripts import FINGERPRINT_BYTES, START, Position, Transcript, open_transcript
 from cortex.transforms.audit import events_violations, turns_violations
@@ -375,17 +376,6 @@ def _settled(run: Run, project_id: str) -> Settled:
     if not settled.num_rows:
         return NOTHING_SETTLED
     return Settled.of(settled, run.store.lake.read(EVENTS, project_id))
-
-
-def outdated(manifest: Manifest, policy: Policy) -> list[str]:
-    """Return the projects with events of another extractor or policy than today's, but for those declined."""
-    today = extractor_fingerprint(policy)
-    notes = manifest.notes
-    return [
-        name
-        for name in manifest.partitions("turns")
-        if today not in (notes.extractors.get(name), notes.declined.get(name))
-    ]
 
 
 def _quarantine(run: Run, claim: Claim, reason: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cortex.flows.embedders import Embedder, embedder_for, local_or_none
 from cortex.flows.spare_vectors import SpareVectors
-from cortex.storage.model_failure import ModelFailure, note_failure, read_failure
+from cortex.storage.model_failure import ModelFailure, hosted_failure, note_failure, read_failure
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.storage.tables import Tables
@@ -30,11 +30,6 @@ def embedder_in_force(settings: Settings) -> Embedder | None:
     """
     is_trusted = bool(settings.voyage_api_key) and read_failure(settings.home) is None
     return (hosted_or_none(settings) if is_trusted else None) or local_or_none()
-
-
-def hosted_failure(settings: Settings) -> ModelFailure | None:
-    """Return the failure of the hosted model that the local one stands in for; None without a key."""
-    return read_failure(settings.home) if settings.voyage_api_key else None
 
 
 def hosted_again(settings: Settings, now: datetime) -> Embedder | None:

@@ -1,39 +1,36 @@
 """Whether the brief that is published is the one that would be: found out without what makes briefs."""
 
-from cortex.storage.notes import Output
-from cortex.storage.repository import state_of
+from cortex.storage.catalogue import KnownProject
+from cortex.storage.git import state_of
+from cortex.storage.notes import ManifestNotes, Output
 from cortex.storage.settings import Settings
-from cortex.storage.store import Store
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import GLOBAL_SCOPE
+from cortex.transforms.vocabulary import GLOBAL_SCOPE
 
 
-def is_current(store: Store, policy: Policy, settings: Settings, project_id: str) -> bool:
-    """Return whether a run would publish for a project what is published, its tables being as they are."""
-    is_noted = store.lake.notes.briefs.get(project_id) == shown_from(store, policy, settings, project_id)
-    return is_noted and store.has_output("render", project_id)
+def is_noted(notes: ManifestNotes, policy: Policy, settings: Settings, project: KnownProject) -> bool:
+    """Return whether a run would publish for a project what one has noted, its tables being as they are."""
+    return notes.briefs.get(project.project_id) == shown_from(notes, policy, settings, project)
 
 
-def shown_from(store: Store, policy: Policy, settings: Settings, project_id: str) -> str:
+def shown_from(notes: ManifestNotes, policy: Policy, settings: Settings, project: KnownProject) -> str:
     """Return a fingerprint of the tables, settings and repository that a brief shows; needs no model."""
-    outputs = store.lake.notes.outputs
     tables = [
-        outputs.get(Output(stage, scope), "")
+        notes.outputs.get(Output(stage, scope), "")
         for stage in ("link", "decay")
-        for scope in (project_id, GLOBAL_SCOPE)
+        for scope in (project.project_id, GLOBAL_SCOPE)
     ]
-    return content_id(*tables, policy.fingerprint, *beside_tables(store, settings, project_id))
+    return content_id(*tables, policy.fingerprint, *beside_tables(settings, project))
 
 
-def beside_tables(store: Store, settings: Settings, project_id: str) -> tuple[str, str, str]:
+def beside_tables(settings: Settings, project: KnownProject) -> tuple[str, str, str]:
     """Return what a brief follows from beside the tables: its budget, its project's name, the repository."""
-    repository = state_of(store.projects.paths_of(project_id))
-    return str(brief_tokens(store, settings, project_id)), store.projects.name_of(project_id), repository
+    return str(brief_tokens(settings, project)), project.name, state_of(project.paths)
 
 
-def brief_tokens(store: Store, settings: Settings, project_id: str) -> int:
+def brief_tokens(settings: Settings, project: KnownProject) -> int:
     """Return the budget of a project's brief."""
     if not settings.by_project:
         return settings.brief_tokens
-    return settings.of_project(project_id, store.projects.paths_of(project_id)).brief_tokens
+    return settings.of_project(project.project_id, project.paths).brief_tokens

@@ -78,4 +78,4 @@ class Run:
 
     def brief_tokens(self, project_id: str) -> int:
         """Return the budget of a project's brief."""
-        return brief_tokens(self.store, self.settings, project_id)
+        return brief_tokens(self.settings, self.store.projects.known_project(project_id))

@@ -11,7 +11,7 @@ from cortex.flows.context import Context
 from cortex.flows.embedding import Embedding
 from cortex.flows.engine_choice import PREFECT, engine_for, prepare
 from cortex.flows.engines import healing, run_plain, run_with_prefect
-from cortex.flows.models import hosted_again, hosted_failure
+from cortex.flows.models import hosted_again
 from cortex.flows.report import QuarantinedLine, RunReport
 from cortex.flows.run import Progress, Run, no_progress
 from cortex.flows.stages.order import INGEST, NIGHTLY
@@ -21,6 +21,7 @@ from cortex.storage.lake import each_key_once
 from cortex.storage.lease import lease
 from cortex.storage.manifest import Cursor
 from cortex.storage.migrations import migrate
+from cortex.storage.model_failure import hosted_failure
 from cortex.storage.reports import keep_report, last_report
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -202,3 +203,27 @@ def _output_of(process: subprocess.Popen[bytes], until: float) -> bytes:
             if len(output) > MOST_BYTES:
                 raise GitFailed
     raise TimeoutError
+
+
+def answer_of(place: str, *arguments: str) -> str:
+    """Return git's answer, empty if it fails."""
+    try:
+        return ask(place, *arguments)
+    except GitFailed:
+        return ""
+
+
+def repository_at(paths: Iterable[str]) -> str | None:
+    """Return the first of `paths` that is a folder of a git repository with a commit on this machine."""
+    folders = (path for path in paths if Path(path).is_dir())
+    return next((path for path in folders if answer_of(path, "rev-parse", "HEAD")), None)
+
+
+def state_of(paths: Iterable[str]) -> str:
+    """Return what changes whenever `doubts_of` might: HEAD, its branch, all branches; empty for none."""
+    place = repository_at(paths)
+    if place is None:
+        return ""
+    return answer_of(place, "for-each-ref", "--format=%(refname)%(objectname)", "refs/heads") + answer_of(
+        place, "rev-parse", "HEAD", "--abbrev-ref", "HEAD"
+    )

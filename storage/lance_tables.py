@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from cortex.storage.files import refusal_of, writing_to
 from cortex.storage.lance_indexes import PARTITIONS, create_word_index, make_indexes
 from cortex.storage.lance_library import lancedb
+from cortex.storage.projections import has_dataset
 from cortex.storage.tables import INDEX_TEXT, PROJECTED, SEARCHED, VECTOR, Filter, Vector
 from cortex.transforms.errors import CortexError, TablesDamaged
 from cortex.transforms.schemas import Table
@@ -256,8 +257,7 @@ class LanceTables:
 
     def exists(self, scope: str, name: str) -> bool:
         """Return whether there is a dataset; one without rows may never have been written."""
-        # A folder without a version is what a kill or a full disk left of the first write.
-        return any((self.root / scope / f"{name}.lance" / "_versions").glob("*.manifest"))
+        return has_dataset(self.root, scope, name)
 
 
 class RebuiltTables(LanceTables):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cortex.hooks import health
 from cortex.storage.files import write_atomically, writing_to
+from cortex.storage.settings import Settings
 
 EMBEDDER = "runs/embedder.json"
 WRITER = health.WRITER_NOTE
@@ -47,3 +48,8 @@ def clear_failure(home: Path, path: str = EMBEDDER) -> None:
     """Forget the failure: the model answers."""
     with suppress(FileNotFoundError), writing_to(home):
         (home / path).unlink()
+
+
+def hosted_failure(settings: Settings) -> ModelFailure | None:
+    """Return the failure of the hosted model that the local one stands in for; None without a key."""
+    return read_failure(settings.home) if settings.voyage_api_key else None

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import assert_never
 
+from cortex.storage.catalogue import KnownProject
 from cortex.storage.files import stored_name
 from cortex.storage.git import GitFailed, ask
 from cortex.storage.journal import Journal
@@ -199,6 +200,14 @@ class ProjectBook:
     def paths_of(self, project_id: str) -> tuple[str, ...]:
         """Return the directories of a project, sorted; none for an id never seen."""
         return next((p.paths for p in self.all() if p.project_id == project_id), ())
+
+    def known_project(self, project_id: str) -> KnownProject:
+        """Return a project as a catalogue of what is published knows it."""
+        return KnownProject(project_id, self.name_of(project_id), self.paths_of(project_id))
+
+    def all_names(self) -> dict[str, set[str]]:
+        """Return every name by which `named` finds a project, but for labels, by id."""
+        return {each.project_id: _names_of(each) | self._names_of_parts(each) for each in self.all()}
 
     def name_of(self, project_id: str) -> str:
         """Return a project's name, the id itself where it has none."""

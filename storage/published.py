@@ -14,9 +14,11 @@ import pyarrow.parquet as pq
 
 from cortex.hooks import branches as hook_branches
 from cortex.hooks import brief, health, prompt
+from cortex.storage.catalogue import PROJECTS_FILE
 from cortex.storage.files import PART_SUFFIX, write_atomically, writing_to
 from cortex.storage.lake import Lake
 from cortex.storage.manifest import LakeFile
+from cortex.storage.projections import published_brief
 from cortex.storage.published_views import FROM_THE_LAKE, LAKE_VIEWS, SNAPSHOTS, comments
 from cortex.transforms.branch_notes import BranchLine, BranchTips
 from cortex.transforms.brief import ARCHIVE_NAME
@@ -39,10 +41,7 @@ class Published:
 
     def brief(self, project_id: str) -> str:
         """Return the published brief of a project; empty when there is none."""
-        try:
-            return self._brief_path(project_id).read_text(encoding="utf-8")
-        except (FileNotFoundError, UnicodeDecodeError):  # damaged from outside: the next run makes it again
-            return ""
+        return published_brief(self._home, project_id)
 
     def has_brief(self, project_id: str) -> bool:
         """Return whether a brief is published that can be read."""
@@ -138,6 +137,10 @@ class Published:
     def publish_counts(self, by_scope: Mapping[str, int]) -> None:
         """Publish how many memories are active, by project id and `global`, for hooks and status line."""
         self._publish_map(self._home / health.COUNTS, by_scope)
+
+    def publish_catalogue(self, document: Mapping[str, object]) -> None:
+        """Publish the projects for commands that look around (`storage.catalogue.projects_document`)."""
+        self._publish_map(self.root / PROJECTS_FILE, document)
 
     def publish_surfaces(self, by_folder: Mapping[str, str]) -> None:
         """Publish folder → file that holds the brief, so that the hooks do not say it twice."""

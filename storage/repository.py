@@ -1,17 +1,21 @@
 """What a project's git repository holds now, asked in one pass."""
 
+from __future__ import annotations
+
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from cortex.storage.git import GitFailed, ask
+from cortex.storage.git import GitFailed, ask, repository_at
+from cortex.storage.git import answer_of as _git
 from cortex.transforms.branch_notes import BranchTips
 from cortex.transforms.memory.reality import CommitEdit, Doubt, Questions, Snapshot, Tree, doubts, questions
 from cortex.transforms.policy import Policy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 CHECKED_COLUMNS = ("memory_id", "memory_type", "text", "rejected", "status", "updated_at", "evidence")
 # Commits looked at beside HEAD, newest first: a search of one took 30 ms in a repository of 2,000 files.
@@ -30,11 +34,6 @@ MANIFESTS = (
 _WORD = re.compile(r"[A-Za-z][\w.@+-]*")
 
 
-def repository_at(paths: Iterable[str]) -> str | None:
-    """Return the first of `paths` that is a folder of a git repository with a commit on this machine."""
-    return next((path for path in paths if Path(path).is_dir() and _git(path, "rev-parse", "HEAD")), None)
-
-
 def doubts_of(paths: Iterable[str], memories: pa.Table, policy: Policy) -> list[Doubt]:
     """
     Return why the repository at one of `paths` no longer agrees with MEMORIES of its project.
@@ -47,16 +46,6 @@ def doubts_of(paths: Iterable[str], memories: pa.Table, policy: Policy) -> list[
     rows = memories.select([*CHECKED_COLUMNS]).to_pylist()
     snapshot = snapshot_of(place, questions(rows, policy))
     return doubts(rows, snapshot, policy) if snapshot else []
-
-
-def state_of(paths: Iterable[str]) -> str:
-    """Return what changes whenever `doubts_of` might: HEAD, its branch, all branches; empty for none."""
-    place = repository_at(paths)
-    if place is None:
-        return ""
-    return _git(place, "for-each-ref", "--format=%(refname)%(objectname)", "refs/heads") + _git(
-        place, "rev-parse", "HEAD", "--abbrev-ref", "HEAD"
-    )
 
 
 def snapshot_of(place: str, asked: Questions) -> Snapshot | None:
@@ -219,11 +208,3 @@ def branches_at(paths: Iterable[str], branches: Iterable[str]) -> BranchTips:
         for name in sorted(wanted & tips.keys())
     }
     return BranchTips(tips, within, _trunk(place))
-
-
-def _git(place: str, *arguments: str) -> str:
-    """Return git's answer, empty if it fails."""
-    try:
-        return ask(place, *arguments)
-    except GitFailed:
-        return ""

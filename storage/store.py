@@ -8,23 +8,19 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
+from cortex.storage import projections
 from cortex.storage.files import remove_parts, writing_to
 from cortex.storage.journal import Journal
 from cortex.storage.lake import Lake
 from cortex.storage.lance_tables import LanceTables, LanceTablesInMemory, RebuiltTables
-from cortex.storage.notes import REPLACED_BY, Output
+from cortex.storage.notes import Output
+from cortex.storage.projections import DATABASE as DATABASE
+from cortex.storage.projections import TABLE_OF
 from cortex.storage.projects import ProjectBook
 from cortex.storage.published import Published
 from cortex.storage.shown_lines import ShownLinesBook
 from cortex.storage.staging import Staging
 from cortex.storage.tables import GrowingTables, StoredTables
-from cortex.transforms.errors import TablesDamaged
-
-# Stages whose output is a table of each scope, and that table.
-TABLE_OF = {"embed": "passages", "link": "edges", "decay": "memories"}
-
-# The published database and its counts, made of all scopes.
-DATABASE = Output("publish", "all")
 
 
 class Store:
@@ -65,28 +61,15 @@ class Store:
 
     def is_output_there(self, stage: str, scope: str) -> bool:
         """Return whether what a stage made for a scope is on disk."""
-        if stage in TABLE_OF:
-            return self.tables.exists(scope, TABLE_OF[stage])
-        return stage != "render" or self.published.has_brief(scope)
+        return projections.is_output_there(self.home, Output(stage, scope))
 
     def has_output(self, stage: str, scope: str) -> bool:
         """Return whether what a stage noted as made is there, or was nothing to begin with."""
-        output, notes = Output(stage, scope), self.lake.notes
-        inputs = notes.outputs.get(output)
-        return self.is_output_there(stage, scope) or (
-            inputs is not None and notes.empty.get(output) == inputs
-        )
+        return projections.has_output(self.home, self.lake.notes, Output(stage, scope))
 
     def check_projections(self) -> None:
         """Raise TablesDamaged where tables or published files are gone that a run noted as made."""
-        outputs = self.lake.notes.outputs
-        gone = sorted(
-            scope for stage, scope in outputs if stage in REPLACED_BY and not self.has_output(stage, scope)
-        )
-        if gone:
-            raise TablesDamaged(f"Tables or published files of {', '.join(dict.fromkeys(gone))} are gone.")
-        if DATABASE in outputs and not self.published.database_path.is_file():
-            raise TablesDamaged(f"{self.published.database_path} is gone.")
+        projections.check_projections(self.home, self.lake.notes)
 
     def note_emptied(self, scope: str) -> None:
         """Note that a scope's tables without rows are not there, once a purge has removed them."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from cortex.hooks.plain import on_one_line
 from cortex.transforms.brief.choice import Choice
 from cortex.transforms.memory.reality import Doubt, branch_doubt, branches_behind
-from cortex.transforms.schemas import Row
+from cortex.transforms.vocabulary import Row
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,23 @@ A column's name says its type in every table, so that a table added later needs 
 names in `NUMBER_COLUMNS` are numbers, and everything else is text.
 """
 
+from __future__ import annotations
+
 import csv
 import io
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from cortex.transforms.errors import NotFound, SchemaMismatch, UnknownValue
 from cortex.transforms.identity import content_id
-from cortex.transforms.schemas import CATEGORIES, EDGE_TYPES, EVENT_TYPES, MEMORY_TYPES, TRUSTS, checked
+from cortex.transforms.vocabulary import CATEGORIES, EDGE_TYPES, EVENT_TYPES, MEMORY_TYPES, TRUSTS, checked
+
+# Only queries want the policy as tables; a look at what is published does without the library.
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Columns that are closed sets, and what one value of them is called in an error.
 ENUMERATIONS = {
@@ -104,9 +109,14 @@ PolicyRow = dict[str, Cell]
 class Policy:
     """Every policy table, typed lookups into the known ones, and a fingerprint of them all."""
 
-    tables: Mapping[str, pa.Table]
+    columns: Mapping[str, tuple[str, ...]]
     fingerprint: str
     rows: Mapping[str, Mapping[tuple[Cell, ...], PolicyRow]]
+
+    @cached_property
+    def tables(self) -> Mapping[str, pa.Table]:
+        """Return every policy table, by its name."""
+        return {stem: _arrow(self.columns[stem], self.rows[stem].values()) for stem in self.rows}
 
     def threshold(self, name: str) -> float:
         """Return the threshold `name`; its unit and reason are in thresholds.csv. Raises UnknownValue."""
@@ -183,21 +193,19 @@ def load_policy(texts: Mapping[str, str], overrides: Mapping[str, str] | None = 
                 raise NotFound(
                     f"{stem}.csv has no row for '{member}'.", "Add it: every type needs its policy."
                 )
-    tables = {stem: table.arrow() for stem, table in parsed.items()}
-    fingerprint = content_id(
-        *(part for stem in sorted(tables) for part in (stem, repr(tables[stem].to_pylist())))
-    )
-    return Policy(tables, fingerprint, {stem: table.rows for stem, table in parsed.items()})
+    cells = {
+        stem: [{name: row.get(name) for name in table.columns} for row in table.rows.values()]
+        for stem, table in sorted(parsed.items())
+    }
+    fingerprint = content_id(*(part for stem, rows in cells.items() for part in (stem, repr(rows))))
+    columns = {stem: table.columns for stem, table in parsed.items()}
+    return Policy(columns, fingerprint, {stem: table.rows for stem, table in parsed.items()})
 
 
 @dataclass(frozen=True)
 class _Parsed:
     columns: tuple[str, ...]
     rows: dict[tuple[Cell, ...], PolicyRow]
-
-    def arrow(self) -> pa.Table:
-        schema = pa.schema([pa.field(name, _arrow_type(name)) for name in self.columns])
-        return pa.Table.from_pylist(list(self.rows.values()), schema=schema)
 
 
 def _parse(stem: str, text: str) -> _Parsed:
@@ -277,7 +285,13 @@ def _overridden(stem: str, base: _Parsed, user: _Parsed) -> _Parsed:
     return _Parsed(base.columns, rows)
 
 
-def _arrow_type(name: str) -> pa.DataType:
-    if name in NUMBER_COLUMNS:
-        return pa.float64()
-    return pa.bool_() if name.startswith("is_") else pa.string()
+def _arrow(columns: tuple[str, ...], rows: Iterable[PolicyRow]) -> pa.Table:
+    import pyarrow as pa
+
+    def type_of(name: str) -> pa.DataType:
+        if name in NUMBER_COLUMNS:
+            return pa.float64()
+        return pa.bool_() if name.startswith("is_") else pa.string()
+
+    schema = pa.schema([pa.field(name, type_of(name)) for name in columns])
+    return pa.Table.from_pylist(list(rows), schema=schema)

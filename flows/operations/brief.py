@@ -1,13 +1,18 @@
 """A project's brief as a run would publish it: its text, its archive, and why each line is in or out."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cortex.flows.context import Context
 from cortex.storage.catalogue import Catalogue
-from cortex.storage.projects import Project, ProjectBook
-from cortex.storage.store import Store
-from cortex.transforms.brief.choice import Choice
+
+if TYPE_CHECKING:
+    from cortex.storage.projects import Project, ProjectBook
+    from cortex.storage.store import Store
+    from cortex.transforms.brief.choice import Choice
 
 LEFT_OUT_SHOWN = 40
 
@@ -51,6 +56,8 @@ def read_briefs(
     context: Context, project: str | None = None, *, archive: bool = False, as_of: str | None = None
 ) -> list[Brief]:
     """Return the briefs of the named projects, else of the folder's; with `archive` their older decisions."""
+    if as_of is None and (briefs := _published(context, project, archive)):
+        return briefs
     store = context.open_store()
     ids = _projects_meant(context, store.projects, project)
     if as_of is None:
@@ -60,6 +67,21 @@ def read_briefs(
 
     past, read = store_as_of(context, as_of, ids), archive_of if archive else brief_of
     return [Brief(project_id, read(past, project_id)) for project_id in ids]
+
+
+def _published(context: Context, name: str | None, archive: bool) -> list[Brief]:
+    """Return what is published where it is what a run would publish; none where only the store can say."""
+    from cortex.flows.published_briefs import is_noted
+
+    catalogue = context.open_catalogue()
+    if not catalogue.is_filled or catalogue.has_waiting_entries:
+        return []
+    here = None if name else catalogue.project_at(context.folder)
+    projects = catalogue.named(name) if name else catalogue.project_called(here) if here else []
+    notes, policy = catalogue.manifest.notes, context.policy
+    if not all(is_noted(notes, policy, context.settings, project) for project in projects):
+        return []
+    return [Brief(each.project_id, catalogue.text_of(each.project_id, archive=archive)) for each in projects]
 
 
 def _projects_meant(context: Context, book: ProjectBook, name: str | None) -> list[str]:
@@ -73,9 +95,11 @@ def _projects_meant(context: Context, book: ProjectBook, name: str | None) -> li
 
 def _text_now(context: Context, store: Store, project_id: str, archive: bool) -> str:
     """Return what is published of a project where nothing has changed since, else what would be."""
-    from cortex.flows.published_briefs import is_current
+    from cortex.flows.published_briefs import is_noted
 
-    if is_current(store, context.policy, context.settings, project_id):
+    known = store.projects.known_project(project_id)
+    has_brief = store.has_output("render", project_id)
+    if has_brief and is_noted(store.lake.notes, context.policy, context.settings, known):
         return store.published.archive(project_id) if archive else store.published.brief(project_id)
     # Imported only now: what makes briefs takes a second to import.
     from cortex.flows.briefs import archive_of, brief_of

@@ -104,9 +104,9 @@ def browse(context: Context, filters: Filters, *, offset: int = 0, limit: int = 
     empty store.
     """
     catalogue = Catalogue(context.home)
-    projects = catalogue.read("projects", ["project_id", "label"]).to_pylist()
+    projects = catalogue.projects()
     labels = {GLOBAL_SCOPE: GLOBAL_LABEL, **{row["project_id"]: row["label"] for row in projects}}
-    memories = catalogue.read("memories", _COLUMNS)
+    memories = catalogue.read_table("memories", _COLUMNS)
     rows = _matching(context, filters, memories) if filters.question else _all(memories)
     masks = _masks(rows, filters)
     facets = [facet for facet in _facets(rows, masks, filters, labels) if facet.values]

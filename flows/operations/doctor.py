@@ -12,7 +12,6 @@ from pathlib import Path
 from rich.filesize import decimal
 
 from cortex.flows.context import utc_now
-from cortex.flows.models import hosted_failure
 from cortex.flows.operations.config import OpenContext
 from cortex.flows.operations.install import installed
 from cortex.flows.stages.guard import pending_loss
@@ -20,6 +19,7 @@ from cortex.hooks import background, health
 from cortex.storage.background_run import background_state
 from cortex.storage.client_files import client_folder
 from cortex.storage.hook_traces import hooks_log, hooks_python, last_capture, noted_engine
+from cortex.storage.model_failure import hosted_failure
 from cortex.transforms.errors import ClientSettingsUnusable, CortexError, ModelUnavailable, StoreNotWritable
 from cortex.transforms.words.phrases import age_of, ago
 

@@ -157,7 +157,9 @@ def _recalls(journal: pa.Table, memory_id: str) -> list[datetime]:
 
 def _relatives(context: Context, memory: Row) -> tuple[list[Relative], list[Relative]]:
     """Return what a memory replaced, and what replaced it."""
-    rows = Catalogue(context.home).read("memories", ["memory_id", "text", "superseded_by", "merged_into"])
+    rows = Catalogue(context.home).read_table(
+        "memories", ["memory_id", "text", "superseded_by", "merged_into"]
+    )
     name = pa.scalar(memory["memory_id"])
     replaced = [
         Relative(row["memory_id"], row["text"], how)

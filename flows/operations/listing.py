@@ -3,14 +3,11 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from cortex.flows.context import Context
 from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
 from cortex.storage.catalogue import GLOBAL_LABEL, Catalogue
 from cortex.transforms.errors import NotFound, UsageError
-from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORY_TYPES, Row, checked, values
+from cortex.transforms.vocabulary import GLOBAL_SCOPE, MEMORY_TYPES, STATUSES, Row, checked
 
 _LISTED = [
     *("memory_id", "project_id", "memory_type", "status", "text", "confidence", "rank", "is_pinned"),
@@ -61,20 +58,20 @@ def list_memories(
     `faded` asks for those that no longer count. Raises UnknownProject, UnknownValue, NotFound.
     """
     catalogue = Catalogue(context.home)
-    projects = catalogue.read("projects").to_pylist()
+    projects = catalogue.projects()
     ids = projects_meant(context, catalogue, projects, project, all_projects)
-    rows = catalogue.read("memories", _LISTED)
+    where: dict[str, Sequence[str | bool]] = {
+        "status": [status for status in STATUSES if (status == "active") is not faded]
+    }
     if ids:
-        rows = rows.filter(pc.is_in(rows["project_id"], pa.array([*ids, GLOBAL_SCOPE])))
-    is_active = pc.equal(rows["status"], pa.scalar("active"))
-    rows = rows.filter(pc.invert(is_active) if faded else is_active)
+        where["project_id"] = [*ids, GLOBAL_SCOPE]
     if memory_type is not None:
-        kind = checked("memory type", memory_type, MEMORY_TYPES)
-        rows = rows.filter(pc.equal(rows["memory_type"], pa.scalar(kind)))
+        where["memory_type"] = [checked("memory type", memory_type, MEMORY_TYPES)]
     if pinned:
-        rows = rows.filter(rows["is_pinned"])
-    newest = rows.sort_by([("updated_at", "descending"), ("memory_id", "ascending")])
-    return Listed(newest.slice(0, limit).to_pylist(), rows.num_rows, _labels(projects), ids)
+        where["is_pinned"] = [True]
+    order = "updated_at desc, memory_id"
+    rows = catalogue.read("memories", _LISTED, where, order=order, limit=limit)
+    return Listed(rows, catalogue.count("memories", where), _labels(projects), ids)
 
 
 def list_sessions(
@@ -82,13 +79,11 @@ def list_sessions(
 ) -> Listed:
     """Return sessions with what came of them, newest first, of the same projects as `list_memories`."""
     catalogue = Catalogue(context.home)
-    projects = catalogue.read("projects").to_pylist()
+    projects = catalogue.projects()
     ids = projects_meant(context, catalogue, projects, project, all_projects)
-    rows = catalogue.read("sessions")
-    if ids:
-        rows = rows.filter(pc.is_in(rows["project_id"], pa.array(ids)))
-    newest = rows.sort_by([("ended_at", "descending"), ("session_id", "ascending")])
-    return Listed(newest.slice(0, limit).to_pylist(), rows.num_rows, _labels(projects), ids)
+    where = {"project_id": ids} if ids else {}
+    rows = catalogue.read("sessions", (), where, order="ended_at desc nulls last, session_id", limit=limit)
+    return Listed(rows, catalogue.count("sessions", where), _labels(projects), ids)
 
 
 def last_sessions(context: Context, project: str | None = None, *, limit: int = 5) -> Listed:
@@ -102,26 +97,27 @@ def last_sessions(context: Context, project: str | None = None, *, limit: int = 
 
 def memories_of_session(context: Context, session_id: str) -> list[Row]:
     """Return the memories that rest on a session, in the order they were first said."""
-    rows = Catalogue(context.home).read("memories").to_pylist()
+    rows = Catalogue(context.home).read("memories", order="memory_id")
     meant = [row for row in rows if any(place["session_id"] == session_id for place in row["evidence"])]
     return sorted(meant, key=lambda row: (row["created_at"], row["memory_id"]))
 
 
 def memories_named(context: Context, memory_ids: Sequence[str]) -> dict[str, Row]:
     """Return id → memory as it is published; ids of none are left out."""
-    rows = Catalogue(context.home).read("memories")
-    named = rows.filter(pc.is_in(rows["memory_id"], pa.array(memory_ids, pa.string())))
-    return {row["memory_id"]: row for row in named.to_pylist()}
+    if not memory_ids:
+        return {}
+    rows = Catalogue(context.home).read("memories", (), {"memory_id": memory_ids})
+    return {row["memory_id"]: row for row in rows}
 
 
 def labels_of(context: Context) -> dict[str, str]:
     """Return the names of projects by id, the global scope's too."""
-    return _labels(Catalogue(context.home).read("projects", ["project_id", "label"]).to_pylist())
+    return _labels(Catalogue(context.home).projects())
 
 
 def list_known_projects(context: Context) -> list[Row]:
     """Return PROJECTS as they were last published, the one worked on last first."""
-    rows = Catalogue(context.home).read("projects").to_pylist()
+    rows = Catalogue(context.home).projects()
     return sorted(rows, key=lambda row: (-_seconds(row), row["label"]))
 
 
@@ -135,15 +131,15 @@ def show(context: Context, target: str) -> Details:
     if len(word) < LEAST_ID_CHARS:
         raise UsageError(f"'{target}' is too short for an id.", f"Give at least {LEAST_ID_CHARS} characters.")
     catalogue = Catalogue(context.home)
-    labels = _labels(catalogue.read("projects").to_pylist())
+    labels = _labels(catalogue.projects())
     matches = [
         (kind, name)
         for kind, snapshot, key in (
             ("memory", "memories", "memory_id"),
             ("session", "sessions", "session_id"),
         )
-        for name in values(catalogue.read(snapshot, [key]), key)
-        if name.startswith(word)
+        for row in catalogue.read(snapshot, [key], order=key)
+        if (name := row[key]).startswith(word)
     ]
     if not matches:
         raise NotFound(
@@ -154,32 +150,36 @@ def show(context: Context, target: str) -> Details:
         raise several(word, "memories or sessions", _texts_of(catalogue, set(matches)))
     kind, name = matches[0]
     if kind == "session":
-        row = next(r for r in catalogue.read("sessions").to_pylist() if r["session_id"] == name)
+        row = catalogue.read("sessions", (), {"session_id": [name]}, order="project_id")[0]
         return Details(kind, row, labels, memories_of_session(context, name))
-    memories = catalogue.read("memories")
-    [row] = memories.filter(pc.equal(memories["memory_id"], pa.scalar(name))).to_pylist()
-    return Details(kind, row, labels, _related(catalogue, memories, name))
+    [row] = catalogue.read("memories", (), {"memory_id": [name]})
+    return Details(kind, row, labels, _related(catalogue, name))
 
 
 def _texts_of(catalogue: Catalogue, matches: Set[tuple[str, str]]) -> dict[str, str]:
     """Return what each match says, by its id: a memory its text, a session what it was for."""
-    memories = catalogue.read("memories", ["memory_id", "text"]).to_pylist()
-    sessions = catalogue.read("sessions", ["session_id", "goal", "first_prompt"]).to_pylist()
-    texts = {row["memory_id"]: row["text"] for row in memories if ("memory", row["memory_id"]) in matches}
-    for row in sessions:
-        if ("session", row["session_id"]) in matches:
+    ids = {kind: sorted(name for each, name in matches if each == kind) for kind in ("memory", "session")}
+    texts: dict[str, str] = {}
+    if ids["memory"]:
+        rows = catalogue.read("memories", ["memory_id", "text"], {"memory_id": ids["memory"]})
+        texts |= {row["memory_id"]: row["text"] for row in rows}
+    if ids["session"]:
+        columns = ["session_id", "goal", "first_prompt"]
+        for row in catalogue.read("sessions", columns, {"session_id": ids["session"]}):
             texts[row["session_id"]] = f"session: {row['goal'] or row['first_prompt'] or '(no prompt)'}"
     return texts
 
 
-def _related(catalogue: Catalogue, memories: pa.Table, memory_id: str) -> list[Row]:
+def _related(catalogue: Catalogue, memory_id: str) -> list[Row]:
     """Return the ends of a memory's edges with its text, the strongest first."""
-    edges = catalogue.read("edges")
-    touches = pc.or_(
-        pc.equal(edges["source_id"], pa.scalar(memory_id)), pc.equal(edges["target_id"], pa.scalar(memory_id))
-    )
-    rows = edges.filter(touches).sort_by([("strength", "descending"), ("edge_id", "ascending")]).to_pylist()
-    texts = dict(zip(memories["memory_id"].to_pylist(), memories["text"].to_pylist(), strict=True))
+    rows = [
+        *catalogue.read("edges", (), {"source_id": [memory_id]}),
+        *catalogue.read("edges", (), {"target_id": [memory_id]}),
+    ]
+    rows.sort(key=lambda row: (-row["strength"], row["edge_id"]))
+    ends = sorted({row[end] for row in rows for end in ("source_id", "target_id")})
+    others = catalogue.read("memories", ["memory_id", "text"], {"memory_id": ends}) if ends else []
+    texts = {row["memory_id"]: row["text"] for row in others}
     related: dict[str, Row] = {}
     for row in rows:
         is_source = row["source_id"] == memory_id
@@ -212,7 +212,7 @@ def why_nothing(context: Context, project_id: str) -> str:
             if catalogue.waiting()
             else "nothing was read yet: cortex backfill"
         )
-    rows = [row for row in catalogue.read("projects").to_pylist() if row["project_id"] == project_id]
+    rows = [row for row in catalogue.projects() if row["project_id"] == project_id]
     faded = sum(row["faded"] for row in rows)
     if faded:
         verb = "memory has" if faded == 1 else "memories have"

@@ -36,10 +36,10 @@ def month_report(
     if month is not None and not _MONTH.fullmatch(month):
         raise UsageError(f"Not a month: '{month}'.", "Use YYYY-MM: --month 2026-09")
     catalogue = Catalogue(context.home)
-    projects = catalogue.read("projects").to_pylist()
+    projects = catalogue.projects()
     ids = projects_meant(context, catalogue, projects, project, all_projects)
     labels = {row["project_id"]: row["label"] for row in projects} | {GLOBAL_SCOPE: GLOBAL_LABEL}
-    metrics = [row for row in catalogue.read("metrics").to_pylist() if row["began_at"] and _is_of(row, ids)]
+    metrics = [row for row in catalogue.read("metrics") if row["began_at"] and _is_of(row, ids)]
     month = month or max((_month_of(row["began_at"]) for row in metrics), default=None)
     if month is None:
         raise NotFound(
@@ -97,13 +97,14 @@ def _sections(
     context: Context, catalogue: Catalogue, month: str, ids: Sequence[str], names: Mapping[str, str]
 ) -> dict[str, list[ReportLine]]:
     scopes = [*ids, GLOBAL_SCOPE] if ids else []
-    memories = [row for row in catalogue.read("memories").to_pylist() if _is_of(row, scopes)]
+    every = catalogue.read("memories", order="project_id, memory_id")
+    memories = [row for row in every if _is_of(row, scopes)]
     active = [row for row in memories if row["status"] == "active"]
     new = [row for row in active if _month_of(row["created_at"]) == month]
     newest = sorted(new, key=lambda row: (row["created_at"], row["memory_id"]), reverse=True)
     again = [row for row in active if row["session_count"] > 1 and _month_of(row["updated_at"]) == month]
     again.sort(key=lambda row: (-row["session_count"], row["memory_id"]))
-    sessions = [row for row in catalogue.read("sessions").to_pylist() if _is_of(row, ids) and row["ended_at"]]
+    sessions = [row for row in catalogue.read("sessions") if _is_of(row, ids) and row["ended_at"]]
     left = [row for row in sessions if row["still_open"] and _month_of(row["ended_at"]) == month]
     left.sort(key=lambda row: (row["ended_at"], row["session_id"]), reverse=True)
 

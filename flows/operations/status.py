@@ -5,15 +5,13 @@ from datetime import datetime
 from pathlib import Path
 
 from cortex.flows.context import Context
-from cortex.flows.extract import outdated
-from cortex.flows.models import hosted_failure
-from cortex.flows.stages.guard import pending_loss
+from cortex.flows.outdated import outdated
 from cortex.storage.background_run import Background, background_state
 from cortex.storage.catalogue import GLOBAL_LABEL, Catalogue
 from cortex.storage.files import folder_bytes
-from cortex.storage.model_failure import WRITER, ModelFailure, read_failure
+from cortex.storage.model_failure import WRITER, ModelFailure, hosted_failure, read_failure
 from cortex.storage.reports import last_report
-from cortex.transforms.schemas import GLOBAL_SCOPE
+from cortex.transforms.vocabulary import GLOBAL_SCOPE
 
 
 @dataclass(frozen=True)
@@ -59,16 +57,17 @@ class Status:
 
 def read_status(context: Context) -> Status:
     """Return the state of the store."""
-    store = context.open_store()
-    store.lake.check_key()
+    catalogue = context.open_catalogue()
+    manifest = catalogue.manifest
+    loss = manifest.notes.refused_loss
     return Status(
         home=context.home,
         bytes=folder_bytes(context.home),
-        waiting=len(store.staging.list_waiting()),
-        outdated=outdated(store.lake.manifest, context.policy),
-        pending_loss=pending_loss(store.lake.manifest),
-        projects=_counts(Catalogue(context.home)),
-        last_run=last_report(store.runs),
+        waiting=catalogue.waiting(),
+        outdated=outdated(manifest, context.policy),
+        pending_loss=loss.as_dict() if loss else None,
+        projects=_counts(catalogue),
+        last_run=last_report(context.home / "runs"),
         background=background_state(context.home),
         embedding_failure=hosted_failure(context.settings),
         writer_failure=read_failure(context.home, WRITER) if context.settings.models.is_on else None,
@@ -78,7 +77,7 @@ def read_status(context: Context) -> Status:
 def _counts(catalogue: Catalogue) -> list[ProjectCounts]:
     if not catalogue.is_filled:
         return []
-    rows = catalogue.read("projects").to_pylist()
+    rows = catalogue.projects()
     counts = [
         ProjectCounts(
             row["label"],
@@ -92,11 +91,6 @@ def _counts(catalogue: Catalogue) -> list[ProjectCounts]:
         )
         for row in rows
     ]
-    statuses = [
-        row["status"]
-        for row in catalogue.read("memories", ["project_id", "status"]).to_pylist()
-        if row["project_id"] == GLOBAL_SCOPE
-    ]
-    active = statuses.count("active")
-    everywhere = ProjectCounts(GLOBAL_LABEL, active, len(statuses) - active, 0, None, 0, 0, GLOBAL_SCOPE)
-    return [*counts, *([everywhere] if statuses else [])]
+    active, faded = catalogue.everywhere()
+    everywhere = ProjectCounts(GLOBAL_LABEL, active, faded, 0, None, 0, 0, GLOBAL_SCOPE)
+    return [*counts, *([everywhere] if active or faded else [])]

@@ -50,5 +50,6 @@ def _publish(run: Run, scope: str, draft: Draft, inputs: str, row: StageReport) 
     row.rows_out += publish_branches(run, scope, draft)
     row.rows_out += publish_notes(run, scope, draft)
     notes = run.ledger.notes
-    briefs = {**notes.briefs, scope: shown_from(run.store, run.policy, run.settings, scope)}
+    known = run.store.projects.known_project(scope)
+    briefs = {**notes.briefs, scope: shown_from(notes, run.policy, run.settings, known)}
     run.ledger.note_output("render", scope, inputs, replace(notes, briefs=briefs))

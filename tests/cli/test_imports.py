@@ -30,6 +30,24 @@ def test_a_question_imports_no_stage_and_no_client_of_remote_catalogues(samples)
     assert spared | (modules & set(STAGES)) == set()
 
 
+# What tables are written, searched and compared with.
+LIBRARIES = ("pyarrow", "numpy", "polars", "lancedb", "prefect", "onnxruntime", "cortex.storage.store")
+
+
+@pytest.mark.parametrize("words", [["status"], ["brief", "--project", "tidepool"]])
+def test_what_is_published_is_shown_without_a_table_library(samples, words):
+    assert modules_of(*words) & {*LIBRARIES, "duckdb"} == set()
+
+
+@pytest.mark.parametrize(
+    "words", [["list", "--all-projects"], ["timeline", "--all-projects"], ["show", "ID"]]
+)
+def test_memories_are_looked_up_with_duckdb_alone(cortex, samples, words):
+    first = cortex("list", "--all-projects", "--limit", "1", "--json").json["memories"][0]["memory_id"]
+    modules = modules_of(*[first if word == "ID" else word for word in words])
+    assert modules & set(LIBRARIES) == set() and "duckdb" in modules
+
+
 @pytest.mark.parametrize("package", ["lance_namespace", "lance_namespace_urllib3_client", "overrides"])
 def test_what_is_spared_can_be_imported_afterwards(package):
     program = (

@@ -12,6 +12,7 @@ from cortex.flows import rederive as rederiving
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.flows.memory import Memory
+from cortex.flows.outdated import outdated
 from cortex.flows.rederive import decline, promote, propose_rederivation
 from cortex.storage import lake
 from cortex.transforms.extract import extractor
@@ -115,7 +116,7 @@ def test_promoted_the_store_is_what_the_newer_extractor_makes_from_scratch(bench
     assert asked(bench)["kelp"].appears == []
     with runs.opened("rebuild", bench.context) as run:
         assert compare(run).differences == []
-        assert extracting.outdated(run.store.lake.manifest, run.policy) == []
+        assert outdated(run.store.lake.manifest, run.policy) == []
 
 
 def test_killed_after_its_commit_the_next_run_finishes_a_promotion(bench, other, newer, monkeypatch):

@@ -99,8 +99,8 @@ def questions_about(place: Path) -> list[object]:
     return [
         projects.identify(str(place)),
         projects.first_commit(str(place)),
-        repository.repository_at(paths),
-        repository.state_of(paths),
+        git.repository_at(paths),
+        git.state_of(paths),
         repository.doubts_of(paths, memories(*claims), read_policy(None)),
         repository.commits_since(paths, AT),
     ]
@@ -394,7 +394,7 @@ def test_a_partial_clone_is_asked_without_fetching(trap, tmp_path):
     run_git(tmp_path, "clone", "-q", "--filter=blob:none", f"file://{trap.folder}", "partial")
     place = tmp_path / "partial"
     objects = sorted((place / ".git" / "objects").rglob("*"))
-    assert repository.state_of([str(place)])
+    assert git.state_of([str(place)])
     claimed = memory(
         "m",
         "Old tides are in src/old.py.",
@@ -424,10 +424,10 @@ def test_a_repository_of_another_user_is_asked_where_the_user_trusts_it(trap, mo
         os.chown(path, 65534, 65534)
     monkeypatch.setenv("HOME", str(tmp_path))
     git._trusted.cache_clear()
-    assert repository.repository_at([str(trap.folder)]) is None
+    assert git.repository_at([str(trap.folder)]) is None
     (tmp_path / ".gitconfig").write_text(f"[safe]\ndirectory = {trap.folder}\n")
     git._trusted.cache_clear()
-    assert repository.repository_at([str(trap.folder)]) == str(trap.folder)
+    assert git.repository_at([str(trap.folder)]) == str(trap.folder)
     git._trusted.cache_clear()
 
 

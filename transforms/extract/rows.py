@@ -3,14 +3,12 @@
 from datetime import datetime, timedelta
 
 from cortex.transforms.extract.candidate import TAG_LAYER, Candidate
+from cortex.transforms.extract.extractor import EXTRACTOR_VERSION
 from cortex.transforms.extract.phrases import FILE, Phrasebook
 from cortex.transforms.extract.signals import IDENTIFIER
 from cortex.transforms.extract.technologies import tag_by_term, technology_tags
 from cortex.transforms.identity import event_id
 from cortex.transforms.policy import Policy
-
-# Raise it when the same turns give other events than before: stored events are then extracted again.
-EXTRACTOR_VERSION = 6
 
 
 def event_row(candidate: Candidate, confidence: float, policy: Policy) -> dict[str, object]:

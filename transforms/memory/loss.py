@@ -1,13 +1,17 @@
 """The loss law: what would no longer be shown, what takes its place, how much of it is too much (law 8)."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING
 
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import Row, values
+from cortex.transforms.vocabulary import Row
+
+# The manifest's notes hold losses, and a look at the manifest needs no tables: .2 s of imports.
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # The values by which `shown` filters, for the tables.
 SHOWN: dict[str, list[str | None]] = {"status": ["active", "archived"], "merged_into": [None]}
@@ -25,6 +29,9 @@ class Loss:
 
 def shown(memories: pa.Table) -> pa.Table:
     """Return those of MEMORIES that a recall can find: active or archived, not merged into another one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     is_there = pc.is_in(memories["status"], pa.array(["active", "archived"]))
     return memories.filter(pc.and_(is_there, pc.is_null(memories["merged_into"])))
 
@@ -35,6 +42,10 @@ def lost_ids(live: pa.Table, rebuilt: pa.Table) -> list[str]:
 
     Takes MEMORIES before and after. One that was merged into a memory that is shown is not lost.
     """
+    import pyarrow.compute as pc
+
+    from cortex.transforms.schemas import values
+
     after = shown(rebuilt)
     is_kept = pc.is_in(shown(live)["memory_id"], after["memory_id"].combine_chunks())
     gone = values(shown(live).filter(pc.invert(is_kept)), "memory_id")
@@ -49,6 +60,8 @@ def replaced(lost: Iterable[Row], live: pa.Table, rebuilt: pa.Table) -> set[str]
 
     Takes rows and tables of MEMORIES with evidence. Each new memory takes the place of one.
     """
+    from cortex.transforms.schemas import values
+
     rows = list(lost)
     before = set(values(live, "memory_id"))
     turns = {evidence["turn_id"] for row in rows for evidence in row["evidence"]}

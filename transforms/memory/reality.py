@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from cortex.transforms.memory.chosen import Choices, Sides
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import Row
+from cortex.transforms.vocabulary import Row
 from cortex.transforms.words.sentences import STATEMENT, sentences
 
 # What a memory says is often committed within the hours after.

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 from cortex.transforms.extract.candidate import TAG_LAYER, Turn, line_of
+from cortex.transforms.extract.extractor import EXTRACTOR_VERSION
 from cortex.transforms.extract.outcome import (
     OUTCOME_CONFIDENCE,
     OUTCOME_PARTS,
@@ -16,7 +17,6 @@ from cortex.transforms.extract.outcome import (
     subject_of_session,
 )
 from cortex.transforms.extract.phrases import FILE
-from cortex.transforms.extract.rows import EXTRACTOR_VERSION
 from cortex.transforms.extract.select import HIDDEN_BY, SUREST
 from cortex.transforms.extract.statements import cut_between
 from cortex.transforms.identity import content_id, event_id

@@ -1,0 +1,112 @@
+"""The words that tables use, and names with a meaning; importing them imports no library."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from cortex.transforms.errors import UnknownValue
+
+# Stands for a time nobody noted, so that sorting and ageing stay defined: very old.
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# The scope of what holds in every project.
+GLOBAL_SCOPE = "global"
+
+# One row of a table as Python values, by column.
+Row = dict[str, Any]
+
+MEMORY_TYPES = (
+    "architecture",
+    "decision",
+    "pattern",
+    "gotcha",
+    "progress",
+    "outcome",
+    "context",
+    "code_description",
+    "code",
+)
+CATEGORIES = ("project", "global")
+STATUSES = ("active", "superseded", "archived", "pruned")
+SOURCE_TYPES = ("conversation", "explicit", "code_index", "import", "consolidation")
+TRUSTS = ("external", "tool", "assistant", "user")  # lowest first: the position is the order
+EVENT_TYPES = (
+    "DECISION_MADE",
+    "APPROACH_REJECTED",
+    "PLAN_CREATED",
+    "PREFERENCE_NOTED",
+    "ERROR_RESOLVED",
+    "PLAN_STEP_COMPLETED",
+    "KNOWLEDGE_ACQUIRED",
+    "TASK_COMPLETED",
+    "SESSION_OUTCOME",
+    "FILE_MODIFIED",
+    "FILE_EXPLORED",
+    "COMMAND_RUN",
+)
+EDGE_TYPES = (
+    "relates_to",
+    "derived_from",
+    "contradicts",
+    "exemplifies",
+    "refines",
+    "supersedes",
+    "source_of",
+)
+PROPOSED_BY_MODEL = "proposed_by_model"  # of one by which a model says that its target is no longer true
+JUDGED_BY_MODEL = "judged_by_model"  # of one by which a model says that both ends hold
+UNSURE_BY_MODEL = "unsure_by_model"  # of one whose ends may be at odds, by a model that cannot tell
+BY_A_PERSON = "person"  # the rule of an edge that a person's word made
+LINKS_PURPOSE = "links"  # of a reply about pairs of memories
+TURN_KINDS = (
+    "prompt",  # words a person typed, queued prompts included
+    "command",  # arguments of a slash command, typed by a person
+    "shell",  # a command that a person ran with !
+    "text",  # what the assistant said
+    "thinking",  # what the assistant thought
+    "tool_call",  # a call that the assistant asked for
+    "tool_result",  # what came back, or why the call never ran
+    "rejection",  # words a person gave when refusing a tool call
+    "choice",  # a person's answer to a question that the assistant asked
+    "plan",  # a plan that a person approved or handed over
+    "summary",  # the client's summary at a compaction
+    "recap",  # the client's recap while the person was away
+    "program",  # a prompt written by a program or by another agent, not by a person
+)
+TOOL_STATUSES = ("ok", "error", "rejected", "cancelled")
+JOURNAL_KINDS = (
+    "remember",
+    "edit",
+    "pin",
+    "unpin",
+    "forget",
+    "supersede",
+    "merge",
+    "archive",
+    "restore",  # takes a supersede back
+    "recall",
+    "import",
+    "worked",  # when a project was worked on in the store that an import came from
+    "project",
+    "checkpoint",  # a name for a moment that a consolidation can be taken back to
+    "unmerge",  # takes a merge back
+    "confirm",  # a claim that a person says still holds
+    "dismiss",  # leaves what a review found as it is, for good
+    "fade",  # memories that a run found weak: their days of grace begin
+    "recover",  # weak memories that a run found strong again
+    "prune",  # the tombstone of a memory that faded too long ago: its words stay in the lake
+)
+# Those by which a run notes what it found; they make and change no memory by themselves.
+FINDING_KINDS = ("fade", "recover")
+
+
+def checked(what: str, value: str, allowed: tuple[str, ...]) -> str:
+    """
+    Return `value` if it is one of `allowed`.
+
+    Raises UnknownValue, which names the allowed values (spec 2).
+
+    >>> checked("memory type", "gotcha", MEMORY_TYPES)
+    'gotcha'
+    """
+    if value not in allowed:
+        raise UnknownValue(what, value, allowed)
+    return value
