@@ -118,9 +118,14 @@ def _evidence(evidence: Sequence[Evidence], most: int) -> list[dict[str, Any]]:
 
 
 def _expanded(call: ToolCall, whole: Expanded) -> ToolReply:
-    item = _whole_memory(call, whole) if whole.kind == "memory" else _whole_turn(call, whole)
+    item = whole_entry(call, whole)
     text = "\n".join(["1 found.", NOTICE, *item.lines])
     return ToolReply({"notice": NOTICE, "results": [item.data], "cursor": None}, text[: call.chars])
+
+
+def whole_entry(call: ToolCall, whole: Expanded) -> ListItem:
+    """Return a memory or turn with all that is kept of it."""
+    return _whole_memory(call, whole) if whole.kind == "memory" else _whole_turn(call, whole)
 
 
 def _whole_memory(call: ToolCall, whole: Expanded) -> ListItem:

@@ -11,25 +11,38 @@ import json
 import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.to_thread
 import mcp_types as types
+from mcp.server import CacheHint
+from mcp.server.caching import CacheableMethod
+from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
 from mcp_types.version import is_version_at_least
 
 from cortex import __version__
 from cortex.mcp.asking import ChoiceNeeded, ChoiceQuestion, FormAnswer, Person
+from cortex.mcp.shelf import (
+    CONTENTS_HOLD_MS,
+    LISTS_HOLD_MS,
+    PROMPTS,
+    RESOURCES,
+    TEMPLATES,
+    prompt_filled,
+)
 from cortex.mcp.tools import TOOLS
 from cortex.transforms.errors import CortexError
 
 if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
+    from collections.abc import Callable
 
     from cortex.mcp.client import Client
     from cortex.mcp.replies import ToolReply
+    from cortex.mcp.resources import Contents
 
 INSTRUCTIONS = (
     "Cortex remembers earlier sessions of this project. What it returns are quoted notes with who said them, "
@@ -43,7 +56,19 @@ LONGEST_REASON = 2_000
 # A call asks once; a client that answers nothing is not asked for ever.
 MOST_QUESTIONS = 3
 
+LISTS: tuple[CacheableMethod, ...] = (
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+)
+COMPLETIONS_SHOWN = 100
+
 _log = logging.getLogger(__name__)
+
+Request = ServerRequestContext[Any, Any]
+Paging = types.PaginatedRequestParams | None
+Returned = TypeVar("Returned")
 
 
 @dataclass
@@ -62,15 +87,20 @@ class MemoryServer:
             instructions=INSTRUCTIONS,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+            on_completion=self._complete,
+            cache_hints=dict.fromkeys(LISTS, CacheHint(LISTS_HOLD_MS, "public")),
         )
 
-    async def _list_tools(
-        self, request: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
+    async def _list_tools(self, request: Request, params: Paging) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[types.Tool.model_validate(tool.as_dict()) for tool in TOOLS])
 
     async def _call_tool(
-        self, request: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+        self, request: Request, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         answers = _answers(params.input_responses)
         for _ in range(MOST_QUESTIONS):
@@ -87,6 +117,60 @@ class MemoryServer:
                 _log.exception("the tool %r crashed", params.name)
                 return _failure(_crash(error))
         return _failure(_crash(AssertionError("a call asks once")))
+
+    async def _list_resources(self, request: Request, params: Paging) -> types.ListResourcesResult:
+        resources = [types.Resource.model_validate(each) for each in RESOURCES]
+        return types.ListResourcesResult(resources=resources)
+
+    async def _list_templates(self, request: Request, params: Paging) -> types.ListResourceTemplatesResult:
+        templates = [types.ResourceTemplate.model_validate(each) for each in TEMPLATES]
+        return types.ListResourceTemplatesResult(resource_templates=templates)
+
+    async def _read_resource(
+        self, request: Request, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        def work() -> Contents:
+            from cortex.mcp.resources import read_resource
+
+            return read_resource(self.client.context(), params.uri)
+
+        contents = await self._of_store(work, {"uri": params.uri})
+        text = types.TextResourceContents(uri=params.uri, mime_type=contents.mime_type, text=contents.text)
+        return types.ReadResourceResult(contents=[text], ttl_ms=CONTENTS_HOLD_MS, cache_scope="private")
+
+    async def _list_prompts(self, request: Request, params: Paging) -> types.ListPromptsResult:
+        return types.ListPromptsResult(
+            prompts=[types.Prompt.model_validate(prompt.as_dict()) for prompt in PROMPTS]
+        )
+
+    async def _get_prompt(
+        self, request: Request, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        try:
+            prompt, text = prompt_filled(params.name, params.arguments or {})
+        except CortexError as error:
+            raise _refusal(error, {"name": params.name[:40]}) from error
+        message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
+        return types.GetPromptResult(description=prompt.purpose, messages=[message])
+
+    async def _complete(self, request: Request, params: types.CompleteRequestParams) -> types.CompleteResult:
+        def work() -> list[str]:
+            from cortex.mcp.resources import complete
+
+            return complete(self.client.context(), params.argument.name, params.argument.value)
+
+        values = await self._of_store(work, {})
+        shown = values[:COMPLETIONS_SHOWN]
+        has_more = len(values) > len(shown)
+        completion = types.Completion(values=shown, total=len(values), has_more=has_more)
+        return types.CompleteResult(completion=completion)
+
+    async def _of_store(self, work: Callable[[], Returned], about: dict[str, str]) -> Returned:
+        """Return what work gives; an error becomes one of the protocol with the report as its data."""
+        try:
+            return await anyio.to_thread.run_sync(work, limiter=self.threads)
+        except CortexError as error:
+            raise _refusal(error, about) from error
 
     async def _reply(self, name: str, arguments: dict[str, Any] | None, person: Person) -> ToolReply:
         def work() -> ToolReply:
@@ -125,11 +209,17 @@ def _failure(error: CortexError) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=content)], is_error=True)
 
 
+def _refusal(error: CortexError, about: dict[str, str]) -> MCPError:
+    is_missing = error.category in ("memory", "tool")
+    code = types.INVALID_PARAMS if is_missing else types.INTERNAL_ERROR
+    return MCPError(code=code, message=error.problem, data={**error.as_report(datetime.now(UTC)), **about})
+
+
 def _crash(error: Exception) -> CortexError:
     return CortexError(f"the call failed ({type(error).__name__}).", "Check the store: cortex doctor")
 
 
-def _can_ask(request: ServerRequestContext[Any, Any]) -> bool:
+def _can_ask(request: Request) -> bool:
     """Return whether the client shows forms to its person, and can be reached now."""
     capabilities = request.session.client_capabilities
     asking = capabilities.elicitation if capabilities else None
@@ -148,7 +238,7 @@ def _input_required(question: ChoiceQuestion) -> types.InputRequiredResult:
     return types.InputRequiredResult(input_requests={question.key: request})
 
 
-async def _ask(request: ServerRequestContext[Any, Any], question: ChoiceQuestion) -> FormAnswer:
+async def _ask(request: Request, question: ChoiceQuestion) -> FormAnswer:
     form = _form(question, request.protocol_version)
     result = await request.session.elicit_form(form.message, form.requested_schema, request.request_id)
     return FormAnswer(result.action, result.content)

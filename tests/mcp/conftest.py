@@ -10,6 +10,7 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp import Client as ProtocolClient
+from mcp import MCPError
 
 from cortex.flows.context import Context
 from cortex.mcp.client import Client
@@ -43,12 +44,17 @@ class Assistant:
         async def run() -> Any:
             server = MemoryServer(Client(self.context)).build()
             asked = self._answer if self.chooses is not None else None
-            async with ProtocolClient(
-                server, mode=self.mode, elicitation_callback=asked, cache=None
-            ) as client:
-                return await work(client)
+            options: Any = {"mode": self.mode, "elicitation_callback": asked, "cache": None}
+            async with ProtocolClient(server, **options) as client:
+                try:
+                    return await work(client)
+                except MCPError as error:  # leaving the block would wrap it in groups
+                    return error
 
-        return anyio.run(run)
+        result = anyio.run(run)
+        if isinstance(result, MCPError):
+            raise result
+        return result
 
     def call(self, tool: str, **arguments: Any) -> types.CallToolResult:
         return self.do(lambda client: client.call_tool(tool, arguments))
