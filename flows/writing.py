@@ -20,6 +20,7 @@ from cortex.transforms.audit import events_violations
 from cortex.transforms.schemas import EPOCH, EVENTS, REPLIES, SETTLED, TURNS, values
 from cortex.transforms.words.phrases import counted
 from cortex.transforms.writer.known import known_memories, moments
+from cortex.transforms.writer.pieces import PIECE_PURPOSE
 from cortex.transforms.writer.prompt import SESSION_PROMPT
 from cortex.transforms.writer.request import Reply
 from cortex.transforms.writer.session import SessionRequest, session_requests
@@ -29,7 +30,7 @@ from cortex.transforms.writer.written import hash_of_turns, reply_row, unasked_r
 SESSIONS_AT_ONCE = 50
 # A request that waits in a batch is looked for in what was known at so many moments before.
 MOMENTS_TRIED = 20
-_REPLY_COLUMNS = ["request_id", "session_id", "turns_hash", "turn_count", "prompt"]
+_REPLY_COLUMNS = ["request_id", "session_id", "turns_hash", "turn_count", "prompt", "purpose"]
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,26 @@ def write_sessions(run: Run) -> None:
     with run.report.stage("write") as row:
         asked, left = _first_requests(run, sessions)
         keeper = _Keeper(run, asked, _turn_counts(sessions))
-        row.rows_in = len(asked)
-        keeper.repeat_known()
-        result = ask_all(run, [each.request for each in keeper.unanswered()], keeper.keep)
-        row.rows_out = keeper.kept
-        waiting = left + result.waiting + result.failed
+        waiting = left + _ask(run, keeper)
+        keeper.asked = _last_readings(run, keeper, sessions)
+        waiting += _ask(run, keeper) if keeper.asked else 0
+        row.rows_in, row.rows_out = len(asked) + len(keeper.asked), keeper.kept
         if waiting:
             row.note = f"{counted(waiting, 'session')} wait for a later run"
+
+
+def _ask(run: Run, keeper: "_Keeper") -> int:
+    """Ask what the keeper holds and the lake does not know; return how many requests wait."""
+    keeper.repeat_known()
+    result = ask_all(run, [each.request for each in keeper.unanswered()], keeper.keep)
+    return result.waiting + result.failed
+
+
+def _last_readings(run: Run, keeper: "_Keeper", sessions: Sequence[UnreadSession]) -> list[SessionRequest]:
+    """Return the requests about the sessions all of whose pieces have just been answered."""
+    in_pieces = {(each.project_id, each.session_id) for each in keeper.asked if each.is_piece}
+    some = [each for each in sessions if (each.project_id, each.session_id) in in_pieces]
+    return [each for each in requests_about(run, some) if not each.is_piece] if some else []
 
 
 def unread_sessions(run: Run) -> list[UnreadSession]:
@@ -115,16 +129,19 @@ def _turn_counts(sessions: Sequence[UnreadSession]) -> dict[tuple[str, str], int
 
 
 def requests_about(run: Run, sessions: Sequence[UnreadSession]) -> list[SessionRequest]:
-    """Return the requests about sessions, in their order; those that no person led have none."""
+    """
+    Return the requests about sessions, in their order; those that no person led have none.
+
+    A session too long for one reading has several, each about a piece; when they are answered, one more.
+    """
     by_project: dict[str, list[UnreadSession]] = defaultdict(list)
     for each in sessions:
         by_project[each.project_id].append(each)
-    requests: dict[tuple[str, str], SessionRequest] = {}
+    requests: dict[tuple[str, str], list[SessionRequest]] = defaultdict(list)
     for project_id, of_project in by_project.items():
         for request in _requests_of(run, project_id, of_project):
-            requests[project_id, request.session_id] = request
-    keys = [(each.project_id, each.session_id) for each in sessions]
-    return [requests[key] for key in keys if key in requests]
+            requests[project_id, request.session_id].append(request)
+    return [request for each in sessions for request in requests.get((each.project_id, each.session_id), ())]
 
 
 def requests_sent(run: Run) -> set[str]:
@@ -196,12 +213,17 @@ class _Keeper:
             provider=reply.provider,
             stop_reason=reply.stop_reason,
             asked_at=run.now.astimezone(UTC),
-            turn_count=self.turn_counts[asked.project_id, asked.session_id],
+            # A session is read once its last reading is.
+            turn_count=0 if asked.is_piece else self.turn_counts[asked.project_id, asked.session_id],
             input_tokens=reply.input_tokens,
             output_tokens=reply.output_tokens,
             usd=reply.usd,
         )
         replies = REPLIES.of([row])
+        if asked.is_piece:
+            with run.store.lake.change() as change:
+                change.append(REPLIES, asked.project_id, replies)
+            return
         turns = _turns_of(run, asked.project_id, {asked.session_id})
         events = events_of(run, asked.project_id, turns, replies)
         violations = events_violations(events, turns)
@@ -226,7 +248,7 @@ def _unread_of(run: Run, project_id: str) -> list[UnreadSession]:
     answered = {
         (row["session_id"], row["turn_count"])
         for row in lake.read(REPLIES, project_id, columns=_REPLY_COLUMNS).to_pylist()
-        if row["prompt"] == SESSION_PROMPT
+        if row["prompt"] == SESSION_PROMPT and row["purpose"] != PIECE_PURPOSE
     }
     names: dict[str, set[str]] = defaultdict(set)
     ended: dict[str, datetime] = {}
@@ -243,13 +265,15 @@ def _unread_of(run: Run, project_id: str) -> list[UnreadSession]:
 
 def _requests_of(run: Run, project_id: str, sessions: Sequence[UnreadSession]) -> list[SessionRequest]:
     """Return the requests about sessions of a project that the lake holds no answer to."""
-    replies = run.store.lake.read(REPLIES, project_id, columns=[*_REPLY_COLUMNS, "asked_at"]).to_pylist()
+    columns = [*_REPLY_COLUMNS, "asked_at", "text"]
+    replies = run.store.lake.read(REPLIES, project_id, columns=columns).to_pylist()
+    pieces = {row["request_id"]: row["text"] for row in replies if row["purpose"] == PIECE_PURPOSE}
     answered = {row["request_id"] for row in replies}
     read = {(row["session_id"], row["turns_hash"]) for row in replies if row["prompt"] == SESSION_PROMPT}
     read_at: dict[str, datetime] = {}
     for row in replies:
         read_at[row["session_id"]] = min(row["asked_at"], read_at.get(row["session_id"], row["asked_at"]))
-    asking = _Naming(run, run.readings.memories(run.store.projects.canonical(project_id)), read_at)
+    asking = _Naming(run, run.readings.memories(run.store.projects.canonical(project_id)), read_at, pieces)
     turns = _turns_of(run, project_id, {each.session_id for each in sessions})
     return [
         request
@@ -268,7 +292,10 @@ class _Naming:
     that its answer is found and not paid for again.
     """
 
-    def __init__(self, run: Run, memories: pa.Table, read_at: Mapping[str, datetime]) -> None:
+    def __init__(
+        self, run: Run, memories: pa.Table, read_at: Mapping[str, datetime], pieces: Mapping[str, str]
+    ) -> None:
+        self._pieces = pieces
         self._policy, self._model = run.policy, run.settings.models.writer_model
         self._prompt = read_prompt(SESSION_PROMPT)
         self._memories, self._read_at = memories, read_at
@@ -290,7 +317,7 @@ class _Naming:
         self, turns: pa.Table, session: UnreadSession, as_of: datetime | None
     ) -> list[SessionRequest]:
         known = known_memories(self._memories, session.session_id, session.ended_at, self._read_at, as_of)
-        return session_requests(turns, known, self._policy, self._model, self._prompt)
+        return session_requests(turns, known, self._policy, self._model, self._prompt, self._pieces)
 
 
 def _turns_of(run: Run, project_id: str, sessions: set[str]) -> pa.Table:

@@ -67,11 +67,15 @@ def read_plan(context: Context) -> WritingPlan:
     asked = requests_about(run, unread_sessions(run))
     paid = answered_requests(run, asked) | requests_sent(run)
     asked = [each for each in asked if each.request.request_id not in paid]
-    sessions = _tokens_of([each.request for each in asked])
+    names = {(each.project_id, each.session_id) for each in asked}
+    # A session that is read in pieces is read once more when they are answered.
+    in_pieces = {(each.project_id, each.session_id) for each in asked if each.is_piece}
+    last = int(context.policy.threshold("writer_session_tokens_max"))
+    sessions = [*_tokens_of([each.request for each in asked]), *[last] * len(in_pieces)]
     pairs = _tokens_of([each.request for each in pairs_due(run).requests])
     stages = [
-        _stage(context, "write", len(asked), sessions),
-        _stage(context, "judge", 0, [*pairs, *_tokens_of_pairs_to_come(context, len(asked))]),
+        _stage(context, "write", len(names), sessions),
+        _stage(context, "judge", 0, [*pairs, *_tokens_of_pairs_to_come(context, len(names))]),
     ]
     models = context.settings.models
     today = budget_state(context.settings, utc_now())

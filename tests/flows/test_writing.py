@@ -379,3 +379,24 @@ def test_with_no_model_chosen_nothing_of_it_is_loaded_or_written(writing_bench, 
     writing_bench.backfill()
     assert replies(writing_bench) == []
     assert not (writing_bench.home / "lake" / "replies").exists()
+
+
+def test_a_session_too_long_for_one_reading_is_read_in_pieces_and_once_more(writing_bench):
+    session = talk()
+    for number in range(40):
+        session.user(f"Gauge {number} reports every {number + 10} minutes, please.")
+        session.assistant(f"Gauge {number}: " + f"so be it for gauge {number}. " * 300)
+    session.write(writing_bench.projects)
+    with ModelServer(lambda body, number: answers(FACT)) as server:
+        writing_bench.backfill()
+        bench = replace(writing_bench, url=server.url)
+        planned = read_plan(bench.context).stages[0]
+        bench.run()
+        contents_asked = server.contents()
+        assert [text.startswith("This is part") for text in contents_asked] == [True, True, False]
+        assert "<candidates>" in contents_asked[2]
+        assert shown(bench) == [RECORD, STATEMENT]
+        bench.run()
+        assert len(server.asked) == 3
+    assert sorted(row["purpose"] for row in replies(bench)) == ["piece", "piece", "session"]
+    assert (planned.sessions, planned.requests) == (1, 3)

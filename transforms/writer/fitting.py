@@ -62,10 +62,10 @@ def fitted(lines: Sequence[SessionLine], tokens: int) -> list[SessionLine]:
     shown = list(lines)
     middle = _middle(lines)
     for step in _STEPS:
-        if _tokens(shown) <= tokens:
+        if tokens_of_lines(shown) <= tokens:
             return shown
         shown = [kept for line in shown if (kept := _after(step, line, middle)) is not None]
-    while len(shown) > 1 and _tokens(shown) > tokens:
+    while len(shown) > 1 and tokens_of_lines(shown) > tokens:
         del shown[len(shown) // 2]
     return shown
 
@@ -83,5 +83,11 @@ def _middle(lines: Sequence[SessionLine]) -> frozenset[str]:
     return frozenset(str(line.turn["turn_id"]) for line in lines[begin:end])
 
 
-def _tokens(lines: Sequence[SessionLine]) -> int:
-    return sum(estimated_tokens(line.words) + LINE_TOKENS for line in lines)
+def tokens_of_line(line: SessionLine) -> int:
+    """Return about how many tokens a line has with its id, speaker and time."""
+    return estimated_tokens(line.words) + LINE_TOKENS
+
+
+def tokens_of_lines(lines: Sequence[SessionLine]) -> int:
+    """Return about how many tokens lines have."""
+    return sum(map(tokens_of_line, lines))

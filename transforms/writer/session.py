@@ -1,6 +1,6 @@
 """The request that reads one whole session, from beginning to end, for what is worth keeping of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,7 +10,8 @@ from cortex.transforms.extract.leaders import is_led_by_person, with_prompts_of_
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
 from cortex.transforms.words.scripts import long_words
-from cortex.transforms.writer.fitting import estimated_tokens, fitted
+from cortex.transforms.writer.fitting import estimated_tokens, fitted, tokens_of_lines
+from cortex.transforms.writer.pieces import PIECE_PURPOSE, Candidates, answers_to, piece_request, pieces_of
 from cortex.transforms.writer.prompt import Prompt
 from cortex.transforms.writer.rendering import SessionLine, session_lines
 from cortex.transforms.writer.request import ModelRequest
@@ -20,6 +21,8 @@ ID_CHARS = 10
 KNOWN_CHARS = 300
 # Fewer words settle and ask nothing: "hi", "thanks".
 FEWEST_LINES = 2
+# What a piece's request says around the piece.
+PIECE_TOKENS = 200
 _CLOSING = (
     "Now write the JSON object for the session above: its outcome, and the facts worth keeping, if any."
 )
@@ -35,7 +38,7 @@ class KnownMemory:
 
 @dataclass(frozen=True)
 class SessionRequest:
-    """A request about one session, its turns as numbered from t1 on, the ids of the memories named."""
+    """A request about a session or a piece of it: its turns as numbered from t1 on, the memories named."""
 
     project_id: str
     session_id: str
@@ -43,50 +46,92 @@ class SessionRequest:
     turn_ids: tuple[str, ...]
     known: tuple[str, ...] = ()
 
+    @property
+    def is_piece(self) -> bool:
+        """Whether it reads a piece alone: its reply makes no events."""
+        return self.request.purpose == PIECE_PURPOSE
+
 
 def session_requests(
-    turns: pa.Table, known: Sequence[KnownMemory], policy: Policy, model: str, prompt: Prompt
+    turns: pa.Table,
+    known: Sequence[KnownMemory],
+    policy: Policy,
+    model: str,
+    prompt: Prompt,
+    answers: Mapping[str, str] | None = None,
 ) -> list[SessionRequest]:
     """
-    Return the request of each whole session in `turns` (TURNS) that a person led, by project and session.
+    Return the requests of each whole session in `turns` (TURNS) that a person led, by project and session.
 
     A request depends on nothing but the session's turns, the memories named and the prompt. Of `known` it
-    names the nearest by shared words. A session longer than the price tier is shortened as `fitted` says.
+    names the nearest by shared words. A session that fits into the price tier has one. A longer one has a
+    request a piece; once `answers` (text by request id) holds the replies to all of them, it has the one that
+    reads the shortened session beside what was noted of its pieces.
     """
     requests = []
+    reading = _Reading(known, policy, model, prompt, answers or {})
     for threads in threads_by_session(turns):
         main = [thread for thread in threads if thread[0]["agent_id"] is None]
         is_led = any(is_led_by_person(thread) for thread in main)
         lines = session_lines([with_prompts_of_person(thread) for thread in main]) if is_led else []
         if len(lines) >= FEWEST_LINES:
-            requests.append(_request(lines, known, policy, model, prompt))
+            requests += reading.requests(lines)
     return requests
 
 
-def _request(
-    lines: Sequence[SessionLine], known: Sequence[KnownMemory], policy: Policy, model: str, prompt: Prompt
-) -> SessionRequest:
-    named = _nearest(known, lines, int(policy.threshold("writer_known_memories_max")))
-    output_tokens = int(policy.threshold("writer_output_tokens_max"))
-    head = _listed(named)
-    room = int(policy.threshold("writer_session_tokens_max")) - estimated_tokens(
-        prompt.system + prompt.schema
-    )
-    shown = fitted(lines, room - estimated_tokens(head + _CLOSING))
-    body = "\n".join(line.shown(number) for number, line in enumerate(shown, start=1))
-    # What was redacted turn by turn may make a secret side by side.
-    content = redact(f"{head}<session>\n{body}\n</session>\n\n{_CLOSING}")[0]
+@dataclass(frozen=True)
+class _Reading:
+    """What requests about sessions have in common."""
+
+    known: Sequence[KnownMemory]
+    policy: Policy
+    model: str
+    prompt: Prompt
+    answers: Mapping[str, str]
+
+    def requests(self, lines: Sequence[SessionLine]) -> list[SessionRequest]:
+        """Return what is to be asked about one session now."""
+        named = _nearest(self.known, lines, int(self.policy.threshold("writer_known_memories_max")))
+        room = int(self.policy.threshold("writer_session_tokens_max"))
+        room -= estimated_tokens(self.prompt.system + self.prompt.schema)
+        if tokens_of_lines(lines) <= room - estimated_tokens(_listed(named) + _CLOSING):
+            return [self._whole(lines, named, "")]
+        pieces = pieces_of(lines, room - PIECE_TOKENS, int(self.policy.threshold("writer_pieces_max")))
+        asked = [self._piece(piece, number) for number, piece in enumerate(pieces, start=1)]
+        texts = answers_to([each.request for each in asked], self.answers)
+        if texts is None:
+            return asked
+        most = int(self.policy.threshold("writer_facts_max"))
+        candidates = Candidates(pieces, texts, most)
+        room -= estimated_tokens(_listed(named) + _CLOSING) + candidates.tokens
+        shown = candidates.with_cited(fitted(lines, room), lines)
+        return [self._whole(shown, named, candidates.listed(shown))]
+
+    def _whole(
+        self, shown: Sequence[SessionLine], named: Sequence[KnownMemory], candidates: str
+    ) -> SessionRequest:
+        """Return the request whose reply is the session's."""
+        body = "\n".join(line.shown(number) for number, line in enumerate(shown, start=1))
+        # What was redacted turn by turn may make a secret side by side.
+        content = redact(f"{_listed(named)}{candidates}<session>\n{body}\n</session>\n\n{_CLOSING}")[0]
+        prompt, tokens = self.prompt, self._output_tokens
+        request = ModelRequest(
+            prompt.purpose, self.model, prompt.name, prompt.system, content, prompt.schema, tokens
+        )
+        return _about(shown, request, tuple(memory.memory_id for memory in named))
+
+    def _piece(self, piece: Sequence[SessionLine], number: int) -> SessionRequest:
+        return _about(piece, piece_request(piece, number, self.model, self.prompt, self._output_tokens), ())
+
+    @property
+    def _output_tokens(self) -> int:
+        return int(self.policy.threshold("writer_output_tokens_max"))
+
+
+def _about(lines: Sequence[SessionLine], request: ModelRequest, known: tuple[str, ...]) -> SessionRequest:
     first = lines[0].turn
-    request = ModelRequest(
-        prompt.purpose, model, prompt.name, prompt.system, content, prompt.schema, output_tokens
-    )
-    return SessionRequest(
-        str(first["project_id"]),
-        str(first["session_id"]),
-        request,
-        tuple(str(line.turn["turn_id"]) for line in shown),
-        tuple(memory.memory_id for memory in named),
-    )
+    turn_ids = tuple(str(line.turn["turn_id"]) for line in lines)
+    return SessionRequest(str(first["project_id"]), str(first["session_id"]), request, turn_ids, known)
 
 
 def _nearest(known: Sequence[KnownMemory], lines: Sequence[SessionLine], most: int) -> list[KnownMemory]:
