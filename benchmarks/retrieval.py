@@ -21,7 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from cortex.flows.embedders import Embedder, embedder_for
-from cortex.flows.recall import RecallResult, search_store
+from cortex.flows.recall import search_store
+from cortex.flows.recall_results import RecallResult
 from cortex.storage.lance_tables import LanceTables
 from cortex.storage.reference import read_policy
 from cortex.transforms.extract.events import extract_events
@@ -137,7 +138,7 @@ def share_of_files(question: Question, results: list[RecallResult], cut: int) ->
 
 def any_line(question: Question, results: list[RecallResult], cut: int) -> float:
     """Return 1 if one of the first `cut` results rests on a line that answers, else 0."""
-    rested_on = {(e.file, line) for item in results[:cut] for e in item.evidence for line in e.lines}
+    rested_on = {(e.file, line) for item in results[:cut] for e in item.all_evidence for line in e.lines}
     return float(bool(question.answers & rested_on))
 
 

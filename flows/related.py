@@ -6,7 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cortex.flows.recall import HIDDEN_STATUSES, RecallResult
+from cortex.flows.recall_hits import HIDDEN_STATUSES
+from cortex.flows.recall_results import RecallResult
 from cortex.storage.tables import Tables
 from cortex.transforms.memory.link import neighbourhood
 from cortex.transforms.schemas import MEMORY_TYPES, values

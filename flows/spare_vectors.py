@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cortex.flows.recall import ID_COLUMNS
+from cortex.flows.recall_hits import ID_COLUMNS
 from cortex.flows.similarity import exact
 from cortex.storage.tables import VECTOR, Dataset, Filter, Tables, Vector
 

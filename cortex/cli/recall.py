@@ -14,12 +14,12 @@ from cortex.transforms.words.phrases import age_of
 from cortex.transforms.words.sentences import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from cortex.flows.context import Context
     from cortex.flows.operations.recall import Recalled
-    from cortex.flows.recall import RecallResult
+    from cortex.flows.recall_results import Evidence, RecallResult
 
 
 @command("recall")
@@ -85,13 +85,28 @@ def _as_dict(recalled: Recalled, rank: int, match: RecallResult) -> dict[str, ob
         "trust": match.trust,
         "status": match.status,
         "created_at": match.created_at.isoformat() if match.created_at else None,
-        "evidence": [
-            {"session": e.session_id, "file": e.file, "lines": list(e.lines)} for e in match.evidence
+        "statement": match.statement,
+        "passage": match.passage,
+        "evidence": _evidence(match.evidence),
+        "nearby": [
+            {
+                "id": each.id,
+                "kind": each.kind,
+                "memory_type": each.memory_type,
+                "text": each.text,
+                "statement": each.statement,
+                "evidence": _evidence(each.evidence),
+            }
+            for each in match.nearby
         ],
         "code": asdict(match.code) if match.code else None,
         "replaces": [{"id": old.memory_id, "text": old.text} for old in match.replaces],
         "doubt": doubt.reason if doubt else None,
     }
+
+
+def _evidence(evidence: Sequence[Evidence]) -> list[dict[str, object]]:
+    return [{"session": e.session_id, "file": e.file, "lines": list(e.lines)} for e in evidence]
 
 
 def _lines(recalled: Recalled, now: datetime) -> Iterator[str]:
@@ -107,7 +122,7 @@ def _lines(recalled: Recalled, now: datetime) -> Iterator[str]:
 
 def _match_lines(rank: int, match: RecallResult, project: str | None, now: datetime) -> Iterator[str]:
     confidence = f", sure {match.confidence:.2f}" if match.confidence is not None else ""
-    yield f"{rank:>2}. {excerpt(match.text, 400)}"
+    yield f"{rank:>2}. {excerpt(_plain(match.statement), 400)}"
     yield (
         f"    {match.memory_type or 'said'}, {project or match.project_id}, "
         f"{age_of(match.created_at, now)} old{confidence}, {match.trust}  [{match.id[:12]}]"
@@ -116,9 +131,24 @@ def _match_lines(rank: int, match: RecallResult, project: str | None, now: datet
         first = match.evidence[0]
         more = f" and {len(match.evidence) - 1} more" if len(match.evidence) > 1 else ""
         yield f"    session {first.session_id[:8]}, {first.file}:{','.join(map(str, first.lines[:5]))}{more}"
+    if match.quote:
+        yield f"    | {excerpt(_plain(match.quote), 320)}"
+    for each in match.nearby:
+        yield f"    - {excerpt(_plain(each.statement), 320)}  [{each.id[:12]}]"
     for old in match.replaces:
         yield f"    in place of: {excerpt(old.text, 200)}  [{old.memory_id[:12]}]"
     if match.code:
         yield f"    code of {match.code.file}  [{match.code.memory_id[:12]}]"
         for line in match.code.excerpt.splitlines():
             yield f"      | {line}"
+
+
+def _plain(text: str) -> str:
+    """
+    Return text without the marks of Markdown that a terminal shows as they are.
+
+    >>> _plain("## Tides\\n- **UTC** everywhere")
+    'Tides UTC everywhere'
+    """
+    lines = (line.strip().lstrip("#>-* ").replace("**", "") for line in text.split("\n"))
+    return " ".join(line for line in lines if line and not line.startswith("```"))

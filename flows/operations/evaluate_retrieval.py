@@ -131,7 +131,7 @@ class _Measured:
     def _recalled(self, question: str, scopes: Sequence[str]) -> list[RowPlace]:
         results = search_store(
             self._tables, question, scopes=scopes, policy=self._policy, embedder=self._embedder,
-            limit=DEPTH, now=self._now,
+            limit=DEPTH, now=self._now, by_stretch=False,
         )  # fmt: skip
         places = [
             (result.project_id, evidence.session_id, line)

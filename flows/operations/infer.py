@@ -80,7 +80,14 @@ def _read_columns(tables: Sequence[pa.Table]) -> list[str]:
 def _near_in_meaning(context: Context, store: Store, target: str, scopes: Sequence[str]) -> list[str]:
     embedder, searched = model_for(target, context, store, store.tables)
     matches = search_store(
-        searched, target, scopes=scopes, policy=context.policy, embedder=embedder, limit=5, now=context.now
+        searched,
+        target,
+        scopes=scopes,
+        policy=context.policy,
+        embedder=embedder,
+        limit=5,
+        now=context.now,
+        by_stretch=False,
     )
     return [match.id for match in matches if match.kind == "memory"]
 

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from cortex.flows.context import Context
 from cortex.flows.models import model_for
 from cortex.flows.operations.targets import scopes_of
-from cortex.flows.recall import RecallResult, with_replaced
 from cortex.flows.recall import search_store as search
+from cortex.flows.recall import with_replaced
+from cortex.flows.recall_results import RecallResult
 from cortex.storage.repository import doubts_of
 from cortex.storage.store import Store
 from cortex.storage.tables import Tables
@@ -55,14 +56,15 @@ def recall(
     related: int = 0,
     as_of: str | None = None,
     skip: int = 0,
+    by_stretch: bool = True,
 ) -> Recalled:
     """
     Search memories and what was said in sessions; what is recalled is reinforced with the next run.
 
     The best `skip` matches are left out: they were shown before. Memories within `related` edges of the
-    matches follow them, and are not reinforced. A look at an earlier
-    day, `as_of` as `2026-09-14`, reinforces nothing, and the repository of today has no say in it. Raises
-    EmptyQuestion, NotFound for an empty store, UnknownProject.
+    matches follow them, and are not reinforced. A look at an earlier day, `as_of` as `2026-09-14`, reinforces
+    nothing, and the repository of today has no say in it. With `by_stretch`, what one stretch of a session
+    says to the question is one result. Raises EmptyQuestion, NotFound for an empty store, UnknownProject.
     """
     store = context.open_store()
     if not query_terms(question, context.policy):
@@ -76,9 +78,11 @@ def recall(
         from cortex.flows.operations.past import store_as_of
 
         past = store_as_of(context, as_of, scopes, searchable=True)
-        matches = _search(context, store, past.store.tables, question, scopes, skip + limit, past.now)
+        matches = _search(
+            context, store, past.store.tables, question, scopes, skip + limit, past.now, by_stretch
+        )
         return Recalled(matches[skip:], {}, (), names)
-    matches = _search(context, store, store.tables, question, scopes, skip + limit, context.now)
+    matches = _search(context, store, store.tables, question, scopes, skip + limit, context.now, by_stretch)
     matches = with_replaced(store.tables, matches[skip:])
     warning = _reinforce(context, store, matches)
     doubts = {doubt.memory_id: doubt for doubt in _doubts_about(context, store, matches)}
@@ -114,18 +118,20 @@ def _search(
     scopes: Sequence[str],
     limit: int,
     now: datetime,
+    by_stretch: bool,
 ) -> list[RecallResult]:
     embedder, searched = model_for(question, context, store, tables)
     return search(
-        searched, question, scopes=scopes, policy=context.policy, embedder=embedder, limit=limit, now=now
-    )
+        searched, question, scopes=scopes, policy=context.policy, embedder=embedder, limit=limit, now=now,
+        by_stretch=by_stretch,
+    )  # fmt: skip
 
 
 def _doubts_about(context: Context, store: Store, matches: Sequence[RecallResult]) -> Iterator[Doubt]:
     """Yield what the repositories on this machine say against the memories that match."""
     policy = context.policy
-    for scope in sorted({match.project_id for match in matches if match.kind == "memory"} - {GLOBAL_SCOPE}):
-        ids = [match.id for match in matches if match.project_id == scope]
+    for scope in sorted({match.project_id for match in matches if match.memory_ids} - {GLOBAL_SCOPE}):
+        ids = [name for match in matches if match.project_id == scope for name in match.memory_ids]
         memories = store.tables.open(scope, "memories").read()
         mine = memories.filter(pc.is_in(memories["memory_id"], pa.array(ids, pa.string())))
         doubts = doubts_of(store.projects.paths_of(scope), mine, policy)
@@ -141,7 +147,7 @@ def _reinforce(context: Context, store: Store, matches: Sequence[RecallResult]) 
     try:
         for scope, shown in by_scope.items():
             entry = Recall(
-                sorted(match.id for match in shown if match.kind == "memory"),
+                sorted({name for match in shown for name in match.memory_ids}),
                 sorted({mark for text in _texts_of(shown) for mark in fingerprints_of(text)}),
             )
             store.journal.write(entry.to_row(scope, recorded_at=at, actor="recall"))
@@ -151,4 +157,4 @@ def _reinforce(context: Context, store: Store, matches: Sequence[RecallResult]) 
 
 
 def _texts_of(matches: Sequence[RecallResult]) -> list[str]:
-    return [text for match in matches for text in (match.text, *(old.text for old in match.replaces))]
+    return [text for match in matches for text in match.texts]

@@ -99,7 +99,9 @@ def reflect(
     names = {each.project_id: each.name for each in store.projects.all()}
     if not question.strip():
         return Reflection(points, names)
-    recalled = recall(context, question, project=project, all_projects=all_projects, limit=limit)
+    recalled = recall(
+        context, question, project=project, all_projects=all_projects, limit=limit, by_stretch=False
+    )
     ids = {match.id for match in recalled.matches}
     mine = [point for point in points if ids.intersection(point.memory_ids)]
     own = meant[0].project_id if len(meant) == 1 else GLOBAL_SCOPE

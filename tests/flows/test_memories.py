@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from cortex.flows.operations.remember import Remembered
-from cortex.flows.recall import RecallResult
+from cortex.flows.recall_results import RecallResult
 from cortex.storage.lease import lease
 from cortex.transforms.errors import ModelUnavailable, NotFound, StoreBusy
 from cortex.transforms.schemas import VECTORS

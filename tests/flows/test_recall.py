@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cortex.flows.recall import RecallResult, search_store
+from cortex.flows.recall import search_store
+from cortex.flows.recall_results import RecallResult
 from cortex.storage.lance_tables import LanceTables
 from cortex.storage.reference import read_policy
 from cortex.storage.tables import PROJECTED, Filter, Vector, meeting

@@ -3,16 +3,22 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cortex.transforms.brief.subjects import Subject, is_same_subject, subject_in
 from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import EPOCH
 from cortex.transforms.search.index_text import setting
 from cortex.transforms.words.overlap import share_of_all, words_in
 
 Scores = NDArray[np.float64]
 Line = tuple[str, int]
+# Names and telling words that two memories of one subject share at least: fewer are chance.
+_SUBJECT_WORDS = 3
 
 
 def fuse(lexical: Scores, similarity: Scores, policy: Policy) -> Scores:
@@ -100,54 +106,179 @@ def lend(scores: Scores, places: Places, policy: Policy) -> Scores:
     return result
 
 
+def lend_to_sources(
+    fused: Scores, lent: Scores, rests_on: Sequence[tuple[bool, frozenset[Line]]], policy: Policy
+) -> Scores:
+    """
+    Return `lent` with a share of a memory's score in `fused` added to the passages it rests on.
+
+    Takes of each row whether it is a memory, and its lines. What somebody made a memory of says more to a
+    question than what stands beside it; `source_share` of the best memory of the line is given, if above
+    average.
+    """
+    best: dict[Line, float] = {}
+    for score, (is_memory, lines) in zip(fused.tolist(), rests_on, strict=True):
+        if is_memory and score > 0:
+            best.update({line: max(score, best.get(line, 0.0)) for line in lines})
+    share = setting(policy, "source_share")
+    given = [
+        0.0 if is_memory else share * max((best.get(line, 0.0) for line in lines), default=0.0)
+        for is_memory, lines in rests_on
+    ]
+    result: Scores = lent + np.array(given)
+    return result
+
+
 @dataclass(frozen=True)
 class SearchHit:
-    """What folding needs to know of a row: its position, its kind, its text, the lines it rests on."""
+    """
+    What folding needs to know of a row: its position, its kind, its text, the lines it rests on.
+
+    `score` is what it is ranked by; `is_settled` says that it is a decision and no proposal.
+    """
 
     row: int
     is_memory: bool
     text: str
     lines: frozenset[Line]
+    score: float = 0.0
+    updated_at: datetime = EPOCH
+    is_settled: bool = False
 
 
-def folded(candidates: Sequence[SearchHit], policy: Policy, limit: int) -> list[list[int]]:
+@dataclass(frozen=True)
+class SearchGroup:
     """
-    Return at most `limit` groups of rows, each to be shown as one result; a group's first row speaks for it.
+    Rows that make one result: the first of `rows` speaks for those that say the same.
+
+    `nearby` are others of that stretch of a session, or of that subject, best first.
+    """
+
+    rows: tuple[int, ...]
+    nearby: tuple[int, ...] = ()
+
+    @property
+    def all(self) -> tuple[int, ...]:
+        """Return all its rows."""
+        return (*self.rows, *self.nearby)
+
+
+def folded(
+    candidates: Sequence[SearchHit], policy: Policy, limit: int, *, by_stretch: bool = False
+) -> list[SearchGroup]:
+    """
+    Return at most `limit` groups of rows, each to be shown as one result.
 
     Takes candidates best first. Passages of one line, a memory and the passages it rests on, and texts that
     share `duplicate_overlap` of their words become one group at the place of its best row. A memory speaks
     for its group, because it stands by itself. Two memories are folded only if their texts agree: one line
     can hold two facts.
+
+    With `by_stretch`, up to `stretch_rows` further rows stand nearby: those within `stretch_lines` of the
+    lines of the group's best row that score `stretch_score` of it, and memories of its subject. Of memories
+    of one subject the newest speaks, and a decision before what was only put forward.
     """
-    overlap = setting(policy, "duplicate_overlap")
+    numbers = _Numbers.of(policy)
     groups: list[_Group] = []
     for candidate in candidates:
         words = frozenset(words_in(candidate.text))
-        home = next((group for group in groups if group.takes(candidate, words, overlap)), None)
+        home = next((group for group in groups if group.takes(candidate, words)), None)
         if home is not None:
             home.add(candidate, words)
+            continue
+        beside = (group for group in groups if by_stretch and group.has_beside(candidate))
+        if (group := next(beside, None)) is not None:
+            group.nearby.append(candidate)
         elif len(groups) < limit:
-            groups.append(_Group(candidate, words))
-    return [group.rows for group in groups]
+            groups.append(_Group(candidate, words, numbers))
+    return [group.settled() for group in groups]
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """The numbers that folding goes by, and the words that name no subject."""
+
+    overlap: float
+    lines: float
+    rows: int
+    score: float
+    subject_share: float
+    stop_words: frozenset[str]
+
+    @classmethod
+    def of(cls, policy: Policy) -> "_Numbers":
+        return cls(
+            setting(policy, "duplicate_overlap"),
+            setting(policy, "stretch_lines"),
+            int(setting(policy, "stretch_rows")),
+            setting(policy, "stretch_score"),
+            setting(policy, "subject_share"),
+            frozenset(map(str, policy.tables["query_words"]["word"].to_pylist())),
+        )
 
 
 class _Group:
-    def __init__(self, candidate: SearchHit, words: frozenset[str]) -> None:
-        self.rows = [candidate.row]
-        self.has_memory = candidate.is_memory
-        self.lines = set(candidate.lines)
-        self.words = [words]
+    def __init__(self, best: SearchHit, words: frozenset[str], numbers: _Numbers) -> None:
+        self._best, self._numbers = best, numbers
+        self._rows = [best]
+        self._lines = set(best.lines)
+        self._words = [words]
+        self.nearby: list[SearchHit] = []
 
-    def takes(self, candidate: SearchHit, words: frozenset[str], overlap: float) -> bool:
-        if any(share_of_all(words, own) >= overlap for own in self.words):
+    @property
+    def _has_memory(self) -> bool:
+        return self._rows[0].is_memory
+
+    def takes(self, candidate: SearchHit, words: frozenset[str]) -> bool:
+        """Return whether a row says what the group says."""
+        if any(share_of_all(words, own) >= self._numbers.overlap for own in self._words):
             return True
-        return not (self.has_memory and candidate.is_memory) and not self.lines.isdisjoint(candidate.lines)
+        return not (self._has_memory and candidate.is_memory) and not self._lines.isdisjoint(candidate.lines)
 
     def add(self, candidate: SearchHit, words: frozenset[str]) -> None:
-        if candidate.is_memory and not self.has_memory:
-            self.rows.insert(0, candidate.row)
-            self.has_memory = True
+        """Take in a row that says the same."""
+        if candidate.is_memory and not self._has_memory:
+            self._rows.insert(0, candidate)
         else:
-            self.rows.append(candidate.row)
-        self.lines |= candidate.lines
-        self.words.append(words)
+            self._rows.append(candidate)
+        self._lines |= candidate.lines
+        self._words.append(words)
+
+    def has_beside(self, candidate: SearchHit) -> bool:
+        """Return whether a row belongs below the group's own, and there is room for it."""
+        if len(self.nearby) >= self._numbers.rows:
+            return False
+        is_good = candidate.score >= self._numbers.score * self._best.score
+        return (is_good and self._is_near(candidate)) or self._is_of_subject(self._rows[0], candidate)
+
+    def _is_near(self, candidate: SearchHit) -> bool:
+        return any(
+            file == own_file and abs(line - own_line) <= self._numbers.lines
+            for file, line in candidate.lines
+            for own_file, own_line in self._best.lines
+        )
+
+    def _is_of_subject(self, head: SearchHit, candidate: SearchHit) -> bool:
+        if not (head.is_memory and candidate.is_memory):
+            return False
+        own, other = (_subject_of(each.text, self._numbers.stop_words) for each in (head, candidate))
+        return is_same_subject(own, other, share=self._numbers.subject_share, least_words=_SUBJECT_WORDS)
+
+    def settled(self) -> SearchGroup:
+        """Return the group with the memory that holds now in the first place."""
+        head = self._rows[0]
+        same = [each for each in self.nearby if self._is_of_subject(head, each)]
+        newest = max((head, *same), key=lambda each: (each.is_settled, each.updated_at, -each.row))
+        if newest is head or (newest.is_settled, newest.updated_at) == (head.is_settled, head.updated_at):
+            return SearchGroup(_rows(self._rows), _rows(self.nearby))
+        below = [each for each in self.nearby if each is not newest]
+        return SearchGroup((newest.row,), _rows([*self._rows, *below]))
+
+
+@lru_cache(maxsize=2_000)
+def _subject_of(text: str, stop_words: frozenset[str]) -> Subject:
+    return subject_in(text, stop_words)
+
+
+def _rows(hits: Sequence[SearchHit]) -> tuple[int, ...]:
+    return tuple(hit.row for hit in hits)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -12,16 +13,19 @@ from cortex.storage.reference import read_policy
 from cortex.transforms.policy import Policy
 from cortex.transforms.search.fusion import (
     Places,
+    SearchGroup,
     SearchHit,
     comparable,
     folded,
     fuse,
     lend,
+    lend_to_sources,
     reciprocal_ranks,
     standardised,
 )
 
 NAN = float("nan")
+LATER = datetime(2026, 9, 1, tzinfo=UTC)
 POLICY = read_policy(None)
 scores = st.lists(st.integers(0, 50), min_size=2, max_size=20)
 
@@ -130,6 +134,10 @@ def test_lending_does_not_depend_on_the_order_of_rows(order: list[int]) -> None:
     assert np.allclose(lend(values, places, POLICY)[order], lend(values[order], moved, POLICY))
 
 
+def rows_of(groups: list[SearchGroup]) -> list[list[int]]:
+    return [list(group.rows) for group in groups]
+
+
 def passage(row: int, text: str, line: int) -> SearchHit:
     return SearchHit(row, False, text, frozenset({("s1", line)}))
 
@@ -140,19 +148,26 @@ def fact(row: int, text: str, *lines: int) -> SearchHit:
 
 def test_parts_of_one_turn_are_one_result(policy: Policy) -> None:
     given_rows = [passage(0, "the tide turns", 4), passage(1, "gauges", 5), passage(2, "a reef grows", 4)]
-    assert folded(given_rows, policy, 10) == [[0, 2], [1]]
+    assert rows_of(folded(given_rows, policy, 10)) == [[0, 2], [1]]
 
 
 def test_a_memory_speaks_for_the_passages_it_rests_on(policy: Policy) -> None:
-    assert folded([passage(0, "the tide turns", 4), fact(1, "Use UTC", 4, 9)], policy, 10) == [[1, 0]]
+    given_rows = [passage(0, "the tide turns", 4), fact(1, "Use UTC", 4, 9)]
+    assert rows_of(folded(given_rows, policy, 10)) == [[1, 0]]
 
 
 def test_two_facts_of_one_line_stay_two(policy: Policy) -> None:
-    assert folded([fact(0, "Use UTC", 4), fact(1, "Keep one row a gauge", 4)], policy, 10) == [[0], [1]]
+    given_rows = [fact(0, "Use UTC", 4), fact(1, "Keep one row a gauge", 4)]
+    assert rows_of(folded(given_rows, policy, 10)) == [
+        [0],
+        [1],
+    ]
 
 
 def test_the_same_words_are_one_result(policy: Policy) -> None:
-    assert folded([fact(0, "Use UTC for times.", 4), fact(1, "use UTC for times", 8)], policy, 10) == [[0, 1]]
+    assert rows_of(
+        folded([fact(0, "Use UTC for times.", 4), fact(1, "use UTC for times", 8)], policy, 10)
+    ) == [[0, 1]]
 
 
 def test_no_more_groups_than_asked_but_late_duplicates_still_join(policy: Policy) -> None:
@@ -162,4 +177,37 @@ def test_no_more_groups_than_asked_but_late_duplicates_still_join(policy: Policy
         passage(2, "gauge", 3),
         passage(3, "coral", 1),
     ]
-    assert folded(given_rows, policy, 2) == [[0, 3], [1]]
+    assert rows_of(folded(given_rows, policy, 2)) == [[0, 3], [1]]
+
+
+def test_what_stands_near_the_best_row_of_a_session_is_shown_below_it(policy: Policy) -> None:
+    given_rows = [
+        replace(passage(0, "tide tables in UTC", 10), score=4.0),
+        replace(passage(1, "the gauges agree", 30), score=2.5),
+        replace(passage(2, "paint the boat", 12), score=0.5),
+        replace(passage(3, "coral at night", 90), score=0.4),
+    ]
+    groups = folded(given_rows, policy, 10, by_stretch=True)
+    assert [group.all for group in groups] == [(0, 1), (2,), (3,)]
+    assert [group.all for group in folded(given_rows, policy, 10)] == [(0,), (1,), (2,), (3,)]
+
+
+def test_no_more_stands_below_a_result_than_can_be_read_at_a_glance(policy: Policy) -> None:
+    words = ("tide", "reef", "gauge", "coral", "boat", "pier")
+    given_rows = [replace(passage(row, word, row + 1), score=5.0) for row, word in enumerate(words)]
+    assert [len(group.nearby) for group in folded(given_rows, policy, 10, by_stretch=True)] == [3, 1]
+
+
+def test_of_one_subject_the_newest_speaks_and_a_decision_before_a_proposal(policy: Policy) -> None:
+    old = replace(fact(0, "Tide tables are kept in Postgres", 4), score=3.0)
+    new = replace(fact(1, "Tide tables are kept in SQLite now", 400), score=2.0, updated_at=LATER)
+    assert [group.all for group in folded([old, new], policy, 5, by_stretch=True)] == [(1, 0)]
+    settled = replace(old, is_settled=True)
+    assert [group.all for group in folded([new, settled], policy, 5, by_stretch=True)] == [(0, 1)]
+
+
+def test_a_passage_gets_a_share_of_the_memory_made_of_it(policy: Policy) -> None:
+    line, other = frozenset({("s1", 4)}), frozenset({("s1", 5)})
+    scores = np.array([2.0, 0.5, 0.5])
+    rests_on = [(True, line), (False, line), (False, other)]
+    assert lend_to_sources(scores, scores, rests_on, policy) == pytest.approx([2.0, 0.9, 0.5])

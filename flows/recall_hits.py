@@ -1,0 +1,227 @@
+"""The rows that the lists of a search name, each once, and what ranks and shows them."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from cortex.flows.recall_results import Evidence, Nearby, RecallResult
+from cortex.flows.similarity import exact
+from cortex.storage.tables import Vector
+from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import EPOCH
+from cortex.transforms.search.answers import Asked
+from cortex.transforms.search.fusion import (
+    Line,
+    Places,
+    Scores,
+    SearchGroup,
+    SearchHit,
+    fuse,
+    lend,
+    lend_to_sources,
+)
+from cortex.transforms.search.index_text import PEOPLE_KINDS, index_text, setting
+from cortex.transforms.search.statements import statement_in
+
+MEMORIES, PASSAGES = "memories", "passages"
+ID_COLUMNS = {MEMORIES: "memory_id", PASSAGES: "passage_id"}
+# What is read of each row named: what ranks, hides, folds and shows it. All columns take half as long again.
+ROW_COLUMNS = {
+    MEMORIES: (
+        "memory_id", "project_id", "memory_type", "text", "confidence", "created_at", "updated_at", "rank",
+        "trust", "source_type", "status", "merged_into", "evidence", "files", "tags", "vector",
+    ),
+    PASSAGES: (
+        "passage_id", "project_id", "session_id", "kind", "text", "said_at", "file", "line", "seq", "trust",
+        "vector",
+    ),
+}  # fmt: skip
+# What the lexical index is made of.
+INDEXED = {MEMORIES: ("memory_type", "text", "files", "tags"), PASSAGES: ("kind", "text", "said_at")}
+# A memory taken back by a person, or pruned, is not an answer; one merged into another is shown as that one.
+HIDDEN_STATUSES = ("superseded", "pruned")
+
+
+class Hits:
+    """The rows that any list named, each once, with what ranks them."""
+
+    def __init__(self, vector: Vector | None) -> None:
+        self._vector = vector
+        self._row_of: dict[str, int] = {}
+        self._source: list[tuple[str, pa.Table, int]] = []
+        self._lexical: list[float] = []
+        self._similarity: list[float] = []
+        self._file_codes: dict[str | None, int] = {None: -1}
+        self._places: list[tuple[int, int, int, bool]] = []
+        self.ids: list[str] = []
+
+    def add(self, name: str, hits: pa.Table) -> None:
+        """Take in the rows of one list: that of the words if it has a column `score`."""
+        hits = _shown(hits) if name == MEMORIES else hits
+        # Also for the vectors' own list: an index over many rows answers with rounded distances.
+        similarity = exact(hits, self._vector)
+        lexical = hits["score"].to_numpy() if "score" in hits.schema.names else None
+        places = _places_in(name, hits)
+        for at, key in enumerate(map(str, hits[ID_COLUMNS[name]].to_pylist())):
+            row = self._row_of.setdefault(key, len(self.ids))
+            if row == len(self.ids):
+                self.ids.append(key)
+                self._source.append((name, hits, at))
+                self._lexical.append(np.nan)
+                self._similarity.append(np.nan)
+                file, seq, line, is_person = places[at]
+                code = self._file_codes.setdefault(file, len(self._file_codes))
+                self._places.append((code, seq, line, is_person))
+            if lexical is not None:
+                self._lexical[row] = float(lexical[at])
+            self._similarity[row] = float(similarity[at])
+
+    def scores(self, policy: Policy, now: datetime) -> Scores:
+        """Return the score of each row."""
+        if not self.ids:
+            return np.zeros(0)
+        fused = fuse(np.array(self._lexical), np.array(self._similarity), policy)
+        file, seq, line, is_person = np.array(self._places, dtype=np.int64).T
+        lent = lend(fused, Places(file, seq, line, is_person.astype(bool)), policy)
+        lent = lend_to_sources(fused, lent, self._lines, policy)
+        return lent + self._recency(policy, now) + self._rank(policy)
+
+    @cached_property
+    def _lines(self) -> list[tuple[bool, frozenset[Line]]]:
+        """Whether each row is a memory, and the lines it rests on."""
+        rests_on = []
+        for name, hits, at in self._source:
+            lines = ((item.file, line) for item in _evidence(name, hits, at) for line in item.lines)
+            rests_on.append((name == MEMORIES, frozenset(lines)))
+        return rests_on
+
+    def _recency(self, policy: Policy, now: datetime) -> Scores:
+        weight = setting(policy, "recency_weight")
+        half_life = timedelta(days=setting(policy, "recency_half_life_days"))
+        if not weight:
+            return np.zeros(len(self.ids))
+        ages = [max(now - (self._when(row) or EPOCH), timedelta(0)) for row in range(len(self.ids))]
+        return np.array([weight * 0.5 ** (age / half_life) for age in ages])
+
+    def _rank(self, policy: Policy) -> Scores:
+        weight = setting(policy, "rank_weight")
+        ranks = [
+            float(hits["rank"][at].as_py()) if name == MEMORIES else 0.0 for name, hits, at in self._source
+        ]
+        return weight * np.array(ranks)
+
+    def _when(self, row: int) -> datetime | None:
+        name, hits, at = self._source[row]
+        instant: datetime | None = hits["updated_at" if name == MEMORIES else "said_at"][at].as_py()
+        return instant
+
+    def nearness(self, row: int, asked: Asked) -> tuple[float, float | None]:
+        """Return what share of a question's words a row has, and its cosine with it where that is known."""
+        name, hits, at = self._source[row]
+        columns = [column for column in INDEXED[name] if column in hits.schema.names]
+        share = asked.share_in(index_text({column: hits[column][at].as_py() for column in columns}))
+        cosine = self._similarity[row]
+        return share, None if np.isnan(cosine) else cosine
+
+    def candidate(self, row: int, score: float) -> SearchHit:
+        """Return what folding needs of a row."""
+        name, hits, at = self._source[row]
+        return SearchHit(
+            row=row,
+            is_memory=name == MEMORIES,
+            text=hits["text"][at].as_py(),
+            lines=self._lines[row][1],
+            score=score,
+            updated_at=self._when(row) or EPOCH,
+            is_settled=name == MEMORIES and hits["memory_type"][at].as_py() == "decision",
+        )
+
+    def result(self, group: SearchGroup, scores: Scores, asked: Asked) -> RecallResult:
+        """Return the result that a group of rows makes; its score is that of its best row."""
+        name, hits, at = self._source[group.rows[0]]
+        row = hits.slice(at, 1).drop_columns(_heavy(hits)).to_pylist()[0]
+        is_memory = name == MEMORIES
+        passages = [self._source[other] for other in group.rows[1:] if self._source[other][0] == PASSAGES]
+        quoted = passages[0][1]["text"][passages[0][2]].as_py() if is_memory and passages else None
+        return RecallResult(
+            id=row[ID_COLUMNS[name]],
+            kind="memory" if is_memory else "turn",
+            memory_type=row["memory_type"] if is_memory else None,
+            text=row["text"],
+            project_id=row["project_id"],
+            score=float(max(scores[other] for other in (*group.rows, *group.nearby))),
+            confidence=row["confidence"] if is_memory else None,
+            created_at=row["created_at"] if is_memory else row["said_at"],
+            evidence=_merged(item for other in group.rows for item in _evidence(*self._source[other])),
+            trust=row["trust"],
+            status=row["status"] if is_memory else "active",
+            passage=quoted,
+            statement=row["text"] if is_memory else statement_in(row["text"], asked),
+            quote=statement_in(quoted, asked) if quoted else "",
+            nearby=tuple(self._nearby(other, asked) for other in group.nearby),
+        )
+
+    def _nearby(self, row: int, asked: Asked) -> Nearby:
+        name, hits, at = self._source[row]
+        text = hits["text"][at].as_py()
+        return Nearby(
+            id=self.ids[row],
+            kind="memory" if name == MEMORIES else "turn",
+            memory_type=hits["memory_type"][at].as_py() if name == MEMORIES else None,
+            text=text,
+            statement=text if name == MEMORIES else statement_in(text, asked),
+            evidence=_merged(_evidence(name, hits, at)),
+        )
+
+
+def _shown(memories: pa.Table) -> pa.Table:
+    """Return the memories that may be told: valid ones; external ones with their source, or as imported."""
+    rows = memories.select(["status", "merged_into", "trust", "evidence", "source_type"]).to_pylist()
+    return memories.filter(
+        pa.array(
+            [
+                row["status"] not in HIDDEN_STATUSES
+                and row["merged_into"] is None
+                and (row["trust"] != "external" or bool(row["evidence"]) or row["source_type"] == "import")
+                for row in rows
+            ],
+            pa.bool_(),
+        )
+    )
+
+
+def _places_in(name: str, hits: pa.Table) -> list[tuple[str | None, int, int, bool]]:
+    """Return (file, seq, line, is a person's) of each row; a memory stands in no transcript."""
+    if name == MEMORIES:
+        return [(None, 0, 0, False)] * hits.num_rows
+    columns = (hits[column].to_pylist() for column in ("file", "seq", "line", "kind"))
+    return [(file, seq, line, kind in PEOPLE_KINDS) for file, seq, line, kind in zip(*columns, strict=True)]
+
+
+def _heavy(hits: pa.Table) -> list[str]:
+    return [name for name in ("vector", "evidence") if name in hits.schema.names]
+
+
+def _evidence(name: str, hits: pa.Table, at: int) -> Iterator[Evidence]:
+    if name == PASSAGES:
+        row = {key: hits[key][at].as_py() for key in ("session_id", "file", "line", "said_at")}
+        yield Evidence(row["session_id"], row["file"], (row["line"],), row["said_at"])
+        return
+    for item in hits["evidence"][at].as_py() or ():
+        yield Evidence(item["session_id"], item["file"], tuple(item["lines"]), item["said_at"])
+
+
+def _merged(items: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """Return the evidence of a group in its order, one entry per transcript, each line once."""
+    by_file: dict[str, Evidence] = {}
+    for item in items:
+        before = by_file.get(item.file)
+        if before is None:
+            by_file[item.file] = item
+            continue
+        new = tuple(line for line in item.lines if line not in before.lines)
+        by_file[item.file] = Evidence(before.session_id, item.file, before.lines + new, before.said_at)
+    return tuple(by_file.values())
