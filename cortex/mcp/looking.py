@@ -9,7 +9,7 @@ from cortex.flows import operations
 from cortex.flows.operations.expand import Expanded
 from cortex.flows.operations.recall import Recalled
 from cortex.flows.operations.sql import QueryLimits
-from cortex.flows.recall import Evidence, RecallResult
+from cortex.flows.recall_results import Evidence, RecallResult
 from cortex.mcp.asking import ALL, DECLINED, ChoiceQuestion, Option
 from cortex.mcp.call import ToolCall
 from cortex.mcp.replies import (
@@ -49,6 +49,7 @@ def answer_recall(call: ToolCall) -> ToolReply:
         as_of=call.get("as_of"),
         limit=limit + 1,  # whether there are more
         skip=skip,
+        by_stretch=False,  # each entry is taken by its id
     )
     is_full = call.get("detail") == "full"
     options: list[Option] = []

@@ -107,7 +107,7 @@ def search_only(
     if store.is_empty or not query_terms(question, context.policy):
         return []
     scopes = scopes_of(context, store, project, all_projects=all_projects)
-    return _search(context, store, store.tables, question, scopes, limit, context.now)
+    return _search(context, store, store.tables, question, scopes, limit, context.now, by_stretch=False)
 
 
 def _search(
