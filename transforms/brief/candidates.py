@@ -15,7 +15,6 @@ from cortex.transforms.brief.choice import CONFIRM, REPOSITORY, SECTIONS, STATE,
 from cortex.transforms.brief.eligible import ARCHIVE, Standing, is_plan
 from cortex.transforms.brief.standing_alone import reason_not_alone
 from cortex.transforms.brief.state import outcome_forms
-from cortex.transforms.brief.subjects import Subject, is_same_subject, subject_in
 from cortex.transforms.brief.wording import (
     explicit_forms,
     fact_forms,
@@ -27,6 +26,7 @@ from cortex.transforms.brief.wording import (
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row, values
 from cortex.transforms.words.overlap import words_in
+from cortex.transforms.words.subjects import Subject, is_same_subject, subject_in
 
 Order = list[tuple[str, Literal["ascending", "descending"]]]
 OWN_WORDS = frozenset(("explicit", "code_index"))

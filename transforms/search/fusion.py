@@ -9,11 +9,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cortex.transforms.brief.subjects import Subject, is_same_subject, subject_in
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EPOCH
 from cortex.transforms.search.index_text import setting
 from cortex.transforms.words.overlap import share_of_all, words_in
+from cortex.transforms.words.subjects import Subject, is_same_subject, subject_in
 
 Scores = NDArray[np.float64]
 Line = tuple[str, int]
