@@ -41,18 +41,32 @@ def keep_report(runs: Path, report: Report) -> Path:
     return path
 
 
+def kept_reports(runs: Path) -> dict[str, dict[str, object]]:
+    """Return the reports that can be read, the newest first, by the name of their file without its ending."""
+    reports = {}
+    for path in reversed(_reports(runs / "reports")):
+        if (report := _report_in(path)) is not None:
+            reports[path.name.removesuffix(".json")] = report
+    return reports
+
+
 def last_report(runs: Path, flow: str = "") -> dict[str, object] | None:
     """Return the newest report that can be read, of one flow where that is named; or None."""
     for path in reversed(_reports(runs / "reports")):
         if not path.name.endswith(f"-{flow}.json" if flow else ".json"):
             continue
-        try:
-            report = json.loads(path.read_bytes())
-        except (OSError, ValueError, RecursionError):  # written atomically, so damaged from outside
-            continue
-        if isinstance(report, dict) and report.keys() >= {"flow", "started_at", "seconds"}:
+        if (report := _report_in(path)) is not None:
             return report
     return None
+
+
+def _report_in(path: Path) -> dict[str, object] | None:
+    try:
+        report = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):  # written atomically, so damaged from outside
+        return None
+    is_report = isinstance(report, dict) and report.keys() >= {"flow", "started_at", "seconds"}
+    return report if is_report else None
 
 
 def _reports(folder: Path) -> list[Path]:

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 WIDE, NARROW, HEIGHT = 640, 300, 140
 LEFT, BOTTOM, TOP, RIGHT = 34, 22, 8, 8
+BASE = HEIGHT - BOTTOM
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class ChartBar:
 
     name: str
     value: float
+    address: str = ""
+    short: str = ""
 
 
 def line_chart(points: Sequence[ChartPoint], label: str, *, top: float = 1.0, width: int = NARROW) -> Markup:
@@ -59,15 +62,20 @@ def bar_chart(bars: Sequence[ChartBar], label: str) -> Markup:
     parts = _grid(top, WIDE)
     for at, bar in enumerate(bars):
         x, y = LEFT + step * at + (step - width) / 2, _height(bar.value, top)
-        parts.append(
-            f'<rect class="bar" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
-            f'height="{HEIGHT - BOTTOM - y:.1f}">'
-            f"<title>{escape(bar.name)}: {bar.value:g}</title></rect>"
-        )
+        title = f"<title>{escape(bar.name)}: {bar.value:g}</title>"
+        column = f'<rect class="bar" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{BASE - y:.1f}"/>'
+        if bar.address and bar.value:
+            # All of the column's height can be clicked, however small its value is.
+            place = f'x="{LEFT + step * at:.1f}" y="{TOP}" width="{step:.1f}" height="{BASE - TOP}"'
+            reach = f'<rect class="reach" {place}/>'
+            label_of_bar = escape(f"{bar.name}: {bar.value:g}")
+            parts.append(f'<a href="{escape(bar.address)}" aria-label="{label_of_bar}">{reach}{column}</a>')
+        else:
+            parts.append(f"<g>{title}{column}</g>")
     every = max(1, -(-len(bars) // 8))
     for at in range(0, len(bars), every):
-        parts.append(_text(LEFT + step * (at + 0.5), HEIGHT - 6, bars[at].name, "middle"))
-    return _svg(parts, label, WIDE)
+        parts.append(_text(LEFT + step * (at + 0.5), HEIGHT - 6, bars[at].short or bars[at].name, "middle"))
+    return _svg(parts, label, WIDE, has_links=any(bar.address for bar in bars))
 
 
 def nice_top(value: float) -> float:
@@ -102,8 +110,9 @@ def _text(x: float, y: float, words: str, anchor: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
 
 
-def _svg(parts: Sequence[str], label: str, width: int) -> Markup:
+def _svg(parts: Sequence[str], label: str, width: int, *, has_links: bool = False) -> Markup:
+    role = "group" if has_links else "img"  # what is in an image, a screen reader does not read
     return Markup(
-        f'<svg class="chart" viewBox="0 0 {width} {HEIGHT}" role="img" aria-label="{escape(label)}">'
+        f'<svg class="chart" viewBox="0 0 {width} {HEIGHT}" role="{role}" aria-label="{escape(label)}">'
         f"{''.join(parts)}</svg>"
     )

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
+from urllib.parse import urlencode
 
 from cortex.explorer.notices import DeedNotice, UndoForm
 from cortex.flows import operations
 from cortex.flows.context import Context
 from cortex.flows.operations.apply import Applied
+from cortex.flows.operations.config import Setting
 from cortex.transforms.errors import UsageError
+from cortex.transforms.memory.review import CONTRADICTION
 
 FORGET_AGREED = "yes"
 
@@ -70,6 +73,63 @@ def _forget(context: Context, parts: Mapping[str, str], form: Mapping[str, str])
     return Done("/search", DeedNotice(text, forgotten.applied.warning), erases=True)
 
 
+def _accept(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
+    project = form.get("project", "")
+    settlement = operations.review.settle_items(context, accept=[parts["item"]], project=project)
+    [item] = settlement.accepted
+    undo = UndoForm(f"/memory/{item.memory_ids[0]}/restore") if item.kind == CONTRADICTION else None
+    notice = DeedNotice(f"Accepted: {item.offer}.", settlement.applied.warning, undo)
+    return Done(_review_of(project), notice)
+
+
+def _keep(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
+    project = form.get("project", "")
+    settlement = operations.review.settle_items(context, keep=[parts["item"]], project=project)
+    return Done(_review_of(project), DeedNotice("Kept as it is, for good.", settlement.applied.warning))
+
+
+def _review_of(project: str) -> str:
+    return f"/review?{urlencode({'project': project})}"
+
+
+def _set(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
+    name, home = parts["key"], context.home
+    before = operations.config.get_setting(home, name, None, lambda: context)
+    change = operations.config.set_setting(home, name, (form.get("value", ""),), None, lambda: context)
+    text = f"{name} was changed, {change.acts}."
+    if change.override:
+        text += f" {change.override} is set and overrides it."
+    return Done("/settings", DeedNotice(text, " ".join(change.warnings), _undo_setting(before)))
+
+
+def _unset(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
+    name, home = parts["key"], context.home
+    before = operations.config.get_setting(home, name, None, lambda: context)
+    change = operations.config.unset_setting(home, name, None, lambda: context)
+    text = f"{name} is at its default again, {change.acts}." if change.is_changed else f"{name} was not set."
+    return Done("/settings", DeedNotice(text, " ".join(change.warnings), _undo_setting(before)))
+
+
+def _undo_setting(before: Setting) -> UndoForm | None:
+    """Return the form that sets the former value again; none for a secret, which is shown nowhere."""
+    address = f"/settings/{before.key.name}"
+    if before.key.is_secret:
+        return None
+    if before.chosen.source != "config.toml":
+        return UndoForm(f"{address}/unset")
+    return UndoForm(address, {"value": written(before)})
+
+
+def written(setting: Setting) -> str:
+    """Return a setting's value as a form holds it; of a secret only whether it is set."""
+    value = setting.chosen.value
+    if setting.key.is_secret:
+        return "set" if value else "not set"
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+
+
 def going(plan: operations.forget.ForgetPlan) -> str:
     """Return what a plan to forget would erase, as a form carries it: the beginnings of ids."""
     return " ".join(sorted(row["memory_id"][:16] for row in plan.others)) or "alone"
@@ -80,6 +140,8 @@ def _at_memory(memory_id: str, text: str, applied: Applied, undo: UndoForm | Non
 
 
 _MEMORY = r"/memory/(?P<memory>[0-9a-f]{6,64})"
+_ITEM = r"/review/(?P<item>[0-9a-f]{6,64})"
+_KEY = r"/settings/(?P<key>[a-z_.]+)"
 
 DEEDS: Mapping[str, Deed] = {
     rf"{_MEMORY}/pin": _pin,
@@ -88,4 +150,8 @@ DEEDS: Mapping[str, Deed] = {
     rf"{_MEMORY}/supersede": _supersede,
     rf"{_MEMORY}/restore": _restore,
     rf"{_MEMORY}/forget": _forget,
+    rf"{_ITEM}/accept": _accept,
+    rf"{_ITEM}/keep": _keep,
+    rf"{_KEY}": _set,
+    rf"{_KEY}/unset": _unset,
 }

@@ -71,13 +71,13 @@ class Pager:
     after: str
 
 
-def pager(question: ViewRequest, total: int, rows: int, size: int = PAGE_ROWS) -> Pager:
+def pager(request: ViewRequest, total: int, rows: int, size: int = PAGE_ROWS) -> Pager:
     """Return the pager of a page with `rows` rows out of `total`."""
-    number = question.number("page", 1)
+    number = request.number("page", 1)
     first = (number - 1) * size + 1
     last = first + rows - 1
-    before = question.link(page=number - 1 if number > 2 else "") if number > 1 else ""
-    return Pager(first, last, total, before, question.link(page=number + 1) if last < total else "")
+    before = request.link(page=number - 1 if number > 2 else "") if number > 1 else ""
+    return Pager(first, last, total, before, request.link(page=number + 1) if last < total else "")
 
 
 View: TypeAlias = Callable[[ViewRequest], Page]

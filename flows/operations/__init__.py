@@ -127,6 +127,9 @@ if TYPE_CHECKING:
         targets as targets,
     )
     from cortex.flows.operations import (
+        timeline as timeline,
+    )
+    from cortex.flows.operations import (
         writer_choice as writer_choice,
     )
 else:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from cortex.flows.context import Context
 from cortex.flows.operations.recall import search_only
-from cortex.storage.catalogue import GLOBAL_LABEL, Catalogue
+from cortex.storage.catalogue import GLOBAL_LABEL
 from cortex.transforms.errors import UsageError
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, MEMORY_TYPES, STATUSES, TRUSTS, UTC_US, Row
 
@@ -103,7 +103,7 @@ def browse(context: Context, filters: Filters, *, offset: int = 0, limit: int = 
     Nothing is noted as recalled. A question brings in at most MOST_MATCHES answers. Raises NotFound for an
     empty store.
     """
-    catalogue = Catalogue(context.home)
+    catalogue = context.open_catalogue()
     projects = catalogue.projects()
     labels = {GLOBAL_SCOPE: GLOBAL_LABEL, **{row["project_id"]: row["label"] for row in projects}}
     memories = catalogue.read_table("memories", _COLUMNS)
@@ -114,6 +114,15 @@ def browse(context: Context, filters: Filters, *, offset: int = 0, limit: int = 
     if not filters.question:
         kept = kept.sort_by([("updated_at", "descending"), ("memory_id", "ascending")])
     return Browsed(kept.slice(offset, limit).to_pylist(), kept.num_rows, facets, labels, filters)
+
+
+def weakest(context: Context, project_id: str, *, limit: int) -> list[Row]:
+    """Return the active memories of a project that are the least sure and fade, the least sure first."""
+    rows = context.open_catalogue().read_table("memories", _COLUMNS)
+    is_meant = (pc.field("project_id") == project_id) & (pc.field("status") == "active")
+    fading = rows.filter(is_meant & ~pc.field("is_pinned"))
+    ordered = fading.sort_by([("confidence", "ascending"), ("memory_id", "ascending")])
+    return ordered.slice(0, limit).to_pylist()
 
 
 def _all(memories: pa.Table) -> pa.Table:

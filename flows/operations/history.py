@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from cortex.flows.context import Context
 from cortex.flows.runs import looking
 from cortex.flows.source import journal_parts_of, parts_of
-from cortex.storage.catalogue import Catalogue
 from cortex.storage.lake import each_key_once
 from cortex.storage.store import Store
 from cortex.transforms.journal_entries import Recall, entries_in
@@ -157,7 +156,7 @@ def _recalls(journal: pa.Table, memory_id: str) -> list[datetime]:
 
 def _relatives(context: Context, memory: Row) -> tuple[list[Relative], list[Relative]]:
     """Return what a memory replaced, and what replaced it."""
-    rows = Catalogue(context.home).read_table(
+    rows = context.open_catalogue().read_table(
         "memories", ["memory_id", "text", "superseded_by", "merged_into"]
     )
     name = pa.scalar(memory["memory_id"])

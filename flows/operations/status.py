@@ -10,7 +10,7 @@ from cortex.storage.background_run import Background, background_state
 from cortex.storage.catalogue import GLOBAL_LABEL, Catalogue
 from cortex.storage.files import folder_bytes
 from cortex.storage.model_failure import WRITER, ModelFailure, hosted_failure, read_failure
-from cortex.storage.reports import last_report
+from cortex.storage.reports import kept_reports, last_report
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
 
 
@@ -53,6 +53,11 @@ class Status:
     background: Background
     embedding_failure: ModelFailure | None
     writer_failure: ModelFailure | None
+
+
+def list_reports(context: Context) -> dict[str, dict[str, object]]:
+    """Return the reports of the last runs, the newest first, by name, as `run --json` prints them."""
+    return kept_reports(context.home / "runs")
 
 
 def read_status(context: Context) -> Status:

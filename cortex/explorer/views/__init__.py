@@ -1,9 +1,21 @@
-"""The views by address; each is a function of a question that returns a page, and changes nothing."""
+"""The views by address; each is a function of a request that returns a page, and changes nothing."""
 
 from collections.abc import Mapping
 
 from cortex.explorer.page import Page, View
-from cortex.explorer.views import brief, memory, search, session
+from cortex.explorer.views import (
+    brief,
+    costs,
+    health,
+    memory,
+    review,
+    runs,
+    search,
+    session,
+    settings,
+    sql,
+    timeline,
+)
 
 _NAME = r"[A-Za-z0-9._-]+"
 _MEMORY = r"/memory/(?P<memory>[0-9a-f]{4,64})"
@@ -17,12 +29,28 @@ VIEWS: Mapping[str, View] = {
     rf"{_MEMORY}/forget": memory.ask_forget,
     rf"{_MEMORY}/supersede": memory.ask_supersede,
     rf"/session/(?P<session>{_NAME})": session.show_session,
+    r"/timeline": timeline.show_timeline,
+    r"/review": review.show_review,
+    r"/runs": runs.show_runs,
+    rf"/runs/(?P<run>{_NAME})": runs.show_run,
+    r"/costs": costs.show_costs,
+    r"/health": health.show_health,
+    r"/sql": sql.show_sql,
+    r"/sql/rows\.(?P<format>csv|parquet)": sql.download,
+    r"/settings": settings.show_settings,
 }
 
 # What the bar lists: address and name; a view below an address belongs to it.
 NAVIGATION = (
     ("/", "Brief", ("/brief",)),
     ("/search", "Search", ("/search", "/memory")),
+    ("/timeline", "Timeline", ("/timeline", "/session")),
+    ("/review", "Review", ("/review",)),
+    ("/runs", "Runs", ("/runs",)),
+    ("/costs", "Costs", ("/costs",)),
+    ("/health", "Health", ("/health",)),
+    ("/sql", "SQL", ("/sql",)),
+    ("/settings", "Settings", ("/settings",)),
 )
 
 STATIC_TYPES: Mapping[str, str] = {

@@ -11,15 +11,15 @@ from cortex.transforms.schemas import Row
 from cortex.transforms.words.tokens import tokens_in
 
 
-def show_brief(question: ViewRequest) -> Page:
+def show_brief(request: ViewRequest) -> Page:
     """Show the brief of the project in the path, else of the folder's, else of the one worked on last."""
-    context = question.context
+    context = request.context
     projects = operations.listing.list_known_projects(context)
-    project_id = question.parts.get("project") or _project_here(question, projects)
+    project_id = request.parts.get("project") or project_meant(request, projects)
     labels = operations.listing.labels_of(context)
     if project_id not in {row["project_id"] for row in projects}:
         raise NotFound(f"no project has the id '{project_id}'.", "The list beside the brief has them all.")
-    as_of = question.word("as_of")
+    as_of = request.word("as_of")
     [explanation] = operations.brief.explain_briefs(context, project_id, as_of=as_of or None)
     rows = operations.listing.memories_named(context, [each.memory_id for each in explanation.choices])
     data = {
@@ -28,16 +28,17 @@ def show_brief(question: ViewRequest) -> Page:
         "as_of": as_of,
         "tokens": tokens_in(explanation.text),
         "text": explanation.text,
-        "sections": _sections(question, explanation, explanation.shown, rows),
+        "sections": _sections(request, explanation, explanation.shown, rows),
         "candidates": len(explanation.choices),
         "left_out": [_line(explanation, choice, rows) for choice in explanation.left_out],
     }
-    extra = {"projects": projects, "has_nothing": _why_nothing(question, project_id, explanation)}
+    extra = {"projects": projects, "has_nothing": _why_nothing(request, project_id, explanation)}
     return Page("brief.html", f"What the assistant is told: {labels[project_id]}", data, extra)
 
 
-def _project_here(question: ViewRequest, projects: Sequence[Row]) -> str:
-    listed = operations.listing.list_sessions(question.context, limit=1)
+def project_meant(request: ViewRequest, projects: Sequence[Row]) -> str:
+    """Return the folder's project, else the one worked on last. Raises NotFound where there is none."""
+    listed = operations.listing.list_sessions(request.context, limit=1)
     known = [*listed.project_ids, *(row["project_id"] for row in projects)]
     if not known:
         raise NotFound("no project was read yet.", "Read old sessions: cortex backfill")
@@ -45,9 +46,9 @@ def _project_here(question: ViewRequest, projects: Sequence[Row]) -> str:
 
 
 def _sections(
-    question: ViewRequest, explanation: Explanation, shown: Sequence[Choice], rows: dict[str, Row]
+    request: ViewRequest, explanation: Explanation, shown: Sequence[Choice], rows: dict[str, Row]
 ) -> list[dict[str, object]]:
-    kinds = question.context.policy.tables["memory_types"].to_pylist()
+    kinds = request.context.policy.tables["memory_types"].to_pylist()
     headings = {row["memory_type"]: row["brief_section"] for row in kinds}
     sections: dict[str, list[dict[str, object]]] = {}
     for choice in shown:
@@ -73,5 +74,5 @@ def _line(explanation: Explanation, choice: Choice, rows: dict[str, Row]) -> dic
     }
 
 
-def _why_nothing(question: ViewRequest, project_id: str, explanation: Explanation) -> str:
-    return "" if explanation.shown else operations.listing.why_nothing(question.context, project_id)
+def _why_nothing(request: ViewRequest, project_id: str, explanation: Explanation) -> str:
+    return "" if explanation.shown else operations.listing.why_nothing(request.context, project_id)

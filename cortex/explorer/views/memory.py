@@ -16,10 +16,10 @@ OFFERED = 10
 TABLE_STEP = 6
 
 
-def show_memory(question: ViewRequest) -> Page:
+def show_memory(request: ViewRequest) -> Page:
     """Show a memory: statement, reasons, evidence with the turns around it, relations, history."""
-    shown = _memory(question)
-    history = operations.history.history_of(question.context, shown.row)
+    shown = _memory(request)
+    history = operations.history.history_of(request.context, shown.row)
     data = {
         "memory": shown.row,
         "project": _label(shown),
@@ -40,47 +40,47 @@ def show_memory(question: ViewRequest) -> Page:
     return Page("memory.html", excerpt(shown.row["text"], 80), data, extra)
 
 
-def ask_edit(question: ViewRequest) -> Page:
+def ask_edit(request: ViewRequest) -> Page:
     """Ask for other words."""
-    shown = _memory(question)
+    shown = _memory(request)
     return Page("edit.html", "Change the words", {"memory": shown.row, "project": _label(shown)})
 
 
-def ask_forget(question: ViewRequest) -> Page:
+def ask_forget(request: ViewRequest) -> Page:
     """Show what forgetting the memory would erase, and ask."""
-    plan = operations.forget.plan_forget(question.context, question.parts["memory"])
+    plan = operations.forget.plan_forget(request.context, request.parts["memory"])
     data = {"memory": plan.memory, "memory_id": plan.memory_id, "others": plan.others}
     extra = {"agreed": FORGET_AGREED, "going": going(plan)}
     return Page("forget.html", "Forget", data, extra)
 
 
-def ask_supersede(question: ViewRequest) -> Page:
+def ask_supersede(request: ViewRequest) -> Page:
     """Offer memories of its project that may take a memory's place; with one named, show both and ask."""
-    shown = _memory(question)
-    new = question.word("new")
-    other = operations.listing.show(question.context, new) if new else None
+    shown = _memory(request)
+    new = request.word("new")
+    other = operations.listing.show(request.context, new) if new else None
     if other is not None and other.kind != "memory":
         raise UsageError(f"'{new}' is a session.", "Choose a memory of the list.")
-    words = question.word("q")
-    offers = [] if other else _offers(question, shown.row, words)
+    words = request.word("q")
+    offers = [] if other else _offers(request, shown.row, words)
     data = {
         "memory": shown.row,
         "project": _label(shown),
         "new": other.row if other else None,
         "offers": offers,
     }
-    return Page("supersede.html", "Replace by another", data, {"words": words, "question": question})
+    return Page("supersede.html", "Replace by another", data, {"words": words})
 
 
-def _offers(question: ViewRequest, memory: Row, words: str) -> list[Row]:
+def _offers(request: ViewRequest, memory: Row, words: str) -> list[Row]:
     filters = Filters(question=words or memory["text"][:400], project=memory["project_id"])
-    rows = operations.browse.browse(question.context, filters, limit=OFFERED * 3).rows
+    rows = operations.browse.browse(request.context, filters, limit=OFFERED * 3).rows
     is_offered = [row for row in rows if row["kind"] == "memory" and row["memory_id"] != memory["memory_id"]]
     return [row for row in is_offered if row["project_id"] == memory["project_id"]][:OFFERED]
 
 
-def _memory(question: ViewRequest) -> Details:
-    shown = operations.listing.show(question.context, question.parts["memory"])
+def _memory(request: ViewRequest) -> Details:
+    shown = operations.listing.show(request.context, request.parts["memory"])
     if shown.kind != "memory":
         raise NotFound("this is the id of a session.", f"Look at /session/{shown.row['session_id']}")
     return shown

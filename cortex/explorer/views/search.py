@@ -8,11 +8,11 @@ _NAMES = {"q": "question"}
 _FIELDS = ("q", "project", "type", "status", "trust", "since", "until", "file", "branch")
 
 
-def show_search(question: ViewRequest) -> Page:
+def show_search(request: ViewRequest) -> Page:
     """Show the memories that pass the filters in the query: a question's answers, else the newest first."""
-    filters = Filters(**{_NAMES.get(name, name): question.word(name) for name in _FIELDS})
-    offset = (question.number("page", 1) - 1) * PAGE_ROWS
-    browsed = operations.browse.browse(question.context, filters, offset=offset, limit=PAGE_ROWS)
+    filters = Filters(**{_NAMES.get(name, name): request.word(name) for name in _FIELDS})
+    offset = (request.number("page", 1) - 1) * PAGE_ROWS
+    browsed = operations.browse.browse(request.context, filters, offset=offset, limit=PAGE_ROWS)
     data = {
         "filters": dict(filters.chosen),
         "total": browsed.total,
@@ -21,12 +21,12 @@ def show_search(question: ViewRequest) -> Page:
     }
     extra = {
         "words": filters.question,
-        "period": {name: question.word(name) for name in ("since", "until", "file")},
-        "facet_links": {facet.name: _links(question, facet) for facet in browsed.facets},
+        "period": {name: request.word(name) for name in ("since", "until", "file")},
+        "facet_links": {facet.name: _links(request, facet) for facet in browsed.facets},
         "chosen": [
-            (name, question.word(name), question.link(**{name: "", "page": ""})) for name in _set(question)
+            (name, request.word(name), request.link(**{name: "", "page": ""})) for name in _set(request)
         ],
-        "pager": pager(question, browsed.total, len(browsed.rows)),
+        "pager": pager(request, browsed.total, len(browsed.rows)),
         "is_cut": bool(filters.question) and browsed.total >= MOST_MATCHES,
         "most": MOST_MATCHES,
         "labels": browsed.labels,
@@ -34,13 +34,13 @@ def show_search(question: ViewRequest) -> Page:
     return Page("search.html", "Search", data, extra)
 
 
-def _set(question: ViewRequest) -> list[str]:
-    return [name for name in _FIELDS if name != "q" and question.word(name)]
+def _set(request: ViewRequest) -> list[str]:
+    return [name for name in _FIELDS if name != "q" and request.word(name)]
 
 
-def _links(question: ViewRequest, facet: Facet) -> dict[str, str]:
+def _links(request: ViewRequest, facet: Facet) -> dict[str, str]:
     """Return value → the address that chooses it, or takes it back where it is chosen."""
     return {
-        value.value: question.link(**{facet.name: "" if value.is_chosen else value.value, "page": ""})
+        value.value: request.link(**{facet.name: "" if value.is_chosen else value.value, "page": ""})
         for value in facet.values
     }

@@ -6,9 +6,9 @@ from cortex.transforms.errors import NotFound
 from cortex.transforms.words.sentences import excerpt
 
 
-def show_session(question: ViewRequest) -> Page:
+def show_session(request: ViewRequest) -> Page:
     """Show a session."""
-    shown = operations.listing.show(question.context, question.parts["session"])
+    shown = operations.listing.show(request.context, request.parts["session"])
     if shown.kind != "session":
         raise NotFound("this is the id of a memory.", "Look at it under Search.")
     row = shown.row
