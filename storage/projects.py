@@ -90,7 +90,7 @@ class ProjectBook:
         place = stored_name(folder)
         if place not in self._by_path:
             identity, name = identify(folder)
-            same = self._same_repository(identity)
+            same = self._by_path.get(_origin_folder(folder)) or self._same_repository(identity)
             project_id, name, noted = same or (_id_of(name, identity), name, identity)
             entry = ProjectFolder(place, name, noted, first_commit(folder) or None)
             self._note(project_id, entry)
@@ -139,6 +139,8 @@ class ProjectBook:
         place = stored_name(folder)
         if place in self._by_path:
             return self.canonical(self._by_path[place][0])
+        if noted := self._by_path.get(_origin_folder(folder)):
+            return self.canonical(noted[0])
         identity, _ = identify(folder)
         for project_id, _, seen in self._by_path.values():
             if seen == identity:
@@ -289,6 +291,12 @@ def _identify(place: str) -> tuple[str, str]:
             return f"root:{root}", PurePosixPath(top).name
         place = top or str(Path(place).resolve())
     return f"path:{place}", PurePosixPath(place.replace("\\", "/")).name or place
+
+
+def _origin_folder(place: str) -> str:
+    """Return the folder on this machine that the repository at `place` was cloned from; empty for none."""
+    origin = _git(place, "config", "--get", "remote.origin.url") if Path(place).is_dir() else ""
+    return stored_name(origin.removeprefix("file://").rstrip("/")) if "/" in origin[:8] else ""
 
 
 def first_commit(place: str) -> str:

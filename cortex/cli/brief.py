@@ -51,10 +51,9 @@ def _nothing(context: Context, project: str | None, archive: bool, *, is_known: 
         ids = book.named(project) if project else [book.known(str(context.folder)) or ""]
         why = "" if archive else f": {operations.listing.why_nothing(context, ids[0])}"
         return f"No {what} for {project or 'this folder'}{why}."
-    known = ", ".join(sorted(book.labels().values())) or "none yet; run `cortex backfill`"
-    return (
-        f"No {what} for {project or 'this folder'}: it is no project that was read. Known projects: {known}."
-    )
+    known = ", ".join(sorted(book.labels().values()))
+    rest = f"Known projects: {known}." if known else "Read your sessions with: cortex backfill"
+    return f"No {what} for {project or 'this folder'}: no session of it was read yet. {rest}"
 
 
 def _lines(explanation: Explanation) -> Iterator[str]:

@@ -169,6 +169,27 @@ def test_clones_without_a_remote_are_one_project_whatever_their_folders_are_call
     assert projects.project_of(str(tmp_path / "elsewhere"), START) == first
 
 
+@pytest.mark.parametrize("prefix", ["", "file://"])
+def test_a_clone_of_a_known_folder_on_this_machine_is_its_project(
+    home: Path, repository: Path, tmp_path: Path, prefix: str
+):
+    projects = book(home)
+    first = projects.project_of(str(repository), START)
+    git(tmp_path, "clone", f"{prefix}{repository}", "clone")
+    assert projects.known(str(tmp_path / "clone")) == first
+    assert book(home).project_of(str(tmp_path / "clone"), START) == first
+
+
+def test_a_clone_of_a_folder_that_was_never_seen_is_a_project_of_its_own(
+    home: Path, repository: Path, tmp_path: Path
+):
+    git(tmp_path, "clone", str(repository), "clone")
+    git(tmp_path, "clone", str(tmp_path / "clone"), "other")
+    projects = book(home)
+    own = projects.project_of(str(tmp_path / "other"), START)
+    assert projects.known(str(repository)) is None and own
+
+
 def test_a_repository_that_moves_stays_the_same_project(home: Path, repository: Path, tmp_path: Path):
     projects = book(home)
     first = projects.project_of(str(repository), START)
