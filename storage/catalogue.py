@@ -123,7 +123,7 @@ class Catalogue:
         if path.is_file():
             return path
         if not self.is_filled:
-            raise NotFound("nothing was remembered yet.", "Begin with: cortex backfill")
+            raise NotFound("nothing has been remembered yet.", "Begin with: cortex backfill")
         raise TablesDamaged(f"The published file {path} is gone.")
 
     @cached_property

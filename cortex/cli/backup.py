@@ -49,7 +49,7 @@ def _answer(verb: str, file: Path, result: Restored) -> Answer:
         hints.append(f"The store that was there is now at {result.previous}. Remove it once all is well.")
     if result.quarantined:
         hints.append(
-            "Settings and policy of a backup are not put in force: the store keeps its own, or the defaults. "
+            "The backup's settings and policy are not applied: the store keeps its own, or the defaults. "
             f"Those of the backup are in {' and '.join(map(str, result.quarantined))}; "
             "read them before you use them."
         )

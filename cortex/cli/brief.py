@@ -31,7 +31,7 @@ TEXT_CHARS = 110
 def brief(context: Context, explain: bool, archive: bool, project: str | None, as_of: str | None) -> Answer:
     """Print the brief that the assistant is given when a session starts."""
     if explain and archive:
-        raise UsageError("--explain and --archive exclude each other.", "Give one of them.")
+        raise UsageError("--explain and --archive cannot be combined.", "Give one of them.")
     if explain:
         explanations = operations.brief.explain_briefs(context, project, as_of=as_of)
         lines = [line for explanation in explanations for line in _lines(explanation)]
@@ -53,7 +53,7 @@ def _nothing(context: Context, project: str | None, archive: bool, *, is_known: 
         return f"No {what} for {project or 'this folder'}{why}."
     known = ", ".join(sorted(book.labels().values()))
     rest = f"Known projects: {known}." if known else "Read your sessions with: cortex backfill"
-    return f"No {what} for {project or 'this folder'}: no session of it was read yet. {rest}"
+    return f"No {what} for {project or 'this folder'}: no session of it has been read yet. {rest}"
 
 
 def _lines(explanation: Explanation) -> Iterator[str]:

@@ -47,10 +47,10 @@ def set_value(key: str, value: tuple[str, ...], project: str | None) -> Answer:
     """Set KEY to VALUE in config.toml; several values make a list."""
     change = operations.config.set_setting(current_home(), key, value, project, current_context)
     where = f" for {change.project}" if change.project else ""
-    line = f"{key} is {_value(change.setting)}{where}, {change.acts}."
+    line = f"{key} is now {_value(change.setting)}{where}; takes effect {change.acts}."
     hints = [f"{change.override} is set and overrides it."] if change.override else []
     hints += [
-        f"What was read of {label} before is still there. To erase it: cortex reset --project {project_id}"
+        f"What was read of {label} so far is still stored. To erase it: cortex reset --project {project_id}"
         for project_id, label in change.excluded
     ]
     data = {**_as_dict(change.setting), "acts": change.acts}
@@ -75,7 +75,8 @@ def unset(key: str, project: str | None) -> Answer:
 def _removal(key: str, change: SettingChange) -> str:
     if not change.is_changed:
         return f"{key} was not set{f' for {change.project}' if change.project else ''}."
-    return f"{key} is {_value(change.setting)} ({change.setting.chosen.source}), {change.acts}."
+    source = change.setting.chosen.source
+    return f"{key} is now {_value(change.setting)} ({source}); takes effect {change.acts}."
 
 
 def _list(project: str | None) -> Answer:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 @click.option("--undo", is_flag=True, help="Undo the last consolidation.")
 @click.option("--to", "name", metavar="NAME", help="With --undo: all since this checkpoint.")
 def consolidate(context: Context, dry_run: bool, undo: bool, name: str | None) -> Answer:
-    """MemoryMerge memories that say the same; the originals stay, archived."""
+    """Merge memories that say the same; the originals are archived."""
     if (dry_run and undo) or (name is not None and not undo):
-        raise UsageError("--dry-run and --undo exclude each other; --to needs --undo.", "Give one of them.")
+        raise UsageError("--dry-run and --undo cannot be combined; --to needs --undo.", "Give one of them.")
     if undo:
         undone = operations.merges.undo_merges(context, name)
         return Answer(

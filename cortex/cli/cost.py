@@ -32,7 +32,7 @@ def cost(context: Context) -> Answer:
     )
     data = {**asdict(report), "today": {**asdict(today), "left_usd": today.left_usd}}
     if not report.total.requests:
-        return Answer(data, [f"Nothing was asked of a language model yet. {left}"])
+        return Answer(data, [f"No language model has been asked anything yet. {left}"])
     return Answer(data, [*_lines(report), left])
 
 

@@ -97,7 +97,7 @@ def reset(context: Context, project: str, yes: bool) -> Iterator[Answer]:
     if not yes:
         loss = f"{plan.memories} memories and {plan.turns} turns of {names} for good"
         if not can_ask():
-            raise UsageError(f"this forgets {loss}.", "To go on: the same command with --yes.")
+            raise UsageError(f"this forgets {loss}.", "To continue, repeat the command with --yes.")
         if not click.confirm(f"This forgets {loss}. Go on?"):
             yield NOTHING_FORGOTTEN
             return

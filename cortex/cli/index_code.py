@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--describe", metavar="TEXT", help="What the file does and why; default: standard input.")
 @PROJECT_OPTION
 def index_code(context: Context, path: Path, describe: str | None, project: str | None) -> Answer:
-    """Keep a description of the source file PATH, which is searched, and its code beside it.
+    """Keep a searchable description of the source file PATH, with its code.
 
     The code is stored, never embedded and never in a brief. A file indexed again replaces what was kept.
     """

@@ -42,8 +42,8 @@ def infer(
         "narrative": answer_as_dict(inference.narrative),
     }
     if not inference.chain:
-        return Answer(data, hints=[f"Nothing that was kept is about '{inference.target}'."])
-    hints = [f"By rules: {inference.narrative.note}."] if inference.narrative.note else []
+        return Answer(data, hints=[f"No memory is about '{inference.target}'."])
+    hints = [f"Without a language model: {inference.narrative.note}."] if inference.narrative.note else []
     return Answer(data, _lines(inference), hints)
 
 

@@ -45,5 +45,5 @@ def change_answer(change: SettingsChange, *hints: str) -> Answer:
     if not change.is_dry_run:
         outcome = "changed" if change.is_different else "nothing to change"
         return Answer(data, [f"{change.file}: {outcome}."], hints, warnings)
-    hint = "Nothing is changed yet." if change.is_different else f"{change.file}: nothing to change."
+    hint = "Nothing has been changed yet." if change.is_different else f"{change.file}: nothing to change."
     return Answer(data, change.diff.splitlines(), [hint, *hints], warnings)

@@ -24,7 +24,7 @@ EVERYWHERE = "global"
 @PROJECT_OPTION
 @ALL_PROJECTS
 @click.option("--type", "memory_type", metavar="TYPE", help="Only of this type: decision, gotcha, pattern, …")
-@click.option("--faded", is_flag=True, help="Those that no longer count: archived, replaced or merged.")
+@click.option("--faded", is_flag=True, help="Only inactive ones: archived, replaced or merged.")
 @click.option("--pinned", is_flag=True, help="Only those kept from fading.")
 @LIMIT
 def list_(
@@ -83,6 +83,6 @@ def _hints(listed: Listed) -> list[str]:
 
 def _nothing(context: Context, listed: Listed, memory_type: str | None, faded: bool, pinned: bool) -> str:
     if memory_type or faded or pinned or not listed.project_ids:
-        return "No memory is like that. Without options, cortex list shows all that count."
+        return "No memory matches. Without options, cortex list shows all active memories."
     names = ", ".join(listed.labels.get(each, each) for each in listed.project_ids)
-    return f"Nothing to list of {names}: {operations.listing.why_nothing(context, listed.project_ids[0])}."
+    return f"Nothing to list for {names}: {operations.listing.why_nothing(context, listed.project_ids[0])}."

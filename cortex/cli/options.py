@@ -17,14 +17,14 @@ PROJECT_OPTION = click.option(
     help="A project's name, id or path; default: this folder's.",
     shell_complete=_projects,
 )
-ALL_PROJECTS = click.option("--all-projects", is_flag=True, help="Of every project.")
+ALL_PROJECTS = click.option("--all-projects", is_flag=True, help="From every project.")
 LIMIT = click.option(
     "--limit",
     type=click.IntRange(1),
     default=20,
     show_default=True,
     metavar="COUNT",
-    help="Most rows to show.",
+    help="Show at most this many rows.",
 )
 AS_OF = click.option(
     "--as-of", metavar="DATE", help="As of the end of that day (UTC): only what was known by then."

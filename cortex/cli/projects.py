@@ -62,7 +62,7 @@ def rename(context: Context, project: str, name: str) -> Answer:
     renamed = operations.projects.rename_project(context, project, name)
     return Answer(
         {"id": renamed.project_id, "name": renamed.name, "applied": renamed.applied.is_in_effect},
-        [f"{renamed.project_id} is called {renamed.name} now."],
+        [f"{renamed.project_id} is now called {renamed.name}."],
         warnings=renamed.applied.warnings,
     )
 
@@ -88,6 +88,6 @@ def split(context: Context, project: str) -> Answer:
     parted = operations.projects.split_project(context, project)
     return Answer(
         {"split": parted.project_id, "from": parted.into, "applied": parted.applied.is_in_effect},
-        [f"{parted.project_id} stands by itself again."],
+        [f"{parted.project_id} is a project of its own again."],
         warnings=parted.applied.warnings,
     )

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 @PROJECT_OPTION
 @click.option("--all-projects", is_flag=True, help="Search every project.")
 @click.option(
-    "--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Most results to show."
+    "--limit",
+    type=click.IntRange(1, 100),
+    default=10,
+    show_default=True,
+    help="Show at most this many results.",
 )
 @click.option(
     "--related",

@@ -87,4 +87,4 @@ def _entry_lines(proposal: Proposal) -> Iterator[str]:
         yield f"  = {proposal.kept_memories} memories stay because you pinned, edited or preferred them."
     if proposal.lapsed_entries:
         kinds = ", ".join(sorted({row["kind"] for row in proposal.lapsed_entries}))
-        yield f"  ! {len(proposal.lapsed_entries)} changes ({kinds}) are about memories that nothing follows."
+        yield f"  ! {len(proposal.lapsed_entries)} changes ({kinds}) are about memories without a successor."

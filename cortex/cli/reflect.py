@@ -116,6 +116,7 @@ def _what(point: Point) -> str:
 
 
 def _hints(reflection: Reflection) -> list[str]:
-    notes = [f"By rules: {reflection.answer.note}."] if reflection.answer and reflection.answer.note else []
+    note = reflection.answer.note if reflection.answer else ""
+    notes = [f"Without a language model: {note}."] if note else []
     settles = any(point.kind != "open" for point in reflection.points)
     return notes + (["Settle what is at odds or stale: cortex review"] if settles else [])

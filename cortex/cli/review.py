@@ -30,8 +30,10 @@ MARKS = {"contradiction": ("older: ", "newer: "), "stale": ("claim: ",)}
 
 @command("review")
 @click.option("--accept", metavar="ID", multiple=True, help="Do what an item offers; repeatable.")
-@click.option("--keep", metavar="ID", multiple=True, help="Leave an item as it is for good; repeatable.")
-@click.option("--ask", is_flag=True, help="Ask about one after another.")
+@click.option(
+    "--keep", metavar="ID", multiple=True, help="Keep an item as it is and never ask again; repeatable."
+)
+@click.option("--ask", is_flag=True, help="Ask about each item in turn.")
 @PROJECT_OPTION
 def review(
     context: Context, accept: tuple[str, ...], keep: tuple[str, ...], ask: bool, project: str | None
@@ -41,7 +43,9 @@ def review(
     Accepted, the newer decision takes the older one's place, the claim is archived, the memories are merged.
     """
     if ask and (accept or keep or prints_json()):
-        raise UsageError("--ask stands alone.", "Give --ask, or ids with --accept and --keep.")
+        raise UsageError(
+            "--ask cannot be combined with other options.", "Give --ask, or ids with --accept and --keep."
+        )
     if accept or keep:
         yield _settled(operations.review.settle_items(context, accept=accept, keep=keep, project=project))
         return

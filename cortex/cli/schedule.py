@@ -33,11 +33,11 @@ def install_schedule(context: Context, at: str, only: str | None, dry_run: bool)
     data = {"scheduler": name, "at": at, "files": files, "installed": not dry_run}
     if dry_run:
         lines = [line for place, text in files.items() for line in (f"{place}:", *text.splitlines(), "")]
-        return Answer(data, lines, hints=["Nothing is changed yet."])
+        return Answer(data, lines, hints=["Nothing has been changed yet."])
     return Answer(
         data,
         [f"{name} starts the nightly run at {at}; a missed night is caught up."],
-        hints=["Take it out again: cortex schedule uninstall"],
+        hints=["Remove it: cortex schedule uninstall"],
     )
 
 
@@ -49,7 +49,7 @@ def schedule_status(context: Context) -> Answer:
 
 @command("uninstall", parent=schedule, takes_context=False)
 def uninstall_schedule() -> Answer:
-    """Take the nightly run out of systemd, launchd or cron."""
+    """Remove the nightly run from systemd, launchd or cron."""
     names = operations.schedule.uninstall_schedule()
     words = f"{' and '.join(names)} no longer starts it." if names else "Nothing starts the nightly run."
     return Answer({"removed_from": names}, [words])

@@ -42,7 +42,7 @@ def _memory_lines(shown: Details, now: datetime) -> Iterator[str]:
     yield _field("project", shown.labels.get(row["project_id"], row["project_id"]))
     yield _field("type", row["memory_type"] + (", pinned" if row["is_pinned"] else ""))
     yield _field("status", _status(row["status"], row["superseded_by"] or row["merged_into"]))
-    yield _field("sure", f"{row['confidence']:.2f}, said by {row['trust']}")
+    yield _field("confidence", f"{row['confidence']:.2f}, said by {row['trust']}")
     yield _field(
         "first said", f"{row['created_at']:%Y-%m-%d %H:%M} UTC, {age_of(row['created_at'], now)} ago"
     )

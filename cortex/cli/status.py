@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cortex.cli.answer import Answer, command
 from cortex.cli.terminal import Listing, size_of
 from cortex.flows import operations
+from cortex.transforms.words.phrases import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,9 +26,10 @@ def status(context: Context) -> Answer:
 
 
 def _lines(state: Status) -> Iterator[str | Listing]:
-    yield f"Store {state.home}, {size_of(state.bytes)}; {state.waiting} transcripts are waiting."
+    yield f"Store {state.home}, {size_of(state.bytes)}; {counted(state.waiting, 'transcript')} waiting."
     if state.outdated:
-        yield f"{len(state.outdated)} projects were read with another extractor or policy: cortex rederive"
+        projects = counted(len(state.outdated), "project")
+        yield f"Read with another extractor or policy: {projects}. See: cortex rederive"
     if loss := state.pending_loss:
         yield (
             f"The last run would have hidden {loss['lost']} of {loss['shown']} {loss['what']}, so it "
@@ -49,9 +51,9 @@ def _lines(state: Status) -> Iterator[str | Listing]:
         yield f"Last background run: {background.outcome}, started {started_at}; log {background.log}"
     if not state.projects:
         if state.waiting:
-            yield "Nothing was read yet of what is waiting: cortex run"
+            yield "Transcripts are waiting, and none has been read yet: cortex run"
         else:
-            yield "Nothing is remembered yet. Start with: cortex backfill"
+            yield "Nothing has been remembered yet. Start with: cortex backfill"
         return
     columns = ["project", "memories", "faded", "sessions", "last worked on"]
     rows = [_row(project) for project in state.projects]

@@ -43,5 +43,5 @@ def install(context: Context, dry_run: bool) -> Answer:
 @command("uninstall", parent=statusline)
 @DRY_RUN
 def uninstall(context: Context, dry_run: bool) -> Answer:
-    """Remove the status line; the one that it was put around stands alone again."""
+    """Remove the status line; the one it was added to is restored."""
     return change_answer(operations.install.uninstall_status_line(dry_run=dry_run))

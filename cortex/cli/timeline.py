@@ -25,7 +25,7 @@ def timeline(context: Context, project: str | None, all_projects: bool, limit: i
     listed = operations.listing.list_sessions(context, project, all_projects=all_projects, limit=limit)
     data = {"total": listed.total, "sessions": [session_as_dict(row, listed) for row in listed.rows]}
     if not listed.rows:
-        return Answer(data, [], ["No session was read of that project yet."])
+        return Answer(data, [], ["No session of that project has been read yet."])
     left = listed.total - len(listed.rows)
     more = [f"{left} more: --limit {listed.total}"] if left else []
     return Answer(data, [_table(listed)], [*more, "Read one whole: cortex show SESSION"])

@@ -8,7 +8,7 @@ from cortex.cli.answer import Answer, command
 from cortex.cli.options import PROJECT_OPTION
 from cortex.cli.timeline import session_as_dict
 from cortex.flows import operations
-from cortex.transforms.words.phrases import age_of
+from cortex.transforms.words.phrases import age_of, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,9 +26,9 @@ def today(context: Context, project: str | None) -> Answer:
     listed = operations.listing.last_sessions(context, project)
     data = {"sessions": [session_as_dict(row, listed) for row in listed.rows]}
     if not listed.rows:
-        return Answer(data, [], ["No session was read of that project yet."])
+        return Answer(data, [], ["No session of that project has been read yet."])
     waiting = operations.listing.waiting(context)
-    hints = [f"{waiting} transcripts are waiting: cortex run reads them."] if waiting else []
+    hints = [f"{counted(waiting, 'transcript')} waiting: cortex run"] if waiting else []
     return Answer(data, _lines(listed, context.now), hints)
 
 
@@ -42,7 +42,7 @@ def _lines(listed: Listed, now: datetime) -> Iterator[str]:
 def _session_lines(row: Row, listed: Listed, now: datetime) -> Iterator[str]:
     label = listed.labels.get(row["project_id"], row["project_id"])
     branch = f", on {row['git_branch']}" if row["git_branch"] else ""
-    when = f"{age_of(row['ended_at'], now)} ago" if row["ended_at"] else "at a time nobody noted"
+    when = f"{age_of(row['ended_at'], now)} ago" if row["ended_at"] else "at an unknown time"
     yield f"{label}: session {row['session_id'][:8]}, {when}{branch}"
     if row["goal"] or not row["outcome"]:
         yield f"  asked  {row['goal'] or row['first_prompt'] or '(no prompt)'}"

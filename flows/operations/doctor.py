@@ -21,7 +21,7 @@ from cortex.storage.client_files import client_folder
 from cortex.storage.hook_traces import hooks_log, hooks_python, last_capture, noted_engine
 from cortex.storage.model_failure import hosted_failure
 from cortex.transforms.errors import ClientSettingsUnusable, CortexError, ModelUnavailable, StoreNotWritable
-from cortex.transforms.words.phrases import age_of, ago
+from cortex.transforms.words.phrases import age_of, ago, counted
 
 # A fault that hooks wrote down is worth a look for as long as somebody may remember what happened.
 LOG_LOOK_DAYS = 7
@@ -187,7 +187,7 @@ def _waiting(patient: Patient) -> str:
     waiting, quarantined = len(staging.list_waiting()), staging.count_quarantined()
     since = health.stuck_since(str(home))
     oldest = health.oldest_ticket(str(home))
-    finding = f"{waiting} transcripts are waiting"
+    finding = f"{counted(waiting, 'transcript')} waiting"
     finding += f", the first for {age_of(_instant(oldest), now)}" if oldest else ""
     finding += f"; {quarantined} set aside" if quarantined else ""
     for file, reason in staging.list_quarantined()[:REASONS_SHOWN]:

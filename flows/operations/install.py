@@ -104,7 +104,7 @@ def install_status_line(*, dry_run: bool) -> SettingsChange:
 
 
 def uninstall_status_line(*, dry_run: bool) -> SettingsChange:
-    """Remove the status line; the one that it was put around stands alone again."""
+    """Remove the status line; the one it was added to is restored."""
     opened = _open()
     return _remove(opened, without_status_line(opened.settings), dry_run)
 

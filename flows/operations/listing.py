@@ -8,6 +8,7 @@ from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
 from cortex.storage.catalogue import GLOBAL_LABEL, Catalogue
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.vocabulary import GLOBAL_SCOPE, MEMORY_TYPES, STATUSES, Row, checked
+from cortex.transforms.words.phrases import counted
 
 _LISTED = [
     *("memory_id", "project_id", "memory_type", "status", "text", "confidence", "rank", "is_pinned"),
@@ -218,7 +219,7 @@ def why_nothing(context: Context, project_id: str) -> str:
         verb = "memory has" if faded == 1 else "memories have"
         return f"its {faded} {verb} faded: cortex list --faded shows them"
     if waiting := catalogue.waiting():
-        return f"{waiting} transcripts are waiting: cortex run reads them"
+        return f"{counted(waiting, 'transcript')} waiting: cortex run"
     return "its sessions said nothing that is kept"
 
 
@@ -231,7 +232,7 @@ def projects_meant(
     `projects` are the rows of the snapshot. Raises UnknownProject; UsageError for a name and `all_projects`.
     """
     if all_projects and name:
-        raise UsageError("--project and --all-projects exclude each other.", "Give one of them.")
+        raise UsageError("--project and --all-projects cannot be combined.", "Give one of them.")
     if all_projects:
         return []
     if name is None:

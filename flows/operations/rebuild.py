@@ -75,7 +75,7 @@ def rederive(
     AuditFailed, LossRefused.
     """
     if promote and drop:
-        raise UsageError("--promote and --drop exclude each other.", "Give one of them, or none to look.")
+        raise UsageError("--promote and --drop cannot be combined.", "Give one of them, or none to look.")
     projects = context.open_store().projects.named(project) if project else None
     with opened("rederive", context) as run:
         run.accepts_loss = accepts_loss

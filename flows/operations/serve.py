@@ -1,9 +1,11 @@
 """Starts Prefect's server over the history of this store's runs, for as long as a person wants to look."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from types import FrameType
 
 from cortex.flows.context import Context
 from cortex.flows.engine_choice import answers
@@ -13,6 +15,9 @@ from cortex.transforms.errors import UsageError
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 4200
+
+# Ctrl-C, a service manager, a terminal that is closed: the server ends with each.
+ENDED_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def serve(context: Context, port: int, is_up: Callable[[str], None]) -> int:
@@ -30,6 +35,8 @@ def serve(context: Context, port: int, is_up: Callable[[str], None]) -> int:
     environment = {**os.environ, "PREFECT_API_URL": f"{address}/api"}
     note_serving(context.home, f"{address}/api")
     is_up(address)
+    for ended in ENDED_BY:
+        signal.signal(ended, _interrupt)
     try:
         with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL) as server:
             try:
@@ -40,3 +47,7 @@ def serve(context: Context, port: int, is_up: Callable[[str], None]) -> int:
                 return 0
     finally:
         forget_serving(context.home)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

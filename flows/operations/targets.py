@@ -90,8 +90,8 @@ def projects_of(context: Context, store: Store, name: str | None) -> list[Projec
     known = [project for project in store.projects.all() if context.sees(project.project_id)]
     if not known:
         if store.staging.list_waiting():
-            raise NotFound("nothing was read yet of what is waiting.", "Read it: cortex run")
-        raise NotFound("nothing was remembered yet.", "Begin with: cortex backfill")
+            raise NotFound("transcripts are waiting, and none has been read yet.", "Read it: cortex run")
+        raise NotFound("nothing has been remembered yet.", "Begin with: cortex backfill")
     return [project for project in known if project.project_id in ids] or known
 
 
@@ -103,7 +103,7 @@ def scopes_of(context: Context, store: Store, name: str | None, *, all_projects:
     global scope alone.
     """
     if all_projects and name:
-        raise UsageError("--project and --all-projects exclude each other.", "Give one of them.")
+        raise UsageError("--project and --all-projects cannot be combined.", "Give one of them.")
     if all_projects:
         return sorted({*filter(context.sees, store.tables.scopes()), GLOBAL_SCOPE})
     if name is not None:

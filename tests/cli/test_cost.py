@@ -53,7 +53,7 @@ def test_cost_adds_up_by_day_purpose_model_and_project(home):
 
 
 def test_with_no_ledger_nothing_was_spent_and_no_file_appears(home):
-    assert "Nothing was asked of a language model yet" in run("cost")
+    assert "No language model has been asked anything yet" in run("cost")
     assert "none: rules alone write" in run("doctor")
     assert not Spending(home).path.exists()
 

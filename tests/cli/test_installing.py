@@ -93,7 +93,7 @@ def test_a_dry_run_shows_the_difference_and_changes_nothing(cortex, claude, tmp_
     (claude / "settings.json").write_bytes(MINE)
     answer = cortex("install", "--dry-run")
     assert answer.out.startswith("--- ") and "+" in answer.out and "session-start" in answer.out
-    assert "Nothing is changed yet." in answer.err
+    assert "Nothing has been changed yet." in answer.err
     assert (claude / "settings.json").read_bytes() == MINE
     assert not (tmp_path / "store").exists()
     cortex("install")

@@ -80,7 +80,7 @@ def test_infer_says_why_and_what_was_rejected(cortex, samples):
 def test_infer_about_nothing_that_was_kept_says_so(cortex, samples):
     answer = cortex("infer", "zeppelin/mooring.rs", "--all-projects", "--json")
     assert (answer.code, answer.json["chain"]) == (0, [])
-    assert "Nothing that was kept" in cortex("infer", "zeppelin/mooring.rs", "--all-projects").err
+    assert "No memory is about" in cortex("infer", "zeppelin/mooring.rs", "--all-projects").err
 
 
 @pytest.mark.parametrize(

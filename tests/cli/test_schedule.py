@@ -97,7 +97,7 @@ def test_a_dry_run_prints_the_files_and_writes_none(cortex, machine, tmp_path):
     machine("systemctl")
     before = set(tmp_path.rglob("*"))
     answer = cortex("schedule", "install", "--dry-run")
-    assert "[Timer]" in answer.out and "Nothing is changed yet." in answer.err
+    assert "[Timer]" in answer.out and "Nothing has been changed yet." in answer.err
     assert [
         path for path in sorted(tmp_path.rglob("*")) if path not in before and "log" not in path.name
     ] == [
