@@ -30,9 +30,9 @@ from cortex.storage.notes import ManifestNotes
 from cortex.storage.unfinished import Unfinished
 from cortex.transforms.errors import FileDamaged, LakeUnclear, SchemaMismatch
 from cortex.transforms.identity import content_id
-from cortex.transforms.schemas import EVENTS, JOURNAL, REPLIES, SETTLED, TURNS, VECTORS, Table
+from cortex.transforms.schemas import CALLS, EVENTS, JOURNAL, REPLIES, SETTLED, TURNS, VECTORS, Table
 
-LAKE_TABLES = {table.name: table for table in (TURNS, EVENTS, SETTLED, REPLIES, JOURNAL, VECTORS)}
+LAKE_TABLES = {table.name: table for table in (TURNS, EVENTS, SETTLED, REPLIES, JOURNAL, CALLS, VECTORS)}
 
 # Above this many live files a partition is rewritten as one: 1,000 small runs leave 16 files, not 1,000.
 MAXIMUM_FILES_PER_PARTITION = 16
@@ -103,7 +103,7 @@ class Change:
 
 
 class Lake:
-    """The Parquet tables turns, events, settled, replies, journal and vectors below one folder."""
+    """The Parquet tables turns, events, settled, replies, journal, calls and vectors below one folder."""
 
     def __init__(self, home: Path) -> None:
         self.home = home

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from cortex.storage import projections
+from cortex.storage.call_log import CallLog
 from cortex.storage.files import remove_parts, writing_to
 from cortex.storage.journal import Journal
 from cortex.storage.lake import Lake
@@ -28,7 +29,7 @@ class Store:
     Everything at rest below one folder: staging, lake, journal, tables, published files.
 
     Opening reads the manifest only. Writing belongs under `cortex.storage.lease.lease(home)`,
-    bar `journal.write` and `staging.stage`, which add files and never wait.
+    bar `journal.write`, `calls.write` and `staging.stage`, which add files and never wait.
     """
 
     def __init__(self, home: Path) -> None:
@@ -36,6 +37,7 @@ class Store:
         self.runs = home / "runs"
         self.lake = Lake(home)
         self.journal = Journal(home, self.lake)
+        self.calls = CallLog(self.lake)
         self.staging = Staging(home)
         self.tables: StoredTables = LanceTables(home)
         self.published = Published(home)

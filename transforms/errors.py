@@ -35,6 +35,7 @@ CortexError                      1
 ├── QueryTooLong                26
 ├── RateLimited                 27   too many calls in the last minute
 ├── ExtraMissing                28   an optional part is not installed
+├── InternalError               29   a tool call failed in a way that nobody foresaw
 └── StoreBusy                   75   another run holds the lease
 """
 
@@ -348,3 +349,9 @@ class ExtraMissing(CortexError):
 
     code, exit_code = "CORTEX_E300", 28
     category = "config"
+
+
+class InternalError(CortexError):
+    """Something failed that Cortex did not foresee; its words are in the server's own log."""
+
+    code, exit_code = "CORTEX_E900", 29

@@ -308,6 +308,24 @@ JOURNAL = Table(
     ),
 )
 
+CALLS = Table(
+    name="calls",
+    version=1,
+    key=("call_id",),
+    columns=(
+        column("call_id", pa.string(), "hash of the process that served it and the call's number there"),
+        column("called_at", UTC_US, "when it came"),
+        column("project_id", pa.string(), "project of the caller's folder, or 'global'"),
+        column("caller", pa.string(), "client and version as it says itself, or the subject of its token"),
+        column("transport", pa.string(), "stdio or http"),
+        column("tool", pa.string(), "tool that was called, or read_resource"),
+        column("arguments", pa.string(), "arguments as JSON; of a text its length alone"),
+        column("outcome", pa.string(), "ok, asked (a person had to answer first), or the code of an error"),
+        column("seconds", pa.float64(), "from the call to its answer", unit="seconds"),
+        column("usd", pa.float64(), "what a language model cost meanwhile", unit="US dollars"),
+    ),
+)
+
 VECTORS = Table(
     name="vectors",
     version=1,
@@ -502,6 +520,6 @@ SESSIONS = Table(
 )
 
 ALL_TABLES = (
-    *(TURNS, EVENTS, SETTLED, REPLIES, JOURNAL, VECTORS),
+    *(TURNS, EVENTS, SETTLED, REPLIES, JOURNAL, CALLS, VECTORS),
     *(MEMORIES, EDGES, PASSAGES, METRICS, PROJECTS, SESSIONS),
 )

@@ -51,6 +51,7 @@ COMMAND_SECTIONS: dict[str, dict[str, str]] = {
         "serve": "Show the history of runs in Prefect's pages.",
         "stats": "Show figures by session and project.",
         "plan": "Show what the language model would be asked, and its price.",
+        "audit": "Show what programs did through the MCP server.",
         "cost": "Show what the language model has cost.",
         "report": "Report a month: decisions, corrections, what is open.",
         "sql": "Query turns, events, memories, edges and the journal with DuckDB.",

@@ -11,6 +11,7 @@ import json
 import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
@@ -35,11 +36,12 @@ from cortex.mcp.shelf import (
     prompt_filled,
 )
 from cortex.mcp.tools import TOOLS
-from cortex.transforms.errors import CortexError
+from cortex.transforms.errors import CortexError, InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cortex.flows.context import Context
     from cortex.mcp.client import Client
     from cortex.mcp.replies import ToolReply
     from cortex.mcp.resources import Contents
@@ -64,11 +66,9 @@ LISTS: tuple[CacheableMethod, ...] = (
 )
 COMPLETIONS_SHOWN = 100
 
-_log = logging.getLogger(__name__)
-
-Request = ServerRequestContext[Any, Any]
+ClientRequest = ServerRequestContext[Any, Any]
 Paging = types.PaginatedRequestParams | None
-Returned = TypeVar("Returned")
+OfStore = TypeVar("OfStore")
 
 
 @dataclass
@@ -96,55 +96,58 @@ class MemoryServer:
             cache_hints=dict.fromkeys(LISTS, CacheHint(LISTS_HOLD_MS, "public")),
         )
 
-    async def _list_tools(self, request: Request, params: Paging) -> types.ListToolsResult:
+    async def _list_tools(self, request: ClientRequest, params: Paging) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[types.Tool.model_validate(tool.as_dict()) for tool in TOOLS])
 
     async def _call_tool(
-        self, request: Request, params: types.CallToolRequestParams
+        self, request: ClientRequest, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         answers = _answers(params.input_responses)
         for _ in range(MOST_QUESTIONS):
             try:
                 person = Person(_can_ask(request), answers)
-                return _result(await self._reply(params.name, params.arguments, person))
+                return _result(await self._reply(request, params, person))
             except ChoiceNeeded as asked:
                 if is_version_at_least(request.protocol_version, ASKS_IN_ANSWER):
                     return _input_required(asked.question)
                 answers[asked.question.key] = await _ask(request, asked.question)
             except CortexError as error:
                 return _failure(error)
-            except Exception as error:  # noqa: BLE001 - the words of a crash stay here
-                _log.exception("the tool %r crashed", params.name)
-                return _failure(_crash(error))
-        return _failure(_crash(AssertionError("a call asks once")))
+        return _failure(InternalError("a call asks once.", "Report this with what was called."))
 
-    async def _list_resources(self, request: Request, params: Paging) -> types.ListResourcesResult:
+    async def _list_resources(self, request: ClientRequest, params: Paging) -> types.ListResourcesResult:
         resources = [types.Resource.model_validate(each) for each in RESOURCES]
         return types.ListResourcesResult(resources=resources)
 
-    async def _list_templates(self, request: Request, params: Paging) -> types.ListResourceTemplatesResult:
+    async def _list_templates(
+        self, request: ClientRequest, params: Paging
+    ) -> types.ListResourceTemplatesResult:
         templates = [types.ResourceTemplate.model_validate(each) for each in TEMPLATES]
         return types.ListResourceTemplatesResult(resource_templates=templates)
 
     async def _read_resource(
-        self, request: Request, params: types.ReadResourceRequestParams
+        self, request: ClientRequest, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        def work() -> Contents:
+        def work(context: Context) -> Contents:
             from cortex.mcp.resources import read_resource
 
-            return read_resource(self.client.context(), params.uri)
+            return read_resource(context, params.uri)
 
-        contents = await self._of_store(work, {"uri": params.uri})
+        about = {"uri": params.uri}
+        try:
+            contents = await self._perform(request, "read_resource", about, work)
+        except CortexError as error:
+            raise _refusal(error, about) from error
         text = types.TextResourceContents(uri=params.uri, mime_type=contents.mime_type, text=contents.text)
         return types.ReadResourceResult(contents=[text], ttl_ms=CONTENTS_HOLD_MS, cache_scope="private")
 
-    async def _list_prompts(self, request: Request, params: Paging) -> types.ListPromptsResult:
+    async def _list_prompts(self, request: ClientRequest, params: Paging) -> types.ListPromptsResult:
         return types.ListPromptsResult(
             prompts=[types.Prompt.model_validate(prompt.as_dict()) for prompt in PROMPTS]
         )
 
     async def _get_prompt(
-        self, request: Request, params: types.GetPromptRequestParams
+        self, request: ClientRequest, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
         try:
             prompt, text = prompt_filled(params.name, params.arguments or {})
@@ -153,32 +156,44 @@ class MemoryServer:
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(description=prompt.purpose, messages=[message])
 
-    async def _complete(self, request: Request, params: types.CompleteRequestParams) -> types.CompleteResult:
+    async def _complete(
+        self, request: ClientRequest, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
         def work() -> list[str]:
             from cortex.mcp.resources import complete
 
             return complete(self.client.context(), params.argument.name, params.argument.value)
 
-        values = await self._of_store(work, {})
+        try:
+            values = await anyio.to_thread.run_sync(work, limiter=self.threads)
+        except CortexError as error:
+            raise _refusal(error, {}) from error
         shown = values[:COMPLETIONS_SHOWN]
         has_more = len(values) > len(shown)
         completion = types.Completion(values=shown, total=len(values), has_more=has_more)
         return types.CompleteResult(completion=completion)
 
-    async def _of_store(self, work: Callable[[], Returned], about: dict[str, str]) -> Returned:
-        """Return what work gives; an error becomes one of the protocol with the report as its data."""
-        try:
-            return await anyio.to_thread.run_sync(work, limiter=self.threads)
-        except CortexError as error:
-            raise _refusal(error, about) from error
+    async def _reply(
+        self, request: ClientRequest, params: types.CallToolRequestParams, person: Person
+    ) -> ToolReply:
+        arguments = params.arguments or {}
 
-    async def _reply(self, name: str, arguments: dict[str, Any] | None, person: Person) -> ToolReply:
-        def work() -> ToolReply:
+        def work(context: Context) -> ToolReply:
             from cortex.mcp.calls import call_tool
 
-            return call_tool(self.client.context(), name, arguments, person)
+            return call_tool(context, params.name, arguments, person)
 
-        return await anyio.to_thread.run_sync(work, limiter=self.threads)
+        return await self._perform(request, params.name, arguments, work)
+
+    async def _perform(
+        self,
+        request: ClientRequest,
+        tool: str,
+        arguments: dict[str, Any],
+        work: Callable[[Context], OfStore],
+    ) -> OfStore:
+        perform = partial(self.client.perform, _caller(request), tool, arguments, work)
+        return await anyio.to_thread.run_sync(perform, limiter=self.threads)
 
 
 def serve_stdio(client: Client) -> None:
@@ -215,11 +230,13 @@ def _refusal(error: CortexError, about: dict[str, str]) -> MCPError:
     return MCPError(code=code, message=error.problem, data={**error.as_report(datetime.now(UTC)), **about})
 
 
-def _crash(error: Exception) -> CortexError:
-    return CortexError(f"the call failed ({type(error).__name__}).", "Check the store: cortex doctor")
+def _caller(request: ClientRequest) -> str:
+    """Return the client's name and version as it says itself."""
+    client = request.session.client_params
+    return f"{client.client_info.name} {client.client_info.version}" if client else "unknown"
 
 
-def _can_ask(request: Request) -> bool:
+def _can_ask(request: ClientRequest) -> bool:
     """Return whether the client shows forms to its person, and can be reached now."""
     capabilities = request.session.client_capabilities
     asking = capabilities.elicitation if capabilities else None
@@ -238,7 +255,7 @@ def _input_required(question: ChoiceQuestion) -> types.InputRequiredResult:
     return types.InputRequiredResult(input_requests={question.key: request})
 
 
-async def _ask(request: Request, question: ChoiceQuestion) -> FormAnswer:
+async def _ask(request: ClientRequest, question: ChoiceQuestion) -> FormAnswer:
     form = _form(question, request.protocol_version)
     result = await request.session.elicit_form(form.message, form.requested_schema, request.request_id)
     return FormAnswer(result.action, result.content)

@@ -7,6 +7,9 @@ if TYPE_CHECKING:
         apply as apply,
     )
     from cortex.flows.operations import (
+        audit as audit,
+    )
+    from cortex.flows.operations import (
         backup as backup,
     )
     from cortex.flows.operations import (

@@ -63,6 +63,7 @@ def _rewrite(run: Run, key: EncryptionKey | None) -> int:
     from cortex.storage.arrivals import Arrivals
 
     run.store.journal.take_in()
+    run.store.calls.take_in()
     arrivals = Arrivals(run.store.lake)
     waiting = arrivals.read()
     files = run.store.lake.reencrypt(key)

@@ -3,7 +3,7 @@
 from cortex.flows.run import Run
 from cortex.flows.stages.stage import stage
 
-LAKE = "turns events settled replies journal vectors"
+LAKE = "turns events settled replies journal calls vectors"
 
 
 @stage(reads=LAKE, writes=LAKE)
@@ -12,8 +12,9 @@ def compact(run: Run) -> None:
     Rewrite each crowded partition as one file, so that a thousand runs leave no thousand files.
 
     Done after each stage that adds many files and before what is made from them, since that is known by the
-    names of the files.
+    names of the files. The calls of tools that were noted since the last run come into the lake first.
     """
+    run.store.calls.take_in()
     crowded = run.store.lake.crowded()
     if not crowded:
         return

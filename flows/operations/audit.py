@@ -1,0 +1,119 @@
+"""The audit log of what programs did through tools: who, what, with which outcome, how long, at what cost."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from cortex.flows.context import Context
+from cortex.storage.files import write_atomically
+from cortex.transforms.errors import UsageError
+from cortex.transforms.identity import content_id
+from cortex.transforms.schemas import CALLS, GLOBAL_SCOPE, REPLIES, Row
+
+# Arguments that say how a tool is called, not what about.
+SHOWN_ARGUMENTS = frozenset(("detail", "limit", "as_of", "type", "all", "everywhere", "plan"))
+FORMATS = (".csv", ".jsonl")
+
+
+@dataclass(frozen=True)
+class CalledTool:
+    """
+    A call as it is noted.
+
+    `server` names the process that served it and `number` the call in it: together they are its identity.
+    `outcome` is `ok`, `asked` (a person has to answer first) or the code of an error.
+    """
+
+    server: str
+    number: int
+    caller: str
+    transport: str
+    tool: str
+    arguments: Mapping[str, Any]
+    called_at: datetime
+    outcome: str
+    seconds: float
+
+
+def note_call(context: Context, call: CalledTool) -> None:
+    """Note a call in the audit log. Raises StoreNotWritable, KeyUnavailable."""
+    store = context.open_store()
+    project_id = store.projects.known(str(context.folder)) or GLOBAL_SCOPE
+    store.calls.write(
+        {
+            "call_id": content_id("call", call.server, str(call.number)),
+            "called_at": call.called_at,
+            "project_id": project_id,
+            "caller": call.caller[:200],
+            "transport": call.transport,
+            "tool": call.tool[:80],
+            "arguments": json.dumps(redacted(call.arguments), ensure_ascii=False, sort_keys=True),
+            "outcome": call.outcome,
+            "seconds": round(call.seconds, 3),
+            "usd": _usd_since(context, call),
+        }
+    )
+
+
+def redacted(arguments: Mapping[str, Any]) -> dict[str, object]:
+    """
+    Return arguments without words: of a text its length, of a list how many; what says how stays.
+
+    >>> redacted({"question": "which port?", "limit": 5})
+    {'question': '11 characters', 'limit': 5}
+    """
+    return {name[:40]: _redacted(name, value) for name, value in list(arguments.items())[:20]}
+
+
+def _redacted(name: str, value: Any) -> object:
+    if isinstance(value, bool | int | float | None):
+        return value
+    if isinstance(value, str):
+        return value[:40] if name in SHOWN_ARGUMENTS else f"{len(value)} characters"
+    return f"{len(value)} items" if isinstance(value, list | dict) else type(value).__name__
+
+
+def _usd_since(context: Context, call: CalledTool) -> float:
+    """Return what answers of a language model cost that were kept while a call went on."""
+    if call.tool not in ("reflect", "infer") or not context.settings.models.is_on:
+        return 0.0
+    rows = context.open_store().lake.read(REPLIES, columns=["usd", "asked_at", "session_id"])
+    is_ours = (pc.field("asked_at") >= call.called_at) & (pc.field("session_id") == "")
+    return float(pc.sum(rows.filter(is_ours)["usd"]).as_py() or 0.0)
+
+
+def read_calls(
+    context: Context, *, tool: str | None = None, failed: bool = False, days: int | None = None
+) -> list[Row]:
+    """Return CALLS, the newest first: of a tool, those that failed, of the last days."""
+    rows = context.open_store().calls.read()
+    if tool is not None:
+        rows = rows.filter(pc.field("tool") == tool)
+    if failed:
+        rows = rows.filter(~pc.field("outcome").isin(["ok", "asked"]))
+    if days is not None:
+        rows = rows.filter(pc.field("called_at") >= context.now - timedelta(days=days))
+    return list(reversed(rows.to_pylist()))
+
+
+def export_calls(rows: Sequence[Row], file: Path) -> int:
+    """Write calls to a file, .csv or .jsonl; return how many. Raises UsageError for another ending."""
+    if file.suffix not in FORMATS:
+        raise UsageError(f"'{file.name}' is neither .csv nor .jsonl.", "Name a file that ends so.")
+    plain = [{**row, "called_at": row["called_at"].isoformat()} for row in rows]
+    text = io.StringIO()
+    if file.suffix == ".csv":
+        writer = csv.DictWriter(text, CALLS.arrow.names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(plain)
+    else:
+        text.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in plain)
+    write_atomically(file, text.getvalue().encode())
+    return len(plain)
