@@ -57,26 +57,27 @@ def _planned(plan: BackfillPlan) -> Answer:
         "expected_seconds": plan.seconds,
         "model_tokens": plan.model_tokens,
         "cost_usd": plan.cost_usd,
-        "writing": asdict(plan.writing) if plan.writing else None,
+        "asking": [asdict(stage) for stage in plan.asking],
     }
     cost = (
         f"Voyage AI would be sent about {plan.model_tokens:,} tokens, ${plan.cost_usd}."
         if plan.model_tokens
         else "Nothing is embedded by a hosted model."
-        if plan.writing
+        if plan.asking
         else "No hosted model is used: no tokens, no cost."
     )
     lines = [
         f"Would read {len(backfill.transcripts)} transcripts, {size_of(backfill.waiting_bytes)}, in about "
         f"{plan.seconds} s; {backfill.read_before} were read before. {cost}"
     ]
-    if plan.writing:
-        asked = plan.writing
+    if plan.asking:
+        write, *more = plan.asking
+        requests, usd = sum(each.requests for each in more), sum(each.usd for each in more)
         lines.append(
-            f"The language model would be asked about {counted(asked.requests, 'session')}: "
-            f"{asked.input_tokens:,} "
-            f"tokens, ${asked.usd:.4f}, or ${asked.batch_usd:.4f} in batches; about {asked.minutes} min one "
-            "by one."
+            f"The language model would be asked about {counted(write.sessions, 'session')}: "
+            f"{write.input_tokens:,} tokens, ${write.usd:.4f}, or ${write.batch_usd:.4f} in batches; then, "
+            f"in {counted(requests, 'request')}, how near their memories stand to each other: ${usd:.4f}. "
+            f"One by one that takes about {sum(each.minutes for each in plan.asking)} min."
         )
     if set(backfill.by_assistant) - {NAMES["claude"]}:
         lines += [

@@ -27,14 +27,14 @@ class BackfillPlan:
     What a backfill would read, how long it would take (`seconds`, an estimate), and what that would cost.
 
     `model_tokens` would be sent to the hosted embedding model for `cost_usd`; both are 0 without its key.
-    `writing` is what a language model would be asked then; None without one.
+    `asking` are the stages that would ask a language model then; none without one.
     """
 
     backfill: Backfill
     seconds: int
     model_tokens: int
     cost_usd: float
-    writing: "PlannedStage | None" = None
+    asking: "Sequence[PlannedStage]" = ()
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,12 @@ def plan_backfill(context: Context, paths: Sequence[Path]) -> BackfillPlan:
     tokens = round(backfill.waiting_bytes / 1e6 * per_megabyte)
     price = policy.threshold("embed_usd_per_million_tokens")
     seconds = round(backfill.waiting_bytes / EXPECTED_BYTES_PER_SECOND)
-    writing = None
+    asking: Sequence[PlannedStage] = ()
     if context.settings.models.is_on:
         from cortex.flows.operations.plan import plan_transcripts
 
-        writing = plan_transcripts(context, len(backfill.transcripts), backfill.waiting_bytes)
-    return BackfillPlan(backfill, seconds, tokens, round(tokens / 1e6 * price, 4), writing)
+        asking = plan_transcripts(context, len(backfill.transcripts), backfill.waiting_bytes)
+    return BackfillPlan(backfill, seconds, tokens, round(tokens / 1e6 * price, 4), asking)
 
 
 def backfill(

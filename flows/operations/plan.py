@@ -82,11 +82,15 @@ def read_plan(context: Context) -> WritingPlan:
     return WritingPlan(models.writer, models.writer_model, stages, today, _days(stages, today))
 
 
-def plan_transcripts(context: Context, transcripts: int, transcript_bytes: int) -> PlannedStage:
-    """Return what would be asked about transcripts that were not read yet, estimated from their size."""
+def plan_transcripts(context: Context, transcripts: int, transcript_bytes: int) -> list[PlannedStage]:
+    """Return the stages that would ask about transcripts not read yet, estimated from number and size."""
     per_megabyte = context.policy.threshold("writer_tokens_per_megabyte")
     tokens = round(transcript_bytes / 1e6 * per_megabyte)
-    return _stage(context, "write", transcripts, [tokens // transcripts] * transcripts if transcripts else [])
+    sessions = [tokens // transcripts] * transcripts if transcripts else []
+    return [
+        _stage(context, "write", transcripts, sessions),
+        _stage(context, "judge", 0, _tokens_of_pairs_to_come(context, transcripts)),
+    ]
 
 
 def _tokens_of(requests: Sequence[ModelRequest]) -> list[int]:

@@ -47,7 +47,7 @@ def _with_closings(run: Run, scope: str, edges: pa.Table, memories: pa.Table) ->
     from cortex.transforms.writer.closing import REPLY_COLUMNS, with_closings
 
     replies = [lake.read(REPLIES, part, columns=REPLY_COLUMNS) for part in sorted(parts)]
-    return with_closings(edges, memories, pa.concat_tables(replies))
+    return with_closings(edges, memories, pa.concat_tables(replies), run.readings.events(scope))
 
 
 def _with_verdicts(run: Run, scope: str, edges: pa.Table, memories: pa.Table) -> pa.Table:

@@ -40,3 +40,9 @@ def test_a_dry_run_says_what_the_language_model_would_cost_where_there_is_one(co
     ConfigFile(home).set(key_of("models.writer"), "api")
     shown = " ".join(cortex(*words).out.split())
     assert "language model would be asked about 1 session:" in shown and "in batches" in shown
+    assert "in 1 request, how near their memories stand" in shown
+    write, judge = json.loads(cortex(*words, "--json").out)["would_read"]["asking"]
+    assert (write["stage"], write["requests"]) == ("write", 1) and write["usd"] > 0
+    # The same price as of a session that has been read and waits to be asked about.
+    assert cortex("backfill", tmp_path / "projects", "--engine", "plain", "--json").code == 0
+    assert judge == json.loads(cortex("plan", "--json").out)["stages"][1]

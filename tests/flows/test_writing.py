@@ -366,6 +366,38 @@ def test_what_a_later_session_closes_is_proposed_to_the_person(writing_bench):
         assert len(server.asked) == 2
 
 
+def test_what_a_later_session_did_closes_the_open_point_by_its_record(writing_bench):
+    talk(start=NOW - timedelta(hours=9)).write(writing_bench.projects)
+    todo = "Tide tables at storage/tides.db have no backup yet."
+    done = "A backup of storage/tides.db was made to kelp-2."
+
+    def closing(body: dict[str, Any], number: int) -> Answer:
+        content = body["messages"][0]["content"]
+        if "kelp-2" not in content:
+            return answers(FACT | {"statement": todo, "state": "open", "why": "", "instead_of": ""})
+        known = content.partition("<known>\n[")[2][:10]
+        over = {"statement": done, "state": "done", "why": "", "instead_of": "", "turns": ["t1"]}
+        over |= {"quote": "make a backup of storage/tides.db to kelp-2", "closes": [known]}
+        return answers(FACT | over, goal="Back up", outcome="A backup is on kelp-2", open="")
+
+    with ModelServer(closing) as server:
+        bench = replace(writing_bench, url=server.url)
+        bench.backfill()
+        assert todo in shown(bench)
+        later = Talk("s2", start=NOW - timedelta(hours=5))
+        later.user("Please make a backup of storage/tides.db to kelp-2.")
+        later.assistant("The backup is made.").write(bench.projects)
+        bench.backfill()
+        ((item,),) = [each.items for each in review(bench.context)]
+        assert item.texts[0] == todo and "A backup is on kelp-2" in item.texts[1]
+        # A person said what was open, so it stays until they settle it, with what came of it.
+        lines = [line for path in bench.home.rglob("*.md") for line in path.read_text().split("\n")]
+        (line,) = [line for line in lines if "no backup yet" in line]
+        assert line.endswith('[contradicted by "A backup is on kelp-2."]')
+        settle_items(bench.context, accept=[item])
+        assert todo not in shown(bench)
+
+
 def edges_of(bench: Bench) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for scope in bench.store.tables.scopes():

@@ -25,7 +25,7 @@ from cortex.transforms.brief.eligible import (
 )
 from cortex.transforms.brief.room import Room, by_turns, framed, heading_lines
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import PROPOSED_BY_MODEL, TRUSTS
+from cortex.transforms.schemas import PROPOSED_BY_MODEL, TRUSTS, Row
 from cortex.transforms.words.sentences import first_sentences
 
 NO_MARKS: Mapping[str, str] = {}
@@ -67,7 +67,7 @@ def choose(
     memories = memories.append_column("is_on_purpose", is_on_purpose(memories))
     rows = believed(memories, policy)
     standing = standings(rows, sessions, policy)
-    disputes, closed = _disputes(edges, rows), _closed(edges, rows)
+    disputes, closed = _disputes(edges, rows), _closed(edges, rows, memories)
     disputes.update((name, _mark(text)) for name, text in closed.kept.items())
     for memory_id, mark in marks.items():
         disputes[memory_id] = f" {on_one_line(mark)}{disputes.get(memory_id, '')}"
@@ -119,23 +119,35 @@ class _Closed:
     kept: dict[str, str]
 
 
-def _closed(edges: pa.Table, rows: pa.Table) -> _Closed:
+def _came_of(row: Row) -> str:
+    """Return the words of a memory; of the record of a session what came of it, without its goal."""
+    text = on_one_line(row["text"])
+    return text.partition("Outcome: ")[2] or text if row["memory_type"] == "outcome" else text
+
+
+def _closed(edges: pa.Table, rows: pa.Table, memories: pa.Table) -> _Closed:
     """
     Return what becomes of the believed memories that a believed newer one closes, by memory id.
 
+    Takes EDGES, the believed rows and all MEMORIES: a record of how a session came out closes what it closed
+    when it is archived itself.
     Until a person settles it, what they said on purpose, or what is trusted more than the newer, is kept with
     a mark: a transcript may talk a model into anything.
     """
     closings = edges.filter(pc.field("rule") == PROPOSED_BY_MODEL).to_pylist()
     ends = {edge[end] for edge in closings for end in ("source_id", "target_id")}
-    named = rows.filter(pc.field("memory_id").isin(pa.array(sorted(ends), pa.string()))).to_pylist()
-    known = {row["memory_id"]: row for row in named}
+    is_end = pc.field("memory_id").isin(pa.array(sorted(ends), pa.string()))
+    is_record = (pc.field("memory_type") == "outcome") & (pc.field("status") == "archived")
+    records = (
+        memories.filter(is_end & is_record).select(["memory_id", "memory_type", "text", "trust"]).to_pylist()
+    )
+    known = {row["memory_id"]: row for row in [*records, *rows.filter(is_end).to_pylist()]}
     closed = _Closed({}, {})
     for edge in closings:
         newer, older = known.get(edge["source_id"]), known.get(edge["target_id"])
         if edge["edge_type"] != "contradicts" or newer is None or older is None:
             continue
-        text = first_sentences(on_one_line(newer["text"]), count=1, chars=60)
+        text = first_sentences(_came_of(newer), count=1, chars=60)
         is_kept = older["is_on_purpose"] or TRUSTS.index(older["trust"]) > TRUSTS.index(newer["trust"])
         if is_kept:
             closed.kept[older["memory_id"]] = text

@@ -1,6 +1,6 @@
 """Edges from what a language model wrote to what it says is no longer true: proposals, never decisions."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 
 import pyarrow as pa
@@ -11,21 +11,31 @@ from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import EDGES, PROPOSED_BY_MODEL, TRUSTS, Row
 from cortex.transforms.writer.answer import WrittenFact, parsed_answer
 from cortex.transforms.writer.session import ID_CHARS
-from cortex.transforms.writer.written import FACT_KINDS, LAYER_PREFIX, SESSION_PURPOSE, statement_of
+from cortex.transforms.writer.written import (
+    FACT_KINDS,
+    LAYER_PREFIX,
+    OVER,
+    REFUSED_CONFIDENCE,
+    SESSION_PURPOSE,
+    statement_of,
+)
 
-CLOSING_COLUMNS = ["memory_id", "project_id", "text", "trust", "updated_at", "evidence"]
+CLOSING_COLUMNS = ["memory_id", "project_id", "memory_type", "text", "trust", "updated_at", "evidence"]
+EVENT_COLUMNS = ["session_id", "layer", "text", "trust", "confidence"]
 REPLY_COLUMNS = ["session_id", "turn_ids", "known", "purpose", "model", "prompt", "text", "asked_at"]
 
 
-def with_closings(edges: pa.Table, memories: pa.Table, replies: pa.Table) -> pa.Table:
+def with_closings(edges: pa.Table, memories: pa.Table, replies: pa.Table, events: pa.Table) -> pa.Table:
     """
     Return EDGES of a scope with one `contradicts` from each fact of a model to each memory that it closes.
 
-    Takes MEMORIES of the scope and REPLIES. Such an edge takes the place of the one that the pair had; its
-    source is the newer, its rule `proposed_by_model`. Both ends are active, the closed one was named in the
-    request and has not been said again since, and a stranger's words close nothing.
+    Takes MEMORIES, REPLIES and EVENTS of the scope. Such an edge takes the place of the one that the pair
+    had; its source is the newer, its rule `proposed_by_model`. A fact that was over when its session ended
+    has no memory: the record of what came of the session stands for it. Both ends are active, the closed one
+    was named in the request and has not been said again since, and a stranger's words close nothing.
     """
-    closings = list(_closings(memories, _last_replies(replies)))
+    last = _last_replies(replies)
+    closings = list(_closings(memories, last, _checked(events))) if last else []
     if not closings:
         return edges
     pairs = {frozenset((edge["source_id"], edge["target_id"])) for edge in closings}
@@ -36,18 +46,33 @@ def with_closings(edges: pa.Table, memories: pa.Table, replies: pa.Table) -> pa.
     return EDGES.of([edge for _, edge in sorted(unique.items())])
 
 
-def _closings(memories: pa.Table, replies: Iterable[Row]) -> Iterator[Row]:
-    active: dict[str, Row] = {}
+def _checked(events: pa.Table) -> set[tuple[str, str, str]]:
+    """Return session, layer and text of the facts of models that passed the checks, a stranger's left out."""
+    is_checked = pc.starts_with(events["layer"], LAYER_PREFIX)
+    rows = events.filter(is_checked).select(EVENT_COLUMNS).to_pylist()
+    return {
+        (row["session_id"], row["layer"], row["text"])
+        for row in rows
+        if row["confidence"] > REFUSED_CONFIDENCE and row["trust"] != TRUSTS[0]
+    }
+
+
+def _closings(
+    memories: pa.Table, replies: Iterable[Row], checked: Collection[tuple[str, str, str]]
+) -> Iterator[Row]:
+    is_active = pc.field("status") == "active"
+    active = {row["memory_id"]: row for row in memories.filter(is_active).select(CLOSING_COLUMNS).to_pylist()}
     for reply in replies:
-        if not active:
-            is_active = pc.field("status") == "active"
-            active = {
-                row["memory_id"]: row
-                for row in memories.filter(is_active).select(CLOSING_COLUMNS).to_pylist()
-            }
         answer = parsed_answer(reply["text"])
         for fact in answer.facts if answer else ():
-            newer = _memory_of(fact, reply, active) if fact.closes else None
+            if not fact.closes:
+                continue
+            if fact.state not in OVER:
+                newer = _memory_of(fact, reply, active)
+            elif (reply["session_id"], _layer(reply), statement_of(fact)) in checked:
+                newer = _record_of(reply, active)
+            else:
+                newer = None
             for name in _closed(fact, reply["known"]):
                 older = active.get(name)
                 if newer and older and newer is not older and older["updated_at"] <= newer["updated_at"]:
@@ -75,10 +100,25 @@ def _memory_of(fact: WrittenFact, reply: Row, active: Mapping[str, Row]) -> Row 
     statement = statement_of(fact)
     for scope in sorted({row["project_id"] for row in active.values()}):
         row = active.get(memory_id(scope, memory_type, statement))
-        seen = row["evidence"] if row and row["trust"] != TRUSTS[0] else []
-        if any(e["session_id"] == reply["session_id"] and e["layer"] == _layer(reply) for e in seen):
+        if row and row["trust"] != TRUSTS[0] and _is_seen(row, reply):
             return row
     return None
+
+
+def _record_of(reply: Row, active: Mapping[str, Row]) -> Row | None:
+    """Return the memory that records what came of the session of a reply; none where nothing did."""
+    for _, row in sorted(active.items()):
+        if row["memory_type"] == "outcome" and _is_seen(row, reply):
+            return row
+    return None
+
+
+def _is_seen(row: Row, reply: Row) -> bool:
+    """Return whether a memory rests on what a reply says."""
+    return any(
+        place["session_id"] == reply["session_id"] and place["layer"] == _layer(reply)
+        for place in row["evidence"]
+    )
 
 
 def _closed(fact: WrittenFact, known: Iterable[str]) -> set[str]:

@@ -12,7 +12,7 @@ from cortex.transforms.memory.review import dismissal, disputes, settled_edges
 from cortex.transforms.schemas import EDGES, JOURNAL, PROPOSED_BY_MODEL, REPLIES
 from cortex.transforms.writer.closing import with_closings
 from cortex.transforms.writer.session import ID_CHARS
-from tests.rows import START, memories, memory
+from tests.rows import START, event, events, memories, memory
 
 POLICY = read_policy(None)
 LAYER = "llm:m@session@1"
@@ -31,8 +31,8 @@ OLDER = memory(OLD_ID, OLD, evidence=[place("s1")], updated_at=START, trust="ass
 NEWER = memory(NEW_ID, NEW, evidence=[place("s2")], updated_at=START + timedelta(days=1), trust="assistant")
 
 
-def reply(*closes, **chosen):
-    fact = {"statement": NEW, "type": "decision", "closes": list(closes)}
+def reply(*closes, state="holds", **chosen):
+    fact = {"statement": NEW, "type": "decision", "closes": list(closes), "state": state}
     row = {
         **{"request_id": "r", "project_id": SCOPE, "session_id": "s2", "turns_hash": "h", "turn_count": 1},
         **{"turn_ids": ["turn-s2"], "known": [OLD_ID], "purpose": "session", "model": "m"},
@@ -43,8 +43,8 @@ def reply(*closes, **chosen):
     return row | chosen
 
 
-def linked(*rows, replies, edges=()):
-    return with_closings(EDGES.of(list(edges)), memories(*rows), REPLIES.of(list(replies)))
+def linked(*rows, replies, edges=(), seen=()):
+    return with_closings(EDGES.of(list(edges)), memories(*rows), REPLIES.of(list(replies)), events(*seen))
 
 
 CLOSED = linked(OLDER, NEWER, replies=[reply(OLD_ID[:ID_CHARS])])
@@ -100,6 +100,47 @@ def test_the_review_offers_the_newer_and_a_dismissal_lets_both_stand(memory_type
     settled = settled_edges(CLOSED, journal)
     assert settled["edge_type"].to_pylist() == ["relates_to"]
     assert disputes(rows, settled, POLICY) == []
+
+
+RECORD = memory(
+    "record",
+    "Goal: Move the tide tables. Outcome: Postgres on kelp-2 keeps them.",
+    memory_type="outcome",
+    evidence=[place("s2")],
+    updated_at=START + timedelta(days=1),
+    trust="assistant",
+)
+SEEN = event(NEW, session_id="s2", layer=LAYER, trust="assistant", confidence=0.25)
+
+
+@pytest.mark.parametrize("state", ["done", "taken_back"])
+def test_what_was_over_when_its_session_ended_closes_by_the_record_of_the_session(state):
+    answer = reply(OLD_ID[:ID_CHARS], state=state)
+    edges = linked(OLDER, RECORD, replies=[answer], seen=[SEEN])
+    (edge,) = edges.to_pylist()
+    assert (edge["source_id"], edge["target_id"]) == ("record", OLD_ID)
+    (item,) = disputes(memories(OLDER, RECORD), edges, POLICY)
+    assert item.texts == (OLD, RECORD["text"])
+    for record in (RECORD, RECORD | {"status": "archived"}):
+        closed = told(OLDER, record, edges)[OLD_ID]
+        assert not closed.is_shown and '"Postgres on kelp-2 keeps them."' in closed.reason
+
+
+@pytest.mark.parametrize(
+    ("record", "seen"),
+    [
+        (RECORD, SEEN | {"confidence": 0.0}),
+        (RECORD, SEEN | {"trust": "external"}),
+        (RECORD, SEEN | {"session_id": "s7"}),
+        (RECORD, SEEN | {"text": OLD}),
+        (RECORD | {"evidence": [place("s7")]}, SEEN),
+        (RECORD | {"updated_at": START - timedelta(days=1)}, SEEN),
+    ],
+    ids=["refused", "a strangers word", "another session", "another fact", "no record", "said again since"],
+)
+def test_what_was_over_closes_nothing_unchecked_or_without_a_record(record, seen):
+    answer = reply(OLD_ID[:ID_CHARS], state="done")
+    assert linked(OLDER, record, replies=[answer], seen=[seen]).num_rows == 0
 
 
 def told(older, newer=NEWER, edges=CLOSED):
