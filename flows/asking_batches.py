@@ -27,7 +27,7 @@ INTENT = "intent-"
 # The clocks of two machines differ, and a request takes a while to arrive.
 CLOCKS_DIFFER = timedelta(minutes=10)
 # An answer that no run has asked for again waits in its batch, where the service keeps it for 29 days: a
-# session that has gone on since asks anew, but one that did not fit a run's requests asks the same later.
+# session that has grown since makes a new request; one beyond a run's cap makes the same request later.
 KEPT_IN_BATCH = timedelta(days=7)
 # The service keeps the requests of a batch to this number.
 MOST_IN_BATCH = 1_000

@@ -129,7 +129,7 @@ def claude_writer(token: str | None, home: Path, base_url: str | None = None) ->
     if command is None:
         raise ModelClosed("`models.writer` is claude, but there is no `claude` on the PATH.", _OFF)
     if not token:
-        raise ModelClosed("`models.writer` is claude, but there is no token of your login.", _LOG_IN)
+        raise ModelClosed("`models.writer` is claude, but Cortex has no login token of yours.", _LOG_IN)
     return ClaudeLogin(command, token, home, base_url)
 
 
