@@ -20,10 +20,13 @@ from cortex.transforms.policy import Policy
 from cortex.transforms.search.answers import Asked, is_answered
 from cortex.transforms.search.fusion import comparable, folded
 from cortex.transforms.search.index_text import query_terms, query_words, setting
+from cortex.transforms.search.limits import NO_LIMITS, SearchLimits
 
 _EDGES = "edges"
 # Rows looked at for folding, by result asked for: in the labelled sessions a result takes up 1.4 rows.
 ROWS_A_RESULT = 6
+# Rows looked at for one that may meet a limit: of a project of 6,000 passages all.
+ROWS_A_KEPT_ROW = 20
 
 
 def search_store(
@@ -36,6 +39,7 @@ def search_store(
     limit: int,
     now: datetime,
     by_stretch: bool = True,
+    limits: SearchLimits = NO_LIMITS,
 ) -> list[RecallResult]:
     """
     Return at most `limit` results for `question` out of the memories and passages of `scopes`, best first.
@@ -43,19 +47,21 @@ def search_store(
     Works by words alone when `embedder` is None or cannot answer now. Nothing is returned where no result is
     near enough to the question (`cortex.transforms.search.answers`). Superseded, pruned and merged memories
     are left out, archived ones found. A memory of external trust is found only with evidence of its source.
-    With `by_stretch`, what bears on the question in one stretch of a session is one result.
+    With `by_stretch`, what bears on the question in one stretch of a session is one result. Only what meets
+    `limits` is returned; of each list more rows are read for that.
     """
     vector = _vector_of(question, embedder)
     terms = query_terms(question, policy)
     hits = Hits(vector)
-    wanted = int(setting(policy, "candidates"))
+    wanted = int(setting(policy, "candidates")) * (1 if limits.is_empty else ROWS_A_KEPT_ROW)
+    kept = {MEMORIES: limits.memories, PASSAGES: limits.passages}
     for scope in scopes:
         for name in (MEMORIES, PASSAGES):
             dataset = tables.open(scope, name)
             by_words = _comparable(dataset, terms, wanted, ROW_COLUMNS[name])
-            hits.add(name, by_words)
+            hits.add(name, kept[name](by_words))
             if vector is not None and is_of_same_model(by_words, vector):
-                hits.add(name, dataset.search_vector(vector, wanted, ROW_COLUMNS[name]))
+                hits.add(name, kept[name](dataset.search_vector(vector, wanted, ROW_COLUMNS[name])))
     scores = hits.scores(policy, now)
     # Ties go by id, so that the order of scopes or of rows on disk changes nothing.
     order = sorted(range(len(hits.ids)), key=lambda row: (-scores[row], hits.ids[row]))

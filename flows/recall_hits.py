@@ -12,7 +12,7 @@ from cortex.flows.similarity import exact
 from cortex.storage.tables import Vector
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EPOCH
-from cortex.transforms.search.answers import Asked
+from cortex.transforms.search.answers import Asked, Nearness
 from cortex.transforms.search.fusion import (
     Line,
     Places,
@@ -118,13 +118,14 @@ class Hits:
         instant: datetime | None = hits["updated_at" if name == MEMORIES else "said_at"][at].as_py()
         return instant
 
-    def nearness(self, row: int, asked: Asked) -> tuple[float, float | None]:
-        """Return what share of a question's words a row has, and its cosine with it where that is known."""
+    def nearness(self, row: int, asked: Asked) -> Nearness:
+        """Return how near a row is to a question."""
         name, hits, at = self._source[row]
         columns = [column for column in INDEXED[name] if column in hits.schema.names]
-        share = asked.share_in(index_text({column: hits[column][at].as_py() for column in columns}))
+        indexed = index_text({column: hits[column][at].as_py() for column in columns})
         cosine = self._similarity[row]
-        return share, None if np.isnan(cosine) else cosine
+        known = None if np.isnan(cosine) else cosine
+        return Nearness(asked.share_in(indexed), known, asked.names_in(indexed))
 
     def candidate(self, row: int, score: float) -> SearchHit:
         """Return what folding needs of a row."""

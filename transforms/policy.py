@@ -95,6 +95,7 @@ READERS = {
     "signal_weights": ("extract",),
     "technologies": ("extract", "fold", "render", "stats"),
     "telling_words": ("render",),
+    "time_words": ("recall",),
 }
 # Columns for people: no stage acts on them.
 REMARKS = ("read_by", "unit", "why", "note")

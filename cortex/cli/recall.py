@@ -41,6 +41,11 @@ if TYPE_CHECKING:
     help="Also show memories up to that many links away from the results (1 to 3).",
 )
 @AS_OF
+@click.option("--since", metavar="DATE", help="Only what was said on that day (UTC) or later.")
+@click.option("--until", metavar="DATE", help="Only what was said on that day (UTC) or earlier.")
+@click.option("--session", metavar="ID", help="Only of the session whose id begins so.")
+@click.option("--branch", metavar="NAME", help="Only what was said on that git branch.")
+@click.option("--file", metavar="PATH", help="Only what names that file, by its path or the end of it.")
 def recall(
     context: Context,
     question: tuple[str, ...],
@@ -49,8 +54,13 @@ def recall(
     limit: int,
     related: int,
     as_of: str | None,
+    **limits: str | None,
 ) -> Answer:
-    """Search memories and past sessions; each result with its source, age and confidence."""
+    """
+    Search memories and past sessions; each result with its source, age and confidence.
+
+    The question itself may say "last week", "since 2026-03-01" or "in session 0211".
+    """
     recalled = operations.recall.recall(
         context,
         " ".join(question),
@@ -59,18 +69,22 @@ def recall(
         limit=limit,
         related=related,
         as_of=as_of,
+        limits=operations.recall.limits_from(context, **limits),
     )
     results = [_as_dict(recalled, rank, match) for rank, match in enumerate(recalled.matches, start=1)]
     data: dict[str, object] = {"results": results}
     if related:
         data["related"] = [asdict(memory) for memory in recalled.related]
-    warnings = [recalled.warning] if recalled.warning else []
+    warnings = [each for each in (recalled.warning, recalled.note) if each]
+    within = str(recalled.limits)
+    data["limits"] = within or None
     if not recalled.matches:
         place = (
             "any project" if all_projects else f"project '{project}'" if project else "this folder's project"
         )
         also = "" if all_projects else " Search everywhere with --all-projects."
-        return Answer(data, hints=[f"Nothing found in {place}.{also}"], warnings=warnings)
+        where = f"{place}, {within}" if within else place
+        return Answer(data, hints=[f"Nothing found in {where}.{also}"], warnings=warnings)
     return Answer(data, _lines(recalled, context.now), warnings=warnings)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from cortex.flows.operations.targets import scopes_of
 from cortex.flows.recall import search_store as search
 from cortex.flows.recall import with_replaced
 from cortex.flows.recall_results import RecallResult
+from cortex.storage.catalogue import Catalogue
 from cortex.storage.repository import doubts_of
 from cortex.storage.store import Store
 from cortex.storage.tables import Tables
@@ -24,6 +25,7 @@ from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.memory.review import doubts_left
 from cortex.transforms.schemas import GLOBAL_SCOPE
 from cortex.transforms.search.index_text import query_terms
+from cortex.transforms.search.limits import NO_LIMITS, SearchLimits, limits_in, start_of
 
 if TYPE_CHECKING:
     from cortex.flows.related import Related
@@ -44,6 +46,8 @@ class Recalled:
     related: "Sequence[Related]"
     project_names: Mapping[str, str]
     warning: str = ""
+    limits: SearchLimits = NO_LIMITS
+    note: str = ""
 
 
 def recall(
@@ -57,6 +61,7 @@ def recall(
     as_of: str | None = None,
     skip: int = 0,
     by_stretch: bool = True,
+    limits: SearchLimits = NO_LIMITS,
 ) -> Recalled:
     """
     Search memories and what was said in sessions; what is recalled is reinforced with the next run.
@@ -64,7 +69,9 @@ def recall(
     The best `skip` matches are left out: they were shown before. Memories within `related` edges of the
     matches follow them, and are not reinforced. A look at an earlier day, `as_of` as `2026-09-14`, reinforces
     nothing, and the repository of today has no say in it. With `by_stretch`, what one stretch of a session
-    says to the question is one result. Raises EmptyQuestion, NotFound for an empty store, UnknownProject.
+    says to the question is one result. Only what meets `limits` is found, and what the question itself is
+    limited to ("last week", "in session 0211"; as far as anything meets that). Raises EmptyQuestion, NotFound
+    for an empty store, UnknownProject.
     """
     store = context.open_store()
     if not query_terms(question, context.policy):
@@ -78,20 +85,49 @@ def recall(
         from cortex.flows.operations.past import store_as_of
 
         past = store_as_of(context, as_of, scopes, searchable=True)
-        matches = _search(
-            context, store, past.store.tables, question, scopes, skip + limit, past.now, by_stretch
-        )
-        return Recalled(matches[skip:], {}, (), names)
-    matches = _search(context, store, store.tables, question, scopes, skip + limit, context.now, by_stretch)
+        search_in = _Search(context, store, past.store.tables, scopes, skip + limit, past.now, by_stretch)
+        matches, met, note = search_in.within(question, limits)
+        return Recalled(matches[skip:], {}, (), names, limits=met, note=note)
+    search_in = _Search(context, store, store.tables, scopes, skip + limit, context.now, by_stretch)
+    matches, met, note = search_in.within(question, limits)
     matches = with_replaced(store.tables, matches[skip:])
     warning = _reinforce(context, store, matches)
     doubts = {doubt.memory_id: doubt for doubt in _doubts_about(context, store, matches)}
     if not related:
-        return Recalled(matches, doubts, (), names, warning)
+        return Recalled(matches, doubts, (), names, warning, met, note)
     # Imported here: DuckDB walks the links, and takes a tenth of a second to import.
     from cortex.flows.related import related_to
 
-    return Recalled(matches, doubts, related_to(matches, store.tables, depth=related), names, warning)
+    near = related_to(matches, store.tables, depth=related)
+    return Recalled(matches, doubts, near, names, warning, met, note)
+
+
+def limits_from(
+    context: Context,
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    session: str | None = None,
+    branch: str | None = None,
+    file: str | None = None,
+) -> SearchLimits:
+    """
+    Return the limits that a caller's words mean; `since` and `until` are days of UTC, both included.
+
+    Raises UsageError for what is no day.
+    """
+    sessions: frozenset[str] = frozenset()
+    if branch:
+        rows = Catalogue(context.home).read("sessions", ["session_id", "git_branch"])
+        sessions = frozenset(row["session_id"] for row in rows if row["git_branch"] == branch)
+    return SearchLimits(
+        start_of(since, "--since") if since else None,
+        start_of(until, "--until") + timedelta(days=1) if until else None,
+        session or "",
+        branch or "",
+        sessions,
+        file or "",
+    )
 
 
 def search_only(
@@ -107,24 +143,41 @@ def search_only(
     if store.is_empty or not query_terms(question, context.policy):
         return []
     scopes = scopes_of(context, store, project, all_projects=all_projects)
-    return _search(context, store, store.tables, question, scopes, limit, context.now, by_stretch=False)
+    search_in = _Search(context, store, store.tables, scopes, limit, context.now, by_stretch=False)
+    return search_in.results(question, NO_LIMITS)
 
 
-def _search(
-    context: Context,
-    store: Store,
-    tables: Tables,
-    question: str,
-    scopes: Sequence[str],
-    limit: int,
-    now: datetime,
-    by_stretch: bool,
-) -> list[RecallResult]:
-    embedder, searched = model_for(question, context, store, tables)
-    return search(
-        searched, question, scopes=scopes, policy=context.policy, embedder=embedder, limit=limit, now=now,
-        by_stretch=by_stretch,
-    )  # fmt: skip
+@dataclass(frozen=True)
+class _Search:
+    """Where and how a question is asked."""
+
+    context: Context
+    store: Store
+    tables: Tables
+    scopes: Sequence[str]
+    limit: int
+    now: datetime
+    by_stretch: bool
+
+    def within(self, question: str, limits: SearchLimits) -> tuple[list[RecallResult], SearchLimits, str]:
+        """Return results within the limits, also those that the question names, the limits, and a note."""
+        own, rest = limits_in(question, self.now, self.context.policy)
+        if own.is_empty:
+            return self.results(question, limits), limits, ""
+        both = limits.narrowed(own)
+        matches = self.results(rest, both)
+        if matches:
+            return matches, both, ""
+        matches = self.results(question, limits)
+        return matches, limits, f"Nothing was found {own}; these are others." if matches else ""
+
+    def results(self, question: str, limits: SearchLimits) -> list[RecallResult]:
+        """Return what is found within the limits, best first."""
+        embedder, searched = model_for(question, self.context, self.store, self.tables)
+        return search(
+            searched, question, scopes=self.scopes, policy=self.context.policy, embedder=embedder,
+            limit=self.limit, now=self.now, by_stretch=self.by_stretch, limits=limits,
+        )  # fmt: skip
 
 
 def _doubts_about(context: Context, store: Store, matches: Sequence[RecallResult]) -> Iterator[Doubt]:

@@ -1,0 +1,106 @@
+"""A search is narrowed to days, a session, a branch, a file, by options or by the question's own words."""
+
+from datetime import UTC, datetime
+from time import perf_counter
+
+import pytest
+
+from cortex.storage.reference import read_policy
+from cortex.transforms.errors import UsageError
+from cortex.transforms.search.index_text import passages_of
+from cortex.transforms.search.limits import SearchLimits, limits_in, start_of
+from tests.rows import memories, memory, turn, turns
+
+POLICY = read_policy(None)
+# A Wednesday.
+NOW = datetime(2026, 9, 16, 15, tzinfo=UTC)
+
+
+def days(question: str) -> tuple[str | None, str | None]:
+    limits, _ = limits_in(question, NOW, POLICY)
+    first, last = (each.strftime("%m-%d") if each else None for each in (limits.since, limits.until))
+    return first, last
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "last"),
+    [
+        ("what did we decide today", "09-16", "09-17"),
+        ("which gauge failed yesterday?", "09-15", "09-16"),
+        ("decisions of last week", "09-07", "09-14"),
+        ("gauges this month", "09-01", "10-01"),
+        ("gauges last month", "08-01", "09-01"),
+        ("gauges in the last 3 days", "09-13", None),
+        ("gauges since 2026-09-02", "09-02", None),
+        ("gauges on 2026-09-02", "09-02", "09-03"),
+        ("gauges before 2026-09-02", None, "09-02"),
+        ("지난주에 정한 것", "09-07", "09-14"),
+        ("was haben wir letzte Woche entschieden", "09-07", "09-14"),
+        ("the last gauge", None, None),
+        ("is week-1 of yesterdays tides kept", None, None),
+        ("gauges on 2026-13-45", None, None),
+    ],
+)
+def test_a_question_names_its_days(question: str, first: str | None, last: str | None) -> None:
+    assert days(question) == (first, last)
+
+
+def test_the_words_of_a_limit_are_not_searched_for() -> None:
+    limits, rest = limits_in("which gauge failed last week in session 0211ab?", NOW, POLICY)
+    assert (limits.session, rest.split()) == ("0211ab", ["which", "gauge", "failed", "?"])
+
+
+@pytest.mark.parametrize("question", ["how is session handling done", "session cafe", "session management"])
+def test_a_word_after_session_is_no_id(question: str) -> None:
+    assert limits_in(question, NOW, POLICY) == (SearchLimits(), question)
+
+
+def place(session: str, day: int, branch: str | None = None) -> dict[str, object]:
+    return {
+        "turn_id": "t", "session_id": session, "file": f"/t/{session}", "lines": [3], "layer": "layer2:en",
+        "said_at": datetime(2026, 9, day, tzinfo=UTC), "git_branch": branch,
+    }  # fmt: skip
+
+
+ROWS = memories(
+    memory("old", "Tides are logged", evidence=[place("aa11", 1, "main")]),
+    memory("new", "Tides are hourly", evidence=[place("bb22", 10, "gauges")], files=["src/poll.py"]),
+    memory("both", "Tides in UTC", evidence=[place("aa11", 1), place("bb22", 10)]),
+)
+
+
+@pytest.mark.parametrize(
+    ("limits", "ids"),
+    [
+        (SearchLimits(since=datetime(2026, 9, 5, tzinfo=UTC)), {"new", "both"}),
+        (SearchLimits(until=datetime(2026, 9, 5, tzinfo=UTC)), {"old", "both"}),
+        (SearchLimits(session="aa"), {"old", "both"}),
+        (SearchLimits(branch="gauges"), {"new"}),
+        (SearchLimits(branch="gauges", branch_sessions=frozenset({"bb22"})), {"new", "both"}),
+        (SearchLimits(file="poll.py"), {"new"}),
+        (SearchLimits(file="oll.py"), set()),
+        (SearchLimits(), {"old", "new", "both"}),
+    ],
+)
+def test_a_memory_meets_limits_by_a_place_it_rests_on(limits: SearchLimits, ids: set[str]) -> None:
+    assert set(limits.memories(ROWS)["memory_id"].to_pylist()) == ids
+
+
+def test_a_turn_meets_limits_by_its_session_and_the_files_it_names() -> None:
+    rows = passages_of(turns(turn(1, "Edit `src/poll.py` now."), turn(2, "The tide turns.")), POLICY)
+    assert SearchLimits(file="src/poll.py").passages(rows)["line"].to_pylist() == [1]
+    assert SearchLimits(session="nowhere").passages(rows).num_rows == 0
+
+
+def test_limits_are_said_in_words() -> None:
+    limits = SearchLimits(start_of("2026-09-01", ""), start_of("2026-09-08", ""), "0211", "main", file="a.py")
+    assert str(limits) == "since 2026-09-01, until 2026-09-07, in session 0211, on branch main, of a.py"
+    with pytest.raises(UsageError, match="Not a date"):
+        start_of("1.9.2026", "--since")
+
+
+def test_a_long_question_is_read_in_no_time() -> None:
+    begun = perf_counter()
+    for part in ("session 0", "in the last ", "since 2026-", "a-" * 9):
+        limits_in(part * 20_000, NOW, POLICY)
+    assert perf_counter() - begun < 2
