@@ -67,7 +67,8 @@ def import_(context: Context, file: Path, own: bool, project: str | None) -> Ans
     Read memories from FILE: Cortex's export, a Markdown list, JSON of claude-mem, mem0 and others.
 
     Your own export, known by its signature, comes back as it was, each memory in its own project. Anything
-    else is external: recall finds it, no brief shows it.
+    else is external: recall finds it, no brief shows it. Of a folder the notes are read that Claude Code
+    keeps for itself (~/.claude/projects/*/memory), each into the project of its transcripts.
     """
     result = operations.exchange.import_memories(context, file, project=project, is_own=own)
     data = {

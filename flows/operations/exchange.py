@@ -18,10 +18,12 @@ from cortex.flows.runs import looking, opened
 from cortex.flows.stages.order import APPLY
 from cortex.hooks.characters import escaped, visible
 from cortex.hooks.plain import without_private
+from cortex.storage.assistant_notes import notes_below
 from cortex.storage.export_key import own_export_key, read_export_key
 from cortex.storage.files import write_where_named, writing_to
 from cortex.storage.store import Store
-from cortex.transforms.errors import NotFound, StoreBusy, UsageError
+from cortex.transforms.errors import NotFound, StoreBusy, UnknownProject, UsageError
+from cortex.transforms.files.assistant_notes import facts_in
 from cortex.transforms.files.interchange import Imported, as_markdown, read_export
 from cortex.transforms.files.own_export import (
     Export,
@@ -47,6 +49,7 @@ from cortex.transforms.redaction.redact import redact
 from cortex.transforms.schemas import GLOBAL_SCOPE, JOURNAL, Row, values
 
 OWN = "cortex export"
+NOTES_FORM = "Claude Code's notes"
 
 
 @dataclass(frozen=True)
@@ -156,15 +159,18 @@ def import_memories(
 
     An export of this user's, known by its signature or vouched for (`is_own`), is put back as it was, each
     memory in its own project; `project` takes the place of the one project it holds. Anything else is
-    external, and memories whose file names no project go to `project`, else to the folder's. Raises NotFound
-    for a file that cannot be read, UsageError for several projects in an export that should go to one.
+    external, and memories whose file names no project go to `project`, else to the folder's. A folder is one
+    of Claude Code's notes, or holds several: each goes to the project of its transcripts. Raises NotFound for
+    a file that cannot be read, UsageError for several projects in an export that should go to one.
     """
-    raw = source if isinstance(source, bytes) else _bytes_of(source)
+    raw = source if isinstance(source, bytes) else b"" if source.is_dir() else _bytes_of(source)
     store = context.open_store()
     named = project_of(context, store, project) if project is not None else None
     run = looking(context)
     document = document_in(raw)
-    if document is not None and (is_own or is_signed_with(document, read_export_key())):
+    if isinstance(source, Path) and source.is_dir():
+        intake = _take_in_notes(run, source, named, run.now)
+    elif document is not None and (is_own or is_signed_with(document, read_export_key())):
         intake = _put_back(run, export_in(document), named, run.now)
     else:
         intake = _take_in(run, raw, lambda: project_of(context, store, None), named, run.now)
@@ -253,6 +259,27 @@ def _missing_notes(store: Store, notes: Iterable[tuple[str, Row]], now: datetime
     return entries
 
 
+def _take_in_notes(run: Run, folder: Path, project: str | None, now: datetime) -> _Intake:
+    """Take in Claude Code's notes; those beside transcripts of a project that is not known are left out."""
+    intake, known = _Intake(NOTES_FORM), _Known.of(run)
+    for name, files in notes_below(folder):
+        facts, empty = facts_in(files)
+        intake.unusable += empty
+        scope = project or _project_of_transcripts(run.store, name)
+        for memory in facts:
+            _take(memory, scope, known, intake, now)
+    return intake
+
+
+def _project_of_transcripts(store: Store, name: str) -> str | None:
+    """Return the project whose transcripts are in a folder of this name, also one that has moved since."""
+    try:
+        ids = store.projects.named(name)
+    except (UnknownProject, UsageError):
+        return None
+    return ids[0] if len(ids) == 1 else None
+
+
 def _take_in(run: Run, raw: bytes, here: Callable[[], str], project: str | None, now: datetime) -> _Intake:
     read = read_export(raw)
     places: dict[str | None, str | None] = {}
@@ -262,15 +289,20 @@ def _take_in(run: Run, raw: bytes, here: Callable[[], str], project: str | None,
         if memory.project not in places:
             named = memory.project
             places[named] = project or (_project_here(run.store, named) if named else here())
-        scope = GLOBAL_SCOPE if memory.is_global else places[memory.project]
-        fact = redact(without_private(memory.text))[0].strip()
-        if not fact:
-            intake.unusable += 1
-        elif scope is None:
-            intake.homeless += 1
-        elif known.takes(name := memory_id(scope, memory.memory_type, fact), intake):
-            intake.entries.append(_fact(memory, fact).to_row(scope, recorded_at=now, memory_id=name))
+        _take(memory, places[memory.project], known, intake, now)
     return intake
+
+
+def _take(memory: Imported, project: str | None, known: "_Known", intake: _Intake, now: datetime) -> None:
+    """Take in one memory of somebody else's file, or count why not."""
+    scope = GLOBAL_SCOPE if memory.is_global else project
+    fact = redact(without_private(memory.text))[0].strip()
+    if not fact:
+        intake.unusable += 1
+    elif scope is None:
+        intake.homeless += 1
+    elif known.takes(name := memory_id(scope, memory.memory_type, fact), intake):
+        intake.entries.append(_fact(memory, fact).to_row(scope, recorded_at=now, memory_id=name))
 
 
 def _fact(memory: Imported, text: str) -> ImportFact:

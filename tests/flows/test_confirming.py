@@ -30,7 +30,7 @@ def test_the_tenth_session_asks_and_a_confirmation_ends_it(bench):
     asked = brief_of(bench)
     assert CONFIRM_HEADING in asked and "Said long ago: `" in asked
     name = asked.partition("Said long ago: `")[2][:6]
-    memory = Memory(bench.home, clock=lambda: NOW)
+    memory = Memory.of(bench.at(NOW))
     [change] = memory.confirm([name])
     assert change.applied.is_in_effect
     [scope] = [name for name in bench.store.tables.scopes() if name != "global"]

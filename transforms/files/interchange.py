@@ -88,7 +88,7 @@ def read_export(raw: bytes) -> Read:
     try:
         document = json.loads(text)
     except ValueError:
-        return _usable(_read_list(text))
+        return _usable(Read("markdown list", tuple(read_list(text)), 0))
     for form, finds, reads in _SHAPES:
         entries = finds(document)
         if entries is not None:
@@ -107,8 +107,8 @@ def _usable(read: Read) -> Read:
     return read
 
 
-def _read_list(text: str) -> Read:
-    """Read bullets; a heading that is the name of a memory type gives those below it theirs."""
+def read_list(text: str) -> list[Imported]:
+    """Return a list's bullets; a heading that is the name of a memory type gives those below it theirs."""
     memories: list[Imported] = []
     kind = "context"
     for line in text.splitlines():
@@ -118,7 +118,7 @@ def _read_list(text: str) -> Read:
             typed = _TYPED.match(bullet.group(1))
             words, own = (typed.group(2), _kind(typed.group(1))) if typed else (bullet.group(1), kind)
             memories.append(Imported(words.strip(), own))
-    return Read("markdown list", tuple(memories), 0)
+    return memories
 
 
 def _read_own_markdown(text: str) -> Read:
