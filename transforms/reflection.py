@@ -11,9 +11,12 @@ from cortex.transforms.brief.eligible import is_plan
 from cortex.transforms.extract.outcome import outcome_parts
 from cortex.transforms.memory.review import Item
 from cortex.transforms.policy import Policy
+from cortex.transforms.words.sentences import excerpt
 
 OPEN, CONTRADICTORY, STALE = "open", "contradictory", "stale"
 POINT_KINDS = (OPEN, CONTRADICTORY, STALE)
+# Enough of a session's goal to know it again.
+SESSION_CHARS = 100
 
 _COLUMNS = [
     *("memory_id", "project_id", "memory_type", "text", "status", "confidence", "is_pinned"),
@@ -48,10 +51,12 @@ def open_points(memories: pa.Table, policy: Policy) -> list[Point]:
     active = memories.filter((pc.field("status") == "active") & is_sure)
     points = []
     for row in active.filter(pc.field("memory_type") == "outcome").select(_COLUMNS).to_pylist():
-        left = outcome_parts(row["text"]).get("open", "")
-        parts = tuple(part.strip() for part in left.split("; ") if part.strip(" ."))
+        record = outcome_parts(row["text"])
+        parts = tuple(part.strip() for part in record.get("open", "").split("; ") if part.strip(" ."))
         if parts:
-            points.append(_point(OPEN, row, parts, "left open by a session"))
+            points.append(
+                _point(OPEN, row, parts, _left_open(record.get("goal") or record.get("outcome", "")))
+            )
     for row in active.filter(is_plan()).select(_COLUMNS).to_pylist():
         points.append(_point(OPEN, row, (row["text"],), "a plan with steps to do"))
     return sorted(points, key=_newest_first)
@@ -73,6 +78,12 @@ def fading_points(memories: pa.Table, policy: Policy) -> list[Point]:
 def points_of_review(items: Iterable[Item], kind: str) -> list[Point]:
     """Return what a review lists as points of a kind."""
     return [Point(kind, item.project_id, item.memory_ids, item.texts, item.detail) for item in items]
+
+
+def _left_open(session: str) -> str:
+    """Return why a point is open; "not pushed" alone does not say what was not."""
+    about = excerpt(session.rstrip(" ."), SESSION_CHARS)
+    return f"left open by the session “{about}”" if about else "left open by a session"
 
 
 def _point(kind: str, row: dict[str, object], texts: tuple[str, ...], reason: str) -> Point:

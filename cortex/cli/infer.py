@@ -8,7 +8,7 @@ import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import ALL_PROJECTS, LIMIT, PROJECT_OPTION
-from cortex.cli.reflect import answer_as_dict, answer_lines, short
+from cortex.cli.reflect import answer_as_dict, answer_lines, note_of, short
 from cortex.flows import operations
 from cortex.transforms.words.sentences import excerpt
 
@@ -43,7 +43,7 @@ def infer(
     }
     if not inference.chain:
         return Answer(data, hints=[f"No memory is about '{inference.target}'."])
-    hints = [f"Without a language model: {inference.narrative.note}."] if inference.narrative.note else []
+    hints = [note_of(inference.narrative)] if inference.narrative.note else []
     return Answer(data, _lines(inference), hints)
 
 

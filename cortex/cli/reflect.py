@@ -42,7 +42,7 @@ def reflect(
     """Say what is open, contradictory and stale; with a QUESTION, answer it and cite the memories.
 
     Where a language model is chosen it writes the answer, and a sentence that cites no recalled memory is
-    dropped; else the answer is the recalled memories themselves, the newest that hold first.
+    dropped; else the answer is the recalled memories themselves, those that hold first.
     """
     reflection = operations.reflect.reflect(
         context, " ".join(question), project=project, all_projects=all_projects, limit=limit
@@ -69,9 +69,17 @@ def answer_as_dict(answer: CitedAnswer) -> dict[str, object]:
 def answer_lines(answer: CitedAnswer) -> Iterator[str]:
     """Yield a cited answer for people, a statement a line."""
     for each in answer.statements:
-        yield f"{excerpt(each.text, 400)}  [{short(each.memory_ids)}]"
+        places = [short(each.memory_ids)]
+        places += [f"{each.said_at:%Y-%m-%d}"] * bool(each.said_at)
+        places += [each.status] * (each.status != "active")
+        yield f"{excerpt(each.text, 400)}  [{', '.join(places)}]"
     if not answer.statements:
         yield "No memory answers that."
+
+
+def note_of(answer: CitedAnswer) -> str:
+    """Return why rules answered, as a sentence."""
+    return f"By rules alone: {answer.note}."
 
 
 def short(memory_ids: Sequence[str]) -> str:
@@ -116,7 +124,6 @@ def _what(point: Point) -> str:
 
 
 def _hints(reflection: Reflection) -> list[str]:
-    note = reflection.answer.note if reflection.answer else ""
-    notes = [f"Without a language model: {note}."] if note else []
+    notes = [note_of(reflection.answer)] if reflection.answer and reflection.answer.note else []
     settles = any(point.kind != "open" for point in reflection.points)
     return notes + (["Settle what is at odds or stale: cortex review"] if settles else [])

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from cortex.flows.context import Context
 from cortex.flows.operations.recall import Recalled, recall
@@ -20,7 +21,7 @@ from cortex.transforms.reflection import (
     open_points,
     points_of_review,
 )
-from cortex.transforms.schemas import EPOCH, GLOBAL_SCOPE
+from cortex.transforms.schemas import GLOBAL_SCOPE
 
 BY_RULES = "rules"
 # What is told where no language model was chosen.
@@ -29,10 +30,16 @@ _NO_MODEL = "no language model is chosen: these are the recalled statements them
 
 @dataclass(frozen=True)
 class CitedStatement:
-    """A statement with the ids of the recalled memories it rests on, at least one."""
+    """
+    A statement with the ids of the recalled memories it rests on, at least one.
+
+    Of one that is a memory itself, `said_at` is when it was first said and `status` what became of it.
+    """
 
     text: str
     memory_ids: tuple[str, ...]
+    said_at: datetime | None = None
+    status: str = "active"
 
 
 @dataclass(frozen=True)
@@ -150,9 +157,11 @@ def cited_answer(sentences: Sequence[tuple[str, tuple[str, ...]]], model: str) -
 
 
 def answer_by_rules(recalled: Recalled, note: str) -> CitedAnswer:
-    """Return the recalled memories as an answer: those that hold first, of these the newest first."""
+    """Return the recalled memories as an answer: those that hold first, of these the nearest first."""
     matches = [match for match in recalled.matches if match.kind == "memory"]
-    matches.sort(
-        key=lambda m: (m.status != "active", -(m.created_at or EPOCH).timestamp(), m.id),
-    )
-    return CitedAnswer([CitedStatement(match.text, (match.id,)) for match in matches], BY_RULES, note)
+    matches.sort(key=lambda match: match.status != "active")
+    statements = [
+        CitedStatement(match.text, (match.id,), match.created_at, match.status or "active")
+        for match in matches
+    ]
+    return CitedAnswer(statements, BY_RULES, note)

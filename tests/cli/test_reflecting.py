@@ -1,5 +1,7 @@
 """`reflect`, `infer` and `learn`: what is unsettled, why something is so, and what may be learned."""
 
+import re
+
 import pytest
 
 from tests.cli.test_commands import error_of
@@ -38,14 +40,35 @@ def test_two_decisions_at_odds_are_a_point_until_a_person_settles_them(cortex, h
     assert cortex("reflect", "--json").json["contradictory"] == []
 
 
-def test_a_question_is_answered_by_the_memories_themselves_the_newest_that_hold_first(cortex, home):
-    first = learned(cortex, "Levels of the harbour are stored as millimetres.")["id"]
+def test_a_question_is_answered_by_the_memories_themselves_that_hold_the_nearest_first(cortex, home):
+    first = learned(cortex, "Levels of the harbour are stored as millimetres in tides.db.")["id"]
     second = learned(cortex, "Levels of the lagoon are stored as centimetres.")["id"]
-    answer = cortex("reflect", "how are levels stored", "--json").json["answer"]
-    assert [each["memory_ids"] for each in answer["statements"]] == [[second], [first]]
+    question = "how are levels of the harbour stored in tides.db"
+    answer = cortex("reflect", question, "--json").json["answer"]
+    assert [each["memory_ids"] for each in answer["statements"]] == [[first], [second]]
     assert answer["source"] == "rules" and "no language model" in answer["note"]
-    shown = cortex("reflect", "how are levels stored")
-    assert f"[{second[:8]}]" in shown.out and "no language model is chosen" in shown.err
+    cortex("supersede", first, second)
+    answer = cortex("reflect", question, "--json").json["answer"]
+    assert [each["memory_ids"] for each in answer["statements"]][:1] == [[second]]
+    shown = cortex("reflect", question)
+    # When it was said stands with it, and what became of it.
+    assert re.search(rf"\[{second[:8]}, \d{{4}}-\d\d-\d\d\]", shown.out)
+    assert "no language model is chosen" in shown.err.lower()
+
+
+def test_an_open_point_says_of_what_session_it_is(cortex, samples):
+    reasons = [point["reason"] for point in cortex("reflect", "--all-projects", "--json").json["open"]]
+    assert any(re.fullmatch("left open by the session “.+”", reason) for reason in reasons)
+
+
+@pytest.mark.parametrize(
+    "target", ["maxPackBytes", "--max-pack-bytes", "max_pack_bytes", "MaxPackBytes", "env var binding"]
+)
+def test_infer_knows_a_name_however_its_words_are_joined(cortex, home, target):
+    text = "The env-var binding of --max-pack-bytes belongs to cmd.go, since cobra has none."
+    named = learned(cortex, text, "--type", "decision")["id"]
+    learned(cortex, "Gauges report the maximum of a pack of bytes each minute.", "--type", "decision")
+    assert [step["id"] for step in cortex("infer", "--json", "--", target).json["chain"]] == [named]
 
 
 def test_a_question_without_a_word_is_refused(cortex, samples):

@@ -1,5 +1,6 @@
 """Why something is so: the decisions about a path or a subject by time, and what they replaced."""
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ _COLUMNS = [
     *("memory_id", "project_id", "memory_type", "text", "reason", "rejected", "files", "tags", "status"),
     *("trust", "created_at", "superseded_by", "merged_into", "source_type", "evidence"),
 ]
+# One name of several words: camelCase, snake_case, kebab-case.
+_JOINED_NAME = re.compile(r"-{0,2}(?:[A-Za-z0-9]+[_-])+[A-Za-z0-9]+|[A-Za-z0-9]*[a-z][A-Z][A-Za-z0-9]*")
+_JOINTS = re.compile(r"[\s_-]+")
 # A memory of these was taken away or stands in another one.
 _HIDDEN = ("pruned",)
 
@@ -70,22 +74,35 @@ def memories_about(target: str, memories: pa.Table, policy: Policy) -> list[str]
     """
     Return the ids of those MEMORIES that name a path, or all words of a subject, whatever became of them.
 
-    A path is named by a file or a text that ends in it, or lies below it.
+    A path is named by a file or a text that ends in it, or lies below it. A name of code is the same in
+    whatever way its words are joined: `maxPackBytes`, `--max-pack-bytes`.
     """
     rows = chain_rows(memories)
     if looks_like_path(target):
         return [row["memory_id"] for row in rows if any(_is_of(path, target) for path in _paths_of(row))]
     vocabulary = Vocabulary.of(policy)
-    wanted = vocabulary.fact(target)
+    wanted = vocabulary.fact(_apart(target))
     words = wanted.word_set | wanted.numbers
     if not words:
         return []
+    joined = _joined(target) if _JOINED_NAME.fullmatch(target.strip()) else ""
     named = []
     for row in rows:
-        fact = vocabulary.fact(" ".join((row["text"], *row["files"], *row["tags"])))
-        if words <= fact.word_set | fact.numbers:
+        text = " ".join((row["text"], *row["files"], *row["tags"]))
+        fact = vocabulary.fact(f"{text} {_apart(text)}")
+        if (joined and joined in _joined(text)) or (not joined and words <= fact.word_set | fact.numbers):
             named.append(row["memory_id"])
     return named
+
+
+def _apart(text: str) -> str:
+    """Return a text with the words apart that a hyphen joins: "env-var binding" is about an env var."""
+    return text.replace("-", " ")
+
+
+def _joined(text: str) -> str:
+    """Return a text as one word, however its words are joined."""
+    return _JOINTS.sub("", text).casefold()
 
 
 def chain_of(
