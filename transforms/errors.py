@@ -34,8 +34,7 @@ CortexError                      1
 ├── PlanOutdated                25   what a plan would change has changed since
 ├── QueryTooLong                26
 ├── RateLimited                 27   too many calls in the last minute
-├── ExtraMissing                28   an optional part is not installed
-├── InternalError               29   a tool call failed in a way that nobody foresaw
+├── InternalError               28   a tool call failed in a way that nobody foresaw
 └── StoreBusy                   75   another run holds the lease
 """
 
@@ -344,14 +343,7 @@ class RateLimited(CortexError):
     category = "rate_limit"
 
 
-class ExtraMissing(CortexError):
-    """An optional part of Cortex is not installed."""
-
-    code, exit_code = "CORTEX_E300", 28
-    category = "config"
-
-
 class InternalError(CortexError):
     """Something failed that Cortex did not foresee; its words are in the server's own log."""
 
-    code, exit_code = "CORTEX_E900", 29
+    code, exit_code = "CORTEX_E900", 28

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+import os
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from cortex.cli.answer import command
-from cortex.transforms.errors import ExtraMissing
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
 
 
+# Set by Claude Code for what it starts.
+PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
+
+
 @command("mcp", json=False)
-def mcp(context: Context) -> None:
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="The project's folder; default: the one that the client starts this in.",
+)
+def mcp(context: Context, folder: Path | None) -> None:
     """Serve the memory of this folder's project over the Model Context Protocol (standard input and output).
 
     Started by an assistant's client, and ended with it. The client sees the project of the folder it starts
     this in and what holds everywhere; the setting mcp.projects adds others.
     """
-    if find_spec("mcp") is None:
-        raise ExtraMissing(
-            "the package for the Model Context Protocol is not installed.",
-            "Install it beside Cortex: pip install 'cortex-lake[mcp]'",
-        )
     from cortex.mcp.client import Client
     from cortex.mcp.server import serve_stdio
 
-    serve_stdio(Client(context))
+    named = os.environ.get(PROJECT_VARIABLE)
+    place = folder or (Path(named) if named and Path(named).is_dir() else context.folder)
+    serve_stdio(Client(replace(context, folder=place.absolute())))

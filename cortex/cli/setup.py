@@ -68,7 +68,7 @@ def _steps(surroundings: Surroundings) -> Iterator[tuple[str, str]]:
     if surroundings.hooks == operations.setup.BOTH:
         yield HOOKS, f"remove the hooks from {settings}: the plugin brings the same"
     elif surroundings.hooks == operations.setup.NO_HOOKS:
-        way = "install the plugin for Claude Code: hooks, skills, an agent; 320 kB"
+        way = "install the plugin for Claude Code: hooks, skills, an agent, tools; 320 kB"
         yield HOOKS, way if surroundings.program else f"add hooks to {settings}"
     if surroundings.scheduled_by is None and surroundings.scheduler:
         yield NIGHTLY, f"start a run each night at 03:30 with {surroundings.scheduler}"
