@@ -36,7 +36,7 @@ def related_to(matches: Sequence[RecallResult], tables: Tables, *, depth: int) -
         edges = tables.open(scope, "edges").read(["source_id", "target_id"])
         reached = neighbourhood(edges, ids, depth=depth)
         distances = dict(zip(values(reached, "memory_id"), values(reached, "distance"), strict=True))
-        for row in _shown_memories(tables, scope, sorted(distances.keys() - set(ids))):
+        for row in shown_memories(tables, scope, sorted(distances.keys() - set(ids))):
             distance = distances[row["memory_id"]]
             related = Related(row["memory_id"], row["memory_type"], row["text"], distance)
             rows.append((distance, -row["rank"], related))
@@ -44,7 +44,7 @@ def related_to(matches: Sequence[RecallResult], tables: Tables, *, depth: int) -
     return [related for _, _, related in rows[:MOST_RELATED]]
 
 
-def _shown_memories(tables: Tables, scope: str, ids: list[str]) -> list[dict[str, Any]]:
+def shown_memories(tables: Tables, scope: str, ids: list[str]) -> list[dict[str, Any]]:
     """Return the memories of these ids that recall may show."""
     if not ids:
         return []

@@ -45,6 +45,7 @@ COMMAND_SECTIONS: dict[str, dict[str, str]] = {
         "today": "Say what the last session did and left open.",
         "list": "List memories, the newest first.",
         "show": "Show one memory or session with all that is known of it.",
+        "related": "Show what a memory is linked to, step by step.",
         "timeline": "List sessions with what came of each.",
         "status": "Show what is stored, what is waiting and how the last run went.",
         "explore": "Look at everything in the browser, and mend it.",

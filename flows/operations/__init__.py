@@ -97,6 +97,9 @@ if TYPE_CHECKING:
         reflect as reflect,
     )
     from cortex.flows.operations import (
+        related as related,
+    )
+    from cortex.flows.operations import (
         remember as remember,
     )
     from cortex.flows.operations import (
