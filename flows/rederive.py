@@ -12,7 +12,7 @@ from cortex.flows.extract import events_of, in_first_place
 from cortex.flows.outdated import outdated
 from cortex.flows.run import Run
 from cortex.flows.source import of_category
-from cortex.flows.stages.guard import Asking, check_loss, guard, loss_of
+from cortex.flows.stages.guard import Asking, check_promotion, guard, loss_of
 from cortex.flows.stages.order import PROJECTION
 from cortex.transforms.audit import events_violations
 from cortex.transforms.extract.extractor import extractor_fingerprint
@@ -99,7 +99,7 @@ def promote(run: Run, rederivation: Rederivation) -> None:
     sound = {name: rows for name, rows in sorted(rederivation.events.items()) if _is_sound(run, name, rows)}
     folds = [_folded(run, proposal.scope, sound) for proposal in rederivation.proposals]
     asking = Asking(run)
-    check_loss(run, [loss_of(run, fold.scope, fold.memories, asking) for fold in folds])
+    check_promotion(run, [loss_of(run, fold.scope, fold.memories, asking) for fold in folds])
     today = extractor_fingerprint(run.policy)
     with run.report.stage("rederive") as row, run.store.lake.change() as change:
         for fold in folds:

@@ -82,6 +82,20 @@ def check_loss(run: Run, losses: Iterable[Loss]) -> None:
     _judge(run, too_many_memories(losses, run.policy), "memories")
 
 
+def check_promotion(run: Run, losses: Iterable[Loss]) -> None:
+    """Raise LossRefused where promoting would hide too much and it is not accepted; no later run asks."""
+    refused = too_many_memories(losses, run.policy)
+    if not refused or run.accepts_loss:
+        return
+    lost, known = sum(loss.lost for loss in refused), sum(loss.shown for loss in refused)
+    raise LossRefused(
+        f"today's extractor and policy would hide {lost} of {known} memories that are shown "
+        f"({_named(run, refused)}). Nothing was changed.",
+        "Promote all the same: cortex rederive --promote --accept-loss. "
+        "Keep what is there: cortex rederive --drop",
+    )
+
+
 def loss_of(run: Run, scope: str, memories: pa.Table | None, asking: "Asking") -> Loss:
     """Return what a scope would lose if MEMORIES `made` took the place of its table; None: all stay."""
     table = run.store.tables.open(scope, "memories")
@@ -143,14 +157,19 @@ def _judge(run: Run, losses: list[Loss], what: str) -> None:
     why = _why(run)
     refused = RefusedLoss(what, lost, known, why, tuple(losses))
     run.store.lake.note(replace(notes, refused_loss=refused))
-    worst = sorted(losses, key=lambda loss: -loss.lost)[:SCOPES_NAMED]
-    named = [f"{_name_of(run, loss.scope)} {loss.lost} of {loss.shown}" for loss in worst]
-    more = f", and {len(losses) - SCOPES_NAMED} more" if len(losses) > SCOPES_NAMED else ""
     raise LossRefused(
-        f"this run would hide {lost} of {known} {what} that are shown ({', '.join(named)}{more}) and nobody "
+        f"this run would hide {lost} of {known} {what} that are shown ({_named(run, losses)}) and nobody "
         f"took away; {why}. {_outcome(run, what)}",
         "See what would go: cortex rederive. Undo the change, or let it pass: cortex run --accept-loss",
     )
+
+
+def _named(run: Run, losses: list[Loss]) -> str:
+    """Return the scopes that lose most, each with what it would lose."""
+    worst = sorted(losses, key=lambda loss: -loss.lost)[:SCOPES_NAMED]
+    named = [f"{_name_of(run, loss.scope)} {loss.lost} of {loss.shown}" for loss in worst]
+    more = f", and {len(losses) - SCOPES_NAMED} more" if len(losses) > SCOPES_NAMED else ""
+    return f"{', '.join(named)}{more}"
 
 
 def _outcome(run: Run, what: str) -> str:

@@ -15,6 +15,7 @@ from cortex.flows.memory import Memory
 from cortex.flows.outdated import outdated
 from cortex.flows.rederive import decline, promote, propose_rederivation
 from cortex.storage import lake
+from cortex.transforms.errors import LossRefused
 from cortex.transforms.extract import extractor
 from cortex.transforms.extract.events import extract_events
 from tests.flows.conftest import NOW, SAMPLES, contents, difference, here
@@ -276,6 +277,20 @@ def test_what_a_person_forgot_stays_forgotten_whatever_a_newer_extractor_calls_i
     newer()
     asked(bench, promote)
     assert not [row for row in bench.memories() if gotcha["text"] in row["text"]]
+
+
+def test_a_promotion_that_would_hide_much_says_how_to_go_on_and_leaves_nothing_to_decide(bench, blind):
+    for number in range(5):
+        decisions(f"s{number}").write(bench.projects)
+    bench.backfill()
+    blind()
+    memory = Memory.of(bench.at(NOW))
+    with pytest.raises(LossRefused, match="today's extractor and policy would hide 5 of") as refused:
+        memory.rederive(promote=True)
+    assert "cortex rederive --promote --accept-loss" in refused.value.next_step
+    assert bench.store.lake.notes.refused_loss is None
+    assert memory.rederive(promote=True, accepts_loss=True).outcome == "promoted"
+    assert [row for row in bench.memories() if row["memory_type"] == "gotcha"] == []
 
 
 def test_the_command_proposes_promotes_and_refuses_both_at_once(bench, newer):
