@@ -37,6 +37,9 @@ IMAGES = {
     "status": ["status"],
     "recall": ["recall", "--project", DEMO_PROJECT, "--limit", "2", DEMO_QUESTION],
     "brief": ["brief", "--project", DEMO_PROJECT],
+    "explain": ["brief", "--explain", "--project", DEMO_PROJECT],
+    "reflect": ["reflect", "--project", DEMO_PROJECT],
+    "infer": ["infer", "SQLite", "--project", DEMO_PROJECT],
 }
 
 # As rich's own, without the fonts that it would fetch from a server.
