@@ -12,6 +12,7 @@ from cortex.flows.run import Run
 from cortex.transforms.brief.choice import Choice
 from cortex.transforms.brief.confirmation import asked_until
 from cortex.transforms.brief.decisions_archive import render_archive
+from cortex.transforms.brief.eligible import standings
 from cortex.transforms.brief.render import choose, lay_out
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Confirm, entries_in
@@ -103,10 +104,26 @@ def brief_of(run: Run, project_id: str) -> str:
     return draft_of(run, project_id).brief
 
 
-def rendered_from(run: Run, project_id: str) -> str:
-    """Return a fingerprint of all that a project's brief and archive follow from."""
-    states = [run.fingerprints.aged(scope, run.day) for scope in (project_id, GLOBAL_SCOPE)]
-    return content_id(*states, *beside_tables(run.settings, run.store.projects.known_project(project_id)))
+def shown_everywhere(run: Run) -> str:
+    """
+    Return a fingerprint of what the global memories say in every brief: their rows, and their standing.
+
+    Not of what they are made from: that changes with each session of any project, and no brief with it.
+    """
+    rows = run.store.tables.open(GLOBAL_SCOPE, "memories").read()
+    of_each = standings(rows, run.readings.sessions(), run.policy)
+    since = sorted((name, standing.sessions_since) for name, standing in of_each.items())
+    return content_id(*map(repr, rows.to_pylist()), repr(since))
+
+
+def rendered_from(run: Run, project_id: str, everywhere: str) -> str:
+    """
+    Return a fingerprint of all that a project's brief and archive follow from.
+
+    `everywhere` is `shown_everywhere` of the run.
+    """
+    state, known = run.fingerprints.aged(project_id, run.day), run.store.projects.known_project(project_id)
+    return content_id(state, everywhere, *beside_tables(run.settings, known))
 
 
 def archive_of(run: Run, project_id: str) -> str:

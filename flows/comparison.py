@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.briefs import archive_of, draft_of, rendered_from
+from cortex.flows.briefs import archive_of, draft_of, rendered_from, shown_everywhere
 from cortex.flows.hook_notes import notes_fingerprint
 from cortex.flows.ledger import FreshLedger
 from cortex.flows.rebuild import embedding_like
@@ -186,7 +186,8 @@ def _comparable(dataset: Dataset, table: str) -> pa.Table:
 
 def _compare_brief(run: Run, variant: Run, scope: str, comparison: Comparison) -> None:
     """Compare the published brief and what goes with it, unless of another day or repository state."""
-    if run.store.lake.notes.outputs.get(Output("render", scope)) != rendered_from(variant, scope):
+    noted = run.store.lake.notes.outputs.get(Output("render", scope))
+    if noted != rendered_from(variant, scope, shown_everywhere(variant)):
         comparison.notes.append(
             f"{scope}: its brief is of another day or state of the repository: not compared"
         )

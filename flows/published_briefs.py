@@ -8,6 +8,9 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
 
+# What the global memories say in every brief, as the stage render notes it.
+SHOWN = Output("shown", GLOBAL_SCOPE)
+
 
 def is_noted(notes: ManifestNotes, policy: Policy, settings: Settings, project: KnownProject) -> bool:
     """Return whether a run would publish for a project what one has noted, its tables being as they are."""
@@ -16,12 +19,9 @@ def is_noted(notes: ManifestNotes, policy: Policy, settings: Settings, project: 
 
 def shown_from(notes: ManifestNotes, policy: Policy, settings: Settings, project: KnownProject) -> str:
     """Return a fingerprint of the tables, settings and repository that a brief shows; needs no model."""
-    tables = [
-        notes.outputs.get(Output(stage, scope), "")
-        for stage in ("link", "decay")
-        for scope in (project.project_id, GLOBAL_SCOPE)
-    ]
-    return content_id(*tables, policy.fingerprint, *beside_tables(settings, project))
+    tables = [notes.outputs.get(Output(stage, project.project_id), "") for stage in ("link", "decay")]
+    everywhere = notes.outputs.get(SHOWN, "")
+    return content_id(*tables, everywhere, policy.fingerprint, *beside_tables(settings, project))
 
 
 def beside_tables(settings: Settings, project: KnownProject) -> tuple[str, str, str]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import orjson
+
 from cortex.storage.files import write_atomically
 from cortex.storage.notes import ManifestNotes
 from cortex.transforms.errors import ManifestDamaged, SchemaMismatch
@@ -180,4 +182,4 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
         "stages": manifest.notes.as_texts(),
         "replaced": sorted(manifest.replaced),
     }
-    write_atomically(path, json.dumps(raw, ensure_ascii=False, indent=1).encode())
+    write_atomically(path, orjson.dumps(raw, option=orjson.OPT_INDENT_2))

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 # The oldest storage format that current DuckDB clients share, so that older ones open the file too.
 DUCKDB_STORAGE_VERSION = "v1.0.0"
 
+# In the metadata of a snapshot's Parquet file: what the rows of each scope were made of, as JSON.
+MADE_OF = b"cortex.made_of"
+
 
 class Published:
     """The folder `<home>/published/`."""
@@ -160,6 +163,7 @@ class Published:
         lake: Lake,
         derived: Mapping[str, pa.Table],
         merged: Mapping[str, str] = MappingProxyType({}),
+        made_of: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     ) -> None:
         """
         Write `memory.duckdb`: the tables of SNAPSHOTS, and views of turns, events, journal and of both.
@@ -169,12 +173,13 @@ class Published:
         small and any DuckDB client can open it read-only; a moved store needs it written again.
         Older readers keep the file they opened. Of a sealed lake the views are left out: DuckDB cannot read
         it. `merged` gives the project that another was merged into: all views know it under that id.
+        `made_of` goes into the snapshots' Parquet: by name and scope, what `snapshot` gives back.
         """
         snapshots = {table.name: derived.get(table.name, table.empty()) for table in SNAPSHOTS}
         with writing_to(self._home):
             self.root.mkdir(parents=True, exist_ok=True)
             for name, rows in snapshots.items():
-                self._write_snapshot(name, rows)
+                self._write_snapshot(name, rows, made_of.get(name, {}))
             part = self.root / f".memory.duckdb.{os.getpid()}{PART_SUFFIX}"
             part.unlink(missing_ok=True)
             try:
@@ -188,7 +193,19 @@ class Published:
         with writing_to(self._home):
             self.database_path.unlink(missing_ok=True)
 
-    def _write_snapshot(self, name: str, rows: pa.Table) -> None:
+    def snapshot(self, table: Table) -> tuple[dict[str, str], pa.Table]:
+        """Return what the scopes of a snapshot were made of, and its rows; nothing where it is unreadable."""
+        try:
+            with pq.ParquetFile(self.root / f"{table.name}.parquet") as file:
+                made_of = json.loads((file.schema_arrow.metadata or {}).get(MADE_OF, b"{}"))
+                rows = file.read() if made_of else table.empty()
+            return made_of, rows.cast(table.arrow)
+        except (pa.ArrowException, OSError, ValueError, TypeError):
+            return {}, table.empty()
+
+    def _write_snapshot(self, name: str, rows: pa.Table, made_of: Mapping[str, str]) -> None:
+        if made_of:
+            rows = rows.replace_schema_metadata({MADE_OF: json.dumps(made_of, sort_keys=True)})
         path = self.root / f"{name}.parquet"
         part = self.root / f".{name}.parquet.{os.getpid()}{PART_SUFFIX}"
         try:

@@ -4,9 +4,9 @@ from dataclasses import replace
 from functools import partial
 
 from cortex.flows.branch_notes import publish_branches
-from cortex.flows.briefs import Draft, archive_of, draft_of, rendered_from
+from cortex.flows.briefs import Draft, archive_of, draft_of, rendered_from, shown_everywhere
 from cortex.flows.hook_notes import publish_notes
-from cortex.flows.published_briefs import shown_from
+from cortex.flows.published_briefs import SHOWN, shown_from
 from cortex.flows.report import StageReport
 from cortex.flows.run import Run
 from cortex.flows.stages.guard import guard_briefs
@@ -21,7 +21,10 @@ def render(run: Run) -> None:
     """Publish the brief, archive, branches and hook index of each project whose inputs have changed."""
     with run.report.stage("render") as row:
         projects = [scope for scope in run.readings.scopes() if scope != GLOBAL_SCOPE]
-        inputs = {scope: rendered_from(run, scope) for scope in projects}
+        everywhere = shown_everywhere(run)
+        if run.ledger.notes.outputs.get(SHOWN) != everywhere:
+            run.ledger.note_output(*SHOWN, everywhere)
+        inputs = {scope: rendered_from(run, scope, everywhere) for scope in projects}
         drafts: dict[str, Draft] = {}
         for scope in projects:
             if not run.ledger.has_made("render", scope, inputs[scope]):

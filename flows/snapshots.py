@@ -1,0 +1,74 @@
+"""What the last snapshots hold of scopes that have not changed since: a run makes only what it touched."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from cortex.flows.run import Run
+from cortex.storage.notes import Output
+from cortex.transforms.identity import content_id
+from cortex.transforms.schemas import EDGES, MEMORIES, METRICS, PROJECTS, SESSIONS, Row, Table
+
+# Raise it when the code that makes snapshots makes other rows of the same inputs.
+SNAPSHOTS_VERSION = "1"
+# Snapshots of what the tables hold on a day; the others follow from what was said alone.
+OF_TABLES = (MEMORIES, EDGES, PROJECTS)
+OF_SESSIONS = (METRICS, SESSIONS)
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """
+    The rows of the last snapshots, by table and scope, as far as they are what a run would make again.
+
+    `made_of` has a fingerprint of what each scope's rows are made of in this run, by table and scope; without
+    one its rows are not reused.
+    """
+
+    made_of: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    rows: Mapping[str, Mapping[str, pa.Table]] = field(default_factory=dict)
+
+    def rows_of(self, table: Table, scope: str) -> pa.Table | None:
+        """Return a scope's rows; None where they are to be made."""
+        return self.rows.get(table.name, {}).get(scope)
+
+    def row_of(self, table: Table, scope: str) -> Row | None:
+        """Return the one row of a scope; None where it is to be made."""
+        rows = self.rows_of(table, scope)
+        return rows.to_pylist()[0] if rows is not None and rows.num_rows == 1 else None
+
+
+def last_snapshots(run: Run) -> Snapshots:
+    """Return what can be reused of the published snapshots; a scope that failed keeps nothing of them."""
+    made_of = {table.name: _made_of(run, table) for table in (*OF_TABLES, *OF_SESSIONS)}
+    rows = {}
+    for table in (*OF_TABLES, *OF_SESSIONS):
+        known, snapshot = run.store.published.snapshot(table)
+        same = [scope for scope, state in made_of[table.name].items() if known.get(scope) == state]
+        rows[table.name] = _by_scope(snapshot, same)
+    return Snapshots(made_of, rows)
+
+
+def _made_of(run: Run, table: Table) -> dict[str, str]:
+    outputs, states = run.ledger.notes.outputs, {}
+    for scope in run.readings.scopes():
+        noted = [outputs.get(Output(stage, scope), "") for stage in ("embed", "link", "decay")]
+        if scope in run.outcome.failed or not all(noted):
+            continue
+        version = (SNAPSHOTS_VERSION, str(table.version))
+        state = noted if table in OF_TABLES else [run.fingerprints.inputs(scope)]
+        states[scope] = content_id(*version, *state)
+    return states
+
+
+def _by_scope(snapshot: pa.Table, scopes: list[str]) -> dict[str, pa.Table]:
+    """Return the rows of each scope, in the order of the snapshot."""
+    places: dict[str, list[int]] = {scope: [] for scope in scopes}
+    for place, scope in enumerate(snapshot["project_id"].to_pylist() if scopes else ()):
+        if scope in places:
+            places[scope].append(place)
+    return {scope: snapshot.take(pa.array(rows, pa.int64())) for scope, rows in places.items()}
+
+
+NOTHING_KNOWN = Snapshots()

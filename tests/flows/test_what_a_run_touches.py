@@ -1,0 +1,74 @@
+"""A run costs what is new: projects that nothing was said in are neither drafted nor counted again."""
+
+from datetime import timedelta
+
+import pytest
+
+from cortex.flows import database, runs
+from cortex.flows.memory import Memory
+from cortex.flows.snapshots import last_snapshots
+from cortex.flows.stages import render
+from cortex.transforms.schemas import MEMORIES, METRICS
+from tests.flows.conftest import NOW, Bench
+from tests.transcripts import decisions
+
+REEF = "/home/dev/reef"
+
+
+@pytest.fixture
+def two(bench) -> Bench:
+    """Return a store of the projects kelp and reef."""
+    decisions("s1").write(bench.projects)
+    decisions("s2", cwd=REEF).write(bench.projects)
+    bench.begin()
+    return bench
+
+
+@pytest.fixture
+def drafted(monkeypatch) -> list[str]:
+    """Return the projects whose briefs are made, in order."""
+    projects: list[str] = []
+    real = render.draft_of
+
+    def noting(run, project_id):
+        projects.append(project_id)
+        return real(run, project_id)
+
+    monkeypatch.setattr(render, "draft_of", noting)
+    return projects
+
+
+def say_more(bench: Bench, name: str = "s3", **chosen: object) -> None:
+    path = decisions(name, start=NOW + timedelta(hours=1), **chosen).write(bench.projects)
+    bench.stage(path)
+    bench.run(now=NOW + timedelta(hours=2))
+
+
+def test_only_the_project_of_a_new_session_gets_another_brief(two, drafted):
+    say_more(two, cwd=REEF)
+    assert [name.partition("-")[0] for name in drafted] == ["reef"]
+
+
+def test_what_holds_everywhere_is_in_every_brief_at_once(two, drafted):
+    Memory.of(two.context).remember("Answer in metric units.", is_global=True)
+    two.run(now=NOW + timedelta(hours=2))
+    assert {name.partition("-")[0] for name in drafted} == {"kelp", "reef"}
+
+
+def test_snapshots_of_untouched_projects_are_reused_and_are_what_would_be_made(two):
+    say_more(two, cwd=REEF)
+    run = runs.looking(two.context)
+    known = last_snapshots(run)
+    projects = [scope for scope in run.readings.scopes() if scope != "global"]
+    assert all(known.rows_of(table, scope) is not None for table in (MEMORIES, METRICS) for scope in projects)
+    again = database.derived_tables(run)
+    assert database.derived_tables(run, known) == again
+
+
+def test_a_snapshot_of_other_inputs_is_not_reused(two):
+    known = last_snapshots(runs.looking(two.context))
+    [reef] = [scope for scope in known.made_of["memories"] if scope.startswith("reef")]
+    say_more(two, cwd=REEF)
+    now = last_snapshots(runs.looking(two.context))
+    assert known.made_of["memories"][reef] != now.made_of["memories"][reef]
+    assert known.made_of["metrics"][reef] != now.made_of["metrics"][reef]
