@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 @click.option("--type", "memory_type", default="context", show_default=True, help="Memory type.")
 @click.option("--global", "is_global", is_flag=True, help="Holds for every project.")
 @click.option("--anyway", is_flag=True, help="Also where an active decision says otherwise.")
+@click.option(
+    "--evidence",
+    multiple=True,
+    metavar="FILE",
+    help="A file that shows it, relative to the project; may be repeated.",
+)
+@click.option("--by-assistant", is_flag=True, help="The assistant's own finding: believed as its words are.")
 @PROJECT_OPTION
 def learn(
     context: Context,
@@ -28,6 +35,8 @@ def learn(
     memory_type: str,
     is_global: bool,
     anyway: bool,
+    evidence: tuple[str, ...],
+    by_assistant: bool,
     project: str | None,
 ) -> Answer:
     """Store a lesson, if it is one: a statement that can be read alone, names something and is new.
@@ -42,6 +51,8 @@ def learn(
         is_global=is_global,
         anyway=anyway,
         project=project,
+        files=evidence,
+        by_assistant=by_assistant,
     )
     data = {
         "id": learned.memory_id,

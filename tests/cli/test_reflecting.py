@@ -149,3 +149,34 @@ def test_a_lesson_that_holds_everywhere_is_not_learned_again_for_one_project(cor
     everywhere = learned(cortex, fact, "--global")["id"]
     again = learned(cortex, fact)
     assert (again["id"], again["outcome"]) == (everywhere, "reinforced")
+
+
+def test_what_is_learned_names_its_evidence_and_is_believed_as_who_found_it_out(cortex, home):
+    text = "Retries in poll.py stop after three tries, since the gauge then sleeps."
+    mine = learned(cortex, text, "--evidence", "src/poll.py", "--evidence", "docs/gauge.md")["id"]
+    its = learned(cortex, "The ledger of tides is sealed at midnight by seal.py.", "--by-assistant")["id"]
+    rows = [cortex("show", name, "--json").json["memory"] for name in (mine, its)]
+    assert [row["trust"] for row in rows] == ["user", "assistant"]
+    assert rows[0]["files"] == ["docs/gauge.md", "src/poll.py"]
+    assert [step["id"] for step in cortex("infer", "docs/gauge.md", "--json").json["chain"]] == [mine]
+
+
+def test_the_assistant_rewords_nothing_that_a_person_learned(cortex, home):
+    mine = learned(cortex, "Retries in poll.py stop after three tries.")["id"]
+    again = learned(cortex, "Retries in poll.py stop after three tries.", "--by-assistant")
+    assert (again["id"], again["outcome"]) == (mine, "reinforced")
+    assert cortex("show", mine, "--json").json["memory"]["trust"] == "user"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("Why do retries stop?", "question"),
+        ("ok, thanks", ""),
+        ("It works now.", ""),
+        ("The key of the gauge is ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R", "secret"),
+    ],
+)
+def test_what_is_no_lesson_is_refused_with_the_reason(cortex, home, words, reason):
+    error = error_of(cortex("learn", words, "--by-assistant", "--evidence", "a.py", "--json"))
+    assert error["code"] == "CORTEX_E400" and reason in str(error)
