@@ -52,6 +52,9 @@ if TYPE_CHECKING:
         forget as forget,
     )
     from cortex.flows.operations import (
+        graph as graph,
+    )
+    from cortex.flows.operations import (
         history as history,
     )
     from cortex.flows.operations import (

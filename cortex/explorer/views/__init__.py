@@ -6,6 +6,7 @@ from cortex.explorer.page import Page, View
 from cortex.explorer.views import (
     brief,
     costs,
+    graph,
     health,
     memory,
     review,
@@ -30,6 +31,7 @@ VIEWS: Mapping[str, View] = {
     rf"{_MEMORY}/supersede": memory.ask_supersede,
     rf"/session/(?P<session>{_NAME})": session.show_session,
     r"/timeline": timeline.show_timeline,
+    r"/graph": graph.show_graph,
     r"/review": review.show_review,
     r"/runs": runs.show_runs,
     rf"/runs/(?P<run>{_NAME})": runs.show_run,
@@ -45,6 +47,7 @@ NAVIGATION = (
     ("/", "Brief", ("/brief",)),
     ("/search", "Search", ("/search", "/memory")),
     ("/timeline", "Timeline", ("/timeline", "/session")),
+    ("/graph", "Graph", ("/graph",)),
     ("/review", "Review", ("/review",)),
     ("/runs", "Runs", ("/runs",)),
     ("/costs", "Costs", ("/costs",)),
