@@ -274,7 +274,16 @@ def view_of(
     union = " union all ".join(_rows_of(file, files, merged, source(file)) for file in files)
     key = ", ".join(table.key)
     order = ", ".join(["file", "line", "block"] if table is TURNS else list(table.key))
-    return f"select * from ({union}) qualify row_number() over (partition by {key} order by {order}) = 1"
+    whole = f"select * from ({union}) qualify row_number() over (partition by {key} order by {order}) = 1"
+    return _with_names_on_results(whole) if table is TURNS else whole
+
+
+def _with_names_on_results(turns: str) -> str:
+    """Return the SELECT over turns in which a result has its call's tool, which its record does not name."""
+    is_result = "kind = 'tool_result' and tool_use_id is not null"
+    called = "max(tool_name) over (partition by project_id, session_id, tool_use_id)"
+    name = f"case when {is_result} then coalesce(tool_name, {called}) else tool_name end"
+    return f"select * replace ({name} as tool_name) from ({turns})"
 
 
 def _rows_of(file: LakeFile, files: list[LakeFile], merged: Mapping[str, str], source: str) -> str:
