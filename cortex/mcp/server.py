@@ -36,7 +36,7 @@ from cortex.mcp.shelf import (
     prompt_filled,
 )
 from cortex.mcp.tools import TOOLS
-from cortex.transforms.errors import CortexError, InternalError
+from cortex.transforms.errors import CortexError, InternalError, UnknownTool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,6 +111,8 @@ class MemoryServer:
                 if is_version_at_least(request.protocol_version, ASKS_IN_ANSWER):
                     return _input_required(asked.question)
                 answers[asked.question.key] = await _ask(request, asked.question)
+            except UnknownTool as error:  # an error of the protocol, not an answer of a tool
+                raise _refusal(error, {"name": params.name[:40]}) from error
             except CortexError as error:
                 return _failure(error)
         return _failure(InternalError("a call asks once.", "Report this with what was called."))

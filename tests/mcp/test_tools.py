@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from mcp import MCPError
 
 from cortex.mcp.arguments import checked_arguments
 from cortex.mcp.replies import NOTICE
@@ -140,7 +141,9 @@ def test_a_refusal_is_a_report_with_code_category_and_next_step(assistant, mode)
     report = error_of(assistant.call("recall", question="a", colour="red"))
     assert report["code"] == "CORTEX_E202" and report["category"] == "tool"
     assert "question" in report["suggestion"] and report["details"] == "colour"
-    assert error_of(assistant.call("recal", question="a"))["code"] == "CORTEX_E206"
+    with pytest.raises(MCPError) as unknown:
+        assistant.call("recal", question="a")
+    assert unknown.value.error.data["code"] == "CORTEX_E206"
 
 
 def test_an_empty_store_says_so(learner):
