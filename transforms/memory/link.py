@@ -16,6 +16,8 @@ from cortex.transforms.words.facts import Fact, Vocabulary
 from cortex.transforms.words.overlap import nested, share_of_fewer
 from cortex.transforms.words.reversal import Reversals
 
+# What a choice names beside itself: "pnpm, not npm".
+_CONTRAST = re.compile(r",\s{0,3}(?:and\s{1,3})?not\b[^,.;:!?]{0,200}", re.IGNORECASE)
 _ONLY = re.compile(r"\s*(?:only|just|nur)\b", re.IGNORECASE)
 
 
@@ -28,6 +30,7 @@ class _Side:
     fact: Fact
     rejected: frozenset[str]
     left: tuple[frozenset[str], ...]
+    negated: frozenset[str]
     files: frozenset[str]
     turns: frozenset[str]
 
@@ -166,6 +169,7 @@ def _side(row: dict[str, Any], vocabulary: Vocabulary, reversals: Reversals) -> 
         vocabulary.fact(row["text"]),
         vocabulary.fact(_turned_down(row["rejected"])).word_set,
         reversals.left_in(row["text"], vocabulary),
+        vocabulary.negated_in(_CONTRAST.sub("", row["text"])),
         frozenset(row["files"]),
         frozenset(evidence["turn_id"] for evidence in row["evidence"]),
     )
@@ -209,7 +213,7 @@ def _contrary(a: _Side, b: _Side, vocabulary: Vocabulary, policy: Policy) -> str
         return "opposite"
     if not _is_about_the_same(a.fact, b.fact, policy):
         return ""
-    if a.fact.negation_count % 2 != b.fact.negation_count % 2:
+    if a.fact.negation_count % 2 != b.fact.negation_count % 2 and (_denies(a, b) or _denies(b, a)):
         return "negation"
     # Another name with a digit, s1 for s2, is another thing and not another number.
     is_one_thing = nested(a.fact.names, b.fact.names)
@@ -225,6 +229,11 @@ def _rejects(a: _Side, b: _Side) -> bool:
         and a.rejected <= settled
         and bool((a.fact.word_set - a.rejected) & (settled - a.rejected))
     )
+
+
+def _denies(a: _Side, b: _Side) -> bool:
+    """Return whether `a` says not to what `b` says: "X, not Y" says nothing against X."""
+    return bool((a.negated - b.negated) & b.fact.word_set)
 
 
 def _leaves(a: _Side, b: _Side) -> bool:

@@ -68,6 +68,18 @@ class Vocabulary:
             negation_count=sum(word in self.negations for word in lowered),
         )
 
+    def negated_in(self, text: str) -> frozenset[str]:
+        """Return the stems of the words that a negation in `text` is about: the next one with a topic."""
+        negated: set[str] = set()
+        is_open = False
+        for word in (word.rstrip("./:'’-").replace("’", "'").casefold() for word in WORD.findall(text)):
+            if word in self.negations:
+                is_open = True
+            elif is_open and word and word not in self.dropped:
+                negated.add(stem(word))
+                is_open = False
+        return frozenset(negated)
+
     def has_opposites(self, a: Fact, b: Fact) -> bool:
         """Return whether one says a word and the other, in its place, its opposite."""
         return bool(self.opposites_in(a, b))
