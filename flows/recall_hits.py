@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -56,6 +55,8 @@ class Hits:
         self._similarity: list[float] = []
         self._file_codes: dict[str | None, int] = {None: -1}
         self._places: list[tuple[int, int, int, bool]] = []
+        # Whether a row is a memory, and the lines it rests on.
+        self._lines: list[tuple[bool, frozenset[Line]]] = []
         self.ids: list[str] = []
 
     def add(self, name: str, hits: pa.Table) -> None:
@@ -64,7 +65,7 @@ class Hits:
         # Also for the vectors' own list: an index over many rows answers with rounded distances.
         similarity = exact(hits, self._vector)
         lexical = hits["score"].to_numpy() if "score" in hits.schema.names else None
-        places = _places_in(name, hits)
+        places, lines = _places_in(name, hits), _lines_of(name, hits)
         for at, key in enumerate(map(str, hits[ID_COLUMNS[name]].to_pylist())):
             row = self._row_of.setdefault(key, len(self.ids))
             if row == len(self.ids):
@@ -75,6 +76,7 @@ class Hits:
                 file, seq, line, is_person = places[at]
                 code = self._file_codes.setdefault(file, len(self._file_codes))
                 self._places.append((code, seq, line, is_person))
+                self._lines.append((name == MEMORIES, lines[at]))
             if lexical is not None:
                 self._lexical[row] = float(lexical[at])
             self._similarity[row] = float(similarity[at])
@@ -88,15 +90,6 @@ class Hits:
         lent = lend(fused, Places(file, seq, line, is_person.astype(bool)), policy)
         lent = lend_to_sources(fused, lent, self._lines, policy)
         return lent + self._recency(policy, now) + self._rank(policy)
-
-    @cached_property
-    def _lines(self) -> list[tuple[bool, frozenset[Line]]]:
-        """Whether each row is a memory, and the lines it rests on."""
-        rests_on = []
-        for name, hits, at in self._source:
-            lines = ((item.file, line) for item in _evidence(name, hits, at) for line in item.lines)
-            rests_on.append((name == MEMORIES, frozenset(lines)))
-        return rests_on
 
     def _recency(self, policy: Policy, now: datetime) -> Scores:
         weight = setting(policy, "recency_weight")
@@ -124,8 +117,7 @@ class Hits:
         columns = [column for column in INDEXED[name] if column in hits.schema.names]
         indexed = index_text({column: hits[column][at].as_py() for column in columns})
         cosine = self._similarity[row]
-        known = None if np.isnan(cosine) else cosine
-        return Nearness(asked.share_in(indexed), known, asked.names_in(indexed))
+        return asked.nearness(indexed, None if np.isnan(cosine) else cosine)
 
     def candidate(self, row: int, score: float) -> SearchHit:
         """Return what folding needs of a row."""
@@ -200,6 +192,17 @@ def _places_in(name: str, hits: pa.Table) -> list[tuple[str | None, int, int, bo
         return [(None, 0, 0, False)] * hits.num_rows
     columns = (hits[column].to_pylist() for column in ("file", "seq", "line", "kind"))
     return [(file, seq, line, kind in PEOPLE_KINDS) for file, seq, line, kind in zip(*columns, strict=True)]
+
+
+def _lines_of(name: str, hits: pa.Table) -> list[frozenset[Line]]:
+    """Return the lines that each row rests on, read column by column: row by row takes ten times as long."""
+    if name == PASSAGES:
+        pairs = zip(hits["file"].to_pylist(), hits["line"].to_pylist(), strict=True)
+        return [frozenset({(str(file), int(line or 0))}) for file, line in pairs]
+    return [
+        frozenset((item["file"], line) for item in places or () for line in item["lines"])
+        for places in hits["evidence"].to_pylist()
+    ]
 
 
 def _heavy(hits: pa.Table) -> list[str]:

@@ -50,15 +50,16 @@ class Asked:
 
     def share_in(self, indexed: str) -> float:
         """Return the part of the words' weight that a row has, by its text as the index holds it: 0 to 1."""
+        return self.nearness(indexed, None).share
+
+    def nearness(self, indexed: str, cosine: float | None) -> Nearness:
+        """Return how near a row is, by its text as the index holds it and its cosine with the question."""
         held = {stem(word) for word in index_words(indexed)}
         total = sum(self.weights.values())
-        return sum(weight for word, weight in self.weights.items() if word in held) / total if total else 0.0
-
-    def names_in(self, indexed: str) -> float:
-        """Return the part of the question's names and rare words that a row has: 0 to 1, 1 of none."""
+        weight = sum(weight for word, weight in self.weights.items() if word in held)
         names = {word for word, weight in self.weights.items() if weight >= self.rare}
-        held = {stem(word) for word in index_words(indexed)}
-        return len(names & held) / len(names) if names else 1.0
+        has = len(names & held) / len(names) if names else 1.0
+        return Nearness(weight / total if total else 0.0, cosine, has)
 
 
 def is_answered(results: Iterable[Nearness], policy: Policy, model: str) -> bool:
@@ -67,21 +68,31 @@ def is_answered(results: Iterable[Nearness], policy: Policy, model: str) -> bool
 
     Of each, share and cosine add up, each by how much of it alone would do: `answer_cosine` and
     `answer_share` of the model's row in calibration.csv; what no result has of the question's names is taken
-    away, `missing_names` of ranking.csv where all are missing. Without a cosine the share must reach
-    `answer_share_alone`. A model that has no row hides nothing, nor does a number of 0.
+    away, `missing_names` of ranking.csv where all are missing. Without a model, or where no result has a
+    vector yet, the share must reach `answer_share_alone`. A model that has no row hides nothing, nor does a
+    number of 0.
     """
-    rows = list(results)
-    missing = 1 - max((row.names for row in rows), default=1.0)
-    cost = setting(policy, "missing_names") * missing
-    return any(_certainty(row, cost, policy, model) >= 1 for row in rows)
-
-
-def _certainty(row: Nearness, cost: float, policy: Policy, model: str) -> float:
-    if row.cosine is None or not model:
-        return _part(row.share, setting(policy, "answer_share_alone"))
+    if not model:
+        return any(_is_whole_by_words(row, policy) for row in results)
     calibration = policy.rows["calibration"].get((model,), {})
     whole_cosine, whole_share = (float(calibration.get(name) or 0.0) for name in _WHOLE)
-    return _part(row.cosine, whole_cosine) + _part(row.share, whole_share) - cost
+    most, certainty, names = setting(policy, "missing_names"), 0.0, 0.0
+    looked_at: list[Nearness] = []
+    has_vectors = False
+    for row in results:
+        names = max(names, row.names)
+        by_meaning = _part(row.cosine, whole_cosine) if row.cosine is not None else 0.0
+        certainty = max(certainty, by_meaning + _part(row.share, whole_share))
+        # Both only rise: the rows behind need no look.
+        if certainty - most * (1 - names) >= 1:
+            return True
+        has_vectors = has_vectors or row.cosine is not None
+        looked_at.append(row)
+    return not has_vectors and any(_is_whole_by_words(row, policy) for row in looked_at)
+
+
+def _is_whole_by_words(row: Nearness, policy: Policy) -> bool:
+    return _part(row.share, setting(policy, "answer_share_alone")) >= 1
 
 
 def _part(value: float, whole: float) -> float:
