@@ -82,14 +82,14 @@ def decrypted_bytes(key: EncryptionKey, encrypted: bytes, place: str) -> bytes:
             header[-NONCE_BYTES:], encrypted[HEADER_BYTES:], header + place.encode()
         )
     except InvalidTag as error:
-        raise _damaged(place, "is not what was sealed there") from error
+        raise _damaged(place, "differs from what was encrypted") from error
     return plain
 
 
 def key_id_of(encrypted: bytes, place: str) -> str:
     """Return the id of the key that `encrypted` was written with. Raises FileDamaged without a header."""
     if not is_sealed(encrypted) or len(encrypted) < HEADER_BYTES + TAG_BYTES:
-        raise _damaged(place, "has no header of Cortex")
+        raise _damaged(place, "has no Cortex header")
     start = len(MAGIC) + len(FORMAT)
     return encrypted[start : start + ID_BYTES].hex()
 
@@ -154,11 +154,11 @@ def make_key_file(path: Path, home: Path) -> EncryptionKey:
     Raises UsageError for a path within the store: who copies the store must not copy the key with it.
     """
     if path.resolve().is_relative_to(home.resolve()):
-        raise UsageError(f"{path} lies in the store that it is to lock.", "Give a path outside of it.")
+        raise UsageError(f"{path} is inside the store that it would encrypt.", "Give a path outside of it.")
     if path.exists():
         return read_key_file(path)
     if not path.parent.is_dir():
-        raise NotFound(f"there is no folder {path.parent}.", "Make it, or name another path for the key.")
+        raise NotFound(f"there is no folder {path.parent}.", "Create it, or name another path for the key.")
     key = new_key()
     # Whole or not at all: half a key would lock nothing and look like one.
     with writing_to(path.parent), replacing(path.absolute()) as part:
@@ -204,7 +204,7 @@ def _keyring(otherwise: str) -> Iterator[Any]:
         KeyringError
     ) as error:  # no keyring on this machine, or locked; its message may quote what it holds
         raise KeyUnavailable(
-            f"the OS keyring gives no answer ({type(error).__name__}).",
+            f"the OS keyring does not answer ({type(error).__name__}).",
             f"Unlock it, or {otherwise}",
         ) from error
 

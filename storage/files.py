@@ -51,7 +51,7 @@ def refusal_of(error: Exception, home: Path) -> StoreNotWritable | None:
     if number in _NOT_WRITABLE:
         return StoreNotWritable(
             f"the store at {home} cannot be written ({os.strerror(number).lower()}).",
-            "Make it writable or set CORTEX_HOME to a folder that is.",
+            "Make it writable, or set CORTEX_HOME to a writable folder.",
         )
     return None
 

@@ -357,7 +357,7 @@ def unclear(unknown: list[str], *, has_manifest: bool) -> LakeUnclear:
         f"runs/manifest.json does not name {len(unknown)} files of the lake ({shown}): {why}. "
         "Nothing was changed.",
         "Put back the manifest that belongs to them (cortex restore FILE), or make one from the files: "
-        "cortex rebuild --adopt-lake. To go on without them: cortex rebuild --set-aside",
+        "cortex rebuild --adopt-lake. To continue without them: cortex rebuild --set-aside",
     )
 
 
@@ -366,7 +366,7 @@ def _damaged(file: LakeFile, why: str) -> FileDamaged:
     return FileDamaged(
         f"the lake file {file.path} {why}. It holds {file.rows} rows: {what}.",
         "Put that file back from a copy of the store, or restore a backup (cortex restore FILE). "
-        "To go on without it: cortex rebuild --set-aside",
+        "To continue without it: cortex rebuild --set-aside",
     )
 
 

@@ -158,7 +158,7 @@ def _own_path(name: object) -> str:
 def _damaged(path: Path, why: str) -> ManifestDamaged:
     return ManifestDamaged(
         f"{path} is damaged: {why}.",
-        "Restore a backup (cortex restore FILE), or make it again from the files of the lake: "
+        "Restore a backup (cortex restore FILE), or rebuild it from the lake's files: "
         "cortex rebuild --adopt-lake",
     )
 

@@ -172,7 +172,7 @@ def _unpack(
     left = backup.bytes
     while (member := tar.next()) is not None:
         if member.name not in backup.files or member.name in digests:
-            raise ValueError(f"{member.name!r} is not in its list of files, or there twice")
+            raise ValueError(f"{member.name!r} is not in its list of files, or appears twice")
         left -= member.size
         if left < 0:
             raise ValueError("its parts are larger than it says")

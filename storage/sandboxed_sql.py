@@ -107,7 +107,7 @@ def database_of_store(
     except FileNotFoundError as error:
         raise NotFound(
             f"A file of the store is gone: {error}.",
-            "A run may have just replaced it: run the same command again. If it stays so: cortex doctor",
+            "A run may have just replaced it: run the same command again. If it persists: cortex doctor",
         ) from error
     return database
 

@@ -145,7 +145,7 @@ def _check_path(home: Path) -> None:
     """Raise UsageError for a path that the vector store (control characters) or DuckDB cannot open."""
     if match := _NOT_IN_PATHS.search(str(home)):
         raise UsageError(
-            f"The store's path has the character {match[0]!r}, which its tables cannot have: {str(home)!r}.",
+            f"The store's path has the character {match[0]!r}, which its tables do not allow: {str(home)!r}.",
             "Set CORTEX_HOME to another folder, or rename this one.",
         )
 
@@ -250,7 +250,7 @@ def _read_toml(path: Path) -> dict[str, object]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not TOML: {error}.", "Mend or remove the file.") from error
+        raise UsageError(f"{path} is not TOML: {error}.", "Correct or remove the file.") from error
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.", "Check its permissions.") from error
 

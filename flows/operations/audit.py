@@ -106,7 +106,7 @@ def read_calls(
 def export_calls(rows: Sequence[Row], file: Path) -> int:
     """Write calls to a file, .csv or .jsonl; return how many. Raises UsageError for another ending."""
     if file.suffix not in FORMATS:
-        raise UsageError(f"'{file.name}' is neither .csv nor .jsonl.", "Name a file that ends so.")
+        raise UsageError(f"'{file.name}' is neither .csv nor .jsonl.", "Give the file one of these endings.")
     plain = [{**row, "called_at": row["called_at"].isoformat()} for row in rows]
     text = io.StringIO()
     if file.suffix == ".csv":

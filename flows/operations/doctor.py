@@ -238,7 +238,7 @@ def _home(patient: Patient) -> str:
     if not place.is_dir():
         raise StoreNotWritable(f"{place} is a file.", "Set CORTEX_HOME to a folder.")
     if not os.access(place, os.W_OK):
-        raise StoreNotWritable(f"{place} is not writable.", "Set CORTEX_HOME to a folder that is.")
+        raise StoreNotWritable(f"{place} is not writable.", "Set CORTEX_HOME to a writable folder.")
     return f"{home}, {decimal(shutil.disk_usage(place).free)} free"
 
 
@@ -273,7 +273,7 @@ def _writer(patient: Patient) -> str:
     )
     if not price.is_known:
         raise Notice(
-            f"{finding}. The model is not in model_prices.csv: it is counted as the dearest there is"
+            f"{finding}. The model is not in model_prices.csv: it is priced as the most expensive one there"
         )
     return finding
 

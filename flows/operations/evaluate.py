@@ -104,7 +104,7 @@ def _labels(path: Path) -> list[dict[str, Any]]:
                 "See the labels' README.",
             )
         if (row.keys() >= DENSE) != (rows[0].keys() >= DENSE):
-            raise UsageError(f"{path}: label {number} is of another form than the first.", "Use two files.")
+            raise UsageError(f"{path}: label {number} has a different form from the first.", "Use two files.")
     if not rows:
         raise UsageError(f"{path} holds no labels.", "Give one JSON object a line.")
     return rows

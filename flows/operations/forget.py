@@ -163,7 +163,7 @@ def _unclear(naming: Naming, count: bool) -> UsageError:
     problem = "these words could mean more than one memory." if count else "name the memory that is meant."
     rows = {row["memory_id"]: row for row in (*naming.exact, *naming.nearest)}
     return UsageError(
-        problem + _listed("They stand in", tuple(rows.values())),
+        problem + _listed("They are in", tuple(rows.values())),
         f"Nothing was forgotten. Give an id, such as: cortex forget {first}",
     )
 

@@ -67,7 +67,7 @@ def test_doctor_says_what_is_on_what_it_costs_and_what_is_left(home, monkeypatch
     assert "$0.1460 of $0.15 and 199 of 200 requests" in shown
     assert "sk-none" not in shown
     ConfigFile(home).set(key_of("models.writer_model"), "some-other-model")
-    assert "counted as the dearest" in " ".join(run("doctor").split())
+    assert "priced as the most expensive" in " ".join(run("doctor").split())
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ def test_a_sparse_member_is_refused(archive, bench):
 def test_a_member_that_comes_twice_is_refused(archive, bench):
     archive.add("policy/thresholds.csv", b"a")
     archive.add("policy/thresholds.csv", b"b")
-    refused(archive, bench, "there twice")
+    refused(archive, bench, "appears twice")
 
 
 def test_a_member_that_the_list_does_not_name_is_refused(archive, bench):

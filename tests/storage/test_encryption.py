@@ -230,7 +230,7 @@ def test_a_key_file_is_its_owners_alone_and_never_in_the_store(home: Path, tmp_p
     made = make_key_file(tmp_path / "key", home)
     assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
     assert make_key_file(tmp_path / "key", home) == made
-    with pytest.raises(UsageError, match="lies in the store"):
+    with pytest.raises(UsageError, match="is inside the store"):
         make_key_file(home / "runs" / ".." / "key", home)
     with pytest.raises(NotFound):
         make_key_file(tmp_path / "none" / "key", home)
