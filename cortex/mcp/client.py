@@ -11,8 +11,6 @@ from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cortex.flows.context import Context
-from cortex.flows.operations.audit import CalledTool, note_call
-from cortex.flows.operations.targets import scopes_in_reach
 from cortex.mcp.asking import ChoiceNeeded
 from cortex.mcp.limiter import WINDOW_SECONDS, SlidingWindow
 from cortex.storage.settings import Settings, load_settings
@@ -46,6 +44,9 @@ class Client:
 
     def context(self) -> Context:
         """Return the context of a call. Raises UsageError for settings that cannot be read."""
+        # Imported here, as below: it brings the tables, which nothing needs before the first call.
+        from cortex.flows.operations.targets import scopes_in_reach
+
         context = replace(self.base, settings=load_settings(self.base.home), embedder_of=self._embedder_of)
         return replace(context, visible=scopes_in_reach(context))
 
@@ -76,21 +77,18 @@ class Client:
             ) from error
         finally:
             if outcome != RateLimited.code or self._is_first_refusal():
-                seconds = perf_counter() - began
-                call = CalledTool(
-                    self._server,
-                    next(self._numbers),
-                    caller,
-                    self.transport,
-                    tool,
-                    arguments,
-                    called_at,
-                    outcome,
-                    seconds,
-                )
-                # A store that cannot be written is still read.
-                with suppress(CortexError):
-                    note_call(context, call)
+                self._note(context, caller, tool, arguments, called_at, outcome, perf_counter() - began)
+
+    def _note(
+        self, context: Context, caller: str, tool: str, arguments: Mapping[str, Any], *came: Any
+    ) -> None:
+        from cortex.flows.operations.audit import CalledTool, note_call
+
+        number = next(self._numbers)
+        call = CalledTool(self._server, number, caller, self.transport, tool, arguments, *came)
+        # A store that cannot be written is still read.
+        with suppress(CortexError):
+            note_call(context, call)
 
     def _is_first_refusal(self) -> bool:
         """Return whether no refusal was noted within a minute: a client gone wild must not fill the disk."""
