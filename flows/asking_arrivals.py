@@ -35,7 +35,7 @@ def take_arrivals(
             result.count_answer(reply, arrival.nano)
         else:
             left.append(arrival)
-    kept = _kept_requests(run) if left else set()
+    kept = kept_requests(run) if left else set()
     for arrival in left:
         if arrival.reply.request_id in kept or now - arrival.arrived_at > ARRIVAL_KEPT:
             arrivals.remove(arrival.reply.request_id)
@@ -46,6 +46,6 @@ def finish_arrivals(run: Run, now: datetime) -> None:
     take_arrivals(run, {}, lambda reply: None, AskingResult(), now)
 
 
-def _kept_requests(run: Run) -> set[str]:
+def kept_requests(run: Run) -> set[str]:
     """Return the ids of all requests that the lake has an answer to."""
     return set(values(run.store.lake.read(REPLIES, columns=["request_id"]), "request_id"))

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Sequence
 from datetime import timedelta
 
+from cortex.flows.asking_arrivals import kept_requests
 from cortex.flows.asking_round import AskingRound, most_tokens, with_margin
 from cortex.flows.writers.anthropic_api import AnthropicApi
 from cortex.flows.writers.anthropic_batches import (
@@ -21,7 +22,7 @@ from cortex.flows.writers.anthropic_batches import (
 )
 from cortex.storage.spending import BatchedAttempt
 from cortex.transforms.errors import AnswerLost, CortexError, ModelClosed, ModelRefused, ModelUnavailable
-from cortex.transforms.writer.request import ModelRequest
+from cortex.transforms.writer.request import ModelRequest, Reply
 
 INTENT = "intent-"
 # The clocks of two machines differ, and a request takes a while to arrive.
@@ -146,6 +147,7 @@ def _take_batch(
             asking.spending.lose(attempt.attempt_id)
         return
     by_request = {attempt.request_id: attempt for attempt in attempts}
+    unasked: list[tuple[BatchedAttempt, Reply]] = []
     for request_id, reply in batch_results(api, name):
         if request_id not in by_request:
             continue
@@ -155,7 +157,11 @@ def _take_batch(
         elif request_id in pending:
             del pending[request_id]
             asking.take(reply, attempt.attempt_id, attempt.model, in_batch=True)
-        elif asking.clock() - attempt.reserved_at > KEPT_IN_BATCH:  # nobody asks it any more; it was charged
+        else:
+            unasked.append((attempt, reply))
+    kept = kept_requests(asking.run) if unasked else set()
+    for attempt, reply in unasked:  # kept by a run that was killed then, or nobody asks it any more
+        if attempt.request_id in kept or asking.clock() - attempt.reserved_at > KEPT_IN_BATCH:
             _settle(asking, attempt, reply.input_tokens, reply.output_tokens)
 
 

@@ -77,6 +77,25 @@ def test_a_backfill_sends_a_batch_and_the_night_takes_it_in(home, projects):
     assert read_cost(bench.context).total.output_tokens == server.billed["output_tokens"]
 
 
+def test_killed_while_a_batch_is_taken_in_the_ledger_still_equals_the_bill(home, projects, monkeypatch):
+    with ModelServer(oracle(know)) as server:
+        bench = bench_of(home, projects, server.url, 6)
+        bench.backfill()
+        server.end_batches()
+
+        def killed(*args: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Spending, "settle", killed)
+            with pytest.raises(KeyboardInterrupt):
+                bench.run("nightly")
+        bench.run("nightly")
+    assert (len(server.batches), server.billed["requests"]) == (1, 6)
+    assert {attempt.state for attempt in Spending(home).attempts()} == {"settled"}
+    assert read_cost(bench.context).total.output_tokens == server.billed["output_tokens"]
+
+
 def test_what_does_not_fit_the_budget_waits_and_the_next_day_asks_it(home, projects):
     with ModelServer(oracle(know)) as server:
         bench = bench_of(home, projects, server.url, 3, budget=ModelBudget(daily_requests=2))

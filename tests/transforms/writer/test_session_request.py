@@ -66,6 +66,21 @@ def test_a_session_is_read_from_beginning_to_end_without_thoughts_and_what_files
     ]
 
 
+def test_a_call_that_the_person_denied_is_told_as_refused_by_them_and_not_as_cancelled():
+    denied = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+    rows = [
+        turn(1, "Clean up the tide tables"),
+        call(2, "Bash", "rm tides.db", "u1"),
+        result(3, denied, "u1", "rejected"),
+        turn(4, "never delete the tables", kind="rejection"),
+        call(5, "Bash", "ls", "u2"),
+        result(6, "Sibling tool call errored", "u2", "cancelled"),
+    ]
+    content = asked(*rows).request.content
+    assert "[t3] refused by the person: Bash rm tides.db" in content
+    assert "] person refused (" in content and "[t6] cancelled: Bash ls" in content
+
+
 def test_the_request_names_the_turns_as_it_numbers_them():
     named = asked(*SESSION).turn_ids
     assert [name.split("-")[1] for name in named] == ["1", "3", "5", "6", "7", "8"]
