@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cortex.flows.operations.setup import ShownBrief, Surroundings
     from cortex.flows.report import RunReport
 
-HOOKS, READ, NIGHTLY = "hooks", "read", "nightly"
+HOOKS, TOOLS, READ, NIGHTLY = "hooks", "tools", "read", "nightly"
 YES, NO, EACH = "y", "n", "each"
 
 
@@ -44,6 +44,8 @@ def setup(context: Context, yes: bool, writer: str | None) -> Iterator[Answer]:
     for name in agreed:
         if name == HOOKS:
             yield _hooks_in_place(context)
+        elif name == TOOLS:
+            yield _tools_in_place(surroundings)
         elif name == READ:
             yield _read(context, done)
         else:
@@ -70,12 +72,19 @@ def _steps(surroundings: Surroundings) -> Iterator[tuple[str, str]]:
     elif surroundings.hooks == operations.setup.NO_HOOKS:
         way = "install the plugin for Claude Code: hooks, skills, an agent, tools; 320 kB"
         yield HOOKS, way if surroundings.program else f"add hooks to {settings}"
+    if surroundings.hooks == "settings" and _can_add_tools(surroundings):
+        yield TOOLS, "let Claude Code start the memory's tools: claude mcp add --scope user cortex"
     if surroundings.scheduled_by is None and surroundings.scheduler:
         yield NIGHTLY, f"start a run each night at 03:30 with {surroundings.scheduler}"
     if surroundings.sessions:
         waiting = f"{surroundings.sessions} transcripts, {size_of(surroundings.bytes)}"
         first = f"first brief after about {surroundings.first_brief_seconds} s"
         yield READ, f"read {waiting}: {first}, all of it in about {surroundings.minutes} min"
+
+
+def _can_add_tools(surroundings: Surroundings) -> bool:
+    """Return whether the client is there and does not start the tools yet; the plugin brings its own."""
+    return bool(surroundings.program and surroundings.engine) and not surroundings.has_tools
 
 
 def _asked_writer(context: Context, steps: dict[str, str], yes: bool) -> str | None:
@@ -106,6 +115,12 @@ def _agreed(steps: dict[str, str], yes: bool) -> list[str]:
 def _hooks_in_place(context: Context) -> Answer:
     in_place = operations.setup.put_hooks_in_place(context)
     return Answer({}, [f"Hooks: {in_place.place}."], warnings=[in_place.note] if in_place.note else [])
+
+
+def _tools_in_place(surroundings: Surroundings) -> Answer:
+    failure = operations.setup.put_tools_in_place(surroundings)
+    lines = [] if failure else ["Tools: there with the next session."]
+    return Answer({}, lines, warnings=[failure] if failure else [])
 
 
 def _schedule(context: Context) -> Answer:

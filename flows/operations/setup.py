@@ -11,7 +11,7 @@ from cortex.flows.operations.writer_choice import choose_writer
 from cortex.flows.runs import Backfill, look_for
 from cortex.storage.background_run import note_engine
 from cortex.storage.client_files import client_folder
-from cortex.storage.client_program import find_client, install_plugin
+from cortex.storage.client_program import add_tools, find_client, has_tools, install_plugin
 from cortex.storage.schedule import SCHEDULERS
 from cortex.storage.settings import load_settings
 from cortex.transforms.errors import ClientSettingsUnusable, NotFound, NothingUsable
@@ -31,7 +31,8 @@ class Surroundings:
 
     `client` is the client's folder, `program` its command; `sessions` are transcripts to read, of `bytes`
     bytes; `hooks` is `plugin`, `settings`, `plugin and settings`, `none`, or why it is unknown;
-    `scheduled_by` starts the nightly run, `scheduler` could; `writer` is the setting models.writer.
+    `scheduled_by` starts the nightly run, `scheduler` could; `writer` is the setting models.writer;
+    `has_tools` says whether the client starts the memory's tools without the plugin.
     """
 
     home: Path
@@ -46,6 +47,7 @@ class Surroundings:
     scheduled_by: str | None
     scheduler: str | None
     writer: str
+    has_tools: bool = False
 
     @property
     def minutes(self) -> int:
@@ -95,6 +97,7 @@ def look_around(context: Context) -> Surroundings:
         scheduled_by=next((each.name for each in SCHEDULERS if each.is_installed()), None),
         scheduler=next((each.name for each in SCHEDULERS if each.is_available()), None),
         writer=context.settings.models.writer,
+        has_tools=has_tools(),
     )
 
 
@@ -117,6 +120,13 @@ def put_hooks_in_place(context: Context) -> HooksInPlace:
     install(context, dry_run=False)
     reason = failure or "the client did not enable it"
     return HooksInPlace("settings", f"The hooks are in the settings, without the plugin: {reason}.")
+
+
+def put_tools_in_place(surroundings: Surroundings) -> str:
+    """Let the client start the memory's tools; return why it does not, "" if it will."""
+    if surroundings.program is None or surroundings.engine is None:
+        return "the `claude` command or the engine was not found"
+    return add_tools(surroundings.program, surroundings.engine) or ""
 
 
 def with_writer(context: Context, writer: str) -> Context:

@@ -353,6 +353,25 @@ def test_where_the_client_does_not_install_it_the_settings_get_the_hooks(
     assert len(commands_of(claude / "settings.json")) == len(plugin_hooks()["hooks"])
 
 
+def test_without_the_plugin_the_client_is_asked_to_start_the_tools_once(cortex, claude, client, tmp_path):
+    cortex("install")
+    asked = client()
+    assert list(cortex("setup", "--json").json["steps"]) == ["tools"] and not asked.exists()
+    answer = cortex("setup", "--yes")
+    engine = tmp_path / "bin" / "cortex"
+    assert asked.read_text().splitlines() == [f"mcp add --scope user cortex -- {engine} mcp"]
+    assert "Tools: there with the next session." in answer.out
+    (tmp_path / ".claude.json").write_text(json.dumps({"mcpServers": {"cortex": {}}}))
+    assert cortex("setup", "--json").json["steps"] == {}
+
+
+def test_a_client_that_does_not_take_the_tools_is_named_with_its_reason(cortex, claude, client):
+    cortex("install")
+    client(code=3)
+    answer = cortex("setup", "--yes")
+    assert answer.code == 0 and "`claude mcp add --scope` failed" in answer.err
+
+
 def test_where_both_have_the_hooks_those_of_the_settings_go_and_the_status_line_stays(cortex, claude):
     cortex("install")
     cortex("statusline", "install")
