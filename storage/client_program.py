@@ -1,4 +1,4 @@
-"""The assistant's client as a program: where it is, how it is asked to install the plugin or start the tools."""
+"""The assistant's client as a program: where it is, how it is asked to install the plugin or start tools."""
 
 import json
 import os
