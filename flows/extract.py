@@ -312,15 +312,21 @@ def _frame(rows: pa.Table) -> pl.DataFrame:
     return frame
 
 
-def events_of(run: Run, project_id: str, turns: pa.Table, replies: pa.Table | None = None) -> pa.Table:
+def events_of(
+    run: Run,
+    project_id: str,
+    turns: pa.Table,
+    replies: pa.Table | None = None,
+    prompt: str | None = None,
+) -> pa.Table:
     """
     Return the EVENTS of a project's whole sessions; what Cortex itself wrote is not evidence.
 
-    Sessions that lost words keep what was chosen from them before. Where a language model is chosen, what it
-    wrote about a session counts; `replies` are rows of REPLIES that are not in the lake yet.
+    Sessions that lost words keep what was chosen from them before. With a language model chosen, its replies
+    count; `replies` are REPLIES not in the lake yet, `prompt` the version that counts (default: in force).
     """
     shown_lines, settled = run.readings.shown_lines(project_id), _settled(run, project_id)
-    written = _written_of(run, project_id, turns, settled, replies)
+    written = _written_of(run, project_id, turns, settled, replies, prompt)
     faults: list[str] = []
     with contained(faults.append):
         return _events_of(turns, shown_lines, run.policy, settled, written)
@@ -348,24 +354,30 @@ def _events_of(
 
 
 def _written_of(
-    run: Run, project_id: str, turns: pa.Table, settled: Settled, replies: pa.Table | None
+    run: Run,
+    project_id: str,
+    turns: pa.Table,
+    settled: Settled,
+    replies: pa.Table | None,
+    prompt: str | None,
 ) -> Callable[[pa.Table, pa.Table], pa.Table]:
     """Return what puts the facts of a language model in the place of the rules' in EVENTS of TURNS."""
-    known = REPLIES.empty()
+    known = REPLIES.empty() if replies is None else replies
     if run.settings.models.uses_replies:
         sessions = set(values(turns, "session_id"))
-        known = run.store.lake.read(REPLIES, project_id, sessions=sessions)
-        known = pa.concat_tables([known, REPLIES.empty() if replies is None else replies])
+        known = pa.concat_tables([run.store.lake.read(REPLIES, project_id, sessions=sessions), known])
     if not known.num_rows:
         return lambda events, _: events
     # Imported here: with no language model chosen none of this is loaded.
-    from cortex.transforms.writer.prompt import SESSION_PROMPT
+    from cortex.flows.session_prompts import prompt_in_force
     from cortex.transforms.writer.written import with_written
+
+    counts = prompt_in_force(run, project_id) if prompt is None else prompt
 
     def written(events: pa.Table, of_turns: pa.Table) -> pa.Table:
         faults: list[str] = []
         with contained(faults.append):  # an answer of whatever shape costs no fact of the rules
-            return with_written(events, of_turns, known, run.policy, SESSION_PROMPT, settled.forgotten)
+            return with_written(events, of_turns, known, run.policy, counts, settled.forgotten)
         return events
 
     return written

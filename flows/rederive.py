@@ -1,7 +1,7 @@
 """Re-derivation: what today's extractor and policy make of the lake's turns, shown before it is taken."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from cortex.flows.run import Run
 from cortex.flows.source import of_category
 from cortex.flows.stages.guard import Asking, check_promotion, guard, loss_of
 from cortex.flows.stages.order import PROJECTION
+from cortex.storage.notes import ManifestNotes
 from cortex.transforms.audit import events_violations
 from cortex.transforms.extract.extractor import extractor_fingerprint
 from cortex.transforms.journal_entries import in_order
@@ -63,6 +64,7 @@ class Rederivation:
     events: dict[str, pa.Table]
     proposals: list[Proposal]
     seconds: float
+    prompts: Mapping[str, str] = field(default_factory=dict)  # by project, as `propose_rederivation` takes it
 
     @property
     def seconds_to_embed(self) -> float:
@@ -70,30 +72,36 @@ class Rederivation:
         return sum(p.texts_to_embed for p in self.proposals) / EMBEDDED_PER_SECOND
 
 
-def propose_rederivation(run: Run, projects: Sequence[str] | None = None) -> Rederivation:
+def propose_rederivation(
+    run: Run, projects: Sequence[str] | None = None, prompts: Mapping[str, str] | None = None
+) -> Rederivation:
     """
     Make events and memories of `projects` (default: all) from the lake's turns beside the live ones.
 
     They are compared with what the tables show, so that a change of policy is seen as well as one of the
     extractor. Nothing is written; what is wrong with the new events is found when they are promoted.
+    `prompts` is, by project, the version of a language model's instruction whose facts count of several
+    (default: the one in force).
     """
-    begun = time.perf_counter()
+    begun, prompts = time.perf_counter(), prompts or {}
     every = run.store.lake.manifest.partitions("turns")
     wanted = every if projects is None else [part for name in projects for part in run.readings.parts(name)]
-    events = {name: _events(run, name) for name in wanted if name in every}
+    events = {name: _events(run, name, prompts.get(name)) for name in wanted if name in every}
     known = set(values(run.readings.vectors(), "content_hash"))
     scopes = sorted({run.store.projects.canonical(name) for name in events})
     proposals = [_proposal(run, scope, events, known) for scope in [*scopes, GLOBAL_SCOPE]]
-    return Rederivation(events, proposals, time.perf_counter() - begun)
+    prompts = {name: prompts[name] for name in events if name in prompts}
+    return Rederivation(events, proposals, time.perf_counter() - begun, prompts)
 
 
-def promote(run: Run, rederivation: Rederivation) -> None:
+def promote(run: Run, rederivation: Rederivation, everywhere: str | None = None) -> None:
     """
     Put the re-derived events in place of the live ones, in one commit, and make the tables from them.
 
     What a person did to a memory that vanishes is carried over to its successor in the same commit. Killed
     before it nothing has changed; after it, the next run makes the tables. A project whose audit fails keeps
-    its events. Raises LossRefused, before the commit, where much of what is shown would be
+    its events. The versions of the instruction are in force from then on, `everywhere` in projects to come
+    too. Raises LossRefused, before the commit, where much of what is shown would be
     gone and the run does not accept it.
     """
     sound = {name: rows for name, rows in sorted(rederivation.events.items()) if _is_sound(run, name, rows)}
@@ -104,6 +112,7 @@ def promote(run: Run, rederivation: Rederivation) -> None:
     with run.report.stage("rederive") as row, run.store.lake.change() as change:
         for fold in folds:
             change.append(JOURNAL, fold.scope, fold.carried.rows)
+        change.notes = _with_prompts(run, change.notes, rederivation, everywhere)
         for project_id, events in sound.items():
             sessions = set(
                 values(run.store.lake.read(TURNS, project_id, columns=["session_id"]), "session_id")
@@ -119,6 +128,23 @@ def promote(run: Run, rederivation: Rederivation) -> None:
         each_stage(run)
 
 
+def _with_prompts(
+    run: Run, notes: ManifestNotes, rederivation: Rederivation, everywhere: str | None
+) -> ManifestNotes:
+    """Return the notes with the versions in force that a re-derivation was made with."""
+    if not (rederivation.prompts or everywhere):
+        return notes
+    # Imported here: with no language model chosen none of this is loaded.
+    from cortex.flows.session_prompts import prompt_in_force, with_chosen, with_everywhere
+
+    if everywhere:
+        return with_everywhere(notes, everywhere)
+    for project_id, prompt in rederivation.prompts.items():
+        if prompt_in_force(run, project_id) != prompt:
+            notes = with_chosen(notes, [project_id], prompt)
+    return notes
+
+
 def decline(run: Run, projects: Sequence[str] | None = None) -> list[str]:
     """Keep the events as they are, unmentioned until the next change; return the projects meant."""
     manifest = run.store.lake.manifest
@@ -129,9 +155,9 @@ def decline(run: Run, projects: Sequence[str] | None = None) -> list[str]:
     return meant
 
 
-def _events(run: Run, project_id: str) -> pa.Table:
+def _events(run: Run, project_id: str, prompt: str | None) -> pa.Table:
     turns = run.store.lake.read(TURNS, project_id)
-    return events_of(run, project_id, in_first_place(turns, turns))
+    return events_of(run, project_id, in_first_place(turns, turns), prompt=prompt)
 
 
 def _is_sound(run: Run, project_id: str, events: pa.Table) -> bool:

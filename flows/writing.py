@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +13,9 @@ from cortex.flows.asking import ask_all
 from cortex.flows.asking_arrivals import finish_arrivals
 from cortex.flows.context import utc_now
 from cortex.flows.extract import PLACE, events_of, in_first_place, note_grown
+from cortex.flows.report import StageReport
 from cortex.flows.run import Run
+from cortex.flows.session_prompts import prompt_to_ask, shipped_prompts
 from cortex.storage.arrivals import Arrivals
 from cortex.storage.reference import read_prompt
 from cortex.storage.spending import Spending
@@ -21,7 +24,7 @@ from cortex.transforms.schemas import EPOCH, EVENTS, REPLIES, SETTLED, TURNS, va
 from cortex.transforms.words.phrases import counted
 from cortex.transforms.writer.known import known_memories, moments
 from cortex.transforms.writer.pieces import PIECE_PURPOSE
-from cortex.transforms.writer.prompt import SESSION_PROMPT
+from cortex.transforms.writer.prompt import Prompt
 from cortex.transforms.writer.request import Reply
 from cortex.transforms.writer.session import SessionRequest, session_requests
 from cortex.transforms.writer.written import hash_of_turns, reply_row, unasked_row
@@ -35,7 +38,7 @@ _REPLY_COLUMNS = ["request_id", "session_id", "turns_hash", "turn_count", "promp
 
 @dataclass(frozen=True)
 class UnreadSession:
-    """A session that is over and was not read as it is now: its project, its end, how many turns it has."""
+    """A session to be read as it is now: its project, its end, how many turns it has."""
 
     project_id: str
     session_id: str
@@ -55,14 +58,29 @@ def write_sessions(run: Run) -> None:
         finish_arrivals(run, utc_now())
         return
     with run.report.stage("write") as row:
-        asked, left = _first_requests(run, sessions)
-        keeper = _Keeper(run, asked, _turn_counts(sessions))
-        waiting = left + _ask(run, keeper)
-        keeper.asked = _last_readings(run, keeper, sessions)
-        waiting += _ask(run, keeper) if keeper.asked else 0
-        row.rows_in, row.rows_out = len(asked) + len(keeper.asked), keeper.kept
-        if waiting:
-            row.note = f"{counted(waiting, 'session')} wait for a later run"
+        read_sessions(run, sessions, row)
+
+
+def read_sessions(
+    run: Run,
+    sessions: Sequence[UnreadSession],
+    row: StageReport,
+    again: Mapping[str, str] | None = None,
+) -> None:
+    """
+    Ask about sessions, in their order, keep each answer, and say in `row` what waits.
+
+    With `again`, the version to read with by project, they are read although another version has read them;
+    the answers are kept beside the others and what is shown stays as it is.
+    """
+    asked, left = _first_requests(run, sessions, again)
+    keeper = _Keeper(run, asked, _turn_counts(sessions), is_shown=again is None)
+    waiting = left + _ask(run, keeper)
+    keeper.asked = _last_readings(run, keeper, sessions, again)
+    waiting += _ask(run, keeper) if keeper.asked else 0
+    row.rows_in, row.rows_out = len(asked) + len(keeper.asked), keeper.kept
+    if waiting:
+        row.note = f"{counted(waiting, 'session')} wait for a later run"
 
 
 def _ask(run: Run, keeper: "_Keeper") -> int:
@@ -72,31 +90,37 @@ def _ask(run: Run, keeper: "_Keeper") -> int:
     return result.waiting + result.failed
 
 
-def _last_readings(run: Run, keeper: "_Keeper", sessions: Sequence[UnreadSession]) -> list[SessionRequest]:
+def _last_readings(
+    run: Run, keeper: "_Keeper", sessions: Sequence[UnreadSession], again: Mapping[str, str] | None
+) -> list[SessionRequest]:
     """Return the requests about the sessions all of whose pieces have just been answered."""
     in_pieces = {(each.project_id, each.session_id) for each in keeper.asked if each.is_piece}
     some = [each for each in sessions if (each.project_id, each.session_id) in in_pieces]
-    return [each for each in requests_about(run, some) if not each.is_piece] if some else []
+    return [each for each in requests_about(run, some, again) if not each.is_piece] if some else []
 
 
 def unread_sessions(run: Run) -> list[UnreadSession]:
     """
     Return the sessions to be read by a language model, the newest first.
 
-    They have said nothing for a while, have no answer to today's prompt for the turns that they have, and
-    lost no words.
+    They have said nothing for a while, have no answer for the turns that they have, be it to an older version
+    of the instruction, and lost no words.
     """
-    quiet_since = run.now - timedelta(minutes=run.policy.threshold("writer_quiet_minutes"))
     unread = []
     for project_id in run.store.lake.manifest.partitions(TURNS.name):
         if run.store.projects.canonical(project_id) in run.outcome.failed:
             continue
         with run.outcome.without_damage(project_id):
-            unread += [each for each in _unread_of(run, project_id) if each.ended_at <= quiet_since]
+            rows = run.store.lake.read(REPLIES, project_id, columns=_REPLY_COLUMNS).to_pylist()
+            read = {(r["session_id"], r["turn_count"]) for r in rows if r["purpose"] != PIECE_PURPOSE}
+            sessions = quiet_sessions(run, project_id)
+            unread += [each for each in sessions if (each.session_id, each.turn_count) not in read]
     return sorted(unread, key=lambda each: (each.ended_at, each.project_id, each.session_id), reverse=True)
 
 
-def _first_requests(run: Run, sessions: Sequence[UnreadSession]) -> tuple[list[SessionRequest], int]:
+def _first_requests(
+    run: Run, sessions: Sequence[UnreadSession], again: Mapping[str, str] | None
+) -> tuple[list[SessionRequest], int]:
     """
     Return the requests of this run about the first of `sessions`, and how many sessions are left.
 
@@ -107,20 +131,21 @@ def _first_requests(run: Run, sessions: Sequence[UnreadSession]) -> tuple[list[S
     while begin < len(sessions) and len(requests) < most:
         some = sessions[begin : begin + min(SESSIONS_AT_ONCE, most - len(requests))]
         begin += len(some)
-        asked = requests_about(run, some)
+        asked = requests_about(run, some, again)
         names = {(each.project_id, each.session_id) for each in asked}
-        _note_unasked(run, [each for each in some if (each.project_id, each.session_id) not in names])
+        _note_unasked(run, [each for each in some if (each.project_id, each.session_id) not in names], again)
         requests += asked
     return requests, len(sessions) - begin
 
 
-def _note_unasked(run: Run, sessions: Sequence[UnreadSession]) -> None:
+def _note_unasked(run: Run, sessions: Sequence[UnreadSession], again: Mapping[str, str] | None) -> None:
     """Keep a row without an answer for each session that is not asked about."""
     if not sessions:
         return
     with run.store.lake.change() as change:
         for each in sessions:
-            row = unasked_row(each.project_id, each.session_id, each.turn_count, SESSION_PROMPT, run.now)
+            prompt = again[each.project_id] if again else prompt_to_ask(run, each.project_id)
+            row = unasked_row(each.project_id, each.session_id, each.turn_count, prompt, run.now)
             change.append(REPLIES, each.project_id, REPLIES.of([row]))
 
 
@@ -128,18 +153,21 @@ def _turn_counts(sessions: Sequence[UnreadSession]) -> dict[tuple[str, str], int
     return {(each.project_id, each.session_id): each.turn_count for each in sessions}
 
 
-def requests_about(run: Run, sessions: Sequence[UnreadSession]) -> list[SessionRequest]:
+def requests_about(
+    run: Run, sessions: Sequence[UnreadSession], again: Mapping[str, str] | None = None
+) -> list[SessionRequest]:
     """
     Return the requests about sessions, in their order; those that no person led have none.
 
     A session too long for one reading has several, each about a piece; when they are answered, one more.
+    `again` is the version to read with, by project, where what other versions have read is asked about too.
     """
     by_project: dict[str, list[UnreadSession]] = defaultdict(list)
     for each in sessions:
         by_project[each.project_id].append(each)
     requests: dict[tuple[str, str], list[SessionRequest]] = defaultdict(list)
     for project_id, of_project in by_project.items():
-        for request in _requests_of(run, project_id, of_project):
+        for request in _requests_of(run, project_id, of_project, again[project_id] if again else None):
             requests[project_id, request.session_id].append(request)
     return [request for each in sessions for request in requests.get((each.project_id, each.session_id), ())]
 
@@ -163,7 +191,7 @@ def answered_requests(run: Run, requests: Sequence[SessionRequest]) -> set[str]:
 @dataclass
 class _Keeper:
     """
-    Commits answers; `turn_counts` is by project and session.
+    Commits answers; `turn_counts` is by project and session. Their facts are taken over if `is_shown`.
 
     Copies of a session ask the same: one answer is all of theirs.
     """
@@ -171,6 +199,7 @@ class _Keeper:
     run: Run
     asked: list[SessionRequest]
     turn_counts: dict[tuple[str, str], int]
+    is_shown: bool = True
     kept: int = 0
     answered: set[str] = field(default_factory=set)
 
@@ -220,9 +249,10 @@ class _Keeper:
             usd=reply.usd,
         )
         replies = REPLIES.of([row])
-        if asked.is_piece:
+        if asked.is_piece or not self.is_shown:
             with run.store.lake.change() as change:
                 change.append(REPLIES, asked.project_id, replies)
+            self.kept += not asked.is_piece
             return
         turns = _turns_of(run, asked.project_id, {asked.session_id})
         events = events_of(run, asked.project_id, turns, replies)
@@ -240,16 +270,13 @@ class _Keeper:
         self.kept += not violations
 
 
-def _unread_of(run: Run, project_id: str) -> list[UnreadSession]:
+def quiet_sessions(run: Run, project_id: str) -> list[UnreadSession]:
+    """Return the sessions of a project that have said nothing for a while and lost no words."""
+    quiet_since = run.now - timedelta(minutes=run.policy.threshold("writer_quiet_minutes"))
     lake = run.store.lake
     columns = ["turn_id", "session_id", "said_at", *PLACE]
     turns = lake.read(TURNS, project_id, columns=columns)
     settled = set(values(lake.read(SETTLED, project_id, columns=["turn_id"]), "turn_id"))
-    answered = {
-        (row["session_id"], row["turn_count"])
-        for row in lake.read(REPLIES, project_id, columns=_REPLY_COLUMNS).to_pylist()
-        if row["prompt"] == SESSION_PROMPT and row["purpose"] != PIECE_PURPOSE
-    }
     names: dict[str, set[str]] = defaultdict(set)
     ended: dict[str, datetime] = {}
     for turn in turns.select(["turn_id", "session_id", "said_at"]).to_pylist():
@@ -259,21 +286,27 @@ def _unread_of(run: Run, project_id: str) -> list[UnreadSession]:
     return [
         UnreadSession(project_id, session_id, ended[session_id], len(turn_ids))
         for session_id, turn_ids in names.items()
-        if (session_id, len(turn_ids)) not in answered and settled.isdisjoint(turn_ids)
+        if ended[session_id] <= quiet_since and settled.isdisjoint(turn_ids)
     ]
 
 
-def _requests_of(run: Run, project_id: str, sessions: Sequence[UnreadSession]) -> list[SessionRequest]:
+def _requests_of(
+    run: Run, project_id: str, sessions: Sequence[UnreadSession], again: str | None
+) -> list[SessionRequest]:
     """Return the requests about sessions of a project that the lake holds no answer to."""
     columns = [*_REPLY_COLUMNS, "asked_at", "text"]
     replies = run.store.lake.read(REPLIES, project_id, columns=columns).to_pylist()
     pieces = {row["request_id"]: row["text"] for row in replies if row["purpose"] == PIECE_PURPOSE}
     answered = {row["request_id"] for row in replies}
-    read = {(row["session_id"], row["turns_hash"]) for row in replies if row["prompt"] == SESSION_PROMPT}
+    counting = [row for row in replies if again in (None, row["prompt"])]
+    read = {(row["session_id"], row["turns_hash"]) for row in counting}
     read_at: dict[str, datetime] = {}
     for row in replies:
         read_at[row["session_id"]] = min(row["asked_at"], read_at.get(row["session_id"], row["asked_at"]))
-    asking = _Naming(run, run.readings.memories(run.store.projects.canonical(project_id)), read_at, pieces)
+    memories = run.readings.memories(run.store.projects.canonical(project_id))
+    # One that waits in a batch may be of another version than the one that reads new sessions now.
+    prompts = [again] if again else [prompt_to_ask(run, project_id), *shipped_prompts()]
+    asking = _Naming(run, memories, read_at, pieces, [read_prompt(name) for name in dict.fromkeys(prompts)])
     turns = _turns_of(run, project_id, {each.session_id for each in sessions})
     return [
         request
@@ -293,31 +326,36 @@ class _Naming:
     """
 
     def __init__(
-        self, run: Run, memories: pa.Table, read_at: Mapping[str, datetime], pieces: Mapping[str, str]
+        self,
+        run: Run,
+        memories: pa.Table,
+        read_at: Mapping[str, datetime],
+        pieces: Mapping[str, str],
+        prompts: Sequence[Prompt],
     ) -> None:
         self._pieces = pieces
         self._policy, self._model = run.policy, run.settings.models.writer_model
-        self._prompt = read_prompt(SESSION_PROMPT)
+        self._prompts = prompts
         self._memories, self._read_at = memories, read_at
         self._sent = requests_sent(run)
         self._moments = [*moments(memories, read_at)[:MOMENTS_TRIED], EPOCH] if self._sent else []
 
     def requests(self, turns: pa.Table, session: UnreadSession) -> list[SessionRequest]:
         """Return the request about the turns of one session, or none."""
-        now = self._requests(turns, session, None)
+        now = self._requests(turns, session, None, self._prompts[0])
         if not now or not self._sent:
             return now
-        for as_of in (None, *self._moments):
-            then = self._requests(turns, session, as_of)
+        for prompt, as_of in product(self._prompts, (None, *self._moments)):
+            then = self._requests(turns, session, as_of, prompt)
             if then[0].request.request_id in self._sent:
                 return then
         return now
 
     def _requests(
-        self, turns: pa.Table, session: UnreadSession, as_of: datetime | None
+        self, turns: pa.Table, session: UnreadSession, as_of: datetime | None, prompt: Prompt
     ) -> list[SessionRequest]:
         known = known_memories(self._memories, session.session_id, session.ended_at, self._read_at, as_of)
-        return session_requests(turns, known, self._policy, self._model, self._prompt, self._pieces)
+        return session_requests(turns, known, self._policy, self._model, prompt, self._pieces)
 
 
 def _turns_of(run: Run, project_id: str, sessions: set[str]) -> pa.Table:

@@ -34,6 +34,13 @@ class Makers(NamedTuple):
     extractors: str
 
 
+class PromptChoice(NamedTuple):
+    """The version of a prompt that a person chose, and the newest one that there was then."""
+
+    chosen: str
+    newest: str
+
+
 @dataclass(frozen=True)
 class RefusedLoss:
     """A loss that waits for a person's decision: how many of how many `what` would go, and why."""
@@ -60,7 +67,8 @@ class ManifestNotes:
     What runs before this one noted beside the lake's files. Fingerprints are of inputs, as hex text.
 
     `outputs` and `empty` are by output (`empty`: of these inputs nothing came, so no file is to be expected),
-    `briefs`, `extractors`, `declined` and `grown` by project, `makers` and `consolidated_sessions` by scope.
+    `briefs`, `extractors`, `declined`, `grown` and `prompts` by project ("all": every project without its
+    own), `makers` and `consolidated_sessions` by scope.
     """
 
     outputs: Mapping[Output, str] = field(default_factory=dict)
@@ -72,6 +80,7 @@ class ManifestNotes:
     grown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # sessions that may take back words
     consolidated_sessions: Mapping[str, int] = field(default_factory=dict)  # there at the last merging
     judged: Mapping[str, str] = field(default_factory=dict)  # of the verdicts of a language model, by scope
+    prompts: Mapping[str, PromptChoice] = field(default_factory=dict)  # that read sessions, once chosen
     kept_since: datetime | None = None  # turns before this are erased
     to_wipe: tuple[str, ...] = ()  # scopes whose tables hold erased bytes in older versions
     encrypted_with: str | None = None  # id of the key that new lake files are encrypted with
@@ -131,6 +140,7 @@ class ManifestNotes:
             f"consolidated_sessions:{name}": str(count) for name, count in self.consolidated_sessions.items()
         }
         texts |= {f"judged:{name}": text for name, text in self.judged.items()}
+        texts |= {f"prompt:{name}": ":".join(choice) for name, choice in self.prompts.items()}
         if self.kept_since:
             texts["kept_since"] = self.kept_since.isoformat()
         if self.to_wipe:
@@ -165,6 +175,7 @@ class ManifestNotes:
             grown=_each(by_name, "grown", _names),
             consolidated_sessions=_each(by_name, "consolidated_sessions", int),
             judged=by_name.get("judged", {}),
+            prompts=_each(by_name, "prompt", _prompt_choice),
             kept_since=datetime.fromisoformat(kept_since) if kept_since else None,
             to_wipe=_names(alone.get("to_wipe", "[]")),
             encrypted_with=alone.get("sealed_with"),
@@ -189,6 +200,11 @@ def _each(
 def _makers(text: str) -> Makers:
     policy, _, extractors = text.partition(":")
     return Makers(policy, extractors)
+
+
+def _prompt_choice(text: str) -> PromptChoice:
+    chosen, _, newest = text.partition(":")
+    return PromptChoice(chosen, newest)
 
 
 def _names(text: str) -> tuple[str, ...]:

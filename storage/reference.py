@@ -3,6 +3,7 @@
 import json
 from functools import cache, lru_cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from cortex.transforms.errors import NotFound
@@ -37,10 +38,15 @@ def _policy_of(texts: tuple[tuple[str, str], ...]) -> Policy:
     return load_policy(dict(texts))
 
 
+def prompt_folder() -> Traversable:
+    """Return the folder of the prompts that come with the package, two files each."""
+    return resources.files("cortex.data").joinpath("reference", "prompts")
+
+
 @cache
 def read_prompt(name: str) -> Prompt:
     """Return the prompt `name`, such as `session@1`, that comes with the package."""
-    folder = resources.files("cortex.data").joinpath("reference", "prompts")
+    folder = prompt_folder()
     stem = name.replace("@", "-")
     schema = json.loads(folder.joinpath(f"{stem}.schema.json").read_text(encoding="utf-8"))
     system = folder.joinpath(f"{stem}.md").read_text(encoding="utf-8")

@@ -11,11 +11,13 @@ from cortex.cli.answer import Answer, command
 from cortex.cli.options import ACCEPT_LOSS, PROJECT_OPTION
 from cortex.cli.terminal import cell
 from cortex.flows import operations
+from cortex.transforms.words.phrases import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cortex.flows.context import Context
+    from cortex.flows.operations.plan import PlannedStage
     from cortex.flows.operations.rebuild import Rederived
     from cortex.flows.rederive import Proposal
 
@@ -24,16 +26,36 @@ LINES_SHOWN = 5
 
 @command("rederive")
 @PROJECT_OPTION
+@click.option("--prompt", metavar="VERSION", help="Version of the language model's instruction that counts.")
+@click.option("--ask", is_flag=True, help="First read again what other versions read, within the budget.")
 @click.option("--promote", is_flag=True, help="Replace what is there by the result.")
 @click.option("--drop", is_flag=True, help="Keep what is there and do not mention it again.")
 @ACCEPT_LOSS
-def rederive(context: Context, project: str | None, promote: bool, drop: bool, accept_loss: bool) -> Answer:
+def rederive(
+    context: Context,
+    project: str | None,
+    prompt: str | None,
+    ask: bool,
+    promote: bool,
+    drop: bool,
+    accept_loss: bool,
+) -> Answer:
     """Derive events and memories of old sessions as today's extractor and policy would.
 
     Shows what appears, disappears and changes and what it costs. Without --project: every project.
+
+    A new version of the language model's instruction (session@2) reads new sessions. What older versions have
+    read is read again with --ask alone, changes nothing before --promote, and is taken back at no cost with
+    --prompt session@1 --promote.
     """
     rederived = operations.rebuild.rederive(
-        context, project, promote=promote, drop=drop, accepts_loss=accept_loss
+        context,
+        project,
+        promote=promote,
+        drop=drop,
+        accepts_loss=accept_loss,
+        prompt=prompt,
+        asks=ask,
     )
     rederivation = rederived.rederivation
     cost = {
@@ -42,7 +64,9 @@ def rederive(context: Context, project: str | None, promote: bool, drop: bool, a
         "seconds_to_embed": round(rederivation.seconds_to_embed, 1),
     }
     scopes = [asdict(proposal) for proposal in rederivation.proposals]
-    return Answer({"outcome": rederived.outcome, "scopes": scopes, "cost": cost}, list(_lines(rederived)))
+    again = asdict(rederived.again) if rederived.again else None
+    data = {"outcome": rederived.outcome, "scopes": scopes, "cost": cost, "reading_again": again}
+    return Answer(data, [*rederived.notes, *_lines(rederived)])
 
 
 def _lines(rederived: Rederived) -> Iterator[str]:
@@ -54,12 +78,23 @@ def _lines(rederived: Rederived) -> Iterator[str]:
         f"Cost: {rederivation.seconds:.1f} s to derive, {texts} texts to embed "
         f"(about {rederivation.seconds_to_embed:.0f} s); no model tokens."
     )
+    if rederived.again:
+        yield _price(rederived.again, sorted(set(rederivation.prompts.values())))
     if rederived.outcome == "promoted":
         yield "Promoted."
     elif rederived.outcome == "dropped":
         yield f"Dropped: {rederived.declined} projects stay as they are, except for sessions that grow."
     else:
         yield "Nothing was changed. Use it: cortex rederive --promote; decline it: cortex rederive --drop"
+
+
+def _price(again: PlannedStage, prompts: list[str]) -> str:
+    are = "was" if again.sessions == 1 else "were"
+    return (
+        f"{counted(again.sessions, 'session')} {are} read by another version than {' or '.join(prompts)}. To "
+        f"read again: {counted(again.requests, 'request')}, {again.input_tokens:,} tokens in, "
+        f"{again.output_tokens:,} out, ${again.usd:.4f}, about {again.minutes} min: cortex rederive --ask"
+    )
 
 
 def _proposal_lines(proposal: Proposal) -> Iterator[str]:

@@ -1,12 +1,14 @@
 """What a language model would be asked next: sessions, requests, tokens, dollars, minutes of each stage."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cortex.flows.context import Context, utc_now
 from cortex.flows.judging import pairs_due
 from cortex.flows.operations.writer_choice import BudgetState, budget_state, model_price
+from cortex.flows.reading_again import read_otherwise
+from cortex.flows.run import Run
 from cortex.flows.runs import looking
 from cortex.flows.writing import answered_requests, requests_about, requests_sent, unread_sessions
 from cortex.storage.reference import read_prompt
@@ -16,6 +18,7 @@ from cortex.transforms.writer.fitting import estimated_tokens
 from cortex.transforms.writer.pairs import LINKS_PROMPT
 from cortex.transforms.writer.prices import Price, usd
 from cortex.transforms.writer.request import ModelRequest
+from cortex.transforms.writer.session import SessionRequest
 from cortex.transforms.writer.written import SESSION_PURPOSE
 
 # From so many answers on, their mean length says more than a number that was measured elsewhere.
@@ -64,7 +67,23 @@ def read_plan(context: Context) -> WritingPlan:
     With none chosen it says what the one that is named would cost.
     """
     run = looking(context, with_model=False)
-    asked = requests_about(run, unread_sessions(run))
+    write = _reading_stage(context, run, requests_about(run, unread_sessions(run)))
+    pairs = _tokens_of([each.request for each in pairs_due(run).requests])
+    stages = [
+        write,
+        _stage(context, "judge", 0, [*pairs, *_tokens_of_pairs_to_come(context, write.sessions)]),
+    ]
+    models = context.settings.models
+    today = budget_state(context.settings, utc_now())
+    return WritingPlan(models.writer, models.writer_model, stages, today, _days(stages, today))
+
+
+def plan_again(context: Context, run: Run, prompts: Mapping[str, str]) -> PlannedStage:
+    """Return what it takes to read with `prompts`, by project, the sessions that other versions have read."""
+    return _reading_stage(context, run, requests_about(run, read_otherwise(run, prompts), prompts))
+
+
+def _reading_stage(context: Context, run: Run, asked: Sequence[SessionRequest]) -> PlannedStage:
     paid = answered_requests(run, asked) | requests_sent(run)
     asked = [each for each in asked if each.request.request_id not in paid]
     names = {(each.project_id, each.session_id) for each in asked}
@@ -72,14 +91,7 @@ def read_plan(context: Context) -> WritingPlan:
     in_pieces = {(each.project_id, each.session_id) for each in asked if each.is_piece}
     last = int(context.policy.threshold("writer_session_tokens_max"))
     sessions = [*_tokens_of([each.request for each in asked]), *[last] * len(in_pieces)]
-    pairs = _tokens_of([each.request for each in pairs_due(run).requests])
-    stages = [
-        _stage(context, "write", len(names), sessions),
-        _stage(context, "judge", 0, [*pairs, *_tokens_of_pairs_to_come(context, len(names))]),
-    ]
-    models = context.settings.models
-    today = budget_state(context.settings, utc_now())
-    return WritingPlan(models.writer, models.writer_model, stages, today, _days(stages, today))
+    return _stage(context, "write", len(names), sessions)
 
 
 def plan_transcripts(context: Context, transcripts: int, transcript_bytes: int) -> list[PlannedStage]:

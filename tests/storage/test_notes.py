@@ -7,7 +7,7 @@ import pytest
 
 from cortex.storage.lake import Lake
 from cortex.storage.manifest import read_manifest, write_manifest
-from cortex.storage.notes import Makers, ManifestNotes, Output, RefusedLoss
+from cortex.storage.notes import Makers, ManifestNotes, Output, PromptChoice, RefusedLoss
 from cortex.transforms.errors import ManifestDamaged
 from cortex.transforms.memory.loss import Loss
 
@@ -24,6 +24,7 @@ NOTES = ManifestNotes(
     declined={"reef-1": "y"},
     grown={"reef-1": ("s1", "s2")},
     consolidated_sessions={"reef-1": 7},
+    prompts={"all": PromptChoice("session@1", "session@2")},
     kept_since=datetime(2026, 11, 1, tzinfo=UTC),
     to_wipe=("global", "reef-1"),
     encrypted_with="k",
@@ -42,6 +43,7 @@ TEXTS = {
     "loss": '{"lost": 1, "scopes": [{"lost": 1, "scope": "reef-1", "shown": 2}], "shown": 2, '
     '"what": "memories", "why": "why"}',
     "made_by:reef-1": "policy:extractors",
+    "prompt:all": "session@1:session@2",
     "publish:all": "p",
     "sealed_with": "k",
     "to_wipe": '["global", "reef-1"]',

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+# The newest version of the instruction for sessions; the older ones stay beside it.
 SESSION_PROMPT = "session@1"
 
 
@@ -22,3 +23,14 @@ class Prompt:
     def purpose(self) -> str:
         """What the prompt is for: its name without the version."""
         return self.name.partition("@")[0]
+
+
+def version_of(name: str) -> int:
+    """
+    Return the version of a prompt, 0 for a name without one.
+
+    >>> version_of("session@12")
+    12
+    """
+    version = name.rpartition("@")[2]
+    return int(version) if version.isascii() and version.isdigit() else 0

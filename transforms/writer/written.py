@@ -26,6 +26,7 @@ from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, Row
 from cortex.transforms.words.sentences import shortened
 from cortex.transforms.writer.answer import SessionAnswer, WrittenFact, WrittenOutcome, parsed_answer
 from cortex.transforms.writer.check import Checked, SessionTurns, checked_facts
+from cortex.transforms.writer.prompt import version_of
 from cortex.transforms.writer.request import ModelRequest, Reply
 from cortex.transforms.writer.session import SessionRequest
 
@@ -168,17 +169,19 @@ def replies_in_force(
     """
     Return, by session, the reply whose facts count, of REPLIES rows and each session's turn ids.
 
-    That is one of the prompt named, where there is one that can be used; then the one that read most turns,
-    then the newest. One that read a turn that is not there does not count: on an earlier day it was not yet
-    given, and forgotten words took their reply with them.
+    That is the one that read the session furthest; then one of the version named, or of the oldest: a second
+    reading of the same turns is a proposal until its version is named. Then the newest. One that read a turn
+    that is not there does not count: on an earlier day it was not yet given, and forgotten words took their
+    reply with them.
     """
-    chosen: dict[str, tuple[tuple[bool, int, datetime, str], SessionReply]] = {}
+    chosen: dict[str, tuple[tuple[int, bool, int, int, datetime, str], SessionReply]] = {}
     for row in replies.to_pylist():
         turns = sessions.get(row["session_id"])
         answer = parsed_answer(row["text"]) if row["purpose"] == SESSION_PURPOSE and turns else None
         if answer is None or turns is None:
             continue
-        key = (row["prompt"] == prompt, len(row["turn_ids"]), row["asked_at"], row["request_id"])
+        by_version = (row["prompt"] == prompt, -version_of(row["prompt"]))
+        key = (row["turn_count"], *by_version, len(row["turn_ids"]), row["asked_at"], row["request_id"])
         is_whole = set(row["turn_ids"]) <= set(turns)
         if is_whole and (row["session_id"] not in chosen or key > chosen[row["session_id"]][0]):
             chosen[row["session_id"]] = (key, SessionReply(row, answer))
