@@ -13,6 +13,7 @@ from cortex.flows.asking import ask_all
 from cortex.flows.asking_arrivals import finish_arrivals
 from cortex.flows.context import utc_now
 from cortex.flows.extract import PLACE, events_of, in_first_place, note_grown
+from cortex.flows.given_way import note_given_way
 from cortex.flows.report import StageReport
 from cortex.flows.run import Run
 from cortex.flows.session_prompts import prompt_to_ask, shipped_prompts
@@ -255,11 +256,13 @@ class _Keeper:
             self.kept += not asked.is_piece
             return
         turns = _turns_of(run, asked.project_id, {asked.session_id})
+        before = run.store.lake.read(EVENTS, asked.project_id, sessions={asked.session_id})
         events = events_of(run, asked.project_id, turns, replies)
         violations = events_violations(events, turns)
         with run.store.lake.change() as change:
             # The rules' facts of this session give way to its answer: that is no loss to ask about.
             note_grown(change, asked.project_id, [asked.session_id])
+            note_given_way(run, change, asked.project_id, before, events)
             change.append(REPLIES, asked.project_id, replies)
             if not violations:
                 change.append(EVENTS, asked.project_id, events, (asked.session_id,))

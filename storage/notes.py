@@ -68,7 +68,7 @@ class ManifestNotes:
 
     `outputs` and `empty` are by output (`empty`: of these inputs nothing came, so no file is to be expected),
     `briefs`, `extractors`, `declined`, `grown` and `prompts` by project ("all": every project without its
-    own), `makers` and `consolidated_sessions` by scope.
+    own), `makers`, `consolidated_sessions` and `given_way` by scope.
     """
 
     outputs: Mapping[Output, str] = field(default_factory=dict)
@@ -78,6 +78,7 @@ class ManifestNotes:
     extractors: Mapping[str, str] = field(default_factory=dict)  # that made the project's events
     declined: Mapping[str, str] = field(default_factory=dict)  # extractors that a person does not want yet
     grown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # sessions that may take back words
+    given_way: Mapping[str, int] = field(default_factory=dict)  # facts, to a model's, since the last brief
     consolidated_sessions: Mapping[str, int] = field(default_factory=dict)  # there at the last merging
     judged: Mapping[str, str] = field(default_factory=dict)  # of the verdicts of a language model, by scope
     prompts: Mapping[str, PromptChoice] = field(default_factory=dict)  # that read sessions, once chosen
@@ -139,6 +140,7 @@ class ManifestNotes:
         texts |= {
             f"consolidated_sessions:{name}": str(count) for name, count in self.consolidated_sessions.items()
         }
+        texts |= {f"given_way:{name}": str(count) for name, count in self.given_way.items()}
         texts |= {f"judged:{name}": text for name, text in self.judged.items()}
         texts |= {f"prompt:{name}": ":".join(choice) for name, choice in self.prompts.items()}
         if self.kept_since:
@@ -174,6 +176,7 @@ class ManifestNotes:
             declined=by_name.get("declined", {}),
             grown=_each(by_name, "grown", _names),
             consolidated_sessions=_each(by_name, "consolidated_sessions", int),
+            given_way=_each(by_name, "given_way", int),
             judged=by_name.get("judged", {}),
             prompts=_each(by_name, "prompt", _prompt_choice),
             kept_since=datetime.fromisoformat(kept_since) if kept_since else None,

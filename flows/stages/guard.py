@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.flows.given_way import lines_given_way
 from cortex.flows.run import Run
 from cortex.flows.stages.stage import stage
 from cortex.flows.withdraw import withdraw_forgotten
@@ -117,14 +118,16 @@ def guard_briefs(run: Run, briefs: Mapping[str, str], wiped: Iterable[str]) -> s
     The run goes on with the others and ends with LossRefused, unless the loss is accepted.
 
     What a new line displaces is no loss, nor is one that goes with an erasure (`wiped` names these scopes)
-    or with a smaller budget.
+    or with a smaller budget, nor are as many lines as facts of the rules gave way to a language model's. A
+    brief that would tell nothing any more is held back all the same.
     """
-    losses = []
+    losses, given_way = [], run.store.lake.notes.given_way
     for project_id, brief in briefs.items():
         published = run.store.published.brief(project_id)
-        before = shown_lines_of(published)
+        before, after = shown_lines_of(published), shown_lines_of(brief)
         is_asked_for = project_id in wiped or tokens_in(published) > run.brief_tokens(project_id)
-        lost = 0 if is_asked_for else max(0, before - shown_lines_of(brief))
+        expected = lines_given_way(given_way, project_id) if after else 0
+        lost = 0 if is_asked_for else max(0, before - after - expected)
         losses.append(Loss(project_id, lost, before))
     held = too_many_lines(losses, run.policy)
     try:

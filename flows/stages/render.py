@@ -5,6 +5,7 @@ from functools import partial
 
 from cortex.flows.branch_notes import publish_branches
 from cortex.flows.briefs import Draft, archive_of, draft_of, rendered_from, shown_everywhere
+from cortex.flows.given_way import forget_given_way
 from cortex.flows.hook_notes import publish_notes
 from cortex.flows.published_briefs import SHOWN, shown_from
 from cortex.flows.report import StageReport
@@ -36,6 +37,7 @@ def render(run: Run) -> None:
             if scope not in held:
                 with run.outcome.apart(scope, "render"):
                     _publish(run, scope, draft, inputs[scope], row)
+        forget_given_way(run, held)
         if drafts:
             run.progress("brief", len(drafts), len(drafts))
 

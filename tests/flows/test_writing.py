@@ -13,10 +13,11 @@ from cortex.flows.operations.plan import read_plan
 from cortex.flows.operations.review import review, settle_items
 from cortex.flows.rebuild import rebuild
 from cortex.flows.rederive import promote, propose_rederivation
-from cortex.flows.runs import looking, opened
+from cortex.flows.runs import execute, looking, opened
 from cortex.flows.stages import order
 from cortex.storage.settings import ModelBudget, ModelSettings, Settings
 from cortex.storage.spending import Spending
+from cortex.transforms.errors import LossRefused
 from cortex.transforms.journal_entries import Forget
 from cortex.transforms.schemas import EVENTS, REPLIES
 from tests.flows.conftest import NOW, Bench, contents, words_for_a_model
@@ -193,6 +194,69 @@ def test_killed_after_an_answer_nothing_is_asked_or_paid_twice(writing_bench, mo
         bench.run()
         assert (len(server.asked), len(replies(bench))) == (1, 1)
         assert STATEMENT in shown(bench)
+
+
+TOPICS = {
+    "tide tables": ("SQLite", "Postgres", "one file is easy to copy"),
+    "buoy logs": ("JSON Lines", "CSV", "a line can be cut off and the rest is read"),
+    "sonar images": ("WebP", "PNG", "they take half the room"),
+    "crane schedules": ("iCalendar", "a spreadsheet", "every phone can read it"),
+    "harbour maps": ("GeoJSON", "shapefiles", "git shows what has changed"),
+    "whale songs": ("FLAC", "MP3", "nothing of the sound is lost"),
+    "ferry times": ("Parquet", "XML", "a year is read in a second"),
+    "lamp states": ("Redis", "a text file", "three programs write them"),
+}
+
+
+def long_talk(name: str, hours_ago: int, *topics: str, **chosen: Any) -> Talk:
+    session = Talk(name, start=NOW - timedelta(hours=hours_ago), **chosen)
+    for topic in topics:
+        tool, other, why = TOPICS[topic]
+        session.user(f"Let us use {tool} for the {topic}, because {why}, and not {other}.")
+        session.assistant(f"Agreed: {tool} for the {topic}. We decided to use {tool}, not {other}.")
+    return session
+
+
+def brief_lines(bench: Bench) -> list[str]:
+    (brief,) = [path for path in bench.home.rglob("brief.md") if path.parent.name.startswith("kelp")]
+    return [line for line in brief.read_text().split("\n") if line.startswith("- ")]
+
+
+def test_switched_on_over_facts_of_the_rules_the_briefs_are_published(writing_bench):
+    names = list(TOPICS)
+    long_talk("s1", 9, *names[:4]).write(writing_bench.projects)
+    long_talk("s2", 5, *names[4:]).write(writing_bench.projects)
+    writing_bench.backfill()
+    before = brief_lines(writing_bench)
+    assert len(before) >= 8
+
+    def short(body: dict[str, Any], number: int) -> Answer:
+        fact = {"statement": f"Files of kind {'AB'[number]} are kept as agreed.", "why": "", "instead_of": ""}
+        quote = "Let us use" if number < 2 else ""
+        return answers(FACT | fact | {"quote": quote}, goal="Agree", outcome="Agreed", open="")
+
+    with ModelServer(short) as server:
+        bench = replace(writing_bench, url=server.url, budget=ModelBudget(run_requests=1))
+        for count in (1, 2):  # one session is answered, then both: neither is a loss to decide on
+            bench.run()
+            assert len(server.asked) == count
+        after = brief_lines(bench)
+        assert 0 < len(after) < len(before) / 2
+        assert bench.store.lake.notes.given_way == {}
+
+
+def test_answers_that_leave_a_brief_without_a_line_hold_it_back(writing_bench):
+    long_talk("s1", 9, *TOPICS).write(writing_bench.projects)
+    writing_bench.backfill()
+    before = brief_lines(writing_bench)
+    assert len(before) >= 5
+    with ModelServer(lambda body, number: answers(goal="", outcome="", open="")) as server:
+        bench = replace(writing_bench, url=server.url)
+        with pytest.raises(LossRefused, match="lines of briefs"):
+            bench.run()
+        assert brief_lines(bench) == before
+        execute("ingest", bench.context, accepts_loss=True)
+        assert brief_lines(bench) == []
 
 
 def rederived(bench: Bench, *, is_promoted: bool = False) -> Any:

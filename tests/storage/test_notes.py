@@ -23,6 +23,7 @@ NOTES = ManifestNotes(
     extractors={"reef-1": "x"},
     declined={"reef-1": "y"},
     grown={"reef-1": ("s1", "s2")},
+    given_way={"reef-1": 5},
     consolidated_sessions={"reef-1": 7},
     prompts={"all": PromptChoice("session@1", "session@2")},
     kept_since=datetime(2026, 11, 1, tzinfo=UTC),
@@ -38,6 +39,7 @@ TEXTS = {
     "embed_spare:global": "s",
     "empty_link:reef-1": "l",
     "extract:reef-1": "x",
+    "given_way:reef-1": "5",
     "grown:reef-1": '["s1", "s2"]',
     "kept_since": "2026-11-01T00:00:00+00:00",
     "loss": '{"lost": 1, "scopes": [{"lost": 1, "scope": "reef-1", "shown": 2}], "shown": 2, '
