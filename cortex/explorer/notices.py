@@ -14,7 +14,7 @@ class UndoForm:
 
     address: str
     fields: Mapping[str, str] = field(default_factory=dict)
-    label: str = "UndoForm"
+    label: str = "Undo"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,9 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 from html import unescape
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,16 @@ from cortex.storage.settings import load_settings
 from tests.flows.conftest import NOW, SAMPLES, Bench, words_for_a_model
 from tests.present import embedding_with
 
+# Two deeds at one instant would have no order.
+_MILLISECONDS = count()
+
 HOST = "127.0.0.1:41234"
 PROJECT = "tidepool"
+
+
+def ticking() -> datetime:
+    """Return the bench's instant, a millisecond later at each call."""
+    return NOW + timedelta(milliseconds=next(_MILLISECONDS))
 
 
 class Browser:
@@ -85,7 +95,7 @@ def explorer_of(home: Path, folder: Path, *, is_read_only: bool = False) -> Expl
 
     def context() -> Context:
         settings = replace(load_settings(home), home=home)
-        return Context(settings, words_for_a_model, lambda: NOW, folder)
+        return Context(settings, words_for_a_model, ticking, folder)
 
     return Explorer(context, AccessGate(HOST), is_read_only)
 
