@@ -28,7 +28,7 @@ def answer_learn(call: ToolCall) -> ToolReply:
         "outcome": learned.outcome,
         "type": learned.memory_type,
         "text": quoted(learned.text, call.excerpt * 5),
-        "project": learned.project,
+        "project": quoted(learned.project, call.excerpt),
         "contradicts": list(learned.contradicts),
         "in_effect": learned.applied.is_in_effect,
         "note": queued,

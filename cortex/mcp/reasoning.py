@@ -51,7 +51,7 @@ def _point(call: ToolCall, point: Point, names: Mapping[str, str]) -> ListItem:
         "texts": texts,
         "reason": quoted(point.reason, call.excerpt),
         "memory_ids": list(point.memory_ids),
-        "project": names.get(point.project_id, point.project_id),
+        "project": quoted(names.get(point.project_id, point.project_id), OPTION_CHARS),
     }
     ids = ", ".join(name[:12] for name in point.memory_ids)
     quotes = " / ".join(f'"{text}"' for text in texts)
