@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 from cortex.transforms.errors import UsageError
-from cortex.transforms.words.sentences import excerpt
 
 LEAST_ID_CHARS = 4  # as `list` and `show` print them they have 6; four tell a hundred memories apart, mostly
 MATCHES_LISTED = 8
@@ -26,6 +25,8 @@ def several(word: str, kind: str, texts: Mapping[str, str]) -> UsageError:
 
     `kind` is the plural noun for them, `texts` has what each says by its whole id.
     """
+    from cortex.transforms.words.sentences import excerpt  # its patterns take longer than a list does
+
     short = short_ids(sorted(texts), least=max(6, len(word) + 1))
     lines = [f"\n    {short[name]}  {excerpt(texts[name], _WORDS_CHARS)}" for name in sorted(texts)]
     more = f"\n    … and {len(lines) - MATCHES_LISTED} more" if len(lines) > MATCHES_LISTED else ""
