@@ -14,10 +14,12 @@ import platform
 import sys
 from dataclasses import asdict
 
-from benchmarks.measures import ALL, SIZES, Measured
+from benchmarks import commands, measures
+from benchmarks.measures import SIZES, Measured
 from cortex import __version__
 from cortex.cli.terminal import Listing, print_listing
 
+ALL = (*measures.ALL, *commands.ALL)
 COLUMNS = ["what", "value", "unit", "baseline", "its value", "ratio", "must", "aim"]
 NUMBERS = {"value", "its value", "ratio", "must", "aim"}
 
