@@ -34,7 +34,7 @@ def publish_database(run: Run, scopes: Sequence[str], inputs: str) -> None:
     derived = derived_tables(run, snapshots)
     try:
         if not run.outcome.damages:
-            published.publish_database(run.store.lake, derived, merged, snapshots.made_of)
+            published.publish_database(run.store.lake, derived, merged, snapshots.fingerprints)
     except FileDamaged as error:
         run.outcome.damages.append(error)
     if run.outcome.damages:

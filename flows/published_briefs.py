@@ -9,7 +9,7 @@ from cortex.transforms.policy import Policy
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
 
 # What the global memories say in every brief, as the stage render notes it.
-SHOWN = Output("shown", GLOBAL_SCOPE)
+SHOWN_EVERYWHERE = Output("shown", GLOBAL_SCOPE)
 
 
 def is_noted(notes: ManifestNotes, policy: Policy, settings: Settings, project: KnownProject) -> bool:
@@ -20,7 +20,7 @@ def is_noted(notes: ManifestNotes, policy: Policy, settings: Settings, project: 
 def shown_from(notes: ManifestNotes, policy: Policy, settings: Settings, project: KnownProject) -> str:
     """Return a fingerprint of the tables, settings and repository that a brief shows; needs no model."""
     tables = [notes.outputs.get(Output(stage, project.project_id), "") for stage in ("link", "decay")]
-    everywhere = notes.outputs.get(SHOWN, "")
+    everywhere = notes.outputs.get(SHOWN_EVERYWHERE, "")
     return content_id(*tables, everywhere, policy.fingerprint, *beside_tables(settings, project))
 
 

@@ -22,11 +22,11 @@ class Snapshots:
     """
     The rows of the last snapshots, by table and scope, as far as they are what a run would make again.
 
-    `made_of` has a fingerprint of what each scope's rows are made of in this run, by table and scope; without
-    one its rows are not reused.
+    `fingerprints` has one of what each scope's rows are made from in this run, by table and scope; without it
+    they are not reused.
     """
 
-    made_of: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    fingerprints: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     rows: Mapping[str, Mapping[str, pa.Table]] = field(default_factory=dict)
 
     def rows_of(self, table: Table, scope: str) -> pa.Table | None:
@@ -41,16 +41,16 @@ class Snapshots:
 
 def last_snapshots(run: Run) -> Snapshots:
     """Return what can be reused of the published snapshots; a scope that failed keeps nothing of them."""
-    made_of = {table.name: _made_of(run, table) for table in (*OF_TABLES, *OF_SESSIONS)}
+    fingerprints = {table.name: _fingerprints_of(run, table) for table in (*OF_TABLES, *OF_SESSIONS)}
     rows = {}
     for table in (*OF_TABLES, *OF_SESSIONS):
         known, snapshot = run.store.published.snapshot(table)
-        same = [scope for scope, state in made_of[table.name].items() if known.get(scope) == state]
+        same = [scope for scope, state in fingerprints[table.name].items() if known.get(scope) == state]
         rows[table.name] = _by_scope(snapshot, same)
-    return Snapshots(made_of, rows)
+    return Snapshots(fingerprints, rows)
 
 
-def _made_of(run: Run, table: Table) -> dict[str, str]:
+def _fingerprints_of(run: Run, table: Table) -> dict[str, str]:
     outputs, states = run.ledger.notes.outputs, {}
     for scope in run.readings.scopes():
         noted = [outputs.get(Output(stage, scope), "") for stage in ("embed", "link", "decay")]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 DUCKDB_STORAGE_VERSION = "v1.0.0"
 
 # In the metadata of a snapshot's Parquet file: what the rows of each scope were made of, as JSON.
-MADE_OF = b"cortex.made_of"
+FINGERPRINTS = b"cortex.fingerprints"
 
 
 class Published:
@@ -163,7 +163,7 @@ class Published:
         lake: Lake,
         derived: Mapping[str, pa.Table],
         merged: Mapping[str, str] = MappingProxyType({}),
-        made_of: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+        fingerprints: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     ) -> None:
         """
         Write `memory.duckdb`: the tables of SNAPSHOTS, and views of turns, events, journal and of both.
@@ -173,13 +173,13 @@ class Published:
         small and any DuckDB client can open it read-only; a moved store needs it written again.
         Older readers keep the file they opened. Of a sealed lake the views are left out: DuckDB cannot read
         it. `merged` gives the project that another was merged into: all views know it under that id.
-        `made_of` goes into the snapshots' Parquet: by name and scope, what `snapshot` gives back.
+        `fingerprints` goes into the snapshots' Parquet: by name and scope, what `snapshot` gives back.
         """
         snapshots = {table.name: derived.get(table.name, table.empty()) for table in SNAPSHOTS}
         with writing_to(self._home):
             self.root.mkdir(parents=True, exist_ok=True)
             for name, rows in snapshots.items():
-                self._write_snapshot(name, rows, made_of.get(name, {}))
+                self._write_snapshot(name, rows, fingerprints.get(name, {}))
             part = self.root / f".memory.duckdb.{os.getpid()}{PART_SUFFIX}"
             part.unlink(missing_ok=True)
             try:
@@ -197,15 +197,15 @@ class Published:
         """Return what the scopes of a snapshot were made of, and its rows; nothing where it is unreadable."""
         try:
             with pq.ParquetFile(self.root / f"{table.name}.parquet") as file:
-                made_of = json.loads((file.schema_arrow.metadata or {}).get(MADE_OF, b"{}"))
-                rows = file.read() if made_of else table.empty()
-            return made_of, rows.cast(table.arrow)
+                fingerprints = json.loads((file.schema_arrow.metadata or {}).get(FINGERPRINTS, b"{}"))
+                rows = file.read() if fingerprints else table.empty()
+            return fingerprints, rows.cast(table.arrow)
         except (pa.ArrowException, OSError, ValueError, TypeError):
             return {}, table.empty()
 
-    def _write_snapshot(self, name: str, rows: pa.Table, made_of: Mapping[str, str]) -> None:
-        if made_of:
-            rows = rows.replace_schema_metadata({MADE_OF: json.dumps(made_of, sort_keys=True)})
+    def _write_snapshot(self, name: str, rows: pa.Table, fingerprints: Mapping[str, str]) -> None:
+        if fingerprints:
+            rows = rows.replace_schema_metadata({FINGERPRINTS: json.dumps(fingerprints, sort_keys=True)})
         path = self.root / f"{name}.parquet"
         part = self.root / f".{name}.parquet.{os.getpid()}{PART_SUFFIX}"
         try:

@@ -7,7 +7,7 @@ from cortex.flows.branch_notes import publish_branches
 from cortex.flows.briefs import Draft, archive_of, draft_of, rendered_from, shown_everywhere
 from cortex.flows.given_way import forget_given_way
 from cortex.flows.hook_notes import publish_notes
-from cortex.flows.published_briefs import SHOWN, shown_from
+from cortex.flows.published_briefs import SHOWN_EVERYWHERE, shown_from
 from cortex.flows.report import StageReport
 from cortex.flows.run import Run
 from cortex.flows.stages.guard import guard_briefs
@@ -23,8 +23,8 @@ def render(run: Run) -> None:
     with run.report.stage("render") as row:
         projects = [scope for scope in run.readings.scopes() if scope != GLOBAL_SCOPE]
         everywhere = shown_everywhere(run)
-        if run.ledger.notes.outputs.get(SHOWN) != everywhere:
-            run.ledger.note_output(*SHOWN, everywhere)
+        if run.ledger.notes.outputs.get(SHOWN_EVERYWHERE) != everywhere:
+            run.ledger.note_output(*SHOWN_EVERYWHERE, everywhere)
         inputs = {scope: rendered_from(run, scope, everywhere) for scope in projects}
         drafts: dict[str, Draft] = {}
         for scope in projects:

@@ -67,8 +67,8 @@ def test_snapshots_of_untouched_projects_are_reused_and_are_what_would_be_made(t
 
 def test_a_snapshot_of_other_inputs_is_not_reused(two):
     known = last_snapshots(runs.looking(two.context))
-    [reef] = [scope for scope in known.made_of["memories"] if scope.startswith("reef")]
+    [reef] = [scope for scope in known.fingerprints["memories"] if scope.startswith("reef")]
     say_more(two, cwd=REEF)
     now = last_snapshots(runs.looking(two.context))
-    assert known.made_of["memories"][reef] != now.made_of["memories"][reef]
-    assert known.made_of["metrics"][reef] != now.made_of["metrics"][reef]
+    assert known.fingerprints["memories"][reef] != now.fingerprints["memories"][reef]
+    assert known.fingerprints["metrics"][reef] != now.fingerprints["metrics"][reef]
