@@ -1,0 +1,81 @@
+"""
+Draws the explorer's pages: `python -m docs.screenshots` writes docs/explorer/*.jpg.
+
+The pages are of the sample sessions, the day after the last of them, in Debian's chromium. Needs playwright.
+"""
+
+import shutil
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from cortex.cli.demo import DEMO_DAY
+from cortex.explorer.server import listen, serve_pages
+from cortex.flows import runs
+from cortex.flows.context import Context
+from cortex.storage.settings import load_settings
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs" / "explorer"
+QUALITY = 62
+VIEWPORTS = {"light": (1200, 760), "dark": (1200, 760), "narrow": (360, 720)}
+# File name → page; "MEMORY" is a decision with relations.
+PAGES = {
+    "brief": "/",
+    "search": "/search?q=why+SQLite",
+    "memory": "/memory/MEMORY",
+    "forget": "/memory/MEMORY/forget",
+    "timeline": "/timeline?in=2026-10",
+    "graph": "/graph?memory=MEMORY",
+    "review": "/review",
+    "runs": "/runs",
+    "costs": "/costs",
+    "sql": "/sql?q=select+memory_type,+count(*)+as+memories+from+memories+group+by+all+order+by+all",
+    "settings": "/settings",
+}
+LOOKS = {"light": tuple(PAGES), "dark": ("brief", "memory", "graph"), "narrow": ("brief", "memory")}
+
+
+def main() -> None:
+    """Read the samples into a scratch store, serve it, and write the pictures."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        sys.exit("There is no chromium on this machine.")
+    with tempfile.TemporaryDirectory(prefix="cortex-screenshots-") as scratch:
+        home = Path(scratch) / "store"
+        context = Context(load_settings(home), clock=lambda: DEMO_DAY, folder=Path(scratch))
+        # Pages name the files of transcripts; no place of this machine belongs into a picture.
+        copied = shutil.copytree(ROOT / "data" / "samples" / "projects", Path(scratch) / "projects")
+        samples = runs.look_for(context.settings, [copied]).transcripts
+        runs.stage_all(context.settings, samples)
+        runs.execute("backfill", context)
+        _draw(context, chromium)
+
+
+def _draw(context: Context, chromium: str) -> None:
+    listening, is_up = listen(context), threading.Event()
+    threading.Thread(target=serve_pages, args=(listening, 30, is_up.set), daemon=True).start()
+    is_up.wait(20)
+    edges = context.open_catalogue().read("edges", ("source_id",), order="strength desc, edge_id", limit=1)
+    base = listening.explorer.gate.origin
+    FOLDER.mkdir(exist_ok=True)
+    with sync_playwright() as player:
+        browser = player.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(listening.address)
+        page.wait_for_url(f"{base}/")
+        for look, names in LOOKS.items():
+            width, height = VIEWPORTS[look]
+            page.set_viewport_size({"width": width, "height": height})
+            page.emulate_media(color_scheme="dark" if look == "dark" else "light")
+            for name in names:
+                page.goto(base + PAGES[name].replace("MEMORY", edges[0]["source_id"]))
+                page.screenshot(path=FOLDER / f"{name}-{look}.jpg", type="jpeg", quality=QUALITY)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
