@@ -62,17 +62,17 @@ def export_pages(context: Context, folder: Path, *, most: int = 10_000) -> Expor
                 if link not in known:
                     known.add(link)
                     waiting.append(link)
-            size += _write(folder / file_of(address), _relative(html, address, known).encode())
+            size += _write(folder / page_file_of(address), _relative(html, address, known).encode())
     except OSError as error:
         raise UsageError(f"{folder} cannot be written ({error.strerror}).", "Name another one.") from error
     return Exported(folder, min(len(waiting), most), size, len(waiting) > most)
 
 
-def file_of(address: str) -> str:
+def page_file_of(address: str) -> str:
     """
     Return the file of a page, below the folder.
 
-    >>> file_of("/"), file_of("/memory/ab12"), file_of("/search?page=2")
+    >>> page_file_of("/"), page_file_of("/memory/ab12"), page_file_of("/search?page=2")
     ('index.html', 'memory/ab12.html', 'search-page-2.html')
     """
     path, _, query = address.partition("?")
@@ -100,13 +100,15 @@ def _links(html: str) -> Iterator[str]:
 
 def _relative(html: str, address: str, known: set[str]) -> str:
     """Return a page with links to the files beside it; a link to a page that is not written goes nowhere."""
-    up = "../" * file_of(address).count("/")
+    up = "../" * page_file_of(address).count("/")
 
     def changed(match: re.Match[str]) -> str:
         target = unescape(match[2]).partition("#")[0]
         if target.startswith("/static/"):
             return f'{match[1]}="{up}{target[1:]}"'
-        return f'{match[1]}="{escape(up + file_of(target))}"' if target in known else 'aria-disabled="true"'
+        return (
+            f'{match[1]}="{escape(up + page_file_of(target))}"' if target in known else 'aria-disabled="true"'
+        )
 
     return _LINK.sub(changed, _SCRIPT.sub("", _FOOT.sub("", _SERVED.sub("", html))))
 

@@ -6,7 +6,7 @@ from html import escape
 
 from markupsafe import Markup
 
-from cortex.flows.operations.graph import GraphNode, Neighbourhood
+from cortex.flows.operations.graph import GraphAround, GraphNode
 from cortex.hooks.characters import visible
 from cortex.transforms.words.sentences import excerpt
 
@@ -15,12 +15,12 @@ SIDE, HEIGHT_OF_PICTURE = 900, 520
 REACH_ACROSS, REACH_DOWN = 330, 235
 # Beyond so many on the first ring, their words would cover each other.
 MOST_LABELS = 14
-LABEL_CHARS = 30
+NODE_LABEL_CHARS = 30
 
-Places = dict[str, tuple[float, float]]
+NodePlaces = dict[str, tuple[float, float]]
 
 
-def picture(neighbourhood: Neighbourhood) -> Markup:
+def picture(neighbourhood: GraphAround) -> Markup:
     """Return the image; each memory in it leads to its own neighbourhood. "" where nothing is around."""
     if not [node for node in neighbourhood.nodes if node.distance]:
         return Markup("")
@@ -45,13 +45,13 @@ def picture(neighbourhood: Neighbourhood) -> Markup:
     )
 
 
-def _places(neighbourhood: Neighbourhood) -> Places:
+def _places(neighbourhood: GraphAround) -> NodePlaces:
     """Return where each node stands: children of one parent side by side, in the sector of the parent."""
     children: dict[str, list[GraphNode]] = {}
     for node in neighbourhood.nodes:
         if node.distance:
             children.setdefault(node.parent, []).append(node)
-    places: Places = {neighbourhood.middle: (SIDE / 2, HEIGHT_OF_PICTURE / 2)}
+    places: NodePlaces = {neighbourhood.middle: (SIDE / 2, HEIGHT_OF_PICTURE / 2)}
     rings = max(node.distance for node in neighbourhood.nodes)
     # Turned a little, so that no words stand straight above each other.
     _spread(neighbourhood.middle, children, places, (0.35, 0.35 + 2 * math.pi), 1, max(rings, 1))
@@ -61,7 +61,7 @@ def _places(neighbourhood: Neighbourhood) -> Places:
 def _spread(
     parent: str,
     children: dict[str, list[GraphNode]],
-    places: Places,
+    places: NodePlaces,
     sector: tuple[float, float],
     ring: int,
     rings: int,
@@ -84,12 +84,12 @@ def _size(name: str, children: dict[str, list[GraphNode]]) -> int:
     return 1 + sum(_size(node.memory_id, children) for node in children.get(name, []))
 
 
-def _spokes(neighbourhood: Neighbourhood, places: Places) -> Sequence[str]:
+def _spokes(neighbourhood: GraphAround, places: NodePlaces) -> Sequence[str]:
     """Return the lines from a file or tag, which is no memory and so has no relations."""
     if any(node.memory_id == neighbourhood.middle for node in neighbourhood.nodes):
         return []
     x, y = places[neighbourhood.middle]
-    name = escape(excerpt(visible(neighbourhood.middle), LABEL_CHARS))
+    name = escape(excerpt(visible(neighbourhood.middle), NODE_LABEL_CHARS))
     spokes = [
         f'<line class="edge" x1="{x:.0f}" y1="{y:.0f}" x2="{places[node.memory_id][0]:.0f}" '
         f'y2="{places[node.memory_id][1]:.0f}"/>'
@@ -108,7 +108,7 @@ def _node(node: GraphNode, x: float, y: float, *, has_label: bool) -> str:
     if has_label:
         is_right = x >= SIDE / 2
         anchor, at = ("start", x + 14) if is_right else ("end", x - 14)
-        label = escape(excerpt(visible(node.text), LABEL_CHARS))
+        label = escape(excerpt(visible(node.text), NODE_LABEL_CHARS))
         text = f'<text x="{at:.0f}" y="{y + 4:.0f}" text-anchor="{anchor}">{label}</text>'
     address = f"/graph?memory={escape(node.memory_id)}"
     return f'<a href="{address}" aria-label="{words}">{circle}{text}</a>'

@@ -10,7 +10,7 @@ from cortex.transforms.vocabulary import Row
 
 # More than these cannot be told apart in a picture.
 MOST_NODES = 40
-MOST_STEPS = 3
+MOST_GRAPH_STEPS = 3
 
 _COLUMNS = ["memory_id", "project_id", "memory_type", "status", "text", "rank", "files", "tags"]
 
@@ -37,7 +37,7 @@ class GraphEdge:
 
 
 @dataclass(frozen=True)
-class Neighbourhood:
+class GraphAround:
     """
     Nodes by distance, the strongest relations first, and the edges between them.
 
@@ -51,10 +51,10 @@ class Neighbourhood:
     is_cut: bool
 
 
-def around_memory(context: Context, memory_id: str, *, steps: int = 2) -> Neighbourhood:
+def around_memory(context: Context, memory_id: str, *, steps: int = 2) -> GraphAround:
     """Return what is within `steps` relations of a memory, itself with distance 0. Raises NotFound."""
-    if not 1 <= steps <= MOST_STEPS:
-        raise UsageError(f"{steps} steps are out of range.", f"Use 1 to {MOST_STEPS}.")
+    if not 1 <= steps <= MOST_GRAPH_STEPS:
+        raise UsageError(f"{steps} steps are out of range.", f"Use 1 to {MOST_GRAPH_STEPS}.")
     catalogue = context.open_catalogue()
     known = catalogue.read("memories", _COLUMNS, {"memory_id": [memory_id]})
     if not known:
@@ -65,7 +65,7 @@ def around_memory(context: Context, memory_id: str, *, steps: int = 2) -> Neighb
     return _grown(catalogue, memory_id, edges, steps)
 
 
-def around_word(context: Context, *, file: str = "", tag: str = "") -> Neighbourhood:
+def around_word(context: Context, *, file: str = "", tag: str = "") -> GraphAround:
     """Return the memories that name a file by a part of its path, or have a tag, and how they are related."""
     word = (file or tag).casefold()
     column = "files" if file else "tags"
@@ -76,14 +76,14 @@ def around_word(context: Context, *, file: str = "", tag: str = "") -> Neighbour
     ids = [row["memory_id"] for row in shown]
     nodes = [GraphNode(r["memory_id"], r["memory_type"], r["text"], 1, file or tag) for r in shown]
     edges = catalogue.read("edges", (), {"source_id": ids, "target_id": ids}) if ids else []
-    return Neighbourhood(file or tag, nodes, _edges_of(edges, set(ids)), len(named) > len(shown))
+    return GraphAround(file or tag, nodes, _edges_of(edges, set(ids)), len(named) > len(shown))
 
 
 def _is_meant(word: str, name: str, is_part: bool) -> bool:
     return word in name.casefold() if is_part else word == name.casefold()
 
 
-def _grown(catalogue: Catalogue, middle: str, edges: Sequence[Row], steps: int) -> Neighbourhood:
+def _grown(catalogue: Catalogue, middle: str, edges: Sequence[Row], steps: int) -> GraphAround:
     """Return the neighbourhood, breadth first, along the strongest relations first."""
     near: dict[str, list[str]] = {}
     for edge in edges:
@@ -102,7 +102,7 @@ def _grown(catalogue: Catalogue, middle: str, edges: Sequence[Row], steps: int) 
     ids = list(reached)[:MOST_NODES]
     rows = {r["memory_id"]: r for r in catalogue.read("memories", _COLUMNS, {"memory_id": ids})}
     nodes = [_node(rows[name], *reached[name]) for name in ids if name in rows]
-    return Neighbourhood(middle, nodes, _edges_of(edges, set(rows)), len(reached) > len(ids))
+    return GraphAround(middle, nodes, _edges_of(edges, set(rows)), len(reached) > len(ids))
 
 
 def _node(row: Row, distance: int, parent: str) -> GraphNode:

@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 
-from cortex.explorer.export import export_pages, file_of
+from cortex.explorer.export import export_pages, page_file_of
 from cortex.flows import operations
 from cortex.transforms.errors import UsageError
 from tests.explorer.conftest import PROJECT, words_of
@@ -79,4 +79,4 @@ def test_an_export_overwrites_nothing(reader, tmp_path):
 
 def test_an_export_stays_within_its_limit_and_its_folder(reader, tmp_path):
     assert export_pages(reader.explorer.open_context(), tmp_path / "few", most=5).is_cut
-    assert ".." not in file_of("/brief/..%2f..%2fx") and file_of("/brief/../../x").count("..") == 0
+    assert ".." not in page_file_of("/brief/..%2f..%2fx") and page_file_of("/brief/../../x").count("..") == 0

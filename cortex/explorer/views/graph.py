@@ -4,7 +4,7 @@ from cortex.explorer.graph_picture import picture
 from cortex.explorer.page import Page, ViewRequest
 from cortex.flows import operations
 from cortex.flows.operations.browse import Filters
-from cortex.flows.operations.graph import MOST_STEPS, Neighbourhood
+from cortex.flows.operations.graph import MOST_GRAPH_STEPS, GraphAround
 
 # Where nothing is named, the page begins with these.
 FIRST_OFFERED = 12
@@ -14,7 +14,7 @@ def show_graph(request: ViewRequest) -> Page:
     """Show the neighbourhood of the memory, the file or the tag in the query; without one, where to begin."""
     context, memory = request.context, request.word("memory")
     file, tag = request.word("file"), request.word("tag")
-    steps = request.number("steps", 2, high=MOST_STEPS)
+    steps = request.number("steps", 2, high=MOST_GRAPH_STEPS)
     around = None
     if memory:
         memory = operations.listing.show(context, memory).row["memory_id"]
@@ -35,14 +35,14 @@ def show_graph(request: ViewRequest) -> Page:
         "file": file,
         "tag": tag,
         "steps": steps,
-        "step_links": [(n, request.link(steps=n)) for n in range(1, MOST_STEPS + 1)] if memory else [],
+        "step_links": [(n, request.link(steps=n)) for n in range(1, MOST_GRAPH_STEPS + 1)] if memory else [],
         "relations": _relations(around) if around else {},
         "begin": [] if around else operations.browse.browse(context, Filters(), limit=FIRST_OFFERED).rows,
     }
     return Page("graph.html", "Graph", data, extra)
 
 
-def _relations(around: Neighbourhood) -> dict[str, str]:
+def _relations(around: GraphAround) -> dict[str, str]:
     """Return by memory how it is related to the node that it was reached by."""
     kinds = {frozenset((edge.source, edge.target)): edge for edge in around.edges}
     relations = {}
