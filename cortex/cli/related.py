@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from cortex.flows.operations.related import Neighbourhood
     from cortex.transforms.memory.breadth import Linked
 
-MOST_STEPS = 4
+_MOST_STEPS = 4
 
 
 @command("related")
 @click.argument("id")
 @click.option(
     "--steps",
-    type=click.IntRange(1, MOST_STEPS),
+    type=click.IntRange(1, _MOST_STEPS),
     default=2,
     show_default=True,
     metavar="COUNT",
-    help=f"Links that may lie between, at most {MOST_STEPS}.",
+    help=f"Links that may lie between, at most {_MOST_STEPS}.",
 )
 @LIMIT
 def related(context: Context, id: str, steps: int, limit: int) -> Answer:
