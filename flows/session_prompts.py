@@ -10,7 +10,7 @@ from cortex.transforms.schemas import REPLIES
 from cortex.transforms.writer.prompt import SESSION_PROMPT, version_of
 
 # A choice for all projects is noted under this name; one for a project goes before it.
-EVERYWHERE = "all"
+EVERY_SCOPE = "all"
 
 
 def shipped_prompts() -> list[str]:
@@ -55,7 +55,7 @@ def prompts_to_show(run: Run, prompt: str | None) -> dict[str, str]:
 
 def with_everywhere(notes: ManifestNotes, prompt: str) -> ManifestNotes:
     """Return the notes once a person has chosen a version for all projects, those to come among them."""
-    return replace(notes, prompts={EVERYWHERE: PromptChoice(prompt, SESSION_PROMPT)})
+    return replace(notes, prompts={EVERY_SCOPE: PromptChoice(prompt, SESSION_PROMPT)})
 
 
 def with_chosen(notes: ManifestNotes, projects: Iterable[str], prompt: str) -> ManifestNotes:
@@ -65,4 +65,4 @@ def with_chosen(notes: ManifestNotes, projects: Iterable[str], prompt: str) -> M
 
 
 def _choice(notes: ManifestNotes, project_id: str) -> PromptChoice | None:
-    return notes.prompts.get(project_id) or notes.prompts.get(EVERYWHERE)
+    return notes.prompts.get(project_id) or notes.prompts.get(EVERY_SCOPE)

@@ -10,14 +10,12 @@ from cortex.cli.answer import Answer, command
 from cortex.cli.options import ALL_PROJECTS, LIMIT, PROJECT_OPTION
 from cortex.cli.terminal import Listing
 from cortex.flows import operations
+from cortex.transforms.vocabulary import GLOBAL_SCOPE
 from cortex.transforms.words.phrases import counted
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
     from cortex.flows.operations.listing import Listed
-
-# The scope of what holds in every project, as schemas.GLOBAL_SCOPE: importing that takes .2 s.
-EVERYWHERE = "global"
 
 
 @command("list")
@@ -59,13 +57,13 @@ def list_(
 
 def _table(listed: Listed, faded: bool) -> Listing:
     short = operations.ids.short_ids([row["memory_id"] for row in listed.rows])
-    has_several = len({row["project_id"] for row in listed.rows} - {EVERYWHERE}) > 1
+    has_several = len({row["project_id"] for row in listed.rows} - {GLOBAL_SCOPE}) > 1
     columns = ["id", "day", "type", *(["project"] if has_several else []), "memory"]
     rows = []
     for row in listed.rows:
         kind = row["status"] if faded else row["memory_type"]
         mark = "★ " if row["is_pinned"] else ""
-        if row["project_id"] == EVERYWHERE and not has_several:
+        if row["project_id"] == GLOBAL_SCOPE and not has_several:
             mark += "everywhere: "
         where = [listed.labels.get(row["project_id"], row["project_id"])] if has_several else []
         text = mark + " ".join(row["text"].split())

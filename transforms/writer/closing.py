@@ -21,7 +21,7 @@ from cortex.transforms.writer.written import (
 )
 
 CLOSING_COLUMNS = ["memory_id", "project_id", "memory_type", "text", "trust", "updated_at", "evidence"]
-EVENT_COLUMNS = ["session_id", "layer", "text", "trust", "confidence"]
+CLOSER_COLUMNS = ["session_id", "layer", "text", "trust", "confidence"]
 REPLY_COLUMNS = ["session_id", "turn_ids", "known", "purpose", "model", "prompt", "text", "asked_at"]
 
 
@@ -49,7 +49,7 @@ def with_closings(edges: pa.Table, memories: pa.Table, replies: pa.Table, events
 def _checked(events: pa.Table) -> set[tuple[str, str, str]]:
     """Return session, layer and text of the facts of models that passed the checks, a stranger's left out."""
     is_checked = pc.starts_with(events["layer"], LAYER_PREFIX)
-    rows = events.filter(is_checked).select(EVENT_COLUMNS).to_pylist()
+    rows = events.filter(is_checked).select(CLOSER_COLUMNS).to_pylist()
     return {
         (row["session_id"], row["layer"], row["text"])
         for row in rows
