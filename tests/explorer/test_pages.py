@@ -74,7 +74,7 @@ def test_facets_count_and_narrow(reader):
         ("until=2026-10-10", lambda row: row["updated_at"][:10] <= "2026-10-10"),
         ("trust=user", lambda row: row["trust"] == "user"),
     ],
-    ids=str,
+    ids=["since", "until", "trust"],
 )
 def test_each_filter_keeps_what_it_says(reader, query, is_kept):
     data = reader.json(f"/search?{query}")
