@@ -152,7 +152,7 @@ def test_recall_that_finds_nothing_says_where_else_to_look(cortex, tmp_path, mon
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     answer = cortex("recall", "zzzyx", "--json")
-    assert (answer.code, answer.json) == (0, {"results": []})
+    assert (answer.code, answer.json) == (0, {"results": [], "limits": None})
     told = cortex("recall", "zzzyx")
     assert (told.code, told.out) == (0, "") and "--all-projects" in told.err
 

@@ -56,6 +56,10 @@ def test_extraction_reads_exactly_what_the_policy_says_it_reads():
             return super().__getitem__(name)
 
     class Watched(Policy):
+        @property
+        def tables(self):
+            return Tables(POLICY.tables)
+
         def threshold(self, name):
             thresholds.add(name)
             return super().threshold(name)
@@ -65,7 +69,7 @@ def test_extraction_reads_exactly_what_the_policy_says_it_reads():
             return super().salience(event_type)
 
     rows = turns(turn(1, "From now on always answer in short sentences."))
-    extract_events(rows, Watched(Tables(POLICY.tables), POLICY.fingerprint, POLICY.rows))
+    extract_events(rows, Watched(POLICY.columns, POLICY.fingerprint, POLICY.rows))
     assert tables == {stem for stem, readers in READERS.items() if "extract" in readers}
     declared = POLICY.rows_read_by("extract")["thresholds"]
     assert thresholds == {row["name"] for row in declared} - READ_BY_THE_FLOW

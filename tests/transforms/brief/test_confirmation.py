@@ -78,7 +78,7 @@ def test_where_nothing_is_asked_the_brief_is_as_without_the_question():
 
 
 def test_neither_what_is_new_nor_pinned_nor_in_dispute_is_asked_about():
-    new = memory(1, "Buoys blink twice.", updated_at=LATER)
+    new = memory(1, "Buoys blink twice.", updated_at=LATER + timedelta(seconds=1))
     pinned = memory(2, "Ropes are blue.", is_pinned=True, updated_at=FIRST_DAY)
     assert CONFIRM_HEADING not in brief(new, pinned)
     assert CONFIRM_HEADING not in brief(RED, FLOAT, edges=contradiction(RED, FLOAT))
