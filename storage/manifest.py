@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import orjson
-
 from cortex.storage.files import write_atomically
 from cortex.storage.notes import ManifestNotes
 from cortex.transforms.errors import ManifestDamaged, SchemaMismatch
@@ -165,6 +163,8 @@ def _damaged(path: Path, why: str) -> ManifestDamaged:
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
     """Replace the manifest at `path`; this is the moment at which a commit happens."""
+    import orjson
+
     raw = {
         "version": manifest.version,
         "generation": manifest.generation,
