@@ -39,7 +39,7 @@ def test_the_newest_memories_come_first_with_ids_that_show_takes(cortex, samples
     assert len(short) == 6 and rows[0]["memory_id"].startswith(short)
     shown = cortex("show", short)
     assert shown.code == 0 and rows[0]["memory_id"] in shown.out
-    for label in ("project", "status", "sure", "from"):
+    for label in ("project", "status", "confidence", "from"):
         assert f"\n{label} " in shown.out
 
 
