@@ -209,9 +209,9 @@ class Lake:
     ) -> pa.Table:
         condition = None
         if only is not None:
-            condition = pa.compute.field("session_id").isin(sorted(only))
+            condition = _is_of(only)
         elif without and "session_id" in table.arrow.names:
-            condition = ~pa.compute.field("session_id").isin(sorted(without))
+            condition = ~_is_of(without)
         try:
             source = readable(self.root, file.path, table.name, self.vault)
             rows = pq.read_table(source, columns=columns, filters=condition, partitioning=None)
@@ -347,6 +347,13 @@ def each_key_once(table: Table, rows: pa.Table) -> pa.Table:
     order = [*key, "file", "line", "block"] if table.name == "turns" else key
     kept = frame.sort(order, maintain_order=True).unique(subset=key, keep="first", maintain_order=True)
     return kept.to_arrow().cast(table.arrow)
+
+
+def _is_of(sessions: set[str]) -> "pa.compute.Expression":
+    # Typed: of no session at all, the values would otherwise have no type to compare with.
+    import pyarrow.compute as pc
+
+    return pc.field("session_id").isin(pa.array(sorted(sessions), pa.string()))
 
 
 def unclear(unknown: list[str], *, has_manifest: bool) -> LakeUnclear:

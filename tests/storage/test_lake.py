@@ -85,6 +85,17 @@ def test_reading_some_sessions_gives_only_their_newest_rows(home: Path):
     assert Lake(home).read(EVENTS, sessions={"s2"})["text"].to_pylist() == ["new too"]
 
 
+def test_an_older_file_that_lives_for_other_sessions_adds_nothing_to_one_written_again(home: Path):
+    lake = Lake(home)
+    with lake.change() as change:
+        rows = events(event("old"), event("other", session_id="s2"))
+        change.append(EVENTS, "reef-1", rows, sessions=("s1", "s2"))
+    with lake.change() as change:
+        change.append(EVENTS, "reef-1", events(event("new")), sessions=("s1",))
+    assert Lake(home).read(EVENTS, sessions={"s1"})["text"].to_pylist() == ["new"]
+    assert Lake(home).read(EVENTS, sessions=set()).num_rows == 0
+
+
 def test_compaction_keeps_the_rows_and_leaves_one_file(home: Path):
     lake = Lake(home)
     for line in range(1, 20):
