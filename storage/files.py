@@ -122,6 +122,22 @@ def write_where_named(path: Path, content: bytes) -> None:
         write_atomically(path.resolve(), content)
 
 
+def is_empty_folder(folder: Path) -> bool:
+    """Return whether `folder` holds nothing; a file holds something, what is not there nothing."""
+    return not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+
+
+def write_below(folder: Path, name: str, content: bytes) -> None:
+    """
+    Write `content` to the file `name` below `folder`; missing folders are made, for the user alone.
+
+    Raises OSError where that is refused.
+    """
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_atomically(path, content)
+
+
 def sync_folder(folder: Path) -> None:
     """Make the renames in `folder` survive a power cut."""
     _sync(folder)

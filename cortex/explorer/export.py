@@ -13,7 +13,7 @@ from cortex.explorer.page import Page
 from cortex.explorer.safety import AccessGate
 from cortex.explorer.views import STATIC_TYPES
 from cortex.flows.context import Context
-from cortex.storage.files import write_atomically
+from cortex.storage.files import is_empty_folder, write_below
 from cortex.transforms.errors import UsageError
 
 # Where the crawl begins: the bar's pages; SQL and settings are for asking, which files cannot answer.
@@ -45,14 +45,15 @@ def export_pages(context: Context, folder: Path, *, most: int = 10_000) -> Expor
 
     Raises UsageError for a folder with something in it, and where the disk refuses.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if not is_empty_folder(folder):
         raise UsageError(f"{folder} is not an empty folder.", "Name a new one.")
     explorer = Explorer(lambda: context, AccessGate("127.0.0.1:0"), is_read_only=True)
     size = 0
     try:
         for name in STATIC_TYPES:
             content = (files("cortex.explorer") / "static" / name).read_bytes()
-            size += _write(folder / "static" / name, content)
+            write_below(folder, f"static/{name}", content)
+            size += len(content)
         waiting, known = list(STARTS), set(STARTS)
         for number, address in enumerate(waiting):
             if number >= most:
@@ -62,7 +63,9 @@ def export_pages(context: Context, folder: Path, *, most: int = 10_000) -> Expor
                 if link not in known:
                     known.add(link)
                     waiting.append(link)
-            size += _write(folder / page_file_of(address), _relative(html, address, known).encode())
+            content = _relative(html, address, known).encode()
+            write_below(folder, page_file_of(address), content)
+            size += len(content)
     except OSError as error:
         raise UsageError(f"{folder} cannot be written ({error.strerror}).", "Name another one.") from error
     return Exported(folder, min(len(waiting), most), size, len(waiting) > most)
@@ -111,9 +114,3 @@ def _relative(html: str, address: str, known: set[str]) -> str:
         )
 
     return _LINK.sub(changed, _SCRIPT.sub("", _FOOT.sub("", _SERVED.sub("", html))))
-
-
-def _write(path: Path, content: bytes) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_atomically(path, content)
-    return len(content)
