@@ -99,7 +99,7 @@ def test_it_is_found_although_more_is_known_of_the_project_by_then(writing_bench
         with monkeypatch.context() as patch:
             patch.setattr(writing, "events_of", second_dies)
             with pytest.raises(Killed):
-                read_sessions(bench)
+                bench.run()
         bench.run()
         assert (len(server.asked), len(bench.store.lake.read(REPLIES)), waiting(bench.home)) == (2, 2, [])
 
