@@ -1,4 +1,4 @@
-"""The tables as LanceDB datasets, disposable projections of the lake; nothing else knows LanceDB."""
+"""The tables as LanceDB datasets, disposable projections of the lake; nothing else reads or writes them."""
 
 import os
 import shutil

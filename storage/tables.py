@@ -1,7 +1,8 @@
 """
 The tables of a scope, as everything else sees them: what is searched, and how it is asked for.
 
-The vector store behind them is `lance_tables.py` with its `lance_indexes.py`; only `store.py` names it.
+The vector store behind them is `lance_tables.py` with its `lance_indexes.py` and `lance_library.py`; only
+`store.py` names it, and `projections.py` knows its folders.
 """
 
 from collections.abc import Collection, Mapping, Sequence
