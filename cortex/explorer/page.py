@@ -35,7 +35,9 @@ class ViewRequest:
         if not text:
             return default
         if not (text.isascii() and text.isdecimal()) or not low <= int(text[:9]) <= high:
-            raise UsageError(f"'{text}' is no number for '{name}'.", f"Use one from {low} to {high}.")
+            raise UsageError(
+                f"'{name}' must be a whole number, not '{text}'.", f"Use one from {low} to {high}."
+            )
         return int(text)
 
     def link(self, **changes: str | int) -> str:
