@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from typing import TypeGuard
 if TYPE_CHECKING or __package__:
     from cortex.hooks import ticket
+    from cortex.hooks.home import home_in
 else:
     import ticket
+    from home import home_in
 
 # Below the home.
 ENGINE, LOCK, MARK, LOG = "engine", "runs/background.lock", "runs/background.json", "runs/background.log"
@@ -245,7 +247,9 @@ def _environment(home: str) -> dict[str, str]:
     # The client hands its hooks a token for talking to it, and a project may set PYTHONPATH to its own.
     left_out = ("CLAUDE_CODE_", "PYTHON")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
-    return {**kept, "CORTEX_HOME": home, "CORTEX_INTERNAL": "1"}
+    if home_in(kept) != home:  # otherwise it stays as it is, a URI too
+        kept["CORTEX_HOME"] = home
+    return {**kept, "CORTEX_INTERNAL": "1"}
 
 
 def _redirect(home: str, lock: int) -> None:

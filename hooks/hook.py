@@ -10,9 +10,11 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
     from cortex.hooks import ticket
+    from cortex.hooks.home import home_in
 else:
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # -I leaves the script's folder out
     import ticket
+    from home import home_in
 
 # A payload carries the assistant's last message; the longest seen had 100 KB.
 _MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
@@ -31,7 +33,7 @@ def main() -> None:
     """Do what the event asks for; write any problem to Cortex's own log and to nowhere else."""
     os.umask(0o077)  # what is captured is for its owner's eyes only
     event = sys.argv[1] if len(sys.argv) > 1 else ""
-    home = os.path.abspath(os.environ.get("CORTEX_HOME") or os.path.expanduser("~/.cortex"))
+    home = home_in(os.environ)
     try:
         if event == "session-start":
             payload = read_payload()

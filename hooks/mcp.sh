@@ -4,6 +4,17 @@
 [ -z "$CORTEX_INTERNAL" ] || exit 0    # a session that Cortex itself started asks its memory nothing
 
 home=${CORTEX_HOME:-${HOME:-/dev/null}/.cortex}
+case $home in
+    s3://* | file://*)    # this machine's copy of a store elsewhere, named as home.py names it
+        name=${home%%://*} rest=${home#*://}
+        while [ -n "$rest" ]; do
+            part=${rest%%/*}
+            [ -z "$part" ] || name=$name+$part
+            case $rest in */*) rest=${rest#*/} ;; *) rest= ;; esac
+        done
+        home=${HOME:-/dev/null}/.cortex-remote/$name
+        ;;
+esac
 engine=
 [ -f "$home/engine" ] && { IFS= read -r engine <"$home/engine"; } 2>/dev/null
 [ -x "$engine" ] || engine=$(command -v cortex) || {

@@ -7,7 +7,9 @@ umask 077    # the home, where this makes it, is for its owner alone
 [ -z "$CORTEX_INTERNAL" ] || exit 0    # a session that Cortex itself started is not captured
 
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
-memo_dir=${CLAUDE_PLUGIN_DATA:-${CORTEX_HOME:-${HOME:-/dev/null}/.cortex}}
+home=$CORTEX_HOME
+case $home in *://*) home= ;; esac    # the store is elsewhere; the interpreter is this machine's
+memo_dir=${CLAUDE_PLUGIN_DATA:-${home:-${HOME:-/dev/null}/.cortex}}
 memo=$memo_dir/python
 
 # Print the real path of the first Python that works. A pyenv shim costs 170 ms a start, the interpreter

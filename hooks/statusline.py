@@ -13,12 +13,14 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
     from cortex.hooks import brief, choices, health, ticket
+    from cortex.hooks.home import home_in
 else:
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # -I leaves the script's folder out
     import brief
     import choices
     import health
     import ticket
+    from home import home_in
 
 PARTS = ("health", "memories", "capture", "context")
 
@@ -30,7 +32,7 @@ _MAX_PAYLOAD_BYTES = 1024 * 1024
 
 def main() -> None:
     """Print the line; whatever goes wrong, print nothing."""
-    home = os.path.abspath(os.environ.get("CORTEX_HOME") or os.path.expanduser("~/.cortex"))
+    home = home_in(os.environ)
     payload = json.loads(sys.stdin.buffer.read(_MAX_PAYLOAD_BYTES))
     text = line(home, payload, time.time())
     if text:

@@ -136,8 +136,13 @@ class Chosen:
 
 
 def store_home() -> Path:
-    """Return the store's folder: `CORTEX_HOME`, else `~/.cortex`."""
+    """Return the store's folder: `CORTEX_HOME`, else `~/.cortex`. Raises UsageError for a URI."""
     named = os.environ.get("CORTEX_HOME")
+    if named and "://" in named:
+        raise UsageError(
+            f"CORTEX_HOME is {named!r}, and the store is a folder of this machine.",
+            "Set CORTEX_HOME to a folder.",
+        )
     return Path(named).expanduser().absolute() if named else Path.home() / ".cortex"
 
 
