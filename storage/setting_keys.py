@@ -273,6 +273,35 @@ KEYS = (
         high=100_000,
     ),
     Key(
+        "mcp.issuer",
+        "",
+        "address",
+        "identity provider whose access tokens `cortex mcp --http` accepts; without it nothing is served",
+        beginnings=("https://", "http://localhost", "http://127.0.0.1", "http://[::1]"),
+    ),
+    Key(
+        "mcp.keys_url",
+        "",
+        "address",
+        "where the identity provider's public keys (JWKS) are; if empty, it is asked",
+        beginnings=("https://", "http://localhost", "http://127.0.0.1", "http://[::1]"),
+    ),
+    Key(
+        "mcp.resource_url",
+        "",
+        "address",
+        "the address of `cortex mcp --http` as its clients call it, which tokens must be made for; if empty, "
+        "http://127.0.0.1:PORT/mcp",
+        beginnings=("https://", "http://localhost", "http://127.0.0.1", "http://[::1]"),
+    ),
+    Key(
+        "mcp.http_projects",
+        (),
+        "folders",
+        "folders of the projects that callers over HTTP see: FOLDER for all of them, SUBJECT=FOLDER for the "
+        'one whose token says so, "*" for every project; without it only what holds everywhere',
+    ),
+    Key(
         "redact.personal_data",
         False,
         "yes or no",

@@ -35,6 +35,7 @@ CortexError                      1
 ├── QueryTooLong                26
 ├── RateLimited                 27   too many calls in the last minute
 ├── InternalError               28   a tool call failed in a way that nobody foresaw
+├── ScopeMissing                29   the caller's token does not allow the call
 └── StoreBusy                   75   another run holds the lease
 """
 
@@ -341,6 +342,18 @@ class RateLimited(CortexError):
 
     code, exit_code, retryable = "CORTEX_E310", 27, True
     category = "rate_limit"
+
+
+class ScopeMissing(CortexError):
+    """The token of a caller over HTTP does not allow what was asked for; nothing was done."""
+
+    code, exit_code = "CORTEX_E320", 29
+    category = "permission"
+
+    def __init__(self, scope: str) -> None:
+        """Take the scope that the token lacks."""
+        super().__init__(f"This needs the scope {scope}.", "Ask for a token that has it.")
+        self.details = self.scope = scope
 
 
 class InternalError(CortexError):

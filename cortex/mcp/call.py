@@ -25,6 +25,11 @@ class ToolCall:
         return int(self.context.policy.threshold(name))
 
     @property
+    def has_project(self) -> bool:
+        """Whether the caller is in a project's folder: one over HTTP may see none."""
+        return self.context.folder != self.context.home
+
+    @property
     def chars(self) -> int:
         """The most characters of an answer."""
         return self.number("mcp_text_chars")

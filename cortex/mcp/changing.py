@@ -8,13 +8,15 @@ from cortex.flows.operations.merges import MemoryMerge
 from cortex.mcp.asking import DECLINED, ChoiceQuestion, Option
 from cortex.mcp.call import ToolCall
 from cortex.mcp.replies import NOTICE, ListItem, ToolReply, page_of, quoted
-from cortex.transforms.errors import DecisionContradicted
+from cortex.transforms.errors import DecisionContradicted, UsageError
 
 ANYWAY, LEAVE = "anyway", "leave"
 
 
 def answer_learn(call: ToolCall) -> ToolReply:
     """Store a lesson; where it contradicts a decision, only if the person says so."""
+    if not (call.has_project or call.get("everywhere")):
+        raise UsageError("You are in no project here.", "Learn it with everywhere: true.")
     try:
         learned = _learn(call, anyway=False)
     except DecisionContradicted as error:

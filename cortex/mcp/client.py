@@ -1,20 +1,24 @@
-"""The program at the other end: what it may see, how often it may call, and the note of each call."""
+"""A client: what it may see, how often it may call, and the note of each call."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from os import getpid
+from pathlib import Path
 from threading import Lock
 from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cortex.flows.context import Context
+from anyio import CapacityLimiter
+
+from cortex.flows.context import Context, EmbedderOf
 from cortex.mcp.asking import ChoiceNeeded
 from cortex.mcp.limiter import WINDOW_SECONDS, SlidingWindow
+from cortex.mcp.scopes import allows, needed_scope
 from cortex.storage.settings import Settings, load_settings
-from cortex.transforms.errors import CortexError, InternalError, RateLimited
+from cortex.transforms.errors import CortexError, InternalError, RateLimited, ScopeMissing
 
 if TYPE_CHECKING:
     from cortex.flows.embedders import Embedder
@@ -22,46 +26,95 @@ if TYPE_CHECKING:
 Performed = TypeVar("Performed")
 _log = logging.getLogger(__name__)
 
+# Of the settings `mcp.projects` and `mcp.http_projects`.
+EVERY = "*"
+MOST_IN_LINE = 4
+
+
+@dataclass(frozen=True)
+class Caller:
+    """
+    Who calls: `name` as the audit log has it, and the scopes of its token.
+
+    A program on this machine, which is its user's, has no token: its scopes are None.
+    """
+
+    name: str
+    scopes: frozenset[str] | None = None
+
+
+@dataclass
+class SharedModel:
+    """The embedding model, loaded by the first call of any client that needs it."""
+
+    embedder_of: EmbedderOf
+    _embedder: "Embedder | None" = None
+    _is_loaded: bool = False
+    _lock: Lock = field(default_factory=Lock)
+
+    def __call__(self, settings: Settings) -> "Embedder | None":
+        """Return the model in force for the settings, None where there is none."""
+        if settings.voyage_api_key:  # whether the service answers changes from call to call
+            return self.embedder_of(settings)
+        with self._lock:
+            if not self._is_loaded:
+                self._embedder, self._is_loaded = self.embedder_of(settings), True
+            return self._embedder
+
 
 @dataclass
 class Client:
     """
-    The program at the other end, of which a server over stdio has one.
+    A client, of which a server over stdio has one and a server over HTTP one for each that a token names.
 
-    `base` gives folder, clock and the way to the embedding model, which is loaded once; the settings are read
-    with each call, so that a change acts at once.
+    `base` gives folder, clock and the way to the embedding model; the settings are read with each call, so
+    that a change acts at once. `principal` is whom the tokens are about, "" over stdio.
     """
 
     base: Context
     transport: str = "stdio"
     window: SlidingWindow = field(default_factory=SlidingWindow)
+    principal: str = ""
+    # Of its calls so many stand in line at a time, so that others come between those of one that storms.
+    turns: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(MOST_IN_LINE))
     _server: str = field(default_factory=lambda: f"{getpid()}-{time_ns()}")
     _numbers: "count[int]" = field(default_factory=count)
     _refused_at: float | None = None
-    _embedder: "Embedder | None" = None
-    _is_loaded: bool = False
     _lock: Lock = field(default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        """Load the embedding model once, for this client or for all that share it."""
+        self.base = with_shared_model(self.base)
 
     def context(self) -> Context:
         """Return the context of a call. Raises UsageError for settings that cannot be read."""
         # Imported here, as below: it brings the tables, which nothing needs before the first call.
         from cortex.flows.operations.targets import scopes_in_reach
 
-        context = replace(self.base, settings=load_settings(self.base.home), embedder_of=self._embedder_of)
+        settings = load_settings(self.base.home)
+        folder = self.base.folder
+        if self.principal:
+            folders = folders_seen_by(self.principal, settings.mcp.http_projects)
+            settings = replace(settings, mcp=replace(settings.mcp, projects=folders))
+            named = [name for name in folders if name != EVERY]
+            # The store's own folder is no project's: who sees none is in none.
+            folder = Path(named[0]).expanduser() if named else self.base.home
+        context = replace(self.base, settings=settings, folder=folder)
         return replace(context, visible=scopes_in_reach(context))
 
     def perform(
-        self, caller: str, tool: str, arguments: Mapping[str, Any], work: Callable[[Context], Performed]
+        self, caller: Caller, tool: str, arguments: Mapping[str, Any], work: Callable[[Context], Performed]
     ) -> Performed:
         """
-        Do the work of a call if the rate limit has room for it, and note it in the audit log.
+        Do the work of a call if scopes and rate limit allow it, and note it in the audit log.
 
-        Raises RateLimited, and what the work raises; InternalError for what nobody foresaw.
+        Raises ScopeMissing, RateLimited, and what the work raises; InternalError for what nobody foresaw.
         """
         began, context, outcome = perf_counter(), self.context(), "ok"
         called_at = context.now
         try:
             self.window.admit(context.settings.mcp.calls_per_minute)
+            self.check_scope(caller, needed_scope("tools/call", tool, arguments))
             return work(context)
         except ChoiceNeeded:
             outcome = "asked"
@@ -77,7 +130,12 @@ class Client:
             ) from error
         finally:
             if outcome != RateLimited.code or self._is_first_refusal():
-                self._note(context, caller, tool, arguments, called_at, outcome, perf_counter() - began)
+                self._note(context, caller.name, tool, arguments, called_at, outcome, perf_counter() - began)
+
+    def check_scope(self, caller: Caller, needed: str) -> None:
+        """Raise ScopeMissing where the caller's token does not allow what needs this scope."""
+        if not allows(caller.scopes, needed):
+            raise ScopeMissing(needed)
 
     def _note(
         self, context: Context, caller: str, tool: str, arguments: Mapping[str, Any], *came: Any
@@ -99,10 +157,21 @@ class Client:
                 self._refused_at = now
             return is_first
 
-    def _embedder_of(self, settings: Settings) -> "Embedder | None":
-        if settings.voyage_api_key:  # whether the service answers changes from call to call
-            return self.base.embedder_of(settings)
-        with self._lock:
-            if not self._is_loaded:
-                self._embedder, self._is_loaded = self.base.embedder_of(settings), True
-            return self._embedder
+
+def folders_seen_by(principal: str, listed: Sequence[str]) -> tuple[str, ...]:
+    """
+    Return the folders that a caller sees, of those listed for all callers and for single ones.
+
+    >>> folders_seen_by("ada", ("/srv/api", "ada=/srv/site", "bob=*"))
+    ('/srv/api', '/srv/site')
+    """
+    for_all = (folder for folder in listed if folder.startswith(("/", "~", EVERY)))
+    named = (name.partition("=") for name in listed if not name.startswith(("/", "~", EVERY)))
+    return (*for_all, *(folder for subject, _, folder in named if subject == principal and folder))
+
+
+def with_shared_model(context: Context) -> Context:
+    """Return a context from which all clients get the same embedding model."""
+    if isinstance(context.embedder_of, SharedModel):
+        return context
+    return replace(context, embedder_of=SharedModel(context.embedder_of))

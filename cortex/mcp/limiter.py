@@ -32,3 +32,9 @@ class SlidingWindow:
                     f"Wait {wait_s:.0f} seconds, or raise mcp.calls_per_minute.",
                 )
             self._admitted_at.append(now)
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether no call was admitted within the last WINDOW_SECONDS."""
+        with self._lock:
+            return not self._admitted_at or self.clock() - self._admitted_at[-1] >= WINDOW_SECONDS

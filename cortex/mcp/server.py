@@ -12,7 +12,7 @@ import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -27,6 +27,8 @@ from mcp_types.version import is_version_at_least
 
 from cortex import __version__
 from cortex.mcp.asking import ChoiceNeeded, ChoiceQuestion, FormAnswer, Person
+from cortex.mcp.client import Caller
+from cortex.mcp.scopes import needed_scope
 from cortex.mcp.shelf import (
     CONTENTS_HOLD_MS,
     LISTS_HOLD_MS,
@@ -71,11 +73,14 @@ Paging = types.PaginatedRequestParams | None
 OfStore = TypeVar("OfStore")
 
 
+ClientOf: TypeAlias = "Callable[[ClientRequest], tuple[Client, Caller]]"
+
+
 @dataclass
 class MemoryServer:
-    """The requests of one client, each answered in a thread of its own, AT_ONCE at a time."""
+    """The requests of clients, each answered in a thread of its own, AT_ONCE at a time."""
 
-    client: Client
+    client_of: ClientOf
     threads: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(AT_ONCE))
 
     def build(self) -> Server[Any]:
@@ -164,10 +169,13 @@ class MemoryServer:
         def work() -> list[str]:
             from cortex.mcp.resources import complete
 
-            return complete(self.client.context(), params.argument.name, params.argument.value)
+            return complete(client.context(), params.argument.name, params.argument.value)
 
+        client, caller = self.client_of(request)
         try:
-            values = await anyio.to_thread.run_sync(work, limiter=self.threads)
+            client.check_scope(caller, needed_scope("completion/complete"))
+            async with client.turns:
+                values = await anyio.to_thread.run_sync(work, limiter=self.threads)
         except CortexError as error:
             raise _refusal(error, {}) from error
         shown = values[:COMPLETIONS_SHOWN]
@@ -194,8 +202,15 @@ class MemoryServer:
         arguments: dict[str, Any],
         work: Callable[[Context], OfStore],
     ) -> OfStore:
-        perform = partial(self.client.perform, _caller(request), tool, arguments, work)
-        return await anyio.to_thread.run_sync(perform, limiter=self.threads)
+        client, caller = self.client_of(request)
+        perform = partial(client.perform, caller, tool, arguments, work)
+        async with client.turns:
+            return await anyio.to_thread.run_sync(perform, limiter=self.threads)
+
+
+def sole_client(client: Client) -> ClientOf:
+    """Return what gives the only client there is, called as it calls itself."""
+    return lambda request: (client, Caller(program_of(request)))
 
 
 def serve_stdio(client: Client) -> None:
@@ -203,7 +218,7 @@ def serve_stdio(client: Client) -> None:
     logging.basicConfig(level=logging.WARNING)
 
     async def run() -> None:
-        server = MemoryServer(client).build()
+        server = MemoryServer(sole_client(client)).build()
         async with stdio_server() as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
 
@@ -232,7 +247,7 @@ def _refusal(error: CortexError, about: dict[str, str]) -> MCPError:
     return MCPError(code=code, message=error.problem, data={**error.as_report(datetime.now(UTC)), **about})
 
 
-def _caller(request: ClientRequest) -> str:
+def program_of(request: ClientRequest) -> str:
     """Return the client's name and version as it says itself."""
     client = request.session.client_params
     return f"{client.client_info.name} {client.client_info.version}" if client else "unknown"

@@ -19,18 +19,13 @@ MOST_FILES = 10
 
 @dataclass(frozen=True)
 class Tool:
-    """
-    One tool: `takes` and `gives` are the JSON schemas of its arguments and of its structured answer.
-
-    `needs` is the scope that a caller over HTTP must hold.
-    """
+    """One tool: `takes` and `gives` are the JSON schemas of its arguments and of its structured answer."""
 
     name: str
     title: str
     purpose: str
     takes: Schema
     gives: Schema
-    needs: str = "memory:read"
     only_reads: bool = True
 
     def as_dict(self) -> Schema:
@@ -208,7 +203,6 @@ TOOLS = (
             in_effect={"type": "boolean"},
             note=_STRING,
         ),
-        needs="memory:write",
         only_reads=False,
     ),
     Tool(
@@ -224,7 +218,6 @@ TOOLS = (
             in_effect={"type": "boolean"},
             note=_STRING,
         ),
-        needs="memory:write",
         only_reads=False,
     ),
 )

@@ -14,6 +14,7 @@ PACKAGES = (
     "@modelcontextprotocol/conformance@0.2.0-alpha.12",
     "@modelcontextprotocol/inspector@2.12",
     "@modelcontextprotocol/sdk@1",
+    "oidc-provider@9",
 )
 FETCH_SECONDS = 280
 
@@ -26,7 +27,8 @@ def node_programs() -> Path:
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cortex-tests" / "mcp-node"
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / "fetch.lock"):
-        if not (folder / "fetched").is_file():
+        fetched = folder / f"fetched-{len(PACKAGES)}"
+        if not fetched.is_file():
             fetch = [
                 npm,
                 "install",
@@ -41,7 +43,7 @@ def node_programs() -> Path:
                 subprocess.run(fetch, check=True, capture_output=True, text=True, timeout=FETCH_SECONDS)
             except (subprocess.SubprocessError, OSError) as error:
                 pytest.skip(f"npm could not fetch {', '.join(PACKAGES)}: {str(error)[:200]}")
-            (folder / "fetched").touch()
+            fetched.touch()
     return folder / "node_modules" / ".bin"
 
 

@@ -1,17 +1,17 @@
-"""The protocol's conformance suite on the real server, over HTTP on loopback: the suite speaks no other."""
+"""The protocol's conformance suite on the server over HTTP as teams have it, for a caller with a token."""
 
 import json
 import re
-import threading
+import time
 from collections.abc import Iterator
 
 import pytest
-import uvicorn
 
-from cortex.mcp.client import Client
-from cortex.mcp.limiter import SlidingWindow
-from cortex.mcp.server import MemoryServer
+from cortex.mcp.http import open_team_server
+from tests.mcp.conftest import SAMPLES_FOLDER
 from tests.mcp.node import node_programs, run_node
+from tests.mcp.provider import provider_on_loopback
+from tests.mcp.team import serving
 
 # What a scenario proves about this server. Those marked "-" pass on any: they call a tool that is not there.
 PROVES = {
@@ -56,20 +56,22 @@ LINE = re.compile(r"^(✓|✗) ([\w-]+): \d+ passed, \d+ failed$", re.MULTILINE)
 
 @pytest.fixture
 def address(assistant, monkeypatch) -> Iterator[str]:
-    """Return the address of a server on a free port of loopback."""
+    """Return the address of a server whose requests all come with a token: the suite has none."""
     node_programs()
     monkeypatch.setenv("CORTEX_MCP_CALLS_PER_MINUTE", "10000")
-    app = MemoryServer(Client(assistant.context, "http", SlidingWindow())).build().streamable_http_app()
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        thread.join(0.05)
-    [listening] = [socket for each in server.servers for socket in each.sockets]
-    yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
-    server.should_exit = True
-    thread.join(20)
-    assert not thread.is_alive()
+    with provider_on_loopback() as provider:
+        lines = ("[mcp]", f'issuer = "{provider.issuer}"', f'http_projects = ["{SAMPLES_FOLDER}"]')
+        (assistant.home / "config.toml").write_text("\n".join(lines))
+        listening = open_team_server(assistant.context, port=0)
+        bearer = f"Bearer {provider.token(aud=listening.address, scope='admin', exp=time.time() + 3_600)}"
+
+        async def with_token(scope, receive, send):
+            if scope["type"] == "http":
+                scope["headers"] = [*scope["headers"], (b"authorization", bearer.encode())]
+            await listening.application(scope, receive, send)
+
+        with serving(with_token, listening.socket):
+            yield listening.address
 
 
 @pytest.mark.slow
