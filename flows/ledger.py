@@ -1,5 +1,6 @@
 """Which outputs were made from which inputs: in the store's manifest, or of a rebuild beside it."""
 
+from collections.abc import Iterable
 from typing import Protocol
 
 import pyarrow as pa
@@ -20,6 +21,9 @@ class Ledger(Protocol):
 
     def has_made(self, stage: str, scope: str, fingerprint: str) -> bool:
         """Return whether `stage` made this of these inputs before, or is to leave a failed scope alone."""
+
+    def has_made_any(self, stage: str, scope: str, fingerprints: Iterable[str]) -> bool:
+        """Return whether what `stage` made last of a scope, and what is there of it, is of one of these."""
 
     def note_output(
         self, stage: str, scope: str, fingerprint: str, notes: ManifestNotes | None = None
@@ -51,16 +55,23 @@ class StoreLedger:
         is_noted = self.notes.outputs.get(Output(stage, scope)) == fingerprint
         return is_noted and self._store.has_output(stage, scope)
 
+    def has_made_any(self, stage: str, scope: str, fingerprints: Iterable[str]) -> bool:
+        """Return whether one of them is noted and the output is there."""
+        noted = self.notes.outputs.get(Output(stage, scope))
+        if noted is None or not self._store.is_output_there(stage, scope):
+            return False
+        return noted in fingerprints
+
     def note_output(
         self, stage: str, scope: str, fingerprint: str, notes: ManifestNotes | None = None
     ) -> None:
-        """Commit a note of it."""
+        """Note that it did."""
         self.note(_noted(self._store, notes or self.notes, Output(stage, scope), fingerprint))
 
     def note(self, notes: ManifestNotes) -> None:
-        """Commit the notes."""
+        """Note what was made; a stage's notes are committed together, at its end."""
         if not self._embedding.lacks_vectors:
-            self._store.lake.note(notes)
+            self._store.lake.note_later(notes)
 
     def note_findings(self, entries: pa.Table) -> list[str]:
         """Commit them to the journal."""
@@ -79,6 +90,10 @@ class FreshLedger:
     def has_made(self, stage: str, scope: str, fingerprint: str) -> bool:
         """Return whether to leave a scope alone: only where its audit failed."""
         return scope in self._outcome.failed
+
+    def has_made_any(self, stage: str, scope: str, fingerprints: Iterable[str]) -> bool:
+        """Return that it has not: what is made here follows from the lake alone."""
+        return False
 
     def note_output(
         self, stage: str, scope: str, fingerprint: str, notes: ManifestNotes | None = None

@@ -6,9 +6,11 @@ import pyarrow as pa
 
 from cortex.flows.embedding import Embedding
 from cortex.flows.fingerprints import Fingerprints
+from cortex.flows.ledger import Ledger
 from cortex.flows.outcome import Outcome
 from cortex.flows.source import DATED, ReadingSource, parts_of
 from cortex.storage.store import Store
+from cortex.storage.tables import INDEX_TEXT, UNAGED
 from cortex.transforms.extract.echoes import ShownLines, Span
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Recall, entries_in
@@ -19,6 +21,9 @@ from cortex.transforms.memory.joined import fold_joined, joined_names, renamed
 from cortex.transforms.memory.lifecycle import Aged, activity_of, age, sessions_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, TURNS, VECTORS
+
+# A store that rested longer is folded again.
+NIGHTS_LOOKED_BACK = 400
 
 
 class Readings:
@@ -36,9 +41,12 @@ class Readings:
         fingerprints: Fingerprints,
         embedding: Embedding,
         outcome: Outcome,
+        ledger: Ledger,
+        day: datetime,
     ) -> None:
         self._store, self._policy, self._source = store, policy, source
         self._fingerprints, self._embedding, self._outcome = fingerprints, embedding, outcome
+        self._ledger, self._day = ledger, day
         self._folded: dict[str, tuple[str, pa.Table]] = {}
         self._vectors: tuple[str, pa.Table] | None = None
         self._sessions: tuple[str, pa.Table] | None = None
@@ -104,14 +112,39 @@ class Readings:
         return known_weak(self.merged_journal(scope))
 
     def memories(self, scope: str) -> pa.Table:
-        """Return the undecayed MEMORIES of a scope, folded once per state of its inputs."""
+        """
+        Return the undecayed MEMORIES of a scope, folded once per state of its inputs.
+
+        Where its table was made of the same inputs on an earlier day they are read there: folding a million
+        memories takes minutes.
+        """
         inputs = self._fingerprints.inputs(scope)
         known = self._folded.get(scope)
-        if known is None or known[0] != inputs:
-            folded = fold_joined(self.events(scope), self.journal(scope), self._policy, scope)
-            known = (inputs, masked(folded, MEMORIES))
-            self._folded[scope] = known
-        return known[1]
+        if known is not None and known[0] == inputs:
+            return known[1]
+        unaged = self._unaged(scope, [*MEMORIES.arrow.names, *UNAGED.values()])
+        if unaged is not None:
+            return _as_folded(unaged)
+        folded = fold_joined(self.events(scope), self.journal(scope), self._policy, scope)
+        self._folded[scope] = (inputs, masked(folded, MEMORIES))
+        return self._folded[scope][1]
+
+    def is_unchanged(self, scope: str) -> bool:
+        """Return whether a scope's table of memories is of the same inputs, as of this day or one before."""
+        of_day = self._fingerprints.aged_by_day(scope)
+        days = (self._day - timedelta(days=back) for back in range(NIGHTS_LOOKED_BACK))
+        return self._ledger.has_made_any("decay", scope, (of_day(each, ()) for each in days))
+
+    def index_texts(self, scope: str) -> pa.Table | None:
+        """Return (memory_id, index_text) of a scope's table, by id; None where they may be others now."""
+        return self._unaged(scope, ["memory_id", INDEX_TEXT])
+
+    def _unaged(self, scope: str, columns: list[str]) -> pa.Table | None:
+        """Return columns of a scope's table of memories if it is of the same inputs, else None."""
+        if not self.is_unchanged(scope):
+            return None
+        rows = self._store.tables.open(scope, "memories").read(columns)
+        return rows if rows.schema.names == columns else None
 
     def aged(self, scope: str, day: datetime) -> Aged:
         """Return a scope's memories as they are on `day`, by the edges of its tables."""
@@ -139,3 +172,11 @@ class Readings:
             for mark in recall.marks or ():
                 spans.setdefault(mark, []).append((row["recorded_at"], row["recorded_at"]))
         return ShownLines(spans, timedelta(days=self._policy.threshold("told_echo_days")))
+
+
+def _as_folded(rows: pa.Table) -> pa.Table:
+    """Return MEMORIES as the fold made them, of a table that has this beside what age made of them."""
+    for name, unaged in UNAGED.items():
+        position, field = rows.schema.get_field_index(name), MEMORIES.arrow.field(name)
+        rows = rows.set_column(position, field, rows[unaged].cast(field.type))
+    return rows.select(MEMORIES.arrow.names).cast(MEMORIES.arrow)

@@ -62,7 +62,14 @@ class Run:
         self.fingerprints = Fingerprints(self.store, self.policy, source, self.embedding)
         self.ledger = ledger_type(self.store, self.outcome, self.embedding)
         self.readings = Readings(
-            self.store, self.policy, source, self.fingerprints, self.embedding, self.outcome
+            self.store,
+            self.policy,
+            source,
+            self.fingerprints,
+            self.embedding,
+            self.outcome,
+            self.ledger,
+            self.day,
         )
 
     @property

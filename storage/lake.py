@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from cortex.storage.encryption import ENCRYPTED, EncryptionKey, Vault, encrypted_bytes
 from cortex.storage.files import writing_to
+from cortex.storage.lake_errors import damaged, mismatch, unclear
 from cortex.storage.lake_files import (
     UNREADABLE,
     Label,
@@ -28,7 +29,7 @@ from cortex.storage.lake_files import (
 from cortex.storage.manifest import Cursor, LakeFile, Manifest, is_lake_file, read_manifest, write_manifest
 from cortex.storage.notes import ManifestNotes
 from cortex.storage.unfinished import Unfinished
-from cortex.transforms.errors import FileDamaged, LakeUnclear, SchemaMismatch
+from cortex.transforms.errors import FileDamaged
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import CALLS, EVENTS, JOURNAL, REPLIES, SETTLED, TURNS, VECTORS, Table
 
@@ -36,9 +37,6 @@ LAKE_TABLES = {table.name: table for table in (TURNS, EVENTS, SETTLED, REPLIES, 
 
 # Above this many live files a partition is rewritten as one: 1,000 small runs leave 16 files, not 1,000.
 MAXIMUM_FILES_PER_PARTITION = 16
-
-# An error message of more names is not read.
-UNKNOWN_NAMED = 3
 
 
 class Change:
@@ -111,6 +109,8 @@ class Lake:
         self.manifest_path = home / "runs" / "manifest.json"
         self.manifest: Manifest = read_manifest(self.manifest_path)
         self.unfinished = Unfinished(home)
+        self._gathers = False  # notes wait for the next commit
+        self._has_gathered = False
 
     @property
     def notes(self) -> ManifestNotes:
@@ -147,6 +147,7 @@ class Lake:
             self.manifest_path.parent.mkdir(parents=True, exist_ok=True)
             write_manifest(self.manifest_path, change.manifest)
             self.manifest = change.manifest
+            self._has_gathered = False
             self.unfinished.clear()
 
     def _replaced_by(self, after: Manifest) -> frozenset[str]:
@@ -160,10 +161,41 @@ class Lake:
             with self.change() as change:
                 change.notes = notes
 
+    def note_later(self, notes: ManifestNotes) -> None:
+        """
+        Put `notes` in place of the present ones; within `gathering_notes` the next commit writes them.
+
+        Only for what a run may forget when it is killed: it finds the work undone and does it again.
+        """
+        if not self._gathers:
+            self.note(notes)
+        elif notes != self.notes:
+            self.manifest = replace(self.manifest, notes=notes)
+            self._has_gathered = True
+
+    @contextlib.contextmanager
+    def gathering_notes(self) -> Iterator[None]:
+        """Write what is noted for later in the block once: with its next commit, or when the block ends."""
+        outer, self._gathers = self._gathers, True
+        try:
+            yield
+        except Exception:
+            self._write_gathered()
+            raise
+        else:
+            self._write_gathered()
+        finally:
+            self._gathers = outer
+
+    def _write_gathered(self) -> None:
+        if self._has_gathered:
+            with self.change():
+                pass
+
     def write_file(self, table: Table, label: Label, rows: pa.Table) -> LakeFile:
         """Write one Parquet file, durable but not yet live. Raises SchemaMismatch on other columns."""
         if not rows.schema.equals(table.arrow):
-            raise _mismatch(table, rows.schema)
+            raise mismatch(table, rows.schema)
         by = "model" if table is VECTORS else "project"
         name = f"{label.generation:08d}-{_batch_name(rows, table)}.parquet"
         relative = f"{table.name}/{by}={label.partition}/{name}"
@@ -216,12 +248,12 @@ class Lake:
             source = readable(self.root, file.path, table.name, self.vault)
             rows = pq.read_table(source, columns=columns, filters=condition, partitioning=None)
         except FileNotFoundError as error:
-            raise _damaged(file, "is missing") from error
+            raise damaged(file, "is missing") from error
         except UNREADABLE as error:
-            raise _damaged(file, f"cannot be read ({type(error).__name__})") from error
+            raise damaged(file, f"cannot be read ({type(error).__name__})") from error
         schema = table.arrow if columns is None else pa.schema([table.arrow.field(name) for name in columns])
         if rows.schema.names != schema.names:
-            raise _mismatch(table, rows.schema)
+            raise mismatch(table, rows.schema)
         return rows.cast(schema)
 
     def fingerprint(self, table: Table, partition: str | None = None) -> str:
@@ -270,7 +302,7 @@ class Lake:
             try:
                 label_of(self.root, file.path, self.vault)
             except UNREADABLE as error:
-                raise _damaged(file, f"cannot be read ({type(error).__name__})") from error
+                raise damaged(file, f"cannot be read ({type(error).__name__})") from error
 
     def drop_unreadable(self, table: Table, partition: str) -> int:
         """Give up files of a partition that cannot be read, if they can be rebuilt. Under the lease."""
@@ -356,39 +388,9 @@ def _is_of(sessions: set[str]) -> "pa.compute.Expression":
     return pc.field("session_id").isin(pa.array(sorted(sessions), pa.string()))
 
 
-def unclear(unknown: list[str], *, has_manifest: bool) -> LakeUnclear:
-    """Return the error that names lake files that the manifest never named."""
-    shown = ", ".join(unknown[:UNKNOWN_NAMED]) + (", …" if len(unknown) > UNKNOWN_NAMED else "")
-    why = "it may be an older one or that of another store" if has_manifest else "it is missing"
-    return LakeUnclear(
-        f"runs/manifest.json does not name {len(unknown)} files of the lake ({shown}): {why}. "
-        "Nothing was changed.",
-        "Put back the manifest that belongs to them (cortex restore FILE), or make one from the files: "
-        "cortex rebuild --adopt-lake. To continue without them: cortex rebuild --set-aside",
-    )
-
-
-def _damaged(file: LakeFile, why: str) -> FileDamaged:
-    what = "vectors" if file.table == VECTORS.name else f"the {file.table} of project {file.partition}"
-    return FileDamaged(
-        f"the lake file {file.path} {why}. It holds {file.rows} rows: {what}.",
-        "Put that file back from a copy of the store, or restore a backup (cortex restore FILE). "
-        "To continue without it: cortex rebuild --set-aside",
-    )
-
-
 def _encrypted_name(path: str, key: EncryptionKey | None) -> str:
     return path.removesuffix(ENCRYPTED) if key is None else path + ENCRYPTED
 
 
 def _batch_name(rows: pa.Table, table: Table) -> str:
     return content_id(*(str(value) for name in table.key for value in rows[name].to_pylist()))[:12]
-
-
-def _mismatch(table: Table, schema: pa.Schema) -> SchemaMismatch:
-    missing = sorted(set(table.arrow.names) - set(schema.names))
-    unexpected = sorted(set(schema.names) - set(table.arrow.names))
-    return SchemaMismatch(
-        f"table '{table.name}' has another layout: missing {missing}, unexpected {unexpected}.",
-        "Install the version of Cortex that wrote it, or run `cortex rebuild` when the lake is intact.",
-    )

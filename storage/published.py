@@ -25,6 +25,7 @@ from cortex.transforms.brief import ARCHIVE_NAME
 from cortex.transforms.schemas import TURNS, Table
 
 if TYPE_CHECKING:
+    from cortex.storage.hook_index import IndexBasis
     from cortex.transforms.brief.hook_index import Note
 
 # The oldest storage format that current DuckDB clients share, so that older ones open the file too.
@@ -107,21 +108,27 @@ class Published:
     def publish_hook_index(
         self,
         project_id: str,
-        notes: Sequence["Note"],
+        notes: Sequence["Note"] | Callable[[], Sequence["Note"]],
         settings: Mapping[str, float | str],
         stop_words: Sequence[str],
+        basis: "IndexBasis | None" = None,
     ) -> bool:
-        """Publish what a prompt may bring up, remove it where it is nothing; return whether it changed."""
+        """
+        Publish what a prompt may bring up, remove it where it is nothing; return whether it changed.
+
+        The notes are asked for where their `basis` is not the same as last time.
+        """
         from cortex.storage.hook_index import write_hook_index
 
         with writing_to(self._home):
-            return write_hook_index(self.root / project_id / prompt.INDEX, notes, settings, stop_words)
+            path = self.root / project_id / prompt.INDEX
+            return write_hook_index(path, notes, settings, stop_words, basis)
 
-    def hook_index_fingerprint(self, project_id: str) -> str:
-        """Return the fingerprint of what a project's hook index was made from; empty when there is none."""
+    def hook_index_state(self, project_id: str) -> "IndexBasis | None":
+        """Return what a project's hook index was made from; None when there is none."""
         from cortex.storage.hook_index import fingerprint_in
 
-        return fingerprint_in(self.root / project_id / prompt.INDEX) or ""
+        return fingerprint_in(self.root / project_id / prompt.INDEX)
 
     def projects(self) -> list[str]:
         """Return the projects that something is published of, sorted."""

@@ -20,6 +20,8 @@ PROJECTED = {**SEARCHED, EDGES.name: EDGES}
 
 # What a searched table has besides its schema's columns; `vector` comes with the first model that answers.
 INDEX_TEXT, VECTOR = "index_text", "vector"
+# What a scope's memories were before they aged stands beside what they are: the next day ages the same again.
+UNAGED = {name: f"unaged_{name}" for name in ("confidence", "status", "archived_at", "centrality", "rank")}
 
 # The values that each column named may have, all to be met; None stands for a missing value.
 Filter = Mapping[str, Collection[str | None]]

@@ -71,7 +71,10 @@ def _merge(run: Run, scope: str, memories: pa.Table, row: StageReport) -> int:
     inputs = run.fingerprints.linked(scope, also=values(merges, "entry_id"))
     notes = run.store.lake.notes.with_output(Output("consolidate", scope), inputs)
     sessions = {**notes.consolidated_sessions, scope: _sessions(run, scope)}
-    run.store.journal.commit(merges, replace(notes, consolidated_sessions=sessions))
+    if merges.num_rows:
+        run.store.journal.commit(merges, replace(notes, consolidated_sessions=sessions))
+    else:
+        run.store.lake.note_later(replace(notes, consolidated_sessions=sessions))
     return int(merges.num_rows)
 
 

@@ -10,6 +10,7 @@ from cortex.flows.run import Run
 from cortex.flows.stages.embed import searchable
 from cortex.flows.stages.guard import settle
 from cortex.flows.stages.stage import stage
+from cortex.storage.tables import UNAGED
 from cortex.transforms.audit import Violation, memories_violations
 from cortex.transforms.memory.fading import findings
 from cortex.transforms.schemas import MEMORIES
@@ -35,7 +36,10 @@ def _decay(run: Run, scope: str, row: StageReport) -> None:
     if not run.outcome.passes(scope, memories.num_rows, partial(_violations, run, scope, memories)):
         return
     row.rows_in += memories.num_rows
-    row.rows_out += run.store.tables.replace(scope, "memories", searchable(memories, run.readings.vectors()))
+    rows = searchable(memories, run.readings.vectors(), run.readings.index_texts(scope))
+    for name, unaged in UNAGED.items():
+        rows = rows.append_column(unaged, aged.unaged[name])
+    row.rows_out += run.store.tables.replace(scope, "memories", rows)
     journaled = run.ledger.note_findings(findings(aged, run.readings.weak(scope), scope, run.now))
     notes = run.ledger.notes
     run.ledger.note(replace(notes, makers={**notes.makers, scope: run.fingerprints.makers(scope)}))

@@ -14,7 +14,7 @@ from cortex.storage.tables import INDEX_TEXT, VECTOR
 from cortex.transforms.audit import passages_violations
 from cortex.transforms.errors import FileDamaged, ModelUnavailable
 from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, VECTORS
-from cortex.transforms.search.index_text import embedded_text, index_text, passages_of
+from cortex.transforms.search.index_text import INDEXED_COLUMNS, embedded_text, index_text, passages_of
 
 # Vectors committed together: at about 140 texts a second, a kill loses at most 15 s of work.
 EMBEDDED_AT_ONCE = 2_048
@@ -188,10 +188,17 @@ def _missing(run: Run, embedder: Embedder | None, texts: dict[str, str]) -> list
     return [name for name in texts if name not in known]
 
 
-def searchable(rows: pa.Table, vectors: pa.Table) -> pa.Table:
-    """Return `rows` with what search needs: `index_text`, and `vector` where the model gave vectors."""
-    texts = pa.array([index_text(row) for row in rows.to_pylist()], pa.string())
-    rows = rows.append_column(INDEX_TEXT, texts)
+def searchable(rows: pa.Table, vectors: pa.Table, texts: pa.Table | None = None) -> pa.Table:
+    """
+    Return `rows` with what search needs: `index_text`, and `vector` where the model gave vectors.
+
+    `texts` are (memory_id, index_text) as they were made of the same memories before.
+    """
+    if texts is not None and texts["memory_id"].equals(rows["memory_id"]):
+        rows = rows.append_column(INDEX_TEXT, texts[INDEX_TEXT])
+    else:
+        worded = [index_text(row) for row in rows.select(_indexed(rows)).to_pylist()]
+        rows = rows.append_column(INDEX_TEXT, pa.array(worded, pa.string()))
     if not vectors.num_rows:
         return rows
     position = {name: at for at, name in enumerate(vectors["content_hash"].to_pylist())}
@@ -199,3 +206,7 @@ def searchable(rows: pa.Table, vectors: pa.Table) -> pa.Table:
     dimensions = len(vectors["vector"][0])
     kind = pa.list_(pa.float32(), dimensions)
     return rows.append_column(VECTOR, vectors["vector"].combine_chunks().cast(kind).take(taken))
+
+
+def _indexed(rows: pa.Table) -> list[str]:
+    return [name for name in INDEXED_COLUMNS if name in rows.schema.names]

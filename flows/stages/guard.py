@@ -69,7 +69,7 @@ def _losses(run: Run) -> list[Loss]:
         with run.outcome.apart(scope, "guard"):
             memories = (
                 None
-                if scope not in due
+                if scope not in due or run.readings.is_unchanged(scope)
                 else run.readings.memories(scope)
                 if scope in known
                 else MEMORIES.empty()

@@ -21,8 +21,9 @@ class Stage:
     work: Callable[[Run], None]
 
     def __call__(self, run: Run) -> None:
-        """Do the work."""
-        self.work(run)
+        """Do the work; what it notes of its outputs, scope by scope, is committed at once."""
+        with run.store.lake.gathering_notes():
+            self.work(run)
 
 
 def stage(*, reads: str = "", writes: str = "") -> Callable[[Callable[[Run], None]], Stage]:

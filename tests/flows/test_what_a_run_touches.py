@@ -4,11 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.flows import database, runs
+from cortex.flows import database, hook_notes, readings, runs
+from cortex.flows.comparison import compare
 from cortex.flows.memory import Memory
 from cortex.flows.snapshots import last_snapshots
-from cortex.flows.stages import render
-from cortex.transforms.schemas import MEMORIES, METRICS
+from cortex.flows.stages import embed, render
+from cortex.storage.lake import Lake
+from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, METRICS
 from tests.flows.conftest import NOW, Bench
 from tests.transcripts import decisions
 
@@ -72,3 +74,38 @@ def test_a_snapshot_of_other_inputs_is_not_reused(two):
     now = last_snapshots(runs.looking(two.context))
     assert known.fingerprints["memories"][reef] != now.fingerprints["memories"][reef]
     assert known.fingerprints["metrics"][reef] != now.fingerprints["metrics"][reef]
+
+
+def test_the_next_day_folds_no_memory_again_and_rebuilt_equals_live(two, monkeypatch):
+    done: list[object] = []
+    real = readings.fold_joined
+
+    def folding(events, journal, policy, scope):
+        done.append(scope)
+        return real(events, journal, policy, scope)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(readings, "fold_joined", folding)
+        patch.setattr(embed, "index_text", done.append)
+        patch.setattr(hook_notes, "notes_of", lambda *parts, **more: done.append(parts))
+        two.run("nightly", NOW + timedelta(days=1))
+    assert set(done) <= {GLOBAL_SCOPE}  # without a memory it has no table to be read
+    with runs.opened("rebuild", two.at(NOW + timedelta(days=1))) as run:
+        assert compare(run).differences == []
+
+
+def test_what_came_in_is_folded_again_the_next_day(two):
+    before = len(two.memories())
+    decisions("s4", start=NOW + timedelta(hours=1)).write(two.projects)
+    two.stage()
+    two.run("nightly", NOW + timedelta(days=1))
+    assert len(two.memories()) > before
+    with runs.opened("rebuild", two.at(NOW + timedelta(days=1))) as run:
+        assert compare(run).differences == []
+
+
+def test_a_stage_notes_its_projects_in_one_commit(two):
+    before = Lake(two.home).manifest.generation
+    two.run("nightly", NOW + timedelta(days=1))
+    stages = ("decay", "consolidate", "render", "publish")
+    assert Lake(two.home).manifest.generation - before <= len(stages)

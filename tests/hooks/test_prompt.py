@@ -30,7 +30,7 @@ def note(text, name=None, **chosen):
     line = chosen.pop("line", f"- decision: {text} (14 Sep 26, 3f2a, .92)")
     told = {
         "memory_id": name or text.split()[0].lower(), "memory_type": "decision", "line": line, "text": text,
-        "updated_on": date(2026, 9, 14), "confidence": 0.92, "rank": 0.5, "tokens": tokens_in(line),
+        "updated_on": date(2026, 9, 14), "tokens": tokens_in(line),
         "marks": (f"mark-{text[:4]}",), "brief_line": None,
     }  # fmt: skip
     return Note(**(told | chosen))

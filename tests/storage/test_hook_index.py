@@ -20,7 +20,7 @@ CANARY = "quagsireplum"
 
 
 def note(name: str, text: str) -> Note:
-    return Note(name, "decision", f"- decision: {text}", text, date(2026, 9, 14), 0.9, 0.5, 20, (), None)
+    return Note(name, "decision", f"- decision: {text}", text, date(2026, 9, 14), 20, (), None)
 
 
 def write(path: Path, *notes: Note) -> bool:

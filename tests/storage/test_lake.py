@@ -7,6 +7,7 @@ import pytest
 
 from cortex.storage.lake import Lake
 from cortex.storage.manifest import Cursor
+from cortex.storage.notes import Output
 from cortex.transforms.errors import SchemaMismatch, StoreNotWritable
 from cortex.transforms.schemas import EVENTS, TURNS
 from tests.rows import event, events, turn, turns
@@ -134,3 +135,23 @@ def test_a_full_disk_is_a_clear_error_and_loses_nothing(home: Path, monkeypatch:
         commit_turns(lake, turn(2))
     assert Lake(home).read(TURNS)["line"].to_pylist() == [1]
     assert not list(home.rglob("*.part"))
+
+
+def test_notes_of_one_block_are_committed_once_or_with_the_next_commit(home: Path):
+    lake = Lake(home)
+    with lake.gathering_notes():
+        for scope in ("reef-1", "kiln-2"):
+            lake.note_later(lake.notes.with_output(Output("link", scope), "f"))
+        assert Lake(home).notes.outputs == {}
+        commit_turns(lake, turn(1))
+        assert Lake(home).notes.outputs == lake.notes.outputs
+        lake.note_later(lake.notes.with_output(Output("decay", "reef-1"), "f"))
+    assert Lake(home).notes == lake.notes
+    assert len(lake.notes.outputs) == 3
+    assert lake.manifest.generation == 2
+
+
+def test_a_note_for_later_outside_of_a_block_is_committed_at_once(home: Path):
+    lake = Lake(home)
+    lake.note_later(lake.notes.with_output(Output("link", "reef-1"), "f"))
+    assert Lake(home).notes.outputs == {Output("link", "reef-1"): "f"}

@@ -17,7 +17,9 @@ from cortex.transforms.brief.wording import (
     plan_forms,
     tells_of_the_hour,
 )
+from cortex.transforms.database import query
 from cortex.transforms.extract.echoes import fingerprints_of
+from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret
 from cortex.transforms.schemas import Row, values
@@ -28,7 +30,7 @@ FRAME = f"# What earlier sessions noted on this subject\n{PREAMBLE}"
 NO_LINES: Mapping[str, str] = {}
 _COLUMNS = [
     *("memory_id", "memory_type", "text", "reason", "rejected", "files", "tags", "trust", "category"),
-    *("confidence", "rank", "updated_at", "session_count", "evidence"),
+    *("updated_at", "evidence"),
 ]
 
 
@@ -46,8 +48,6 @@ class Note:
     line: str
     text: str
     updated_on: date
-    confidence: float
-    rank: float
     tokens: int
     marks: tuple[str, ...]
     brief_line: str | None
@@ -61,7 +61,7 @@ def notes_of(
     brief_lines: Mapping[str, str] = NO_LINES,
 ) -> list[Note]:
     """
-    Return the notes that a prompt may bring up, by rank and id, whatever the order of the rows.
+    Return the notes that a prompt may bring up, by id, whatever the order of the rows.
 
     Takes MEMORIES of one project and the global ones. As for the brief, only what is active, sure enough and
     said by a believed source; no code, no requests, nothing that was true for its hour only. `marks` are
@@ -75,7 +75,19 @@ def notes_of(
         if policy.brief_lines(row["memory_type"]) and _lasts(row, policy)
     ]
     shown = [note for note in notes if not kinds_of_secret(f"{note.line}\n{note.text}")]
-    return sorted(shown, key=lambda note: (-note.rank, note.memory_id))
+    return sorted(shown, key=lambda note: note.memory_id)
+
+
+def notes_wording(memories: pa.Table, policy: Policy, marks: Mapping[str, str] = NO_MARKS) -> str:
+    """
+    Return a fingerprint of all that the words of `notes_of` follow from, without making them.
+
+    Rank and confidence are not in it: they decide only which memories may be told at all.
+    """
+    rows = memories.take(believed(memories, policy)["position"]).select(_COLUMNS)
+    states = query("note_states", {}, memories=rows)
+    pairs = zip(values(states, "memory_id"), values(states, "state"), strict=True)
+    return content_id(policy.fingerprint, *(f"{name}:{state}:{marks.get(name, '')}" for name, state in pairs))
 
 
 def settings_of(policy: Policy) -> dict[str, float | str]:
@@ -125,8 +137,6 @@ def _note(
         line=line,
         text=" ".join((*texts, *row["files"], *row["tags"])),
         updated_on=row["updated_at"].date(),
-        confidence=row["confidence"],
-        rank=row["rank"],
         tokens=tokens_in(line) + 1,
         marks=tuple(sorted(fingerprints_of(line))),
         brief_line=brief_lines.get(row["memory_id"]),

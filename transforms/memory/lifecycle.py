@@ -71,11 +71,12 @@ class Aged:
 
     `marks` has (memory_id, is_weak, weak_since, is_due), one row a memory, ordered by memory_id: whether its
     confidence is under the limit, since when a run has known so (null: not before), whether it is due to be
-    pruned.
+    pruned. `unaged` are the memories that were given, in the same order.
     """
 
     memories: pa.Table
     marks: pa.Table
+    unaged: pa.Table
 
 
 def age(
@@ -129,7 +130,8 @@ def age(
         "centrality": central["centrality"],
         "rank": ranked["rank"],
     }
-    return Aged(_replaced(ordered, columns), faded.select(["memory_id", "is_weak", "weak_since", "is_due"]))
+    marks = faded.select(["memory_id", "is_weak", "weak_since", "is_due"])
+    return Aged(_replaced(ordered, columns), marks, ordered)
 
 
 def clock_of(activity: pa.Table, policy: Policy, now: datetime) -> pa.Table:

@@ -125,6 +125,10 @@ def embedded_text(row: dict[str, object]) -> str:
     return f"{_heading(str(row['kind']), row.get('said_at'))}: {text}"
 
 
+# The columns of PASSAGES and MEMORIES that the lexical index is made from.
+INDEXED_COLUMNS = ("memory_type", "text", "files", "tags", "kind", "said_at")
+
+
 def index_text(row: dict[str, object]) -> str:
     """Return what the lexical index holds of a PASSAGES or MEMORIES row, code included."""
     if "memory_type" in row:

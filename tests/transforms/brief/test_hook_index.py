@@ -104,11 +104,11 @@ def test_no_text_leaves_its_line(text, memory_type):
         assert all(is_harmless(line) for line in lines(row))
 
 
-def test_the_order_of_the_rows_does_not_matter_and_the_best_come_first():
+def test_neither_the_order_of_the_rows_nor_their_rank_matters():
     rows = [memory(f"m{n}", f"Station {n} keeps UTC.", rank=n % 3 / 3) for n in range(9)]
     forward = notes_of(memories(*rows), POLICY)
     assert forward == notes_of(memories(*reversed(rows)), POLICY)
-    assert [note.rank for note in forward] == sorted((note.rank for note in forward), reverse=True)
+    assert forward == notes_of(memories(*({**row, "rank": 0.9} for row in rows)), POLICY)
 
 
 def test_no_memories_make_no_notes():
