@@ -125,8 +125,8 @@ def _mark_brief_lines(path: Path, state: IndexBasis) -> None:
             [(mark, name) for name, mark in sorted(state.brief_marks.items())],
         )
         marks = json.dumps(dict(state.brief_marks), sort_keys=True)
-        made = {"made_from": state.words, "brief_marks": marks}
-        index.executemany("insert or replace into settings values (?, ?)", made.items())
+        rows = {"made_from": state.words, "brief_marks": marks}
+        index.executemany("insert or replace into settings values (?, ?)", rows.items())
         index.execute("commit")
 
 
