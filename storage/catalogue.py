@@ -8,14 +8,14 @@ long to import as the library that writes them.
 import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cortex.hooks import brief
 from cortex.storage.manifest import Manifest, read_manifest
 from cortex.storage.projections import published_brief
-from cortex.transforms.brief import ARCHIVE_NAME
+from cortex.transforms.brief import ARCHIVE_NAME, EXPLANATION_NAME
 from cortex.transforms.errors import NotFound, TablesDamaged
 from cortex.transforms.vocabulary import GLOBAL_SCOPE, Row
 
@@ -63,6 +63,16 @@ class Catalogue:
         """Whether an entry of the journal waits for a run: what is published does not know of it."""
         return any((self._home / "staging" / "journal").glob("*.json"))
 
+    @property
+    def state(self) -> tuple[object, ...]:
+        """What changes with every commit and with every entry of the journal that waits for a run."""
+        try:
+            manifest = (self._home / _MANIFEST).stat()
+        except OSError:
+            return ()
+        waiting = sorted(path.name for path in (self._home / "staging" / "journal").glob("*.json"))
+        return (manifest.st_ino, manifest.st_mtime_ns, manifest.st_size, *waiting)
+
     def read(
         self,
         name: str,
@@ -83,16 +93,34 @@ class Catalogue:
         return self._select(name, columns, condition + ending, values)
 
     def read_table(self, name: str, columns: Sequence[str] = ()) -> "pa.Table":
-        """Return a snapshot, all columns or those named, for those who compute with it. Raises as `read`."""
+        """
+        Return a snapshot, all columns or those named, for those who compute with it. Raises as `read`.
+
+        The process keeps the columns for as long as the snapshot is the same file.
+        """
         import pyarrow as pa
-        import pyarrow.parquet as pq
+
+        from cortex.storage.published_columns import read_columns
 
         path = self._path_of(name)
         try:
-            with pq.ParquetFile(path) as file:
-                return file.read(list(columns) or None)
+            return read_columns(path, columns)
         except (pa.ArrowException, OSError) as error:
             raise TablesDamaged(f"The published file {path} cannot be read.") from error
+
+    def ids_that_begin(self, name: str, key: str, word: str) -> list[str]:
+        """Return the values of the column `key` of a snapshot that begin with `word`. Raises as `read`."""
+        rows = self._select(name, [key], f" where starts_with({key}, ?) order by {key}", [word])
+        return [row[key] for row in rows]
+
+    def edges_at(self, memory_id: str) -> list[Row]:
+        """Return EDGES with a memory at one of their ends. Raises as `read`."""
+        return self._select("edges", (), " where source_id = ? or target_id = ?", [memory_id, memory_id])
+
+    def memories_resting_on(self, session_id: str) -> list[Row]:
+        """Return MEMORIES with evidence in a session, in the order they were first said. Raises as `read`."""
+        rests = " where len(list_filter(evidence, lambda place: place.session_id = ?)) > 0"
+        return self._select("memories", (), f"{rests} order by created_at, memory_id", [session_id])
 
     def count(self, name: str, where: Mapping[str, Collection[str | bool]]) -> int:
         """Return how many rows of a snapshot have one of the values of each of `where`. Raises as `read`."""
@@ -128,9 +156,7 @@ class Catalogue:
 
     @cached_property
     def _database(self) -> "duckdb.DuckDBPyConnection":
-        import duckdb
-
-        database = duckdb.connect(":memory:", config={"threads": 1})
+        database = _shared_database().cursor()
         database.execute("set TimeZone = 'UTC'")
         return database
 
@@ -180,6 +206,13 @@ class Catalogue:
         except (FileNotFoundError, UnicodeDecodeError):
             return ""
 
+    def explanation_of(self, project_id: str) -> object:
+        """Return why each candidate is in a project's published brief, as JSON; None where that is not."""
+        try:
+            return json.loads((self._root / project_id / EXPLANATION_NAME).read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return None
+
     def project_at(self, folder: Path) -> str | None:
         """Return the id of the project whose folder this is, or one above it; None for one never seen."""
         try:
@@ -215,6 +248,17 @@ def projects_document(
         "names": {project_id: sorted(names[project_id]) for project_id in sorted(names)},
         "everywhere": list(everywhere),
     }
+
+
+@lru_cache(maxsize=1)
+def _shared_database() -> "duckdb.DuckDBPyConnection":
+    """Return the database in memory that all catalogues of a process ask through cursors of their own."""
+    import atexit
+
+    import duckdb
+
+    atexit.register(_shared_database.cache_clear)  # the library complains of what is left at the end
+    return duckdb.connect(":memory:", config={"threads": 1})
 
 
 def _known(row: Row) -> KnownProject:

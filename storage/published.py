@@ -21,7 +21,7 @@ from cortex.storage.manifest import LakeFile
 from cortex.storage.projections import published_brief
 from cortex.storage.published_views import FROM_THE_LAKE, LAKE_VIEWS, SNAPSHOTS, comments
 from cortex.transforms.branch_notes import BranchLine, BranchTips
-from cortex.transforms.brief import ARCHIVE_NAME
+from cortex.transforms.brief import ARCHIVE_NAME, EXPLANATION_NAME
 from cortex.transforms.schemas import TURNS, Table
 
 if TYPE_CHECKING:
@@ -80,6 +80,10 @@ class Published:
             else:
                 path.unlink(missing_ok=True)
         return True
+
+    def publish_explanation(self, project_id: str, document: Mapping[str, object]) -> None:
+        """Publish why each candidate is in a project's brief or not (`transforms.brief.explanation`)."""
+        self._publish_map(self.root / project_id / EXPLANATION_NAME, document)
 
     def publish_branches(self, project_id: str, lines: Sequence[BranchLine], branches: BranchTips) -> bool:
         """Publish which lines of the brief hold on which branches; nothing where all hold on every one."""
@@ -162,7 +166,7 @@ class Published:
         if path.is_file() and path.read_bytes() == text:
             return
         with writing_to(self._home):
-            self.root.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, text)
 
     def publish_database(

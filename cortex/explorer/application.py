@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from cortex.explorer.answers import Answers
 from cortex.explorer.deeds import DEEDS, Deed, Done
 from cortex.explorer.notices import Notices
 from cortex.explorer.page import Page, ViewRequest
@@ -58,6 +59,7 @@ class Explorer:
     gate: AccessGate
     is_read_only: bool = False
     notices: Notices = field(default_factory=Notices)
+    answers: Answers = field(default_factory=Answers)
     asked_at: float = field(default_factory=time.monotonic)
     writing: threading.Lock = field(default_factory=threading.Lock)
 
@@ -118,7 +120,8 @@ class Explorer:
             for pattern, view in VIEWS.items():
                 if match := re.fullmatch(pattern, path):
                     context = self.open_context()
-                    return view(ViewRequest(context, path, match.groupdict(), query, not self.is_read_only))
+                    writes = not self.is_read_only
+                    return view(ViewRequest(context, path, match.groupdict(), query, writes, self.answers))
             return nothing_here()
         except CortexError as error:
             return error_page(error)
@@ -138,6 +141,12 @@ class Explorer:
             "now": self.open_context().now,
         }
         return html_of(page.template, values)
+
+    def written_out(self, address: str) -> str:
+        """Return the page at an address, its query included, as HTML: what a browser would be given."""
+        parts = urlsplit(address)
+        query = dict(parse_qsl(parts.query))
+        return self.html(self.page(parts.path, query), parts.path, query)
 
     async def _done(self, request: Request) -> Response:
         """Do what a form asks for, and lead to the page that shows it."""
@@ -160,7 +169,9 @@ class Explorer:
             page = error_page(error)
             return Response(self.html(page, "", {}), page.status, media_type="text/html")
         if done.erases:
-            self.notices.clear()  # their undo may hold words that were just forgotten
+            # An undo and an answer may hold words that were just forgotten.
+            self.notices.clear()
+            self.answers.clear()
         name = self.notices.add(done.notice)
         separator = "&" if "?" in done.address else "?"
         return RedirectResponse(f"{done.address}{separator}done={name}", 303)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from html import escape, unescape
 from importlib.resources import files
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote
 
 from cortex.explorer.application import JSON_ENDING, Explorer
-from cortex.explorer.page import Page
 from cortex.explorer.safety import AccessGate
 from cortex.explorer.views import STATIC_TYPES
 from cortex.flows.context import Context
@@ -58,7 +57,7 @@ def export_pages(context: Context, folder: Path, *, most: int = 10_000) -> Expor
         for number, address in enumerate(waiting):
             if number >= most:
                 break
-            html = _page(explorer, address)
+            html = explorer.written_out(address)
             for link in _links(html):
                 if link not in known:
                     known.add(link)
@@ -85,13 +84,6 @@ def page_file_of(address: str) -> str:
         if name
         else "index.html"
     )
-
-
-def _page(explorer: Explorer, address: str) -> str:
-    parts = urlsplit(address)
-    query = dict(parse_qsl(parts.query))
-    page: Page = explorer.page(parts.path, query)
-    return explorer.html(page, parts.path, query)
 
 
 def _links(html: str) -> Iterator[str]:

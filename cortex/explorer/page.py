@@ -1,14 +1,17 @@
 """What a view gives: a page with a template and the values that both its HTML and its JSON are made from."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 from urllib.parse import urlencode
 
+from cortex.explorer.answers import Answers
+from cortex.flows import operations
 from cortex.flows.context import Context
 from cortex.transforms.errors import UsageError
 
 PAGE_ROWS = 25
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -16,7 +19,8 @@ class ViewRequest:
     """
     What a view is asked: the context, the parts of its path, and its query.
 
-    `writes` is false where nothing may be changed, so that no form is shown.
+    `writes` is false where nothing may be changed, so that no form is shown. `answers` are those that take
+    long, of all requests.
     """
 
     context: Context
@@ -24,6 +28,12 @@ class ViewRequest:
     parts: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     writes: bool = True
+    answers: Answers = field(default_factory=Answers)
+
+    def kept(self, question: Hashable, project_id: str, find: Callable[[], Value]) -> Value:
+        """Return an answer about a project: `find`'s, or what it was as long as nothing has changed since."""
+        state = operations.state.state_of_project(self.context, project_id)
+        return self.answers.get(question, state, find)
 
     def word(self, name: str) -> str:
         """Return a value of the query, "" where it is not given."""

@@ -127,6 +127,9 @@ if TYPE_CHECKING:
         sql as sql,
     )
     from cortex.flows.operations import (
+        state as state,
+    )
+    from cortex.flows.operations import (
         stats as stats,
     )
     from cortex.flows.operations import (

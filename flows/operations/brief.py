@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cortex.flows.context import Context
-from cortex.storage.catalogue import Catalogue
+from cortex.storage.catalogue import Catalogue, KnownProject
 
 if TYPE_CHECKING:
     from cortex.storage.projects import Project, ProjectBook
     from cortex.storage.store import Store
     from cortex.transforms.brief.choice import Choice
-
-LEFT_OUT_SHOWN = 40
 
 
 @dataclass(frozen=True)
@@ -27,15 +25,23 @@ class Brief:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The candidates for a project's brief with reason and rank, and doubts about some by memory id."""
+    """
+    The candidates for a project's brief with reason and rank, and doubts about some by memory id.
 
-    project: Project
+    What is published has the best of those left out alone: `total` counts all of them.
+    """
+
+    project: Project | KnownProject
     choices: Sequence[Choice]
     doubts: Mapping[str, str]
+    total: int
+    published: str | None = None
 
     @property
     def text(self) -> str:
         """Return the brief word for word."""
+        if self.published is not None:
+            return self.published
         from cortex.transforms.brief.render import lay_out
 
         return lay_out(self.choices, project_name=self.project.name)
@@ -47,9 +53,10 @@ class Explanation:
 
     @property
     def left_out(self) -> list[Choice]:
-        """Return the best LEFT_OUT_SHOWN of those that are not."""
-        out = [choice for choice in self.choices if not choice.is_shown]
-        return sorted(out, key=lambda choice: (-choice.rank, choice.memory_id))[:LEFT_OUT_SHOWN]
+        """Return the best of those that are not."""
+        from cortex.transforms.brief.explanation import brief_choices_of
+
+        return list(brief_choices_of(self.choices, {}).left_out)
 
 
 def read_briefs(
@@ -123,6 +130,22 @@ def explain_briefs(
     explanations = []
     for project_meant in projects:
         material = material_of(run, project_meant.project_id)
-        explanation = Explanation(project_meant, brief_choices(run, material), dict(material.doubts))
-        explanations.append(explanation)
+        choices = brief_choices(run, material)
+        explanations.append(Explanation(project_meant, choices, dict(material.doubts), len(choices)))
     return explanations
+
+
+def published_explanation(context: Context, project_id: str) -> Explanation | None:
+    """Return what is published of why a project's brief is as it is; None where a run would say otherwise."""
+    from cortex.flows.published_briefs import is_noted
+    from cortex.transforms.brief.explanation import choices_in
+
+    catalogue = context.open_catalogue()
+    if not catalogue.is_filled or catalogue.has_waiting_entries:
+        return None
+    for project in catalogue.project_called(project_id):
+        choices = choices_in(catalogue.explanation_of(project_id))
+        if choices and is_noted(catalogue.manifest.notes, context.policy, context.settings, project):
+            listed, text = [*choices.shown, *choices.left_out], catalogue.text_of(project_id, archive=False)
+            return Explanation(project, listed, choices.doubts, choices.candidates, text)
+    return None

@@ -1,27 +1,32 @@
 """Memories as a person looks through them: by a question or without one, with facets and pages."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
-from functools import reduce
-from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
+from cortex.flows.facets import (
+    PLAIN,
+    Columns,
+    Facet,
+    both,
+    branches_of,
+    facets_of,
+    first_places,
+    items_of,
+    places_of,
+    rows_with,
+)
 from cortex.flows.operations.recall import search_only
 from cortex.storage.catalogue import GLOBAL_LABEL
 from cortex.transforms.errors import UsageError
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, MEMORY_TYPES, STATUSES, TRUSTS, UTC_US, Row
 
-# A column, whole or in chunks; pyarrow's stubs know neither lists nor records.
-Columns: TypeAlias = Any
-
 # What a question may bring in: facets count over all of it.
 MOST_MATCHES = 100
-# Values that one facet lists, the most frequent ones.
-FACET_VALUES = 12
 # Said in a session and kept as it was said: it is found by a question, and is no memory.
 TURN = "turn"
 
@@ -39,8 +44,9 @@ class Filters:
     """
     Which memories are meant; "" means any.
 
-    `since` and `until` are days, `2026-09-14`, both included, of when a memory was said last. `file` is part
-    of a path, `branch` a whole name. Raises UsageError for what is not such a day or value.
+    `since` and `until` are days, `2026-09-14`, both included, of when a memory was said last, and `month` is
+    the month of that, `2026-09`. `file` is part of a path, `branch` a whole name. Raises UsageError for what
+    is not such a day or value.
     """
 
     question: str = ""
@@ -50,6 +56,7 @@ class Filters:
     trust: str = ""
     since: str = ""
     until: str = ""
+    month: str = ""
     file: str = ""
     branch: str = ""
 
@@ -60,29 +67,12 @@ class Filters:
                 raise UsageError(f"'{value}' is not a {name}.", f"Use one of {', '.join(allowed)}.")
         for name in ("since", "until"):
             _day(getattr(self, name))
+        _month(self.month)
 
     @property
     def chosen(self) -> dict[str, str]:
         """Return the filters that are set, by name."""
         return {each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name)}
-
-
-@dataclass(frozen=True)
-class FacetValue:
-    """One value of a facet: how it is written in a filter, how people read it, how many have it."""
-
-    value: str
-    label: str
-    count: int
-    is_chosen: bool
-
-
-@dataclass(frozen=True)
-class Facet:
-    """The most frequent values of one property, counted under all other filters."""
-
-    name: str
-    values: Sequence[FacetValue]
 
 
 @dataclass(frozen=True)
@@ -107,26 +97,29 @@ def browse(context: Context, filters: Filters, *, offset: int = 0, limit: int = 
     projects = catalogue.projects()
     labels = {GLOBAL_SCOPE: GLOBAL_LABEL, **{row["project_id"]: row["label"] for row in projects}}
     memories = catalogue.read_table("memories", _COLUMNS)
-    rows = _matching(context, filters, memories) if filters.question else _all(memories)
+    rows = _matching(context, filters, memories) if filters.question else memories
     masks = _masks(rows, filters)
-    facets = [facet for facet in _facets(rows, masks, filters, labels) if facet.values]
-    kept = rows.filter(_both(masks.values(), rows.num_rows))
+    facets = list(facets_of(rows, masks, filters.chosen, labels))
+    is_kept = both(list(masks.values()), rows.num_rows)
+    places = places_of(is_kept)
     if not filters.question:
-        kept = kept.sort_by([("updated_at", "descending"), ("memory_id", "ascending")])
-    return Browsed(kept.slice(offset, limit).to_pylist(), kept.num_rows, facets, labels, filters)
+        places = first_places(rows, places, offset + limit, updated_at="descending", memory_id="ascending")
+    shown = rows.take(places[offset : offset + limit]).to_pylist()
+    total = int(pc.sum(is_kept).as_py() or 0)
+    return Browsed([{"kind": "memory", **row} for row in shown], total, facets, labels, filters)
 
 
 def weakest(context: Context, project_id: str, *, limit: int) -> list[Row]:
     """Return the active memories of a project that are the least sure and fade, the least sure first."""
     rows = context.open_catalogue().read_table("memories", _COLUMNS)
-    is_meant = (pc.field("project_id") == project_id) & (pc.field("status") == "active")
-    fading = rows.filter(is_meant & ~pc.field("is_pinned"))
-    ordered = fading.sort_by([("confidence", "ascending"), ("memory_id", "ascending")])
-    return ordered.slice(0, limit).to_pylist()
-
-
-def _all(memories: pa.Table) -> pa.Table:
-    return memories.append_column("kind", pa.array(["memory"] * memories.num_rows, pa.string()))
+    masks: list[Columns] = [
+        pc.equal(rows["project_id"], pa.scalar(project_id)),
+        pc.equal(rows["status"], pa.scalar("active")),
+        pc.invert(rows["is_pinned"]),
+    ]
+    fading = places_of(both(masks, rows.num_rows))
+    least = first_places(rows, fading, limit, confidence="ascending", memory_id="ascending")
+    return [{"kind": "memory", **row} for row in rows.take(least).to_pylist()]
 
 
 def _matching(context: Context, filters: Filters, memories: pa.Table) -> pa.Table:
@@ -169,73 +162,36 @@ def _matching(context: Context, filters: Filters, memories: pa.Table) -> pa.Tabl
 def _masks(rows: pa.Table, filters: Filters) -> dict[str, Columns]:
     """Return filter → which rows pass it, for the filters that are set."""
     masks: dict[str, Columns] = {}
-    for name, column in _PLAIN.items():
+    for name, column in PLAIN.items():
         if value := getattr(filters, name):
             masks[name] = pc.equal(rows[column], pa.scalar(value))
     # What no longer counts is shown where it is asked for; a question leaves out by itself what is hidden.
     if not filters.status and not filters.question:
         masks["status"] = pc.equal(rows["status"], pa.scalar("active"))
     if filters.since:
-        masks["since"] = pc.greater_equal(rows["updated_at"], pa.scalar(_day(filters.since), UTC_US))
+        masks["since"] = _is_from(rows, _day(filters.since))
     if filters.until:
-        end = _day(filters.until) + timedelta(days=1)
-        masks["until"] = pc.less(rows["updated_at"], pa.scalar(end, UTC_US))
+        masks["until"] = _is_before(rows, _day(filters.until) + timedelta(days=1))
+    if filters.month:
+        first, after = _month(filters.month)
+        masks["month"] = pc.and_(_is_from(rows, first), _is_before(rows, after))
     if filters.file:
-        masks["file"] = _any_of(rows, rows["files"], pc.match_substring, filters.file, ignore_case=True)
+        files = items_of(rows, "files")
+        is_part: Columns = pc.match_substring(files[0], filters.file, ignore_case=True)
+        masks["file"] = rows_with(files, is_part, rows.num_rows)
     if filters.branch:
-        masks["branch"] = _any_of(rows, _branches(rows), pc.equal, filters.branch)
+        branches = branches_of(rows)
+        is_named: Columns = pc.equal(branches[0], pa.scalar(filters.branch, pa.string()))
+        masks["branch"] = rows_with(branches, is_named, rows.num_rows)
     return {name: pc.fill_null(mask, False) for name, mask in masks.items()}
 
 
-_PLAIN = {"project": "project_id", "type": "memory_type", "status": "status", "trust": "trust"}
+def _is_from(rows: pa.Table, at: datetime) -> Columns:
+    return pc.greater_equal(rows["updated_at"], pa.scalar(at, UTC_US))
 
 
-def _branches(rows: pa.Table) -> Columns:
-    """Return the branches of each row's evidence as a list column."""
-    evidence: Columns = rows["evidence"].combine_chunks()
-    flat = evidence.flatten().field("git_branch") if len(evidence.flatten()) else pa.array([], pa.string())
-    counts: Columns = pc.list_value_length(evidence)
-    lengths: Columns = pc.fill_null(counts, 0)
-    offsets = pa.array([0, *pc.cumulative_sum(lengths).to_pylist()], pa.int32())
-    return pa.ListArray.from_arrays(offsets, flat)
-
-
-def _any_of(rows: pa.Table, lists: Columns, test: Any, value: str, **options: bool) -> Columns:
-    """Return which rows have an item in their list that passes a test."""
-    column: Columns = lists.combine_chunks() if hasattr(lists, "combine_chunks") else lists
-    items: Columns = column.flatten()
-    parents: Columns = pc.list_parent_indices(column)
-    passed: Columns = pc.fill_null(test(items, value, **options), False)
-    hits = pc.unique(parents.filter(passed))
-    return pc.is_in(pa.array(range(rows.num_rows), pa.int64()), hits.cast(pa.int64()))
-
-
-def _both(masks: Iterable[Columns], count: int) -> Columns:
-    return reduce(pc.and_, masks, pa.array([True] * count, pa.bool_()))
-
-
-def _facets(
-    rows: pa.Table, masks: Mapping[str, Columns], filters: Filters, labels: Mapping[str, str]
-) -> Iterable[Facet]:
-    for name, column in _PLAIN.items():
-        others = rows.filter(_both([m for n, m in masks.items() if n != name], rows.num_rows))
-        chosen = getattr(filters, name)
-        yield Facet(name, _counted(others[column], chosen, labels if name == "project" else {}))
-    kept = rows.filter(_both([m for n, m in masks.items() if n != "branch"], rows.num_rows))
-    yield Facet("branch", _counted(_branches(kept).flatten(), filters.branch, {}))
-
-
-def _counted(column: Columns, chosen: str, labels: Mapping[str, str]) -> list[FacetValue]:
-    counts = [(row["values"], row["counts"]) for row in _counts(column) if row["values"]]
-    counts.sort(key=lambda pair: (-pair[1], pair[0]))
-    listed = [pair for pair in counts if pair[0] == chosen]
-    listed = [*counts[:FACET_VALUES], *(pair for pair in listed if pair not in counts[:FACET_VALUES])]
-    return [FacetValue(value, labels.get(value, value), n, value == chosen) for value, n in listed]
-
-
-def _counts(column: Columns) -> list[Row]:
-    counted: Columns = pc.value_counts(column)
-    return list(counted.to_pylist())
+def _is_before(rows: pa.Table, at: datetime) -> Columns:
+    return pc.less(rows["updated_at"], pa.scalar(at, UTC_US))
 
 
 def _day(text: str) -> datetime:
@@ -243,3 +199,12 @@ def _day(text: str) -> datetime:
         return datetime.strptime(text or "1970-01-01", "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError as error:
         raise UsageError(f"Not a date: '{text}'.", "Use YYYY-MM-DD: 2026-09-14") from error
+
+
+def _month(text: str) -> tuple[datetime, datetime]:
+    """Return the first instant of a month, and of the one after it."""
+    try:
+        first = datetime.strptime(text or "1970-01", "%Y-%m").replace(tzinfo=UTC)
+        return first, (first + timedelta(days=31)).replace(day=1)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"Not a month: '{text}'.", "Use YYYY-MM: 2026-09") from error

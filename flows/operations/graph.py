@@ -3,16 +3,22 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from cortex.flows.context import Context
+from cortex.flows.facets import Columns, both, first_places, items_of, places_of, rows_with
+from cortex.flows.operations.listing import related
 from cortex.storage.catalogue import Catalogue
 from cortex.transforms.errors import NotFound, UsageError
-from cortex.transforms.vocabulary import Row
+from cortex.transforms.schemas import Row, values
 
 # More than these cannot be told apart in a picture.
 MOST_NODES = 40
 MOST_GRAPH_STEPS = 3
 
-_COLUMNS = ["memory_id", "project_id", "memory_type", "status", "text", "rank", "files", "tags"]
+_COLUMNS = ["memory_id", "memory_type", "text"]
+_EDGE_COLUMNS = ["edge_id", "source_id", "target_id", "edge_type", "strength"]
 
 
 @dataclass(frozen=True)
@@ -56,53 +62,95 @@ def around_memory(context: Context, memory_id: str, *, steps: int = 2) -> GraphA
     if not 1 <= steps <= MOST_GRAPH_STEPS:
         raise UsageError(f"{steps} steps are out of range.", f"Use 1 to {MOST_GRAPH_STEPS}.")
     catalogue = context.open_catalogue()
-    known = catalogue.read("memories", _COLUMNS, {"memory_id": [memory_id]})
-    if not known:
+    if not catalogue.count("memories", {"memory_id": [memory_id]}):
         raise NotFound(f"no memory has the id '{memory_id}'.", "Find it under Search.")
-    edges = catalogue.read(
-        "edges", (), {"project_id": [known[0]["project_id"]]}, order="strength desc, edge_id"
-    )
-    return _grown(catalogue, memory_id, edges, steps)
+    return _grown(catalogue, memory_id, steps)
 
 
 def around_word(context: Context, *, file: str = "", tag: str = "") -> GraphAround:
     """Return the memories that name a file by a part of its path, or have a tag, and how they are related."""
-    word = (file or tag).casefold()
-    column = "files" if file else "tags"
     catalogue = context.open_catalogue()
-    rows = catalogue.read("memories", _COLUMNS, {"status": ["active"]}, order="rank desc, memory_id")
-    named = [row for row in rows if any(_is_meant(word, name, bool(file)) for name in row[column])]
-    shown = named[:MOST_NODES]
-    ids = [row["memory_id"] for row in shown]
-    nodes = [GraphNode(r["memory_id"], r["memory_type"], r["text"], 1, file or tag) for r in shown]
-    edges = catalogue.read("edges", (), {"source_id": ids, "target_id": ids}) if ids else []
-    return GraphAround(file or tag, nodes, _edges_of(edges, set(ids)), len(named) > len(shown))
+    columns = ["memory_id", "status", "rank", "files" if file else "tags"]
+    rows = catalogue.read_table("memories", columns)
+    items = items_of(rows, columns[-1])
+    is_meant = (
+        pc.match_substring(items[0], file, ignore_case=True)
+        if file
+        else pc.equal(pc.utf8_lower(items[0]), pa.scalar(tag.lower(), pa.string()))
+    )
+    masks: list[Columns] = [
+        rows_with(items, is_meant, rows.num_rows),
+        pc.equal(rows["status"], pa.scalar("active")),
+    ]
+    named = places_of(both(masks, rows.num_rows))
+    best = first_places(rows, named, MOST_NODES, rank="descending", memory_id="ascending")
+    ids = values(rows.take(best), "memory_id")
+    known = _rows_of(catalogue, ids)
+    nodes = [_node(known[name], 1, file or tag) for name in ids if name in known]
+    edges = _among(catalogue.read_table("edges", _EDGE_COLUMNS), ids).to_pylist()
+    return GraphAround(file or tag, nodes, _edges_of(edges, set(known)), len(named) > len(ids))
 
 
-def _is_meant(word: str, name: str, is_part: bool) -> bool:
-    return word in name.casefold() if is_part else word == name.casefold()
-
-
-def _grown(catalogue: Catalogue, middle: str, edges: Sequence[Row], steps: int) -> GraphAround:
+def _grown(catalogue: Catalogue, middle: str, steps: int) -> GraphAround:
     """Return the neighbourhood, breadth first, along the strongest relations first."""
-    near: dict[str, list[str]] = {}
-    for edge in edges:
-        near.setdefault(edge["source_id"], []).append(edge["target_id"])
-        near.setdefault(edge["target_id"], []).append(edge["source_id"])
+    edges = catalogue.read_table("edges", _EDGE_COLUMNS)
     reached: dict[str, tuple[int, str]] = {middle: (0, "")}
     ring = [middle]
     for distance in range(1, steps + 1):
-        following: list[str] = []
+        near, following = _neighbours(edges, ring), []
         for name in ring:
             for other in near.get(name, ()):
                 if other not in reached:
                     reached[other] = (distance, name)
                     following.append(other)
         ring = following
+        if len(reached) > MOST_NODES:  # those of a further ring would not be shown
+            break
     ids = list(reached)[:MOST_NODES]
-    rows = {r["memory_id"]: r for r in catalogue.read("memories", _COLUMNS, {"memory_id": ids})}
+    rows = _rows_of(catalogue, ids)
     nodes = [_node(rows[name], *reached[name]) for name in ids if name in rows]
-    return GraphAround(middle, nodes, _edges_of(edges, set(rows)), len(reached) > len(ids))
+    shown = _among(edges, ids).to_pylist()
+    return GraphAround(middle, nodes, _edges_of(shown, set(rows)), len(reached) > len(ids))
+
+
+def relations_of(context: Context, memory_id: str) -> list[Row]:
+    """Return the other ends of a memory's edges with their texts, the strongest first, as `listing.show`."""
+    catalogue = context.open_catalogue()
+    return related(
+        catalogue, memory_id, _at(catalogue.read_table("edges", _EDGE_COLUMNS), [memory_id]).to_pylist()
+    )
+
+
+def _at(edges: pa.Table, ids: Sequence[str]) -> pa.Table:
+    """Return the edges with an end among some memories."""
+    ends = pa.array(ids, pa.string())
+    return edges.filter(pc.or_(pc.is_in(edges["source_id"], ends), pc.is_in(edges["target_id"], ends)))
+
+
+def _neighbours(edges: pa.Table, ring: Sequence[str]) -> dict[str, list[str]]:
+    """Return for each of some memories the other ends of its edges, the strongest first."""
+    near: dict[str, list[str]] = {}
+    for edge in _ordered(_at(edges, ring)).to_pylist():
+        near.setdefault(edge["source_id"], []).append(edge["target_id"])
+        near.setdefault(edge["target_id"], []).append(edge["source_id"])
+    return near
+
+
+def _among(edges: pa.Table, ids: Sequence[str]) -> pa.Table:
+    """Return the edges with both ends among some memories, the strongest first."""
+    ends = pa.array(ids, pa.string())
+    return _ordered(
+        edges.filter(pc.and_(pc.is_in(edges["source_id"], ends), pc.is_in(edges["target_id"], ends)))
+    )
+
+
+def _ordered(edges: pa.Table) -> pa.Table:
+    return edges.sort_by([("strength", "descending"), ("edge_id", "ascending")])
+
+
+def _rows_of(catalogue: Catalogue, ids: Sequence[str]) -> dict[str, Row]:
+    rows = catalogue.read("memories", _COLUMNS, {"memory_id": ids}) if ids else []
+    return {row["memory_id"]: row for row in rows}
 
 
 def _node(row: Row, distance: int, parent: str) -> GraphNode:

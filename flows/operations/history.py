@@ -156,16 +156,13 @@ def _recalls(journal: pa.Table, memory_id: str) -> list[datetime]:
 
 def _relatives(context: Context, memory: Row) -> tuple[list[Relative], list[Relative]]:
     """Return what a memory replaced, and what replaced it."""
-    rows = context.open_catalogue().read_table(
-        "memories", ["memory_id", "text", "superseded_by", "merged_into"]
-    )
-    name = pa.scalar(memory["memory_id"])
+    catalogue, columns = context.open_catalogue(), ("memory_id", "text")
     replaced = [
         Relative(row["memory_id"], row["text"], how)
         for how, column in (("superseded", "superseded_by"), ("merged", "merged_into"))
-        for row in rows.filter(pc.field(column) == name).to_pylist()
+        for row in catalogue.read("memories", columns, {column: [memory["memory_id"]]}, order="memory_id")
     ]
     after = {memory["superseded_by"]: "superseded", memory["merged_into"]: "merged"}
-    ids = pa.array([each for each in after if each], pa.string())
-    newer = rows.filter(pc.is_in(rows["memory_id"], ids)).to_pylist()
+    ids = [name for name in after if name]
+    newer = catalogue.read("memories", columns, {"memory_id": ids}, order="memory_id") if ids else []
     return replaced, [Relative(row["memory_id"], row["text"], after[row["memory_id"]]) for row in newer]

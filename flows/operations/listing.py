@@ -98,9 +98,7 @@ def last_sessions(context: Context, project: str | None = None, *, limit: int = 
 
 def memories_of_session(context: Context, session_id: str) -> list[Row]:
     """Return the memories that rest on a session, in the order they were first said."""
-    rows = Catalogue(context.home).read("memories", order="memory_id")
-    meant = [row for row in rows if any(place["session_id"] == session_id for place in row["evidence"])]
-    return sorted(meant, key=lambda row: (row["created_at"], row["memory_id"]))
+    return Catalogue(context.home).memories_resting_on(session_id)
 
 
 def memories_named(context: Context, memory_ids: Sequence[str]) -> dict[str, Row]:
@@ -122,9 +120,9 @@ def list_known_projects(context: Context) -> list[Row]:
     return sorted(rows, key=lambda row: (-_seconds(row), row["label"]))
 
 
-def show(context: Context, target: str) -> Details:
+def show(context: Context, target: str, *, with_others: bool = True) -> Details:
     """
-    Return the memory or session whose id begins with `target`.
+    Return the memory or session whose id begins with `target`; what belongs to it is left out on request.
 
     Raises NotFound, and UsageError for several, which lists them.
     """
@@ -139,8 +137,7 @@ def show(context: Context, target: str) -> Details:
             ("memory", "memories", "memory_id"),
             ("session", "sessions", "session_id"),
         )
-        for row in catalogue.read(snapshot, [key], order=key)
-        if (name := row[key]).startswith(word)
+        for name in catalogue.ids_that_begin(snapshot, key, word)
     ]
     if not matches:
         raise NotFound(
@@ -152,9 +149,11 @@ def show(context: Context, target: str) -> Details:
     kind, name = matches[0]
     if kind == "session":
         row = catalogue.read("sessions", (), {"session_id": [name]}, order="project_id")[0]
-        return Details(kind, row, labels, memories_of_session(context, name))
+        return Details(kind, row, labels, memories_of_session(context, name) if with_others else ())
     [row] = catalogue.read("memories", (), {"memory_id": [name]})
-    return Details(kind, row, labels, _related(catalogue, name))
+    return Details(
+        kind, row, labels, related(catalogue, name, catalogue.edges_at(name)) if with_others else ()
+    )
 
 
 def _texts_of(catalogue: Catalogue, matches: Set[tuple[str, str]]) -> dict[str, str]:
@@ -171,13 +170,9 @@ def _texts_of(catalogue: Catalogue, matches: Set[tuple[str, str]]) -> dict[str, 
     return texts
 
 
-def _related(catalogue: Catalogue, memory_id: str) -> list[Row]:
-    """Return the ends of a memory's edges with its text, the strongest first."""
-    rows = [
-        *catalogue.read("edges", (), {"source_id": [memory_id]}),
-        *catalogue.read("edges", (), {"target_id": [memory_id]}),
-    ]
-    rows.sort(key=lambda row: (-row["strength"], row["edge_id"]))
+def related(catalogue: Catalogue, memory_id: str, edges: Sequence[Row]) -> list[Row]:
+    """Return the other ends of a memory's edges with their texts, the strongest first."""
+    rows = sorted(edges, key=lambda row: (-row["strength"], row["edge_id"]))
     ends = sorted({row[end] for row in rows for end in ("source_id", "target_id")})
     others = catalogue.read("memories", ["memory_id", "text"], {"memory_id": ends}) if ends else []
     texts = {row["memory_id"]: row["text"] for row in others}

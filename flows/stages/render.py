@@ -13,6 +13,7 @@ from cortex.flows.run import Run
 from cortex.flows.stages.guard import guard_briefs
 from cortex.flows.stages.stage import stage
 from cortex.transforms.audit import archive_violations, brief_violations
+from cortex.transforms.brief.explanation import brief_choices_of, explanation_document
 from cortex.transforms.extract.echoes import fingerprints_of
 from cortex.transforms.schemas import GLOBAL_SCOPE
 
@@ -52,6 +53,8 @@ def _publish(run: Run, scope: str, draft: Draft, inputs: str, row: StageReport) 
     run.store.shown_lines.show(scope, fingerprints_of(brief) | fingerprints_of(archive), run.now)
     row.rows_out += published.publish_brief(scope, brief)
     row.rows_out += published.publish_archive(scope, archive)
+    choices = brief_choices_of(draft.choices, draft.material.doubts)
+    published.publish_explanation(scope, explanation_document(choices))
     row.rows_out += publish_branches(run, scope, draft)
     row.rows_out += publish_notes(run, scope, draft)
     notes = run.ledger.notes

@@ -73,8 +73,9 @@ def test_facets_count_and_narrow(reader):
         ("since=2026-10-20", lambda row: row["updated_at"] >= "2026-10-20"),
         ("until=2026-10-10", lambda row: row["updated_at"][:10] <= "2026-10-10"),
         ("trust=user", lambda row: row["trust"] == "user"),
+        ("month=2026-10", lambda row: row["updated_at"][:7] == "2026-10"),
     ],
-    ids=["since", "until", "trust"],
+    ids=["since", "until", "trust", "month"],
 )
 def test_each_filter_keeps_what_it_says(reader, query, is_kept):
     data = reader.json(f"/search?{query}")
@@ -94,7 +95,18 @@ def test_a_part_of_a_path_finds_what_names_the_file(browser, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "query", ["type=idea", "status=gone", "since=lately", "page=0", "page=x", "page=" + "9" * 40, "page=１"]
+    "query",
+    [
+        "type=idea",
+        "status=gone",
+        "since=lately",
+        "month=2026-13",
+        "month=9999-12-1",
+        "page=0",
+        "page=x",
+        "page=" + "9" * 40,
+        "page=１",
+    ],
 )
 def test_a_value_that_there_is_not_is_a_page_that_says_so(reader, query):
     answer = reader.get(f"/search?{query}")

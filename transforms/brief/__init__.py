@@ -2,3 +2,6 @@
 
 # The file of the decisions that a brief has no room for any more (spec 8.4).
 ARCHIVE_NAME = "decisions-archive.md"
+
+# Why each candidate is in a project's brief or not, beside the brief.
+EXPLANATION_NAME = "choices.json"

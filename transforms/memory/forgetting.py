@@ -198,7 +198,7 @@ class Phrases:
         matches = _compared(texts).str.extract_many(list(self.by_words), overlapping=True)
         return [
             self._pattern_in(text, words) if text and words is not None and len(words) else None
-            for text, words in zip(texts, matches, strict=True)
+            for text, words in zip(texts, matches.to_list(), strict=True)
         ]
 
     def is_in(self, text: str) -> bool:

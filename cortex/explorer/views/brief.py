@@ -20,8 +20,9 @@ def show_brief(request: ViewRequest) -> Page:
     if project_id not in {row["project_id"] for row in projects}:
         raise NotFound(f"no project has the id '{project_id}'.", "The list beside the brief has them all.")
     as_of = request.word("as_of")
-    [explanation] = operations.brief.explain_briefs(context, project_id, as_of=as_of or None)
-    rows = operations.listing.memories_named(context, [each.memory_id for each in explanation.choices])
+    explanation = _explanation(request, project_id, as_of)
+    listed = [*explanation.shown, *explanation.left_out]
+    rows = operations.listing.memories_named(context, [each.memory_id for each in listed if each.memory_id])
     data = {
         "project_id": project_id,
         "project": labels[project_id],
@@ -29,7 +30,7 @@ def show_brief(request: ViewRequest) -> Page:
         "tokens": tokens_in(explanation.text),
         "text": explanation.text,
         "sections": _sections(request, explanation, explanation.shown, rows),
-        "candidates": len(explanation.choices),
+        "candidates": explanation.total,
         "left_out": [_line(explanation, choice, rows) for choice in explanation.left_out],
     }
     extra = {"projects": projects, "has_nothing": _why_nothing(request, project_id, explanation)}
@@ -38,11 +39,25 @@ def show_brief(request: ViewRequest) -> Page:
 
 def project_meant(request: ViewRequest, projects: Sequence[Row]) -> str:
     """Return the folder's project, else the one worked on last. Raises NotFound where there is none."""
-    listed = operations.listing.list_sessions(request.context, limit=1)
-    known = [*listed.project_ids, *(row["project_id"] for row in projects)]
+    context = request.context
+    here = operations.listing.projects_meant(context, context.open_catalogue(), projects, None, False)
+    known = [*here, *(row["project_id"] for row in projects)]
     if not known:
         raise NotFound("no project was read yet.", "Read old sessions: cortex backfill")
     return str(known[0])
+
+
+def _explanation(request: ViewRequest, project_id: str, as_of: str) -> Explanation:
+    """Return what is published of a brief's lines where it still holds, else what holds now or held then."""
+    context = request.context
+    if not as_of and (published := operations.brief.published_explanation(context, project_id)):
+        return published
+
+    def explain() -> Explanation:
+        [explanation] = operations.brief.explain_briefs(context, project_id, as_of=as_of or None)
+        return explanation
+
+    return request.kept(("brief", project_id, as_of), project_id, explain)
 
 
 def _sections(

@@ -17,7 +17,7 @@ def show_graph(request: ViewRequest) -> Page:
     steps = request.number("steps", 2, high=MOST_GRAPH_STEPS)
     around = None
     if memory:
-        memory = operations.listing.show(context, memory).row["memory_id"]
+        memory = operations.listing.show(context, memory, with_others=False).row["memory_id"]
         around = operations.graph.around_memory(context, memory, steps=steps)
     elif file or tag:
         around = operations.graph.around_word(context, file=file, tag=tag)

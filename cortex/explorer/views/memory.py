@@ -25,7 +25,7 @@ def show_memory(request: ViewRequest) -> Page:
         "project": _label(shown),
         "places": history.places,
         "places_total": len(shown.row["evidence"]),
-        "related": shown.others,
+        "related": operations.graph.relations_of(request.context, shown.row["memory_id"]),
         "replaced": history.replaced,
         "replaced_by": history.replaced_by,
         "deeds": history.deeds,
@@ -58,7 +58,7 @@ def ask_supersede(request: ViewRequest) -> Page:
     """Offer memories of its project that may take a memory's place; with one named, show both and ask."""
     shown = _memory(request)
     new = request.word("new")
-    other = operations.listing.show(request.context, new) if new else None
+    other = operations.listing.show(request.context, new, with_others=False) if new else None
     if other is not None and other.kind != "memory":
         raise UsageError(f"'{new}' is a session.", "Choose a memory of the list.")
     words = request.word("q")
@@ -80,7 +80,7 @@ def _offers(request: ViewRequest, memory: Row, words: str) -> list[Row]:
 
 
 def _memory(request: ViewRequest) -> Details:
-    shown = operations.listing.show(request.context, request.parts["memory"])
+    shown = operations.listing.show(request.context, request.parts["memory"], with_others=False)
     if shown.kind != "memory":
         raise NotFound("this is the id of a session.", f"Look at /session/{shown.row['session_id']}")
     return shown

@@ -19,7 +19,9 @@ def show_review(request: ViewRequest) -> Page:
     context = request.context
     projects = operations.listing.list_known_projects(context)
     project_id = request.word("project") or project_meant(request, projects)
-    [review] = operations.review.review(context, project=project_id)
+    [review] = request.kept(
+        ("review", project_id), project_id, lambda: operations.review.review(context, project=project_id)
+    )
     weak = operations.browse.weakest(context, project_id, limit=WEAK_SHOWN)
     data = {
         "project_id": project_id,

@@ -2,10 +2,11 @@
 
 from cortex.explorer.page import PAGE_ROWS, Page, ViewRequest, pager
 from cortex.flows import operations
-from cortex.flows.operations.browse import MOST_MATCHES, Facet, Filters
+from cortex.flows.facets import Facet
+from cortex.flows.operations.browse import MOST_MATCHES, Filters
 
 _NAMES = {"q": "question"}
-_FIELDS = ("q", "project", "type", "status", "trust", "since", "until", "file", "branch")
+_FIELDS = ("q", "project", "type", "status", "trust", "since", "until", "month", "file", "branch")
 
 
 def show_search(request: ViewRequest) -> Page:
