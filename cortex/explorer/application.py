@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from cortex.explorer.answers import Answers
 from cortex.explorer.deeds import DEEDS, Deed, Done
+from cortex.explorer.kept_answers import KeptAnswers
 from cortex.explorer.notices import Notices
 from cortex.explorer.page import Page, ViewRequest
 from cortex.explorer.rendering import html_of, json_of
@@ -59,7 +59,7 @@ class Explorer:
     gate: AccessGate
     is_read_only: bool = False
     notices: Notices = field(default_factory=Notices)
-    answers: Answers = field(default_factory=Answers)
+    answers: KeptAnswers = field(default_factory=KeptAnswers)
     asked_at: float = field(default_factory=time.monotonic)
     writing: threading.Lock = field(default_factory=threading.Lock)
 

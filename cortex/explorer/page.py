@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 from urllib.parse import urlencode
 
-from cortex.explorer.answers import Answers
+from cortex.explorer.kept_answers import Kept, KeptAnswers
 from cortex.flows import operations
 from cortex.flows.context import Context
 from cortex.transforms.errors import UsageError
 
 PAGE_ROWS = 25
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -28,9 +27,9 @@ class ViewRequest:
     parts: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     writes: bool = True
-    answers: Answers = field(default_factory=Answers)
+    answers: KeptAnswers = field(default_factory=KeptAnswers)
 
-    def kept(self, question: Hashable, project_id: str, find: Callable[[], Value]) -> Value:
+    def kept(self, question: Hashable, project_id: str, find: Callable[[], Kept]) -> Kept:
         """Return an answer about a project: `find`'s, or what it was as long as nothing has changed since."""
         state = operations.state.state_of_project(self.context, project_id)
         return self.answers.get(question, state, find)

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from cortex.explorer.answers import ANSWERS_KEPT, Answers
+from cortex.explorer.kept_answers import ANSWERS_KEPT, KeptAnswers
 from cortex.flows import operations
 from cortex.storage.published_columns import read_columns
 from cortex.transforms.brief.choice import Choice
@@ -109,7 +109,7 @@ def test_a_commit_in_the_repository_counts_at_once(browser, monkeypatch):
 
 
 def test_an_answer_is_found_once_for_a_state_and_the_oldest_goes():
-    answers, asked = Answers(), []
+    answers, asked = KeptAnswers(), []
 
     def find() -> str:
         asked.append(1)

@@ -1,24 +1,24 @@
-"""Answers that take long, kept for as long as everything they follow from is as it was."""
+"""KeptAnswers that take long, kept for as long as everything they follow from is as it was."""
 
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-Value = TypeVar("Value")
+Kept = TypeVar("Kept")
 
 # A person looks at a few projects at a time; an answer holds some hundred rows.
 ANSWERS_KEPT = 20
 
 
 @dataclass
-class Answers:
+class KeptAnswers:
     """The last answers by question, each with the state of the store that it holds for."""
 
     _kept: dict[Hashable, tuple[object, object]] = field(default_factory=dict)
     _changing: threading.Lock = field(default_factory=threading.Lock)
 
-    def get(self, question: Hashable, state: object, find: Callable[[], Value]) -> Value:
+    def get(self, question: Hashable, state: object, find: Callable[[], Kept]) -> Kept:
         """Return what `find` answered in this state; the answer of a former state is dropped."""
         with self._changing:
             known = self._kept.pop(question, None)
