@@ -42,8 +42,11 @@ def mcp(context: Context, folder: Path | None, over_http: bool, host: str, port:
     if over_http:
         _serve_team(context, host, port)
         return
-    from cortex.mcp.client import Client
-    from cortex.mcp.server import serve_stdio
+    from cortex.mcp.loading import quick_imports
+
+    with quick_imports():
+        from cortex.mcp.client import Client
+        from cortex.mcp.server import serve_stdio
 
     named = os.environ.get(PROJECT_VARIABLE)
     place = folder or (Path(named) if named and Path(named).is_dir() else context.folder)

@@ -4,22 +4,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cortex.flows.context import Context
-from cortex.mcp import changing, looking, reasoning
 from cortex.mcp.arguments import checked_arguments
 from cortex.mcp.asking import Person
 from cortex.mcp.call import ToolCall
 from cortex.mcp.replies import ToolReply
 from cortex.mcp.tools import TOOL_BY_NAME
 from cortex.transforms.errors import UnknownTool
-
-ANSWERING: Mapping[str, Callable[[ToolCall], ToolReply]] = {
-    "recall": looking.answer_recall,
-    "query": looking.answer_query,
-    "reflect": reasoning.answer_reflect,
-    "infer": reasoning.answer_infer,
-    "learn": changing.answer_learn,
-    "consolidate": changing.answer_consolidate,
-}
 
 
 def call_tool(context: Context, name: str, arguments: Mapping[str, Any] | None, person: Person) -> ToolReply:
@@ -34,4 +24,21 @@ def call_tool(context: Context, name: str, arguments: Mapping[str, Any] | None, 
         raise UnknownTool(
             f"There is no tool '{name[:40]}'.", f"The tools: {', '.join(TOOL_BY_NAME)}.", "name"
         )
-    return ANSWERING[name](ToolCall(context, checked_arguments(tool, arguments), person))
+    return _answering(name)(ToolCall(context, checked_arguments(tool, arguments), person))
+
+
+def _answering(name: str) -> Callable[[ToolCall], ToolReply]:
+    """Return what answers a tool: imported here, since who only searches needs nothing of what writes."""
+    match name:
+        case "recall" | "query":
+            from cortex.mcp import looking
+
+            return looking.answer_recall if name == "recall" else looking.answer_query
+        case "reflect" | "infer":
+            from cortex.mcp import reasoning
+
+            return reasoning.answer_reflect if name == "reflect" else reasoning.answer_infer
+        case _:
+            from cortex.mcp import changing
+
+            return changing.answer_learn if name == "learn" else changing.answer_consolidate

@@ -9,19 +9,17 @@ from os import getpid
 from pathlib import Path
 from threading import Lock
 from time import perf_counter, time_ns
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from anyio import CapacityLimiter
 
-from cortex.flows.context import Context, EmbedderOf
+from cortex.flows.context import Context
 from cortex.mcp.asking import ChoiceNeeded
 from cortex.mcp.limiter import WINDOW_SECONDS, SlidingWindow
+from cortex.mcp.rest import SharedModel
 from cortex.mcp.scopes import allows, needed_scope
-from cortex.storage.settings import Settings, load_settings
+from cortex.storage.settings import load_settings
 from cortex.transforms.errors import CortexError, InternalError, RateLimited, ScopeMissing
-
-if TYPE_CHECKING:
-    from cortex.flows.embedders import Embedder
 
 Performed = TypeVar("Performed")
 _log = logging.getLogger(__name__)
@@ -41,25 +39,6 @@ class Caller:
 
     name: str
     scopes: frozenset[str] | None = None
-
-
-@dataclass
-class SharedModel:
-    """The embedding model, loaded by the first call of any client that needs it."""
-
-    embedder_of: EmbedderOf
-    _embedder: "Embedder | None" = None
-    _is_loaded: bool = False
-    _lock: Lock = field(default_factory=Lock)
-
-    def __call__(self, settings: Settings) -> "Embedder | None":
-        """Return the model in force for the settings, None where there is none."""
-        if settings.voyage_api_key:  # whether the service answers changes from call to call
-            return self.embedder_of(settings)
-        with self._lock:
-            if not self._is_loaded:
-                self._embedder, self._is_loaded = self.embedder_of(settings), True
-            return self._embedder
 
 
 @dataclass

@@ -4,6 +4,7 @@ import socket
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,6 +24,7 @@ from starlette.types import ASGIApp
 from cortex.flows.context import Context
 from cortex.mcp.client import Caller, Client, with_shared_model
 from cortex.mcp.gate import BearerGate
+from cortex.mcp.rest import Rest, release_model
 from cortex.mcp.scopes import SCOPES
 from cortex.mcp.server import ClientRequest, MemoryServer, program_of
 from cortex.mcp.tokens import LOOPBACK_HOSTS, TokenChecker, is_trustworthy
@@ -146,7 +148,7 @@ def application(context: Context, limits: ClientLimits, address: str) -> ASGIApp
     )
     resource = AnyHttpUrl(address)
     protocol = (
-        MemoryServer(callers.of_request)
+        MemoryServer(callers.of_request, Rest(partial(release_model, callers.base)))
         .build()
         .streamable_http_app(
             streamable_http_path=parts.path or "/",

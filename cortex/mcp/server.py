@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -28,6 +29,7 @@ from mcp_types.version import is_version_at_least
 from cortex import __version__
 from cortex.mcp.asking import ChoiceNeeded, ChoiceQuestion, FormAnswer, Person
 from cortex.mcp.client import Caller
+from cortex.mcp.rest import Rest, release_model
 from cortex.mcp.scopes import needed_scope
 from cortex.mcp.shelf import (
     CONTENTS_HOLD_MS,
@@ -41,7 +43,7 @@ from cortex.mcp.tools import TOOLS
 from cortex.transforms.errors import CortexError, InternalError, UnknownTool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from cortex.flows.context import Context
     from cortex.mcp.client import Client
@@ -81,6 +83,7 @@ class MemoryServer:
     """The requests of clients, each answered in a thread of its own, AT_ONCE at a time."""
 
     client_of: ClientOf
+    rest: Rest
     threads: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(AT_ONCE))
 
     def build(self) -> Server[Any]:
@@ -98,8 +101,14 @@ class MemoryServer:
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
             on_completion=self._complete,
+            lifespan=self._lifespan,
             cache_hints=dict.fromkeys(LISTS, CacheHint(LISTS_HOLD_MS, "public")),
         )
+
+    @asynccontextmanager
+    async def _lifespan(self, server: Server[Any]) -> AsyncIterator[dict[str, Any]]:
+        async with self.rest.watching():
+            yield {}
 
     async def _list_tools(self, request: ClientRequest, params: Paging) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[types.Tool.model_validate(tool.as_dict()) for tool in TOOLS])
@@ -204,13 +213,17 @@ class MemoryServer:
     ) -> OfStore:
         client, caller = self.client_of(request)
         perform = partial(client.perform, caller, tool, arguments, work)
-        async with client.turns:
-            return await anyio.to_thread.run_sync(perform, limiter=self.threads)
+        try:
+            async with client.turns:
+                return await anyio.to_thread.run_sync(perform, limiter=self.threads)
+        finally:
+            self.rest.note_call()
 
 
-def sole_client(client: Client) -> ClientOf:
-    """Return what gives the only client there is, called as it calls itself."""
-    return lambda request: (client, Caller(program_of(request)))
+def server_of(client: Client) -> MemoryServer:
+    """Return a server for the only client there is, called as it calls itself."""
+    rest = Rest(partial(release_model, client.base))
+    return MemoryServer(lambda request: (client, Caller(program_of(request))), rest)
 
 
 def serve_stdio(client: Client) -> None:
@@ -218,7 +231,7 @@ def serve_stdio(client: Client) -> None:
     logging.basicConfig(level=logging.WARNING)
 
     async def run() -> None:
-        server = MemoryServer(sole_client(client)).build()
+        server = server_of(client).build()
         async with stdio_server() as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
 

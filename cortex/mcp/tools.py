@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cortex.transforms.schemas import MEMORY_TYPES, STATUSES, TRUSTS
+from cortex.transforms.vocabulary import MEMORY_TYPES, STATUSES, TRUSTS
 
 Schema = dict[str, Any]
 

@@ -14,7 +14,7 @@ from mcp import MCPError
 
 from cortex.flows.context import Context
 from cortex.mcp.client import Client
-from cortex.mcp.server import MemoryServer, sole_client
+from cortex.mcp.server import server_of
 from cortex.storage.settings import load_settings
 from tests.flows.conftest import NOW, SAMPLES, Bench, words_for_a_model
 
@@ -42,7 +42,7 @@ class Assistant:
         """Connect, do asynchronous work, disconnect; return what the work returns."""
 
         async def run() -> Any:
-            server = MemoryServer(sole_client(Client(self.context))).build()
+            server = server_of(Client(self.context)).build()
             asked = self._answer if self.chooses is not None else None
             options: Any = {"mode": self.mode, "elicitation_callback": asked, "cache": None}
             async with ProtocolClient(server, **options) as client:
