@@ -9,6 +9,7 @@ import pyarrow as pa
 from cortex.flows.recall_results import Evidence, Nearby, RecallResult
 from cortex.flows.similarity import exact
 from cortex.storage.tables import Vector
+from cortex.transforms.memory.authors import speaker_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EPOCH
 from cortex.transforms.search.answers import Asked, Nearness
@@ -150,6 +151,9 @@ class Hits:
             created_at=row["created_at"] if is_memory else row["said_at"],
             evidence=_merged(item for other in group.rows for item in _evidence(*self._source[other])),
             trust=row["trust"],
+            speaker=speaker_of({**row, "evidence": hits["evidence"][at].as_py()})
+            if is_memory
+            else row["trust"],
             status=row["status"] if is_memory else "active",
             passage=quoted,
             statement=row["text"] if is_memory else statement_in(row["text"], asked),

@@ -39,7 +39,8 @@ class RecallResult:
     is the best passage in the session's own words that was folded into a memory, `quote` what of it bears on
     the question, `nearby` what else of that
     stretch of the session bears on the question, best first, `code` what a description of code leads to by
-    its `source_of` edge, `replaces` what a person said that a memory took the place of.
+    its `source_of` edge, `replaces` what a person said that a memory took the place of,
+    `speaker` is `trust` with a colleague's name.
     """
 
     id: str
@@ -59,6 +60,7 @@ class RecallResult:
     statement: str = ""
     quote: str = ""
     nearby: tuple[Nearby, ...] = ()
+    speaker: str = ""
 
     @property
     def all_evidence(self) -> tuple[Evidence, ...]:

@@ -1,5 +1,8 @@
 """The one place that runs git: it asks a repository questions and lets nothing run that the repository names.
 
+One command writes, `fast-import`: it adds objects and moves one branch, and touches neither the index nor the
+working tree.
+
 A repository's own configuration cannot be switched off, and dozens of its settings name programs. So only
 questions that read are asked, each with the options that keep it from running anything; what a setting could
 still do is overridden; nothing is fetched; and no configuration or environment but ours counts.
@@ -10,8 +13,8 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
@@ -24,14 +27,18 @@ _CHUNK_BYTES = 1024 * 1024
 
 # What may be asked, and the options that turn off what a repository's configuration turns on.
 QUESTIONS: dict[str, tuple[str, ...]] = {
+    "cat-file": (),
     "config": (),
     "for-each-ref": (),
     "grep": ("--no-color", "--no-textconv", "--no-recurse-submodules", "--no-line-number", "--no-column"),
     "log": ("--no-color", "--no-textconv", "--no-ext-diff", "--no-show-signature", "--no-mailmap"),
     "ls-tree": (),
+    "merge-base": (),
     "rev-list": (),
     "rev-parse": (),
 }
+# What writes: objects, and the branch that it is given. No filter, no hook and no attribute has a part in it.
+WRITING: dict[str, tuple[str, ...]] = {"fast-import": ("--quiet", "--done", "--date-format=raw")}
 
 # Beats the repository's own configuration. Programs first, then what would change the form of an answer.
 _SETTINGS = (
@@ -69,6 +76,11 @@ _KEPT = ("DEVELOPER_DIR", "DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH", "SUDO_UID", "T
 _hung: set[str] = set()
 
 
+# Each of them changes with a fetch, a pull, a merge or a commit: git replaces a ref by renaming a file.
+_REFS = ("HEAD", "FETCH_HEAD", "packed-refs", "config", "logs/HEAD", "refs/heads", "refs/remotes/origin",
+         "reftable")  # fmt: skip
+
+
 class GitFailed(Exception):
     """Git is missing, refused, took too long or said too much."""
 
@@ -80,18 +92,75 @@ def ask(place: str, *question: str, seconds: float = DEADLINE_SECONDS) -> str:
     The question is asked at the top of the working tree. A `grep` that matches nothing answers with nothing.
     Raises GitFailed; after a deadline passed, every later question about the same tree does so at once.
     """
+    return ask_bytes(place, *question, seconds=seconds).decode("utf-8", "replace").strip()
+
+
+def ask_bytes(place: str, *question: str, given: bytes = b"", seconds: float = DEADLINE_SECONDS) -> bytes:
+    """Return git's answer as it is, to a question that reads `given`. Raises as `ask` does."""
+    command, *words = question
+    return _answer(place, [command, *QUESTIONS[command], *words], given, seconds)
+
+
+def change(place: str, command: str, *words: str, given: bytes) -> None:
+    """Let git read `given` and write to the repository around `place`. Raises GitFailed."""
+    _answer(place, [command, *WRITING[command], *words], given, DEADLINE_SECONDS)
+
+
+def _answer(place: str, command: list[str], given: bytes, seconds: float) -> bytes:
     top = working_tree(place)
     if top is None or top in _hung:
         raise GitFailed
-    command, *words = question
     settings = [word for setting in (*_SETTINGS, *_trust_in(top)) for word in ("-c", setting)]
-    call = [_program(), "--no-pager", *settings, "-C", top, command, *QUESTIONS[command], *words]
-    code, answer = _run(call, {**_environment(), "GIT_CEILING_DIRECTORIES": str(Path(top).parent)}, seconds)
+    call = [_program(), "--no-pager", *settings, "-C", top, *command]
+    environment = {**_environment(), "GIT_CEILING_DIRECTORIES": str(Path(top).parent)}
+    code, answer = _run(call, environment, seconds, given)
     if code is None:
         _hung.add(top)
-    if code != 0 and not (command == "grep" and code == 1):
+    if code != 0 and not (command[0] == "grep" and code == 1):
         raise GitFailed
-    return answer.decode("utf-8", "replace").strip()
+    return answer
+
+
+def person_at(place: str) -> tuple[str, str]:
+    """Return (name, e-mail) that git would note for this person's commit; empty where it knows none."""
+    top = working_tree(place)
+    if top is None:
+        return "", ""
+    theirs = {name: os.environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in os.environ}
+    environment = {**_environment(), **theirs}
+    environment.pop("GIT_CONFIG_GLOBAL")
+    answers = []
+    for name in ("user.name", "user.email"):
+        code, answer = _run([_program(), "-C", top, "config", "--get", name], environment, DEADLINE_SECONDS)
+        answers.append(answer.decode("utf-8", "replace").strip() if code == 0 else "")
+    chosen = (os.environ.get("GIT_AUTHOR_NAME"), os.environ.get("GIT_AUTHOR_EMAIL"))
+    return chosen[0] or answers[0], chosen[1] or answers[1]
+
+
+def refs_state(top: str) -> str:
+    """
+    Return what changes whenever a branch of the repository moves, without asking git; empty where unknown.
+
+    Names, sizes and times of the files and folders that hold its refs.
+    """
+    folder = Path(top, ".git")
+    try:
+        if folder.is_file():
+            folder = Path(top, folder.read_text(encoding="utf-8").partition("gitdir:")[2].strip())
+        common = folder / "commondir"
+        if common.is_file():
+            folder = folder / common.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        return ""
+    return " ".join(_stamp(folder / name) for name in _REFS)
+
+
+def _stamp(path: Path) -> str:
+    try:
+        status = path.stat()
+    except OSError:
+        return "-"
+    return f"{status.st_mtime_ns}.{status.st_size}"
 
 
 def working_tree(place: str) -> str | None:
@@ -162,19 +231,22 @@ def _environment() -> dict[str, str]:
     return {**kept, "PATH": _search_path(), **_OWN}
 
 
-def _run(call: list[str], environment: dict[str, str], seconds: float) -> tuple[int | None, bytes]:
+def _run(
+    call: list[str], environment: dict[str, str], seconds: float, given: bytes = b""
+) -> tuple[int | None, bytes]:
     """Return (exit code, output); the code is None where time ran out. Raises GitFailed."""
     until = time.monotonic() + seconds
     try:
-        process = subprocess.Popen(
-            call,
-            cwd="/",
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # a process group to kill as a whole, and no terminal to ask on
-        )
+        with _source_of(given) as source:
+            process = subprocess.Popen(
+                call,
+                cwd="/",
+                env=environment,
+                stdin=source,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # a process group to kill as a whole, and no terminal to ask on
+            )
     except OSError as error:
         raise GitFailed from error
     with process:
@@ -187,6 +259,20 @@ def _run(call: list[str], environment: dict[str, str], seconds: float) -> tuple[
             if isinstance(error, (TimeoutError, subprocess.TimeoutExpired)):
                 return None, b""
             raise
+
+
+@contextmanager
+def _source_of(given: bytes) -> Iterator[int]:
+    """Yield a descriptor from which `given` is read: of a file, since pipes could fill up on both sides."""
+    if not given:
+        yield subprocess.DEVNULL
+        return
+    from tempfile import TemporaryFile
+
+    with TemporaryFile() as file:
+        file.write(given)
+        file.seek(0)
+        yield file.fileno()
 
 
 def _output_of(process: subprocess.Popen[bytes], until: float) -> bytes:

@@ -82,6 +82,7 @@ class ManifestNotes:
     consolidated_sessions: Mapping[str, int] = field(default_factory=dict)  # there at the last merging
     judged: Mapping[str, str] = field(default_factory=dict)  # of the verdicts of a language model, by scope
     prompts: Mapping[str, PromptChoice] = field(default_factory=dict)  # that read sessions, once chosen
+    team: Mapping[str, str] = field(default_factory=dict)  # of branches and journal, by project, once read
     kept_since: datetime | None = None  # turns before this are erased
     to_wipe: tuple[str, ...] = ()  # scopes whose tables hold erased bytes in older versions
     encrypted_with: str | None = None  # id of the key that new lake files are encrypted with
@@ -143,6 +144,7 @@ class ManifestNotes:
         texts |= {f"given_way:{name}": str(count) for name, count in self.given_way.items()}
         texts |= {f"judged:{name}": text for name, text in self.judged.items()}
         texts |= {f"prompt:{name}": ":".join(choice) for name, choice in self.prompts.items()}
+        texts |= {f"team:{name}": text for name, text in self.team.items()}
         if self.kept_since:
             texts["kept_since"] = self.kept_since.isoformat()
         if self.to_wipe:
@@ -179,6 +181,7 @@ class ManifestNotes:
             given_way=_each(by_name, "given_way", int),
             judged=by_name.get("judged", {}),
             prompts=_each(by_name, "prompt", _prompt_choice),
+            team=by_name.get("team", {}),
             kept_since=datetime.fromisoformat(kept_since) if kept_since else None,
             to_wipe=_names(alone.get("to_wipe", "[]")),
             encrypted_with=alone.get("sealed_with"),

@@ -199,6 +199,13 @@ class ProjectBook:
         """Return directory → project id, for the hooks."""
         return {path: self.canonical(noted[0]) for path, noted in sorted(self._by_path.items())}
 
+    def places(self) -> dict[str, list[str]]:
+        """Return the directories of each project, sorted, a merged one by its own id."""
+        places: dict[str, list[str]] = {}
+        for path, (project_id, _, _) in sorted(self._by_path.items()):
+            places.setdefault(project_id, []).append(path)
+        return places
+
     def paths_of(self, project_id: str) -> tuple[str, ...]:
         """Return the directories of a project, sorted; none for an id never seen."""
         return next((p.paths for p in self.all() if p.project_id == project_id), ())

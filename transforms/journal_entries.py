@@ -331,6 +331,29 @@ class ProjectMerge(JournalEntry):
 
 
 @dataclass(frozen=True, slots=True)
+class TeamFact(JournalEntry):
+    """A memory that the default branch of the project's repository holds: a colleague's word, reviewed."""
+
+    kind: ClassVar[str] = "team"
+    text: Annotated[str, "the fact"]
+    memory_type: MemoryType
+    paths: Annotated[Names, "its files in the repository, sorted"]
+    authors: Annotated[Names, "who proposed each of these files, as git says"]
+    files: Annotated[Names | None, "files named"] = None
+    reason: Annotated[str | None, "why, where known"] = None
+    rejected: Annotated[str | None, "what was turned down, where known"] = None
+    said_at: Annotated[str | None, "when its files last changed, an ISO instant"] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw(JournalEntry):
+    """The repository holds a memory no more: its file was removed, or says something else."""
+
+    kind: ClassVar[str] = "withdraw"
+    by: Annotated[str | None, "the memory that its file holds now"] = None
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint(JournalEntry):
     """A name for a moment that a consolidation can be taken back to."""
 
@@ -344,7 +367,9 @@ class UnknownEntry(JournalEntry):
 
 
 Import: TypeAlias = ImportFact | ImportMemory
-Worded: TypeAlias = Remember | ImportFact | ImportMemory | Edit | Merge  # those that carry a memory's text
+Worded: TypeAlias = (
+    Remember | ImportFact | ImportMemory | TeamFact | Edit | Merge
+)  # those that carry a memory's text
 ProjectEntry: TypeAlias = ProjectFolder | ProjectName | ProjectMerge
 Entry: TypeAlias = (
     Worded
@@ -363,6 +388,7 @@ Entry: TypeAlias = (
     | Recover
     | Prune
     | Worked
+    | Withdraw
     | Checkpoint
     | UnknownEntry
 )
@@ -412,7 +438,16 @@ def entries_in(journal: pa.Table, entry_class: type[AnEntry]) -> Iterator[tuple[
 
 # Entries of one instant: what makes a memory comes before what changes it, then what takes a change back, and
 # last what forgets. A clock may give two steps of a program the same instant; all others are in between.
-_RANKS = {"remember": 0, "import": 0, "unpin": 2, "restore": 2, "unmerge": 2, "recover": 2, "forget": 3}
+_RANKS = {
+    "remember": 0,
+    "import": 0,
+    "team": 0,
+    "unpin": 2,
+    "restore": 2,
+    "unmerge": 2,
+    "recover": 2,
+    "forget": 3,
+}
 _OTHERS = 1
 
 

@@ -93,6 +93,7 @@ READERS = {
     "reversals": ("extract", "link"),
     "signal_patterns": ("extract",),
     "signal_weights": ("extract",),
+    "team_refusals": ("team",),
     "technologies": ("extract", "fold", "render", "stats"),
     "telling_words": ("render",),
     "time_words": ("recall",),

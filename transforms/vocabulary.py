@@ -26,8 +26,9 @@ MEMORY_TYPES = (
 )
 CATEGORIES = ("project", "global")
 STATUSES = ("active", "superseded", "archived", "pruned")
-SOURCE_TYPES = ("conversation", "explicit", "code_index", "import", "consolidation")
-TRUSTS = ("external", "tool", "assistant", "user")  # lowest first: the position is the order
+SOURCE_TYPES = ("conversation", "explicit", "code_index", "import", "consolidation", "team")
+# `colleague`: what a team reviewed and merged into its repository.
+TRUSTS = ("external", "tool", "assistant", "colleague", "user")  # lowest first: the position is the order
 EVENT_TYPES = (
     "DECISION_MADE",
     "APPROACH_REJECTED",
@@ -93,7 +94,12 @@ JOURNAL_KINDS = (
     "fade",  # memories that a run found weak: their days of grace begin
     "recover",  # weak memories that a run found strong again
     "prune",  # the tombstone of a memory that faded too long ago: its words stay in the lake
+    "team",  # a memory that the project's repository holds, as a colleague's word
+    "withdraw",  # the repository no longer holds it
 )
+# What the layer of evidence begins with that is a file of a repository, or was one; its author follows.
+TEAM_LAYER = "team:"
+WITHDRAWN_LAYER = "withdrawn:"
 # Those by which a run notes what it found; they make and change no memory by themselves.
 FINDING_KINDS = ("fade", "recover")
 

@@ -67,6 +67,7 @@ COMMAND_SECTIONS: dict[str, dict[str, str]] = {
         "review": "Settle contradictions, stale claims and proposed merges.",
         "consolidate": "Merge memories that say the same, or undo that.",
         "checkpoint": "Name this moment, to return to it.",
+        "team": "Share memories with your team by git.",
         "forget": "Erase a memory or a session.",
     },
     "Projects and settings": {

@@ -101,6 +101,7 @@ def _as_dict(recalled: Recalled, rank: int, match: RecallResult) -> dict[str, ob
         "project_id": match.project_id,
         "confidence": match.confidence,
         "trust": match.trust,
+        "speaker": match.speaker,
         "status": match.status,
         "created_at": match.created_at.isoformat() if match.created_at else None,
         "statement": match.statement,
@@ -143,12 +144,14 @@ def _match_lines(rank: int, match: RecallResult, project: str | None, now: datet
     yield f"{rank:>2}. {excerpt(_plain(match.statement), 400)}"
     yield (
         f"    {match.memory_type or 'said'}, {project or match.project_id}, "
-        f"{age_of(match.created_at, now)} old{confidence}, {match.trust}  [{match.id[:12]}]"
+        f"{age_of(match.created_at, now)} old{confidence}, {match.speaker}  [{match.id[:12]}]"
     )
     if match.evidence:
         first = match.evidence[0]
         more = f" and {len(match.evidence) - 1} more" if len(match.evidence) > 1 else ""
-        yield f"    session {first.session_id[:8]}, {first.file}:{','.join(map(str, first.lines[:5]))}{more}"
+        session = f"session {first.session_id[:8]}, " if first.session_id else ""
+        lines = f":{','.join(map(str, first.lines[:5]))}" if first.lines else ""
+        yield f"    {session}{first.file}{lines}{more}"
     if match.quote:
         yield f"    | {excerpt(_plain(match.quote), 320)}"
     for each in match.nearby:

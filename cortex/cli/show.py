@@ -8,6 +8,7 @@ import click
 
 from cortex.cli.answer import Answer, command
 from cortex.flows import operations
+from cortex.transforms.memory.authors import author_of_layer, speaker_of
 from cortex.transforms.words.phrases import age_of, counted
 from cortex.transforms.words.sentences import excerpt
 
@@ -42,7 +43,7 @@ def _memory_lines(shown: Details, now: datetime) -> Iterator[str]:
     yield _field("project", shown.labels.get(row["project_id"], row["project_id"]))
     yield _field("type", row["memory_type"] + (", pinned" if row["is_pinned"] else ""))
     yield _field("status", _status(row["status"], row["superseded_by"] or row["merged_into"]))
-    yield _field("confidence", f"{row['confidence']:.2f}, said by {row['trust']}")
+    yield _field("confidence", f"{row['confidence']:.2f}, said by {speaker_of(row)}")
     yield _field(
         "first said", f"{row['created_at']:%Y-%m-%d %H:%M} UTC, {age_of(row['created_at'], now)} ago"
     )
@@ -55,7 +56,10 @@ def _memory_lines(shown: Details, now: datetime) -> Iterator[str]:
             yield _field(label, ", ".join(names))
     for at, place in enumerate(row["evidence"]):
         lines = ",".join(map(str, place["lines"][:5]))
-        yield _field("" if at else "from", f"session {place['session_id'][:8]}, {place['file']}:{lines}")
+        session = f"session {place['session_id'][:8]}, " if place["session_id"] else ""
+        by = "" if lines else f", by {author_of_layer(place['layer'])}"
+        where = f"{place['file']}:{lines}" if lines else place["file"]
+        yield _field("" if at else "from", f"{session}{where}{by}")
     for at, other in enumerate(shown.others[:RELATED_SHOWN]):
         words = f"{other['memory_id'][:6]}  {excerpt(other['text'], 58)}"
         yield _field("" if at else "related", words)

@@ -12,6 +12,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from cortex.hooks.characters import escaped, visible
+from cortex.transforms.memory.authors import author_of_layer, speaker_of
 from cortex.transforms.words.phrases import ago, counted
 from cortex.transforms.words.sentences import excerpt
 
@@ -45,6 +46,8 @@ def templates() -> jinja2.Environment:
         words=lambda text: str(text).replace("_", " "),
         bytes=_size,
         coded=coded,
+        speaker=lambda memory: speaker_of({"evidence": (), **memory}),
+        author=author_of_layer,
     )
     return environment
 

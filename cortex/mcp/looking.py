@@ -22,6 +22,7 @@ from cortex.mcp.replies import (
     quoted,
     rows_that_fit,
 )
+from cortex.transforms.memory.authors import speaker_of
 from cortex.transforms.schemas import Row
 from cortex.transforms.words.phrases import age_of
 
@@ -99,7 +100,8 @@ def _item(call: ToolCall, recalled: Recalled, match: RecallResult, is_full: bool
         "replaces": [{"id": old.memory_id, "text": quoted(old.text, OPTION_CHARS)} for old in match.replaces],
     }
     sure = "" if match.confidence is None else f"sure {match.confidence:.2f}"
-    lines = [note(match.trust, text, match.memory_type or "said", f"{age} old", sure, f"id {match.id[:12]}")]
+    kind, name = match.memory_type or "said", f"id {match.id[:12]}"
+    lines = [note(match.speaker, text, kind, f"{age} old", sure, name)]
     if doubt:
         lines.append(f"  doubted: {quoted(doubt.reason, chars)}")
     if is_full:
@@ -155,7 +157,7 @@ def _whole_memory(call: ToolCall, whole: Expanded) -> ListItem:
         "files": [quoted(name, 200) for name in row["files"][:LINES_OF_EVIDENCE]],
         **more,
     }
-    lines = [note(row["trust"], data["text"], row["memory_type"], row["status"], f"id {row['memory_id']}")]
+    lines = [note(speaker_of(row), data["text"], row["memory_type"], row["status"], f"id {row['memory_id']}")]
     lines += [f'  {name}: "{words}"' for name, words in more.items()]
     lines += [f"  from {each['file']}:{each['lines']}" for each in data["evidence"]]
     return ListItem(data, lines)

@@ -31,8 +31,8 @@ from cortex.transforms.memory.loss import (
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, TURNS, Row, values
 from cortex.transforms.words.tokens import tokens_in
 
-# Entries by which a person takes a memory away, or what took its place.
-TAKING_KINDS = ("forget", "supersede", "unmerge")
+# Entries by which a person takes a memory away, or what took its place; with `withdraw` a team did.
+TAKING_KINDS = ("forget", "supersede", "unmerge", "withdraw")
 SCOPES_NAMED = 5
 
 

@@ -13,6 +13,7 @@ from cortex.flows.stages.publish import database, drop_moved, map_projects, surf
 from cortex.flows.stages.relink import relink
 from cortex.flows.stages.render import render
 from cortex.flows.stages.retire import retire
+from cortex.flows.stages.team import team
 from cortex.flows.stages.write import write
 
 TABLES = (embed, link, decay)
@@ -27,8 +28,11 @@ PROJECTION = (*TABLES, *PUBLISH)
 KNOWN = (embed_memories, link, decay)
 FILLED_IN = (embed, relink, compact, *STORE, wipe, embed_spare)
 
-INGEST = (erase, extract, write, compact, guard, *KNOWN, judge, consolidate, *BRIEFS, *FILLED_IN)
-NIGHTLY = (retire, erase, extract, write, compact, guard, *KNOWN, judge, consolidate_all, *BRIEFS, *FILLED_IN)
+INGEST = (erase, extract, write, team, compact, guard, *KNOWN, judge, consolidate, *BRIEFS, *FILLED_IN)
+NIGHTLY = (
+    *(retire, erase, extract, write, team, compact, guard),
+    *(*KNOWN, judge, consolidate_all, *BRIEFS, *FILLED_IN),
+)
 # After an entry of a person in the journal: what waits in staging stays there.
 APPLY = (erase, guard, *PROJECTION, wipe)
 # After a person wanted something forgotten: kept transcripts that wait hold it too, until they are read.

@@ -65,6 +65,9 @@ PAYLOADS = [
     ("project", {"merged_into": "kelp-1"}),
     ("project", {"merged_into": None}),
     ("checkpoint", {"name": "before"}),
+    ("team", {"text": "Use UTC.", "memory_type": "decision", "paths": ["a.md"], "authors": ["Ana"]}),
+    ("withdraw", {}),
+    ("withdraw", {"by": "m2"}),
 ]
 
 

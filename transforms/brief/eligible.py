@@ -11,6 +11,7 @@ from cortex.transforms.extract.candidate import PERSONS_LAYERS
 from cortex.transforms.memory.lifecycle import TIER_COLUMNS, immortal_tiers, sessions_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import TRUSTS, TURNS, values
+from cortex.transforms.vocabulary import TEAM_LAYER
 
 CHOOSING_COLUMNS = [
     *("memory_id", "memory_type", "text", "files", "status", "trust", "confidence", "initial_confidence"),
@@ -34,10 +35,12 @@ def with_choices_first(memories: pa.Table, policy: Policy) -> pa.Table:
     """
     Return MEMORIES with the rank raised of what a person said on purpose, and of what one chose or wishes.
 
-    What is said on purpose is raised above all else; a choice binds more than what an assistant settled.
+    What is said on purpose is raised above all else; a choice, and what a team reviewed, binds more than what
+    an assistant settled.
     """
     layers = pc.struct_field(pc.list_flatten(memories["evidence"]), "layer")
-    is_told = pc.or_(*(pc.ends_with(layers, end) for end in PERSONS_LAYERS))
+    is_by_person = pc.or_(*(pc.ends_with(layers, end) for end in PERSONS_LAYERS))
+    is_told = pc.or_(is_by_person, pc.starts_with(layers, TEAM_LAYER))
     by_person = set(pc.list_parent_indices(memories["evidence"]).filter(is_told).to_pylist())
     is_binding = [kind in policy.types_with("is_binding") for kind in memories["memory_type"].to_pylist()]
     bonus, lead = policy.threshold("brief_choice_bonus"), policy.threshold("brief_explicit_bonus")

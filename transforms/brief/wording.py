@@ -10,6 +10,7 @@ from cortex.hooks.plain import MONTHS, closed, on_one_line
 from cortex.transforms.brief.standing_alone import brief_wording
 from cortex.transforms.extract.candidate import PERSONS_LAYERS
 from cortex.transforms.extract.echoes import PROVENANCE
+from cortex.transforms.memory.authors import authors_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
 from cortex.transforms.words.overlap import share_of_fewer, words_in
@@ -269,7 +270,8 @@ def provenance(row: Row) -> str:
     """
     Return who said a memory and when: `(user, 14 Sep 26)`; the rest is in `cortex brief --explain`.
 
-    "user" if the user said it, "all projects" if it holds everywhere, the day it was last said.
+    "user" if the user said it; "reviewed" of what the team's repository holds, behind the author where that
+    is not the user; "all projects" if it holds everywhere; the day it was last said.
     """
     return f"({', '.join(_who_and_when(row))})"
 
@@ -299,9 +301,15 @@ def without_provenance(form: str) -> str:
 
 def _who_and_when(row: Row) -> list[str]:
     who = ["user"] if is_persons(row) else []
+    if authors := authors_of(row):
+        who += ["reviewed"] if who else [_colleagues(authors), "reviewed"]
     who += ["all projects"] if row["category"] == "global" else []
     # A person may have edited or confirmed it since a session said it last.
     return [*who, day(max(_last_seen(row)[0], row["updated_at"]))]
+
+
+def _colleagues(authors: list[str]) -> str:
+    return authors[0] if len(authors) == 1 else f"{authors[0]} +{len(authors) - 1}"
 
 
 def _last_seen(row: Row) -> tuple[datetime, str]:

@@ -5,7 +5,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.transforms.journal_entries import Forget, ImportFact, ImportMemory, from_row
+from cortex.transforms.journal_entries import Forget, ImportFact, ImportMemory, TeamFact, from_row
 from cortex.transforms.schemas import JOURNAL, Row
 
 
@@ -35,7 +35,7 @@ def _as_known(row: Row, until: datetime) -> Row | None:
     match from_row(row):
         case Forget(pruned=None):
             return row
-        case ImportFact(created_at=str(text)) | ImportMemory(created_at=text):
+        case ImportFact(created_at=str(text)) | ImportMemory(created_at=text) | TeamFact(said_at=str(text)):
             created_at = datetime.fromisoformat(text)
             return {**row, "recorded_at": created_at} if created_at < until else None
     return None

@@ -78,7 +78,8 @@ def propose(
     dismissed by the JOURNAL rows `undone`: a person knew better.
     """
     # A merge takes the longest member's words and the lowest trust: what a person worded stays theirs.
-    is_on_purpose = pc.field("is_pinned") | (pc.field("source_type") == "explicit")
+    # What a team reviewed goes when its file goes, which a merge would hide.
+    is_on_purpose = pc.field("is_pinned") | pc.field("source_type").isin(["explicit", "team"])
     is_mergeable = (pc.field("status") == "active") & ~is_on_purpose & (pc.field("memory_type") != "code")
     mergeable = memories.filter(is_mergeable).sort_by("memory_id")
     vocabulary = Vocabulary.of(policy)

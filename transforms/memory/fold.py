@@ -31,14 +31,17 @@ from cortex.transforms.journal_entries import (
     Remember,
     Restore,
     Supersede,
+    TeamFact,
     UnknownEntry,
     Unmerge,
     Unpin,
+    Withdraw,
     Worked,
     from_row,
     in_order,
 )
 from cortex.transforms.memory.imported import joined_with, put_back
+from cortex.transforms.memory.team import put_beside, withdrawn
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EPOCH, GLOBAL_SCOPE, MEMORIES, MEMORY_TYPES, TRUSTS, Row, checked
 from cortex.transforms.search.index_text import embedded_text
@@ -192,6 +195,11 @@ def _apply(row: Row, memories: dict[str, Row]) -> None:
             memories[name] = _remembered(row, entry, memory or {})
         case ImportFact() | ImportMemory():
             memories[name] = _imported(row, entry, memory)
+        case TeamFact():
+            memories[name] = put_beside(row, entry, memory)
+        case Withdraw():
+            if memory is not None:
+                withdrawn(memory, entry, at)
         case Merge():
             _merge(row, entry, memories)
         case Unmerge():
@@ -375,7 +383,7 @@ def _finished(memory: Row, tags: Mapping[str, str]) -> Row:
         "confidence": memory["initial_confidence"],
         "centrality": 0.0,
         "rank": 0.0,
-        "session_count": len({e["session_id"] for e in memory["evidence"]}),
+        "session_count": len({e["session_id"] for e in memory["evidence"]} - {""}),
         **memory,
         "tags": [*memory["tags"], *sorted(named - set(memory["tags"]))],
         "created_at": created,

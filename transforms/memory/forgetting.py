@@ -34,7 +34,7 @@ CARRIED_KINDS = ("edit", "archive", "dismiss")  # those of them that hold or quo
 SHORTEST_PHRASE = 12
 
 # Kinds of the journal that carry the text of a memory.
-TELLING_KINDS = ("remember", "import", "edit", "merge")
+TELLING_KINDS = ("remember", "import", "team", "edit", "merge")
 # Where it is in them; an import of an own export has all three.
 _TEXTS = ("text", "reason", "rejected")
 

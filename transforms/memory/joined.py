@@ -18,6 +18,8 @@ from cortex.transforms.journal_entries import (
     Recover,
     Remember,
     Supersede,
+    TeamFact,
+    Withdraw,
     entries_in,
     from_row,
     is_prune,
@@ -56,10 +58,11 @@ def joined_names(events: pa.Table, journal: pa.Table, policy: Policy, project_id
             # A plan may be parted by what the other project did: then its last word decides.
             last = max(its_events, key=lambda e: (e["said_at"] or EPOCH, e["event_id"]))
             names[old] = new_of[last["event_id"]]
-    given: list[tuple[Row, Remember | Import]] = [
+    given: list[tuple[Row, Remember | Import | TeamFact]] = [
         *entries_in(journal, Remember),
         *entries_in(journal, ImportFact),
         *entries_in(journal, ImportMemory),
+        *entries_in(journal, TeamFact),
     ]
     for row, entry in given:
         facts = [(memory_id, entry.text), *((file_memory_id, file) for file in (entry.files or [])[:1])]
@@ -88,7 +91,9 @@ def own_names(
     noted = zip(
         values(journal, "project_id"), values(journal, "memory_id"), values(journal, "kind"), strict=True
     )
-    homes |= {(part, old) for part, old, kind in noted if old in ids and kind in ("remember", "import")}
+    homes |= {
+        (part, old) for part, old, kind in noted if old in ids and kind in ("remember", "import", "team")
+    }
     return sorted(homes)
 
 
@@ -129,6 +134,8 @@ def with_names(entry: Entry, names: dict[str, str]) -> Entry:
             return replace(entry, memory_ids=_named(entry.memory_ids, names))
         case Supersede():
             return replace(entry, by=names.get(entry.by, entry.by))
+        case Withdraw(by=str(by)):
+            return replace(entry, by=names.get(by, by))
         case ImportMemory(superseded_by=by, merged_into=into):
             return replace(
                 entry,

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from cortex.transforms.database import query
 from cortex.transforms.journal_entries import Worked, entries_in
+from cortex.transforms.memory.team import is_team_held
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import UTC_US, arrow_of, column, values
 
@@ -102,6 +103,9 @@ def age(
     """
     ordered = _ordered(memories)
     narrow = ordered.select(LIFECYCLE_COLUMNS)
+    # What a team holds in its repository stands as long as its file does, like what a person pinned.
+    kept = pc.or_(ordered["is_pinned"], is_team_held(ordered))
+    narrow = narrow.set_column(LIFECYCLE_COLUMNS.index("is_pinned"), "is_pinned", kept)
     central = query(
         "centrality",
         {},

@@ -31,6 +31,8 @@ class _Side:
     rejected: frozenset[str]
     left: tuple[frozenset[str], ...]
     negated: frozenset[str]
+    chosen: frozenset[str]  # words outside of what is named beside: of "pnpm, not npm" pnpm
+    beside: frozenset[str]
     files: frozenset[str]
     turns: frozenset[str]
 
@@ -170,6 +172,8 @@ def _side(row: dict[str, Any], vocabulary: Vocabulary, reversals: Reversals) -> 
         vocabulary.fact(_turned_down(row["rejected"])).word_set,
         reversals.left_in(row["text"], vocabulary),
         vocabulary.negated_in(_CONTRAST.sub("", row["text"])),
+        vocabulary.fact(_CONTRAST.sub("", row["text"])).word_set,
+        vocabulary.fact(" ".join(_CONTRAST.findall(row["text"]))).word_set,
         frozenset(row["files"]),
         frozenset(evidence["turn_id"] for evidence in row["evidence"]),
     )
@@ -208,6 +212,8 @@ def _contrary(a: _Side, b: _Side, vocabulary: Vocabulary, policy: Policy) -> str
         return "rejected_there_chosen_here"
     if _leaves(a, b) or _leaves(b, a):
         return "left_there_chosen_here"
+    if _swaps(a, b):
+        return "each_names_the_other_beside"
     turned = vocabulary.opposites_in(a.fact, b.fact)
     if turned and _is_about_the_same(a.fact, b.fact, policy, without=turned):
         return "opposite"
@@ -229,6 +235,11 @@ def _rejects(a: _Side, b: _Side) -> bool:
         and a.rejected <= settled
         and bool((a.fact.word_set - a.rejected) & (settled - a.rejected))
     )
+
+
+def _swaps(a: _Side, b: _Side) -> bool:
+    """Return whether each chooses what the other names beside: "pnpm, not npm" and "npm, not pnpm"."""
+    return bool(a.beside and b.beside) and a.beside <= b.chosen and b.beside <= a.chosen
 
 
 def _denies(a: _Side, b: _Side) -> bool:

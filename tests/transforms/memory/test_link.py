@@ -134,6 +134,16 @@ def test_choosing_what_another_decision_rejected_contradicts_it():
     assert only_edge(a, b) == ("contradicts", "a", "b", "rejected_there_chosen_here")
 
 
+def test_two_that_each_name_the_others_choice_beside_their_own_contradict():
+    a, b = (
+        fact("a", "Use pnpm, not npm, in the web folder"),
+        fact("b", "Use npm, not pnpm, in the web folder"),
+    )
+    assert only_edge(a, b) == ("contradicts", "a", "b", "each_names_the_other_beside")
+    c = fact("c", "Use pnpm, not yarn, in the web folder")
+    assert only_edge(a, c)[0] == "relates_to"
+
+
 def test_turning_down_only_a_thing_is_no_contradiction_of_it():
     a = fact("a", "Tar archives are read on disk and inside others", rejected="Only embedded tar archives")
     b = fact("b", "Embedded tar archives are read like zip archives")

@@ -1,0 +1,83 @@
+"""Reads what the teams' repositories hold: what was merged is a colleague's word, what went is withdrawn."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.flows.run import Run
+from cortex.flows.stages.stage import stage
+from cortex.flows.team_reading import read_team
+from cortex.storage.git import GitFailed
+from cortex.storage.team_files import branches_state, team_branch_at
+from cortex.transforms.identity import content_id
+from cortex.transforms.memory.team import TEAM_ACTOR, forgotten_in, team_changes, team_facts
+from cortex.transforms.policy import READERS
+from cortex.transforms.schemas import JOURNAL, Row, values
+
+READ_AS = "1"  # another way of reading the files makes every repository be read again
+_KINDS = ("team", "withdraw", "forget")
+
+
+@stage(reads="journal", writes="journal")
+def team(run: Run) -> None:
+    """
+    Journal how the memories that repositories hold differ from those last read from them.
+
+    Of each project the newest clone counts, as its default branch was last fetched. A repository that is gone
+    or does not answer changes nothing. What a person forgot here stays forgotten.
+    """
+    with run.report.stage("team") as row:
+        run.store.journal.take_in()
+        noted = run.store.lake.notes.team
+        rows: list[Row] = []
+        read: dict[str, str] = {}
+        for project_id, places in run.store.projects.places().items():
+            state = branches_state(places)
+            if state and noted.get(project_id) != _stamp(run, project_id, state):
+                changes = _changes(run, project_id, places)
+                if changes is not None:
+                    rows += changes
+                    read[project_id] = state
+        row.rows_out = len(rows)
+        if rows:
+            run.store.journal.commit(JOURNAL.of(rows))
+        if read:
+            stamps = {project_id: _stamp(run, project_id, state) for project_id, state in read.items()}
+            run.store.lake.note(replace(run.store.lake.notes, team={**noted, **stamps}))
+
+
+def _stamp(run: Run, project_id: str, state: str) -> str:
+    """Return what decides whether a repository has to be read: its branches, and what is known of it here."""
+    entries = _entries(run, project_id)
+    tables = [stem for stem, readers in READERS.items() if "team" in readers]
+    policy = (repr(run.policy.rows[stem]) for stem in tables)
+    return content_id(READ_AS, state, *sorted(values(entries, "entry_id")), *policy)
+
+
+def _changes(run: Run, project_id: str, places: list[str]) -> list[Row] | None:
+    """Return the journal's rows about a project; None where its repository does not say."""
+    entries = _entries(run, project_id)
+    held = team_facts(entries)
+    try:
+        branch = team_branch_at(places)
+        if branch is None:
+            return None if held else []
+        reading = read_team(branch, project_id, run.policy, run.now)
+    except GitFailed:
+        return None
+    unread = [each for each in reading.refusals if not each.is_read]
+    if unread:
+        name = run.store.projects.name_of(run.store.projects.canonical(project_id))
+        run.report.note(f"{len(unread)} files of {name}'s team memory are set aside: cortex team status")
+    forgotten = forgotten_in(entries)
+    facts = {name: fact for name, fact in reading.facts.items() if name not in forgotten}
+    return [
+        entry.to_row(project_id, recorded_at=run.now, memory_id=name, actor=TEAM_ACTOR)
+        for name, entry in team_changes(held, facts).items()
+    ]
+
+
+def _entries(run: Run, project_id: str) -> pa.Table:
+    journal = run.store.journal.read(project_id)
+    return journal.filter(pc.is_in(journal["kind"], pa.array(_KINDS)))
