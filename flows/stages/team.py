@@ -27,24 +27,33 @@ def team(run: Run) -> None:
     Of each project the newest clone counts, as its default branch was last fetched. A repository that is gone
     or does not answer changes nothing. What a person forgot here stays forgotten.
     """
+    run.store.journal.take_in()
+    due = _due(run)
+    if not due:
+        return
     with run.report.stage("team") as row:
-        run.store.journal.take_in()
-        noted = run.store.lake.notes.team
         rows: list[Row] = []
         read: dict[str, str] = {}
-        for project_id, places in run.store.projects.places().items():
-            state = branches_state(places)
-            if state and noted.get(project_id) != _stamp(run, project_id, state):
-                changes = _changes(run, project_id, places)
-                if changes is not None:
-                    rows += changes
-                    read[project_id] = state
+        for project_id, (places, state) in due.items():
+            changes = _changes(run, project_id, places)
+            if changes is not None:
+                rows += changes
+                read[project_id] = state
         row.rows_out = len(rows)
         if rows:
             run.store.journal.commit(JOURNAL.of(rows))
-        if read:
-            stamps = {project_id: _stamp(run, project_id, state) for project_id, state in read.items()}
-            run.store.lake.note(replace(run.store.lake.notes, team={**noted, **stamps}))
+        stamps = {project_id: _stamp(run, project_id, state) for project_id, state in read.items()}
+        run.store.lake.note(replace(run.store.lake.notes, team={**run.store.lake.notes.team, **stamps}))
+
+
+def _due(run: Run) -> dict[str, tuple[list[str], str]]:
+    """Return the folders and the branches' state of each project whose repository may have changed."""
+    noted, due = run.store.lake.notes.team, {}
+    for project_id, places in run.store.projects.places().items():
+        state = branches_state(places)
+        if state and noted.get(project_id) != _stamp(run, project_id, state):
+            due[project_id] = places, state
+    return due
 
 
 def _stamp(run: Run, project_id: str, state: str) -> str:
