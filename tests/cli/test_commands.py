@@ -129,7 +129,8 @@ def test_recall_prints_the_fields_that_programs_rely_on(cortex, samples):
     assert [result["rank"] for result in results] == [1, 2, 3]
     assert set(results[0]) == {
         "id", "rank", "score", "kind", "memory_type", "text", "project", "project_id", "confidence", "trust",
-        "speaker", "status", "created_at", "evidence", "doubt", "code", "replaces", "statement", "passage", "nearby",
+        "speaker", "status", "created_at", "evidence", "doubt", "code", "replaces", "statement",
+        "passage", "nearby",
     }  # fmt: skip
     first = results[0]
     assert "SQLite" in first["text"] and first["project"] == "tidepool"
