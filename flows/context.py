@@ -84,6 +84,7 @@ class Context:
         from cortex.storage.swapping import finish_swap
 
         finish_swap(self.home)
+        self._bring_in_step()
         catalogue = Catalogue(self.home)
         if not catalogue.is_filled or catalogue.manifest.notes.encrypted_with:
             self.open_store().lake.check_key()
@@ -101,9 +102,19 @@ class Context:
         from cortex.storage.swapping import finish_swap
 
         finish_swap(self.home)
+        self._bring_in_step()
         store = Store(self.home)
         if store.is_empty:
             store.lake.check_belongs()
         if self.checks_projections:
             store.check_projections()
         return store
+
+    def _bring_in_step(self) -> None:
+        """Take in what other machines wrote to a store elsewhere, where this folder is a copy of one."""
+        from cortex.storage.remote.open_sessions import is_copy
+
+        if is_copy(self.home):
+            from cortex.storage.remote.copy import refresh
+
+            refresh(self.home)

@@ -31,7 +31,7 @@ def is_elsewhere(named: str) -> bool:
     """
     Return whether a value of CORTEX_HOME is a URI and not a folder.
 
-    >>> is_elsewhere("s3://bucket/team"), is_elsewhere("/home/me/.cortex")
+    >>> is_elsewhere("s3://bucket/team"), is_elsewhere("/srv/cortex")
     (True, False)
     """
     return named.partition("://")[0] in SCHEMES and "://" in named

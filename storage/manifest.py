@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from cortex.storage.files import write_atomically
 from cortex.storage.notes import ManifestNotes
+from cortex.storage.remote.open_sessions import commit_elsewhere
 from cortex.transforms.errors import ManifestDamaged, SchemaMismatch
 
 MANIFEST_VERSION = 1
@@ -162,7 +163,11 @@ def _damaged(path: Path, why: str) -> ManifestDamaged:
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
-    """Replace the manifest at `path`; this is the moment at which a commit happens."""
+    """
+    Replace the manifest at `path`; this is the moment at which a commit happens.
+
+    That of a copy is committed where the store is first. Raises LeaseLost and StoreUnreachable.
+    """
     import orjson
 
     raw = {
@@ -182,4 +187,6 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
         "stages": manifest.notes.as_texts(),
         "replaced": sorted(manifest.replaced),
     }
-    write_atomically(path, orjson.dumps(raw, option=orjson.OPT_INDENT_2))
+    content = orjson.dumps(raw, option=orjson.OPT_INDENT_2)
+    commit_elsewhere(path.parent.parent, manifest, content)
+    write_atomically(path, content)

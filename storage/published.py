@@ -191,13 +191,27 @@ class Published:
             self.root.mkdir(parents=True, exist_ok=True)
             for name, rows in snapshots.items():
                 self._write_snapshot(name, rows, fingerprints.get(name, {}))
-            part = self.root / f".memory.duckdb.{os.getpid()}{PART_SUFFIX}"
+            self._replace_database(lake, snapshots, merged)
+
+    def publish_views(self, lake: Lake, merged: Mapping[str, str]) -> None:
+        """Write `memory.duckdb` from the snapshots that are here, which another machine made."""
+        with writing_to(self._home):
+            snapshots = {
+                table.name: pq.read_table(self.root / f"{table.name}.parquet").cast(table.arrow)
+                for table in SNAPSHOTS
+            }
+            self._replace_database(lake, snapshots, merged)
+
+    def _replace_database(
+        self, lake: Lake, snapshots: Mapping[str, pa.Table], merged: Mapping[str, str]
+    ) -> None:
+        part = self.root / f".memory.duckdb.{os.getpid()}{PART_SUFFIX}"
+        part.unlink(missing_ok=True)
+        try:
+            self._write_database(part, lake, snapshots, merged)
+            part.replace(self.database_path)
+        finally:
             part.unlink(missing_ok=True)
-            try:
-                self._write_database(part, lake, snapshots, merged)
-                part.replace(self.database_path)
-            finally:
-                part.unlink(missing_ok=True)
 
     def drop_database(self) -> None:
         """Remove `memory.duckdb`, so that the next run writes it and its snapshots again."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from cortex.hooks.home import copy_of
 from cortex.storage.setting_keys import BY_NAME, KEYS, Key, key_of
 from cortex.transforms.errors import UsageError
 
@@ -142,13 +143,19 @@ class Chosen:
 
 
 def store_home() -> Path:
-    """Return the store's folder: `CORTEX_HOME`, else `~/.cortex`. Raises UsageError for a URI."""
+    """
+    Return the store's folder: `CORTEX_HOME`, else `~/.cortex`; for a URI this machine's copy of that store.
+
+    Raises UsageError for what is not the place of a store.
+    """
     named = os.environ.get("CORTEX_HOME")
     if named and "://" in named:
-        raise UsageError(
-            f"CORTEX_HOME is {named!r}, and the store is a folder of this machine.",
-            "Set CORTEX_HOME to a folder.",
-        )
+        from cortex.storage.remote.bucket import check_uri
+        from cortex.storage.remote.note import begin_copy
+
+        check_uri(named)
+        begin_copy(Path(copy_of(named)), named)
+        return Path(copy_of(named))
     return Path(named).expanduser().absolute() if named else Path.home() / ".cortex"
 
 

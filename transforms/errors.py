@@ -36,7 +36,9 @@ CortexError                      1
 ├── RateLimited                 27   too many calls in the last minute
 ├── InternalError               28   a tool call failed in a way that nobody foresaw
 ├── ScopeMissing                29   the caller's token does not allow the call
+├── StoreUnreachable            30   the bucket of the store does not answer
 └── StoreBusy                   75   another run holds the lease
+    └── LeaseLost               75   another machine took the lease over
 """
 
 from collections.abc import Iterable
@@ -273,6 +275,18 @@ class StoreBusy(CortexError):
     """Another run holds the lease; two runs never write at once."""
 
     code, exit_code, retryable = "CORTEX_E_BUSY", 75, True
+
+
+class LeaseLost(StoreBusy):
+    """Another machine took over a store elsewhere; what was not committed waits and is read again."""
+
+    code = "CORTEX_E_LEASE_LOST"
+
+
+class StoreUnreachable(CortexError):
+    """The bucket that holds the store does not answer, or refuses; what waits on this machine is kept."""
+
+    code, exit_code, retryable = "CORTEX_E_STORE_UNREACHABLE", 30, True
 
 
 class ToolCallInvalid(CortexError):

@@ -9,9 +9,11 @@ from cortex.flows.engines import run_plain
 from cortex.flows.runs import opened
 from cortex.flows.stages.order import FORGET
 from cortex.storage.backup import Backup, write_backup
+from cortex.storage.remote.open_sessions import is_copy
 from cortex.storage.restore import restore_backup
 from cortex.storage.settings import load_settings
 from cortex.storage.swapping import disabled_settings
+from cortex.transforms.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,16 @@ def restore(context: Context, file: Path, *, into: Path | None = None) -> Restor
     """
     Check a backup and put it in the place of the store, or of the folder `into`; what was there stays beside.
 
-    What was forgotten here since the backup is forgotten in it too.
+    What was forgotten here since the backup is forgotten in it too. Raises UsageError for the copy of a store
+    elsewhere.
     """
     home = into.expanduser().absolute() if into else context.home
+    if is_copy(home):
+        raise UsageError(
+            f"{home} is a copy of a store elsewhere, which other machines may have gone on with.",
+            "Restore into a folder of its own: --into FOLDER. How that becomes a store elsewhere: "
+            "docs/store-elsewhere.md",
+        )
     written, previous = restore_backup(file, home, context.now, context.settings.encryption_key_file)
     with opened("restore", replace(context, settings=load_settings(home))) as run:
         run_plain(FORGET, run)

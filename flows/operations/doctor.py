@@ -20,6 +20,7 @@ from cortex.storage.background_run import background_state
 from cortex.storage.client_files import client_folder
 from cortex.storage.hook_traces import hooks_log, hooks_python, last_capture, noted_engine
 from cortex.storage.model_failure import hosted_failure
+from cortex.storage.remote.open_sessions import is_copy, place_elsewhere
 from cortex.transforms.errors import ClientSettingsUnusable, CortexError, ModelUnavailable, StoreNotWritable
 from cortex.transforms.words.phrases import age_of, ago, counted
 
@@ -239,7 +240,10 @@ def _home(patient: Patient) -> str:
         raise StoreNotWritable(f"{place} is a file.", "Set CORTEX_HOME to a folder.")
     if not os.access(place, os.W_OK):
         raise StoreNotWritable(f"{place} is not writable.", "Set CORTEX_HOME to a writable folder.")
-    return f"{home}, {decimal(shutil.disk_usage(place).free)} free"
+    free = f"{home}, {decimal(shutil.disk_usage(place).free)} free"
+    if is_copy(home):
+        return f"{free}; a copy of {place_elsewhere(home)}, which answers"
+    return free
 
 
 def _model(patient: Patient) -> str:

@@ -1,0 +1,203 @@
+"""The commit log: whatever is delayed or stopped, what was acknowledged is there once, in order."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from benchmarks.simulated_team import simulate
+from cortex.storage.remote.lease import LEASE_SECONDS, RemoteLease, Timing
+from cortex.storage.remote.log import COMMIT, RELEASE, TAKE, LogEntry, last_entry
+from cortex.transforms.errors import LeaseLost, StoreBusy, StoreUnreachable
+
+
+@dataclass
+class FaultyLog:
+    """A log in memory; `faults` says of the next calls: unanswered, done later, or not at all."""
+
+    entries: list[bytes] = field(default_factory=list)
+    late: list[tuple[int, bytes]] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    def read(self, number: int) -> bytes | None:
+        if self.faults and self.faults[0] == "down":
+            self.faults.pop(0)
+            raise StoreUnreachable("no answer.", "")
+        return self.entries[number - 1] if 0 < number <= len(self.entries) else None
+
+    def try_commit(self, number: int, content: bytes) -> bool:
+        fault = self.faults.pop(0) if self.faults else ""
+        if fault == "late":
+            self.late.append((number, content))
+        if fault in ("late", "down"):
+            raise StoreUnreachable("no answer.", "")
+        written = self.write(number, content)
+        if fault == "unanswered":
+            raise StoreUnreachable("no answer.", "")
+        return written
+
+    def write(self, number: int, content: bytes) -> bool:
+        if number != len(self.entries) + 1:
+            assert number <= len(self.entries), "a gap"
+            return False
+        self.entries.append(content)
+        return True
+
+    def arrive(self) -> None:
+        """Let the delayed requests reach the log now, as one that was sent long ago may."""
+        for number, content in self.late:
+            self.write(number, content)
+        self.late.clear()
+
+
+@dataclass
+class Clock:
+    """One machine's clock: it is wrong by any amount, and stands still unless it is moved."""
+
+    seconds: float
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+def entries_of(log: FaultyLog) -> list[LogEntry]:
+    return [LogEntry.of_bytes(content) for content in log.entries]
+
+
+class Writers(RuleBasedStateMachine):
+    """Four machines that take, commit, stand still and are killed, over a network that loses and delays."""
+
+    @initialize(wrong_by=st.lists(st.floats(-1e9, 1e9), min_size=4, max_size=4))
+    def begin(self, wrong_by):
+        self.log, self.count = FaultyLog(), 0
+        self.leases = [self.lease(f"copy{n}", Clock(seconds)) for n, seconds in enumerate(wrong_by)]
+        self.acknowledged: list[str] = []
+        self.doubtful: set[str] = set()
+
+    def lease(self, holder, clock):
+        return RemoteLease(
+            self.log, holder, timing=Timing(lambda: clock.seconds, clock.sleep, lambda: "", self.nonce)
+        )
+
+    def nonce(self):
+        self.count += 1
+        return str(self.count)
+
+    @rule(faults=st.lists(st.sampled_from(["", "late", "unanswered", "down"]), max_size=4))
+    def network(self, faults):
+        self.log.faults = faults
+
+    @rule()
+    def delayed_requests_arrive(self):
+        self.log.arrive()
+
+    @rule(n=st.integers(0, 3))
+    def take(self, n):
+        lease = self.leases[n]
+        try:
+            lease.take()
+        except (StoreBusy, StoreUnreachable):
+            lease.term = 0
+            return
+        assert entries_of(self.log)[-1].term == lease.term == len(self.log.entries)
+        committed = [entry.tree for entry in entries_of(self.log) if entry.kind == COMMIT]
+        assert lease.tree == (committed[-1] if committed else "")
+
+    @rule(n=st.integers(0, 3))
+    def commit(self, n):
+        lease, tree = self.leases[n], self.nonce()
+        is_holder = bool(lease.term) and not self.is_overtaken(lease)
+        try:
+            lease.commit(tree)
+        except LeaseLost:
+            assert not is_holder, "refused wrongly"
+        except StoreUnreachable:
+            self.doubtful.add(tree)
+        else:
+            assert is_holder, "a stale holder committed"
+            self.acknowledged.append(tree)
+
+    def is_overtaken(self, lease):
+        return any(entry.kind == TAKE for entry in entries_of(self.log)[lease.term :])
+
+    @precondition(lambda self: any(lease.term for lease in self.leases))
+    @rule(n=st.integers(0, 3))
+    def release(self, n):
+        try:
+            self.leases[n].release()
+        except (LeaseLost, StoreUnreachable):
+            self.leases[n].term = 0
+
+    @rule(n=st.integers(0, 3))
+    def killed(self, n):
+        old = self.leases[n]
+        self.leases[n] = RemoteLease(self.log, old.holder, timing=old.timing)
+
+    @invariant()
+    def nothing_is_lost_or_doubled(self):
+        if hasattr(self, "log"):
+            trees = [entry.tree for entry in entries_of(self.log) if entry.kind == COMMIT]
+            assert [tree for tree in trees if tree not in self.doubtful] == self.acknowledged
+            assert len(trees) == len(set(trees))
+
+    @invariant()
+    def only_the_holder_writes(self):
+        holder = 0
+        for number, entry in enumerate(entries_of(self.log) if hasattr(self, "log") else [], start=1):
+            holder = number if entry.kind == TAKE else holder
+            assert entry.term == holder
+
+
+Writers.TestCase.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
+TestWriters = Writers.TestCase
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 7, 8, 9, 1_000])
+def test_the_last_entry_is_found_from_anywhere(length):
+    log = FaultyLog([LogEntry(TAKE, "a", n, "", str(n)).as_bytes() for n in range(1, length + 1)])
+    for known in {0, length // 2, length}:
+        number, entry = last_entry(log, known)
+        assert (number, entry and entry.term) == (length, length or None)
+
+
+def test_one_who_waits_goes_by_its_own_clock():
+    log = FaultyLog()
+    fast, slow = Clock(1e9), Clock(-1e9)
+    dead = RemoteLease(log, "dead", timing=Timing(lambda: fast.seconds, fast.sleep))
+    dead.take()
+    waiting = RemoteLease(log, "waiting", timing=Timing(lambda: slow.seconds, slow.sleep))
+    waiting.take()
+    assert slow.seconds + 1e9 == pytest.approx(LEASE_SECONDS, abs=1)
+    with pytest.raises(LeaseLost):
+        dead.commit("stale")
+    waiting.commit("state")
+    waiting.release()
+    assert [entry.kind for entry in entries_of(log)] == [TAKE, TAKE, COMMIT, RELEASE]
+
+
+def test_a_living_holder_is_not_waited_for():
+    log, clock = FaultyLog(), Clock(0)
+    holder = RemoteLease(log, "holder", timing=Timing(lambda: clock.seconds, clock.sleep))
+    holder.take()
+    timing = Timing(lambda: clock.seconds, lambda _: holder.commit("state"))
+    second = RemoteLease(log, "second", timing=timing)
+    with pytest.raises(StoreBusy) as busy:
+        second.take()
+    assert not isinstance(busy.value, LeaseLost)
+    holder.commit("later")
+
+
+def test_the_next_process_of_a_copy_waits_for_nobody():
+    log, clock = FaultyLog(), Clock(0)
+    RemoteLease(log, "copy", timing=Timing(lambda: clock.seconds, clock.sleep)).take()
+    RemoteLease(log, "copy", timing=Timing(lambda: clock.seconds, clock.sleep)).take()
+    assert clock.seconds == 0
+
+
+@pytest.mark.parametrize("writers", [pytest.param(200, marks=pytest.mark.slow), 10])
+def test_a_team_loses_doubles_and_refuses_nothing(writers):
+    result = simulate(writers, items=10 if writers > 10 else 3, seed=7)
+    assert [result[name] for name in ("lost", "doubled", "stale commits", "refused wrongly")] == [0] * 4
+    assert result["killed"] or result["unreachable"]
