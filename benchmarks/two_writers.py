@@ -23,6 +23,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
+from typing import Any
 
 from cortex.flows import runs
 from cortex.flows.context import Context
@@ -45,8 +47,17 @@ NAMES = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key", "AWS_REGION"
 def served_bucket() -> Iterator[dict[str, str]]:
     """Serve an empty bucket on a free port; yield the environment in which it is result."""
     import boto3
+    from moto.s3.responses import S3Response
     from moto.server import ThreadedMotoServer
 
+    # Moto looks for the object and then writes it, in any number of threads; a service does both in one step.
+    put, lock = S3Response.put_object, Lock()
+
+    def put_alone(response: Any) -> Any:
+        with lock:
+            return put(response)
+
+    S3Response.put_object = put_alone
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
@@ -58,6 +69,7 @@ def served_bucket() -> Iterator[dict[str, str]]:
         yield {**NAMES, "AWS_ENDPOINT_URL": endpoint}
     finally:
         server.stop()
+        S3Response.put_object = put
 
 
 def write_session(folder: Path, name: str) -> Path:
