@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from cortex.flows.operations.team import TeamProposal, TeamStatus
 
 NOTHING_PROPOSED = "Nothing was proposed."
+DRIVER = "cortex team merge %O %A %B"
+ATTRIBUTES = "echo 'decisions.md merge=cortex' >> .gitattributes"
 
 
 @group("team")
@@ -89,6 +92,35 @@ def propose(
     lines.append(f"Committed to {committed.branch} as {committed.commit[:10]}; your work is untouched.")
     hints = [f"Next: {committed.next_command}, then open a pull request."]
     yield Answer({**data, "commit": committed.commit, "next": committed.next_command}, lines, hints)
+
+
+@command("decisions", parent=team)
+@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@PROJECT_OPTION
+def decisions(context: Context, file: Path | None, project: str | None) -> Answer:
+    """Print the project's decisions as a list, or bring the list of FILE (decisions.md) up to date.
+
+    What others wrote into FILE stays. Two branches that both add decisions merge without a conflict once git
+    knows the merge driver, which docs/teams.md describes.
+    """
+    written = operations.team_decisions.write_decisions(context, file, project=project)
+    data = {"file": str(file) if file else None, "decisions": written.decisions, "left_out": written.left_out}
+    warnings = [f"Left out: {name[:12]}: {reason}." for name, reason in written.left_out.items()]
+    if file is None:
+        return Answer(data, written.text.splitlines(), warnings=warnings)
+    hints = [f'Once a clone: git config merge.cortex.driver "{DRIVER}"', f"Once a repository: {ATTRIBUTES}"]
+    return Answer(data, [f"{file}: {counted(written.decisions, 'decision')} of yours."], hints, warnings)
+
+
+@command("merge", parent=team, takes_context=False)
+@click.argument("base", type=click.Path(path_type=Path))
+@click.argument("ours", type=click.Path(path_type=Path))
+@click.argument("theirs", type=click.Path(path_type=Path))
+def merge(base: Path, ours: Path, theirs: Path) -> Answer:
+    """Merge two versions of a list of decisions into OURS: a merge driver for git, which calls it."""
+    conflicts = operations.team_decisions.merge_decisions(base, ours, theirs)
+    lines = [f"{counted(conflicts, 'conflict')} left in {ours}"] if conflicts else []
+    return Answer({"conflicts": conflicts}, lines, exit_code=1 if conflicts else 0)
 
 
 def _plan_data(plan: TeamProposal) -> dict[str, object]:

@@ -139,6 +139,12 @@ if TYPE_CHECKING:
         targets as targets,
     )
     from cortex.flows.operations import (
+        team as team,
+    )
+    from cortex.flows.operations import (
+        team_decisions as team_decisions,
+    )
+    from cortex.flows.operations import (
         timeline as timeline,
     )
     from cortex.flows.operations import (
