@@ -10,17 +10,18 @@ import pyarrow as pa
 from cortex.flows.described_code import Code, code_behind
 from cortex.flows.embedders import Embedder
 from cortex.flows.recall_hits import MEMORIES, PASSAGES, ROW_COLUMNS, Hits
-from cortex.flows.recall_results import RecallResult
+from cortex.flows.recall_results import RecallResult, shown_once
 from cortex.flows.replaced import Replaced, replaced_by
 from cortex.flows.similarity import is_of_same_model
 from cortex.storage.reference import word_ranks
 from cortex.storage.tables import Dataset, Tables, Vector
 from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.policy import Policy
-from cortex.transforms.search.answers import Asked, is_answered
+from cortex.transforms.search.answers import is_answered
 from cortex.transforms.search.fusion import comparable, folded
-from cortex.transforms.search.index_text import query_terms, query_words, setting
+from cortex.transforms.search.index_text import query_terms, setting
 from cortex.transforms.search.limits import NO_LIMITS, SearchLimits
+from cortex.transforms.search.questions import RecallQuestion
 
 _EDGES = "edges"
 # Rows looked at for folding, by result asked for: in the labelled sessions a result takes up 1.4 rows.
@@ -67,12 +68,14 @@ def search_store(
     order = sorted(range(len(hits.ids)), key=lambda row: (-scores[row], hits.ids[row]))
     looked_at = [hits.candidate(row, scores[row]) for row in order[: limit * ROWS_A_RESULT]]
     groups = folded(looked_at, policy, limit, by_stretch=by_stretch)
-    asked = Asked.of(query_words(question, policy), word_ranks(), policy)
+    asking = RecallQuestion.of(question, word_ranks(), policy)
     model = embedder.model if embedder is not None and vector is not None else ""
-    if not is_answered((hits.nearness(row, asked) for group in groups for row in group.all), policy, model):
+    if not is_answered(
+        (hits.nearness(row, asking.asked) for group in groups for row in group.all), policy, model
+    ):
         return []
-    results = [hits.result(group, scores, asked) for group in groups]
-    return _with_code(tables, results)
+    results = [hits.result(group, scores, asking) for group in groups]
+    return _with_code(tables, shown_once(results) if by_stretch else results)
 
 
 def _with_code(tables: Tables, results: list[RecallResult]) -> list[RecallResult]:

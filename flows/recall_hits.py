@@ -1,17 +1,18 @@
 """The rows that the lists of a search name, each once, and what ranks and shows them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
 
-from cortex.flows.recall_results import Evidence, Nearby, RecallResult
+from cortex.flows.recall_results import Evidence, Nearby, RecallResult, merged
 from cortex.flows.similarity import exact
 from cortex.storage.tables import Vector
+from cortex.transforms.extract.since import CHANGED_SINCE, PROPOSED
 from cortex.transforms.memory.authors import speaker_of
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import EPOCH
+from cortex.transforms.schemas import EPOCH, Row
 from cortex.transforms.search.answers import Asked, Nearness
 from cortex.transforms.search.fusion import (
     Line,
@@ -19,19 +20,22 @@ from cortex.transforms.search.fusion import (
     Scores,
     SearchGroup,
     SearchHit,
+    Validity,
     fuse,
     lend,
     lend_to_sources,
 )
 from cortex.transforms.search.index_text import PEOPLE_KINDS, index_text, setting
-from cortex.transforms.search.statements import statement_in
+from cortex.transforms.search.questions import RecallQuestion
+from cortex.transforms.search.statements import is_known, reason_in, statement_in
 
 MEMORIES, PASSAGES = "memories", "passages"
 ID_COLUMNS = {MEMORIES: "memory_id", PASSAGES: "passage_id"}
 # What is read of each row named: what ranks, hides, folds and shows it. All columns take half as long again.
 ROW_COLUMNS = {
     MEMORIES: (
-        "memory_id", "project_id", "memory_type", "text", "confidence", "created_at", "updated_at", "rank",
+        "memory_id", "project_id", "memory_type", "text", "reason", "rejected", "confidence", "created_at",
+        "updated_at", "rank",
         "trust", "source_type", "status", "merged_into", "evidence", "files", "tags", "vector",
     ),
     PASSAGES: (
@@ -130,16 +134,21 @@ class Hits:
             lines=self._lines[row][1],
             score=score,
             updated_at=self._when(row) or EPOCH,
-            is_settled=name == MEMORIES and hits["memory_type"][at].as_py() == "decision",
+            validity=_validity(hits, at) if name == MEMORIES else Validity.STATED,
         )
 
-    def result(self, group: SearchGroup, scores: Scores, asked: Asked) -> RecallResult:
+    def result(self, group: SearchGroup, scores: Scores, question: RecallQuestion) -> RecallResult:
         """Return the result that a group of rows makes; its score is that of its best row."""
+        asked = question.asked
         name, hits, at = self._source[group.rows[0]]
         row = hits.slice(at, 1).drop_columns(_heavy(hits)).to_pylist()[0]
         is_memory = name == MEMORIES
         passages = [self._source[other] for other in group.rows[1:] if self._source[other][0] == PASSAGES]
         quoted = passages[0][1]["text"][passages[0][2]].as_py() if is_memory and passages else None
+        statement = row["text"] if is_memory else statement_in(row["text"], asked)
+        quote = statement_in(quoted, asked) if quoted else ""
+        nearby = tuple(self._nearby(other, group, asked) for other in group.nearby)
+        rejected = (row.get("rejected") or "") if is_memory else ""
         return RecallResult(
             id=row[ID_COLUMNS[name]],
             kind="memory" if is_memory else "turn",
@@ -149,19 +158,32 @@ class Hits:
             score=float(max(scores[other] for other in (*group.rows, *group.nearby))),
             confidence=row["confidence"] if is_memory else None,
             created_at=row["created_at"] if is_memory else row["said_at"],
-            evidence=_merged(item for other in group.rows for item in _evidence(*self._source[other])),
+            evidence=merged(item for other in group.rows for item in _evidence(*self._source[other])),
             trust=row["trust"],
             speaker=speaker_of({**row, "evidence": hits["evidence"][at].as_py()})
             if is_memory
             else row["trust"],
             status=row["status"] if is_memory else "active",
             passage=quoted,
-            statement=row["text"] if is_memory else statement_in(row["text"], asked),
-            quote=statement_in(quoted, asked) if quoted else "",
-            nearby=tuple(self._nearby(other, asked) for other in group.nearby),
+            statement=statement,
+            quote=quote,
+            why=self._why(row, group, " ".join([statement, quote]), question),
+            rejected="" if is_known(rejected, statement) else rejected,
+            nearby=nearby,
         )
 
-    def _nearby(self, row: int, asked: Asked) -> Nearby:
+    def _why(self, lead: Row, group: SearchGroup, shown: str, question: RecallQuestion) -> str:
+        """Return the reason of what leads a group: its own, else one that its turns give to the question."""
+        own = lead.get("reason") or ""
+        if own and not is_known(own, shown):
+            return str(own)
+        if not question.asks_why:
+            return ""
+        rows = (self._source[other] for other in group.all)
+        texts = (str(hits["text"][at].as_py()) for _, hits, at in rows)
+        return reason_in(texts, shown, question.asked, question.patterns.gives_reason)
+
+    def _nearby(self, row: int, group: SearchGroup, asked: Asked) -> Nearby:
         name, hits, at = self._source[row]
         text = hits["text"][at].as_py()
         return Nearby(
@@ -170,7 +192,8 @@ class Hits:
             memory_type=hits["memory_type"][at].as_py() if name == MEMORIES else None,
             text=text,
             statement=text if name == MEMORIES else statement_in(text, asked),
-            evidence=_merged(_evidence(name, hits, at)),
+            evidence=merged(_evidence(name, hits, at)),
+            is_earlier=row in group.earlier,
         )
 
 
@@ -188,6 +211,15 @@ def _shown(memories: pa.Table) -> pa.Table:
             pa.bool_(),
         )
     )
+
+
+def _validity(memories: pa.Table, at: int) -> Validity:
+    text = str(memories["text"][at].as_py())
+    if text.endswith(CHANGED_SINCE):
+        return Validity.OVERTAKEN
+    if text.startswith(PROPOSED):
+        return Validity.PROPOSED
+    return Validity.DECIDED if memories["memory_type"][at].as_py() == "decision" else Validity.STATED
 
 
 def _places_in(name: str, hits: pa.Table) -> list[tuple[str | None, int, int, bool]]:
@@ -220,16 +252,3 @@ def _evidence(name: str, hits: pa.Table, at: int) -> Iterator[Evidence]:
         return
     for item in hits["evidence"][at].as_py() or ():
         yield Evidence(item["session_id"], item["file"], tuple(item["lines"]), item["said_at"])
-
-
-def _merged(items: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """Return the evidence of a group in its order, one entry per transcript, each line once."""
-    by_file: dict[str, Evidence] = {}
-    for item in items:
-        before = by_file.get(item.file)
-        if before is None:
-            by_file[item.file] = item
-            continue
-        new = tuple(line for line in item.lines if line not in before.lines)
-        by_file[item.file] = Evidence(before.session_id, item.file, before.lines + new, before.said_at)
-    return tuple(by_file.values())

@@ -105,6 +105,8 @@ def _as_dict(recalled: Recalled, rank: int, match: RecallResult) -> dict[str, ob
         "status": match.status,
         "created_at": match.created_at.isoformat() if match.created_at else None,
         "statement": match.statement,
+        "why": match.why or None,
+        "rejected": match.rejected or None,
         "passage": match.passage,
         "evidence": _evidence(match.evidence),
         "nearby": [
@@ -114,6 +116,7 @@ def _as_dict(recalled: Recalled, rank: int, match: RecallResult) -> dict[str, ob
                 "memory_type": each.memory_type,
                 "text": each.text,
                 "statement": each.statement,
+                "is_earlier": each.is_earlier,
                 "evidence": _evidence(each.evidence),
             }
             for each in match.nearby
@@ -140,8 +143,14 @@ def _lines(recalled: Recalled, now: datetime) -> Iterator[str]:
 
 
 def _match_lines(rank: int, match: RecallResult, project: str | None, now: datetime) -> Iterator[str]:
-    confidence = f", sure {match.confidence:.2f}" if match.confidence is not None else ""
+    confidence = f", confidence {match.confidence:.2f}" if match.confidence is not None else ""
     yield f"{rank:>2}. {excerpt(_plain(match.statement), 400)}"
+    if match.why:
+        yield f"    Why: {excerpt(_plain(match.why), 320)}"
+    if match.rejected:
+        yield f"    Rejected: {excerpt(_plain(match.rejected), 200)}"
+    for old in match.replaces:
+        yield f"    In place of: {excerpt(old.text, 200)}  [{old.memory_id[:12]}]"
     yield (
         f"    {match.memory_type or 'said'}, {project or match.project_id}, "
         f"{age_of(match.created_at, now)} old{confidence}, {match.speaker}  [{match.id[:12]}]"
@@ -155,9 +164,8 @@ def _match_lines(rank: int, match: RecallResult, project: str | None, now: datet
     if match.quote:
         yield f"    | {excerpt(_plain(match.quote), 320)}"
     for each in match.nearby:
-        yield f"    - {excerpt(_plain(each.statement), 320)}  [{each.id[:12]}]"
-    for old in match.replaces:
-        yield f"    in place of: {excerpt(old.text, 200)}  [{old.memory_id[:12]}]"
+        mark = "earlier: " if each.is_earlier else ""
+        yield f"    - {mark}{excerpt(_plain(each.statement), 320)}  [{each.id[:12]}]"
     if match.code:
         yield f"    code of {match.code.file}  [{match.code.memory_id[:12]}]"
         for line in match.code.excerpt.splitlines():

@@ -99,7 +99,7 @@ def _item(call: ToolCall, recalled: Recalled, match: RecallResult, is_full: bool
         "evidence": _evidence(match.evidence, EVIDENCE_SHOWN_FULL if is_full else EVIDENCE_SHOWN),
         "replaces": [{"id": old.memory_id, "text": quoted(old.text, OPTION_CHARS)} for old in match.replaces],
     }
-    sure = "" if match.confidence is None else f"sure {match.confidence:.2f}"
+    sure = "" if match.confidence is None else f"confidence {match.confidence:.2f}"
     kind, name = match.memory_type or "said", f"id {match.id[:12]}"
     lines = [note(match.speaker, text, kind, f"{age} old", sure, name)]
     if doubt:

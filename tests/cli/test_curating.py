@@ -226,7 +226,7 @@ def test_a_replacement_has_its_edge_and_recall_says_what_it_replaced(cortex, sto
     assert (edge["source_id"], edge["target_id"], edge["rule"]) == (new, old, "person")
     [result] = cortex("recall", "door", "--json").json["results"]
     assert result["replaces"] == [{"id": old, "text": "The door is red."}]
-    assert f"in place of: The door is red.  [{old[:12]}]" in cortex("recall", "door").out
+    assert f"In place of: The door is red.  [{old[:12]}]" in cortex("recall", "door").out
 
 
 def test_a_replacement_taken_back_shows_both_again(cortex, store, doors):

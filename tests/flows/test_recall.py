@@ -299,3 +299,45 @@ def test_another_store_behind_the_protocols_answers_as_well(policy: Policy, embe
         tables, "tide table feet", scopes=["reef-1"], policy=policy, embedder=embedder, limit=1, now=NOW
     )
     assert [result.id for result in results] == ["m1"]
+
+
+def test_the_reason_and_what_was_rejected_stand_beside_a_choice(ask: Asked) -> None:
+    ask.know(
+        memory(
+            "m1", "Tides are kept in SQLite", reason="one writer is enough", rejected="Postgres",
+            evidence=[evidence(4)],
+        )
+    )  # fmt: skip
+    [result] = ask("Where are tides kept?")
+    assert (result.why, result.rejected) == ("one writer is enough", "Postgres")
+
+
+def test_what_the_statement_says_is_not_said_again(ask: Asked) -> None:
+    text = "Tides are kept in SQLite, not Postgres, since one writer is enough"
+    ask.know(memory("m1", text, reason="one writer is enough", rejected="Postgres"))
+    [result] = ask("Where are tides kept?")
+    assert (result.why, result.rejected) == ("", "")
+
+
+def test_asked_why_a_result_gives_the_reason_of_its_stretch(ask: Asked) -> None:
+    why = "The buoy reports metres because the agencies send metres."
+    ask.know(memory("m1", "The buoy reports metres", evidence=[evidence(4)]))
+    painted = " ".join(f"Pier {number} was painted." for number in range(30))
+    ask.say(turn(4, f"The buoy reports. Buoys report metres, not feet. {painted} {why}"))
+    assert ask("Why does the buoy report metres?")[0].why == why
+    assert ask("Does the buoy report metres?")[0].why == ""
+
+
+def test_a_turn_is_shown_once(ask: Asked) -> None:
+    ask.know(
+        memory("m1", "Tides are kept in SQLite", evidence=[evidence(4)]),
+        memory("m2", "The coral tides need light of their own", evidence=[evidence(900)]),
+    )
+    said = "We settled on it: tides are kept in SQLite, one file for each harbour, and coral has none."
+    ask.say(turn(4, said), turn(20, "Tides of the harbour are in metres."), turn(901, said + " Coral tides."))
+    results = ask("tides of coral and harbour")
+    shown = [text for each in results for text in (each.quote, each.why, *(n.statement for n in each.nearby))]
+    texts = [text for text in shown if text]
+    assert len(results) > 1
+    assert len(texts) == len(set(texts))
+    assert sum("one file for each harbour" in text for text in [*texts, *(r.statement for r in results)]) == 1

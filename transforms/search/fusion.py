@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import IntEnum
 from functools import lru_cache
 
 import numpy as np
@@ -129,12 +130,21 @@ def lend_to_sources(
     return result
 
 
+class Validity(IntEnum):
+    """How far a statement holds: its session went past it, it was only put forward, stated, decided."""
+
+    OVERTAKEN = 0
+    PROPOSED = 1
+    STATED = 2
+    DECIDED = 3
+
+
 @dataclass(frozen=True)
 class SearchHit:
     """
     What folding needs to know of a row: its position, its kind, its text, the lines it rests on.
 
-    `score` is what it is ranked by; `is_settled` says that it is a decision and no proposal.
+    `score` is what it is ranked by.
     """
 
     row: int
@@ -143,7 +153,7 @@ class SearchHit:
     lines: frozenset[Line]
     score: float = 0.0
     updated_at: datetime = EPOCH
-    is_settled: bool = False
+    validity: Validity = Validity.STATED
 
 
 @dataclass(frozen=True)
@@ -151,11 +161,13 @@ class SearchGroup:
     """
     Rows that make one result: the first of `rows` speaks for those that say the same.
 
-    `nearby` are others of that stretch of a session, or of that subject, best first.
+    `nearby` are others of that stretch of a session, or of that subject, best first; `earlier` those of them
+    whose place the first row took: memories of its subject that are older, or only put forward.
     """
 
     rows: tuple[int, ...]
     nearby: tuple[int, ...] = ()
+    earlier: frozenset[int] = frozenset()
 
     @property
     def all(self) -> tuple[int, ...]:
@@ -191,7 +203,8 @@ def folded(
             group.nearby.append(candidate)
         elif len(groups) < limit:
             groups.append(_Group(candidate, words, numbers))
-    return [group.settled() for group in groups]
+    ordered = _in_force_first(groups, policy) if by_stretch else groups
+    return [group.settled() for group in ordered]
 
 
 @dataclass(frozen=True)
@@ -246,10 +259,14 @@ class _Group:
 
     def has_beside(self, candidate: SearchHit) -> bool:
         """Return whether a row belongs below the group's own, and there is room for it."""
+        if self.is_of_subject(self._rows[0], candidate) and _precedence(candidate) > _precedence(
+            self._rows[0]
+        ):
+            return True  # it will lead, so there is room for it
         if len(self.nearby) >= self._numbers.rows:
             return False
         is_good = candidate.score >= self._numbers.score * self._best.score
-        return (is_good and self._is_near(candidate)) or self._is_of_subject(self._rows[0], candidate)
+        return (is_good and self._is_near(candidate)) or self.is_of_subject(self._rows[0], candidate)
 
     def _is_near(self, candidate: SearchHit) -> bool:
         return any(
@@ -258,21 +275,70 @@ class _Group:
             for own_file, own_line in self._best.lines
         )
 
-    def _is_of_subject(self, head: SearchHit, candidate: SearchHit) -> bool:
+    def is_of_subject(self, head: SearchHit, candidate: SearchHit) -> bool:
+        """Return whether two memories are of one subject."""
         if not (head.is_memory and candidate.is_memory):
             return False
         own, other = (_subject_of(each.text, self._numbers.stop_words) for each in (head, candidate))
         return is_same_subject(own, other, share=self._numbers.subject_share, least_words=_SUBJECT_WORDS)
 
+    @property
+    def score(self) -> float:
+        """Return the score of its best row."""
+        return self._best.score
+
+    @property
+    def lead(self) -> SearchHit:
+        """Return the row that speaks for the group: of the memories of its subject the one that holds now."""
+        newest = max((self._rows[0], *self._same), key=_precedence)
+        return newest if _precedence(newest) > _precedence(self._rows[0]) else self._rows[0]
+
+    @property
+    def _same(self) -> list[SearchHit]:
+        return [each for each in self.nearby if self.is_of_subject(self._rows[0], each)]
+
     def settled(self) -> SearchGroup:
         """Return the group with the memory that holds now in the first place."""
-        head = self._rows[0]
-        same = [each for each in self.nearby if self._is_of_subject(head, each)]
-        newest = max((head, *same), key=lambda each: (each.is_settled, each.updated_at, -each.row))
-        if newest is head or (newest.is_settled, newest.updated_at) == (head.is_settled, head.updated_at):
-            return SearchGroup(_rows(self._rows), _rows(self.nearby))
-        below = [each for each in self.nearby if each is not newest]
-        return SearchGroup((newest.row,), _rows([*self._rows, *below]))
+        head, lead = self._rows[0], self.lead
+        earlier = frozenset(each.row for each in (head, *self._same) if _precedence(each) < _precedence(lead))
+        if lead is head:
+            return SearchGroup(_rows(self._rows), _rows(self.nearby), earlier)
+        below = [each for each in self.nearby if each is not lead]
+        return SearchGroup((lead.row,), _rows([*self._rows, *below]), earlier)
+
+
+def _precedence(hit: SearchHit) -> tuple[Validity, datetime]:
+    """Return what a memory holds by: its validity, and of equal ones the newer the more."""
+    return hit.validity, hit.updated_at
+
+
+def _in_force_first(groups: list[_Group], policy: Policy) -> list[_Group]:
+    """
+    Return groups in their order, but what no longer holds below the next group that took its place.
+
+    Of a statement that its session went past that is one of the same session that stands later, holds, and
+    scores `outcome_score` of it; of a proposal a decision on its subject.
+    """
+    share = setting(policy, "outcome_score")
+    ordered = list(groups)
+    for group in groups:
+        if group.lead.validity >= Validity.STATED:
+            continue
+        at = ordered.index(group)
+        later = (place for place in range(at + 1, len(ordered)) if _took_place(ordered[place], group, share))
+        if (place := next(later, None)) is not None:
+            ordered.insert(place, ordered.pop(at))
+    return ordered
+
+
+def _took_place(group: _Group, before: _Group, share: float) -> bool:
+    new, old = group.lead, before.lead
+    if old.validity is Validity.PROPOSED:
+        return new.validity is Validity.DECIDED and group.is_of_subject(old, new)
+    holds = new.is_memory and new.validity >= Validity.STATED and group.score >= share * before.score
+    return holds and any(
+        file == own_file and line > own_line for file, line in new.lines for own_file, own_line in old.lines
+    )
 
 
 @lru_cache(maxsize=2_000)

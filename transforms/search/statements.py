@@ -1,13 +1,21 @@
-"""What of a passage bears on a question: the sentences to show above it."""
+"""What of a passage bears on a question: the sentences to show above it, and the one that says why."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from cortex.transforms.search.answers import Asked
 from cortex.transforms.search.index_text import prose
-from cortex.transforms.words.sentences import MEMORY, sentences, shortened
+from cortex.transforms.words.overlap import share_of_fewer, words_in
+from cortex.transforms.words.sentences import MEMORY, PROSE, sentences, shortened
 
 # Two or three sentences: what a reader takes in at a glance.
 _STATEMENT_CHARS = 320
+_REASON_CHARS = 240
+_LIST_SIGN = re.compile(r"^\s*(?:[#>*-]+\s+|\d{1,2}[.)]\s+)?")
+# A sentence of which so many words were shown is known.
+_KNOWN_SHARE = 0.7
+# What is left of a text beside sentences that are known must be a statement.
+_FEWEST_WORDS = 4
 
 
 def statement_in(text: str, asked: Asked, limit: int = _STATEMENT_CHARS) -> str:
@@ -40,3 +48,57 @@ def _from(parts: Sequence[str], start: int, limit: int) -> str:
     if start and len(parts[start - 1]) + 1 + len(kept) <= limit:
         kept = f"{parts[start - 1]} {kept}"
     return kept
+
+
+def reason_in(
+    texts: Iterable[str], shown: str, asked: Asked, gives_reason: re.Pattern[str], limit: int = _REASON_CHARS
+) -> str:
+    """
+    Return the sentence of `texts` that gives a reason for what is `shown`; "" if none does.
+
+    It has words of the question, and the most of these and of what is shown, but says more than that. What
+    only leads to a list or says what comes next is no reason. Of equal sentences the first is taken.
+
+    >>> asked = Asked({"tide": 1.0, "utc": 2.0})
+    >>> reason_in(["UTC it is, because tides know no summer time. Done."], "", asked, re.compile("because"))
+    'UTC it is, because tides know no summer time.'
+    """
+    best, most = "", 0.0
+    words_shown = set(words_in(shown))
+    for sentence in _prose_sentences(texts):
+        if sentence.endswith((":", "：", "?", "？")) or not gives_reason.search(sentence):
+            continue
+        share = asked.share_in(sentence)
+        fit = share + share_of_fewer(set(words_in(sentence)), words_shown) if share else 0.0
+        if fit > most and not is_known(sentence, shown):
+            best, most = sentence, fit
+    return shortened(best, limit)
+
+
+def is_known(text: str, shown: str) -> bool:
+    """Return whether most words of a text were shown already."""
+    words = set(words_in(text))
+    return not words or len(words.intersection(words_in(shown))) >= _KNOWN_SHARE * len(words)
+
+
+def news_in(text: str, shown: Sequence[str]) -> str:
+    """
+    Return a text without the sentences that one of `shown` says already; "" where too little is left.
+
+    >>> news_in("Tides are in UTC. Gauges were painted white.", ["All tides are in UTC."])
+    'Gauges were painted white.'
+    """
+    if any(is_known(text, other) for other in shown):
+        return ""
+    parts = sentences(text, MEMORY)
+    fresh = [part for part in parts if not any(is_known(part, other) for other in shown)]
+    if len(fresh) == len(parts):
+        return text
+    left = " ".join(fresh)
+    return left if len(words_in(left)) >= _FEWEST_WORDS else ""
+
+
+def _prose_sentences(texts: Iterable[str]) -> Iterator[str]:
+    for text in texts:
+        for line in prose(text).split("\n"):
+            yield from sentences(_LIST_SIGN.sub("", line), PROSE)

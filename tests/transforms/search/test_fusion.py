@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from cortex.transforms.search.fusion import (
     Places,
     SearchGroup,
     SearchHit,
+    Validity,
     comparable,
     folded,
     fuse,
@@ -202,8 +203,69 @@ def test_of_one_subject_the_newest_speaks_and_a_decision_before_a_proposal(polic
     old = replace(fact(0, "Tide tables are kept in Postgres", 4), score=3.0)
     new = replace(fact(1, "Tide tables are kept in SQLite now", 400), score=2.0, updated_at=LATER)
     assert [group.all for group in folded([old, new], policy, 5, by_stretch=True)] == [(1, 0)]
-    settled = replace(old, is_settled=True)
+    settled = replace(old, validity=Validity.DECIDED)
     assert [group.all for group in folded([new, settled], policy, 5, by_stretch=True)] == [(0, 1)]
+
+
+def test_the_older_ones_of_a_subject_are_marked_as_earlier(policy: Policy) -> None:
+    old = replace(fact(0, "Tide tables are kept in Postgres", 4), score=3.0)
+    new = replace(fact(1, "Tide tables are kept in SQLite now", 400), score=2.0, updated_at=LATER)
+    [group] = folded([old, new], policy, 5, by_stretch=True)
+    assert group.earlier == {0}
+
+
+def test_what_the_session_went_past_stands_below_what_came_of_it(policy: Policy) -> None:
+    past = replace(fact(0, "The pump stalls (since changed)", 4), score=3.0, validity=Validity.OVERTAKEN)
+    came = replace(fact(1, "Bubbles no longer stop anything", 400), score=2.0)
+    assert rows_of(folded([past, came], policy, 5, by_stretch=True)) == [[1], [0]]
+    elsewhere = replace(came, lines=frozenset({("s2", 400)}))
+    assert rows_of(folded([past, elsewhere], policy, 5, by_stretch=True)) == [[0], [1]]
+    weak = replace(came, score=1.0)
+    assert rows_of(folded([past, weak], policy, 5, by_stretch=True)) == [[0], [1]]
+
+
+@st.composite
+def subjects(draw: st.DrawFn) -> list[SearchHit]:
+    """Draw memories of one or two subjects, said at any time, in any order and with any validity."""
+    texts = ("Tide tables are kept in {}", "Buoys report their battery level to {}")
+    stores = ("Postgres", "SQLite", "Parquet", "Redis", "files", "memory")
+    drawn = draw(st.lists(st.tuples(st.sampled_from(texts), st.sampled_from(stores)), min_size=2, max_size=8))
+    hits = [
+        replace(
+            fact(row, text.format(store), draw(st.integers(1, 400))),
+            score=float(20 - row),
+            validity=draw(st.sampled_from(Validity)),
+            updated_at=LATER + timedelta(days=draw(st.integers(0, 9))),
+        )
+        for row, (text, store) in enumerate(drawn)
+    ]
+    return hits
+
+
+@given(subjects())
+def test_a_result_is_led_by_the_memory_of_its_subject_that_holds(hits: list[SearchHit]) -> None:
+    by_row = {hit.row: hit for hit in hits}
+    groups = folded(hits, POLICY, 10, by_stretch=True)
+    for group in groups:
+        lead = by_row[group.rows[0]]
+        for row in group.earlier:
+            assert (by_row[row].validity, by_row[row].updated_at) < (lead.validity, lead.updated_at)
+            assert row in group.rows[1:] + group.nearby
+    shown = [row for group in groups for row in group.all]
+    assert len(shown) == len(set(shown))
+
+
+@given(subjects())
+def test_no_proposal_stands_above_a_decision_on_its_subject(hits: list[SearchHit]) -> None:
+    leads = [group.rows[0] for group in folded(hits, POLICY, 10, by_stretch=True)]
+    by_row = {hit.row: hit for hit in hits}
+    for at, row in enumerate(leads):
+        below = [by_row[other] for other in leads[at + 1 :]]
+        if by_row[row].validity is Validity.PROPOSED:
+            words = set(by_row[row].text.split()[:-1])
+            assert not any(
+                hit.validity is Validity.DECIDED and words == set(hit.text.split()[:-1]) for hit in below
+            )
 
 
 def test_a_passage_gets_a_share_of_the_memory_made_of_it(policy: Policy) -> None:

@@ -1,0 +1,62 @@
+"""What is shown of a passage bears on the question, and a reason is one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cortex.storage.reference import read_policy, word_ranks
+from cortex.transforms.search.questions import QuestionPatterns, RecallQuestion
+from cortex.transforms.search.statements import is_known, reason_in
+
+POLICY = read_policy(None)
+GIVES_REASON = QuestionPatterns.of(POLICY).gives_reason
+
+
+def asked(text: str) -> RecallQuestion:
+    return RecallQuestion.of(text, word_ranks(), POLICY)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Why SQLite and not Postgres?",
+        "what was the reason for the second buoy",
+        "Warum misst die Boje in Metern?",
+        "¿Por qué dos sondas?",
+        "왜 부표를 옮겼나요?",
+        "なぜブイを動かした?",
+        "为什么要两个浮标?",
+    ],
+)
+def test_a_question_for_the_reason_is_known_in_several_languages(text: str) -> None:
+    assert asked(text).asks_why
+
+
+@pytest.mark.parametrize("text", ["Which database holds the tides?", "Where is the whyte buoy?"])
+def test_other_questions_ask_for_no_reason(text: str) -> None:
+    assert not asked(text).asks_why
+
+
+def test_the_reason_is_the_sentence_that_gives_one_for_what_is_shown() -> None:
+    question = asked("Why does the buoy report in metres?").asked
+    text = (
+        "The buoy reports in metres. Gauges were painted because rust showed. "
+        "The buoy uses metres because the agencies send metres. Because of the buoy we need:"
+    )
+    reason = reason_in([text], "The buoy reports in metres.", question, GIVES_REASON)
+    assert reason == "The buoy uses metres because the agencies send metres."
+
+
+def test_what_is_shown_already_or_has_nothing_of_the_question_is_no_reason() -> None:
+    question = asked("Why does the buoy report in metres?").asked
+    text = "Gauges were painted because rust showed."
+    assert reason_in([text], "", question, GIVES_REASON) == ""
+    text = "The buoy uses metres because agencies send metres."
+    assert reason_in([text], text, question, GIVES_REASON) == ""
+
+
+@given(st.text(max_size=300), st.text(max_size=100))
+def test_a_reason_comes_from_the_text_and_is_news(text: str, shown: str) -> None:
+    question = asked("Why does the buoy report because of metres?").asked
+    reason = reason_in([text], shown, question, GIVES_REASON)
+    assert not reason or (reason.rstrip("…") in text and not is_known(reason, shown))
