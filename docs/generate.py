@@ -55,7 +55,7 @@ def tables_page() -> str:
         _title("Tables", "transforms/schemas.py"),
         "`turns`, `events`, `journal` and `vectors` are the lake: append-only, the truth. `memories`, "
         "`edges` and `passages` are derived from it and can be rebuilt. `cortex sql` shows turns, events, "
-        "memories, edges and journal. All instants are UTC, in microseconds.",
+        "calls, memories, edges and journal. All instants are UTC, in microseconds.",
     ]
     for table in schemas.ALL_TABLES:
         rows = [

@@ -72,6 +72,7 @@ def _ask(context: Context, scope: str, request: ModelRequest, known: Sequence[st
                 row = answer_row(scope, request, reply, known, run.now)
                 with run.store.lake.change() as change:
                     change.append(REPLIES, scope, REPLIES.of([row]))
+                context.note_cost(float(row["usd"]))
                 if is_usable(reply):
                     texts.append(str(row["text"]))
 

@@ -47,6 +47,10 @@ class Context:
     folder: Path = field(default_factory=Path.cwd)
     visible: frozenset[str] | None = None
     checks_projections: bool = True  # off where they cannot be rebuilt: what is there is then shown as it is
+    # Told what each answer of a language model cost [US dollars], once it is kept.
+    note_cost: Callable[[float], object] = lambda usd: None
+    # Tables that a query of the caller finds empty.
+    hidden_tables: frozenset[str] = frozenset()
 
     @property
     def home(self) -> Path:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from cortex.transforms.schemas import (
+    CALLS,
     EDGES,
     EVENTS,
     JOURNAL,
@@ -14,7 +15,7 @@ from cortex.transforms.schemas import (
 )
 
 # What is read from the lake itself.
-FROM_THE_LAKE = (TURNS, EVENTS, JOURNAL)
+FROM_THE_LAKE = (TURNS, EVENTS, JOURNAL, CALLS)
 
 # What a run makes from it and publishes, as a table and as Parquet.
 SNAPSHOTS = (MEMORIES, EDGES, METRICS, PROJECTS, SESSIONS)
@@ -42,6 +43,7 @@ VIEW_MEANINGS = {
     "turns": "What was said and done: prompts, answers, tool calls and their results.",
     "events": "What was noticed in the turns: decisions, rejections, errors resolved, files changed.",
     "journal": "Every change that was made on purpose: remember, edit, pin, forget, merge, recall.",
+    "calls": "What programs did through the MCP server, up to the last run; cortex audit has those since.",
     "memories": "The facts kept, with type, status, confidence and the lines they rest on.",
     "edges": "Relations between memories.",
     "metrics": "Figures by session: corrections, decisions made twice, files read again.",

@@ -78,12 +78,13 @@ def database_of_store(
     merged: Mapping[str, str],
     scopes: frozenset[str] | None = None,
     memory_mib: int | None = None,
+    hidden: frozenset[str] = frozenset(),
 ) -> duckdb.DuckDBPyConnection:
     """
     Return a sealed database with what `memory.duckdb` shows, of a sealed lake also what that cannot.
 
     With `scopes` (project ids and `global`) it holds the rows of these alone: no others are given to it.
-    `memory_mib` is the most memory that it may take. Of a
+    `memory_mib` is the most memory that it may take; a table of the lake that is `hidden` is empty. Of a
     sealed lake only the tables that `query` names are read, into memory. Raises NotFound where nothing is
     published or a file is gone, KeyUnavailable and FileDamaged.
     """
@@ -96,7 +97,9 @@ def database_of_store(
             rows = _snapshot(published.root / f"{snapshot.name}.parquet")
             database.register(snapshot.name, rows if scopes is None else rows.filter(_is_of(scopes)))
         for table in FROM_THE_LAKE:
-            if not lake.key_id:
+            if table.name in hidden:
+                database.register(table.name, table.empty())
+            elif not lake.key_id:
                 _create_view(database, table, lake, merged, scopes)
             elif _names(query, table.name) or (table is TURNS and any(_names(query, v) for v in LAKE_VIEWS)):
                 opened = _decrypted(table, lake, merged)

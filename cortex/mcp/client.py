@@ -17,7 +17,7 @@ from cortex.flows.context import Context
 from cortex.mcp.asking import ChoiceNeeded
 from cortex.mcp.limiter import WINDOW_SECONDS, SlidingWindow
 from cortex.mcp.rest import SharedModel
-from cortex.mcp.scopes import allows, needed_scope
+from cortex.mcp.scopes import ADMIN, allows, needed_scope
 from cortex.storage.settings import load_settings
 from cortex.transforms.errors import CortexError, InternalError, RateLimited, ScopeMissing
 
@@ -26,6 +26,7 @@ _log = logging.getLogger(__name__)
 
 # Of the settings `mcp.projects` and `mcp.http_projects`.
 EVERY = "*"
+CALLS_TABLE = "calls"
 MOST_IN_LINE = 4
 
 
@@ -90,7 +91,10 @@ class Client:
         Raises ScopeMissing, RateLimited, and what the work raises; InternalError for what nobody foresaw.
         """
         began, context, outcome = perf_counter(), self.context(), "ok"
-        called_at = context.now
+        called_at, costs = context.now, list[float]()
+        context = replace(context, note_cost=costs.append)
+        if not allows(caller.scopes, ADMIN):  # others' calls are no business of a caller over HTTP
+            context = replace(context, hidden_tables=frozenset((CALLS_TABLE,)))
         try:
             self.window.admit(context.settings.mcp.calls_per_minute)
             self.check_scope(caller, needed_scope("tools/call", tool, arguments))
@@ -109,7 +113,8 @@ class Client:
             ) from error
         finally:
             if outcome != RateLimited.code or self._is_first_refusal():
-                self._note(context, caller.name, tool, arguments, called_at, outcome, perf_counter() - began)
+                came = (called_at, outcome, perf_counter() - began, sum(costs))
+                self._note(context, caller.name, tool, arguments, *came)
 
     def check_scope(self, caller: Caller, needed: str) -> None:
         """Raise ScopeMissing where the caller's token does not allow what needs this scope."""

@@ -116,7 +116,7 @@ TOOLS = (
         "query",
         "Query the memory with SQL",
         "Run read-only SQL (DuckDB) on the memory: counts, timelines. Tables: "
-        "memories, edges, sessions, projects, metrics, events, turns, passages, tool_calls, journal. "
+        "memories, edges, sessions, projects, metrics, events, turns, passages, tool_calls, journal, calls. "
         "`describe memories` shows columns.",
         _takes(
             "sql", sql=_text(longest=LONGEST_QUERY), limit={"type": "integer", "minimum": 1, "maximum": 200}

@@ -15,7 +15,7 @@ from cortex.flows.context import Context
 from cortex.storage.files import write_atomically
 from cortex.transforms.errors import UsageError
 from cortex.transforms.identity import content_id
-from cortex.transforms.schemas import CALLS, GLOBAL_SCOPE, REPLIES, Row
+from cortex.transforms.schemas import CALLS, GLOBAL_SCOPE, Row
 
 # Arguments that say how a tool is called, not what about.
 SHOWN_ARGUMENTS = frozenset(("detail", "limit", "as_of", "type", "all", "everywhere", "plan"))
@@ -28,7 +28,8 @@ class CalledTool:
     A call as it is noted.
 
     `server` names the process that served it and `number` the call in it: together they are its identity.
-    `outcome` is `ok`, `asked` (a person has to answer first) or the code of an error.
+    `outcome` is `ok`, `asked` (a person has to answer first) or the code of an error; `usd` is what the
+    answers of a language model cost that were asked for by this call.
     """
 
     server: str
@@ -40,6 +41,7 @@ class CalledTool:
     called_at: datetime
     outcome: str
     seconds: float
+    usd: float = 0.0
 
 
 def note_call(context: Context, call: CalledTool) -> None:
@@ -57,7 +59,7 @@ def note_call(context: Context, call: CalledTool) -> None:
             "arguments": json.dumps(redacted(call.arguments), ensure_ascii=False, sort_keys=True),
             "outcome": call.outcome,
             "seconds": round(call.seconds, 3),
-            "usd": _usd_since(context, call),
+            "usd": call.usd,
         }
     )
 
@@ -78,15 +80,6 @@ def _redacted(name: str, value: Any) -> object:
     if isinstance(value, str):
         return value[:40] if name in SHOWN_ARGUMENTS else f"{len(value)} characters"
     return f"{len(value)} items" if isinstance(value, list | dict) else type(value).__name__
-
-
-def _usd_since(context: Context, call: CalledTool) -> float:
-    """Return what answers of a language model cost that were kept while a call went on."""
-    if call.tool not in ("reflect", "infer") or not context.settings.models.is_on:
-        return 0.0
-    rows = context.open_store().lake.read(REPLIES, columns=["usd", "asked_at", "session_id"])
-    is_ours = (pc.field("asked_at") >= call.called_at) & (pc.field("session_id") == "")
-    return float(pc.sum(rows.filter(is_ours)["usd"]).as_py() or 0.0)
 
 
 def read_calls(

@@ -6,6 +6,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cortex.flows.as_of import end_of
 from cortex.flows.context import Context
@@ -16,7 +17,7 @@ from cortex.storage.published_views import ALL_NAMES, FROM_THE_LAKE
 from cortex.storage.sandboxed_sql import check_reads, database_of, database_of_store
 from cortex.transforms.errors import QueryTooLong, UsageError
 from cortex.transforms.memory.as_of import journal_until
-from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, JOURNAL, TURNS
+from cortex.transforms.schemas import CALLS, EVENTS, GLOBAL_SCOPE, JOURNAL, TURNS
 
 TABLES_HINT = f"The tables: {', '.join(ALL_NAMES)}."
 
@@ -98,6 +99,7 @@ def _database(context: Context, query: str, as_of: str | None, limits: QueryLimi
         store.projects.merged(),
         context.visible,
         limits.memory_mib if limits else None,
+        context.hidden_tables,
     )
 
 
@@ -110,5 +112,6 @@ def _tables_of(past: Run) -> dict[str, pa.Table]:
         "turns": pa.concat_tables([TURNS.empty(), *(read.turns(scope) for scope in scopes)]),
         "events": pa.concat_tables([EVENTS.empty(), *(read.events(scope) for scope in read.scopes())]),
         "journal": pa.concat_tables([JOURNAL.empty(), journal]),
+        "calls": past.store.lake.read(CALLS).filter(pc.field("called_at") < pa.scalar(end_of(past))),
         **derived_tables(past),
     }

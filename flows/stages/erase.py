@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.flows.erased_calls import erase_calls
 from cortex.flows.erased_replies import about_turns, erase_beside_sessions
 from cortex.flows.run import Run
 from cortex.flows.stages.stage import stage
@@ -45,8 +46,8 @@ from cortex.transforms.search.index_text import passages_of
 
 
 @stage(
-    reads="turns events settled replies journal vectors",
-    writes="turns events settled replies journal vectors",
+    reads="turns events settled replies journal calls vectors",
+    writes="turns events settled replies journal calls vectors",
 )
 def erase(run: Run) -> None:
     """
@@ -119,6 +120,7 @@ class _Erasure:
         from cortex.storage.arrivals import drop_arrivals
 
         run, lake = self._run, self._run.store.lake
+        run.store.calls.take_in()  # what waits belongs to what is erased too
         drop_quarantined(
             run.store.staging.root, self._tombstones.session_ids, self._texts.is_in, self._is_reset
         )
@@ -144,6 +146,7 @@ class _Erasure:
                 if not mine.equals(_of_scope(self._journal, scope)):
                     change.replace(JOURNAL, scope, mine)
             self._drop_vectors(change)
+            erase_calls(lake, change, self._tombstones.projects, run.keeps_since)
             judged = {**change.notes.judged, **unjudged}
             notes = replace(change.notes, kept_since=run.keeps_since, judged=judged)
             change.notes = notes.due_to_wipe(scopes)

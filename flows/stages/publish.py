@@ -30,7 +30,7 @@ def drop_moved(run: Run) -> None:
         drop_merged(run)
 
 
-@stage(reads="turns events journal memories edges passages")
+@stage(reads="turns events journal calls memories edges passages")
 def database(run: Run) -> None:
     """Publish the DuckDB file and the counts of each scope, where anything they show has changed."""
     with run.report.stage("render"):

@@ -4,17 +4,32 @@ import json
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
 
 import anyio
 import pytest
 
+from cortex.flows import runs
+from cortex.flows.answering import answer_over
+from cortex.flows.operations import forget
 from cortex.flows.operations.audit import read_calls
+from cortex.flows.operations.sql import query_tables
+from cortex.mcp.client import Caller, Client
 from cortex.mcp.limiter import SlidingWindow
+from cortex.storage.settings import ModelSettings, load_settings
 from cortex.storage.store import Store
 from cortex.transforms.errors import RateLimited
-from tests.flows.conftest import Bench
+from cortex.transforms.schemas import REPLIES
+from cortex.transforms.writer.cited import GivenMemory
+from tests.flows.conftest import NOW, Bench
 from tests.mcp.conftest import text_of
 from tests.mcp.test_tools import error_of
+from tests.model_server import Answer, ModelServer, always
+
+
+def model_at(url):
+    return ModelSettings("api", api_key="sk-none", base_url=url)
 
 
 def test_a_window_slides_and_does_not_begin_anew_with_each_minute():
@@ -126,3 +141,67 @@ def test_a_damaged_note_is_passed_over(assistant):
     for number, text in enumerate(("{", "[]", '{"call_id": 1}', '{"called_at": "soon"}', "")):
         (folder / f"{number}.json").write_text(text)
     assert len(read_calls(assistant.context)) == 1
+
+
+def test_a_call_costs_what_it_asked_for_and_not_what_others_did_meanwhile(assistant):
+    """Calls are carried out four at a time: the cost of one must not stand in the row of another."""
+    client = Client(assistant.context)
+    replies = iter((0.01, 0.002))
+
+    def paid(context):
+        with ModelServer(always(Answer("{}"))) as server:
+            context = replace(context, settings=replace(context.settings, models=model_at(server.url)))
+            store, memory = (
+                context.open_store(),
+                GivenMemory("0" * 40, None, "active", "user", "Cranes are blue."),
+            )
+            answer_over(context, store, "global", f"question {next(replies)}", [memory], "reflect-1")
+
+    def slow(context):
+        client.perform(Caller("quick"), "reflect", {}, paid)
+        paid(context)
+
+    client.perform(Caller("slow"), "reflect", {}, slow)
+    costs = {row["caller"]: row["usd"] for row in read_calls(assistant.context)}
+    kept = Store(assistant.home).lake.read(REPLIES, "global").to_pylist()
+    assert len(kept) == 2 and all(row["usd"] > 0 for row in kept)
+    assert costs == {"quick": kept[0]["usd"], "slow": kept[1]["usd"]}
+
+
+def test_the_log_is_a_table_that_sql_asks(assistant):
+    assistant.call("recall", question="a question about Zanzibar")
+    assistant.call("recall", colour="vermilion")
+    sql = "select tool, outcome from calls order by outcome"
+    assert assistant.data("query", sql=sql)["rows"] == []  # it shows what the last run took in
+    Bench(assistant.home, assistant.home).run()
+    rows = assistant.data("query", sql=sql)["rows"]
+    assert sorted(rows) == [["query", "ok"], ["recall", "CORTEX_E202"], ["recall", "ok"]]
+
+
+def test_over_http_only_an_admin_sees_the_calls_of_others(assistant):
+    assistant.call("recall", question="a question about Zanzibar")
+    Bench(assistant.home, assistant.home).run()
+    (assistant.home / "config.toml").write_text('[mcp]\nhttp_projects = ["*"]\n')
+    client = Client(assistant.context, "http", principal="ada")
+    counted = lambda context: query_tables(context, "select count(*) from calls").rows[0][0]  # noqa: E731
+    seen = {
+        scope: client.perform(Caller("ada", frozenset((scope,))), "query", {}, counted)
+        for scope in ("memory:read", "admin")
+    }
+    assert seen == {"memory:read": 0, "admin": 1}
+
+
+def test_a_reset_and_the_end_of_retention_take_calls_with_them(assistant):
+    bench = Bench(assistant.home, assistant.home)
+    assistant.call("recall", question="cranes")
+    project_id = read_calls(assistant.context)[0]["project_id"]
+    bench.run()
+    plan = forget.plan_reset(assistant.context, project_id)
+    forget.reset(assistant.context, plan)
+    assert read_calls(assistant.context) == []
+    assistant.call("query", sql="select 1")
+    (assistant.home / "config.toml").write_text("[retention]\ndays = 7\n")
+    later = replace(assistant.context, clock=lambda: NOW + timedelta(days=30))
+    later = replace(later, settings=load_settings(assistant.home))
+    runs.execute("nightly", later)
+    assert read_calls(assistant.context) == []
