@@ -4,6 +4,7 @@ Draws the explorer's pages: `python -m docs.screenshots` writes docs/explorer/*.
 The pages are of the sample sessions, the day after the last of them, in Debian's chromium. Needs playwright.
 """
 
+import re
 import shutil
 import sys
 import tempfile
@@ -14,29 +15,39 @@ from playwright.sync_api import sync_playwright
 
 from cortex.cli.demo import DEMO_DAY
 from cortex.explorer.server import listen, serve_pages
-from cortex.flows import runs
+from cortex.flows import operations, runs
 from cortex.flows.context import Context
 from cortex.storage.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "explorer"
 QUALITY = 62
+# Health says where things are: of the machine that draws, no folder belongs into a picture.
+WITHOUT_PLACES = """(folders) => {
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode())
+    for (const folder of folders) walk.currentNode.data = walk.currentNode.data.replaceAll(folder, "~");
+}"""
 VIEWPORTS = {"light": (1200, 760), "dark": (1200, 760), "narrow": (360, 720)}
-# File name → page; "MEMORY" is a decision with relations.
+# File name → page; "MEMORY" is a decision with relations, "SESSION" one that it rests on, "RUN" the last run.
 PAGES = {
     "brief": "/",
-    "search": "/search?q=why+SQLite",
+    "search": "/search?q=why+sqlite",
     "memory": "/memory/MEMORY",
+    "edit": "/memory/MEMORY/edit",
+    "replace": "/memory/MEMORY/supersede",
     "forget": "/memory/MEMORY/forget",
     "timeline": "/timeline?in=2026-10",
+    "session": "/session/SESSION",
     "graph": "/graph?memory=MEMORY",
     "review": "/review",
     "runs": "/runs",
+    "run": "/runs/RUN",
     "costs": "/costs",
+    "health": "/health",
     "sql": "/sql?q=select+memory_type,+count(*)+as+memories+from+memories+group+by+all+order+by+all",
     "settings": "/settings",
 }
-LOOKS = {"light": tuple(PAGES), "dark": ("brief", "memory", "graph"), "narrow": ("brief", "memory")}
 
 
 def main() -> None:
@@ -59,7 +70,7 @@ def _draw(context: Context, chromium: str) -> None:
     listening, is_up = listen(context), threading.Event()
     threading.Thread(target=serve_pages, args=(listening, 30, is_up.set), daemon=True).start()
     is_up.wait(20)
-    edges = context.open_catalogue().read("edges", ("source_id",), order="strength desc, edge_id", limit=1)
+    names = _names_in(context)
     base = listening.explorer.gate.origin
     FOLDER.mkdir(exist_ok=True)
     with sync_playwright() as player:
@@ -67,14 +78,28 @@ def _draw(context: Context, chromium: str) -> None:
         page = browser.new_page()
         page.goto(listening.address)
         page.wait_for_url(f"{base}/")
-        for look, names in LOOKS.items():
-            width, height = VIEWPORTS[look]
+        for look, (width, height) in VIEWPORTS.items():
             page.set_viewport_size({"width": width, "height": height})
             page.emulate_media(color_scheme="dark" if look == "dark" else "light")
-            for name in names:
-                page.goto(base + PAGES[name].replace("MEMORY", edges[0]["source_id"]))
+            for name, address in PAGES.items():
+                page.goto(base + re.sub("[A-Z]{3,}", lambda match: names[match[0]], address))
+                page.evaluate(WITHOUT_PLACES, [str(context.home.parent), str(Path.home())])
                 page.screenshot(path=FOLDER / f"{name}-{look}.jpg", type="jpeg", quality=QUALITY)
         browser.close()
+
+
+def _names_in(context: Context) -> dict[str, str]:
+    """Return what the pages are about: a decision with evidence and relations, its session, the last run."""
+    catalogue = context.open_catalogue()
+    edges = catalogue.read("edges", ("source_id",), order="strength desc, edge_id")
+    ids = [row["source_id"] for row in edges]
+    decisions = catalogue.read("memories", (), {"memory_id": ids, "memory_type": ["decision"]})
+    memory = min((row for row in decisions if row["evidence"]), key=lambda row: ids.index(row["memory_id"]))
+    return {
+        "MEMORY": memory["memory_id"],
+        "SESSION": memory["evidence"][0]["session_id"],
+        "RUN": next(iter(operations.status.list_reports(context))),
+    }
 
 
 if __name__ == "__main__":

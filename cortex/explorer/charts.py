@@ -59,7 +59,7 @@ def bar_chart(bars: Sequence[ChartBar], label: str) -> Markup:
         return Markup("")
     step = (WIDE - LEFT - RIGHT) / len(bars)
     width = min(step * 0.7, 40)
-    parts = _grid(top, WIDE)
+    parts = _grid(top, WIDE, is_whole=all(float(bar.value).is_integer() for bar in bars))
     for at, bar in enumerate(bars):
         x, y = LEFT + step * at + (step - width) / 2, _height(bar.value, top)
         title = f"<title>{escape(bar.name)}: {bar.value:g}</title>"
@@ -97,9 +97,10 @@ def _height(value: float, top: float) -> float:
     return HEIGHT - BOTTOM - min(max(value / top, 0), 1) * (HEIGHT - BOTTOM - TOP)
 
 
-def _grid(top: float, width: int) -> list[str]:
+def _grid(top: float, width: int, *, is_whole: bool = False) -> list[str]:
+    """Return the lines behind a chart; where only whole numbers are counted, none for half of one."""
     parts = []
-    for share in (0.0, 0.5, 1.0):
+    for share in (0.0, 1.0) if is_whole and top % 2 else (0.0, 0.5, 1.0):
         y = _height(top * share, top)
         parts.append(f'<path class="grid" d="M{LEFT} {y:.1f} H{width - RIGHT}"/>')
         parts.append(_text(LEFT - 6, y + 4, f"{top * share:g}", "end"))
@@ -112,7 +113,5 @@ def _text(x: float, y: float, words: str, anchor: str) -> str:
 
 def _svg(parts: Sequence[str], label: str, width: int, *, has_links: bool = False) -> Markup:
     role = "group" if has_links else "img"  # what is in an image, a screen reader does not read
-    return Markup(
-        f'<svg class="chart" viewBox="0 0 {width} {HEIGHT}" role="{role}" aria-label="{escape(label)}">'
-        f"{''.join(parts)}</svg>"
-    )
+    size = f'class="chart{" wide" if width == WIDE else ""}" viewBox="0 0 {width} {HEIGHT}"'
+    return Markup(f'<svg {size} role="{role}" aria-label="{escape(label)}">{"".join(parts)}</svg>')

@@ -1,7 +1,8 @@
 """What forms of the explorer do: each deed calls an operation, says where to go on and how to undo it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import urlencode
 
@@ -11,7 +12,6 @@ from cortex.flows.context import Context
 from cortex.flows.operations.apply import Applied
 from cortex.flows.operations.config import Setting
 from cortex.transforms.errors import UsageError
-from cortex.transforms.memory.review import CONTRADICTION
 
 FORGET_AGREED = "yes"
 
@@ -31,7 +31,8 @@ Deed: TypeAlias = Callable[[Context, Mapping[str, str], Mapping[str, str]], Done
 def _pin(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
     change = operations.edit.pin(context, parts["memory"])
     undo = UndoForm(f"/memory/{change.memory_id}/unpin")
-    return _at_memory(change.memory_id, "Pinned: it neither fades nor is merged.", change.applied, undo)
+    done = _at_memory(change.memory_id, "Pinned: it neither fades nor is merged.", change.applied, undo)
+    return replace(done, address=_review_of(form["project"])) if form.get("project") else done
 
 
 def _unpin(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
@@ -55,8 +56,17 @@ def _supersede(context: Context, parts: Mapping[str, str], form: Mapping[str, st
 
 
 def _restore(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
-    change = operations.edit.undo_supersede(context, parts["memory"])
+    row = operations.listing.show(context, parts["memory"], with_others=False).row
+    is_archived = row["status"] == "archived"
+    show_again = operations.edit.undo_archive if is_archived else operations.edit.undo_supersede
+    change = show_again(context, row["memory_id"])
     return _at_memory(change.memory_id, "Shown again.", change.applied, None)
+
+
+def _split(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
+    merge = operations.merges.undo_merge(context, parts["memory"])
+    text = f"Split again: the {len(merge.merges[0].members)} memories stand for themselves."
+    return Done(f"/memory/{merge.merges[0].members[0]}", DeedNotice(text, merge.applied.warning))
 
 
 def _forget(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
@@ -77,7 +87,8 @@ def _accept(context: Context, parts: Mapping[str, str], form: Mapping[str, str])
     project = form.get("project", "")
     settlement = operations.review.settle_items(context, accept=[parts["item"]], project=project)
     [item] = settlement.accepted
-    undo = UndoForm(f"/memory/{item.memory_ids[0]}/restore") if item.kind == CONTRADICTION else None
+    merged = item.entry["memory_id"] if item.entry else ""
+    undo = UndoForm(f"/memory/{merged}/split" if merged else f"/memory/{item.memory_ids[0]}/restore")
     notice = DeedNotice(f"Accepted: {item.offer}.", settlement.applied.warning, undo)
     return Done(_review_of(project), notice)
 
@@ -85,7 +96,10 @@ def _accept(context: Context, parts: Mapping[str, str], form: Mapping[str, str])
 def _keep(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
     project = form.get("project", "")
     settlement = operations.review.settle_items(context, keep=[parts["item"]], project=project)
-    return Done(_review_of(project), DeedNotice("Kept as it is, for good.", settlement.applied.warning))
+    return Done(
+        _review_of(project),
+        DeedNotice("Kept as it is: it does not come up again.", settlement.applied.warning),
+    )
 
 
 def _review_of(project: str) -> str:
@@ -93,31 +107,53 @@ def _review_of(project: str) -> str:
 
 
 def _set(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
-    name, home = parts["key"], context.home
-    before = operations.config.get_setting(home, name, None, lambda: context)
-    change = operations.config.set_setting(home, name, (form.get("value", ""),), None, lambda: context)
-    text = f"{name} was changed, {change.acts}."
+    name, project = parts["key"], form.get("project") or None
+    before = setting_of(context, name, project)
+    value = (form.get("value", ""),)
+    change = operations.config.set_setting(context.home, name, value, project, lambda: context)
+    text = f"{name} was changed{' for this project' if project else ''}, {change.acts}."
     if change.override:
         text += f" {change.override} is set and overrides it."
-    return Done("/settings", DeedNotice(text, " ".join(change.warnings), _undo_setting(before)))
+    return Done(
+        _settings_of(project), DeedNotice(text, " ".join(change.warnings), _undo_set(before, project))
+    )
 
 
 def _unset(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
-    name, home = parts["key"], context.home
-    before = operations.config.get_setting(home, name, None, lambda: context)
-    change = operations.config.unset_setting(home, name, None, lambda: context)
-    text = f"{name} is at its default again, {change.acts}." if change.is_changed else f"{name} was not set."
-    return Done("/settings", DeedNotice(text, " ".join(change.warnings), _undo_setting(before)))
+    name, project = parts["key"], form.get("project") or None
+    before = setting_of(context, name, project)
+    change = operations.config.unset_setting(context.home, name, project, lambda: context)
+    where = "as for all projects" if project else "at its default"
+    text = f"{name} is {where} again, {change.acts}." if change.is_changed else f"{name} was not set."
+    return Done(
+        _settings_of(project), DeedNotice(text, " ".join(change.warnings), _undo_set(before, project))
+    )
 
 
-def _undo_setting(before: Setting) -> UndoForm | None:
+def _settings_of(project: str | None) -> str:
+    return f"/settings?{urlencode({'project': project})}" if project else "/settings"
+
+
+def setting_of(context: Context, name: str, project: str | None) -> Setting:
+    """Return a setting for a project, or for all: not for that of the folder the explorer is started in."""
+    everywhere = replace(context, folder=Path("/"))
+    return operations.config.get_setting(context.home, name, project, lambda: everywhere)
+
+
+def is_set_here(setting: Setting, project: str | None) -> bool:
+    """Return whether config.toml has a value of its own for a project, or for all."""
+    source = setting.chosen.source
+    return source.startswith("config.toml, project") if project else source == "config.toml"
+
+
+def _undo_set(before: Setting, project: str | None) -> UndoForm | None:
     """Return the form that sets the former value again; none for a secret, which is shown nowhere."""
-    address = f"/settings/{before.key.name}"
+    address, fields = f"/settings/{before.key.name}", {"project": project} if project else {}
     if before.key.is_secret:
         return None
-    if before.chosen.source != "config.toml":
-        return UndoForm(f"{address}/unset")
-    return UndoForm(address, {"value": written(before)})
+    if not is_set_here(before, project):
+        return UndoForm(f"{address}/unset", fields)
+    return UndoForm(address, {**fields, "value": written(before)})
 
 
 def written(setting: Setting) -> str:
@@ -149,6 +185,7 @@ DEEDS: Mapping[str, Deed] = {
     rf"{_MEMORY}/edit": _edit,
     rf"{_MEMORY}/supersede": _supersede,
     rf"{_MEMORY}/restore": _restore,
+    rf"{_MEMORY}/split": _split,
     rf"{_MEMORY}/forget": _forget,
     rf"{_ITEM}/accept": _accept,
     rf"{_ITEM}/keep": _keep,

@@ -111,4 +111,6 @@ def _node(node: GraphNode, x: float, y: float, *, has_label: bool) -> str:
         label = escape(excerpt(visible(node.text), NODE_LABEL_CHARS))
         text = f'<text x="{at:.0f}" y="{y + 4:.0f}" text-anchor="{anchor}">{label}</text>'
     address = f"/graph?memory={escape(node.memory_id)}"
-    return f'<a href="{address}" aria-label="{words}">{circle}{text}</a>'
+    # The middle may be of any type and colour: what tells it is the ring around it.
+    halo = "" if node.distance else f'<circle class="halo" cx="{x:.0f}" cy="{y:.0f}" r="18"/>'
+    return f'<a href="{address}" aria-label="{words}">{halo}{circle}{text}</a>'

@@ -109,6 +109,18 @@ def undo_supersede(context: Context, memory: str) -> MemoryChange:
     return _change(context, store, row, Restore())
 
 
+def undo_archive(context: Context, memory: str) -> MemoryChange:
+    """Show an archived memory again. Raises NotFound; UsageError for one that is shown, or was merged."""
+    store = context.open_store()
+    row = memory_of(context, store, memory)
+    if row["status"] != "archived":
+        raise UsageError(f"{row['memory_id'][:12]} is not archived.", "There is nothing to undo.")
+    if row["merged_into"]:
+        problem = f"{row['memory_id'][:12]} was merged into {row['merged_into'][:12]}."
+        raise UsageError(problem, "Undo the merge instead: cortex consolidate --undo")
+    return _change(context, store, row, Restore())
+
+
 def _change(context: Context, store: Store, row: Row, entry: Entry) -> MemoryChange:
     write_once(context, store, entry, row["project_id"], row["memory_id"])
     return MemoryChange(row["memory_id"], row["text"], apply_now(context, APPLY))

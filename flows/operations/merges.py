@@ -10,7 +10,7 @@ from cortex.flows.runs import looking
 from cortex.flows.stages.order import APPLY, CONSOLIDATE
 from cortex.flows.verdicts import same_pairs_of
 from cortex.storage.store import Store
-from cortex.transforms.errors import PlanOutdated
+from cortex.transforms.errors import PlanOutdated, UsageError
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Checkpoint, Merge, Unmerge, from_row
 from cortex.transforms.memory.consolidate import propose, to_undo
@@ -122,6 +122,20 @@ def undo_merges(context: Context, to: str | None = None) -> Consolidation:
         )
     applied = apply_now(context, APPLY) if undone else Applied(True)
     return Consolidation([_merge_of(row) for row in undone], applied)
+
+
+def undo_merge(context: Context, memory_id: str) -> Consolidation:
+    """Undo the merge that a memory is from. Raises UsageError where it is from none that still holds."""
+    store = context.open_store()
+    journal = store.journal.read().to_pylist()
+    own = [row for row in journal if row["memory_id"] == memory_id]
+    known = [row for row in own if row["kind"] == Merge.kind]
+    if not known or any(row["kind"] == Unmerge.kind for row in own):
+        raise UsageError(f"{memory_id[:12]} is not from a merge.", "There is nothing to undo.")
+    row = known[-1]
+    entry = Unmerge().to_row(row["project_id"], recorded_at=context.now, memory_id=memory_id)
+    store.journal.write(entry)
+    return Consolidation([_merge_of(row)], apply_now(context, APPLY))
 
 
 def _merge_rows(store: Store) -> list[Row]:

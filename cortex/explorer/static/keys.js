@@ -20,6 +20,7 @@
       if (button) { event.preventDefault(); button.click(); }
     }
   });
-  if (matchMedia("(min-width: 58rem)").matches)
-    document.querySelectorAll("details.narrow").forEach((element) => { element.open = true; });
+  // What stands beside the page on a wide screen would come before it on a narrow one.
+  if (matchMedia("(max-width: 57.99rem)").matches)
+    document.querySelectorAll("details.narrow").forEach((element) => { element.open = false; });
 })();

@@ -1,23 +1,35 @@
 """The settings: each with its value, where it is from and what it means; a form to change it."""
 
-from cortex.explorer.deeds import written
+from dataclasses import replace
+from pathlib import Path
+
+from cortex.explorer.deeds import is_set_here, written
 from cortex.explorer.page import Page, ViewRequest
 from cortex.flows import operations
 from cortex.flows.operations.config import Setting
+from cortex.transforms.errors import NotFound
 
 
 def show_settings(request: ViewRequest) -> Page:
-    """Show every setting for all projects; a secret's value is never shown."""
-    context = request.context
-    settings = operations.config.list_settings(context.home, None, lambda: context)
+    """Show every setting for all projects, or those of the project in the query; never a secret's value."""
+    context, project = request.context, request.word("project") or None
+    labels = operations.listing.labels_of(context)
+    projects = operations.listing.list_known_projects(context)
+    if project and project not in {row["project_id"] for row in projects}:
+        raise NotFound(f"no project has the id '{project}'.", "The list on this page has them all.")
+    everywhere = replace(context, folder=Path("/"))
+    settings = operations.config.list_settings(context.home, project, lambda: everywhere)
     sections: dict[str, list[dict[str, object]]] = {}
     for setting in settings:
-        sections.setdefault(setting.key.name.partition(".")[0], []).append(_as_dict(setting))
-    data = {"settings": [row for rows in sections.values() for row in rows]}
-    return Page("settings.html", "Settings", data, {"sections": sections})
+        if setting.key.per_project or not project:
+            section = setting.key.name.partition(".")[0]
+            sections.setdefault(section, []).append(_as_dict(setting, project))
+    data = {"project": project, "settings": [row for rows in sections.values() for row in rows]}
+    extra = {"sections": sections, "projects": projects, "label": labels.get(project or "", "")}
+    return Page("settings.html", "Settings", data, extra)
 
 
-def _as_dict(setting: Setting) -> dict[str, object]:
+def _as_dict(setting: Setting, project: str | None) -> dict[str, object]:
     key, value = setting.key, setting.chosen.value
     return {
         "key": key.name,
@@ -31,5 +43,5 @@ def _as_dict(setting: Setting) -> dict[str, object]:
         "words": list(key.words) if isinstance(key.default, str) and not key.endings else [],
         "is_switch": isinstance(value, bool),
         "variable": key.variable,
-        "is_in_file": setting.chosen.source == "config.toml",
+        "is_in_file": is_set_here(setting, project),
     }
