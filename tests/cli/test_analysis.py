@@ -20,6 +20,7 @@ def test_there_are_ten_questions():
     assert len(QUESTIONS) == 10
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize(("question", "query"), QUESTIONS, ids=[title for title, _ in QUESTIONS])
 def test_each_question_has_an_answer(cortex, samples, question, query):
     answer = cortex("sql", query, "--json")
@@ -57,6 +58,7 @@ def test_a_copied_file_keeps_its_tables(samples, tmp_path):
             assert database.sql(f"select count(*) from {name}").fetchall()
 
 
+@pytest.mark.slow
 def test_as_of_a_day_every_table_is_there(cortex, samples):
     for name in ALL_NAMES:
         answer = cortex("sql", f"select count(*) from {name}", "--as-of", "2026-10-20", "--json")

@@ -81,6 +81,7 @@ def test_a_file_that_is_no_transcript_is_set_aside_with_its_reason(cortex, folde
     assert told.code == 13 and "Quarantined: 1" in told.out and "[CORTEX_E_NOTHING_USABLE]" in told.err
 
 
+@pytest.mark.slow
 def test_bad_files_do_not_keep_good_ones_back(cortex, folder):
     decisions().write(folder)
     (folder / "empty.jsonl").touch()
@@ -101,6 +102,7 @@ def test_a_path_that_is_not_there_is_an_error_with_a_next_step(cortex, folder):
     assert (answer.code, answer.json["error"]["code"]) == (5, "CORTEX_E_NOT_FOUND")
 
 
+@pytest.mark.slow
 def test_a_dangling_link_is_named_and_the_rest_goes_on(cortex, folder):
     decisions().write(folder)
     (folder / "gone.jsonl").symlink_to(folder / "nowhere")
@@ -127,6 +129,7 @@ def test_a_file_cut_within_a_line_is_read_on_once_the_line_is_whole(cortex, fold
     assert difference(contents(home), contents(at_once.home)) == {}
 
 
+@pytest.mark.slow
 def test_a_file_of_one_unfinished_line_is_read_once_it_is_whole(cortex, folder, home):
     path = folder / "s1.jsonl"
     whole = lines(Talk().user("[MEMORY: decision] Levels are whole millimetres.").records)
@@ -137,6 +140,7 @@ def test_a_file_of_one_unfinished_line_is_read_once_it_is_whole(cortex, folder, 
     assert leftovers(home) == [] and list((home / "staging" / "set_aside").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_transcript_that_says_nothing_yet_gets_its_project_from_what_follows(cortex, folder):
     path = folder / "s1.jsonl"
     path.write_bytes(b'{"type":"mode","mode":"normal","sessionId":"s1"}\n')
@@ -147,6 +151,7 @@ def test_a_transcript_that_says_nothing_yet_gets_its_project_from_what_follows(c
     assert [project["name"] for project in cortex("status", "--json").json["projects"]] == ["kelp"]
 
 
+@pytest.mark.slow
 def test_a_transcript_deleted_between_staging_and_run_is_read_through_its_link(cortex, folder, home):
     bench = Bench(home, folder)
     path = decisions().write(folder)
@@ -166,6 +171,7 @@ def test_a_transcript_that_is_gone_with_its_link_is_set_aside(cortex, folder, ho
     assert (answer.code, reasons(answer)) == (0, [(path.name, None, "transcript is gone")])
 
 
+@pytest.mark.slow
 @pytest.mark.first_is_quick
 @pytest.mark.parametrize(
     "name", ["caf\udce9.jsonl", 'it\'s "quoted" and spaced.jsonl', "zeile\nzwei.jsonl", "日本.jsonl"]
@@ -183,6 +189,7 @@ def test_any_file_name_is_read(cortex, folder, home, name):
     assert told == os.fsencode(inside / name).decode("utf-8", "backslashreplace")
 
 
+@pytest.mark.slow
 def test_a_home_with_spaces_and_quotes_works(cortex, folder, tmp_path, monkeypatch):
     monkeypatch.setenv("CORTEX_HOME", str(tmp_path / 'my "own" cortex\'s home'))
     decisions().write(folder)
@@ -219,6 +226,7 @@ def test_reading_from_a_home_below_a_file_is_no_crash(cortex, tmp_path, monkeypa
     assert cortex(*command, "--json").code in (0, 1, 5, 11)
 
 
+@pytest.mark.slow
 def test_a_read_only_home_refuses_writing_and_still_answers(cortex, folder, mount, monkeypatch):
     home = mount("small", "size=64m")
     monkeypatch.setenv("CORTEX_HOME", str(home))
@@ -258,6 +266,7 @@ def test_a_full_disk_loses_nothing_and_the_next_run_goes_on(
     assert leftovers(home) == []
 
 
+@pytest.mark.slow
 @pytest.mark.first_is_quick
 @pytest.mark.parametrize("number", [1, 2, 4])
 def test_no_space_for_a_lake_file_leaves_the_store_as_it_was(cortex, folder, home, monkeypatch, number):

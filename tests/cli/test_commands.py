@@ -68,6 +68,7 @@ def test_help_imports_nothing_heavy(words):
     assert loaded.isdisjoint(HEAVY)
 
 
+@pytest.mark.slow
 def test_backfill_prints_the_run_report_as_json_and_nothing_else(cortex, home):
     answer = cortex("backfill", SAMPLES, "--engine", "plain", "--json")
     assert answer.code == 0
@@ -86,6 +87,7 @@ def test_backfill_prints_the_run_report_as_json_and_nothing_else(cortex, home):
     assert list((home / "runs" / "reports").iterdir())
 
 
+@pytest.mark.slow
 def test_backfill_prints_tables_for_people(cortex):
     answer = cortex("backfill", SAMPLES, "--engine", "plain")
     assert answer.code == 0
@@ -109,6 +111,7 @@ def test_backfill_dry_run_tells_what_a_hosted_model_would_cost(cortex, home, mon
     assert f"{plan['model_tokens']:,} tokens" in cortex("backfill", SAMPLES, "--dry-run").out
 
 
+@pytest.mark.slow
 def test_backfill_without_a_path_reads_the_assistants_own_folder(cortex, tmp_path):
     answer = cortex("backfill", "--engine", "plain")
     assert (answer.code, "CORTEX_E_NOT_FOUND" in answer.err) == (5, True)
@@ -203,6 +206,7 @@ def test_an_unknown_command_is_a_usage_error(cortex):
     assert answer.code == 2 and "remembre" in answer.err
 
 
+@pytest.mark.slow
 def test_remember_then_forget_by_the_id_that_was_printed(cortex, samples):
     told = cortex("remember", "Levels", "are", "millimetres.", "--project", "tidepool", "--json").json
     assert set(told) == {"id", "project", "searchable", "outcome"} and told["searchable"] is True
@@ -218,6 +222,7 @@ def test_remember_says_what_it_kept_and_where(cortex):
     assert "global" in cortex("status").out
 
 
+@pytest.mark.slow
 def test_forget_asks_before_it_forgets_the_best_answer(cortex, samples):
     named = ("forget", "delivers the same reading twice", "--project", "tidepool", "--json")
     answer = cortex(*named)
@@ -334,6 +339,7 @@ def test_a_broken_config_is_named(cortex, home):
     assert answer.code == 2 and "config.toml" in error_of(answer)["problem"]
 
 
+@pytest.mark.slow
 def test_a_project_is_known_by_its_folder(cortex, tmp_path, monkeypatch):
     decisions(cwd=str(tmp_path / "kelp")).write(tmp_path / "t")
     (tmp_path / "kelp" / "docs").mkdir(parents=True)
@@ -344,6 +350,7 @@ def test_a_project_is_known_by_its_folder(cortex, tmp_path, monkeypatch):
     assert KELP not in cortex("status").out
 
 
+@pytest.mark.slow
 def test_recall_shows_what_is_linked_to_the_results(cortex, home):
     cortex("remember", "--type", "decision", "The poller in src/poll_gauge.py retries three times.")
     cortex("remember", "--type", "gotcha", "src/poll_gauge.py drops readings when the clock steps back.")

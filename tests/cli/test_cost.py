@@ -58,6 +58,7 @@ def test_with_no_ledger_nothing_was_spent_and_no_file_appears(home):
     assert not Spending(home).path.exists()
 
 
+@pytest.mark.slow
 def test_doctor_says_what_is_on_what_it_costs_and_what_is_left(home, monkeypatch):
     ConfigFile(home).set(key_of("models.writer"), "api")
     assert "models.api_key" in run("doctor")  # a key is missing

@@ -71,6 +71,7 @@ def of_type(store: Store, memory_type: str) -> dict[str, Any]:
     return row
 
 
+@pytest.mark.slow
 def test_indexed_prose_is_found_and_leads_to_its_code(cortex, store):
     answer = cortex("index-code", "src/kiln.py", "--json", stdin=PROSE).json
     prose, code = of_type(store, "code_description"), of_type(store, "code")
@@ -85,6 +86,7 @@ def test_indexed_prose_is_found_and_leads_to_its_code(cortex, store):
     assert cortex("recall", "firing curve", "--json").json["results"][0]["id"] == prose["memory_id"]
 
 
+@pytest.mark.slow
 def test_a_recalled_description_brings_the_file_and_how_its_code_begins(cortex, store, indexed):
     cortex("remember", "Never open the kiln above 80 degrees.")
     results = cortex("recall", "firing curve of the kiln", "--json").json["results"]
@@ -108,6 +110,7 @@ def test_code_behind_a_better_description_is_no_result_of_its_own_and_else_is(co
     assert by_name[1]["code"]["memory_id"] == code
 
 
+@pytest.mark.slow
 def test_of_long_code_whole_lines_are_shown(cortex, store):
     lines = [f"def kiln_{number}(): return {number}" for number in range(100)]
     Path("src/kiln.py").write_text("\n".join(lines))
@@ -120,6 +123,7 @@ def test_of_long_code_whole_lines_are_shown(cortex, store):
     assert excerpt.splitlines() == lines[:10]
 
 
+@pytest.mark.slow
 def test_code_that_was_forgotten_is_not_shown(cortex, store, indexed):
     answer = indexed
     cortex("forget", answer["code"], "--yes")
@@ -135,6 +139,7 @@ def test_code_is_never_embedded_and_never_in_a_brief(cortex, store, indexed):
     assert of_type(store, "code")["content_hash"] not in hashes
 
 
+@pytest.mark.slow
 def test_a_file_indexed_again_takes_its_own_place(cortex, store, indexed):
     first = indexed
     Path("src/kiln.py").write_text("def kiln_curve(t): ...\n")
@@ -152,12 +157,14 @@ def test_an_index_is_the_same_after_a_rebuild(cortex, store, indexed):
     assert (table(again, "memories"), table(again, "edges")) == before
 
 
+@pytest.mark.slow
 def test_from_a_subfolder_a_file_has_the_same_name(cortex, store, monkeypatch):
     (Path.cwd() / ".git").mkdir()
     monkeypatch.chdir("src")
     assert cortex("index-code", "kiln.py", "--describe", PROSE, "--json").json["file"] == "src/kiln.py"
 
 
+@pytest.mark.slow
 def test_secrets_and_private_parts_of_code_are_not_kept(cortex, store):
     Path("src/kiln.py").write_text('password = "hunter2-and-more"\n# <private>diary</private>\nx = 1\n')
     assert cortex("index-code", "src/kiln.py", "--describe", "Settings <private>mine</private>.").code == 0
@@ -194,6 +201,7 @@ def test_what_cannot_be_indexed_is_refused(cortex, store, content, describe, cod
     assert table(store, "memories") == []
 
 
+@pytest.mark.slow
 def test_an_edit_changes_the_words_and_nothing_else(cortex, store):
     name = remembered(cortex, "Levels are millimetres.")
     [before] = table(store, "memories")
@@ -204,6 +212,7 @@ def test_an_edit_changes_the_words_and_nothing_else(cortex, store):
     assert cortex("rebuild", "--check").code == 0
 
 
+@pytest.mark.slow
 def test_a_pin_holds_until_it_is_taken_off(cortex, store):
     name = remembered(cortex, "Levels are millimetres.")
     cortex("pin", name[:8])
@@ -212,6 +221,7 @@ def test_a_pin_holds_until_it_is_taken_off(cortex, store):
     assert not table(store, "memories")[0]["is_pinned"]
 
 
+@pytest.mark.slow
 def test_the_superseded_is_no_longer_shown(cortex, store, doors):
     old, new = doors
     [row] = [row for row in table(store, "memories") if row["memory_id"] == old]
@@ -229,6 +239,7 @@ def test_a_replacement_has_its_edge_and_recall_says_what_it_replaced(cortex, sto
     assert f"In place of: The door is red.  [{old[:12]}]" in cortex("recall", "door").out
 
 
+@pytest.mark.slow
 def test_a_replacement_taken_back_shows_both_again(cortex, store, doors):
     old, new = doors
     assert cortex("supersede", new[:8], old[:8]).code == 2  # else neither would be shown
@@ -255,6 +266,7 @@ def test_an_id_that_names_nothing_is_an_error_with_a_next_step(cortex, store, wo
     assert answer.code == code and answer.json["error"]["next_step"]
 
 
+@pytest.mark.slow
 def test_a_memory_does_not_supersede_itself_nor_is_it_edited_away(cortex, store):
     name = remembered(cortex, "The door is red.")
     assert cortex("supersede", name[:8], name[:8]).code == 2
@@ -306,6 +318,7 @@ def test_code_of_a_file_indexed_twice_is_erased_whole(cortex, store, indexed):
     assert traces(load_settings().home, "kiln_curve") == traces(load_settings().home, "reef_levels") == []
 
 
+@pytest.mark.slow
 def test_a_confirmed_memory_counts_as_said_today_and_is_in_the_journal(cortex, store, doors):
     _, new = doors
     before = {row["memory_id"]: row["updated_at"] for row in table(store, "memories")}

@@ -262,6 +262,7 @@ def called(cortex: Cortex, words: list[str]) -> tuple[int, str]:
     return answer.code, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names(HEALED))
 def test_what_is_made_from_the_lake_is_made_again_by_the_command_that_meets_it(cortex, sound, name):
     expected = contents(sound())
@@ -308,6 +309,7 @@ def test_no_command_ends_in_a_traceback(cortex, sound, tmp_path, name):
         called(cortex, [given.get(word, word) for word in words])
 
 
+@pytest.mark.slow
 def test_a_damaged_file_costs_its_project_alone_and_is_named_with_what_it_holds(cortex, sound, folder):
     home = sound()
     [path] = home.glob("lake/turns/project=reef*/*.parquet")
@@ -329,6 +331,7 @@ def test_a_damaged_file_costs_its_project_alone_and_is_named_with_what_it_holds(
     assert any("s4" in text for text in Store(home).tables.open(reef, "memories").read()["text"].to_pylist())
 
 
+@pytest.mark.slow
 def test_missing_tables_are_said_and_made_again_by_the_same_command(cortex, sound):
     home = sound()
     expected = texts(home)
@@ -356,6 +359,7 @@ ODD = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n != "[ab]" else n for n in ODD])
 def test_a_store_lies_at_any_path_that_its_tables_can_have(cortex, folder, tmp_path, monkeypatch, name):
     import duckdb

@@ -58,6 +58,7 @@ def check(cortex, name):
 # Tiers
 
 
+@pytest.mark.slow
 def test_with_no_hook_anywhere_the_next_step_is_to_install_them(cortex, engine):
     assert tier(cortex)["name"] == "engine without hooks"
     assert "cortex install" in tier(cortex)["next"]
@@ -69,12 +70,14 @@ def test_hooks_that_know_no_engine_are_alone(cortex, plugin):
     assert "cortex run" in told["next"]
 
 
+@pytest.mark.slow
 def test_an_engine_that_is_gone_leaves_the_hooks_alone(cortex, plugin, engine):
     engine.unlink()
     assert tier(cortex)["name"] == "hooks alone" and "gone" in tier(cortex)["why"]
     assert check(cortex, "engine")["mark"] == "!!" and cortex("doctor").code == 1
 
 
+@pytest.mark.slow
 def test_a_command_on_the_path_is_the_hooks_engine(cortex, plugin, monkeypatch, tmp_path):
     command = tmp_path / "bin" / "cortex"
     command.parent.mkdir()
@@ -84,6 +87,7 @@ def test_a_command_on_the_path_is_the_hooks_engine(cortex, plugin, monkeypatch, 
     assert tier(cortex)["name"] == "engine" and check(cortex, "engine")["finding"] == str(command)
 
 
+@pytest.mark.slow
 def test_with_an_engine_the_local_model_embeds(cortex, plugin, engine):
     assert tier(cortex)["name"] == "engine" and "local model" in tier(cortex)["why"]
 
@@ -107,6 +111,7 @@ def test_without_a_model_words_are_searched(cortex, plugin, engine, monkeypatch)
     }
 
 
+@pytest.mark.slow
 def test_the_text_begins_with_the_tier_and_its_next_step(cortex, plugin, engine):
     first, second, *_ = cortex("doctor").out.split("\n")
     assert first.startswith("Tier: engine. ") and second.startswith("Next: ")
@@ -120,6 +125,7 @@ def test_a_backfill_is_no_sign_of_hooks(cortex, home, engine):
 # Checks
 
 
+@pytest.mark.slow
 def test_hooks_of_a_session_with_a_plugin_folder_are_heard_of(cortex, home, engine):
     (home / "staging" / "seen").mkdir(parents=True)
     at = (NOW - timedelta(hours=3)).timestamp()
@@ -177,6 +183,7 @@ def test_a_run_that_holds_the_lock_is_at_work(cortex, home):
     os.close(lock)
 
 
+@pytest.mark.slow
 def test_tickets_that_outlive_a_start_are_told(cortex, home, engine):
     (home / "staging" / "new").mkdir(parents=True)
     (home / "staging" / "seen").mkdir()
@@ -187,6 +194,7 @@ def test_tickets_that_outlive_a_start_are_told(cortex, home, engine):
     assert found["mark"] == "!" and "3 days ago" in found["finding"] and "cortex run" in found["finding"]
 
 
+@pytest.mark.slow
 def test_a_fresh_complaint_of_a_hook_is_worth_a_look(cortex, home):
     log = home / "runs" / "hooks.log"
     log.parent.mkdir(parents=True)

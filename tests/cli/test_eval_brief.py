@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 
 def written(tmp_path, *rows):
     path = tmp_path / "ideal.jsonl"
@@ -9,6 +11,7 @@ def written(tmp_path, *rows):
     return str(path)
 
 
+@pytest.mark.slow
 def test_a_line_of_the_brief_itself_is_told_and_a_strange_one_missed(cortex, samples, tmp_path):
     brief = cortex("brief", "--project", "tidepool").out
     own = next(line for line in brief.split("\n") if line.startswith("- "))

@@ -82,6 +82,7 @@ def fill(bench: Bench) -> str:
     return str(scope)
 
 
+@pytest.mark.slow
 def test_no_raw_control_reaches_a_terminal_from_any_command(cortex, hostile):
     for words in (*COMMANDS, ("brief", "--project", hostile), ("brief", "--project", hostile, "--explain")):
         answer = cortex(*words)
@@ -127,6 +128,7 @@ def test_hooks_hand_over_no_raw_control_though_a_file_holds_it(home, hostile):
 QUICK = {"Persian, with its joiner", "flag of tags"}
 
 
+@pytest.mark.slow
 @pytest.mark.first_is_quick
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in ORDINARY]

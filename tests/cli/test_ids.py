@@ -19,6 +19,7 @@ def with_a_digit(name: str) -> str:
     return name[:4] if not name[:4].isalpha() else name[:8]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [["show", "{}"], ["pin", "{}"], ["confirm", "{}"], ["edit", "{}", "The harbour door is blue."]],
@@ -29,17 +30,20 @@ def test_the_beginning_names_a_memory_as_it_is_printed_and_copied(cortex, name, 
     assert cortex(*(word.format(target) for word in words)).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["pin", "confirm", "show"])
 def test_fewer_characters_name_nothing_and_the_error_says_how_many_do(cortex, name, command):
     answer = cortex(command, name[:3])
     assert answer.code in (2, 5) and "4" in answer.err
 
 
+@pytest.mark.slow
 def test_what_is_no_id_is_words_to_forget_by(cortex, name):
     answer = cortex("forget", "2026", "--yes")
     assert "no memory holds all of these words" in answer.err
 
 
+@pytest.mark.slow
 def test_the_ids_that_list_prints_are_taken_by_pin(cortex, name):
     [printed] = re.findall(r"^([0-9a-f]{6})\b", cortex("list").out, re.MULTILINE)
     assert cortex("pin", printed).code == 0

@@ -23,6 +23,7 @@ def modules_of(*words: str) -> set[str]:
     return set(run.stderr.splitlines()[-1].split())
 
 
+@pytest.mark.slow
 def test_a_question_imports_no_stage_and_no_client_of_remote_catalogues(samples):
     modules = modules_of("recall", "--all-projects", "which", "database")
     assert "lancedb" in modules
@@ -48,6 +49,7 @@ def test_memories_are_looked_up_with_duckdb_alone(cortex, samples, words):
     assert modules & set(LIBRARIES) == set() and "duckdb" in modules
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["lance_namespace", "lance_namespace_urllib3_client", "overrides"])
 def test_what_is_spared_can_be_imported_afterwards(package):
     program = (

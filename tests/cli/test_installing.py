@@ -314,6 +314,7 @@ def test_setup_says_what_waits_before_it_is_read(cortex, claude, session):
     assert "Next: read 1 transcripts" in answer.out
 
 
+@pytest.mark.slow
 def test_setup_with_yes_reads_installs_and_ends_with_a_real_brief(cortex, claude, session):
     answer = cortex("setup", "--yes")
     assert answer.code == 0 and "cone 6" in answer.out and "(1 sessions)" in answer.out, answer.err
@@ -323,6 +324,7 @@ def test_setup_with_yes_reads_installs_and_ends_with_a_real_brief(cortex, claude
     assert (again["hooks"], again["read_before"], again["steps"]) == ("settings", 1, {})
 
 
+@pytest.mark.slow
 def test_setup_for_programs_is_one_json_object(cortex, claude, session):
     answer = cortex("setup", "--yes", "--json").json
     assert answer["first_brief"]["project"] == "kiln" and answer["first_brief"]["sessions"] == 1
@@ -372,6 +374,7 @@ def test_a_client_that_does_not_take_the_tools_is_named_with_its_reason(cortex, 
     assert answer.code == 0 and "`claude mcp add --scope` failed" in answer.err
 
 
+@pytest.mark.slow
 def test_where_both_have_the_hooks_those_of_the_settings_go_and_the_status_line_stays(cortex, claude):
     cortex("install")
     cortex("statusline", "install")
@@ -397,6 +400,7 @@ def test_setup_at_a_terminal_takes_no_for_an_answer(cortex, claude, monkeypatch)
     assert (claude / "settings.json").read_bytes() != MINE
 
 
+@pytest.mark.slow
 def test_setup_asks_twice_at_most(cortex, claude, session, monkeypatch):
     monkeypatch.setattr("cortex.cli.setup.can_ask", lambda: True)
     answer = cortex("setup", stdin="\n\n")

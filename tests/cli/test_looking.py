@@ -85,6 +85,7 @@ def test_an_empty_store_says_how_to_begin(cortex, home):
         assert (answer.code, "cortex backfill" in answer.err) == (5, True)
 
 
+@pytest.mark.slow
 def test_snapshots_that_are_gone_are_made_again(cortex, samples):
     (samples / "published" / "sessions.parquet").unlink()
     answer = cortex("timeline", "--all-projects")
@@ -102,6 +103,7 @@ def test_a_piped_table_has_one_line_a_row_whatever_the_width(cortex, samples, mo
     assert "\x1b" not in tables[0] and "─" not in tables[0]
 
 
+@pytest.mark.slow
 def test_what_was_replaced_is_listed_among_the_faded(cortex, samples):
     old, new = cortex("list", "--project", "tidepool", "--limit", "2", "--json").json["memories"]
     assert cortex("supersede", old["memory_id"], new["memory_id"]).code == 0
@@ -133,6 +135,7 @@ def test_the_beginning_of_a_projects_id_names_it(cortex, samples):
     assert cortex("brief", "--project", row["id"][:-3]).out == cortex("brief", "--project", "tidepool").out
 
 
+@pytest.mark.slow
 def test_an_excluded_project_that_is_remembered_offers_its_reset(cortex, samples):
     [known] = cortex("projects", "--json").json["projects"]
     above = str(Path(known["paths"][0]).parent)

@@ -12,6 +12,7 @@ def _own_folders(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.mark.slow
 def test_a_backfill_finds_and_lists_each_assistants_transcripts(cortex, tmp_path):
     decisions().write(tmp_path / ".claude" / "projects")
     codex_decisions().write(tmp_path)
@@ -30,6 +31,7 @@ def test_a_backfill_finds_and_lists_each_assistants_transcripts(cortex, tmp_path
     assert any("/.gemini/tmp/" in file for file in files)
 
 
+@pytest.mark.slow
 def test_a_backfill_needs_no_claude_code(cortex, tmp_path):
     codex_decisions().write(tmp_path)
     assert cortex("backfill", "--engine", "plain", "--json").json["transcripts"] == 1

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from cortex.storage.config_file import ConfigFile
 from cortex.storage.setting_keys import key_of
 from cortex.storage.spending import Spending
@@ -9,6 +11,7 @@ from tests.cli.conftest import Cortex
 from tests.transcripts import decisions
 
 
+@pytest.mark.slow
 def test_a_plan_counts_what_waits_and_asks_nothing(cortex: Cortex, home, tmp_path):
     for name in ("s1", "s2"):
         decisions(name, cwd=f"/home/dev/{name}").write(tmp_path / "projects")  # over for months
@@ -33,6 +36,7 @@ def test_an_empty_store_has_nothing_to_plan(cortex: Cortex):
         assert (stage["requests"], stage["usd"], stage["minutes"]) == (0, 0.0, 0)
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_what_the_language_model_would_cost_where_there_is_one(cortex: Cortex, home, tmp_path):
     decisions("s1").write(tmp_path / "projects")
     words = ("backfill", tmp_path / "projects", "--dry-run")

@@ -29,6 +29,7 @@ def test_reflect_lists_what_is_open_contradictory_and_stale(cortex, samples):
     ]
 
 
+@pytest.mark.slow
 def test_two_decisions_at_odds_are_a_point_until_a_person_settles_them(cortex, home):
     old = learned(cortex, PORT, "--type", "decision")["id"]
     new = learned(cortex, "The tide gauge listens on port 9090.", "--type", "decision", "--anyway")
@@ -40,6 +41,7 @@ def test_two_decisions_at_odds_are_a_point_until_a_person_settles_them(cortex, h
     assert cortex("reflect", "--json").json["contradictory"] == []
 
 
+@pytest.mark.slow
 def test_a_question_is_answered_by_the_memories_themselves_that_hold_the_nearest_first(cortex, home):
     first = learned(cortex, "Levels of the harbour are stored as millimetres in tides.db.")["id"]
     second = learned(cortex, "Levels of the lagoon are stored as centimetres.")["id"]
@@ -61,6 +63,7 @@ def test_an_open_point_says_of_what_session_it_is(cortex, samples):
     assert any(re.fullmatch("left open by the session “.+”", reason) for reason in reasons)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "target", ["maxPackBytes", "--max-pack-bytes", "max_pack_bytes", "MaxPackBytes", "env var binding"]
 )
@@ -76,6 +79,7 @@ def test_a_question_without_a_word_is_refused(cortex, samples):
     assert error_of(cortex("infer", "???", "--json"))["code"] == "CORTEX_E401"
 
 
+@pytest.mark.slow
 def test_infer_gives_the_chain_of_decisions_by_time_with_what_was_replaced(cortex, home):
     old = learned(cortex, "Gauge readings are polled by src/poll.py each minute.", "--type", "decision")["id"]
     new = learned(cortex, "Gauge readings arrive as webhooks at src/hook.py.", "--type", "decision")["id"]
@@ -123,6 +127,7 @@ def test_what_is_no_lesson_is_refused_with_the_reason_and_nothing_is_kept(cortex
     assert reason in error_of(answer)["problem"] and not (home / "journal").exists()
 
 
+@pytest.mark.slow
 def test_what_contradicts_an_active_decision_needs_a_person_who_says_so(cortex, home):
     old = learned(cortex, PORT, "--type", "decision")["id"]
     answer = cortex("learn", "The tide gauge listens on port 9090.", "--json")
@@ -131,6 +136,7 @@ def test_what_contradicts_an_active_decision_needs_a_person_who_says_so(cortex, 
     assert cortex("sql", "select count(*) from memories", "--json").json["rows"] == [[1]]
 
 
+@pytest.mark.slow
 def test_what_is_known_is_reinforced_and_named(cortex, samples):
     [known, *_] = [
         row
@@ -144,6 +150,7 @@ def test_what_is_known_is_reinforced_and_named(cortex, samples):
     assert learned(cortex, "Bollards in the north basin are painted white!")["id"] == own["id"]
 
 
+@pytest.mark.slow
 def test_a_lesson_that_holds_everywhere_is_not_learned_again_for_one_project(cortex, home):
     fact = "Commits in every repository are signed with gitsign."
     everywhere = learned(cortex, fact, "--global")["id"]
@@ -151,6 +158,7 @@ def test_a_lesson_that_holds_everywhere_is_not_learned_again_for_one_project(cor
     assert (again["id"], again["outcome"]) == (everywhere, "reinforced")
 
 
+@pytest.mark.slow
 def test_what_is_learned_names_its_evidence_and_is_believed_as_who_found_it_out(cortex, home):
     text = "Retries in poll.py stop after three tries, since the gauge then sleeps."
     mine = learned(cortex, text, "--evidence", "src/poll.py", "--evidence", "docs/gauge.md")["id"]
@@ -161,6 +169,7 @@ def test_what_is_learned_names_its_evidence_and_is_believed_as_who_found_it_out(
     assert [step["id"] for step in cortex("infer", "docs/gauge.md", "--json").json["chain"]] == [mine]
 
 
+@pytest.mark.slow
 def test_the_assistant_rewords_nothing_that_a_person_learned(cortex, home):
     mine = learned(cortex, "Retries in poll.py stop after three tries.")["id"]
     again = learned(cortex, "Retries in poll.py stop after three tries.", "--by-assistant")

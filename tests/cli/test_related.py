@@ -1,6 +1,9 @@
 """`cortex related` walks the links of a memory."""
 
+import pytest
 
+
+@pytest.mark.slow
 def test_what_is_linked_is_listed_by_distance_with_its_relation(cortex, samples):
     listed = cortex("list", "--project", "tidepool", "--json").json["memories"]
     answers = [cortex("related", row["memory_id"], "--json").json for row in listed]

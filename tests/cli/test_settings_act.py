@@ -6,6 +6,7 @@ from cortex.storage.lease import lease
 from cortex.transforms.words.tokens import tokens_in
 
 
+@pytest.mark.slow
 def test_a_budget_set_now_is_that_of_the_brief_handed_over_next(cortex, samples):
     published = next((samples / "published").glob("tidepool-*/brief.md"))
     before = published.read_text()
@@ -35,6 +36,7 @@ def test_a_setting_says_when_it_acts(cortex, home, words, acts):
     assert cortex("config", "set", *words).out == f"{words[0]} is now {words[1]}; takes effect {acts}.\n"
 
 
+@pytest.mark.slow
 def test_brief_prints_what_a_run_would_publish_now(cortex, samples, monkeypatch):
     published = cortex("brief", "--project", "tidepool").out
     monkeypatch.setenv("CORTEX_BRIEF_TOKENS", "300")

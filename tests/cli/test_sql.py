@@ -66,6 +66,7 @@ WRITING = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.first_is_quick
 @pytest.mark.parametrize("queries", [READING, WRITING], ids=["reading", "writing"])
 @pytest.mark.parametrize("past", [(), ("--as-of", "2026-09-14")], ids=["now", "as of"])
@@ -106,6 +107,7 @@ def test_what_only_reads_is_answered(cortex: Cortex, samples, query):
     assert answer.json["columns"]
 
 
+@pytest.mark.slow
 def test_sql_and_any_duckdb_client_see_the_same(cortex: Cortex, samples):
     with duckdb.connect(str(samples / "published" / "memory.duckdb"), read_only=True) as database:
         for table in LAKE_TABLES:

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from cortex.cli.stats import HEADINGS, SUMMED
 from cortex.cli.terminal import Listing, records, sparkline
 from cortex.transforms.words.phrases import counted
@@ -9,6 +11,7 @@ from tests.flows.conftest import SAMPLES
 from tests.transcripts import decisions
 
 
+@pytest.mark.slow
 def test_no_line_of_the_table_is_folded(cortex, home, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     cortex("backfill", SAMPLES, "--engine", "plain")
@@ -25,6 +28,7 @@ def test_one_session_is_one_session():
     assert counted(13, "session") == "13 sessions"
 
 
+@pytest.mark.slow
 def test_of_several_projects_each_has_one_row_and_all_have_totals(cortex, home, tmp_path):
     for name in ("reef", "kelp"):
         decisions(name, cwd=f"/home/dev/{name}").write(tmp_path / "projects")

@@ -42,6 +42,7 @@ def test_the_picture_leads_from_each_memory_to_its_own_and_the_list_holds_them_a
     assert "style=" not in html
 
 
+@pytest.mark.slow
 def test_a_file_has_the_memories_that_name_it(browser, tmp_path):
     path = tmp_path / "gauges.py"
     path.write_text("LEVELS = 3\n", encoding="utf-8")
@@ -57,6 +58,7 @@ def test_what_cannot_be_drawn_is_said(reader, query):
     assert reader.get(f"/graph?{query}").status_code in (400, 404)
 
 
+@pytest.mark.slow
 def test_an_export_is_whole_leads_nowhere_else_and_asks_for_nothing(reader, tmp_path):
     context = reader.explorer.open_context()
     written = export_pages(context, tmp_path / "pages")

@@ -50,6 +50,7 @@ def dispute(browser):
     return next(item for item in review["items"] if item["kind"] == "contradiction")
 
 
+@pytest.mark.slow
 def test_accepting_a_contradiction_puts_the_newer_in_place_and_undo_brings_the_older_back(browser, dispute):
     older = dispute["memories"][0]["memory_id"]
     project = browser.json("/review")["project_id"]
@@ -61,6 +62,7 @@ def test_accepting_a_contradiction_puts_the_newer_in_place_and_undo_brings_the_o
     assert browser.json(f"/memory/{older}")["memory"]["status"] == "active"
 
 
+@pytest.mark.slow
 def test_what_is_kept_as_it_is_does_not_come_up_again(browser, dispute):
     project = browser.json("/review")["project_id"]
     assert "Kept" in words_of(browser.do(f"/review/{dispute['id']}/keep", project=project))
@@ -69,6 +71,7 @@ def test_what_is_kept_as_it_is_does_not_come_up_again(browser, dispute):
     assert older["status"] == "active"
 
 
+@pytest.mark.slow
 def test_memories_that_say_the_same_are_merged_and_split_again(browser, monkeypatch):
     rows = browser.json("/search?type=decision")["memories"][:2]
     ids, texts = [row["memory_id"] for row in rows], [row["text"] for row in rows]
@@ -89,6 +92,7 @@ def test_memories_that_say_the_same_are_merged_and_split_again(browser, monkeypa
     assert browser.send(f"/memory/{ids[0]}/split").status_code == 400
 
 
+@pytest.mark.slow
 def test_what_was_archived_is_shown_again(browser, memory):
     name, context = memory["memory_id"], browser.explorer.open_context()
     assert browser.send(f"/memory/{name}/restore").status_code == 400
@@ -100,6 +104,7 @@ def test_what_was_archived_is_shown_again(browser, memory):
     assert browser.json(f"/memory/{name}")["memory"]["status"] == "active"
 
 
+@pytest.mark.slow
 def test_a_weak_memory_is_pinned_from_the_review_and_leads_back_to_it(browser):
     review = browser.json("/review")
     weak = review["weak"][0]["memory_id"]
@@ -108,6 +113,7 @@ def test_a_weak_memory_is_pinned_from_the_review_and_leads_back_to_it(browser):
     assert weak not in {row["memory_id"] for row in browser.json("/review")["weak"]}
 
 
+@pytest.mark.slow
 def test_each_thing_to_settle_has_a_key_for_each_answer(browser, dispute):
     html = browser.page("/review")
     assert all(f'data-key="{key}"' in html for key in "axd")
@@ -124,6 +130,7 @@ def test_a_run_has_its_stages_and_its_rows(reader):
     assert reader.get("/runs/20200101T000000000000Z-none").status_code == 404
 
 
+@pytest.mark.slow
 def test_costs_and_health_say_what_their_commands_say(reader):
     context = reader.explorer.open_context()
     assert reader.json("/costs")["total"]["requests"] == operations.cost.read_cost(context).total.requests
@@ -177,6 +184,7 @@ def test_a_query_with_more_rows_says_so(reader):
     assert len(data["rows"]) == 100 and data["is_cut"]
 
 
+@pytest.mark.slow
 def test_a_setting_is_changed_and_taken_back(browser):
     def value() -> str:
         return next(s["value"] for s in browser.json("/settings")["settings"] if s["key"] == "brief.tokens")

@@ -13,6 +13,7 @@ from tests.flows.conftest import NOW
 PAGES = [address for address, _, _ in NAVIGATION]
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize("address", PAGES)
 def test_every_page_of_the_bar_has_a_heading_a_json_twin_and_one_current_entry(reader, address):
     html = reader.page(address)
@@ -21,12 +22,14 @@ def test_every_page_of_the_bar_has_a_heading_a_json_twin_and_one_current_entry(r
     assert isinstance(reader.json(address), dict)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", PAGES)
 def test_every_link_of_a_page_leads_somewhere(reader, address):
     for link in sorted(set(re.findall(r'href="(/[^"#]*)"', reader.page(address))))[:40]:
         assert reader.get(link.replace("&amp;", "&")).status_code == 200, link
 
 
+@pytest.mark.slow
 def test_the_brief_has_each_line_with_its_memory_and_its_reason(reader):
     context = reader.explorer.open_context()
     [text] = [brief.text for brief in operations.brief.read_briefs(context, PROJECT) if brief.text]
@@ -40,6 +43,7 @@ def test_the_brief_has_each_line_with_its_memory_and_its_reason(reader):
     assert any(line["memory_id"] for line in lines)
 
 
+@pytest.mark.slow
 def test_the_brief_of_an_earlier_day_knows_only_what_was_known_then(reader):
     now, earlier = reader.json("/"), reader.json("/?as_of=2026-10-05")
     assert earlier["as_of"] == "2026-10-05" and earlier["candidates"] < now["candidates"]
@@ -83,6 +87,7 @@ def test_each_filter_keeps_what_it_says(reader, query, is_kept):
     assert all(is_kept(row) for row in data["memories"])
 
 
+@pytest.mark.slow
 def test_a_part_of_a_path_finds_what_names_the_file(browser, tmp_path):
     path = tmp_path / "gauges.py"
     path.write_text("LEVELS = 3\n", encoding="utf-8")
@@ -135,6 +140,7 @@ def test_a_memory_shows_the_turns_that_it_rests_on(reader):
     assert "the memory rests on this" in text and row["evidence"][0]["session_id"][:8] in text
 
 
+@pytest.mark.slow
 def test_how_sure_it_is_over_time_ends_with_today(reader):
     for row in reader.json("/search?type=gotcha")["memories"][:5]:
         data = reader.json(f"/memory/{row['memory_id']}")

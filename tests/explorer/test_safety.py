@@ -87,6 +87,7 @@ def test_read_only_shows_no_form_and_refuses_every_change(reader):
     assert reader.send(f"/memory/{memory}/pin").status_code == 403
 
 
+@pytest.mark.slow
 def test_looking_writes_nothing(browser, memory, home):
     def state() -> dict[str, bytes]:
         return {str(p): p.read_bytes() for p in sorted(home.rglob("*")) if p.is_file()}

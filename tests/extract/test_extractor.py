@@ -33,6 +33,7 @@ def test_a_threshold_outdates_extraction_where_extraction_reads_it(name):
     assert (extractor_fingerprint(changed("thresholds", (name,))) != extractor_fingerprint(POLICY)) == is_read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stem", READERS)
 def test_a_table_outdates_extraction_where_extraction_reads_it(stem):
     now = extractor_fingerprint(POLICY)

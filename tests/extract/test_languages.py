@@ -96,6 +96,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chars", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("language", ["de", "es", "fr", "pt", "zh", "ja", "ko", "tr"])
 def test_no_pattern_takes_more_than_linear_time(language, chars):

@@ -1,6 +1,7 @@
 """Laws of extraction: budget, order, repetition."""
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,6 +56,7 @@ def test_what_does_not_fit_is_kept_below_the_line(policy: Policy) -> None:
     assert any(row["confidence"] < 0.5 for row in rows)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(given_turns=SESSIONS, seed=st.randoms(use_true_random=False))
 def test_order_and_repetition_of_rows_change_nothing(policy: Policy, given_turns: list[Said], seed) -> None:  # type: ignore[no-untyped-def]
@@ -64,6 +66,7 @@ def test_order_and_repetition_of_rows_change_nothing(policy: Policy, given_turns
     assert extract_events(table.take(order), policy).equals(extract_events(table, policy))
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(given_turns=SESSIONS)
 def test_events_hold_to_their_schema(policy: Policy, given_turns: list[Said]) -> None:

@@ -216,6 +216,7 @@ PIECES: list[Said | list[Said]] = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), min_size=2, max_size=8), st.data())
 def test_a_session_read_again_when_it_has_grown_has_the_record_of_the_whole(

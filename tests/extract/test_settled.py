@@ -1,6 +1,7 @@
 """What was chosen from settled turns stays as it was, and later words fill no gap."""
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 
 from cortex.transforms.extract.events import extract_events
@@ -27,6 +28,7 @@ def settle(turns: pa.Table, left: pa.Table, gone: pa.Table) -> Settled:
     return Settled.of(rows, left)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(given_turns=SESSIONS, more=SESSIONS)
 def test_rows_of_settled_turns_stay_whatever_is_said_later(

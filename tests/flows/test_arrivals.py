@@ -63,6 +63,7 @@ def killed_while_keeping(bench: WritingBench, monkeypatch: pytest.MonkeyPatch) -
             bench.run()
 
 
+@pytest.mark.slow
 def test_an_answer_that_arrived_before_a_kill_is_kept_by_the_next_run_and_not_asked_for_again(
     writing_bench, monkeypatch
 ):
@@ -78,6 +79,7 @@ def test_an_answer_that_arrived_before_a_kill_is_kept_by_the_next_run_and_not_as
         assert (attempt.state, attempt.input_tokens) == (SETTLED, server.billed["input_tokens"])
 
 
+@pytest.mark.slow
 def test_it_is_found_although_more_is_known_of_the_project_by_then(writing_bench, monkeypatch):
     # The session that ends last is read first; what it settled at its beginning is then known to the other.
     long = talk().user("And which harbour comes first?").assistant("The one with the pilots.")
@@ -135,6 +137,7 @@ def test_an_answer_that_nobody_asks_for_is_settled_and_waits_a_week(home):
     assert waiting(home) == []
 
 
+@pytest.mark.slow
 def test_what_is_forgotten_takes_the_answers_that_wait_with_it(writing_bench, monkeypatch):
     talk().write(writing_bench.projects)
     with ModelServer(always(answers(FACT))) as server:
@@ -147,6 +150,7 @@ def test_what_is_forgotten_takes_the_answers_that_wait_with_it(writing_bench, mo
     assert not any(b"tides.db" in path.read_bytes() for path in bench.home.rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 def test_in_an_encrypted_store_an_answer_waits_encrypted(writing_bench, monkeypatch, tmp_path):
     talk().write(writing_bench.projects)
     with ModelServer(always(answers(FACT))) as server:
@@ -189,6 +193,7 @@ def operations_of(bench: WritingBench, operation: int, log: Path) -> list[str]:
     return log.read_text().splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_at_any_file_operation_it_is_paid_twice_only_while_it_is_being_written_down(
     writing_bench, tmp_path, every

@@ -153,6 +153,7 @@ OUTCOMES = {
 }
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize("failure", HOSTILE)
 def test_one_failure_stops_no_other_request_unless_it_would_meet_all(home, failure, monkeypatch):
     monkeypatch.setattr(anthropic_api, "API_ANSWER_S", 1.0)
@@ -230,6 +231,7 @@ def test_requests_are_capped_by_day_and_by_run(home, budget):
     assert again.answered == (0 if budget.daily_requests == 2 else 2)
 
 
+@pytest.mark.slow
 def test_nothing_that_fails_tells_the_key_or_the_text(home):
     for failure in HOSTILE.values():
         quoting = dataclasses.replace(failure, message="sk-none said: We keep the readings in SQLite.")

@@ -91,6 +91,7 @@ def killed_crowds(server: ModelServer, kills: int, *args: object) -> None:
             process.join()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", [8, pytest.param(200, marks=pytest.mark.slow)])
 def test_kills_lose_at_most_what_was_under_way_and_count_it_in_full(home, replies, kills):
     count = 20 + kills
@@ -114,6 +115,7 @@ def test_kills_lose_at_most_what_was_under_way_and_count_it_in_full(home, replie
     assert sum(settled.values()) <= server.billed["requests"] <= len(attempts)
 
 
+@pytest.mark.slow
 def test_kills_do_not_pass_the_cap(home, replies):
     budget = ModelBudget(daily_usd=0.004, daily_requests=100_000, run_requests=100_000)
     with ModelServer(always(SLOW_ANSWER)) as server:

@@ -65,6 +65,7 @@ def test_of_the_index_only_what_points_to_no_file_is_a_fact():
     ]
 
 
+@pytest.mark.slow
 def test_notes_go_to_the_project_of_their_transcripts_though_its_folder_is_gone(memory, bench, tmp_path):
     root = tmp_path / "projects-of-the-client"
     notes_of(root, KELP, MEMORY=INDEX, nets=NOTE)
@@ -78,6 +79,7 @@ def test_notes_go_to_the_project_of_their_transcripts_though_its_folder_is_gone(
     assert memory.import_memories(root).known == 2
 
 
+@pytest.mark.slow
 def test_secrets_and_private_passages_of_notes_are_not_kept(memory, bench, tmp_path):
     key = "sk-ant-api03-" + "Ab3dE5fG7h" * 9 + "-AAAAAAAA"
     folder = notes_of(tmp_path / "p", KELP, a=f"The key of the harbour is {key} <private>hidden</private>.")
@@ -86,6 +88,7 @@ def test_secrets_and_private_passages_of_notes_are_not_kept(memory, bench, tmp_p
     assert key not in stored and "hidden" not in stored
 
 
+@pytest.mark.slow
 def test_links_pipes_and_giants_among_notes_are_passed_over(memory, tmp_path):
     folder = notes_of(tmp_path / "p", KELP, a="Nets are blue.", giant="x" * (MAX_NOTE_BYTES + 1))
     os.mkfifo(folder / "pipe.md")
@@ -94,6 +97,7 @@ def test_links_pipes_and_giants_among_notes_are_passed_over(memory, tmp_path):
     assert memory.import_memories(folder).imported == 1
 
 
+@pytest.mark.slow
 def test_a_folder_without_notes_says_where_they_are(memory, tmp_path):
     with pytest.raises(NotFound, match="no notes"):
         memory.import_memories(tmp_path)

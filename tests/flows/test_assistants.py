@@ -43,6 +43,7 @@ def written(home, *, as_lines=False):
     return [claude, codex, gemini_decisions().write(home, as_lines=as_lines, name="kelp"), copilot]
 
 
+@pytest.mark.slow
 def test_sessions_of_four_assistants_fold_into_one_project(bench, user_home):
     report = bench.backfill(*written(user_home))
     assert (report.transcripts, report.quarantined) == (4, [])
@@ -52,6 +53,7 @@ def test_sessions_of_four_assistants_fold_into_one_project(bench, user_home):
     assert leftovers(bench.home) == []
 
 
+@pytest.mark.slow
 def test_each_memory_says_in_its_evidence_from_which_assistants_file_it_is(bench, user_home):
     claude, codex, gemini, copilot = written(user_home)
     bench.backfill(claude, codex, gemini, copilot)
@@ -70,6 +72,7 @@ def test_each_memory_says_in_its_evidence_from_which_assistants_file_it_is(bench
     assert clients == {"2.1.330", "codex", "gemini", "copilot"}
 
 
+@pytest.mark.slow
 def test_a_run_opens_each_transcript_once(bench, user_home, monkeypatch):
     paths, opened, open_file = written(user_home), [], ticket.open_regular
     bench.stage(*paths)
@@ -78,6 +81,7 @@ def test_a_run_opens_each_transcript_once(bench, user_home, monkeypatch):
     assert [path for path in opened if path in map(str, paths)] == [*map(str, paths)]
 
 
+@pytest.mark.slow
 @pytest.mark.first_is_quick
 @pytest.mark.parametrize("as_lines", [True, False])
 def test_read_twice_is_read_once(bench, user_home, as_lines):
@@ -91,6 +95,7 @@ def test_read_twice_is_read_once(bench, user_home, as_lines):
     assert fixed_state(bench.home) == before
 
 
+@pytest.mark.slow
 def test_a_rollout_that_grows_gives_what_it_gives_at_once(bench, other, user_home):
     talk = codex_decisions()
     path = talk.write(user_home)
@@ -201,12 +206,14 @@ def test_a_fork_of_a_rollout_gives_no_second_memory_whichever_is_read_first(benc
     assert sum("tide table" in text for text in bench.texts()) == 1
 
 
+@pytest.mark.slow
 def test_a_chat_that_tells_its_project_only_as_a_hash_is_known_by_the_folders_seen(bench, user_home):
     bench.backfill(decisions().write(user_home / ".claude" / "projects"))
     bench.backfill(gemini_decisions().write(user_home))
     assert [project.paths for project in bench.store.projects.all()] == [(KELP,)]
 
 
+@pytest.mark.slow
 def test_a_chat_is_known_by_the_programs_own_list_of_projects(bench, user_home):
     path = gemini_decisions().write(user_home)
     (user_home / ".gemini" / "projects.json").write_text(json.dumps({"projects": {KELP: "kelp"}}))
@@ -214,6 +221,7 @@ def test_a_chat_is_known_by_the_programs_own_list_of_projects(bench, user_home):
     assert [project.paths for project in bench.store.projects.all()] == [(KELP,)]
 
 
+@pytest.mark.slow
 def test_a_chat_of_a_project_that_nobody_knows_is_a_project_by_its_folder(bench, user_home):
     path = gemini_decisions().write(user_home)
     bench.backfill(path)
@@ -255,6 +263,7 @@ def test_each_assistants_folder_may_be_elsewhere(monkeypatch, tmp_path):
     assert folders()["gemini"] == [tmp_path / "y" / ".gemini" / "tmp"]
 
 
+@pytest.mark.slow
 def test_a_run_looks_for_what_grew_only_where_a_backfill_has_read(bench, user_home):
     asked = "Sort the imports of the exporter, and keep those of its tests as they are."
     codex, gemini = Codex().user(asked), Gemini().user(asked)

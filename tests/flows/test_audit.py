@@ -87,6 +87,7 @@ def test_a_brief_over_its_budget_or_with_a_secret_is_not_published():
     assert brief_violations(f"- {SECRET}", "p", POLICY, 100)[0].reason.startswith("secret")
 
 
+@pytest.mark.slow
 @pytest.mark.first_is_quick
 @pytest.mark.parametrize("unseen", ["\u200b", "\u00ad", "\ufe0f", "\u034f", "\U000e0041", "\u202e", "\x08"])
 def test_a_secret_split_by_unseen_characters_is_marked_and_the_brief_goes_on(bench, unseen):
@@ -103,6 +104,7 @@ def test_a_secret_split_by_unseen_characters_is_marked_and_the_brief_goes_on(ben
     assert last_report(bench.store.runs)["breaches"] == []
 
 
+@pytest.mark.slow
 def test_what_an_older_version_stored_is_marked_and_stops_nothing(bench, monkeypatch):
     talk = decisions("s1")
     talk.user("And the mirror?").assistant(
@@ -119,6 +121,7 @@ def test_what_an_older_version_stored_is_marked_and_stops_nothing(bench, monkeyp
     assert SECRET not in str(bench.memories()) and "[REDACTED:github-token]" in str(bench.memories())
 
 
+@pytest.mark.slow
 def test_a_line_that_would_show_a_secret_is_left_out_and_the_others_are_shown(bench, monkeypatch):
     decisions("s1").write(bench.projects)
     real = briefs.choose
@@ -185,6 +188,7 @@ def _spoilt(made):
     return made.from_pylist(rows, schema=made.schema)
 
 
+@pytest.mark.slow
 @pytest.mark.first_is_quick
 @pytest.mark.parametrize(
     ("module", "stage", "table"),

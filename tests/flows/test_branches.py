@@ -95,6 +95,7 @@ def is_marked(bench, folder: Path) -> tuple[bool, bool]:
     return "[on branch" in lines[TRUNK_FACT], MARK in lines[FEATURE_FACT]
 
 
+@pytest.mark.slow
 def test_the_same_brief_is_marked_for_the_branch_one_stands_on(bench, checkout):
     published = bench.store.published.brief(bench.store.projects.named("kelp")[0])
     assert MARK in published  # main stood at the time of the run
@@ -105,6 +106,7 @@ def test_the_same_brief_is_marked_for_the_branch_one_stands_on(bench, checkout):
     assert is_marked(bench, checkout.folder) == (False, True)
 
 
+@pytest.mark.slow
 def test_a_brief_rendered_on_the_branch_is_marked_on_the_trunk(bench, checkout):
     checkout.git("switch", "-q", "try/ring")
     bench.run("nightly", NOW)
@@ -135,6 +137,7 @@ def test_a_branch_begun_since_holds_what_its_beginning_holds(bench, checkout):
     assert started(bench, checkout.folder) == before  # as published
 
 
+@pytest.mark.slow
 def test_a_merge_takes_the_mark_away_at_the_next_run(bench, checkout):
     checkout.git("merge", "-q", "--no-ff", "-m", "take it", "try/ring")
     bench.run("nightly", NOW)

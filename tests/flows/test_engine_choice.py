@@ -78,6 +78,7 @@ def test_a_serve_that_was_killed_is_no_server(home):
     assert engine_for("auto", home) == engine_for("plain", home)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wanted", ["auto", "prefect"])
 def test_a_server_that_does_not_answer_is_named_and_the_run_goes_on(home, monkeypatch, bench, wanted):
     monkeypatch.setenv("PREFECT_API_URL", NOWHERE)
@@ -102,6 +103,7 @@ def test_an_engine_that_there_is_not_is_refused(home):
         engine_for("dask", home)
 
 
+@pytest.mark.slow
 def test_a_prefect_that_starts_late_is_done_without(bench, other, monkeypatch):
     decisions().write(bench.projects)
 

@@ -101,6 +101,7 @@ def manifests(bench: Bench, other: Bench, tmp_path: Path) -> tuple[bytes, bytes]
     return manifests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_lake_files_that_no_manifest_names_are_refused_and_left_as_they_are(bench, manifests, case):
     case(bench.home, *manifests)
@@ -114,6 +115,7 @@ def test_lake_files_that_no_manifest_names_are_refused_and_left_as_they_are(benc
     assert len(bench.store.staging.list_waiting()) >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_an_adopted_lake_says_what_it_said_and_no_forgotten_word(bench, manifests, case):
     expected, counted = contents(bench.home), rows(bench.home)
@@ -143,6 +145,7 @@ def test_replaced_files_that_were_not_swept_yet_do_not_come_back(bench, monkeypa
     assert set(files(bench.home)) == set(bench.store.lake.manifest.files)
 
 
+@pytest.mark.slow
 def test_turns_of_a_killed_commit_get_their_events_when_they_are_adopted(bench, other):
     decisions("s1").write(bench.projects)
     bench.begin()
@@ -155,6 +158,7 @@ def test_turns_of_a_killed_commit_get_their_events_when_they_are_adopted(bench, 
     assert difference(contents(bench.home), contents(other.home)) == {}
 
 
+@pytest.mark.slow
 def test_a_foreign_file_in_the_lake_is_neither_read_nor_removed(bench):
     decisions("s1").write(bench.projects)
     bench.begin()

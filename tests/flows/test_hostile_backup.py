@@ -124,6 +124,7 @@ def state_of(root: Path) -> dict[str, object]:
     }
 
 
+@pytest.mark.slow
 def test_the_archive_is_restored_where_nothing_is_changed(archive, bench):
     before = lake_of(bench.home)
     restore_backup(archive.pack(), bench.home, NOW)
@@ -202,11 +203,13 @@ def test_zeros_that_the_list_is_silent_about_are_not_unpacked(archive, bench):
     refused(archive, bench, "larger than it says")
 
 
+@pytest.mark.slow
 def test_zeros_in_a_header_are_not_unpacked(archive, bench):
     archive.add("policy/thresholds.csv", b"a", pax_headers={"comment": "0" * (200 * 2**20)})
     refused(archive, bench, "unpacks to more")
 
 
+@pytest.mark.slow
 def test_a_list_of_files_without_end_is_not_unpacked(archive, bench):
     archive.head["made_at"] = "0" * (100 * 2**20)
     refused(archive, bench, "unpacks to more")
@@ -337,6 +340,7 @@ def test_a_project_in_the_journal_whose_name_is_a_path_is_refused(archive, bench
     refused(archive, bench, "not the name of a project")
 
 
+@pytest.mark.slow
 def test_a_file_with_more_rows_than_bytes_is_refused(archive, bench):
     [name] = [name for name in archive.parts if name.startswith("lake/journal/")]
     rows = pq.read_table(io.BytesIO(archive.parts[name]))
@@ -367,6 +371,7 @@ def test_a_payload_nested_without_end_is_refused(archive, bench):
     refused(archive, bench, "")
 
 
+@pytest.mark.slow
 def test_a_file_that_unpacks_to_more_than_its_bytes_can_hold_is_refused(archive, bench):
     with_payloads(archive, '"' + "a" * (64 * 2**20) + '"')
     refused(archive, bench, "unpacks to more")
@@ -398,6 +403,7 @@ def test_settings_and_policy_of_a_backup_are_set_aside_and_the_stores_own_stay(a
     assert (bench.home / "policy.from-backup" / "thresholds.csv").read_bytes() == b"theirs"
 
 
+@pytest.mark.slow
 def test_restored_where_nothing_was_a_store_has_the_defaults_and_says_so(archive, tmp_path):
     archive.set("config.toml", STRANGE)
     archive.set("policy/thresholds.csv", b"theirs")

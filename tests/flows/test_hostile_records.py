@@ -130,6 +130,7 @@ def _raises_on(monkeypatch: pytest.MonkeyPatch, name: str, word: str) -> None:
     monkeypatch.setattr(extracting, name, fails)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("contained_faults")
 def test_a_session_that_extraction_cannot_take_costs_no_other_session(bench, monkeypatch):
     for name in ("anemone", "barnacle"):
@@ -143,6 +144,7 @@ def test_a_session_that_extraction_cannot_take_costs_no_other_session(bench, mon
     assert line.reason.startswith("nothing extracted from session: internal error (KeyError at ")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("contained_faults")
 def test_a_transcript_that_cannot_be_committed_is_set_aside_and_the_others_go_on(bench, monkeypatch):
     for name in ("anemone", "barnacle", "clam"):
@@ -160,6 +162,7 @@ def test_a_transcript_that_cannot_be_committed_is_set_aside_and_the_others_go_on
     assert any("anemone" in text for text in bench.texts())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("contained_faults")
 def test_a_record_that_the_reader_cannot_take_is_set_aside_by_its_line(bench, monkeypatch):
     from cortex.transforms.transcripts import transcript

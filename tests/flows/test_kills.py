@@ -45,6 +45,7 @@ STAGES_DONE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stages_done", STAGES_DONE)
 def test_killed_between_two_stages(home, undisturbed, monkeypatch, stages_done):
     projects, expected = undisturbed
@@ -98,6 +99,7 @@ WRITES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.first_is_quick
 @pytest.mark.parametrize(("place", "number", "moment"), WRITES)
 def test_killed_around_a_write(home, undisturbed, monkeypatch, place, number, moment):

@@ -11,6 +11,7 @@ from tests.flows.conftest import NOW, SAMPLES, contents, difference, fixed_state
 from tests.transcripts import Talk, decisions, forked, lines, resumed
 
 
+@pytest.mark.slow
 def test_the_samples_run_twice_equal_once(bench):
     first = bench.backfill(SAMPLES)
     before, said = fixed_state(bench.home), contents(bench.home)
@@ -22,6 +23,7 @@ def test_the_samples_run_twice_equal_once(bench):
     assert leftovers(bench.home) == []
 
 
+@pytest.mark.slow
 def test_the_same_files_staged_by_hooks_again_change_nothing(bench):
     path = decisions().write(bench.projects)
     bench.backfill()  # not `begin`: the next run over a moved store writes its database again
@@ -94,6 +96,7 @@ def test_the_order_of_files_does_not_matter(bench, other):
     assert difference(contents(bench.home), contents(other.home)) == {}
 
 
+@pytest.mark.slow
 def test_a_resumed_copy_gives_no_second_turn_and_no_second_memory(bench, other):
     talk = decisions()
     copied = decisions()
@@ -144,6 +147,7 @@ def test_a_session_that_grows_after_its_fork_was_read_does_not_double(bench, oth
     assert difference(contents(bench.home), contents(other.home)) == {}
 
 
+@pytest.mark.slow
 def test_a_rewind_that_arrives_later_takes_back_what_was_said_before(bench, other):
     talk = Talk().user("Where do readings go?").assistant("[MEMORY: decision] Readings stay for a year.")
     talk.user("Use files.").assistant("[MEMORY: decision] Readings go to plain CSV files for everyone.")
@@ -159,6 +163,7 @@ def test_a_rewind_that_arrives_later_takes_back_what_was_said_before(bench, othe
     assert difference(contents(bench.home), contents(other.home)) == {}
 
 
+@pytest.mark.slow
 def test_another_file_in_the_place_of_a_transcript_is_read_from_its_start(bench):
     path = decisions("s1").write(bench.projects)
     bench.begin()
@@ -167,6 +172,7 @@ def test_another_file_in_the_place_of_a_transcript_is_read_from_its_start(bench)
     assert any("of s2" in text for text in bench.texts())
 
 
+@pytest.mark.slow
 def test_transcripts_deleted_between_staging_and_run_are_read_through_the_link(bench, other):
     path = decisions().write(bench.projects)
     other.begin()
@@ -189,6 +195,7 @@ def test_a_transcript_of_an_excluded_project_is_not_kept(bench):
     assert (report.transcripts, report.rows["turns"], leftovers(bench.home)) == (0, 0, [])
 
 
+@pytest.mark.slow
 def test_set_aside_lines_are_named_with_file_line_and_reason(bench):
     path = decisions().write(bench.projects)
     with path.open("ab") as file:

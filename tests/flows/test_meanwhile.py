@@ -22,6 +22,7 @@ BEHIND = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("position", BEHIND)
 def test_what_is_remembered_between_two_stages_is_in_the_brief_after_the_next_run(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, position: int

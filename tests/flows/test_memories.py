@@ -32,6 +32,7 @@ def found(question: str, *, all_projects: bool = True) -> Sequence[RecallResult]
     return here().recall(question, all_projects=all_projects).matches
 
 
+@pytest.mark.slow
 def test_what_is_remembered_is_found_at_once(bench):
     remembered("Levels are stored as millimetres.")
     [best] = found("how are levels stored", all_projects=False)
@@ -39,17 +40,20 @@ def test_what_is_remembered_is_found_at_once(bench):
     assert best.project_id == here().list_projects().projects[0].project_id
 
 
+@pytest.mark.slow
 def test_what_is_remembered_twice_is_one_memory(bench):
     remembered("Levels are millimetres.")
     remembered("levels are  millimetres")
     assert len(bench.memories()) == 1
 
 
+@pytest.mark.slow
 def test_a_secret_is_not_remembered(bench):
     remembered("The token of the release bot is ghp_" + "a1B2" * 9)
     assert "ghp_" not in json.dumps(contents(bench.home), default=str)
 
 
+@pytest.mark.slow
 def test_what_is_forgotten_is_found_neither_as_memory_nor_as_turn(bench):
     decisions().write(bench.projects)
     bench.begin()
@@ -62,6 +66,7 @@ def test_what_is_forgotten_is_found_neither_as_memory_nor_as_turn(bench):
     assert "millimetres" not in str(found("whole millimetres drift"))
 
 
+@pytest.mark.slow
 def test_forgetting_a_global_memory_hides_the_turn_it_came_from(bench):
     Talk().user("[MEMORY: preference] Always answer with metric units everywhere.").assistant("Noted.").write(
         bench.projects
@@ -72,6 +77,7 @@ def test_forgetting_a_global_memory_hides_the_turn_it_came_from(bench):
     assert "metric" not in str(found("metric units"))
 
 
+@pytest.mark.slow
 def test_forgetting_by_question_reinforces_nothing(bench):
     remembered("Levels are millimetres.")
     remembered("Stations have names in lower case.")
@@ -86,6 +92,7 @@ def test_forgetting_what_is_not_there_says_where_to_look(bench):
         here().forget("0123456789ab")
 
 
+@pytest.mark.slow
 def test_a_recall_counts_at_the_next_run(bench):
     remembered("Levels are millimetres.")
     found("millimetres")
@@ -121,6 +128,7 @@ def test_a_second_run_is_refused_while_one_writes(bench):
         bench.run()
 
 
+@pytest.mark.slow
 def test_remember_recall_and_forget_work_while_a_run_writes(bench):
     remembered("Levels are millimetres.")
     remembered("Stations have names in lower case.")

@@ -1,6 +1,7 @@
 """A store that was moved: the next run lets any DuckDB client ask it again, though nothing new was read."""
 
 import duckdb
+import pytest
 
 from tests.flows.conftest import NOW, Bench
 from tests.transcripts import decisions
@@ -11,6 +12,7 @@ def turns_in(bench: Bench) -> int:
         return int(database.sql("select count(*) from turns").fetchall()[0][0])
 
 
+@pytest.mark.slow
 def test_the_views_of_a_moved_store_answer_again_after_a_run(bench, tmp_path):
     decisions().write(bench.projects)
     bench.backfill(now=NOW)

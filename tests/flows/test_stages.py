@@ -82,6 +82,7 @@ def ran(bench: Bench, stages: tuple[Stage, ...], recorder: Recorder) -> None:
         recorder.stage = ""
 
 
+@pytest.mark.slow
 def test_a_stage_reads_and_writes_what_it_declares(bench, recorder, monkeypatch):
     decisions("s1").write(bench.projects)
     decisions("s2", cwd="/home/dev/reef").write(bench.projects)

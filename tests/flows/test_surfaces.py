@@ -97,6 +97,7 @@ def test_a_file_takes_the_place_of_the_hook_and_is_gone_again(read, tmp_path, pr
     assert "SQLite" in handed_over(tmp_path, project)
 
 
+@pytest.mark.slow
 def test_the_users_own_file_keeps_every_byte_and_its_mode(read, project):
     own = project / "CLAUDE.local.md"
     own.write_bytes(b"Use tabs.\r\nno end")
@@ -108,6 +109,7 @@ def test_the_users_own_file_keeps_every_byte_and_its_mode(read, project):
     assert snapshot(project) == before
 
 
+@pytest.mark.slow
 def test_a_file_in_git_is_not_hidden_from_it(read, project):
     (project / "CLAUDE.md").write_text("a\n<!-- CORTEX:START -->\n<!-- CORTEX:END -->\nb\n")
     git(project, "add", ".")
@@ -122,6 +124,7 @@ def test_a_file_in_git_is_not_hidden_from_it(read, project):
     }
 
 
+@pytest.mark.slow
 def test_moving_to_another_surface_leaves_nothing_at_the_first(read, project):
     before = snapshot(project)
     read("rules")
@@ -131,6 +134,7 @@ def test_moving_to_another_surface_leaves_nothing_at_the_first(read, project):
     assert snapshot(project) == before
 
 
+@pytest.mark.slow
 def test_what_the_user_keeps_beside_the_rule_stays(read, project):
     read("rules")
     (project / ".claude" / "rules" / "mine.md").write_text("mine")
@@ -138,6 +142,7 @@ def test_what_the_user_keeps_beside_the_rule_stays(read, project):
     assert [path.name for path in (project / ".claude" / "rules").iterdir()] == ["mine.md"]
 
 
+@pytest.mark.slow
 def test_a_second_run_writes_nothing(read, project):
     read("rules")
     path = project / ".claude" / "rules" / "cortex-brief.md"
@@ -146,6 +151,7 @@ def test_a_second_run_writes_nothing(read, project):
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
 
 
+@pytest.mark.slow
 def test_a_file_that_the_user_deletes_comes_back_and_meanwhile_the_hook_speaks(read, tmp_path, project):
     read("rules")
     (project / ".claude" / "rules" / "cortex-brief.md").unlink()
@@ -154,6 +160,7 @@ def test_a_file_that_the_user_deletes_comes_back_and_meanwhile_the_hook_speaks(r
     assert handed_over(tmp_path, project) == ""
 
 
+@pytest.mark.slow
 def test_a_link_out_of_the_project_is_not_followed(read, tmp_path, project):
     (tmp_path / "profile").write_text("mine\n")
     (project / "CLAUDE.local.md").symlink_to(tmp_path / "profile")
@@ -163,6 +170,7 @@ def test_a_link_out_of_the_project_is_not_followed(read, tmp_path, project):
     assert "SQLite" in handed_over(tmp_path, project)
 
 
+@pytest.mark.slow
 def test_markers_that_are_no_pair_leave_the_file_and_the_hook_as_they_are(read, tmp_path, project):
     (project / "CLAUDE.local.md").write_text("<!-- CORTEX:START -->\nmine\n")
     before = snapshot(project)
@@ -170,11 +178,13 @@ def test_markers_that_are_no_pair_leave_the_file_and_the_hook_as_they_are(read, 
     assert snapshot(project) == before and "SQLite" in handed_over(tmp_path, project)
 
 
+@pytest.mark.slow
 def test_a_setting_that_leads_elsewhere_is_told(read, tmp_path, project):
     assert "brief.surface is '../x'" in note_of(read("../x"))
     assert "SQLite" in handed_over(tmp_path, project)
 
 
+@pytest.mark.slow
 def test_one_project_may_have_a_file_and_the_others_the_hook(read, project):
     read("hook", by_project={str(project): {"brief.surface": "rules"}})
     assert (project / ".claude" / "rules" / "cortex-brief.md").is_file()

@@ -46,6 +46,7 @@ def say_more(bench: Bench, name: str = "s3", **chosen: object) -> None:
     bench.run(now=NOW + timedelta(hours=2))
 
 
+@pytest.mark.slow
 def test_only_the_project_of_a_new_session_gets_another_brief(two, drafted):
     say_more(two, cwd=REEF)
     assert [name.partition("-")[0] for name in drafted] == ["reef"]
@@ -57,6 +58,7 @@ def test_what_holds_everywhere_is_in_every_brief_at_once(two, drafted):
     assert {name.partition("-")[0] for name in drafted} == {"kelp", "reef"}
 
 
+@pytest.mark.slow
 def test_snapshots_of_untouched_projects_are_reused_and_are_what_would_be_made(two):
     say_more(two, cwd=REEF)
     run = runs.looking(two.context)
@@ -67,6 +69,7 @@ def test_snapshots_of_untouched_projects_are_reused_and_are_what_would_be_made(t
     assert database.derived_tables(run, known) == again
 
 
+@pytest.mark.slow
 def test_a_snapshot_of_other_inputs_is_not_reused(two):
     known = last_snapshots(runs.looking(two.context))
     [reef] = [scope for scope in known.fingerprints["memories"] if scope.startswith("reef")]

@@ -37,6 +37,7 @@ def run(home: Path, *words: str, is_fine: bool = True) -> str:
     return result.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_run_loads_nothing_of_it_and_leaves_no_file(home, tmp_path):
     decisions("s1").write(tmp_path / "projects")
     assert run(home, "backfill", str(tmp_path / "projects"), "--engine", "plain") == "LOADED []"
@@ -46,6 +47,7 @@ def test_a_run_loads_nothing_of_it_and_leaves_no_file(home, tmp_path):
     assert not {name for name in names if re.search("spending|scratch|arrivals", name)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

@@ -14,6 +14,7 @@ def texts(assistant):
     return [row[0] for row in assistant.data("query", sql="select text from memories order by text")["rows"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", BOTH)
 def test_a_lesson_is_stored_as_the_assistants_word_and_comes_back_with_its_id(learner, mode):
     learner.mode = mode
@@ -25,6 +26,7 @@ def test_a_lesson_is_stored_as_the_assistants_word_and_comes_back_with_its_id(le
     assert texts(learner) == [PORT]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", BOTH)
 def test_a_lesson_against_a_decision_is_kept_only_if_the_person_says_so(learner, mode):
     learner.mode = mode
@@ -41,6 +43,7 @@ def test_a_lesson_against_a_decision_is_kept_only_if_the_person_says_so(learner,
     assert len(learner.questions) == 4 and PORT in learner.questions[0].message
 
 
+@pytest.mark.slow
 def test_the_words_of_a_person_are_not_reworded_by_the_assistant(learner):
     from cortex.flows.operations.remember import remember
 
@@ -51,6 +54,7 @@ def test_the_words_of_a_person_are_not_reworded_by_the_assistant(learner):
     assert [own, "user"] in rows and len(rows) == 2
 
 
+@pytest.mark.slow
 def test_what_a_person_replaced_is_not_brought_back_by_the_assistant(learner):
     from cortex.flows.operations.edit import supersede
     from cortex.flows.operations.remember import remember
@@ -72,6 +76,7 @@ def two_about_auth(assistant):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", BOTH)
 def test_a_word_that_means_several_decisions_is_asked_about(learner, mode):
     learner.mode = mode
@@ -89,6 +94,7 @@ def test_a_word_that_means_several_decisions_is_asked_about(learner, mode):
     assert learner.data("infer", target="auth")["chain"] == []
 
 
+@pytest.mark.slow
 def test_recall_in_full_asks_which_of_several_is_meant(learner):
     cookies, _ = two_about_auth(learner)
     listed = learner.data("recall", question="auth", detail="full")

@@ -41,6 +41,7 @@ def test_the_brief_is_that_of_the_hook_and_the_log_quotes_decisions(assistant):
     assert contents(assistant, "cortex://decisions/tidepool").splitlines() == log
 
 
+@pytest.mark.slow
 def test_a_memory_a_session_a_project_and_a_month_have_addresses(assistant):
     memory = assistant.data("recall", question="why SQLite for readings?")["results"][0]["id"]
     assert json.loads(contents(assistant, f"cortex://memory/{memory}"))["id"] == memory
@@ -71,6 +72,7 @@ def test_an_address_that_leads_nowhere_is_refused_with_the_report(assistant, mod
     assert report["code"].startswith("CORTEX_E") and report["suggestion"] and report["uri"] == uri
 
 
+@pytest.mark.slow
 def test_resources_of_another_project_lead_nowhere(assistant, tmp_path):
     other = other_project(assistant.home, tmp_path)
     secret = other.data("recall", question="lighthouse beacon.py")["results"][0]["id"]
@@ -85,6 +87,7 @@ def completed(assistant, argument, value):
     return assistant.do(lambda client: client.complete(reference, asked)).completion.values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", BOTH)
 def test_names_ids_and_months_are_completed_from_what_the_client_sees(assistant, tmp_path, mode):
     assistant.mode = mode

@@ -146,6 +146,7 @@ def test_an_empty_store_needs_no_step(home):
     assert migrate(home, [LOUDER], version=2) == []
 
 
+@pytest.mark.slow
 def test_the_store_of_the_first_release_opens_runs_and_says_what_it_said(home):
     shutil.copytree(FIRST_RELEASE, home)
     report = runs.execute("ingest", Context(Settings(home=home), lambda _: None, lambda: at("2026-10-27")))

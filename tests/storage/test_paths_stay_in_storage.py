@@ -78,6 +78,7 @@ def test_the_test_would_see(line: str):
     assert list(trespasses(line))
 
 
+@pytest.mark.slow
 def test_three_modules_know_lancedb_one_names_them_and_one_knows_their_folders():
     named = {
         path.relative_to(ROOT).as_posix()

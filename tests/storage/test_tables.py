@@ -130,6 +130,7 @@ def test_many_vectors_are_indexed_and_rows_without_one_are_no_neighbours(
     assert [nearest(tables, number) for number in (1, 23, 59)] == ["m001", "m023", "m059"]
 
 
+@pytest.mark.slow
 def test_vectors_written_later_are_found_and_the_index_stays_of_few_parts(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -31,6 +31,7 @@ def test_the_model_gives_the_published_similarities(embedder: LocalEmbedder) -> 
     assert np.allclose([first @ other for other in others], [0.943, 0.695, 0.257], atol=0.01)
 
 
+@pytest.mark.slow
 def test_vectors_are_unit_length_float32_of_the_declared_dimensions(embedder: LocalEmbedder) -> None:
     vectors = embedder.embed(["a reef", "", "word " * 2_000])
     assert vectors.dtype == np.float32
@@ -78,6 +79,7 @@ def test_an_unreadable_file_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         local.load()
 
 
+@pytest.mark.slow
 def test_the_runtime_reports_nothing_and_leaves_nothing_in_the_home(tmp_path: Path) -> None:
     watched = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": os.environ["PATH"]}
     words = "from cortex.flows.embedders import local; local.load().embed(['a tide gauge'])"

@@ -56,6 +56,7 @@ def test_a_method_has_the_arguments_and_the_words_of_its_operation(memory):
     assert Memory.recall.__doc__ == recall.recall.__doc__
 
 
+@pytest.mark.slow
 def test_operations_give_values_and_print_nothing(memory, capsys):
     levels, stations = (memory.remember(fact, memory_type="decision") for fact in FACTS)
     assert isinstance(levels, remember.Remembered)
@@ -83,6 +84,7 @@ def texts_about(memory, question):
     return {row.text for match in matches for row in (match, *match.nearby)}
 
 
+@pytest.mark.slow
 def test_a_plan_says_what_would_go_and_erases_nothing(memory):
     fact = memory.remember(FACTS[0])
     both = memory.remember(f"{FACTS[0]} {FACTS[1]}")
@@ -94,6 +96,7 @@ def test_a_plan_says_what_would_go_and_erases_nothing(memory):
     assert [match.text for match in memory.recall("stations").matches] == [f"[forgotten] {FACTS[1]}"]
 
 
+@pytest.mark.slow
 def test_words_that_stand_in_two_memories_forget_nothing(memory):
     for fact in ("Barges are loaded before the tide turns.", "Ropes are changed before the tide turns."):
         memory.remember(fact)
