@@ -20,6 +20,7 @@ def test_there_are_ten_questions():
     assert len(QUESTIONS) == 10
 
 
+@pytest.mark.slow
 @pytest.mark.first_is_quick
 @pytest.mark.parametrize(("question", "query"), QUESTIONS, ids=[title for title, _ in QUESTIONS])
 def test_each_question_has_an_answer(cortex, samples, question, query):

@@ -100,6 +100,7 @@ def test_a_recalled_description_brings_the_file_and_how_its_code_begins(cortex, 
     assert "code of src/kiln.py" in shown and "| def kiln_curve(t):" in shown
 
 
+@pytest.mark.slow
 def test_code_behind_a_better_description_is_no_result_of_its_own_and_else_is(cortex, store, indexed):
     answer = indexed
     code, prose = answer["code"], answer["code_description"]
@@ -230,6 +231,7 @@ def test_the_superseded_is_no_longer_shown(cortex, store, doors):
     assert "door is red" not in cortex("brief").out
 
 
+@pytest.mark.slow
 def test_a_replacement_has_its_edge_and_recall_says_what_it_replaced(cortex, store, doors):
     old, new = doors
     [edge] = [edge for edge in table(store, "edges") if edge["edge_type"] == "supersedes"]

@@ -281,6 +281,7 @@ def test_what_is_made_from_the_lake_is_made_again_by_the_command_that_meets_it(c
     assert FACT in Store(home).tables.open("global", "memories").read()["text"].to_pylist()
 
 
+@pytest.mark.slow
 @pytest.mark.first_is_quick
 @pytest.mark.parametrize("name", names(NAMED))
 def test_what_is_the_truth_is_named_with_the_next_step_and_left_as_it_is(cortex, sound, name):

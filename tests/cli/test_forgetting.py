@@ -72,6 +72,7 @@ def test_words_that_could_be_mistaken_forget_nothing(cortex, store, words):
     assert "Nothing was forgotten" in error_of(answer)["next_step"]
 
 
+@pytest.mark.slow
 def test_what_the_words_may_mean_is_listed_with_ids(cortex, store):
     problem = error_of(cortex("forget", "--yes", "tide", "turns", "--json"))["problem"]
     assert BARGES[:40] in problem and ROPES[:40] in problem and INVOICES[:20] not in problem

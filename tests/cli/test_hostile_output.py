@@ -92,6 +92,7 @@ def test_no_raw_control_reaches_a_terminal_from_any_command(cortex, hostile):
             assert answer.json is not None
 
 
+@pytest.mark.slow
 def test_json_loses_nothing(cortex, hostile):
     texts = [text for (text,) in cortex("sql", "--json", "select text from turns").json["rows"]]
     assert any("\x1b[31mred" in text and "\u202e" in text for text in texts)

@@ -40,6 +40,7 @@ def test_other_words_and_the_old_ones_again(browser, memory):
     assert row_of(browser, name)["text"] == memory["text"]
 
 
+@pytest.mark.slow
 def test_words_that_are_no_fact_change_nothing(browser, memory):
     answer = browser.send(f"/memory/{memory['memory_id']}/edit", text="  ")
     assert answer.status_code == 400 and "CORTEX_E400" in answer.text

@@ -33,6 +33,7 @@ def pages(browser, name: str, project: str) -> list[str]:
     return ["/", f"/brief/{project}", *own, *lists]
 
 
+@pytest.mark.slow
 def test_what_was_forgotten_is_gone_from_every_page_and_answer_at_once(browser, home):
     context = browser.explorer.open_context()
     text = f"The {WORD} buoys are read at noon."
@@ -50,6 +51,7 @@ def test_what_was_forgotten_is_gone_from_every_page_and_answer_at_once(browser, 
     assert [path for path in home.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes()] == []
 
 
+@pytest.mark.slow
 def test_what_another_process_did_is_seen_at_once(browser):
     first = (
         browser.json("/search")["total"],

@@ -35,6 +35,7 @@ def test_two_of_five_labels_have_all_their_terms_in_one_of_ten_facts(scores: Eva
     assert scores.recall_importance_3 >= 0.45
 
 
+@pytest.mark.slow
 def test_at_most_one_trap_in_twenty_is_hit(scores: Evaluation) -> None:
     assert scores.traps_hit <= 0.05
 

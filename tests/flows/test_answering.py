@@ -110,6 +110,7 @@ def test_a_model_that_fails_leaves_the_answer_of_the_rules_and_says_why(reader, 
     assert not answer.is_written and answer.note and "no language model is chosen" not in answer.note
 
 
+@pytest.mark.slow
 def test_over_budget_and_beside_another_run_the_rules_answer(reader):
     name = reader().remember(LEVELS).memory_id
     with ModelServer(always(sentences(("Stored as millimetres.", [short(name)])))) as server:

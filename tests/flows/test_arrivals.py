@@ -106,6 +106,7 @@ def test_it_is_found_although_more_is_known_of_the_project_by_then(writing_bench
         assert (len(server.asked), len(bench.store.lake.read(REPLIES)), waiting(bench.home)) == (2, 2, [])
 
 
+@pytest.mark.slow
 def test_an_answer_is_written_down_redacted_and_before_anything_else(home, monkeypatch):
     secret = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"
     answer = answers(FACT | {"statement": f"The token of the tide service is {secret}."})

@@ -116,6 +116,7 @@ def test_a_brief_rendered_on_the_branch_is_marked_on_the_trunk(bench, checkout):
     assert is_marked(bench, checkout.folder) == (False, True)
 
 
+@pytest.mark.slow
 def test_a_worktree_a_subfolder_and_a_detached_head_count(bench, checkout, tmp_path):
     (checkout.folder / "src").mkdir()
     assert is_marked(bench, checkout.folder / "src") == (False, True)

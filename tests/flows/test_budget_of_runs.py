@@ -132,6 +132,7 @@ def test_a_noisy_model_adds_nothing_that_its_session_lacks(home, projects):
     assert [text for text in invented if text not in shown(dataclasses.replace(bench, url=""))] == []
 
 
+@pytest.mark.slow
 def test_recorded_answers_are_found_by_the_request_that_was_sent(home, projects, tmp_path):
     folder = tmp_path / "recorded"
     folder.mkdir()

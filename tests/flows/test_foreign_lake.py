@@ -209,6 +209,7 @@ def test_a_lake_file_copied_in_beside_an_intact_manifest_is_refused_not_swept(be
     bench.run()
 
 
+@pytest.mark.slow
 def test_a_manifest_that_names_files_outside_the_lake_is_refused(bench):
     decisions("s1").write(bench.projects)
     bench.begin()

@@ -131,6 +131,7 @@ def test_the_archive_is_restored_where_nothing_is_changed(archive, bench):
     assert lake_of(bench.home) == before
 
 
+@pytest.mark.first_is_quick
 @pytest.mark.parametrize(
     "name",
     [

@@ -22,6 +22,7 @@ def test_the_views_of_a_moved_store_answer_again_after_a_run(bench, tmp_path):
     assert turns_in(moved) == count > 0
 
 
+@pytest.mark.slow
 def test_in_its_place_the_file_is_not_written_again(bench):
     decisions().write(bench.projects)
     bench.backfill(now=NOW)

@@ -42,6 +42,7 @@ def test_the_word_in_the_first_prompt_keeps_the_whole_session_out(bench):
     assert "doctor" not in json.dumps([row["text"] for row in bench.store.lake.read(TURNS).to_pylist()])
 
 
+@pytest.mark.slow
 def test_the_word_in_a_later_prompt_is_only_a_word(bench):
     talk = Talk("s1").user("What does this do?").assistant("It reads.").user("And #private in Ruby?")
     talk.write(bench.projects)

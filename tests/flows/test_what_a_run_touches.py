@@ -52,6 +52,7 @@ def test_only_the_project_of_a_new_session_gets_another_brief(two, drafted):
     assert [name.partition("-")[0] for name in drafted] == ["reef"]
 
 
+@pytest.mark.slow
 def test_what_holds_everywhere_is_in_every_brief_at_once(two, drafted):
     Memory.of(two.context).remember("Answer in metric units.", is_global=True)
     two.run(now=NOW + timedelta(hours=2))
@@ -79,6 +80,7 @@ def test_a_snapshot_of_other_inputs_is_not_reused(two):
     assert known.fingerprints["metrics"][reef] != now.fingerprints["metrics"][reef]
 
 
+@pytest.mark.slow
 def test_the_next_day_folds_no_memory_again_and_rebuilt_equals_live(two, monkeypatch):
     done: list[object] = []
     real = readings.fold_joined
@@ -97,6 +99,7 @@ def test_the_next_day_folds_no_memory_again_and_rebuilt_equals_live(two, monkeyp
         assert compare(run).differences == []
 
 
+@pytest.mark.slow
 def test_what_came_in_is_folded_again_the_next_day(two):
     before = len(two.memories())
     decisions("s4", start=NOW + timedelta(hours=1)).write(two.projects)
@@ -107,6 +110,7 @@ def test_what_came_in_is_folded_again_the_next_day(two):
         assert compare(run).differences == []
 
 
+@pytest.mark.slow
 def test_a_stage_notes_its_projects_in_one_commit(two):
     before = Lake(two.home).manifest.generation
     two.run("nightly", NOW + timedelta(days=1))

@@ -104,6 +104,7 @@ def test_recall_in_full_asks_which_of_several_is_meant(learner):
     assert whole["id"] == cookies
 
 
+@pytest.mark.slow
 def test_a_consolidation_is_planned_first_and_its_plan_alone_is_carried_out(learner):
     empty = learner.data("learn", text=PORT, type="decision")
     assert empty["id"]

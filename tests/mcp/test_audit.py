@@ -138,6 +138,7 @@ def test_a_run_takes_the_calls_into_the_lake_once(assistant):
     assert Store(assistant.home).lake.manifest.partitions("calls")
 
 
+@pytest.mark.slow
 def test_a_damaged_note_is_passed_over(assistant):
     assistant.call("query", sql="select 1")
     folder = assistant.home / "staging" / "calls"

@@ -83,6 +83,7 @@ def test_who_has_no_token_learns_where_to_get_one(team, provider):
     assert document["scopes_supported"] == ["memory:read", "memory:write", "memory:delete", "admin"]
 
 
+@pytest.mark.slow
 def test_nothing_else_answers_without_a_token(team):
     for path in ("/mcp", "/", "/elsewhere", "/.well-known/other"):
         for method in ("GET", "POST", "DELETE", "PUT"):

@@ -18,12 +18,14 @@ from cortex.storage.settings import Settings
 HEAVY = ("pyarrow", "numpy", "duckdb", "lancedb", "polars", "onnxruntime", "cortex.transforms.schemas")
 
 
+@pytest.mark.slow
 def test_what_answers_a_client_before_its_first_call_brings_no_tables():
     program = f"import sys, cortex.mcp.server; print([name for name in {HEAVY} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_a_search_brings_nothing_of_what_writes():
     program = (
         "import sys; from cortex.mcp.calls import _answering; _answering('recall'); "
