@@ -38,7 +38,7 @@ DEFAULT_TITLE = "Task list"
 _HEADING = re.compile(r"^[^\S\n]*#{1,3}\s+(?:plan\s*[:–—-]\s*)?(\S.*)$", re.IGNORECASE | re.MULTILINE)
 # What a line of a brief ends in: who repeats it tells nothing new.
 _PROVENANCE = re.compile(
-    r"\((?:user, )?(?:(?:[^(),\n]{1,66}, )?reviewed, )?(?:all projects, )?"
+    r"\((?:user, )?(?:(?:[^(),\n]{1,66}, )?(?:reviewed|shared), )?(?:all projects, )?"
     r"\d{1,2} [A-Z][a-z]{2} \d\d(?:, .{0,20}(?:1|\.\d\d))?\)"
 )
 

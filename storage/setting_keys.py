@@ -258,6 +258,19 @@ KEYS = (
         words=("auto", "prefect", "plain"),
     ),
     Key(
+        "share.place",
+        "",
+        "address",
+        "where your team's members put what they share: s3://BUCKET/PREFIX or file:///FOLDER",
+        beginnings=("s3://", "file:///"),
+    ),
+    Key(
+        "share.projects",
+        (),
+        "folders",
+        "folders of the projects of which `cortex push` shares memories and `cortex pull` reads your team's",
+    ),
+    Key(
         "mcp.projects",
         (),
         "folders",

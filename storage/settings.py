@@ -81,6 +81,14 @@ class ClientLimits:
 
 
 @dataclass(frozen=True)
+class ShareSettings:
+    """What is pushed to colleagues: `place` is the URI of a bucket or folder, `projects` are folders."""
+
+    place: str = ""
+    projects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Settings:
     """
     What a run needs to know from outside.
@@ -93,8 +101,8 @@ class Settings:
     `retention_days` is how long what was said is kept, 0 for ever; `redacts_personal_data` takes e-mail
     addresses and phone numbers for secrets; `encryption_key_file` holds the key of an encrypted store, None
     means the OS keyring; `engine` runs the stages (auto, prefect or plain); `mcp` is what an MCP client may
-    do; `models` says which language model writes, and `budget` what it may cost; `by_project` is what the
-    file says of single projects, by id or folder.
+    do; `share` what is pushed to colleagues; `models` says which language model writes, and `budget` what it
+    may cost; `by_project` is what the file says of single projects, by id or folder.
     """
 
     home: Path
@@ -108,6 +116,7 @@ class Settings:
     encryption_key_file: Path | None = None
     engine: str = "auto"
     mcp: ClientLimits = ClientLimits()
+    share: ShareSettings = ShareSettings()
     models: ModelSettings = ModelSettings()
     budget: ModelBudget = ModelBudget()
     by_project: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
@@ -199,6 +208,7 @@ def load_settings(home: Path | None = None) -> Settings:
             resource_url=chosen_values["mcp.resource_url"],
             http_projects=chosen_values["mcp.http_projects"],
         ),
+        share=ShareSettings(chosen_values["share.place"], chosen_values["share.projects"]),
         models=ModelSettings(
             writer=chosen_values["models.writer"],
             writer_model=chosen_values["models.writer_model"],

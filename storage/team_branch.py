@@ -12,7 +12,7 @@ _HEADS = "refs/heads/"
 
 
 @dataclass(frozen=True)
-class Committer:
+class CommitAuthor:
     """Who commits, as git knows them."""
 
     name: str
@@ -70,7 +70,7 @@ def commit_files(
     branch: str,
     files: Mapping[str, bytes | None],
     *,
-    person: Committer,
+    person: CommitAuthor,
     message: str,
     seconds: int,
     starts_anew: bool,

@@ -24,6 +24,7 @@ from cortex.transforms.schemas import (
     checked,
     values,
 )
+from cortex.transforms.vocabulary import TEAM_SOURCES
 
 Names: TypeAlias = Sequence[str]
 MemoryType: TypeAlias = Annotated[str, "one of MEMORY_TYPES", MEMORY_TYPES]
@@ -332,7 +333,7 @@ class ProjectMerge(JournalEntry):
 
 @dataclass(frozen=True, slots=True)
 class TeamFact(JournalEntry):
-    """A memory that the default branch of the project's repository holds: a colleague's word, reviewed."""
+    """A memory that colleagues hold for a project: in its repository, reviewed, or in a team's place."""
 
     kind: ClassVar[str] = "team"
     text: Annotated[str, "the fact"]
@@ -343,14 +344,16 @@ class TeamFact(JournalEntry):
     reason: Annotated[str | None, "why, where known"] = None
     rejected: Annotated[str | None, "what was turned down, where known"] = None
     said_at: Annotated[str | None, "when its files last changed, an ISO instant"] = None
+    source: Annotated[str | None, "one of TEAM_SOURCES; left out: git", TEAM_SOURCES] = None
 
 
 @dataclass(frozen=True, slots=True)
 class Withdraw(JournalEntry):
-    """The repository holds a memory no more: its file was removed, or says something else."""
+    """Colleagues hold a memory no more: its file was removed, or says something else."""
 
     kind: ClassVar[str] = "withdraw"
     by: Annotated[str | None, "the memory that its file holds now"] = None
+    source: Annotated[str | None, "one of TEAM_SOURCES; left out: git", TEAM_SOURCES] = None
 
 
 @dataclass(frozen=True, slots=True)

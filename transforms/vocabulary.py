@@ -99,7 +99,9 @@ JOURNAL_KINDS = (
 )
 # What the layer of evidence begins with that is a file of a repository, or was one; its author follows.
 TEAM_LAYER = "team:"
+SHARED_LAYER = "shared:"  # of a file of a team's place, where members put what they share, unreviewed
 WITHDRAWN_LAYER = "withdrawn:"
+TEAM_SOURCES = ("git", "share")  # where a colleague's word was read: in a repository, or in a team's place
 # Those by which a run notes what it found; they make and change no memory by themselves.
 FINDING_KINDS = ("fade", "recover")
 

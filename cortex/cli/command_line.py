@@ -68,6 +68,8 @@ COMMAND_SECTIONS: dict[str, dict[str, str]] = {
         "consolidate": "Merge memories that say the same, or undo that.",
         "checkpoint": "Name this moment, to return to it.",
         "team": "Share memories with your team by git.",
+        "push": "Share memories through a bucket or folder.",
+        "pull": "Read what colleagues share there.",
         "forget": "Erase a memory or a session.",
     },
     "Projects and settings": {
@@ -100,6 +102,7 @@ MODULES = {
     "checkpoint": "consolidate",
     "restore": "backup",
     "reset": "forget",
+    "pull": "push",
 }
 
 

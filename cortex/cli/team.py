@@ -187,5 +187,4 @@ def _status_lines(shown: TeamStatus) -> Iterator[str]:
     for conflict in shown.conflicts:
         yield f"Conflict ({conflict.rule}):"
         yield f"  yours   {conflict.own_id[:6]}  {excerpt(conflict.own_text, 80)}"
-        by = ", ".join(conflict.authors)
-        yield f"  theirs  {conflict.team_id[:6]}  {excerpt(conflict.team_text, 80)} ({by}, reviewed)"
+        yield f"  theirs  {conflict.team_id[:6]}  {excerpt(conflict.team_text, 80)} ({conflict.speaker})"

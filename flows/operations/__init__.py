@@ -124,6 +124,9 @@ if TYPE_CHECKING:
         setup as setup,
     )
     from cortex.flows.operations import (
+        share as share,
+    )
+    from cortex.flows.operations import (
         sql as sql,
     )
     from cortex.flows.operations import (

@@ -17,7 +17,7 @@ from cortex.storage.git import GitFailed, person_at
 from cortex.storage.store import Store
 from cortex.storage.team_branch import (
     PROPOSAL_BRANCH,
-    Committer,
+    CommitAuthor,
     checked_out_at,
     commit_files,
     is_branch_name,
@@ -36,10 +36,10 @@ from cortex.transforms.files.team_memory import (
 )
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import TeamFact
-from cortex.transforms.memory.authors import authors_of
+from cortex.transforms.memory.authors import speaker_of
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.memory.review import CONTRADICTION, disputes, unsettled
-from cortex.transforms.memory.team import TEAM_SOURCE, is_team_held
+from cortex.transforms.memory.team import TEAM_SOURCE, team_facts
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORY_TYPES, Row, checked, values
 
 
@@ -60,7 +60,7 @@ class TeamProposal:
 
     base: TeamBranch
     branch: str
-    person: Committer
+    person: CommitAuthor
     additions: Sequence[Proposed] = ()
     removals: Sequence[str] = ()
     left_out: Sequence[Proposed] = ()
@@ -88,7 +88,7 @@ class Conflict:
     own_text: str
     team_id: str
     team_text: str
-    authors: Sequence[str]
+    speaker: str
     rule: str
 
 
@@ -183,8 +183,8 @@ def team_status(context: Context, *, project: str | None = None) -> TeamStatus:
         base, reading = _base(context, store, scope)
     except NotFound:
         return TeamStatus(scope, None, conflicts=_conflicts(run, scope, memories, edges))
-    held = set(values(memories.filter(is_team_held(memories)), "memory_id"))
     journal = run.readings.merged_journal(scope)
+    held = set(team_facts(journal))
     gone = set(values(journal.filter(pc.equal(journal["kind"], pa.scalar("forget"))), "memory_id"))
     return TeamStatus(
         scope,
@@ -227,14 +227,14 @@ def _check_branch(base: TeamBranch, branch: str) -> None:
         )
 
 
-def _person(base: TeamBranch) -> Committer:
+def _person(base: TeamBranch) -> CommitAuthor:
     name, address = person_at(base.top)
     if not author_name(name) or not address:
         raise UsageError(
             "git does not know who you are.",
             'Say it once: git config --global user.name "Your Name", and user.email',
         )
-    return Committer(name, address)
+    return CommitAuthor(name, address)
 
 
 def _chosen(store: Store, scope: str, memory_type: str | None, pinned: bool, removes: bool) -> list[Row]:
@@ -269,30 +269,41 @@ def _addition(
     return TeamProposal(base, branch, person, additions, (), left_out)
 
 
-def _proposed(context: Context, base: TeamBranch, person: Committer, row: Row) -> Proposed:
+def _proposed(context: Context, base: TeamBranch, person: CommitAuthor, row: Row) -> Proposed:
     """Return a memory as a file, or with the reason why it cannot be one."""
-    problem = _unfit(row)
-    if problem:
-        return Proposed(row["memory_id"], row["text"], problem=problem)
+    memory = as_team_memory(context, row, author_name(person.name), [base.top])
+    if isinstance(memory, str):
+        return Proposed(row["memory_id"], row["text"], problem=memory)
+    content = memory.as_text().encode()
+    return Proposed(row["memory_id"], row["text"], f"{TEAM_FOLDER}/{memory.file_name}", content)
+
+
+def as_team_memory(context: Context, row: Row, author: str, tops: Sequence[str]) -> TeamMemory | str:
+    """
+    Return a row of MEMORIES as colleagues may read it, or why they may not; `tops` are its project's folders.
+
+    Of files only those below such a folder are named, relative to it.
+    """
+    if problem := _unfit(row):
+        return problem
     turns = sorted(place["turn_id"] for place in row["evidence"] if place["session_id"])
     memory = TeamMemory(
         " ".join(row["text"].split()),
         row["memory_type"],
-        author_name(person.name),
+        author,
         " ".join((row["reason"] or "").split()),
         " ".join((row["rejected"] or "").split()),
-        tuple(sorted(filter(None, (_inside(base.top, file) for file in row["files"])))),
+        tuple(sorted({inside for file in row["files"] if (inside := _inside(tops, file))})),
         f"sha256:{content_id('evidence', *turns)}" if turns else "",
     )
-    content = memory.as_text().encode()
-    places = {str(Path.home()), base.top}
-    if any(place in memory.as_text() for place in places if len(place) > 1):
-        return Proposed(row["memory_id"], row["text"], problem="it names a folder of this machine")
+    text = memory.as_text()
+    if any(place in text for place in {str(Path.home()), *tops} if len(place) > 1):
+        return "it names a folder of this machine"
     try:
-        read_team_memory(content, context.policy)
+        read_team_memory(text.encode(), context.policy)
     except Unusable as error:
-        return Proposed(row["memory_id"], row["text"], problem=str(error))
-    return Proposed(row["memory_id"], row["text"], f"{TEAM_FOLDER}/{memory.file_name}", content)
+        return str(error)
+    return memory
 
 
 def _unfit(row: Row) -> str:
@@ -307,17 +318,16 @@ def _unfit(row: Row) -> str:
     return "" if on_one_line(row["text"]) else "it has no words"
 
 
-def _inside(top: str, file: str) -> str:
-    """Return a file's path within the repository; empty for one outside of it."""
-    try:
-        path = PurePosixPath(file).relative_to(top).as_posix() if file.startswith("/") else file
-    except ValueError:
-        return ""
+def _inside(tops: Sequence[str], file: str) -> str:
+    """Return a file's path below one of the folders; empty for one outside of them."""
+    below = (top for top in tops if file.startswith(top.rstrip("/") + "/"))
+    top = next(below, "")
+    path = PurePosixPath(file).relative_to(top).as_posix() if top else file
     return path if is_path_inside(path) else ""
 
 
 def _removal(
-    base: TeamBranch, reading: TeamReading, branch: str, person: Committer, rows: Sequence[Row]
+    base: TeamBranch, reading: TeamReading, branch: str, person: CommitAuthor, rows: Sequence[Row]
 ) -> TeamProposal:
     paths: list[str] = []
     left_out: list[Proposed] = []
@@ -348,14 +358,13 @@ def _conflicts(run: Run, scope: str, memories: pa.Table, edges: pa.Table) -> lis
         teams = [row for row in ends if row["source_type"] == TEAM_SOURCE]
         own = [row for row in ends if row["source_type"] != TEAM_SOURCE]
         if item.kind == CONTRADICTION and teams and own:
-            authors = authors_of(teams[0])
             conflicts.append(
                 Conflict(
                     own[0]["memory_id"],
                     own[0]["text"],
                     teams[0]["memory_id"],
                     teams[0]["text"],
-                    authors,
+                    speaker_of(teams[0]),
                     item.detail,
                 )
             )

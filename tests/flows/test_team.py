@@ -241,7 +241,7 @@ def test_a_contradiction_with_ones_own_is_shown_and_settled_by_a_person(team, an
     rows = bo.rows()
     assert {rows[PNPM]["status"], rows["Use npm, not pnpm, in the web folder."]["status"]} == {"active"}
     [conflict] = bo.status().conflicts
-    assert (conflict.own_id, conflict.team_text, conflict.authors) == (own, PNPM, ["Ana Lopez"])
+    assert (conflict.own_id, conflict.team_text, conflict.speaker) == (own, PNPM, "Ana Lopez (reviewed)")
     items = [item for each in operations.review.review(bo.context) for item in each.items]
     assert [set(item.memory_ids) for item in items] == [{own, rows[PNPM]["memory_id"]}]
     operations.review.settle_items(bo.context, keep=items)

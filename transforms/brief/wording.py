@@ -10,7 +10,7 @@ from cortex.hooks.plain import MONTHS, closed, on_one_line
 from cortex.transforms.brief.standing_alone import brief_wording
 from cortex.transforms.extract.candidate import PERSONS_LAYERS
 from cortex.transforms.extract.echoes import PROVENANCE
-from cortex.transforms.memory.authors import authors_of
+from cortex.transforms.memory.authors import authors_of, standing_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
 from cortex.transforms.words.overlap import share_of_fewer, words_in
@@ -270,8 +270,9 @@ def provenance(row: Row) -> str:
     """
     Return who said a memory and when: `(user, 14 Sep 26)`; the rest is in `cortex brief --explain`.
 
-    "user" if the user said it; "reviewed" of what the team's repository holds, behind the author where that
-    is not the user; "all projects" if it holds everywhere; the day it was last said.
+    "user" if the user said it; "reviewed" of what the team's repository holds and "shared" of what colleagues
+    pushed, behind the author where that is not the user; "all projects" if it holds everywhere; the day it
+    was last said.
     """
     return f"({', '.join(_who_and_when(row))})"
 
@@ -301,8 +302,8 @@ def without_provenance(form: str) -> str:
 
 def _who_and_when(row: Row) -> list[str]:
     who = ["user"] if is_persons(row) else []
-    if authors := authors_of(row):
-        who += ["reviewed"] if who else [_colleagues(authors), "reviewed"]
+    if standing := standing_of(row):
+        who += [standing] if who else [_colleagues(authors_of(row)), standing]
     who += ["all projects"] if row["category"] == "global" else []
     # A person may have edited or confirmed it since a session said it last.
     return [*who, day(max(_last_seen(row)[0], row["updated_at"]))]

@@ -1,15 +1,24 @@
 """Who said a memory, in words: a colleague by name, and whether a team reviewed it."""
 
-from cortex.transforms.vocabulary import TEAM_LAYER, WITHDRAWN_LAYER, Row
+from cortex.transforms.vocabulary import SHARED_LAYER, TEAM_LAYER, WITHDRAWN_LAYER, Row
 
 COLLEAGUE = "colleague"
 LONGEST_AUTHORS = 66  # characters, of all names together
+HELD_LAYERS = (TEAM_LAYER, SHARED_LAYER)
+_WORDS = ((TEAM_LAYER, "reviewed"), (SHARED_LAYER, "shared"), (WITHDRAWN_LAYER, "withdrawn"))
 
 
 def authors_of(memory: Row) -> list[str]:
-    """Return who proposed a row of MEMORIES that a team holds in its repository, sorted; none else."""
+    """Return the colleagues who hold a row of MEMORIES, those of a repository or a team's place; sorted."""
     layers = (place["layer"] for place in memory["evidence"])
-    return sorted({layer.removeprefix(TEAM_LAYER) for layer in layers if layer.startswith(TEAM_LAYER)})
+    return sorted({layer.partition(":")[2] for layer in layers if layer.startswith(HELD_LAYERS)})
+
+
+def standing_of(memory: Row) -> str:
+    """Return how colleagues hold a row of MEMORIES: reviewed, or only shared; empty where they do not."""
+    layers = [place["layer"] for place in memory["evidence"]]
+    held = (words for start, words in _WORDS[:2] if any(layer.startswith(start) for layer in layers))
+    return next(held, "")
 
 
 def speaker_of(memory: Row) -> str:
@@ -19,20 +28,20 @@ def speaker_of(memory: Row) -> str:
     >>> speaker_of({"trust": "colleague", "evidence": [{"layer": "team:Ana Lopez"}]})
     'Ana Lopez (reviewed)'
     """
-    authors = authors_of(memory)
-    if memory["trust"] == COLLEAGUE and authors:
-        return f"{' and '.join(authors)[:LONGEST_AUTHORS]} (reviewed)"
-    return f"{memory['trust']} (reviewed)" if authors else str(memory["trust"])
+    standing = standing_of(memory)
+    if memory["trust"] == COLLEAGUE and standing:
+        return f"{' and '.join(authors_of(memory))[:LONGEST_AUTHORS]} ({standing})"
+    return f"{memory['trust']} ({standing})" if standing else str(memory["trust"])
 
 
 def author_of_layer(layer: str) -> str:
     """
-    Return a layer of evidence as people read it: of a file of a repository its author.
+    Return a layer of evidence as people read it: of a colleague's file its author.
 
     >>> author_of_layer("team:Ana Lopez"), author_of_layer("withdrawn:Bo"), author_of_layer("layer2:en")
     ('Ana Lopez, reviewed', 'Bo, withdrawn', 'layer2:en')
     """
-    for start, words in ((TEAM_LAYER, "reviewed"), (WITHDRAWN_LAYER, "withdrawn")):
+    for start, words in _WORDS:
         if layer.startswith(start):
             return f"{layer.removeprefix(start)}, {words}"
     return layer

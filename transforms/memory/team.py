@@ -7,13 +7,14 @@ from typing import Any
 import pyarrow as pa
 
 from cortex.transforms.identity import content_id
-from cortex.transforms.journal_entries import TeamFact, Withdraw, entries_in, in_order
-from cortex.transforms.memory.authors import COLLEAGUE
-from cortex.transforms.schemas import GLOBAL_SCOPE, JOURNAL, TRUSTS, Row, values
-from cortex.transforms.vocabulary import TEAM_LAYER, WITHDRAWN_LAYER
+from cortex.transforms.journal_entries import TeamFact, Withdraw, from_row, in_order
+from cortex.transforms.memory.authors import COLLEAGUE, HELD_LAYERS
+from cortex.transforms.schemas import GLOBAL_SCOPE, TRUSTS, Row, values
+from cortex.transforms.vocabulary import SHARED_LAYER, TEAM_LAYER, WITHDRAWN_LAYER
 
 TEAM_ACTOR = "team"
 TEAM_SOURCE = "team"
+SHARE = "share"  # of TEAM_SOURCES: a team's place
 # What a review adds to one's own memory, and what a withdrawal puts back.
 _BENEATH = ("text", "reason", "rejected", "trust", "initial_confidence")
 
@@ -24,7 +25,8 @@ def is_team_held(memories: pa.Table) -> "pa.Array[Any]":
 
     evidence = memories["evidence"]
     layers = pc.struct_field(pc.list_flatten(evidence), "layer")
-    rows = pc.list_parent_indices(evidence).filter(pc.starts_with(layers, TEAM_LAYER))
+    is_held = pc.or_(*(pc.starts_with(layers, start) for start in HELD_LAYERS))
+    rows = pc.list_parent_indices(evidence).filter(is_held)
     return pc.is_in(pa.array(range(memories.num_rows), pa.int64()), pa.array(rows.to_pylist(), pa.int64()))
 
 
@@ -36,11 +38,12 @@ def put_beside(row: Row, entry: TeamFact, known: Row | None) -> Row:
     evidence and, where it was believed less, the words and the trust of the review.
     """
     said_at = datetime.fromisoformat(entry.said_at) if entry.said_at else row["recorded_at"]
+    layer = _layer_of(entry)
     pairs = zip(entry.authors, entry.paths, strict=False)
-    places = [_place(row, author, path, said_at) for author, path in pairs]
+    places = [_place(row, layer + author, path, said_at) for author, path in pairs]
     if known is None or known["status"] == "pruned":
         return {**_memory_of(row, entry, said_at), "evidence": places}
-    own = [place for place in known["evidence"] if not _is_teams(place)]
+    own = [place for place in known["evidence"] if not place["layer"].startswith((layer, WITHDRAWN_LAYER))]
     if known["source_type"] == TEAM_SOURCE:
         fresh = {**known, **_memory_of(row, entry, said_at), "evidence": [*places, *own]}
         kept = {} if known.get("is_withdrawn") else _settled(known)
@@ -55,35 +58,39 @@ def put_beside(row: Row, entry: TeamFact, known: Row | None) -> Row:
 
 
 def withdrawn(memory: Row, entry: Withdraw, at: datetime) -> None:
-    """Change a memory that the repository holds no more: superseded, or again what it was here alone."""
-    if not any(place["layer"].startswith(TEAM_LAYER) for place in memory["evidence"]):
+    """Change a memory that a source holds no more: superseded, or again what it was here alone."""
+    layer = _layer_of(entry)
+    ended = [place for place in memory["evidence"] if place["layer"].startswith(layer)]
+    left = [place for place in memory["evidence"] if not place["layer"].startswith(layer)]
+    if not ended:
         return
-    if memory["source_type"] == TEAM_SOURCE:
-        for place in memory["evidence"]:
-            if place["layer"].startswith(TEAM_LAYER):
-                place["layer"] = WITHDRAWN_LAYER + place["layer"].removeprefix(TEAM_LAYER)
+    is_held = any(place["layer"].startswith(HELD_LAYERS) for place in left)
+    if memory["source_type"] == TEAM_SOURCE and not is_held:
+        marks = [{**place, "layer": WITHDRAWN_LAYER + place["layer"].partition(":")[2]} for place in ended]
+        memory["evidence"] = [*marks, *left]
         if memory["status"] in ("active", "archived") and not memory.get("merged_into"):
             memory.update(status="superseded", superseded_by=entry.by, archived_at=at, is_withdrawn=True)
     else:
-        memory["evidence"] = [place for place in memory["evidence"] if not _is_teams(place)]
-        if memory["trust"] == COLLEAGUE:
+        memory["evidence"] = left
+        if memory["trust"] == COLLEAGUE and not is_held:
             memory.update(memory.pop("beneath", {}))
     memory["recorded_at"] = at
 
 
-def team_facts(journal: pa.Table) -> dict[str, TeamFact]:
-    """Return the memories that JOURNAL rows say the repository holds, by memory_id."""
+def team_facts(journal: pa.Table, source: str | None = None) -> dict[str, TeamFact]:
+    """Return the memories that JOURNAL rows say a source (None: the repository) holds, by memory_id."""
     held: dict[str, TeamFact] = {}
     for row in in_order(journal).to_pylist() if journal.num_rows else ():
-        if row["kind"] == Withdraw.kind:
+        entry = from_row(row) if row["kind"] in (TeamFact.kind, Withdraw.kind) else None
+        if isinstance(entry, TeamFact) and entry.source == source:
+            held[row["memory_id"]] = entry
+        elif isinstance(entry, Withdraw) and entry.source == source:
             held.pop(row["memory_id"], None)
-        elif row["kind"] == TeamFact.kind:
-            held |= {each["memory_id"]: fact for each, fact in entries_in(JOURNAL.of([row]), TeamFact)}
     return held
 
 
 def team_changes(
-    held: Mapping[str, TeamFact], facts: Mapping[str, TeamFact]
+    held: Mapping[str, TeamFact], facts: Mapping[str, TeamFact], source: str | None = None
 ) -> dict[str, TeamFact | Withdraw]:
     """
     Return the entries by which what was `held` becomes `facts`, by memory_id; none where they agree.
@@ -99,7 +106,7 @@ def team_changes(
     }
     for name in held.keys() - facts.keys():
         successors = sorted({by_path[path] for path in held[name].paths if path in by_path})
-        changes[name] = Withdraw(successors[0] if successors else None)
+        changes[name] = Withdraw(successors[0] if successors else None, source)
     return dict(sorted(changes.items()))
 
 
@@ -127,6 +134,7 @@ def joined_facts(facts: Iterable[tuple[str, TeamFact]]) -> dict[str, TeamFact]:
                 before.reason or fact.reason,
                 before.rejected or fact.rejected,
                 max(instants, default=None),
+                fact.source,
             )
         joined[name] = fact
     return joined
@@ -144,17 +152,17 @@ def _settled(known: Row) -> Row:
     return {**kept, **({"text": known["text"], "trust": "user"} if known["trust"] == "user" else {})}
 
 
-def _is_teams(place: Row) -> bool:
-    return str(place["layer"]).startswith((TEAM_LAYER, WITHDRAWN_LAYER))
+def _layer_of(entry: TeamFact | Withdraw) -> str:
+    return SHARED_LAYER if entry.source == SHARE else TEAM_LAYER
 
 
-def _place(row: Row, author: str, path: str, said_at: datetime) -> Row:
+def _place(row: Row, layer: str, path: str, said_at: datetime) -> Row:
     return {
-        "turn_id": content_id("team", str(row["memory_id"]), author, path),
+        "turn_id": content_id("team", str(row["memory_id"]), layer, path),
         "session_id": "",
         "file": path,
         "lines": [],
-        "layer": TEAM_LAYER + author,
+        "layer": layer,
         "said_at": said_at,
         "git_branch": None,
     }
