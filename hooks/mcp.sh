@@ -15,6 +15,11 @@ case $home in
         home=${HOME:-/dev/null}/.cortex-remote/$name
         ;;
 esac
+# The setting mcp.in_plugin, as `cortex config` hands it to the hooks.
+case ${CORTEX_MCP_IN_PLUGIN:-} in
+    "") grep -q '^ "mcp.in_plugin": false' "$home/hook_settings.json" 2>/dev/null && exit 0 ;;
+    [Ff]alse | FALSE | [Nn]o | NO | [Oo]ff | OFF | 0) exit 0 ;;
+esac
 engine=
 [ -f "$home/engine" ] && { IFS= read -r engine <"$home/engine"; } 2>/dev/null
 [ -x "$engine" ] || engine=$(command -v cortex) || {

@@ -286,6 +286,13 @@ KEYS = (
         high=100_000,
     ),
     Key(
+        "mcp.in_plugin",
+        True,
+        "yes or no",
+        "the plugin for Claude Code starts the memory's tools with each session",
+        for_hooks=True,
+    ),
+    Key(
         "mcp.issuer",
         "",
         "address",

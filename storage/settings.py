@@ -67,13 +67,15 @@ class ClientLimits:
     What an MCP client may do.
 
     `projects` are folders of projects that it may see beside its own ("*" for all); `calls_per_minute` is the
-    most calls within any 60 seconds. Over HTTP: `issuer` is the identity provider whose tokens count,
-    `keys_url` where its keys are if it does not say so itself, `resource_url` the address that tokens are
-    made for, and `http_projects` what callers see, FOLDER for all of them or SUBJECT=FOLDER for one.
+    most calls within any 60 seconds; with `in_plugin` the plugin starts the server. Over HTTP: `issuer` is the
+    identity provider whose tokens count, `keys_url` where its keys are if it does not say so itself,
+    `resource_url` the address that tokens are made for, and `http_projects` what callers see, FOLDER for all
+    of them or SUBJECT=FOLDER for one.
     """
 
     projects: tuple[str, ...] = ()
     calls_per_minute: int = 120
+    in_plugin: bool = True
     issuer: str = ""
     keys_url: str = ""
     resource_url: str = ""
@@ -203,6 +205,7 @@ def load_settings(home: Path | None = None) -> Settings:
         mcp=ClientLimits(
             projects=chosen_values["mcp.projects"],
             calls_per_minute=chosen_values["mcp.calls_per_minute"],
+            in_plugin=chosen_values["mcp.in_plugin"],
             issuer=chosen_values["mcp.issuer"],
             keys_url=chosen_values["mcp.keys_url"],
             resource_url=chosen_values["mcp.resource_url"],

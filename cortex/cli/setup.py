@@ -191,6 +191,7 @@ def _lines(surroundings: Surroundings, steps: dict[str, str]) -> Iterator[str]:
     yield f"Claude Code  {program or 'no `claude` command'}; {folder}"
     yield f"Transcripts  {waiting if surroundings.sessions else ''}{surroundings.read_before} read before"
     yield f"Hooks        {surroundings.hooks}"
+    yield f"Tools        {_tools(surroundings)}"
     yield f"Nightly run  {scheduled}"
     yield f"Writer       {surroundings.writer}"
     yield f"Store        {surroundings.home}"
@@ -199,6 +200,17 @@ def _lines(surroundings: Surroundings, steps: dict[str, str]) -> Iterator[str]:
         yield "\nSetup will"
         yield from (f"  {number}. {words}" for number, words in enumerate(steps.values(), start=1))
         yield ""
+
+
+def _tools(surroundings: Surroundings) -> str:
+    """Say who starts the memory's tools, and how to have it otherwise."""
+    if surroundings.has_tools:
+        return "started by the client; off: claude mcp remove cortex"
+    if surroundings.hooks == "settings":
+        return "off"
+    if not surroundings.tools_in_plugin:
+        return "off; on: cortex config set mcp.in_plugin true"
+    return "started by the plugin with each session; off: cortex config set mcp.in_plugin false"
 
 
 def _next_steps(surroundings: Surroundings, left: dict[str, str]) -> list[str]:
@@ -220,6 +232,7 @@ def _as_dict(surroundings: Surroundings, steps: dict[str, str]) -> dict[str, obj
         "read_before": surroundings.read_before,
         "hooks": surroundings.hooks,
         "status_line": surroundings.status_line,
+        "tools": _tools(surroundings),
         "nightly": surroundings.scheduled_by,
         "writer": surroundings.writer,
         "minutes": surroundings.minutes,

@@ -32,7 +32,8 @@ class Surroundings:
     `client` is the client's folder, `program` its command; `sessions` are transcripts to read, of `bytes`
     bytes; `hooks` is `plugin`, `settings`, `plugin and settings`, `none`, or why it is unknown;
     `scheduled_by` starts the nightly run, `scheduler` could; `writer` is the setting models.writer;
-    `has_tools` says whether the client starts the memory's tools without the plugin.
+    `has_tools` says whether the client starts the memory's tools without the plugin, `tools_in_plugin`
+    whether the plugin may (the setting mcp.in_plugin).
     """
 
     home: Path
@@ -48,6 +49,7 @@ class Surroundings:
     scheduler: str | None
     writer: str
     has_tools: bool = False
+    tools_in_plugin: bool = True
 
     @property
     def minutes(self) -> int:
@@ -98,6 +100,7 @@ def look_around(context: Context) -> Surroundings:
         scheduler=next((each.name for each in SCHEDULERS if each.is_available()), None),
         writer=context.settings.models.writer,
         has_tools=has_tools(),
+        tools_in_plugin=context.settings.mcp.in_plugin,
     )
 
 
