@@ -67,8 +67,8 @@ class ClientLimits:
     What an MCP client may do.
 
     `projects` are folders of projects that it may see beside its own ("*" for all); `calls_per_minute` is the
-    most calls within any 60 seconds; with `in_plugin` the plugin starts the server. Over HTTP: `issuer` is the
-    identity provider whose tokens count, `keys_url` where its keys are if it does not say so itself,
+    most calls within any 60 seconds; with `in_plugin` the plugin starts the server. Over HTTP: `issuer` is
+    the identity provider whose tokens count, `keys_url` where its keys are if it does not say so itself,
     `resource_url` the address that tokens are made for, and `http_projects` what callers see, FOLDER for all
     of them or SUBJECT=FOLDER for one.
     """
