@@ -1,5 +1,6 @@
 """Made rows and transcripts for benchmarks: the same on every machine, with no word of a real session."""
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -24,6 +25,8 @@ SYLLABLES = [c + v for c in "bdfklmnprt" for v in "ai"]
 WORDS = [a + b + c for a in SYLLABLES for b in SYLLABLES for c in SYLLABLES]
 WORDS_PER_FACT = 24
 
+_RESULT = re.compile(rb'"toolUseResult":')
+SAMPLE_FOLDER = b"/home/dev/tidepool"
 _IDS = re.compile(rb"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?:msg|toolu|req)_\w+")
 
 
@@ -113,15 +116,30 @@ def questions(count: int) -> list[str]:
     ]
 
 
-def transcripts(folder: Path, copies: int) -> int:
-    """Write `copies` of the sample sessions with ids of their own below `folder`; return the bytes."""
+def transcripts(folder: Path, copies: int, *, first: int = 0, projects: int = 0, chars: int = 0) -> int:
+    """
+    Write `copies` of the sample sessions with ids of their own below `folder`; return the bytes.
+
+    The copies are numbered from `first`. They belong to as many `projects` in turn, or (0) to that of the
+    samples. `chars` are added to what each tool returned, where the client keeps files and output.
+    """
     written = 0
-    for copy in range(copies):
+    for copy in range(first, first + copies):
         for name, content in _samples():
             path = folder / f"copy-{copy:04d}" / re.sub(r"[0-9a-f]{4}(?=\.jsonl$)", f"{copy:04x}", name)
             path.parent.mkdir(parents=True, exist_ok=True)
-            written += path.write_bytes(_IDS.sub(lambda id_: id_.group()[:-4] + b"%04x" % copy, content))  # noqa: B023
+            own = _IDS.sub(lambda id_: id_.group()[:-4] + b"%04x" % copy, content)  # noqa: B023
+            if projects:
+                own = own.replace(SAMPLE_FOLDER, SAMPLE_FOLDER + b"-%04d" % (copy % projects))
+            written += path.write_bytes(_with_output(own, chars) if chars else own)
     return written
+
+
+def _with_output(content: bytes, chars: int) -> bytes:
+    """Return a transcript in which each result of a tool is as long as real ones are."""
+    output = (" ".join(WORDS) + " ") * (chars // (7 * len(WORDS)) + 1)
+    added = json.dumps({"stdout": output[:chars], "stderr": ""}).encode()
+    return _RESULT.sub(lambda _: b'"toolUseResult":' + added + b',"sampleResult":', content)
 
 
 def _samples() -> Iterator[tuple[str, bytes]]:
