@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.extract import PLACE, events_of, in_first_place
+from cortex.flows.extract import events_of
+from cortex.flows.first_places import PLACE, in_first_place
 from cortex.flows.ledger import FreshLedger
 from cortex.flows.rebuild import embedding_like
 from cortex.flows.report import RunReport

@@ -1,5 +1,8 @@
 """What is published beside a brief so that it follows the branch a session stands on (spec 11.3)."""
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from cortex.flows.briefs import Draft
 from cortex.flows.run import Run
 from cortex.storage.repository import branches_at
@@ -13,8 +16,10 @@ def publish_branches(run: Run, project_id: str, draft: Draft) -> bool:
     material = draft.material
     choices = [choice for choice in draft.choices if choice.is_shown]
     shown = {choice.memory_id for choice in choices}
-    mine = material.memories.select(["memory_id", "project_id", "evidence"]).to_pylist()
-    rows = [row for row in mine if row["memory_id"] in shown and row["project_id"] == project_id]
+    is_shown = pc.is_in(material.memories["memory_id"], pa.array(sorted(filter(None, shown)), pa.string()))
+    is_mine = pc.equal(material.memories["project_id"], pa.scalar(project_id))
+    mine = material.memories.select(["memory_id", "project_id", "evidence"])
+    rows = mine.filter(pc.and_(is_shown, is_mine)).to_pylist()
     named = {name for row in rows for name in branches_behind(row)}
     tips = branches_at(run.store.projects.paths_of(project_id), named)
     branches = branches_by_memory(rows, tips.within, tips.trunk)

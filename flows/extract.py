@@ -1,15 +1,18 @@
 """The extract stage: waiting transcripts become turns and events, committed together with their cursors."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import PurePosixPath
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.bytes_shown import BytesShown
+from cortex.flows.extract_pool import ExtractPool, pool_for
+from cortex.flows.extraction import Extracted, Extraction, by_session, extract, extract_or_fault
+from cortex.flows.first_places import PLACE, in_first_place, touched_sessions, unknown_turns
 from cortex.flows.left_out import asks_for_privacy, is_excluded, is_trivial
 from cortex.flows.outdated import outdated
 from cortex.flows.reading import read_turns
@@ -21,14 +24,10 @@ from cortex.storage.manifest import Cursor
 from cortex.storage.staging import Claim
 from cortex.storage.transcripts import FINGERPRINT_BYTES, START, Position, Transcript, open_transcript
 from cortex.transforms.audit import events_violations, turns_violations
-from cortex.transforms.extract.echoes import ShownLines, without_echoes
-from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.extractor import extractor_fingerprint
-from cortex.transforms.extract.quotes import with_quotes_lowered
 from cortex.transforms.extract.settled import NOTHING_SETTLED, Settled
 from cortex.transforms.faults import contained
 from cortex.transforms.masking import masked
-from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS, REPLIES, SETTLED, TURNS, values
 from cortex.transforms.transcripts.transcript import Source
 from cortex.transforms.transcripts.turn_text import Limits
@@ -39,9 +38,6 @@ BATCH_BYTES = 32 * 1024 * 1024
 
 # Linux takes no longer path (PATH_MAX); a record's working directory may say anything.
 PATH_BYTES_MAX = 4_095
-
-# Where a turn stands; of copies of a turn the one in the first place counts.
-PLACE = ["file", "line", "block"]
 
 
 @dataclass
@@ -71,14 +67,24 @@ def extract_staged(run: Run) -> None:
         # A private session's own transcript first: its subagents' are left alone then.
         claims = sorted(run.store.staging.claim(), key=lambda claim: "subagents" in claim.transcript.parts)
         shown = BytesShown(run, claims)
-        for number, batch in enumerate(_batches(run, claims, shown), start=1):
-            _take_in(run, batch, row)
-            shown.take_in()
-            row.note = f"{number} batch{'es' if number > 1 else ''}"
+        with pool_for(_waiting_bytes(claims), run.policy) as pool:
+            for number, batch in enumerate(_batches(run, claims, shown), start=1):
+                _take_in(run, batch, row, pool)
+                shown.take_in()
+                row.note = f"{number} batch{'es' if number > 1 else ''}"
         run.store.journal.take_in()  # projects met on the way
         old = outdated(run.store.lake.manifest, run.policy)
         if old:
             row.note += f"; {len(old)} projects are of another extractor or policy: cortex rederive"
+
+
+def _waiting_bytes(claims: Iterable[Claim]) -> int:
+    """Return how large the transcripts are that wait; most of a grown one may have been read before."""
+    size = 0
+    for path in filter(None, (claim.readable() for claim in claims)):
+        with suppress(OSError):
+            size += path.stat().st_size
+    return size
 
 
 def _batches(run: Run, claims: list[Claim], shown: BytesShown) -> Iterator[_Batch]:
@@ -92,11 +98,11 @@ def _batches(run: Run, claims: list[Claim], shown: BytesShown) -> Iterator[_Batc
     yield batch
 
 
-def _take_in(run: Run, batch: _Batch, row: StageReport) -> None:
+def _take_in(run: Run, batch: _Batch, row: StageReport, pool: ExtractPool | None) -> None:
     """Commit a batch and drop its tickets; where that fails, one transcript after another."""
     faults: list[str] = []
     with contained(faults.append):
-        _commit(run, batch, row)
+        _commit(run, batch, row, pool)
     if not faults:
         run.report.quarantined += batch.quarantined
         run.report.transcripts += batch.transcripts
@@ -108,7 +114,7 @@ def _take_in(run: Run, batch: _Batch, row: StageReport) -> None:
         for claim in batch.done:
             single = _Batch()
             _read_or_quarantine(run, claim, single)
-            _take_in(run, single, row)
+            _take_in(run, single, row, None)
 
 
 def _read_or_quarantine(run: Run, claim: Claim, batch: _Batch) -> None:
@@ -222,49 +228,78 @@ def _says_nothing_yet(claim: Claim, transcript: Transcript) -> bool:
     return (is_begun or result.is_transcript) and not any(turns.num_rows for turns in result.turns)
 
 
-def _commit(run: Run, batch: _Batch, row: StageReport) -> None:
+def _commit(run: Run, batch: _Batch, row: StageReport, pool: ExtractPool | None) -> None:
     """Commit a batch: its new turns, the events of every session they touch, the cursors."""
     if not batch.cursors:
         return
     read = pa.concat_tables([TURNS.empty(), *batch.turns])
     turns = each_key_once(TURNS, run.readings.tombstones(run.keeps_since).admitted(read))
     row.rows_in += turns.num_rows
+    # A language model's replies are read where they are put in the place of what the rules say.
+    beside = None if run.settings.models.uses_replies else pool
+    additions = list(_additions(run, turns, is_apart=beside is not None))
     with run.store.lake.change() as change:
-        for project_id in sorted(set(values(turns, "project_id")) - run.outcome.failed):
-            mine = turns.filter(pc.equal(turns["project_id"], project_id))
+        apart = _events_beside(run, additions, beside) if beside else {}
+        for addition in additions:
+            project_id = addition.project_id
             with run.outcome.without_damage(project_id):
-                row.rows_out += _add_project(run, change, project_id, mine)
+                events = apart[project_id] if beside else events_of(run, project_id, addition.whole)
+                row.rows_out += _add(run, change, addition, events)
         batch.keep_back(run.outcome.failed)
         for name, cursor in batch.cursors.items():
             change.move_cursor(name, cursor)
 
 
-def _add_project(run: Run, change: Change, project_id: str, turns: pa.Table) -> int:
-    """Add a project's new turns and the events of their sessions to the change; return rows added."""
+@dataclass(frozen=True)
+class _Addition:
+    """What a batch adds to a project: its new turns, and all turns of the sessions that they touch."""
+
+    project_id: str
+    fresh: pa.Table
+    whole: pa.Table
+    sessions: frozenset[str]
+    known_sessions: frozenset[str]
+    apart: tuple[Extraction, ...]  # session by session, where they are extracted in several processes
+
+
+def _additions(run: Run, turns: pa.Table, *, is_apart: bool) -> Iterator[_Addition]:
+    """Yield what new TURNS add to each project, nothing where all of them are known."""
     lake = run.store.lake
-    known = lake.read(TURNS, project_id, columns=["turn_id", "session_id", *PLACE])
-    # Cut after redaction, a turn may hold what looks like a secret: one row must not stop a project.
-    fresh = masked(unknown_turns(turns, known), TURNS)
-    if not fresh.num_rows:
-        return 0
-    sessions = _touched_sessions(fresh, known)
-    earlier = lake.read(TURNS, project_id, sessions=sessions)
-    whole = in_first_place(pa.concat_tables([earlier, fresh]), known)
-    events = events_of(run, project_id, whole)
+    for project_id in sorted(set(values(turns, "project_id")) - run.outcome.failed):
+        with run.outcome.without_damage(project_id):
+            known = lake.read(TURNS, project_id, columns=["turn_id", "session_id", *PLACE])
+            # Cut after redaction, a turn may hold what looks like a secret: one row must not stop a project.
+            mine = turns.filter(pc.equal(turns["project_id"], project_id))
+            fresh = masked(unknown_turns(mine, known), TURNS)
+            if not fresh.num_rows:
+                continue
+            sessions = touched_sessions(fresh, known)
+            earlier = lake.read(TURNS, project_id, sessions=sessions)
+            whole = in_first_place(pa.concat_tables([earlier, fresh]), known)
+            apart = by_session(_extraction(run, project_id, whole)) if is_apart else ()
+            known_sessions = frozenset(values(known, "session_id"))
+            yield _Addition(project_id, fresh, whole, frozenset(sessions), known_sessions, tuple(apart))
+
+
+def _add(run: Run, change: Change, addition: _Addition, events: pa.Table) -> int:
+    """Add a project's new turns and the events of their sessions to the change; return rows added."""
+    project_id, fresh, sessions = addition.project_id, addition.fresh, addition.sessions
     rows = fresh.num_rows + events.num_rows
     if not run.outcome.passes(
-        project_id, rows, lambda: turns_violations(fresh) + events_violations(events, whole)
+        project_id, rows, lambda: turns_violations(fresh) + events_violations(events, addition.whole)
     ):
         return 0
-    if not known.num_rows:  # sessions of before stay as an older extractor made them, and so does the note
+    if (
+        not addition.known_sessions
+    ):  # sessions of before stay as an older extractor made them, and so does the note
         made_by = {**change.notes.extractors, project_id: extractor_fingerprint(run.policy)}
         change.notes = replace(change.notes, extractors=made_by)
-    note_grown(change, project_id, sessions & set(values(known, "session_id")))
+    note_grown(change, project_id, sessions & addition.known_sessions)
     change.append(TURNS, project_id, fresh)
     change.append(EVENTS, project_id, events, tuple(sorted(sessions)))
-    run.report.new_rows["turns"] = run.report.new_rows.get("turns", 0) + fresh.num_rows
-    run.report.new_rows["events"] = run.report.new_rows.get("events", 0) + events.num_rows
-    return int(fresh.num_rows + events.num_rows)
+    for name, count in (("turns", fresh.num_rows), ("events", events.num_rows)):
+        run.report.new_rows[name] = run.report.new_rows.get(name, 0) + count
+    return int(rows)
 
 
 def note_grown(change: Change, project_id: str, sessions: Iterable[str]) -> None:
@@ -272,44 +307,6 @@ def note_grown(change: Change, project_id: str, sessions: Iterable[str]) -> None
     grown = {*change.notes.grown.get(project_id, ()), *sessions}
     if grown:
         change.notes = replace(change.notes, grown={**change.notes.grown, project_id: tuple(sorted(grown))})
-
-
-def unknown_turns(turns: pa.Table, known: pa.Table) -> pa.Table:
-    """
-    Return the rows of `turns` that are not in `known`, or stand at an earlier place than there.
-
-    The earlier place wins whenever rows are read, so the lake says the same whichever copy of a
-    resumed or forked session came first.
-    """
-    new, old = _frame(turns), _frame(known)
-    first = old.sort(PLACE).unique(subset="turn_id", keep="first").select("turn_id", known=pl.struct(PLACE))
-    joined = new.join(first, on="turn_id", how="left", maintain_order="left")
-    earlier = pl.struct(PLACE).struct.field("file") < pl.col("known").struct.field("file")
-    same_file = pl.col("file") == pl.col("known").struct.field("file")
-    earlier |= same_file & (pl.col("line") < pl.col("known").struct.field("line"))
-    kept = joined.filter(pl.col("known").is_null() | earlier).drop("known")
-    return kept.to_arrow().cast(TURNS.arrow)
-
-
-def _touched_sessions(fresh: pa.Table, known: pa.Table) -> set[str]:
-    """Return the sessions whose turns change: those of `fresh`, and those that held one of them until now."""
-    moved = known.filter(pa.compute.is_in(known["turn_id"], fresh["turn_id"].combine_chunks()))
-    return {*values(fresh, "session_id"), *values(moved, "session_id")}
-
-
-def in_first_place(turns: pa.Table, known: pa.Table) -> pa.Table:
-    """Return each of `turns` once, without those that stand earlier in another session (a fork's)."""
-    rows = _frame(turns)
-    places = pl.concat([rows.select("turn_id", *PLACE), _frame(known).select("turn_id", *PLACE)])
-    first = places.sort(PLACE).unique(subset="turn_id", keep="first")
-    kept = rows.join(first, on=["turn_id", *PLACE], how="semi")
-    return each_key_once(TURNS, kept.to_arrow().cast(TURNS.arrow))
-
-
-def _frame(rows: pa.Table) -> pl.DataFrame:
-    frame = pl.from_arrow(rows)
-    assert isinstance(frame, pl.DataFrame)
-    return frame
 
 
 def events_of(
@@ -325,32 +322,35 @@ def events_of(
     Sessions that lost words keep what was chosen from them before. With a language model chosen, its replies
     count; `replies` are REPLIES not in the lake yet, `prompt` the version that counts (default: in force).
     """
-    shown_lines, settled = run.readings.shown_lines(project_id), _settled(run, project_id)
-    written = _written_of(run, project_id, turns, settled, replies, prompt)
+    whole = _extraction(run, project_id, turns)
+    written = _written_of(run, project_id, turns, whole.settled, replies, prompt)
     faults: list[str] = []
     with contained(faults.append):
-        return _events_of(turns, shown_lines, run.policy, settled, written)
-    events = [EVENTS.empty()]
-    for session_id in sorted(set(values(turns, "session_id"))):
-        mine, reasons = turns.filter(pc.equal(turns["session_id"], session_id)), list[str]()
-        with contained(reasons.append):
-            events.append(_events_of(mine, shown_lines, run.policy, settled, written))
-        for reason in reasons:  # its turns are kept: a later extractor reads them again
-            run.report.quarantined.append(
-                QuarantinedLine(values(mine, "file")[0], None, f"nothing extracted from session: {reason}")
-            )
-    return pa.concat_tables(events)
+        return extract(whole, run.policy, written)
+    sessions = by_session(whole)
+    return _joined(run, sessions, [extract_or_fault(each, run.policy, written) for each in sessions])
 
 
-def _events_of(
-    turns: pa.Table,
-    shown_lines: ShownLines,
-    policy: Policy,
-    settled: Settled,
-    written: Callable[[pa.Table, pa.Table], pa.Table],
-) -> pa.Table:
-    events = written(extract_events(without_echoes(turns, shown_lines), policy, settled), turns)
-    return masked(with_quotes_lowered(events, turns), EVENTS)
+def _extraction(run: Run, project_id: str, turns: pa.Table) -> Extraction:
+    return Extraction(turns, run.readings.shown_lines(project_id), _settled(run, project_id))
+
+
+def _events_beside(run: Run, additions: Sequence[_Addition], pool: ExtractPool) -> dict[str, pa.Table]:
+    """Return by project what `events_of` does of each addition, extracted in several processes."""
+    results = iter(pool.extract([session for addition in additions for session in addition.apart]))
+    return {
+        each.project_id: _joined(run, each.apart, [next(results) for _ in each.apart]) for each in additions
+    }
+
+
+def _joined(run: Run, sessions: Sequence[Extraction], results: Sequence[Extracted]) -> pa.Table:
+    """Return the events of a project's sessions, by event_id; name those that failed."""
+    for session, result in zip(sessions, results, strict=True):
+        if result.events is None:  # its turns are kept: a later extractor reads them again
+            file, reason = values(session.turns, "file")[0], f"nothing extracted from session: {result.fault}"
+            run.report.quarantined.append(QuarantinedLine(file, None, reason))
+    events = [result.events for result in results if result.events is not None]
+    return each_key_once(EVENTS, pa.concat_tables([EVENTS.empty(), *events]))
 
 
 def _written_of(

@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.extract import events_of, in_first_place
+from cortex.flows.extract import events_of
+from cortex.flows.first_places import in_first_place
 from cortex.flows.report import RunReport
 from cortex.flows.run import Run
 from cortex.storage.adoption import adopted, lake_files_in, move_damaged_manifest

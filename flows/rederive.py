@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cortex.flows.extract import events_of, in_first_place
+from cortex.flows.extract import events_of
+from cortex.flows.first_places import in_first_place
 from cortex.flows.outdated import outdated
 from cortex.flows.run import Run
 from cortex.flows.source import of_category

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from cortex.flows.asking import ask_all
 from cortex.flows.asking_arrivals import finish_arrivals
 from cortex.flows.context import utc_now
-from cortex.flows.extract import PLACE, events_of, in_first_place, note_grown
+from cortex.flows.extract import events_of, note_grown
+from cortex.flows.first_places import PLACE, in_first_place
 from cortex.flows.given_way import note_given_way
 from cortex.flows.report import StageReport
 from cortex.flows.run import Run

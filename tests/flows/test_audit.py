@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.cli.main import main
-from cortex.flows import briefs, fingerprints
-from cortex.flows import extract as extracting
+from cortex.flows import briefs, extraction, fingerprints
 from cortex.flows.stages import decay, embed, link
 from cortex.storage.reference import read_policy
 from cortex.storage.reports import last_report
@@ -163,9 +162,9 @@ def test_a_failed_audit_keeps_the_last_good_version_and_the_next_run_goes_on(ben
     before = contents(bench.home)
     decisions("s2").write(bench.projects)
     decisions("s3", cwd="/home/dev/reef").write(bench.projects)
-    real = extracting.extract_events
+    real = extraction.extract_events
     with monkeypatch.context() as patch:
-        patch.setattr(extracting, "extract_events", lambda *given: _spoilt(real(*given)))
+        patch.setattr(extraction, "extract_events", lambda *given: _spoilt(real(*given)))
         with pytest.raises(AuditFailed, match=r"kelp.*unknown trust") as failed:
             bench.backfill()
     assert failed.value.exit_code == 12
@@ -219,8 +218,8 @@ def test_a_table_whose_audit_fails_is_not_replaced(bench, monkeypatch, module, s
 def test_the_command_leaves_with_12_and_quotes_no_text(bench, monkeypatch):
     decisions("s1").write(bench.projects)
     bench.stage()
-    real = extracting.extract_events
-    monkeypatch.setattr(extracting, "extract_events", lambda *given: _spoilt(real(*given)))
+    real = extraction.extract_events
+    monkeypatch.setattr(extraction, "extract_events", lambda *given: _spoilt(real(*given)))
     done = CliRunner().invoke(main, ["run", "--engine", "plain", "--json"], obj=present)
     assert done.exit_code == 12
     assert json.loads(done.stdout)["error"]["code"] == "CORTEX_E_AUDIT"

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from cortex.flows import extract as extracting
+from cortex.flows import extraction
 from cortex.storage.reference import read_policy
 from cortex.transforms.audit import events_violations, turns_violations
 from cortex.transforms.extract.events import extract_events
@@ -119,7 +120,8 @@ def test_hostile_transcripts_leave_the_good_one_beside_them_as_it_is(bench, othe
 
 def _raises_on(monkeypatch: pytest.MonkeyPatch, name: str, word: str) -> None:
     """Let a function of the extract stage fail wherever a turn of its table holds `word`."""
-    real = getattr(extracting, name)
+    owner = extracting if hasattr(extracting, name) else extraction
+    real = getattr(owner, name)
 
     def fails(*arguments, **options):
         tables = [a for a in arguments if getattr(a, "schema", None) == TURNS.arrow]
@@ -127,7 +129,7 @@ def _raises_on(monkeypatch: pytest.MonkeyPatch, name: str, word: str) -> None:
             raise KeyError(word)
         return real(*arguments, **options)
 
-    monkeypatch.setattr(extracting, name, fails)
+    monkeypatch.setattr(owner, name, fails)
 
 
 @pytest.mark.slow
@@ -193,7 +195,7 @@ def test_a_mistake_of_our_own_is_not_contained(bench, monkeypatch):
     def fails(*arguments):
         raise NameError("misspelt")
 
-    monkeypatch.setattr(extracting, "extract_events", fails)
+    monkeypatch.setattr(extraction, "extract_events", fails)
     decisions().write(bench.projects)
     with pytest.raises(NameError):
         bench.backfill()

@@ -10,8 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from cortex.cli.main import main
-from cortex.flows import extract as extracting
-from cortex.flows import runs
+from cortex.flows import extraction, runs
 from cortex.flows.rebuild import rebuild
 from cortex.flows.rederive import promote, propose_rederivation
 from cortex.flows.stages import guard
@@ -146,7 +145,7 @@ def test_an_extractor_that_finds_less_is_refused_before_its_events_are_taken(kno
     known.run(now=LATER)
     before = contents(known.home)
     with monkeypatch.context() as patch:
-        patch.setattr(extracting, "extract_events", lambda *given: EVENTS.empty())
+        patch.setattr(extraction, "extract_events", lambda *given: EVENTS.empty())
         with runs.opened("rederive", known.at(LATER)) as run:
             found = propose_rederivation(run)
             with pytest.raises(LossRefused):

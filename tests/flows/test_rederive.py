@@ -7,9 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from cortex.cli.main import main
-from cortex.flows import extract as extracting
+from cortex.flows import extraction, runs
 from cortex.flows import rederive as rederiving
-from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.flows.memory import Memory
 from cortex.flows.outdated import outdated
@@ -54,7 +53,7 @@ def replace_extractor(monkeypatch, change):
         rows = [change(row) if row["memory_type"] == "gotcha" else row for row in events.to_pylist()]
         return events.from_pylist([row for row in rows if row], schema=events.schema)
 
-    monkeypatch.setattr(extracting, "extract_events", read)
+    monkeypatch.setattr(extraction, "extract_events", read)
     monkeypatch.setattr(extractor, "EXTRACTOR_VERSION", 99)
 
 

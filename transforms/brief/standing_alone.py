@@ -55,8 +55,9 @@ def _opening(text: str) -> str:
 
 
 def _patterns(policy: Policy, use: str) -> tuple[tuple[re.Pattern[str], str], ...]:
-    rows = policy.tables["brief_wording"].select(["use", "pattern", "replacement"]).to_pylist()
-    return _compiled(tuple((row["pattern"], row["replacement"] or "") for row in rows if row["use"] == use))
+    rows = policy.rows["brief_wording"].values()
+    used = ((row["pattern"], row["replacement"] or "") for row in rows if row["use"] == use)
+    return _compiled(tuple((str(pattern), str(replacement)) for pattern, replacement in used))
 
 
 @lru_cache(maxsize=16)
