@@ -1,5 +1,6 @@
 """What a run reads of each scope: turns, events, journal, memories, vectors, and what follows from them."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import pyarrow as pa
@@ -18,7 +19,14 @@ from cortex.transforms.masking import masked
 from cortex.transforms.memory.fading import known_weak
 from cortex.transforms.memory.forgetting import Tombstones, tombstones_of
 from cortex.transforms.memory.joined import fold_joined, joined_names, renamed
-from cortex.transforms.memory.lifecycle import Aged, activity_of, age, sessions_of
+from cortex.transforms.memory.lifecycle import (
+    Aged,
+    activity_of,
+    age,
+    ends_of_days,
+    sessions_joined,
+    sessions_of,
+)
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, TURNS, VECTORS
 
@@ -91,21 +99,22 @@ class Readings:
         """Return every session of the store: (project_id, session_id, started_at, ended_at)."""
         files = self._store.lake.fingerprint(TURNS)
         if self._sessions is None or self._sessions[0] != files:
-            self._sessions = (files, sessions_of(self._dated_turns(), self._store.projects.merged()))
+            merged = self._store.projects.merged()
+            spans = [sessions_of(rows, merged) for rows in self._dated_turns()]
+            self._sessions = (files, sessions_joined(spans))
         return self._sessions[1]
 
     def activity(self, scope: str) -> pa.Table:
         """Return when a scope was worked on, as `lifecycle.activity_of` gives it; the global one anywhere."""
         turns = self._dated_turns(None if scope == GLOBAL_SCOPE else self.parts(scope))
-        return activity_of(turns, self.journal(scope), scope)
+        return activity_of(pa.concat_tables(map(ends_of_days, turns)), self.journal(scope), scope)
 
-    def _dated_turns(self, parts: list[str] | None = None) -> pa.Table:
-        """Return who spoke when, (project_id, session_id, said_at), in partitions or anywhere."""
-        rows = [TURNS.empty().select(DATED)]
+    def _dated_turns(self, parts: list[str] | None = None) -> Iterator[pa.Table]:
+        """Yield who spoke when: (project_id, session_id, said_at) of one partition (of all) at a time."""
+        yield TURNS.empty().select(DATED)
         for part in self._store.lake.manifest.partitions(TURNS.name) if parts is None else parts:
             with self._outcome.without_damage(part):
-                rows.append(self._source.dated_turns(part))
-        return pa.concat_tables(rows)
+                yield self._source.dated_turns(part)
 
     def weak(self, scope: str) -> pa.Table:
         """Return which memories of a scope are known to be weak, as `fading.known_weak` gives it."""

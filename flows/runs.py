@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+import pyarrow.compute as pc
+
 from cortex.flows.context import Context
 from cortex.flows.embedding import Embedding
 from cortex.flows.engine_choice import PREFECT, engine_for, prepare
@@ -230,15 +232,17 @@ def stage_all(
 def row_counts(run: Run) -> dict[str, int]:
     """Return how many rows each table holds; repeated keys counted once."""
     lake, tables = run.store.lake, run.store.tables
-    if run.outcome.damages:  # as the manifest says: not all of it can be read
-        files = list(lake.manifest.files.values())
-        counts = {t.name: sum(f.rows for f in files if f.table == t.name) for t in (TURNS, EVENTS, JOURNAL)}
-    else:
-        turns = lake.read(TURNS, columns=["turn_id", "file", "line", "block"])
-        counts = {"turns": len(set(turns["turn_id"].to_pylist()))}
-        counts["events"] = lake.read(EVENTS, columns=["event_id", "session_id"]).num_rows
+    files = list(lake.manifest.files.values())
+    counts = {t.name: sum(f.rows for f in files if f.table == t.name) for t in (TURNS, EVENTS, JOURNAL)}
+    if not run.outcome.damages:  # else as the manifest says: not all of it can be read
+        # Part by part: a long history has millions of turns.
+        parts = lake.manifest.partitions
+        turns = (lake.read(TURNS, part, columns=["turn_id"])["turn_id"] for part in parts(TURNS.name))
+        counts["turns"] = sum(pc.count_distinct(names).as_py() for names in turns)
+        events = (lake.read(EVENTS, part, columns=["session_id"]) for part in parts(EVENTS.name))
+        counts["events"] = sum(rows.num_rows for rows in events)
         counts["journal"] = each_key_once(JOURNAL, lake.read(JOURNAL)).num_rows
-        counts["vectors"] = lake.read(VECTORS, columns=["model", "content_hash"]).num_rows
+        counts["vectors"] = sum(file.rows for file in files if file.table == VECTORS.name)
     for name in ("memories", "edges", "passages"):
         counts[name] = sum(tables.open(scope, name).count() for scope in run.readings.scopes())
     return counts

@@ -60,8 +60,9 @@ class LakeSource:
 
     def events(self, scope: str) -> pa.Table:
         """Return the EVENTS that fold into a scope: the project's own, or the global ones of all projects."""
-        pieces = [self.store.lake.read(EVENTS, part) for part in parts_of(self.store, scope)]
-        return of_category(pa.concat_tables([EVENTS.empty(), *pieces]), scope)
+        # Part by part: of all projects' events only the global ones are ever in memory together.
+        parts = (self.store.lake.read(EVENTS, part) for part in parts_of(self.store, scope))
+        return pa.concat_tables([EVENTS.empty(), *(of_category(rows, scope) for rows in parts)])
 
     def journal(self, scope: str) -> pa.Table:
         """Return the JOURNAL entries of a scope and of what was merged into it, as they were noted."""

@@ -1,6 +1,6 @@
 """What time and use do to memories: decay, archiving, centrality, rank and tiers, in bulk SQL."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -161,11 +161,23 @@ def activity_of(turns: pa.Table, journal: pa.Table, scope: str) -> pa.Table:
     elsewhere = pa.table({"active_at": _worked_elsewhere(journal)}, schema=pa.schema([("active_at", UTC_US)]))
     frames = [_frame(turns.select(["said_at"])), _frame(working.select(["recorded_at"])), _frame(elsewhere)]
     instants = pl.concat([frame.rename({frame.columns[0]: "active_at"}) for frame in frames])
-    days = instants.drop_nulls().group_by(pl.col("active_at").dt.date().alias("day"))
-    spans = days.agg(first=pl.col("active_at").min(), last=pl.col("active_at").max())
-    marks = pl.concat([spans["first"], spans["last"]]).unique().sort()
+    marks = _ends_of_days(instants["active_at"])
     rows = pl.DataFrame({"project_id": pl.repeat(scope, len(marks), eager=True), "active_at": marks})
     return rows.to_arrow().cast(ACTIVITY)
+
+
+def ends_of_days(turns: pa.Table) -> pa.Table:
+    """Return of TURNS rows (said_at) the first and last instant of each day: all that `activity_of` needs."""
+    said_at = _frame(turns.select(["said_at"]))["said_at"]
+    return pl.DataFrame({"said_at": _ends_of_days(said_at)}).to_arrow().cast(turns.select(["said_at"]).schema)
+
+
+def _ends_of_days(instants: pl.Series) -> pl.Series:
+    known = instants.drop_nulls().alias("at").to_frame()
+    spans = known.group_by(pl.col("at").dt.date().alias("day")).agg(
+        first=pl.col("at").min(), last=pl.col("at").max()
+    )
+    return pl.concat([spans["first"], spans["last"]]).unique().sort()
 
 
 def _worked_elsewhere(journal: pa.Table) -> list[datetime]:
@@ -201,8 +213,15 @@ def sessions_of(turns: pa.Table, merged: Mapping[str, str]) -> pa.Table:
         dated.schema.get_field_index("project_id"), "project_id", pa.array(projects, pa.string())
     )
     spans = rows.group_by(["project_id", "session_id"]).aggregate([("said_at", "min"), ("said_at", "max")])
-    named = spans.rename_columns(["project_id", "session_id", "started_at", "ended_at"])
-    return named.sort_by([("project_id", "ascending"), ("session_id", "ascending")])
+    return sessions_joined([spans.rename_columns(["project_id", "session_id", "started_at", "ended_at"])])
+
+
+def sessions_joined(pieces: Sequence[pa.Table]) -> pa.Table:
+    """Return each session of tables as `sessions_of` gives them once, from its first to its last instant."""
+    key = ["project_id", "session_id"]
+    rows = pa.concat_tables(pieces).group_by(key).aggregate([("started_at", "min"), ("ended_at", "max")])
+    named = rows.rename_columns([*key, "started_at", "ended_at"])
+    return named.sort_by([(name, "ascending") for name in key])
 
 
 def _frame(rows: pa.Table) -> pl.DataFrame:
