@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from cortex.flows.bytes_shown import BytesShown
 from cortex.flows.extract_pool import ExtractPool, pool_for
-from cortex.flows.extraction import Extracted, Extraction, by_session, extract, extract_or_fault
+from cortex.flows.extraction import Extracted, Extraction, by_session, extract_from, extract_or_fault
 from cortex.flows.first_places import PLACE, in_first_place, touched_sessions, unknown_turns
 from cortex.flows.left_out import asks_for_privacy, is_excluded, is_trivial
 from cortex.flows.outdated import outdated
@@ -326,7 +326,7 @@ def events_of(
     written = _written_of(run, project_id, turns, whole.settled, replies, prompt)
     faults: list[str] = []
     with contained(faults.append):
-        return extract(whole, run.policy, written)
+        return extract_from(whole, run.policy, written)
     sessions = by_session(whole)
     return _joined(run, sessions, [extract_or_fault(each, run.policy, written) for each in sessions])
 

@@ -8,7 +8,7 @@ from typing import BinaryIO
 from cortex.flows.extraction import extract_or_fault
 
 
-def serve(requests: BinaryIO, replies: BinaryIO) -> None:
+def answer(requests: BinaryIO, replies: BinaryIO) -> None:
     """Answer one extraction after another, with the policy that comes first, until `requests` ends."""
     policy = pickle.load(requests)
     while True:
@@ -24,7 +24,7 @@ def main() -> None:
     """Serve the process that started this one; nothing else may write to its pipe."""
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    serve(sys.stdin.buffer, replies)
+    answer(sys.stdin.buffer, replies)
 
 
 if __name__ == "__main__":

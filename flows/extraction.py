@@ -41,7 +41,7 @@ def rules_alone(events: pa.Table, turns: pa.Table) -> pa.Table:
     return events
 
 
-def extract(task: Extraction, policy: Policy, written: Writing = rules_alone) -> pa.Table:
+def extract_from(task: Extraction, policy: Policy, written: Writing = rules_alone) -> pa.Table:
     """Return the EVENTS of whole sessions; what Cortex itself wrote is not evidence."""
     turns = task.turns
     events = written(extract_events(without_echoes(turns, task.shown_lines), policy, task.settled), turns)
@@ -61,5 +61,5 @@ def extract_or_fault(task: Extraction, policy: Policy, written: Writing = rules_
     """Return the events of an extraction, or why there are none; input that nobody foresaw stops nothing."""
     faults: list[str] = []
     with contained(faults.append):
-        return Extracted(extract(task, policy, written))
+        return Extracted(extract_from(task, policy, written))
     return Extracted(None, faults[0])

@@ -7,7 +7,7 @@ import pytest
 
 from cortex.flows import extract_pool
 from cortex.flows.extract_pool import ExtractPool
-from cortex.flows.extraction import Extraction, by_session, extract
+from cortex.flows.extraction import Extraction, by_session, extract_from
 from cortex.flows.first_places import in_first_place
 from cortex.storage.lake import each_key_once
 from cortex.storage.reference import read_policy
@@ -58,7 +58,7 @@ def test_a_pool_answers_in_order_and_ends_its_processes(sessions):
     results = pool.extract(sessions * 3)
     [worker] = pool._workers
     pool.close()
-    assert [result.events for result in results] == [extract(each, POLICY) for each in sessions * 3]
+    assert [result.events for result in results] == [extract_from(each, POLICY) for each in sessions * 3]
     assert not is_running(worker.pid)
 
 
@@ -79,8 +79,8 @@ def test_the_sessions_of_a_project_give_together_what_the_whole_gives(talked):
     for project_id in lake.manifest.partitions(TURNS.name):
         known = lake.read(TURNS, project_id)
         whole = Extraction(in_first_place(known, known), ShownLines(), NOTHING_SETTLED)
-        parts = [extract(each, POLICY) for each in by_session(whole)]
-        assert each_key_once(EVENTS, pa.concat_tables(parts)).equals(extract(whole, POLICY))
+        parts = [extract_from(each, POLICY) for each in by_session(whole)]
+        assert each_key_once(EVENTS, pa.concat_tables(parts)).equals(extract_from(whole, POLICY))
 
 
 def test_a_small_batch_starts_no_process():
