@@ -1,6 +1,7 @@
 """A neighbourhood as an SVG image: rings around the middle, each memory within the sector of its parent."""
 
 import math
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -17,6 +18,8 @@ REACH_ACROSS, REACH_DOWN = 330, 235
 MOST_LABELS = 14
 NODE_LABEL_CHARS = 30
 
+_TYPE_NAME = re.compile(r"[a-z_]{1,30}")
+
 NodePlaces = dict[str, tuple[float, float]]
 
 
@@ -32,7 +35,7 @@ def picture(neighbourhood: GraphAround) -> Markup:
         ends = f'x1="{x1:.0f}" y1="{y1:.0f}" x2="{x2:.0f}" y2="{y2:.0f}"'
         width = 0.75 + 2.25 * edge.strength
         is_way = parents.get(edge.source) == edge.target or parents.get(edge.target) == edge.source
-        classes = f"edge {escape(edge.edge_type)}{' way' if is_way else ''}"
+        classes = f"edge {_class_of(edge.edge_type)}{' way' if is_way else ''}"
         parts.append(f'<line class="{classes}" {ends} stroke-width="{width:.1f}"/>')
     parts += _spokes(neighbourhood, places)
     labelled = sum(node.distance == 1 for node in neighbourhood.nodes) <= MOST_LABELS
@@ -98,10 +101,15 @@ def _spokes(neighbourhood: GraphAround, places: NodePlaces) -> Sequence[str]:
     return [*spokes, f'<text class="middle" x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle">{name}</text>']
 
 
+def _class_of(name: str) -> str:
+    """Return the name of a type as the style sheet knows it; nothing of what is no such name."""
+    return name if _TYPE_NAME.fullmatch(name) else ""
+
+
 def _node(node: GraphNode, x: float, y: float, *, has_label: bool) -> str:
     words = escape(excerpt(visible(node.text), 160))
     circle = (
-        f'<circle class="node {escape(node.memory_type)}" cx="{x:.0f}" cy="{y:.0f}" '
+        f'<circle class="node {_class_of(node.memory_type)}" cx="{x:.0f}" cy="{y:.0f}" '
         f'r="{(13, 9, 6, 5)[node.distance]}"><title>{words}</title></circle>'
     )
     text = ""

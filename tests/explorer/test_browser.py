@@ -15,7 +15,9 @@ from cortex.explorer.views import NAVIGATION
 from cortex.flows import operations
 from cortex.flows.context import Context
 from cortex.storage.settings import load_settings
-from tests.explorer.conftest import PROJECT, ticking
+from tests.explorer.conftest import PROJECT, Browser, ticking
+from tests.explorer.planted import plant
+from tests.explorer.test_hostile_texts import planted_pages
 from tests.flows.conftest import words_for_a_model
 
 pytestmark = pytest.mark.slow
@@ -154,6 +156,36 @@ def test_nothing_hostile_acts_on_any_page(site, page):
         assert page.evaluate("window.hit") is None, address
         assert page.evaluate("document.cookie") == ""
         assert page.locator("main script, main img, main iframe, main [onload], main [onerror]").count() == 0
+
+
+@pytest.fixture(scope="module")
+def planted_site(sample_store: Path, site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Return a site over a store with a hostile text in every field."""
+    home = tmp_path_factory.mktemp("planted") / "home"
+    shutil.copytree(sample_store, home)
+    plant(Context(load_settings(home), words_for_a_model, ticking, home.parent))
+    served = Site(Context(load_settings(home), words_for_a_model, ticking, home.parent))
+    yield served
+    served.end()
+
+
+@pytest.mark.parametrize("width", [320, 1200])
+def test_a_hostile_text_in_every_field_neither_acts_nor_breaks_the_layout(planted_site, chromium, width):
+    reader = Browser(planted_site.listening.explorer)
+    reader.client.cookies.set(reader.explorer.gate.cookie_name, reader.explorer.gate._session)
+    problems = {}
+    for page in opened(planted_site, chromium, viewport={"width": width, "height": 800}):
+        page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+        for address in planted_pages(reader):
+            page.goto(address)
+            page.evaluate(
+                "document.querySelectorAll('details').forEach((element) => { element.open = true; })"
+            )
+            moved = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            if page.evaluate("window.hit") is not None or page.evaluate(moved) > 0:
+                problems[address] = page.evaluate(moved)
+            assert page.url == planted_site.base + address.replace(" ", "%20") or "/sql" in address
+    assert problems == {}
 
 
 def test_a_memory_is_pinned_and_the_pin_taken_back_without_scripts(site, plain_page):
