@@ -17,12 +17,21 @@ from cortex.flows.stages.order import TABLES
 from cortex.storage.journal import Journal
 from cortex.storage.notes import Output
 from cortex.storage.store import Store
-from cortex.storage.tables import INDEX_TEXT, PROJECTED, SEARCHED, VECTOR, Dataset, Filter, Vector, meeting
+from cortex.storage.tables import (
+    HAS_VECTOR,
+    INDEX_TEXT,
+    PROJECTED,
+    SEARCHED,
+    VECTOR,
+    Dataset,
+    Filter,
+    SearchableRows,
+    meeting,
+)
 from cortex.transforms.schemas import GLOBAL_SCOPE
 
 # How far back the day of the live memories is looked for: a store left alone for ten years.
 DAYS_LOOKED_BACK = 3_650
-HAS_VECTOR = "has_vector"
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,10 @@ class RowsInMemory:
         """Return the rows put in; none before."""
         return _InMemory(name, self._rows.get((scope, name), PROJECTED[name].empty()))
 
+    def open_index(self, scopes: Sequence[str], name: str) -> SearchableRows:
+        """Refuse: what is compared is not searched."""
+        raise NotImplementedError
+
     def replace(self, scope: str, name: str, rows: pa.Table) -> int:
         """Keep the rows; return how many."""
         self._rows[scope, name] = rows
@@ -90,12 +103,6 @@ class _InMemory:
         table = PROJECTED[self.name]
         by_key = meeting(self.rows, where).sort_by([(name, "ascending") for name in table.key])
         return by_key.select([name for name in columns or table.arrow.names if name in by_key.schema.names])
-
-    def search_words(self, query: str, limit: int, columns: Sequence[str] = ()) -> pa.Table:
-        return self.rows.slice(0, 0)
-
-    def search_vector(self, vector: Vector, limit: int, columns: Sequence[str] = ()) -> pa.Table:
-        return self.rows.slice(0, 0)
 
 
 def compare(run: Run) -> Comparison:
@@ -178,9 +185,9 @@ def _comparable(dataset: Dataset, table: str) -> pa.Table:
     declared = PROJECTED[table].arrow.names
     if table not in SEARCHED or not dataset.count():
         return dataset.read().select(declared).combine_chunks()
-    rows, vectors = dataset.read([*declared, INDEX_TEXT]), dataset.read([VECTOR])
-    if VECTOR in vectors.schema.names:
-        rows = rows.append_column(HAS_VECTOR, pc.is_valid(vectors[VECTOR]))
+    rows = dataset.read([*declared, INDEX_TEXT, HAS_VECTOR, VECTOR])
+    if VECTOR in rows.schema.names:
+        rows = rows.append_column(HAS_VECTOR, pc.is_valid(rows[VECTOR])).drop_columns([VECTOR])
     return rows.combine_chunks()
 
 

@@ -10,7 +10,7 @@ from cortex.flows.spare_vectors import SpareVectors
 from cortex.storage.model_failure import ModelFailure, hosted_failure, note_failure, read_failure
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store
-from cortex.storage.tables import Tables
+from cortex.storage.tables import Searchable
 from cortex.transforms.errors import ModelUnavailable, StoreNotWritable
 from cortex.transforms.schemas import VECTORS
 
@@ -63,8 +63,8 @@ class Answered:
 
 
 def model_for(
-    question: str, context: "Context", store: Store, tables: Tables
-) -> tuple[Embedder | None, Tables]:
+    question: str, context: "Context", store: Store, tables: Searchable
+) -> tuple[Embedder | None, Searchable]:
     """
     Return the model that embeds a question, and the tables with vectors to compare its answer with.
 

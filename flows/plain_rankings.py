@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from cortex.flows.embedders import Embedder
 from cortex.flows.retrieval_corpus import RowPlace
-from cortex.storage.tables import Tables, Vector
+from cortex.storage.tables import Searchable, Vector
 from cortex.transforms.schemas import PASSAGES
 from cortex.transforms.search.fusion import standardised
 
@@ -27,7 +27,7 @@ class PlainRankings:
     compared as they are.
     """
 
-    def __init__(self, tables: Tables, embedder: Embedder | None) -> None:
+    def __init__(self, tables: Searchable, embedder: Embedder | None) -> None:
         self._tables, self._embedder = tables, embedder
 
     def ranked(self, name: str, question: str, scopes: Sequence[str], depth: int) -> list[RowPlace]:
@@ -40,8 +40,8 @@ class PlainRankings:
     def _words(self, question: str, scopes: Sequence[str]) -> dict[RowPlace, float]:
         scores: dict[RowPlace, float] = {}
         for scope in scopes:
-            hits = self._tables.open(scope, PASSAGES.name).search_words(question, _CANDIDATES, _COLUMNS)
-            _keep_best(scores, scope, hits, "score")
+            rows = self._tables.open_index([scope], PASSAGES.name)
+            _keep_best(scores, scope, rows.search_words(question, _CANDIDATES, _COLUMNS), "score")
         return scores
 
     def _near(self, question: str, scopes: Sequence[str]) -> dict[RowPlace, float]:
@@ -50,8 +50,8 @@ class PlainRankings:
             return scores
         vector: Vector = self._embedder.embed([question], as_query=True)[0]
         for scope in scopes:
-            hits = self._tables.open(scope, PASSAGES.name).search_vector(vector, _CANDIDATES, _COLUMNS)
-            _keep_best(scores, scope, hits, "similarity")
+            rows = self._tables.open_index([scope], PASSAGES.name)
+            _keep_best(scores, scope, rows.search_vector(vector, _CANDIDATES, _COLUMNS), "similarity")
         return scores
 
 

@@ -14,7 +14,7 @@ from cortex.flows.recall_results import RecallResult, shown_once
 from cortex.flows.replaced import Replaced, replaced_by
 from cortex.flows.similarity import is_of_same_model
 from cortex.storage.reference import word_ranks
-from cortex.storage.tables import Dataset, Tables, Vector
+from cortex.storage.tables import Searchable, SearchableRows, Vector
 from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.policy import Policy
 from cortex.transforms.search.answers import is_answered
@@ -31,7 +31,7 @@ ROWS_A_KEPT_ROW = 20
 
 
 def search_store(
-    tables: Tables,
+    tables: Searchable,
     question: str,
     *,
     scopes: Sequence[str],
@@ -56,13 +56,12 @@ def search_store(
     hits = Hits(vector)
     wanted = int(setting(policy, "candidates")) * (1 if limits.is_empty else ROWS_A_KEPT_ROW)
     kept = {MEMORIES: limits.memories, PASSAGES: limits.passages}
-    for scope in scopes:
-        for name in (MEMORIES, PASSAGES):
-            dataset = tables.open(scope, name)
-            by_words = _comparable(dataset, terms, wanted, ROW_COLUMNS[name])
-            hits.add(name, kept[name](by_words))
-            if vector is not None and is_of_same_model(by_words, vector):
-                hits.add(name, kept[name](dataset.search_vector(vector, wanted, ROW_COLUMNS[name])))
+    for name in (MEMORIES, PASSAGES):
+        rows = tables.open_index(scopes, name)
+        by_words = _comparable(rows, terms, wanted, ROW_COLUMNS[name])
+        hits.add(name, kept[name](by_words))
+        if vector is not None and is_of_same_model(by_words, vector):
+            hits.add(name, kept[name](rows.search_vector(vector, wanted, ROW_COLUMNS[name])))
     scores = hits.scores(policy, now)
     # Ties go by id, so that the order of scopes or of rows on disk changes nothing.
     order = sorted(range(len(hits.ids)), key=lambda row: (-scores[row], hits.ids[row]))
@@ -78,13 +77,13 @@ def search_store(
     return _with_code(tables, shown_once(results) if by_stretch else results)
 
 
-def _with_code(tables: Tables, results: list[RecallResult]) -> list[RecallResult]:
+def _with_code(tables: Searchable, results: list[RecallResult]) -> list[RecallResult]:
     """Follow the edges `source_of`; code behind a better description is no result of its own (spec 10.2)."""
     described = [result for result in results if result.memory_type == "code_description"]
     code_of: dict[str, Code] = {}
     for scope in sorted({result.project_id for result in described}):
         ids = [result.id for result in described if result.project_id == scope]
-        code_of |= code_behind(tables.open(scope, _EDGES), tables.open(scope, MEMORIES), ids)
+        code_of |= code_behind(tables.open_index([scope], _EDGES), tables.open_index([scope], MEMORIES), ids)
     rank_of = {
         code.memory_id: rank for rank, result in enumerate(results) if (code := code_of.get(result.id))
     }
@@ -92,7 +91,7 @@ def _with_code(tables: Tables, results: list[RecallResult]) -> list[RecallResult
     return [replace(result, code=code_of.get(result.id)) for result in kept]
 
 
-def with_replaced(tables: Tables, results: list[RecallResult]) -> list[RecallResult]:
+def with_replaced(tables: Searchable, results: list[RecallResult]) -> list[RecallResult]:
     """
     Return results with what each took the place of, by the edges `supersedes` (spec 10.3).
 
@@ -101,7 +100,7 @@ def with_replaced(tables: Tables, results: list[RecallResult]) -> list[RecallRes
     replaced: dict[str, tuple[Replaced, ...]] = {}
     for scope in sorted({result.project_id for result in results if result.kind == "memory"}):
         ids = [result.id for result in results if result.kind == "memory" and result.project_id == scope]
-        replaced |= replaced_by(tables.open(scope, _EDGES), tables.open(scope, MEMORIES), ids)
+        replaced |= replaced_by(tables.open_index([scope], _EDGES), tables.open_index([scope], MEMORIES), ids)
     return [replace(result, replaces=replaced.get(result.id, ())) for result in results]
 
 
@@ -115,8 +114,8 @@ def _vector_of(question: str, embedder: Embedder | None) -> Vector | None:
     return vector
 
 
-def _comparable(dataset: Dataset, terms: str, limit: int, columns: Sequence[str]) -> pa.Table:
-    hits = dataset.search_words(terms, limit, columns)
+def _comparable(rows: SearchableRows, terms: str, limit: int, columns: Sequence[str]) -> pa.Table:
+    hits = rows.search_words(terms, limit, columns)
     at = hits.schema.get_field_index("score")
-    scores = comparable(hits["score"].to_numpy().astype(np.float64), dataset.count())
-    return hits.set_column(at, "score", pa.array(scores))
+    scores = comparable(hits["score"].to_numpy().astype(np.float64), rows.count())
+    return hits.set_column(at, "score", pa.array(scores.tolist(), pa.float64()))

@@ -200,17 +200,14 @@ class Hits:
 def _shown(memories: pa.Table) -> pa.Table:
     """Return the memories that may be told: valid ones; external ones with their source, or as imported."""
     rows = memories.select(["status", "merged_into", "trust", "evidence", "source_type"]).to_pylist()
-    return memories.filter(
-        pa.array(
-            [
-                row["status"] not in HIDDEN_STATUSES
-                and row["merged_into"] is None
-                and (row["trust"] != "external" or bool(row["evidence"]) or row["source_type"] == "import")
-                for row in rows
-            ],
-            pa.bool_(),
-        )
-    )
+    is_shown = [
+        row["status"] not in HIDDEN_STATUSES
+        and row["merged_into"] is None
+        and (row["trust"] != "external" or bool(row["evidence"]) or row["source_type"] == "import")
+        for row in rows
+    ]
+    # Filtering imports all of Arrow's functions, which takes a tenth of a second.
+    return memories if all(is_shown) else memories.filter(pa.array(is_shown, pa.bool_()))
 
 
 def _validity(memories: pa.Table, at: int) -> Validity:

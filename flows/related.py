@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from cortex.flows.recall_hits import HIDDEN_STATUSES
 from cortex.flows.recall_results import RecallResult
-from cortex.storage.tables import Tables
+from cortex.storage.tables import Searchable
 from cortex.transforms.memory.link import neighbourhood
 from cortex.transforms.schemas import MEMORY_TYPES, values
 
@@ -28,12 +28,12 @@ class Related:
     distance: int
 
 
-def related_to(matches: Sequence[RecallResult], tables: Tables, *, depth: int) -> list[Related]:
+def related_to(matches: Sequence[RecallResult], tables: Searchable, *, depth: int) -> list[Related]:
     """Return at most MOST_RELATED memories within `depth` edges of the matches, nearest first."""
     rows: list[tuple[int, float, Related]] = []
     for scope in sorted({result.project_id for result in matches if result.kind == "memory"}):
         ids = [result.id for result in matches if result.project_id == scope and result.kind == "memory"]
-        edges = tables.open(scope, "edges").read(["source_id", "target_id"])
+        edges = tables.open_index([scope], "edges").read(["source_id", "target_id"])
         reached = neighbourhood(edges, ids, depth=depth)
         distances = dict(zip(values(reached, "memory_id"), values(reached, "distance"), strict=True))
         for row in shown_memories(tables, scope, sorted(distances.keys() - set(ids))):
@@ -44,11 +44,11 @@ def related_to(matches: Sequence[RecallResult], tables: Tables, *, depth: int) -
     return [related for _, _, related in rows[:MOST_RELATED]]
 
 
-def shown_memories(tables: Tables, scope: str, ids: list[str]) -> list[dict[str, Any]]:
+def shown_memories(tables: Searchable, scope: str, ids: list[str]) -> list[dict[str, Any]]:
     """Return the memories of these ids that recall may show."""
     if not ids:
         return []
-    memories = tables.open(scope, "memories").read(_COLUMNS, NOT_CODE)
+    memories = tables.open_index([scope], "memories").read(_COLUMNS, NOT_CODE)
     mine = memories.filter(pa.compute.is_in(memories["memory_id"], pa.array(ids, pa.string())))
     return [
         row

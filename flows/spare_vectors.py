@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from cortex.flows.recall_hits import ID_COLUMNS
 from cortex.flows.similarity import exact
-from cortex.storage.tables import VECTOR, Dataset, Filter, Tables, Vector
+from cortex.storage.tables import VECTOR, Filter, Searchable, SearchableRows, Vector
 
 HASH = "content_hash"
 
@@ -20,21 +20,21 @@ class SpareVectors:
     `read_vectors` gives the VECTORS of that model; they are read once, and only where a table has others.
     """
 
-    def __init__(self, tables: Tables, read_vectors: Callable[[], pa.Table], dimensions: int) -> None:
+    def __init__(self, tables: Searchable, read_vectors: Callable[[], pa.Table], dimensions: int) -> None:
         self._tables = tables
         self._read_vectors = read_vectors
         self._dimensions = dimensions
         self._vectors: pa.Table | None = None
 
-    def open(self, scope: str, name: str) -> Dataset:
-        """Return a table that searches by the spare vectors; one that has such vectors as it is."""
-        dataset = self._tables.open(scope, name)
-        if name not in ID_COLUMNS or not dataset.count():
-            return dataset
+    def open_index(self, scopes: Sequence[str], name: str) -> SearchableRows:
+        """Return rows that are searched by the spare vectors; those that have such vectors as they are."""
+        rows = self._tables.open_index(scopes, name)
+        if name not in ID_COLUMNS or not rows.count():
+            return rows
         columns = [ID_COLUMNS[name], VECTOR]
-        kind = dataset.search_words("a", 1, columns).schema
+        kind = rows.search_words("a", 1, columns).schema
         is_same = VECTOR in kind.names and kind.field(VECTOR).type == self._kind()
-        return dataset if is_same else _Searched(dataset, ID_COLUMNS[name], self)
+        return rows if is_same else _Searched(rows, ID_COLUMNS[name], self)
 
     def of(self, hashes: Sequence[str | None]) -> "pa.ChunkedArray[Any]":
         """Return the vectors of texts by their content hash, null where there is none."""
@@ -49,30 +49,30 @@ class SpareVectors:
 
 
 class _Searched:
-    """One table, its rows given the spare vectors; by these it is searched row by row, without an index."""
+    """Rows of one table, given the spare vectors; by these it is searched row by row, without an index."""
 
-    def __init__(self, dataset: Dataset, key: str, spare: SpareVectors) -> None:
-        self._dataset = dataset
+    def __init__(self, rows: SearchableRows, key: str, spare: SpareVectors) -> None:
+        self._rows = rows
         self._key = key
         self._spare = spare
 
     def count(self, where: Filter | None = None) -> int:
-        return self._dataset.count(where)
+        return self._rows.count(where)
 
     def read(self, columns: Sequence[str] = (), where: Filter | None = None) -> pa.Table:
-        return self._dataset.read(columns, where)
+        return self._rows.read(columns, where)
 
     def search_words(self, query: str, limit: int, columns: Sequence[str] = ()) -> pa.Table:
         wanted = [name for name in columns if name != VECTOR]
-        return self._with_vectors(self._dataset.search_words(query, limit, [*wanted, HASH]))
+        return self._with_vectors(self._rows.search_words(query, limit, [*wanted, HASH]))
 
     def search_vector(self, vector: Vector, limit: int, columns: Sequence[str] = ()) -> pa.Table:
-        ids = self._with_vectors(self._dataset.read([self._key, HASH]))
+        ids = self._with_vectors(self._rows.read([self._key, HASH]))
         similarity = np.nan_to_num(exact(ids, vector), nan=-1.0)
         nearest = np.argsort(-similarity, kind="stable")[:limit]
         named = ids.take(nearest[similarity[nearest] > -1.0])[self._key].to_pylist()
         wanted = [name for name in columns if name != VECTOR]
-        rows = self._with_vectors(self._dataset.read([*wanted, HASH], {self._key: named}))
+        rows = self._with_vectors(self._rows.read([*wanted, HASH], {self._key: named}))
         return rows.append_column("similarity", pa.array(exact(rows, vector), pa.float32()))
 
     def _with_vectors(self, rows: pa.Table) -> pa.Table:

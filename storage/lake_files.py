@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from cortex.storage.encryption import ENCRYPTED, Vault
 from cortex.storage.files import PART_SUFFIX, replacing
@@ -40,6 +39,8 @@ def label_of(root: Path, path: str, vault: Vault) -> tuple[Label | None, int]:
 
     Raises FileDamaged and KeyUnavailable for a sealed file, one of UNREADABLE for a damaged one.
     """
+    import pyarrow.parquet as pq
+
     file = pq.ParquetFile(readable(root, path, path.partition("/")[0], vault))
     rows = sum(batch.num_rows for batch in file.iter_batches())
     content = (file.metadata.metadata or {}).get(LABEL)
@@ -70,6 +71,8 @@ def readable(root: Path, path: str, table: str, vault: Vault) -> Path | pa.Buffe
 
 def write_rows(root: Path, path: str, label: Label, rows: pa.Table, vault: Vault, key_id: str | None) -> None:
     """Write `rows` to the lake file `path`, durable; if named as encrypted, no plain bytes reach the disk."""
+    import pyarrow.parquet as pq
+
     named = {LABEL: json.dumps(asdict(label), ensure_ascii=False).encode()}
     rows = rows.replace_schema_metadata({**(rows.schema.metadata or {}), **named})
     if not path.endswith(ENCRYPTED):

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cortex.storage.files import refusal_of, writing_to
-from cortex.storage.lance_indexes import PARTITIONS, create_word_index, make_indexes
 from cortex.storage.lance_library import lancedb
 from cortex.storage.projections import has_dataset
-from cortex.storage.tables import INDEX_TEXT, PROJECTED, SEARCHED, VECTOR, Filter, Vector
+from cortex.storage.search_file import SEARCH_FILE
+from cortex.storage.search_index import SearchIndex
+from cortex.storage.search_rows import IndexedRows
+from cortex.storage.tables import HAS_VECTOR, PROJECTED, VECTOR, Filter
 from cortex.transforms.errors import CortexError, TablesDamaged
 from cortex.transforms.schemas import Table
 
@@ -79,45 +80,6 @@ class LanceDataset:
             rows: pa.Table = scan.limit(max(self.count(), 1)).to_arrow()
         return rows.sort_by([(name, "ascending") for name in key]).select(wanted)
 
-    def search_words(self, query: str, limit: int, columns: Sequence[str] = ()) -> pa.Table:
-        """
-        Return the `limit` best rows by BM25 with their `score`, best first; none for an empty query.
-
-        Reads all columns, or those of `columns` that the dataset has.
-        """
-        if self._handle is None or not query.strip():
-            return self._empty_with("score")
-        with reading(self._scope, self._table.name):
-            search = self._handle.search(query, query_type="fts", fts_columns=INDEX_TEXT)
-            rows: pa.Table = search.select([*self._read(columns), "_score"]).limit(limit).to_arrow()
-        return rows.rename_columns(["score" if name == "_score" else name for name in rows.schema.names])
-
-    def search_vector(self, vector: Vector, limit: int, columns: Sequence[str] = ()) -> pa.Table:
-        """
-        Return the `limit` nearest rows with their cosine `similarity`, nearest first.
-
-        The similarity is rounded where there is an index. Columns as in `search_words`.
-        """
-        if self._handle is None or VECTOR not in self._names:
-            return self._empty_with("similarity")
-        with reading(self._scope, self._table.name):
-            nearest: pa.Table = (
-                self._handle.search(vector, vector_column_name=VECTOR)
-                .distance_type("cosine")
-                .nprobes(PARTITIONS)
-                .select([*self._read(columns), "_distance"])
-                .limit(limit)
-                .to_arrow()
-            )
-        similarity = pc.subtract(1.0, nearest["_distance"])
-        return nearest.drop_columns(["_distance"]).append_column("similarity", similarity)
-
-    def _read(self, columns: Sequence[str]) -> list[str]:
-        return [name for name in columns if name in self._names] if columns else self._names
-
-    def _empty_with(self, name: str) -> pa.Table:
-        return self._table.empty().append_column(name, pa.array([], pa.float32()))
-
 
 class LanceTables:
     """The datasets memories, edges and passages of every scope, below `<home>/tables/<scope>/`."""
@@ -125,6 +87,7 @@ class LanceTables:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.root = home / "tables"
+        self.index: SearchIndex | None = SearchIndex(self.root / SEARCH_FILE)
         self._connections: dict[str, Any] = {}
 
     def scopes(self) -> list[str]:
@@ -144,24 +107,35 @@ class LanceTables:
         with reading(scope, name):
             return LanceDataset(table, self._handle(scope, name), scope)
 
+    def open_index(self, scopes: Sequence[str], name: str) -> IndexedRows:
+        """Return what the search index has of the table `name` of some scopes."""
+        return (self.index or SearchIndex(None)).rows(scopes, name)
+
     def replace(self, scope: str, name: str, rows: pa.Table) -> int:
         """
         Make `rows` the dataset's content and return how many rows were written or removed.
 
         `rows` has the schema's columns, for searched tables also `index_text` and (where there is a model)
         `vector`. Rows equal to the stored ones are not written; without any difference there is no new
-        version. Compacts, prunes old versions and brings the text index up to date in the same call. A
+        version. Compacts, prunes old versions and brings the search index up to date in the same call. A
         dataset that cannot be read is made from nothing.
         """
-        rows = _with_row_hash(rows, PROJECTED[name])
+        stored = _with_row_hash(self._stored(rows))
         with writing_to(self.home):
             try:
-                return self._replace(scope, name, rows)
+                changed = self._replace(scope, name, stored)
             except Exception as error:  # LanceDB's errors share no base class
                 if refusal_of(error, self.home) is not None:
                     raise
                 self._drop_dataset(scope, name)
-                return self._replace(scope, name, rows)
+                changed = self._replace(scope, name, stored)
+            if self.index is not None:  # second: a run killed here makes the table again
+                self.index.replace(scope, name, rows, _hashes_in(stored))
+            return changed
+
+    def _stored(self, rows: pa.Table) -> pa.Table:
+        """Return rows as the dataset has them."""
+        return _without_vectors(rows)
 
     def _replace(self, scope: str, name: str, rows: pa.Table) -> int:
         table = PROJECTED[name]
@@ -171,8 +145,6 @@ class LanceTables:
         if handle.schema.names != rows.schema.names or handle.schema.types != rows.schema.types:
             return self._create(scope, name, rows)
         changed = _write_difference(handle, table, rows)
-        if name in SEARCHED:
-            make_indexes(handle, words=INDEX_TEXT, vectors=VECTOR)
         if changed:
             _tidy(handle)
         return changed
@@ -183,28 +155,39 @@ class LanceTables:
 
         For what is too large to be handed over at once.
         """
-        rows = _with_row_hash(rows, PROJECTED[name])
+        stored = _with_row_hash(self._stored(rows))
         with writing_to(self.home):
             if self.exists(scope, name):
-                self._handle(scope, name).add(rows, on_bad_vectors="null")
+                self._handle(scope, name).add(stored, on_bad_vectors="null")
             else:
                 (self.root / scope).mkdir(parents=True, exist_ok=True)
-                self._connected(scope).create_table(name, rows, on_bad_vectors="null")
+                self._connected(scope).create_table(name, stored, on_bad_vectors="null")
+            if self.index is not None:
+                self.index.append(scope, name, rows, _hashes_in(stored))
 
     def finish(self, scope: str, name: str) -> None:
-        """Index and compact what was appended."""
+        """Compact what was appended."""
         with writing_to(self.home):
-            handle = self._handle(scope, name)
-            make_indexes(handle, words=INDEX_TEXT, vectors=VECTOR)
-            _tidy(handle)
+            _tidy(self._handle(scope, name))
+
+    def replace_anew(self, scope: str, name: str, rows: pa.Table) -> None:
+        """Make `rows` the content of a table of which nothing is kept, as `replace` takes them."""
+        with writing_to(self.home):
+            self._drop_dataset(scope, name)
+            self.replace(scope, name, rows)
+            if self.index is not None:
+                hashes = _hashes_in(_with_row_hash(self._stored(rows)))
+                self.index.replace(scope, name, rows, hashes, anew=True)
 
     def purge(self, scope: str) -> None:
         """
         Rewrite a scope's datasets and remove every older version, with the bytes of rows that are gone.
 
-        Deleted rows otherwise stay in their file until it is compacted, and their words in the text index.
+        Deleted rows otherwise stay in their file until it is compacted. The search index is written anew.
         """
         with writing_to(self.home):
+            if self.index is not None:
+                self.index.purge()
             for name in PROJECTED:
                 if not self.exists(scope, name):
                     continue
@@ -221,6 +204,8 @@ class LanceTables:
     def drop(self, scope: str) -> None:
         """Remove a scope's tables."""
         with writing_to(self.home):
+            if self.index is not None:
+                self.index.drop(scope)
             for name in PROJECTED:
                 self._drop_dataset(scope, name)
             with suppress(OSError):  # somebody put something else there
@@ -241,8 +226,6 @@ class LanceTables:
         if (self.root / scope / f"{name}.lance").is_file():  # it takes the place of a folder of ours
             self._drop_dataset(scope, name)
         handle = self._connected(scope).create_table(name, rows, mode="overwrite", on_bad_vectors="null")
-        if name in SEARCHED:
-            make_indexes(handle, words=INDEX_TEXT, vectors=VECTOR)
         _tidy(handle)
         return int(rows.num_rows)
 
@@ -250,7 +233,6 @@ class LanceTables:
         return self._connected(scope).open_table(name)
 
     def _connected(self, scope: str) -> Any:
-        # Kept: a connection holds the indexes it has read, so that only the first question reads them.
         if scope not in self._connections:
             self._connections[scope] = _connect(self.root / scope)
         return self._connections[scope]
@@ -266,20 +248,24 @@ class RebuiltTables(LanceTables):
     def __init__(self, live: LanceTables) -> None:
         """Name their place; a killed rebuild may have left something there."""
         super().__init__(live.home / REBUILDING)
+        self.index = None  # of what is put in place the live one is made
         self._live = live
 
     def put_in_place(self, scope: str) -> int:
-        """Put a scope's datasets in the live ones' place and return their rows; in between there are none."""
-        fresh, live, old = self.root / scope, self._live.root / scope, self.home / "old" / scope
-        with writing_to(self._live.home):
-            old.mkdir(parents=True, exist_ok=True)
-            live.mkdir(parents=True, exist_ok=True)
-            for name in (f"{table}.lance" for table in PROJECTED):  # what else is there is not ours
-                if (live / name).exists():
-                    (live / name).rename(old / name)
-                if (fresh / name).is_dir():
-                    (fresh / name).rename(live / name)
-        return sum(self._live.open(scope, name).count() for name in PROJECTED)
+        """Put a scope's tables in the place of the live ones and return their rows."""
+        count = 0
+        for name, table in PROJECTED.items():
+            if self.exists(scope, name):
+                rows = self._handle(scope, name).to_arrow().drop_columns([ROW_HASH])
+            else:
+                rows = table.empty()
+            self._live.replace_anew(scope, name, rows)
+            count += rows.num_rows
+        return count
+
+    def _stored(self, rows: pa.Table) -> pa.Table:
+        """Return rows as they are: of their vectors the live index is made."""
+        return rows
 
     def remove(self) -> None:
         """Remove what was not put in place, and what was replaced."""
@@ -293,6 +279,7 @@ class LanceTablesInMemory(LanceTables):
     def __init__(self) -> None:
         """Make empty tables."""
         super().__init__(Path())
+        self._own_index = self.index = SearchIndex(None)
         self._handles: dict[tuple[str, str], Any] = {}
 
     def scopes(self) -> list[str]:
@@ -312,8 +299,7 @@ class LanceTablesInMemory(LanceTables):
         if rows.num_rows:
             database = _connect("memory://")
             self._handles[scope, name] = database.create_table(name, rows, on_bad_vectors="null")
-            if name in SEARCHED:
-                create_word_index(self._handles[scope, name], INDEX_TEXT)
+            self._own_index.replace(scope, name, rows, _hashes_in(_with_row_hash(_without_vectors(rows))))
         return int(rows.num_rows)
 
 
@@ -340,12 +326,22 @@ def _condition(where: Filter) -> str:
     return " and ".join(parts)
 
 
-def _with_row_hash(rows: pa.Table, table: Table) -> pa.Table:
+def _hashes_in(rows: pa.Table) -> list[int]:
+    hashes: list[int] = rows[ROW_HASH].cast(pa.uint64()).to_numpy().tolist()
+    return hashes
+
+
+def _without_vectors(rows: pa.Table) -> pa.Table:
+    """Return rows that say of a vector only whether there is one."""
+    if VECTOR not in rows.schema.names:
+        return rows
+    known = [vector.is_valid for chunk in rows[VECTOR].chunks for vector in chunk]
+    return rows.drop_columns([VECTOR]).append_column(HAS_VECTOR, pa.array(known, pa.bool_()))
+
+
+def _with_row_hash(rows: pa.Table) -> pa.Table:
     """Return `rows` with a hash over all other columns; of the vector only whether it is there."""
-    hashed = rows
-    if VECTOR in rows.schema.names:
-        hashed = rows.drop_columns([VECTOR]).append_column("has_vector", pc.is_valid(rows[VECTOR]))
-    return rows.append_column(pa.field(ROW_HASH, pa.uint64()), _row_hashes(hashed))
+    return rows.append_column(pa.field(ROW_HASH, pa.uint64()), _row_hashes(_without_vectors(rows)))
 
 
 def _row_hashes(rows: pa.Table) -> "pa.ChunkedArray[Any]":

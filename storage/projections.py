@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from cortex.storage.notes import REPLACED_BY, ManifestNotes, Output
+from cortex.storage.search_file import SEARCH_FILE, has_part, parts_in
 from cortex.transforms.errors import TablesDamaged
 
 # Stages whose output is a table of each scope, and that table.
@@ -31,8 +32,16 @@ def published_brief(home: Path, project_id: str) -> str:
 def is_output_there(home: Path, output: Output) -> bool:
     """Return whether what a stage made for a scope is on disk."""
     if output.stage in TABLE_OF:
-        return has_dataset(home / "tables", output.scope, TABLE_OF[output.stage])
+        tables, name = home / "tables", TABLE_OF[output.stage]
+        return has_dataset(tables, output.scope, name) and has_part(tables / SEARCH_FILE, output.scope, name)
     return output.stage != "render" or bool(published_brief(home, output.scope))
+
+
+def _is_there(home: Path, output: Output, indexed: set[tuple[str, str]]) -> bool:
+    if output.stage not in TABLE_OF:
+        return is_output_there(home, output)
+    name = TABLE_OF[output.stage]
+    return has_dataset(home / "tables", output.scope, name) and (output.scope, name) in indexed
 
 
 def has_output(home: Path, notes: ManifestNotes, output: Output) -> bool:
@@ -43,10 +52,14 @@ def has_output(home: Path, notes: ManifestNotes, output: Output) -> bool:
 
 def check_projections(home: Path, notes: ManifestNotes) -> None:
     """Raise TablesDamaged where tables or published files are gone that a run noted as made."""
+    # One look for all: of 1,000 projects each by itself would take a second.
+    indexed = parts_in(home / "tables" / SEARCH_FILE)
     gone = sorted(
         output.scope
-        for output in notes.outputs
-        if output.stage in REPLACED_BY and not has_output(home, notes, output)
+        for output, inputs in notes.outputs.items()
+        if output.stage in REPLACED_BY
+        and notes.empty.get(output) != inputs
+        and not _is_there(home, output, indexed)
     )
     if gone:
         raise TablesDamaged(f"Tables or published files of {', '.join(dict.fromkeys(gone))} are gone.")

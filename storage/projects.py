@@ -18,6 +18,7 @@ from cortex.transforms.journal_entries import (
     ProjectMerge,
     ProjectName,
     project_entries,
+    project_entry,
 )
 from cortex.transforms.project_labels import labels
 from cortex.transforms.redaction.remote import normalised_remote, without_query
@@ -62,8 +63,8 @@ class ProjectBook:
         self._names: dict[str, str] = {}  # given by a person, the last one counts
         self._roots: dict[str, str] = {}  # the first commit of a project's repository
         self._into: dict[str, str | None] = {}  # what a person merged each into, the last word counts
-        for row, entry in project_entries(journal.read()):
-            self._note(row["project_id"], entry)
+        for project_id, payload in journal.about_projects():
+            self._note(project_id, project_entry(payload))
 
     def _note(self, project_id: str, entry: ProjectEntry) -> None:
         match entry:

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from cortex.hooks import branches as hook_branches
 from cortex.hooks import brief, health, prompt
@@ -195,6 +194,8 @@ class Published:
 
     def publish_views(self, lake: Lake, merged: Mapping[str, str]) -> None:
         """Write `memory.duckdb` from the snapshots that are here, which another machine made."""
+        import pyarrow.parquet as pq
+
         with writing_to(self._home):
             snapshots = {
                 table.name: pq.read_table(self.root / f"{table.name}.parquet").cast(table.arrow)
@@ -220,6 +221,8 @@ class Published:
 
     def snapshot(self, table: Table) -> tuple[dict[str, str], pa.Table]:
         """Return what the scopes of a snapshot were made of, and its rows; nothing where it is unreadable."""
+        import pyarrow.parquet as pq
+
         try:
             with pq.ParquetFile(self.root / f"{table.name}.parquet") as file:
                 fingerprints = json.loads((file.schema_arrow.metadata or {}).get(FINGERPRINTS, b"{}"))
@@ -229,6 +232,8 @@ class Published:
             return {}, table.empty()
 
     def _write_snapshot(self, name: str, rows: pa.Table, fingerprints: Mapping[str, str]) -> None:
+        import pyarrow.parquet as pq
+
         if fingerprints:
             rows = rows.replace_schema_metadata({FINGERPRINTS: json.dumps(fingerprints, sort_keys=True)})
         path = self.root / f"{name}.parquet"

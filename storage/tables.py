@@ -1,8 +1,8 @@
 """
 The tables of a scope, as everything else sees them: what is searched, and how it is asked for.
 
-The vector store behind them is `lance_tables.py` with its `lance_indexes.py` and `lance_library.py`; only
-`store.py` names it, and `projections.py` knows its folders.
+The store of rows behind them is `lance_tables.py` with its `lance_library.py`, what they are searched by
+`search_index.py`; only `store.py` names the first, and `projections.py` knows its folders.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -10,7 +10,6 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cortex.transforms.schemas import EDGES, MEMORIES, PASSAGES
@@ -22,6 +21,8 @@ PROJECTED = {**SEARCHED, EDGES.name: EDGES}
 INDEX_TEXT, VECTOR = "index_text", "vector"
 # What a scope's memories were before they aged stands beside what they are: the next day ages the same again.
 UNAGED = {name: f"unaged_{name}" for name in ("confidence", "status", "archived_at", "centrality", "rank")}
+# What is kept of a vector in the table itself: the search index has it.
+HAS_VECTOR = "has_vector"
 
 # The values that each column named may have, all to be met; None stands for a missing value.
 Filter = Mapping[str, Collection[str | None]]
@@ -31,6 +32,8 @@ Vector = NDArray[np.float32]
 
 def meeting(rows: pa.Table, where: Filter | None) -> pa.Table:
     """Return the rows that meet a filter, of rows that are in memory."""
+    import pyarrow.compute as pc  # here: questions do without it
+
     for column, allowed in (where or {}).items():
         rows = rows.filter(pc.is_in(rows[column], pa.array(list(allowed), pa.string())))
     return rows
@@ -45,6 +48,10 @@ class Dataset(Protocol):
     def read(self, columns: Sequence[str] = (), where: Filter | None = None) -> pa.Table:
         """Return the rows that meet `where`, by key: those of `columns` that there are, or the schema's."""
 
+
+class SearchableRows(Dataset, Protocol):
+    """The rows of one table of some scopes, as the search index has them; searched as one."""
+
     def search_words(self, query: str, limit: int, columns: Sequence[str] = ()) -> pa.Table:
         """Return the `limit` best rows by BM25 with their `score`, best first; none for an empty query."""
 
@@ -52,8 +59,15 @@ class Dataset(Protocol):
         """Return the `limit` nearest rows with their cosine `similarity`, nearest first."""
 
 
-class Tables(Protocol):
-    """Where the tables of a scope are found: all that recall needs of a store."""
+class Searchable(Protocol):
+    """Where the rows of some scopes are searched: all that recall needs of a store."""
+
+    def open_index(self, scopes: Sequence[str], name: str) -> SearchableRows:
+        """Return what the search index has of the table `name` of some scopes. Raises TablesDamaged."""
+
+
+class Tables(Searchable, Protocol):
+    """The tables of each scope, and the index that they are searched by."""
 
     def open(self, scope: str, name: str) -> Dataset:
         """Return the table `name` of `scope` for reading. Raises TablesDamaged."""

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,9 +21,7 @@ def traces(home: Path, *texts: str) -> list[str]:
         if any(text in words.casefold() for words in _texts_of(path) for text in sought):
             places.append(str(path.relative_to(home)))
     for dataset in sorted(home.rglob("*.lance")):
-        if dataset.is_dir() and any(
-            t in rows.casefold() for rows in _versions(dataset, texts) for t in sought
-        ):
+        if dataset.is_dir() and any(t in rows.casefold() for rows in _versions(dataset) for t in sought):
             places.append(str(dataset.relative_to(home)))
     return places
 
@@ -47,24 +46,28 @@ def _texts_of_database(path: Path) -> Iterator[str]:
 
 
 def _texts_of_index(path: Path) -> Iterator[str]:
-    """Yield the rows of a hook index and the words that it finds them by."""
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as index:
-        yield json.dumps(index.execute("select * from notes").fetchall(), ensure_ascii=False)
-        index.execute("create virtual table temp.held using fts5vocab('main', 'note_words', 'row')")
-        yield json.dumps(index.execute("select term from held").fetchall(), ensure_ascii=False)
+    """Yield the rows of an index, also what is packed, and the words that a hook's finds them by."""
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as index:
+        names = {name for (name,) in index.execute("select name from sqlite_master where type = 'table'")}
+        for name in sorted(names):
+            if not name.startswith(("note_words", "common_words")):
+                rows = index.execute(f"select * from {name}").fetchall()
+                yield json.dumps([[_plain(value) for value in row] for row in rows], ensure_ascii=False)
+        if "texts" in names:
+            yield from (
+                zlib.decompress(packed).decode() for (packed,) in index.execute("select packed from texts")
+            )
+        if "note_words" in names:
+            index.execute("create virtual table temp.held using fts5vocab('main', 'note_words', 'row')")
+            yield json.dumps(index.execute("select term from held").fetchall(), ensure_ascii=False)
 
 
-def _versions(dataset: Path, words: tuple[str, ...]) -> Iterator[str]:
-    """Yield the rows of every version that is left, and what the text index finds in each."""
+def _versions(dataset: Path) -> Iterator[str]:
+    """Yield the rows of every version that is left."""
     table = lancedb.connect(str(dataset.parent)).open_table(dataset.stem)
     for version in table.list_versions():
         table.checkout(version["version"])
         yield _spelt(table.to_arrow().to_pylist())
-        if "index_text" in table.schema.names:
-            for word in words:
-                hits = table.search(word, query_type="fts", fts_columns="index_text").limit(100).to_arrow()
-                # Words of the question alone prove nothing: the row found must hold the whole of it.
-                yield _spelt(hits.drop_columns(["_score"]).to_pylist())
 
 
 def _spelt(rows: list[dict[str, Any]]) -> str:

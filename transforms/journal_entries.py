@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import (
@@ -433,6 +433,8 @@ def entry_of(kind: str, payload: Mapping[str, Any]) -> Entry:
 
 def entries_in(journal: pa.Table, entry_class: type[AnEntry]) -> Iterator[tuple[Row, AnEntry]]:
     """Yield the JOURNAL rows of one class, in their order, each with what it says."""
+    import pyarrow.compute as pc  # here: a question does without all of Arrow's functions
+
     for row in journal.filter(pc.equal(journal["kind"], pa.scalar(entry_class.kind))).to_pylist():
         entry = from_row(row)
         if isinstance(entry, entry_class):
@@ -464,8 +466,15 @@ def in_order(journal: pa.Table) -> pa.Table:
 
 def project_entries(journal: pa.Table) -> Iterator[tuple[Row, ProjectEntry]]:
     """Yield the JOURNAL rows about projects, in their order, each with what it says."""
+    import pyarrow.compute as pc
+
     for row in journal.filter(pc.equal(journal["kind"], pa.scalar(ProjectName.kind))).to_pylist():
         yield row, cast(ProjectEntry, from_row(row))
+
+
+def project_entry(payload: str) -> ProjectEntry:
+    """Return what the payload of an entry about a project says."""
+    return cast(ProjectEntry, from_row({"kind": ProjectName.kind, "payload": payload}))
 
 
 def is_prune(entry: JournalEntry) -> bool:
@@ -499,7 +508,7 @@ def entry_in(content: bytes) -> Row:
 def checked_entry(kind: str, payload: Mapping[str, Any]) -> Entry:
     """Return an entry with its fields checked for type and closed set. Raises ValueError or TypeError."""
     entry = entry_of(checked("journal kind", kind, JOURNAL_KINDS), payload)
-    hints = get_type_hints(type(entry), include_extras=True)
+    hints = _hints_of(cast(type, type(entry)))
     for name in FIELDS[type(entry)].values():
         value, (hint, _, *allowed) = getattr(entry, name), get_args(hints[name])
         if not _is_of(value, hint):
@@ -507,6 +516,11 @@ def checked_entry(kind: str, payload: Mapping[str, Any]) -> Entry:
         if allowed and value is not None:
             checked(name, value, *allowed)
     return entry
+
+
+@cache
+def _hints_of(entry: type) -> dict[str, Any]:
+    return get_type_hints(entry, include_extras=True)
 
 
 def _class_of(kind: str, payload: Mapping[str, Any]) -> type[JournalEntry]:

@@ -5,9 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from cortex.flows.context import Context
 from cortex.flows.models import model_for
 from cortex.flows.operations.targets import scopes_of
@@ -17,7 +14,7 @@ from cortex.flows.recall_results import RecallResult
 from cortex.storage.catalogue import Catalogue
 from cortex.storage.repository import doubts_of
 from cortex.storage.store import Store
-from cortex.storage.tables import Tables
+from cortex.storage.tables import Searchable
 from cortex.transforms.errors import EmptyQuestion, NotFound, StoreNotWritable
 from cortex.transforms.extract.echoes import fingerprints_of
 from cortex.transforms.journal_entries import Recall
@@ -153,7 +150,7 @@ class _Search:
 
     context: Context
     store: Store
-    tables: Tables
+    tables: Searchable
     scopes: Sequence[str]
     limit: int
     now: datetime
@@ -185,10 +182,10 @@ def _doubts_about(context: Context, store: Store, matches: Sequence[RecallResult
     policy = context.policy
     for scope in sorted({match.project_id for match in matches if match.memory_ids} - {GLOBAL_SCOPE}):
         ids = [name for match in matches if match.project_id == scope for name in match.memory_ids]
-        memories = store.tables.open(scope, "memories").read()
-        mine = memories.filter(pc.is_in(memories["memory_id"], pa.array(ids, pa.string())))
+        mine = store.tables.open_index([scope], "memories").read(where={"memory_id": ids})
         doubts = doubts_of(store.projects.paths_of(scope), mine, policy)
-        yield from doubts_left(doubts, store.journal.read(scope))
+        if doubts:
+            yield from doubts_left(doubts, store.journal.read(scope))
 
 
 def _reinforce(context: Context, store: Store, matches: Sequence[RecallResult]) -> str:

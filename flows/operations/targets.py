@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cortex.flows.context import Context
 from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
@@ -65,6 +64,8 @@ def memory_by_id(context: Context, store: Store, target: str) -> Row | None:
 
 
 def _begin_with(word: str, tables: Iterable[pa.Table]) -> dict[str, Row]:
+    import pyarrow.compute as pc  # here: a question does without all of Arrow's functions
+
     matches = (rows.filter(pc.starts_with(rows["memory_id"], word)).to_pylist() for rows in tables)
     return {row["memory_id"]: row for rows in matches for row in rows}
 

@@ -14,6 +14,7 @@ def map_projects(run: Run) -> None:
     """Publish the map by which the hooks find a folder's project."""
     with run.report.stage("render"):
         run.store.published.publish_projects(run.store.projects.paths())
+        run.store.journal.publish_projects()
 
 
 @stage(reads="journal")

@@ -290,6 +290,7 @@ def test_the_search_sees_the_words_wherever_they_lie_before(bench):
         "published/memory.duckdb",
         "brief.md",
         "hook-index.sqlite",
+        "search.sqlite",
     ):
         assert place in places
 
@@ -315,14 +316,14 @@ def test_a_project_that_is_reset_keeps_no_hook_index(bench):
     assert not list(bench.home.glob("published/kelp-*/hook-index.sqlite"))
 
 
-def test_no_text_index_from_before_is_left(bench):
-    # Its words are packed so that a search of bytes does not see them.
+def test_the_search_index_is_one_file_without_the_words(bench):
     told_canary().write(bench.projects)
     bench.begin()
-    before = {path.name for path in bench.home.glob("tables/kelp-*/*.lance/_indices/*")}
+    index = "tables/search.sqlite"
+    assert index in traces(bench.home, CANARY)
     forget(bench)
-    after = {path.name for path in bench.home.glob("tables/kelp-*/*.lance/_indices/*")}
-    assert before and after and not before & after
+    assert index not in traces(bench.home, CANARY)
+    assert [path.name for path in bench.home.glob("tables/*.*")] == ["search.sqlite"]
 
 
 def test_an_erasure_leaves_nothing_for_a_second_run_to_do(bench):

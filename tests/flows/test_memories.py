@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+import numpy as np
 import pytest
 
 from cortex.flows.operations.remember import Remembered
@@ -157,6 +158,6 @@ def test_a_model_that_gives_no_answer_stops_no_run_and_is_asked_again(bench, oth
     assert contents(bench.home) == contents(other.home)
     vectors = bench.store.lake.read(VECTORS)
     assert vectors.num_rows == other.store.lake.read(VECTORS).num_rows
-    searched = bench.store.tables.open(bench.store.tables.scopes()[0], "memories")
+    searched = bench.store.tables.open_index(bench.store.tables.scopes()[:1], "memories")
     every = report.rows["memories"]
-    assert searched.search_vector(vectors["vector"][0].as_py(), every).num_rows == every
+    assert searched.search_vector(np.array(vectors["vector"][0].as_py()), every).num_rows == every

@@ -262,7 +262,7 @@ class ListedTables:
     def __init__(self, tables: dict[str, pa.Table]) -> None:
         self.tables = tables
 
-    def open(self, scope: str, name: str) -> "ListedRows":
+    def open_index(self, scopes: Sequence[str], name: str) -> "ListedRows":
         return ListedRows(self.tables.get(name, PROJECTED[name].empty()))
 
 

@@ -79,7 +79,7 @@ def test_the_test_would_see(line: str):
 
 
 @pytest.mark.slow
-def test_three_modules_know_lancedb_one_names_them_and_one_knows_their_folders():
+def test_two_modules_know_lancedb_one_names_them_and_one_knows_their_folders():
     named = {
         path.relative_to(ROOT).as_posix()
         for room in ("flows", "cortex", "storage", "transforms", "hooks")
@@ -87,7 +87,6 @@ def test_three_modules_know_lancedb_one_names_them_and_one_knows_their_folders()
         if any(LANCE.search(name) for name in names(path))
     }
     known = {
-        "storage/lance_indexes.py",
         "storage/lance_library.py",  # imports it, without what costs most of that import
         "storage/lance_tables.py",
         "storage/projections.py",  # looks for a dataset's folder where importing what reads it costs too much

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Dismiss, Merge, entries_in
@@ -46,6 +45,8 @@ def disputes(memories: pa.Table, edges: pa.Table, policy: Policy) -> list[Item]:
     What a language model says is no longer true, or at odds without its knowing which holds, may be of any
     type.
     """
+    import pyarrow.compute as pc
+
     disputed = policy.types_with("is_disputed")
     columns = ["memory_id", "memory_type", "project_id", "text", "updated_at", "created_at"]
     active = memories.filter(pc.field("status") == "active").select(columns).to_pylist()
@@ -69,6 +70,8 @@ def disputes(memories: pa.Table, edges: pa.Table, policy: Policy) -> list[Item]:
 
 def stale_claims(memories: pa.Table, doubts: Iterable[Doubt]) -> list[Item]:
     """Return each active memory that its repository no longer agrees with."""
+    import pyarrow.compute as pc
+
     columns = ["memory_id", "project_id", "text"]
     active = memories.filter(pc.field("status") == "active").select(columns).to_pylist()
     rows = {row["memory_id"]: row for row in active}

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from datetime import datetime
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
@@ -153,6 +152,8 @@ def passages_of(turns: pa.Table, policy: Policy) -> pa.Table:
     Takes TURNS of whole files in any order; returns PASSAGES ordered by file and `seq`, none longer than
     `passage_chars` of ranking.csv. A file's first passage has seq 0.
     """
+    import pyarrow.compute as pc  # here: a question does without all of Arrow's functions
+
     limit = int(setting(policy, "passage_chars"))
     prose = turns.filter(pc.is_in(turns["kind"], pa.array(PASSAGE_KINDS)))
     prose = prose.sort_by([("file", "ascending"), ("line", "ascending"), ("block", "ascending")])

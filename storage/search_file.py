@@ -1,0 +1,142 @@
+"""The file of the search index: its layout, and how it is opened to read and to write."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+# Of another layout nothing is read: the next run makes the index again.
+SEARCH_VERSION = 1
+SEARCH_FILE = "search.sqlite"
+
+# A part is a table of a scope. `bodies` hold what a row says: JSON, in the order of the part's columns.
+_LAYOUT = (
+    "create table parts (part integer primary key, scope text not null, name text not null,"
+    " columns text not null, rows integer not null, words integer not null, dimensions integer not null,"
+    " unique (scope, name))",
+    "create table bodies (row integer primary key, part integer not null, key text not null,"
+    " hash integer not null, body blob not null)",
+    "create index keys on bodies (part, key)",
+    # What was counted of a row, packed, so that it can be taken out again.
+    "create table texts (row integer primary key, packed blob not null)",
+    "create table postings (word text not null, part integer not null, entries blob not null,"
+    " primary key (word, part)) without rowid",
+    # A row's vector in half precision, and beside it as one byte a number, in blocks, for choosing.
+    "create table vectors (row integer primary key, vector blob not null)",
+    "create table blocks (part integer not null, block integer not null, rows blob not null,"
+    " scales blob not null, codes blob not null, primary key (part, block))",
+)
+_PAGE_BYTES = 8_192
+# Nobody but the holder of the lease writes; this is for what a killed one left to be undone.
+_WAIT_SECONDS = 60.0
+
+
+@contextmanager
+def read_index(path: Path) -> Iterator[sqlite3.Connection | None]:
+    """
+    Yield a connection to read by; None where there is no index of this layout.
+
+    A reader sees the index as it was when it asked first, also while a run writes.
+    """
+    if not path.is_file():
+        yield None
+        return
+    with closing(_opened(path)) as connection:
+        yield connection if _version_of(connection) == SEARCH_VERSION else None
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    uri = path.absolute().as_uri()
+    # On a disk that is read only there is no writer, and no place for the file that readers share.
+    for options in ("mode=rw", "mode=ro&immutable=1"):
+        connection = sqlite3.connect(
+            f"{uri}?{options}", uri=True, timeout=_WAIT_SECONDS, isolation_level=None
+        )
+        try:
+            connection.execute("pragma query_only = on")
+            connection.execute("select count(*) from sqlite_master").fetchone()
+            return connection
+        except sqlite3.OperationalError:
+            connection.close()
+    raise sqlite3.DatabaseError(f"{path} cannot be read")
+
+
+@contextmanager
+def write_index(path: Path) -> Iterator[sqlite3.Connection]:
+    """Yield a connection within a transaction: all of the block is written or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(_opened_to_write(path)) as connection:
+        connection.execute("begin immediate")
+        if _version_of(connection) != SEARCH_VERSION:
+            create_layout(connection)
+        yield connection
+        connection.execute("commit")
+
+
+def _opened_to_write(path: Path) -> sqlite3.Connection:
+    """Return a connection; a file that is no index of this layout is replaced by an empty one."""
+    for _ in range(2):
+        connection = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
+        try:
+            if _version_of(connection) in (0, SEARCH_VERSION):
+                connection.execute(f"pragma page_size = {_PAGE_BYTES}")
+                connection.execute("pragma journal_mode = wal")  # so that readers never wait
+                connection.execute("pragma synchronous = normal")
+                connection.execute("pragma secure_delete = on")
+                return connection
+        except sqlite3.OperationalError:
+            connection.close()
+            raise
+        except sqlite3.DatabaseError:
+            pass
+        connection.close()
+        remove_index(path)
+    raise sqlite3.DatabaseError(f"{path} cannot be replaced")
+
+
+def create_layout(connection: sqlite3.Connection) -> None:
+    """Make the tables of an empty index."""
+    for statement in _LAYOUT:
+        connection.execute(statement)
+    connection.execute(f"pragma user_version = {SEARCH_VERSION}")
+
+
+def purge_index(path: Path) -> None:
+    """Write the file anew, so that no page of it holds bytes of rows that are gone."""
+    if not path.is_file():
+        return
+    with closing(_opened_to_write(path)) as connection:
+        connection.execute("vacuum")
+        connection.execute("pragma wal_checkpoint(truncate)")
+
+
+def remove_index(path: Path) -> None:
+    """Remove the index with what SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def is_sound(path: Path) -> bool:
+    """Return whether the whole file can be read."""
+    with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(path)) as connection:
+        return bool(connection.execute("pragma quick_check(1)").fetchone() == ("ok",))
+    return False
+
+
+def parts_in(path: Path) -> set[tuple[str, str]]:
+    """Return scope and name of what an index holds; nothing where it cannot be read."""
+    with suppress(sqlite3.DatabaseError), read_index(path) as connection:
+        return set(connection.execute("select scope, name from parts")) if connection else set()
+    return set()
+
+
+def has_part(path: Path, scope: str, name: str) -> bool:
+    """Return whether an index holds a table of a scope; not where it cannot be read."""
+    select = "select 1 from parts where scope = ? and name = ?"
+    with suppress(sqlite3.DatabaseError), read_index(path) as connection:
+        return connection is not None and connection.execute(select, (scope, name)).fetchone() is not None
+    return False
+
+
+def _version_of(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("pragma user_version").fetchone()[0])
