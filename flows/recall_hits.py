@@ -27,7 +27,7 @@ from cortex.transforms.search.fusion import (
 )
 from cortex.transforms.search.index_text import PEOPLE_KINDS, index_text, setting
 from cortex.transforms.search.questions import RecallQuestion
-from cortex.transforms.search.statements import is_known, reason_in, statement_in
+from cortex.transforms.search.statements import is_known, is_lead_in, reason_in, statement_in
 
 MEMORIES, PASSAGES = "memories", "passages"
 ID_COLUMNS = {MEMORIES: "memory_id", PASSAGES: "passage_id"}
@@ -93,8 +93,26 @@ class Hits:
         fused = fuse(np.array(self._lexical), np.array(self._similarity), policy)
         file, seq, line, is_person = np.array(self._places, dtype=np.int64).T
         lent = lend(fused, Places(file, seq, line, is_person.astype(bool)), policy)
-        lent = lend_to_sources(fused, lent, self._lines, policy)
+        lent = lend_to_sources(fused, lent, self._lines, policy) + self._place_in_session(policy)
         return lent + self._recency(policy, now) + self._rank(policy)
+
+    def _place_in_session(self, policy: Policy) -> Scores:
+        """Return what a row gains by standing late in its session, less what it loses by saying nothing."""
+        last: dict[str, int] = {}
+        for _, lines in self._lines:
+            for file, line in lines:
+                last[file] = max(last.get(file, 1), line)
+        late = [max((line / last[file] for file, line in lines), default=0.0) for _, lines in self._lines]
+        lead_in = np.array(
+            [is_lead_in(self._words_of_assistant(row)) for row in range(len(self.ids))], dtype=np.float64
+        )
+        return setting(policy, "later_weight") * np.array(late) - setting(policy, "lead_in_weight") * lead_in
+
+    def _words_of_assistant(self, row: int) -> str:
+        """Return what the assistant said in a turn; "" for what a person said and for memories."""
+        name, hits, at = self._source[row]
+        is_said = name == PASSAGES and hits["kind"][at].as_py() not in PEOPLE_KINDS
+        return str(hits["text"][at].as_py()) if is_said else ""
 
     def _recency(self, policy: Policy, now: datetime) -> Scores:
         weight = setting(policy, "recency_weight")
@@ -135,6 +153,7 @@ class Hits:
             score=score,
             updated_at=self._when(row) or EPOCH,
             validity=_validity(hits, at) if name == MEMORIES else Validity.STATED,
+            is_record=name == MEMORIES and hits["memory_type"][at].as_py() == "outcome",
         )
 
     def result(self, group: SearchGroup, scores: Scores, question: RecallQuestion) -> RecallResult:

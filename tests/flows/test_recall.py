@@ -341,3 +341,18 @@ def test_a_turn_is_shown_once(ask: Asked) -> None:
     assert len(results) > 1
     assert len(texts) == len(set(texts))
     assert sum("one file for each harbour" in text for text in [*texts, *(r.statement for r in results)]) == 1
+
+
+def test_of_two_statements_of_a_session_the_later_one_comes_first(ask: Asked) -> None:
+    ask.know(
+        memory("m1", "The buoy sends its level by radio", evidence=[evidence(4)]),
+        memory("m2", "The buoy sends its level by cable", evidence=[evidence(900)]),
+    )
+    assert ask("How does the buoy send its level?")[0].id == "m2"
+
+
+def test_what_only_says_what_comes_next_stands_behind_what_says_something(ask: Asked) -> None:
+    ask.say(
+        turn(4, "Tides: high water at noon.", kind="text"), turn(90, "Let me read the tides:", kind="text")
+    )
+    assert ask("tides")[0].text == "Tides: high water at noon."

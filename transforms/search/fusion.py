@@ -144,7 +144,7 @@ class SearchHit:
     """
     What folding needs to know of a row: its position, its kind, its text, the lines it rests on.
 
-    `score` is what it is ranked by.
+    `score` is what it is ranked by; `is_record` says that it is the record of a session, on many subjects.
     """
 
     row: int
@@ -154,6 +154,7 @@ class SearchHit:
     score: float = 0.0
     updated_at: datetime = EPOCH
     validity: Validity = Validity.STATED
+    is_record: bool = False
 
 
 @dataclass(frozen=True)
@@ -277,7 +278,7 @@ class _Group:
 
     def is_of_subject(self, head: SearchHit, candidate: SearchHit) -> bool:
         """Return whether two memories are of one subject."""
-        if not (head.is_memory and candidate.is_memory):
+        if not (head.is_memory and candidate.is_memory) or head.is_record or candidate.is_record:
             return False
         own, other = (_subject_of(each.text, self._numbers.stop_words) for each in (head, candidate))
         return is_same_subject(own, other, share=self._numbers.subject_share, least_words=_SUBJECT_WORDS)

@@ -11,6 +11,7 @@ from cortex.transforms.words.sentences import MEMORY, PROSE, sentences, shortene
 # Two or three sentences: what a reader takes in at a glance.
 _STATEMENT_CHARS = 320
 _REASON_CHARS = 240
+_SHORT_CODE = re.compile(r"^```\w*\n((?:[^\n`]{1,120}\n){1,2})```[^\S\n]*$", re.MULTILINE)
 _LIST_SIGN = re.compile(r"^\s*(?:[#>*-]+\s+|\d{1,2}[.)]\s+)?")
 # A sentence of which so many words were shown is known.
 _KNOWN_SHARE = 0.7
@@ -29,6 +30,7 @@ def statement_in(text: str, asked: Asked, limit: int = _STATEMENT_CHARS) -> str:
     >>> statement_in("Gauges were painted. Tide tables are in UTC. Clocks are not.", asked, 45)
     'Tide tables are in UTC. Clocks are not.'
     """
+    text = without_lead_in(_with_short_code(text)) or text
     whole = " ".join(text.split())
     if len(whole) <= limit:
         return whole
@@ -48,6 +50,33 @@ def _from(parts: Sequence[str], start: int, limit: int) -> str:
     if start and len(parts[start - 1]) + 1 + len(kept) <= limit:
         kept = f"{parts[start - 1]} {kept}"
     return kept
+
+
+def without_lead_in(text: str) -> str:
+    """
+    Return a text without its last sentence where that only leads to what follows it: it ends in a colon.
+
+    >>> without_lead_in("The gauge has no battery. Let me order one:")
+    'The gauge has no battery.'
+    >>> without_lead_in("Now I order the battery:")
+    ''
+    """
+    lines = text.rstrip().split("\n")
+    if not lines[-1].rstrip("*_ ").endswith((":", "：")):
+        return text
+    kept = " ".join(sentences(lines[-1].strip(), PROSE)[:-1])
+    return "\n".join([*lines[:-1], kept] if kept else lines[:-1]).strip()
+
+
+def is_lead_in(text: str) -> bool:
+    """Return whether a text says nothing but what is done next, whatever its language."""
+    kept = without_lead_in(text)
+    return kept != text and len(words_in(kept)) < _FEWEST_WORDS
+
+
+def _with_short_code(text: str) -> str:
+    """Return a text with fenced code of a line or two within its line: mostly the command asked for."""
+    return _SHORT_CODE.sub(lambda match: "`" + "; ".join(match[1].split("\n")).strip("; ") + "`", text)
 
 
 def reason_in(

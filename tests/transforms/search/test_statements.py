@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cortex.storage.reference import read_policy, word_ranks
 from cortex.transforms.search.questions import QuestionPatterns, RecallQuestion
-from cortex.transforms.search.statements import is_known, reason_in
+from cortex.transforms.search.statements import is_known, is_lead_in, reason_in, statement_in
 
 POLICY = read_policy(None)
 GIVES_REASON = QuestionPatterns.of(POLICY).gives_reason
@@ -60,3 +60,14 @@ def test_a_reason_comes_from_the_text_and_is_news(text: str, shown: str) -> None
     question = asked("Why does the buoy report because of metres?").asked
     reason = reason_in([text], shown, question, GIVES_REASON)
     assert not reason or (reason.rstrip("…") in text and not is_known(reason, shown))
+
+
+@pytest.mark.parametrize("text", ["Now let me run it:", "이제 부표를 확인합니다:", "次に確認します："])
+def test_what_ends_in_a_colon_only_leads_on(text: str) -> None:
+    assert is_lead_in(text)
+    assert not is_lead_in(f"The buoy reports its level in metres. {text}")
+
+
+def test_a_short_command_stands_within_the_line() -> None:
+    text = "You are ready:\n```bash\nbuoy start\n```\nIt listens on port 9."
+    assert statement_in(text, asked("start").asked) == "You are ready: `buoy start` It listens on port 9."
