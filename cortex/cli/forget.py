@@ -66,6 +66,7 @@ def _answer(forgotten: Forgotten) -> Answer:
         "forgotten": True,
         "applied": forgotten.applied.is_in_effect,
         "went_with_it": list(forgotten.others),
+        "copies_left": list(forgotten.copies),
     }
     if forgotten.text is None:
         done = f"Forgotten already: {forgotten.memory_id[:12]}. What was left to erase is erased now."
@@ -73,6 +74,7 @@ def _answer(forgotten: Forgotten) -> Answer:
     lines = [f"Forgotten: {forgotten.memory_id[:12]} {excerpt(forgotten.text)}"]
     if forgotten.others:
         lines.append(f"With it, for the same words: {', '.join(other[:12] for other in forgotten.others)}.")
+    lines += [f"Still in: {copy}." for copy in forgotten.copies]
     return Answer(data, lines, [TRANSCRIPT_STAYS], forgotten.applied.warnings)
 
 

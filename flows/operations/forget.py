@@ -14,8 +14,10 @@ from cortex.flows.stages.order import FORGET
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.journal_entries import Forget, entries_in
+from cortex.transforms.memory.authors import copies_of
 from cortex.transforms.memory.forgetting import Phrases, pending, requested_memories, tombstones_of
 from cortex.transforms.memory.joined import own_names
+from cortex.transforms.memory.team import TEAM_SOURCE
 from cortex.transforms.schemas import JOURNAL, TURNS, Row, values
 from cortex.transforms.search.naming import Naming, named_by
 from cortex.transforms.words.sentences import excerpt
@@ -50,12 +52,17 @@ class ForgetPlan:
 
 @dataclass(frozen=True)
 class Forgotten:
-    """A memory that was forgotten, `text` None if it was before; `others` went with it, by id."""
+    """
+    A memory that was forgotten, `text` None if it was before; `others` went with it, by id.
+
+    `copies` are those that no erasure here reaches, in words.
+    """
 
     memory_id: str
     text: str | None
     others: Sequence[str]
     applied: Applied
+    copies: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,10 @@ def forget(context: Context, target: str | ForgetPlan, *, project: str | None = 
     before = _memory_ids(store)
     applied = apply_now(context, FORGET)
     gone = before - _memory_ids(context.open_store())
-    return Forgotten(plan.memory_id, plan.memory["text"], sorted(gone - {plan.memory_id}), applied)
+    others, copies = sorted(gone - {plan.memory_id}), copies_of(plan.memory)
+    if context.settings.share.place and plan.memory["source_type"] != TEAM_SOURCE:
+        copies.append(f"{context.settings.share.place}, if it was pushed: withdraw it with cortex push")
+    return Forgotten(plan.memory_id, plan.memory["text"], others, applied, copies)
 
 
 def _going_with(context: Context, store: Store, memory: Row) -> list[Row]:

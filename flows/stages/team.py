@@ -1,5 +1,6 @@
 """Reads what the teams' repositories hold: what was merged is a colleague's word, what went is withdrawn."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
@@ -42,31 +43,40 @@ def team(run: Run) -> None:
         row.rows_out = len(rows)
         if rows:
             run.store.journal.commit(JOURNAL.of(rows))
-        stamps = {project_id: _stamp(run, project_id, state) for project_id, state in read.items()}
+        stamp_of = _stamps(run)
+        stamps = {project_id: stamp_of(project_id, state) for project_id, state in read.items()}
         run.store.lake.note(replace(run.store.lake.notes, team={**run.store.lake.notes.team, **stamps}))
 
 
 def _due(run: Run) -> dict[str, tuple[list[str], str]]:
     """Return the folders and the branches' state of each project whose repository may have changed."""
-    noted, due = run.store.lake.notes.team, {}
+    noted, stamp_of, due = run.store.lake.notes.team, _stamps(run), {}
     for project_id, places in run.store.projects.places().items():
         state = branches_state(places)
-        if state and noted.get(project_id) != _stamp(run, project_id, state):
+        if state and noted.get(project_id) != stamp_of(project_id, state):
             due[project_id] = places, state
     return due
 
 
-def _stamp(run: Run, project_id: str, state: str) -> str:
-    """Return what decides whether a repository has to be read: its branches, and what is known of it here."""
-    entries = _entries(run, project_id)
+def _stamps(run: Run) -> Callable[[str, str], str]:
+    """
+    Return the function that gives what decides whether a project's repository is read again.
+
+    That is the state of its branches, what is known of it here, and what is refused; the journal is read
+    once.
+    """
     tables = [stem for stem, readers in READERS.items() if "team" in readers]
-    policy = (repr(run.policy.rows[stem]) for stem in tables)
-    return content_id(READ_AS, state, *sorted(values(entries, "entry_id")), *policy)
+    policy = content_id(*(repr(run.policy.rows[stem]) for stem in tables))
+    entries = _entries(run.store.journal.read())
+    ids: dict[str, list[str]] = {}
+    for name, entry_id in zip(values(entries, "project_id"), values(entries, "entry_id"), strict=True):
+        ids.setdefault(name, []).append(entry_id)
+    return lambda project_id, state: content_id(READ_AS, state, policy, *sorted(ids.get(project_id, ())))
 
 
 def _changes(run: Run, project_id: str, places: list[str]) -> list[Row] | None:
     """Return the journal's rows about a project; None where its repository does not say."""
-    entries = _entries(run, project_id)
+    entries = _entries(run.store.journal.read(project_id))
     held = team_facts(entries)
     try:
         branch = team_branch_at(places)
@@ -87,6 +97,5 @@ def _changes(run: Run, project_id: str, places: list[str]) -> list[Row] | None:
     ]
 
 
-def _entries(run: Run, project_id: str) -> pa.Table:
-    journal = run.store.journal.read(project_id)
+def _entries(journal: pa.Table) -> pa.Table:
     return journal.filter(pc.is_in(journal["kind"], pa.array(_KINDS)))

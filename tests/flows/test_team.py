@@ -299,8 +299,13 @@ def test_proposing_touches_neither_index_nor_working_tree(team, ana):
 def test_what_is_forgotten_here_stays_forgotten_though_the_file_stays(team, ana, bo):
     name = shares(team, ana)
     bo.read()
-    operations.forget.forget(bo.context, operations.forget.plan_forget(bo.context, name))
+    forgotten = operations.forget.forget(bo.context, name)
+    assert [copy.partition(" on the ")[0] for copy in forgotten.copies] == [
+        f"{TEAM_FOLDER}/{TeamMemory(PNPM, 'decision', 'Ana Lopez').file_name}"
+    ]
     bo.read()
+    entries = Store(bo.home).journal.read().to_pylist()
+    assert not any(PNPM in entry["payload"] for entry in entries), "its words are out of the journal too"
     assert PNPM not in bo.rows()
     assert bo.status().forgotten == [name]
 

@@ -45,3 +45,14 @@ def author_of_layer(layer: str) -> str:
         if layer.startswith(start):
             return f"{layer.removeprefix(start)}, {words}"
     return layer
+
+
+def copies_of(memory: Row) -> list[str]:
+    """Return where colleagues hold a row of MEMORIES, in words, sorted: what is erased here stays there."""
+    places = memory["evidence"]
+    git = {place["file"] for place in places if place["layer"].startswith(TEAM_LAYER)}
+    shared = {place["layer"].partition(":")[2] for place in places if place["layer"].startswith(SHARED_LAYER)}
+    return [
+        *(f"{file} on the default branch and in its history" for file in sorted(git)),
+        *(f"what {author} shares at the team's place" for author in sorted(shared)),
+    ]
