@@ -63,24 +63,28 @@ TEMPLATES: tuple[dict[str, Any], ...] = (
         "uriTemplate": "cortex://brief/{project}",
         "name": "brief of a project",
         "title": "Brief of a project",
+        "description": "What a session of that project begins with.",
         "mimeType": MARKDOWN,
     },
     {
         "uriTemplate": "cortex://decisions/{project}",
         "name": "decisions of a project",
         "title": "Decision log of a project",
+        "description": "The decisions that hold in that project, newest first.",
         "mimeType": MARKDOWN,
     },
     {
         "uriTemplate": "cortex://project/{project}",
         "name": "a project",
         "title": "A project",
+        "description": "Folders, sessions and how much is remembered of that project.",
         "mimeType": JSON,
     },
     {
         "uriTemplate": "cortex://report/{month}",
         "name": "report of a month",
         "title": "Report of a month (YYYY-MM)",
+        "description": "Decisions, corrections and what is open, of a month of this project.",
         "mimeType": MARKDOWN,
     },
 )

@@ -53,9 +53,9 @@ def note_call(context: Context, call: CalledTool) -> None:
             "call_id": content_id("call", call.server, str(call.number)),
             "called_at": call.called_at,
             "project_id": project_id,
-            "caller": call.caller[:200],
+            "caller": _stored(call.caller[:200]),
             "transport": call.transport,
-            "tool": call.tool[:80],
+            "tool": _stored(call.tool[:80]),
             "arguments": json.dumps(redacted(call.arguments), ensure_ascii=False, sort_keys=True),
             "outcome": call.outcome,
             "seconds": round(call.seconds, 3),
@@ -71,15 +71,20 @@ def redacted(arguments: Mapping[str, Any]) -> dict[str, object]:
     >>> redacted({"question": "which port?", "limit": 5})
     {'question': '11 characters', 'limit': 5}
     """
-    return {name[:40]: _redacted(name, value) for name, value in list(arguments.items())[:20]}
+    return {_stored(name[:40]): _redacted(name, value) for name, value in list(arguments.items())[:20]}
 
 
 def _redacted(name: str, value: Any) -> object:
     if isinstance(value, bool | int | float | None):
         return value
     if isinstance(value, str):
-        return value[:40] if name in SHOWN_ARGUMENTS else f"{len(value)} characters"
+        return _stored(value[:40]) if name in SHOWN_ARGUMENTS else f"{len(value)} characters"
     return f"{len(value)} items" if isinstance(value, list | dict) else type(value).__name__
+
+
+def _stored(text: str) -> str:
+    """Return what a client sent as text that can be written: half a character of UTF-16 cannot."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def read_calls(

@@ -130,3 +130,7 @@ def test_five_prompts_take_what_they_are_about_in_quotation_marks(assistant, mod
 )
 def test_a_prompt_that_cannot_be_filled_is_refused(assistant, name, arguments, code):
     assert refusal_of(assistant, lambda client: client.get_prompt(name, arguments))["code"] == code
+
+
+def test_every_resource_and_template_says_what_it_is():
+    assert [each["name"] for each in (*RESOURCES, *TEMPLATES) if not each.get("description")] == []
