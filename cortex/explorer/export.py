@@ -25,6 +25,8 @@ _FOLLOWED = re.compile(
 _LINK = re.compile(r'(href|src)="(/[^"]*)"')
 _SERVED = re.compile(r"<form\b.*?</form>", re.DOTALL)
 _FOOT = re.compile(r'<(a|span) class="(?:keys )?served".*?</\1>', re.DOTALL)
+# In the bar, a page that is for asking and so is not among the files.
+_NOT_WRITTEN = re.compile(r'<li><a aria-disabled="true">[^<>]{1,40}</a></li>\s*')
 _SCRIPT = re.compile(r"<script[^>]*></script>\s*")
 
 
@@ -105,4 +107,5 @@ def _relative(html: str, address: str, known: set[str]) -> str:
             f'{match[1]}="{escape(up + page_file_of(target))}"' if target in known else 'aria-disabled="true"'
         )
 
-    return _LINK.sub(changed, _SCRIPT.sub("", _FOOT.sub("", _SERVED.sub("", html))))
+    linked = _LINK.sub(changed, _SCRIPT.sub("", _FOOT.sub("", _SERVED.sub("", html))))
+    return _NOT_WRITTEN.sub("", linked)

@@ -73,6 +73,14 @@ def test_an_export_is_whole_leads_nowhere_else_and_asks_for_nothing(reader, tmp_
             assert (page.parent / unescape(link)).is_file(), (page, link)
 
 
+def test_an_export_lists_its_own_pages_and_shows_what_stands_beside_them(reader, tmp_path):
+    export_pages(reader.explorer.open_context(), tmp_path / "pages", most=12)
+    html = (tmp_path / "pages" / "search.html").read_text(encoding="utf-8")
+    bar = html.split("</nav>")[0]
+    assert ">Review<" in bar and ">SQL<" not in bar and "aria-disabled" not in bar
+    assert '<details class="narrow" open>' in html  # no script opens it
+
+
 def test_an_export_overwrites_nothing(reader, tmp_path):
     (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError):

@@ -6,6 +6,7 @@ import pytest
 
 from cortex.explorer.safety import ANSWER_HEADERS, AccessGate
 from cortex.explorer.views import NAVIGATION
+from cortex.flows.operations.encrypt import encrypt
 from tests.explorer.conftest import HOST, Browser, explorer_of
 
 PAGES = [address for address, _, _ in NAVIGATION]
@@ -127,3 +128,18 @@ def test_two_explorers_have_two_cookies_and_two_tokens():
     one, other = AccessGate("127.0.0.1:1"), AccessGate("127.0.0.1:2")
     assert one.cookie_name != other.cookie_name and one.link_token != other.link_token
     assert one.form_token != other.form_token
+
+
+def test_a_sealed_store_without_its_key_shows_what_needs_none_and_says_what_is_missing(
+    browser, home, tmp_path
+):
+    key = tmp_path / "key"
+    encrypt(browser.explorer.open_context(), key)
+    assert browser.get("/search").status_code == 200 and browser.get("/").status_code == 200
+    key.rename(tmp_path / "elsewhere")
+    for address in ("/settings", "/health", "/runs"):
+        assert browser.get(address).status_code == 200, address
+    for address in ("/search", "/", "/graph", "/sql?q=select text from memories"):
+        answer = browser.get(address)
+        assert str(key) in answer.text and "Traceback" not in answer.text, address
+        assert browser.explorer.gate.form_token not in answer.text.split("</header>")[0]
