@@ -130,9 +130,7 @@ def test_two_explorers_have_two_cookies_and_two_tokens():
     assert one.form_token != other.form_token
 
 
-def test_a_sealed_store_without_its_key_shows_what_needs_none_and_says_what_is_missing(
-    browser, home, tmp_path
-):
+def test_a_sealed_store_without_its_key_shows_what_needs_none_and_names_the_key(browser, tmp_path):
     key = tmp_path / "key"
     encrypt(browser.explorer.open_context(), key)
     assert browser.get("/search").status_code == 200 and browser.get("/").status_code == 200

@@ -4,18 +4,29 @@ from dataclasses import asdict
 
 from cortex.explorer.page import Page, ViewRequest
 from cortex.flows import operations
+from cortex.flows.operations.status import Status
+from cortex.transforms.errors import CortexError
 
 
 def show_health(request: ViewRequest) -> Page:
     """Show the tier, the checks, and the state of the store."""
     context = request.context
     examination = operations.doctor.examine(context.home, lambda: context)
-    status = operations.status.read_status(context)
+    status = _status(request)
+    background = status.background if status else None
     data = {
         "is_sound": examination.is_sound,
         "tier": examination.tier,
         "checks": examination.checks,
-        "status": {**asdict(status), "background": asdict(status.background)},
+        "status": {**asdict(status), "background": asdict(status.background)} if status else None,
     }
-    extra = {"store": status, "outcome": status.background.outcome if status.background.started_at else ""}
+    extra = {"store": status, "outcome": background.outcome if background and background.started_at else ""}
     return Page("health.html", "Health", data, extra)
+
+
+def _status(request: ViewRequest) -> Status | None:
+    """Return the state of the store; None where it cannot be read, which the checks say more about."""
+    try:
+        return operations.status.read_status(request.context)
+    except CortexError:
+        return None
