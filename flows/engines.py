@@ -6,22 +6,18 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from cortex.flows.engine_choice import PLAIN
 from cortex.flows.run import Run
 from cortex.flows.stages.order import TABLES
 from cortex.flows.stages.stage import Stage
 from cortex.storage.reports import prefect_history
-from cortex.transforms.errors import CortexError, TablesDamaged
+from cortex.transforms.errors import TablesDamaged
 
 _Result = TypeVar("_Result")
 
 PREFECT_REASON_CHARS = 160
-
-# A stage is safe to repeat; a passing fault (a locked file, a busy disk) is gone after a moment.
-STAGE_RETRIES = 2
-RETRY_DELAY_SECONDS = 1
 
 
 def run_plain(stages: Sequence[Stage], run: Run) -> None:
@@ -53,7 +49,7 @@ def healing(stage: Callable[[Run], _Result]) -> Callable[[Run], _Result]:
 
 def run_with_prefect(stages: Sequence[Stage], run: Run) -> None:
     """
-    Run the stages as tasks of one Prefect flow: retries, run history, states in its server.
+    Run the stages as tasks of a Prefect flow run: that in which this is called, or one of its own.
 
     Starts Prefect's temporary server (7 to 10 s) unless the environment names one; it ends with the flow.
     Its history lies in the store's own folder and nothing is reported to its makers. Where Prefect itself
@@ -87,26 +83,9 @@ def noting(work: Callable[[Run], _Result], faults: list[BaseException]) -> Calla
 
 
 def _run_flow(stages: Sequence[tuple[str, Callable[[Run], object]]], run: Run) -> None:
-    from prefect import flow, task
-    from prefect.cache_policies import NO_CACHE
+    from cortex.flows.prefect_flows import run_stages
 
-    tasks = [
-        task(
-            name=name,
-            retries=STAGE_RETRIES,
-            retry_delay_seconds=RETRY_DELAY_SECONDS,
-            retry_condition_fn=_is_passing,
-            cache_policy=NO_CACHE,
-        )(work)
-        for name, work in stages
-    ]
-
-    @flow(name=f"cortex-{run.report.flow}", validate_parameters=False, persist_result=False)
-    def stages_in_order() -> None:
-        for each in tasks:
-            each(run)
-
-    stages_in_order()
+    run_stages(stages, run)
 
 
 def _reason_of(error: BaseException) -> str:
@@ -141,11 +120,3 @@ def _end_quietly() -> None:
     """
     sys.stderr.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-
-
-def _is_passing(task: Any, task_run: Any, state: Any) -> bool:
-    """Return whether a failed stage is worth repeating: our own errors say so, a bug is not."""
-    result = state.result(raise_on_failure=False)
-    if isinstance(result, CortexError):
-        return result.retryable
-    return isinstance(result, OSError)

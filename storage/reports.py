@@ -31,7 +31,7 @@ class Report(Protocol):
 
 def keep_report(runs: Path, report: Report) -> Path:
     """Write the report to `<runs>/reports/<time>-<flow>.json` and drop the oldest beyond REPORTS_KEPT."""
-    folder = runs / "reports"
+    folder = reports_folder(runs)
     with writing_to(runs.parent):
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{report.started_at:%Y%m%dT%H%M%S%f}Z-{report.flow}.json"
@@ -39,6 +39,11 @@ def keep_report(runs: Path, report: Report) -> Path:
         for old in _reports(folder)[:-REPORTS_KEPT]:
             old.unlink(missing_ok=True)
     return path
+
+
+def reports_folder(runs: Path) -> Path:
+    """Return the folder of the reports."""
+    return runs / "reports"
 
 
 def kept_reports(runs: Path) -> dict[str, dict[str, object]]:

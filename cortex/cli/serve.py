@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 
 @command("serve", json=False)
 @click.option("--port", default=4200, show_default=True, type=click.IntRange(1, 65_535), help="Port.")
-def serve(context: Context, port: int) -> Answer:
-    """Show the history of runs in Prefect's pages, on this machine alone, until Ctrl-C.
+@click.option("--cron", default="30 3 * * *", show_default=True, help="When the nightly run starts, UTC.")
+def serve(context: Context, port: int, cron: str) -> Answer:
+    """Show the history of runs in Prefect's pages and serve the flows, on this machine alone, until Ctrl-C.
 
-    Meanwhile, runs go through this server and appear there; nothing stays when it ends.
+    Meanwhile, runs go through this server and appear there, and the nightly run starts by itself; nothing
+    stays when it ends.
     """
 
     def tell(address: str) -> None:
         hint(f"Prefect's pages over the runs of {context.home}: {address} (ready in about 10 s; Ctrl-C ends)")
 
-    return Answer({}, exit_code=operations.serve.serve(context, port, tell))
+    return Answer({}, exit_code=operations.serve.serve(context, port, tell, cron))

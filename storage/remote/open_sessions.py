@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 NOTE_FILE = "remote.json"
 
 
-class Committer(Protocol):
+class RemoteCommitter(Protocol):
     """What commits a state of the store elsewhere."""
 
     def push(self, manifest: "Manifest", content: bytes) -> None:
         """Make the copy's files and this manifest the state that counts."""
 
 
-_open: dict[Path, Committer] = {}
+_open: dict[Path, RemoteCommitter] = {}
 
 
-def opened_session(home: Path, session: Committer) -> None:
+def opened_session(home: Path, session: RemoteCommitter) -> None:
     """Let the commits to the store in `home` go through `session`."""
     _open[home.resolve()] = session
 
