@@ -244,5 +244,5 @@ def row_counts(run: Run) -> dict[str, int]:
         counts["journal"] = each_key_once(JOURNAL, lake.read(JOURNAL)).num_rows
         counts["vectors"] = sum(file.rows for file in files if file.table == VECTORS.name)
     for name in ("memories", "edges", "passages"):
-        counts[name] = tables.open_index(run.readings.scopes(), name).count()
+        counts[name] = sum(tables.open(scope, name).count() for scope in run.readings.scopes())
     return counts

@@ -44,8 +44,7 @@ def _consolidate(run: Run, is_due: Callable[[str, pa.Table], bool]) -> None:
             with run.outcome.apart(scope, "consolidate"):
                 if run.ledger.has_made("consolidate", scope, run.fingerprints.linked(scope)):
                     continue
-                # From the search index: a run with nothing to merge does without the library of the tables.
-                memories = run.store.tables.open_index([scope], "memories").read()
+                memories = run.store.tables.open(scope, "memories").read()
                 if is_due(scope, memories):
                     merged += _merge(run, scope, memories, row)
         row.note = f"{merged} merges"

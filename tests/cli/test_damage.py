@@ -113,6 +113,8 @@ HEALED: dict[str, Damage] = {
     "edges cut": each("tables/*/edges.lance/data/*", cut),
     "versions damaged": each("tables/*/passages.lance/_versions/*", junk),
     "a file for a table": each("tables/*/edges.lance", made_file),
+    "no search index": gone("tables/search.sqlite"),
+    "the search index damaged": each("tables/search.sqlite", junk),
     "hooks' notes damaged": each("published/*/*.sqlite", junk),
     "vectors damaged": each("lake/vectors/*/*.parquet", junk),
     "told lines a list": written("runs/told.json", "[]"),
