@@ -9,7 +9,6 @@ import pyarrow as pa
 from cortex.flows.recall_results import Evidence, Nearby, RecallResult, merged
 from cortex.flows.similarity import exact
 from cortex.storage.tables import Vector
-from cortex.transforms.extract.since import CHANGED_SINCE, PROPOSED
 from cortex.transforms.memory.authors import speaker_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EPOCH, Row
@@ -28,6 +27,7 @@ from cortex.transforms.search.fusion import (
 from cortex.transforms.search.index_text import PEOPLE_KINDS, index_text, setting
 from cortex.transforms.search.questions import RecallQuestion
 from cortex.transforms.search.statements import is_known, is_lead_in, reason_in, statement_in
+from cortex.transforms.words.history_marks import CHANGED_SINCE, PROPOSED
 
 MEMORIES, PASSAGES = "memories", "passages"
 ID_COLUMNS = {MEMORIES: "memory_id", PASSAGES: "passage_id"}

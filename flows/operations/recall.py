@@ -23,6 +23,7 @@ from cortex.transforms.memory.review import doubts_left
 from cortex.transforms.schemas import GLOBAL_SCOPE
 from cortex.transforms.search.index_text import query_terms
 from cortex.transforms.search.limits import NO_LIMITS, SearchLimits, limits_in, start_of
+from cortex.transforms.search.questions import asks_for_records
 
 if TYPE_CHECKING:
     from cortex.flows.related import Related
@@ -169,7 +170,16 @@ class _Search:
         return matches, limits, f"Nothing was found {own}; these are others." if matches else ""
 
     def results(self, question: str, limits: SearchLimits) -> list[RecallResult]:
-        """Return what is found within the limits, best first."""
+        """Return what is found within the limits, best first; records of sessions, the newest first."""
+        if kind := asks_for_records(question, self.context.policy):
+            # Imported here: most questions have a subject, and need none of it.
+            from cortex.flows.session_records import session_records
+
+            records = session_records(
+                self.tables, self.scopes, limits, limit=self.limit, only_open=kind == "open"
+            )
+            if records:
+                return records
         embedder, searched = model_for(question, self.context, self.store, self.tables)
         return search(
             searched, question, scopes=self.scopes, policy=self.context.policy, embedder=embedder,

@@ -34,3 +34,17 @@ def test_what_is_no_day_is_refused(cortex, samples):
 def test_a_file_and_a_branch_narrow_too(cortex, samples):
     for option in (("--file", "no_such_file.py"), ("--branch", "no-such-branch")):
         assert results(cortex("recall", "why SQLite", "--project", "tidepool", *option, "--json")) == []
+
+
+def test_where_we_stopped_is_told_by_the_records_of_the_sessions_the_newest_first(cortex, samples):
+    rows = results(cortex("recall", "where did we stop?", "--project", "tidepool", "--json"))
+    assert rows and {row["memory_type"] for row in rows} == {"outcome"}
+    instants = [row["created_at"] for row in rows]
+    assert instants == sorted(instants, reverse=True)
+    unfinished = results(cortex("recall", "what is open?", "--project", "tidepool", "--json"))
+    assert unfinished and all("Open: " in row["text"] for row in unfinished)
+
+
+def test_with_a_subject_the_question_is_searched_for(cortex, samples):
+    rows = results(cortex("recall", "what did we do about SQLite?", "--project", "tidepool", "--json"))
+    assert {row["memory_type"] for row in rows} != {"outcome"}

@@ -9,10 +9,9 @@ from cortex.transforms.extract.candidate import PERSONS_LAYERS, Candidate
 from cortex.transforms.extract.changes import Changes, names_in
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.phrases import FILE
+from cortex.transforms.words.history_marks import CHANGED_SINCE, PROPOSED
 from cortex.transforms.words.sentences import PROSE, sentences
 
-CHANGED_SINCE = " (since changed)"
-PROPOSED = "Proposed: "
 # Of a text so much states the fault or proposal; the rest of an explanation outlasts it.
 FAULT_SHARE = 0.35
 PROPOSAL_SHARE = 0.5

@@ -8,9 +8,11 @@ from functools import lru_cache
 from cortex.transforms.policy import Policy
 from cortex.transforms.search.answers import Asked
 from cortex.transforms.search.index_text import query_words
+from cortex.transforms.words.overlap import words_in
 
 # The signal of signal_patterns.csv that says why, in each language.
 _GIVES_REASON = "gives_reason"
+_PARTICLE_CHARS = 4
 
 
 @dataclass(frozen=True)
@@ -60,3 +62,27 @@ class RecallQuestion:
         patterns = QuestionPatterns.of(policy)
         asked = Asked.of(query_words(text, policy), word_ranks, policy)
         return cls(asked, patterns, bool(patterns.reason.search(text)))
+
+
+def asks_for_records(question: str, policy: Policy) -> str:
+    """
+    Return "work" or "open" where a question asks what was done or what is open and names no subject.
+
+    >>> from cortex.storage.reference import read_policy
+    >>> asks_for_records("where did we stop?", read_policy(None))
+    'work'
+    >>> asks_for_records("where did we stop the pump?", read_policy(None))
+    ''
+    """
+    patterns, text = QuestionPatterns.of(policy), " ".join(question.split())
+    small = set(map(str, policy.tables["query_words"]["word"].to_pylist()))
+    for kind, pattern in (("open", patterns.open), ("work", patterns.work)):
+        rest, matches = pattern.subn(" ", text)
+        if matches and all(_is_small(word, small) for word in words_in(rest)):
+            return kind
+    return ""
+
+
+def _is_small(word: str, small: set[str]) -> bool:
+    # What is left of a question without spaces between its words is a particle or an ending.
+    return word in small or (not word.isascii() and len(word) <= _PARTICLE_CHARS)

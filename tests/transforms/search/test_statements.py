@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortex.storage.reference import read_policy, word_ranks
-from cortex.transforms.search.questions import QuestionPatterns, RecallQuestion
+from cortex.transforms.search.questions import QuestionPatterns, RecallQuestion, asks_for_records
 from cortex.transforms.search.statements import is_known, is_lead_in, reason_in, statement_in
 
 POLICY = read_policy(None)
@@ -71,3 +71,23 @@ def test_what_ends_in_a_colon_only_leads_on(text: str) -> None:
 def test_a_short_command_stands_within_the_line() -> None:
     text = "You are ready:\n```bash\nbuoy start\n```\nIt listens on port 9."
     assert statement_in(text, asked("start").asked) == "You are ready: `buoy start` It listens on port 9."
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("what did we do?", "work"),
+        ("Where did we leave off", "work"),
+        ("was haben wir  gemacht?", "work"),
+        ("¿Dónde nos quedamos?", "work"),
+        ("は何をしましたか", "work"),
+        ("what is open?", "open"),
+        ("what's still left to do", "open"),
+        ("was ist noch offen?", "open"),
+        ("what did we do about the buoy?", ""),
+        ("which port is open on the gauge?", ""),
+        ("what is the tide?", ""),
+    ],
+)
+def test_the_record_of_sessions_is_asked_for_where_no_subject_is_named(question: str, kind: str) -> None:
+    assert asks_for_records(question, POLICY) == kind
