@@ -8,6 +8,7 @@ from pathlib import Path
 # Of another layout nothing is read: the next run makes the index again.
 SEARCH_VERSION = 1
 SEARCH_FILE = "search.sqlite"
+BESIDE_SEARCH_FILE = ("-wal", "-shm", "-journal")
 
 # A part is a table of a scope. `bodies` hold what a row says: JSON, in the order of the part's columns.
 _LAYOUT = (
@@ -110,9 +111,23 @@ def purge_index(path: Path) -> None:
         connection.execute("pragma wal_checkpoint(truncate)")
 
 
+def complete_index(path: Path) -> None:
+    """Bring what SQLite keeps beside the file into it, so that the file alone is the index."""
+    if not path.with_name(f"{path.name}-wal").is_file():
+        return
+    with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(path, timeout=_WAIT_SECONDS)) as connection:
+        connection.execute("pragma wal_checkpoint(truncate)")
+
+
 def remove_index(path: Path) -> None:
     """Remove the index with what SQLite keeps beside it."""
-    for suffix in ("", "-wal", "-shm", "-journal"):
+    path.unlink(missing_ok=True)
+    remove_beside_index(path)
+
+
+def remove_beside_index(path: Path) -> None:
+    """Remove what SQLite keeps beside the file; it would be written into another that takes its place."""
+    for suffix in BESIDE_SEARCH_FILE:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 

@@ -16,6 +16,7 @@ from cortex.storage.remote.log import CommitLog, LogEntry, last_entry
 from cortex.storage.remote.note import FileIndex, RemoteNote, keep_note, remote_note
 from cortex.storage.remote.tree import (
     MANIFEST_FILE,
+    SEARCH_PATH,
     SHARED,
     FileTree,
     Stored,
@@ -23,6 +24,7 @@ from cortex.storage.remote.tree import (
     folder_paths,
     read_tree,
 )
+from cortex.storage.search_file import remove_beside_index
 from cortex.transforms.errors import FileDamaged, LakeUnclear, StoreBusy, StoreUnreachable
 
 # How often a reader begins again whom a writer overtook: what it was reading is gone.
@@ -110,6 +112,8 @@ def _fetch(home: Path, bucket: Bucket, path: str, stored: Stored, vault: Vault) 
                     f"the object {stored.name} of the store is damaged: it is not what was written.",
                     "Put it back from a copy or an older version of the bucket.",
                 )
+            if path == SEARCH_PATH:
+                remove_beside_index(target)
 
 
 def _remove(home: Path, paths: Iterable[str]) -> None:

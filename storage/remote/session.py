@@ -17,6 +17,7 @@ from cortex.storage.remote.note import FileIndex, RemoteNote, keep_note, remote_
 from cortex.storage.remote.open_sessions import closed_session, opened_session
 from cortex.storage.remote.tree import (
     MANIFEST_FILE,
+    SEARCH_PATH,
     FileTree,
     Stored,
     digest_of_bytes,
@@ -25,6 +26,7 @@ from cortex.storage.remote.tree import (
     term_of,
     tree_bytes,
 )
+from cortex.storage.search_file import complete_index
 from cortex.transforms.errors import CortexError, FileDamaged, LeaseLost, StoreUnreachable
 
 _Item = TypeVar("_Item")
@@ -51,6 +53,7 @@ class RemoteSession:
         Objects first, then the tree that names them, then the entry of the log. Raises LeaseLost and
         StoreUnreachable; what was written by then is named by nothing, and a later holder removes it.
         """
+        complete_index(self._home / SEARCH_PATH)
         tree: FileTree = {}
         new: list[str] = []
         for path in shared_paths(self._home, manifest):

@@ -10,6 +10,7 @@ from pathlib import Path
 from cortex.storage.files import PART_SUFFIX
 from cortex.storage.manifest import Manifest, is_lake_file
 from cortex.storage.projections import DATABASE_FILE
+from cortex.storage.search_file import BESIDE_SEARCH_FILE, SEARCH_FILE
 from cortex.transforms.errors import ManifestDamaged
 
 MANIFEST_FILE = "runs/manifest.json"
@@ -17,7 +18,13 @@ MANIFEST_FILE = "runs/manifest.json"
 # Folders that are shared as they are. Staging, settings, policy, reports and the ledger of spending are each
 # machine's own, and so is the DuckDB file: its views name this machine's folders.
 SHARED = ("tables", "published")
-NOT_SHARED = (DATABASE_FILE, f"{DATABASE_FILE}.wal")
+# Of the search index the file alone is shared, complete: what SQLite keeps beside it belongs to one machine.
+SEARCH_PATH = f"tables/{SEARCH_FILE}"
+NOT_SHARED = (
+    DATABASE_FILE,
+    f"{DATABASE_FILE}.wal",
+    *(f"{SEARCH_PATH}{ending}" for ending in BESIDE_SEARCH_FILE),
+)
 
 DIGEST_CHARS = 32
 

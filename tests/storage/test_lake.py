@@ -130,7 +130,7 @@ def test_a_full_disk_is_a_clear_error_and_loses_nothing(home: Path, monkeypatch:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("cortex.storage.lake.pq.write_table", full)
+    monkeypatch.setattr("pyarrow.parquet.write_table", full)
     with pytest.raises(StoreNotWritable, match="no space is left"):
         commit_turns(lake, turn(2))
     assert Lake(home).read(TURNS)["line"].to_pylist() == [1]
