@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as parquet
 import pytest
 
-from cortex.storage import lake
 from tests.flows.conftest import Bench, contents, difference, leftovers
 from tests.transcripts import Talk, decisions, lines
 
@@ -274,7 +274,7 @@ def test_no_space_for_a_lake_file_leaves_the_store_as_it_was(cortex, folder, hom
     backfill(cortex, folder)
     before = contents(home)
     decisions("s2").write(folder)
-    write, calls = lake.pq.write_table, 0
+    write, calls = parquet.write_table, 0
 
     def full(*args, **options):
         nonlocal calls
@@ -284,7 +284,7 @@ def test_no_space_for_a_lake_file_leaves_the_store_as_it_was(cortex, folder, hom
         return write(*args, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(lake.pq, "write_table", full)
+        patch.setattr(parquet, "write_table", full)
         answer = backfill(cortex, folder)
     assert (answer.code, answer.json["error"]["code"]) == (11, "CORTEX_E_STORE_NOT_WRITABLE")
     if number < 3:

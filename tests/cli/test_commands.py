@@ -212,7 +212,13 @@ def test_remember_then_forget_by_the_id_that_was_printed(cortex, samples):
     assert set(told) == {"id", "project", "searchable", "outcome"} and told["searchable"] is True
     assert "Levels are millimetres." in cortex("recall", "millimetres", "--project", "tidepool").out
     gone = cortex("forget", told["id"][:12], "--json").json
-    assert gone == {"id": told["id"], "forgotten": True, "applied": True, "went_with_it": []}
+    assert gone == {
+        "id": told["id"],
+        "forgotten": True,
+        "applied": True,
+        "went_with_it": [],
+        "copies_left": [],
+    }
     assert "Levels are millimetres." not in cortex("recall", "millimetres", "--project", "tidepool").out
 
 
