@@ -9,7 +9,7 @@ from cortex.flows import operations
 from cortex.flows.operations.expand import Expanded
 from cortex.flows.operations.recall import Recalled
 from cortex.flows.operations.sql import QueryLimits
-from cortex.flows.recall_results import Evidence, RecallResult
+from cortex.flows.recall_results import Evidence, Nearby, RecallResult
 from cortex.mcp.asking import ALL, DECLINED, ChoiceQuestion, Option
 from cortex.mcp.call import ToolCall
 from cortex.mcp.replies import (
@@ -22,11 +22,14 @@ from cortex.mcp.replies import (
     quoted,
     rows_that_fit,
 )
+from cortex.mcp.tools import MOST_ITEMS
 from cortex.transforms.memory.authors import speaker_of
 from cortex.transforms.schemas import Row
 from cortex.transforms.words.phrases import age_of
 
 RESULTS_SHOWN = 10
+# Results looked for on every page: pages are cut out of one order.
+RESULTS_RANKED = MOST_ITEMS + 1
 # Of an id, in text and in structure.
 FULL_CHARS = 4_000
 OPTION_CHARS = 90
@@ -50,7 +53,7 @@ def answer_recall(call: ToolCall) -> ToolReply:
         as_of=call.get("as_of"),
         limit=limit + 1,  # whether there are more
         skip=skip,
-        by_stretch=False,  # each entry is taken by its id
+        depth=RESULTS_RANKED,
     )
     is_full = call.get("detail") == "full"
     options: list[Option] = []
@@ -69,23 +72,26 @@ def answer_recall(call: ToolCall) -> ToolReply:
     if options:
         data["options"] = [each.as_dict() for each in options]
     heading = f"{count}." + (" Several match: call again with the id of one." if options else "")
-    return ToolReply(data, "\n".join([page.text(heading), *([recalled.warning] if recalled.warning else [])]))
+    remarks = [each for each in (recalled.warning, recalled.note) if each]
+    return ToolReply(data, "\n".join([page.text(heading), *remarks]))
 
 
 def _options(call: ToolCall, matches: Sequence[RecallResult]) -> list[Option]:
-    shown = matches[: call.number("mcp_options") - 1]
-    labels = (quoted(match.text, OPTION_CHARS) for match in shown)
+    entries: list[RecallResult | Nearby] = []
+    for match in matches:
+        entries += [match, *match.nearby]
+    shown = entries[: call.number("mcp_options") - 1]
     return [
-        *(Option(match.id[:12], label) for match, label in zip(shown, labels, strict=True)),
+        *(Option(entry.id[:12], quoted(entry.statement, OPTION_CHARS)) for entry in shown),
         Option(ALL, "All of them"),
     ]
 
 
 def _item(call: ToolCall, recalled: Recalled, match: RecallResult, is_full: bool) -> ListItem:
     chars = call.excerpt * 3 if is_full else call.excerpt
-    text, age = quoted(match.text, chars), age_of(match.created_at, call.context.now)
+    text, age = quoted(match.statement, chars), age_of(match.created_at, call.context.now)
     doubt = recalled.doubts.get(match.id)
-    data = {
+    data: dict[str, Any] = {
         "id": match.id,
         "kind": match.kind,
         "type": match.memory_type,
@@ -97,16 +103,34 @@ def _item(call: ToolCall, recalled: Recalled, match: RecallResult, is_full: bool
         "age": age,
         "doubt": quoted(doubt.reason, chars) if doubt else None,
         "evidence": _evidence(match.evidence, EVIDENCE_SHOWN_FULL if is_full else EVIDENCE_SHOWN),
+        "why": quoted(match.why, chars) or None,
+        "rejected": quoted(match.rejected, chars) or None,
         "replaces": [{"id": old.memory_id, "text": quoted(old.text, OPTION_CHARS)} for old in match.replaces],
+        "nearby": [_near(each, chars // 2) for each in match.nearby],
     }
     sure = "" if match.confidence is None else f"confidence {match.confidence:.2f}"
     kind, name = match.memory_type or "said", f"id {match.id[:12]}"
     lines = [note(match.speaker, text, kind, f"{age} old", sure, name)]
+    lines += [f'  {name}: "{data[name]}"' for name in ("why", "rejected") if data[name]]
+    lines += [f'  in place of: "{old["text"]}" (id {old["id"][:12]})' for old in data["replaces"]]
     if doubt:
         lines.append(f"  doubted: {quoted(doubt.reason, chars)}")
+    lines += [
+        f'  {"earlier" if near["earlier"] else "near it"}: "{near["text"]}" (id {near["id"][:12]})'
+        for near in data["nearby"]
+    ]
     if is_full:
         lines += [f"  from {each['file']}:{each['lines']}" for each in _evidence(match.evidence, 2)]
     return ListItem(data, lines)
+
+
+def _near(near: Nearby, chars: int) -> dict[str, Any]:
+    return {
+        "id": near.id,
+        "kind": near.kind,
+        "text": quoted(near.statement, chars),
+        "earlier": near.is_earlier,
+    }
 
 
 def _evidence(evidence: Sequence[Evidence], most: int) -> list[dict[str, Any]]:

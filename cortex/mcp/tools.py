@@ -77,6 +77,7 @@ _PROJECT = _text()
 _CURSOR = _text()
 _STATEMENTS = _list_of(text=_STRING, memory_ids=_STRINGS)
 _OPTIONS = _list_of(id=_STRING, label=_STRING)
+_NEAR = _list_of(id=_STRING, text=_STRING)
 
 _MEMORY: Mapping[str, Schema] = {
     "id": _STRING,
@@ -110,7 +111,11 @@ TOOLS = (
             project=_PROJECT,
             cursor=_CURSOR,
         ),
-        _gives(results=_list_of(**_MEMORY), options=_OPTIONS, cursor=_MAYBE),
+        _gives(
+            results=_list_of(**_MEMORY, why=_MAYBE, rejected=_MAYBE, replaces=_NEAR, nearby=_NEAR),
+            options=_OPTIONS,
+            cursor=_MAYBE,
+        ),
     ),
     Tool(
         "query",

@@ -72,6 +72,7 @@ class Patient:
 
     home: Path
     open_context: OpenContext
+    asks_models: bool = True
 
     @property
     def now(self) -> datetime:
@@ -82,9 +83,13 @@ class Patient:
             return utc_now()
 
 
-def examine(home: Path, open_context: OpenContext) -> Examination:
-    """Return how much of Cortex is at work for the store at `home`, and what is missing."""
-    patient = Patient(home, open_context)
+def examine(home: Path, open_context: OpenContext, *, asks_models: bool = True) -> Examination:
+    """
+    Return how much of Cortex is at work for the store at `home`, and what is missing.
+
+    Unless `asks_models` nothing is sent: whether a hosted model answers is not looked at.
+    """
+    patient = Patient(home, open_context, asks_models)
     return Examination(_tier(patient), [_checked(name, check, patient) for name, check in CHECKS])
 
 
@@ -251,6 +256,11 @@ def _model(patient: Patient) -> str:
 
     settings = patient.open_context().settings
     model = embedder_for(settings.voyage_api_key)
+    if settings.voyage_api_key and not patient.asks_models:
+        finding = f"{model.model}, not asked; whether it answers: cortex doctor"
+        if failure := hosted_failure(settings):
+            raise Notice(f"{finding} (at the last run: {failure.reason})")
+        return finding
     if settings.voyage_api_key:
         model.embed(["Does it answer?"], as_query=True)  # a key that fails is worse than none
         if failure := hosted_failure(settings):

@@ -58,16 +58,18 @@ def recall(
     related: int = 0,
     as_of: str | None = None,
     skip: int = 0,
+    depth: int = 0,
     by_stretch: bool = True,
     limits: SearchLimits = NO_LIMITS,
 ) -> Recalled:
     """
     Search memories and what was said in sessions; what is recalled is reinforced with the next run.
 
-    The best `skip` matches are left out: they were shown before. Memories within `related` edges of the
-    matches follow them, and are not reinforced. A look at an earlier day, `as_of` as `2026-09-14`, reinforces
-    nothing, and the repository of today has no say in it. With `by_stretch`, what one stretch of a session
-    says to the question is one result. Only what meets `limits` is found, and what the question itself is
+    The best `skip` matches are left out: they were shown before; at least `depth` are looked for, so that
+    pages up to there are cut out of one order. Memories within `related` edges of the matches follow them,
+    and are not reinforced. A look at an earlier day, `as_of` as `2026-09-14`, reinforces nothing, and the
+    repository of today has no say in it. With `by_stretch`, what one stretch of a session says to the
+    question is one result. Only what meets `limits` is found, and what the question itself is
     limited to ("last week", "in session 0211"; as far as anything meets that). Raises EmptyQuestion, NotFound
     for an empty store, UnknownProject.
     """
@@ -78,17 +80,18 @@ def recall(
         raise NotFound(f"the store at {context.home} is empty.", "Fill it: cortex backfill")
     scopes = scopes_of(context, store, project, all_projects=all_projects)
     names = {each.project_id: each.name for each in store.projects.all()}
+    depth = max(depth, skip + limit)
     if as_of is not None:
         # Imported here: what makes the tables of an earlier day takes half a second to import.
         from cortex.flows.operations.past import store_as_of
 
         past = store_as_of(context, as_of, scopes, searchable=True)
-        search_in = _Search(context, store, past.store.tables, scopes, skip + limit, past.now, by_stretch)
+        search_in = _Search(context, store, past.store.tables, scopes, depth, past.now, by_stretch)
         matches, met, note = search_in.within(question, limits)
-        return Recalled(matches[skip:], {}, (), names, limits=met, note=note)
-    search_in = _Search(context, store, store.tables, scopes, skip + limit, context.now, by_stretch)
+        return Recalled(matches[skip : skip + limit], {}, (), names, limits=met, note=note)
+    search_in = _Search(context, store, store.tables, scopes, depth, context.now, by_stretch)
     matches, met, note = search_in.within(question, limits)
-    matches = with_replaced(store.tables, matches[skip:])
+    matches = with_replaced(store.tables, matches[skip : skip + limit])
     warning = _reinforce(context, store, matches)
     doubts = {doubt.memory_id: doubt for doubt in _doubts_about(context, store, matches)}
     if not related:

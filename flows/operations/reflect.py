@@ -106,6 +106,7 @@ def reflect(
     names = {each.project_id: each.name for each in store.projects.all()}
     if not question.strip():
         return Reflection(points, names)
+    # One by one: each statement of the answer cites a memory with its own day, status and author.
     recalled = recall(
         context, question, project=project, all_projects=all_projects, limit=limit, by_stretch=False
     )

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cortex.flows import operations
+from cortex.flows.embedders import voyage
 from cortex.flows.operations.apply import apply_now
 from cortex.flows.stages.order import APPLY
 from cortex.transforms.journal_entries import Archive, Merge
@@ -137,6 +138,22 @@ def test_costs_and_health_say_what_their_commands_say(reader):
     checks = {check["check"] for check in reader.json("/health")["checks"]}
     examination = operations.doctor.examine(context.home, lambda: context)
     assert checks == {check.check for check in examination.checks}
+
+
+def test_health_sends_nothing_to_a_hosted_model(browser, monkeypatch):
+    asked: list[object] = []
+    monkeypatch.setattr(
+        voyage, "connect", lambda key: voyage.VoyageEmbedder(lambda *texts, **_: asked.append(texts))
+    )
+    monkeypatch.setenv("CORTEX_EMBED_VOYAGE_API_KEY", "pa-not-a-key-but-secret")
+    context = browser.explorer.open_context()
+    assert context.settings.voyage_api_key
+    checks = {check["check"]: check for check in browser.json("/health")["checks"]}
+    assert asked == [] and checks["embedding model"]["ok"]
+    assert "not asked" in checks["embedding model"]["finding"]
+    assert "cortex doctor" in words_of(browser.page("/health")) and asked == []
+    operations.doctor.examine(context.home, lambda: context)
+    assert asked, "the command does ask"
 
 
 QUERY = "select memory_id, text, files from memories order by memory_id"

@@ -1,10 +1,13 @@
 """The six tools as a client lists and calls them, in the old and the new era of the protocol."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from mcp import MCPError
 
+from cortex.flows import operations
+from cortex.flows.operations.recall import recall
 from cortex.mcp.arguments import checked_arguments
 from cortex.mcp.replies import NOTICE
 from cortex.mcp.tools import TOOL_BY_NAME, TOOLS
@@ -50,6 +53,33 @@ def test_recall_answers_with_evidence_age_confidence_and_who_said_it(assistant, 
     lines = text_of(result).splitlines()
     assert lines[1] == NOTICE
     assert lines[2].startswith(f'- [{first["trust"]}] "') and first["id"][:12] in lines[2]
+
+
+def test_recall_shows_the_reason_and_what_is_nearby_as_the_command_line_does(assistant):
+    question = "why SQLite and not Postgres?"
+    shown = recall(assistant.context, question).matches
+    result = assistant.call("recall", question=question)
+    found = result.structured_content["results"]
+    assert [each["id"] for each in found] == [match.id for match in shown[: len(found)]]
+    first, match = found[0], shown[0]
+    assert first["why"] == match.why and match.why and first["text"] == match.statement
+    assert first["nearby"] and [n["id"] for n in first["nearby"]] == [near.id for near in match.nearby]
+    text = text_of(result)
+    assert f'  why: "{first["why"]}"' in text and f"(id {first['nearby'][0]['id'][:12]})" in text
+    [near] = assistant.data("recall", question=first["nearby"][0]["id"][:12])["results"]
+    assert near["id"] == first["nearby"][0]["id"]
+
+
+def test_recall_shows_what_was_turned_down(assistant, monkeypatch):
+    def with_rejected(*given, **named):
+        answer = recall(*given, **named)
+        return replace(answer, matches=[replace(each, rejected="<b>Postgres</b>") for each in answer.matches])
+
+    monkeypatch.setattr(operations.recall, "recall", with_rejected)
+    result = assistant.call("recall", question="why SQLite for readings?")
+    [rejected] = {each["rejected"] for each in result.structured_content["results"]}
+    assert "Postgres" in rejected and "<b>" not in rejected
+    assert f'  rejected: "{rejected}"' in text_of(result)
 
 
 def test_an_id_shows_the_whole_entry(assistant):

@@ -11,7 +11,8 @@ from cortex.transforms.errors import CortexError
 def show_health(request: ViewRequest) -> Page:
     """Show the tier, the checks, and the state of the store."""
     context = request.context
-    examination = operations.doctor.examine(context.home, lambda: context)
+    # A page that is merely looked at sends nothing and costs nothing.
+    examination = operations.doctor.examine(context.home, lambda: context, asks_models=False)
     status = _status(request)
     background = status.background if status else None
     data = {
