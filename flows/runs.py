@@ -19,7 +19,6 @@ from cortex.flows.run import Progress, Run, no_progress
 from cortex.flows.stages.order import INGEST, NIGHTLY
 from cortex.storage.assistant_folders import find_transcripts, folders
 from cortex.storage.files import stored_name
-from cortex.storage.lake import each_key_once
 from cortex.storage.lease import lease
 from cortex.storage.manifest import Cursor
 from cortex.storage.migrations import migrate
@@ -241,7 +240,7 @@ def row_counts(run: Run) -> dict[str, int]:
         counts["turns"] = sum(pc.count_distinct(names).as_py() for names in turns)
         events = (lake.read(EVENTS, part, columns=["session_id"]) for part in parts(EVENTS.name))
         counts["events"] = sum(rows.num_rows for rows in events)
-        counts["journal"] = each_key_once(JOURNAL, lake.read(JOURNAL)).num_rows
+        counts["journal"] = pc.count_distinct(lake.read(JOURNAL)["entry_id"]).as_py()
         counts["vectors"] = sum(file.rows for file in files if file.table == VECTORS.name)
     for name in ("memories", "edges", "passages"):
         counts[name] = sum(tables.open(scope, name).count() for scope in run.readings.scopes())

@@ -1,9 +1,11 @@
 """The audit: what a stage's output must keep before it becomes visible; tables in, violations out (law 4)."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,6 +14,10 @@ from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret
 from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, Column, Table, values
 from cortex.transforms.words.tokens import tokens_in
+
+# Imported where rows are checked: a run in which nothing is new has none.
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True, order=True)
@@ -114,6 +120,8 @@ def column_violations(rows: pa.Table, table: Table, scope: str | None = None) ->
 
     Rows of a `scope` must be of that scope.
     """
+    import polars as pl
+
     row_id = table.key[-1]  # of a key of several columns the last one tells a reader most
     rules = [("its key is there twice", pl.struct(*table.key).is_duplicated())]
     if scope is not None:
@@ -134,6 +142,8 @@ def column_violations(rows: pa.Table, table: Table, scope: str | None = None) ->
 
 def _rules_of(column: Column) -> Iterator[tuple[str, pl.Expr]]:
     """Yield (reason, whether a value breaks it) for each rule of a column; null breaks none."""
+    import polars as pl
+
     value, name = pl.col(column.name), column.name.replace("_", " ")
     if column.one_of:
         yield f"unknown {name}", ~value.is_in(list(column.one_of))
@@ -167,6 +177,8 @@ def _not_in(memories: pa.Table, live: pa.Table) -> pa.Table:
 
 
 def _frame(rows: pa.Table) -> pl.DataFrame:
+    import polars as pl
+
     frame = pl.from_arrow(rows)
     assert isinstance(frame, pl.DataFrame)
     return frame

@@ -1,14 +1,19 @@
 """Runs the queries of transforms/sql on a sealed in-memory DuckDB: no files, one thread, UTC."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-
-import duckdb
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from cortex.transforms.errors import CortexError
+
+# Imported with the first query: a run in which nothing is new asks none.
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
 
 # One thread: float sums differ between runs on several. No replacement scans: a misspelt table must not
 # find a Python variable of that name.
@@ -35,6 +40,8 @@ def query(name: str, params: Mapping[str, object], **tables: pa.Table) -> pa.Tab
 
     Raises CortexError, naming the file, if the query fails.
     """
+    import duckdb
+
     with _LOCK:
         connection = _isolated_connection()
         try:
@@ -62,6 +69,8 @@ def open_isolated(
     config: Mapping[str, str | bool | int | float | list[str]] = ISOLATED,
 ) -> duckdb.DuckDBPyConnection:
     """Return a new in-memory database that sees what is registered with it, no file and no network."""
+    import duckdb
+
     connection = duckdb.connect(":memory:", config=dict(config))
     # The machine's time zone would leak into every date otherwise.
     connection.execute("set TimeZone = 'UTC'")

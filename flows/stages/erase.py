@@ -1,10 +1,12 @@
 """Erasing for good: what was asked to be forgotten, and what is past its days (spec 12)."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -43,6 +45,10 @@ from cortex.transforms.schemas import (
     values,
 )
 from cortex.transforms.search.index_text import passages_of
+
+# Imported where it is used: it takes .1 s, which a run in which nothing is new can spare.
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @stage(
@@ -377,4 +383,6 @@ def _of_scope(journal: pa.Table, scope: str) -> pa.Table:
 
 
 def _is_in(turns: pa.Table, names: frozenset[str] | set[str]) -> pl.Series:
+    import polars as pl
+
     return pl.Series(values(turns, "turn_id"), dtype=pl.String).is_in(list(names))

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from cortex.transforms.spared_imports import sparing
+
 PROGRAM = """
 import sys
 from cortex.cli.main import main
@@ -53,6 +55,45 @@ def test_memories_are_looked_up_with_duckdb_alone(cortex, samples, words):
     first = cortex("list", "--all-projects", "--limit", "1", "--json").json["memories"][0]["memory_id"]
     modules = modules_of(*[first if word == "ID" else word for word in words])
     assert modules & set(LIBRARIES) == set() and "duckdb" in modules
+
+
+@pytest.mark.slow
+def test_a_run_with_nothing_new_checks_no_rows_and_asks_no_service(samples):
+    modules_of("run", "--engine", "plain")  # on the day of the next one
+    modules = modules_of("run", "--engine", "plain")
+    # LanceDB names polars without importing it.
+    assert modules & {"polars.dataframe", "requests", "urllib3", "prefect"} == set()
+
+
+@pytest.mark.slow
+def test_the_redactor_has_the_rules_of_detect_secrets_with_and_without_what_it_spares():
+    rules = (
+        "from cortex.transforms.redaction.redact import Redactor\n"
+        "rules = [(rule.kind, str(rule.pattern.pattern)) for rule in Redactor()._rules]\n"
+        "assert len(rules) > 100\nprint(rules, 'requests' in sys.modules)\n"
+    )
+    outputs = []
+    for first in ("import sys\n", "import sys, requests\n"):
+        run = subprocess.run(
+            [sys.executable, "-c", first + rules], capture_output=True, text=True, check=True
+        )
+        outputs.append(run.stdout.strip().rpartition(" "))
+    assert outputs[0][0] == outputs[1][0]
+    assert [has_requests for *_, has_requests in outputs] == ["False", "True"]
+
+
+def test_a_spared_package_is_itself_again_afterwards_also_where_the_import_fails():
+    before = {name for name in sys.modules if name.partition(".")[0] == "wsgiref"}
+    assert not before
+    with pytest.raises(ZeroDivisionError), sparing("wsgiref"):
+        from wsgiref.util import Anything
+
+        assert issubclass(Anything, Exception)
+        1 / 0  # noqa: B018
+    assert not any(name.partition(".")[0] == "wsgiref" for name in sys.modules)
+    from wsgiref.util import is_hop_by_hop
+
+    assert is_hop_by_hop("Connection")
 
 
 @pytest.mark.slow

@@ -13,9 +13,14 @@ ENGLISH = "en"  # the language of code, tools and half of what is said about the
 
 @dataclass(frozen=True)
 class Phrase:
-    """One name of phrases.csv in the languages of a session, compiled as a single pattern."""
+    """One name of phrases.csv in the languages of a session, one pattern, compiled at its first use."""
 
-    pattern: re.Pattern[str]
+    source: str
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Return the pattern of all languages, which heeds no case."""
+        return re.compile(self.source, re.IGNORECASE)
 
     @cached_property
     def _gate(self) -> Gate:
@@ -108,7 +113,7 @@ class Phrasebook:
 
     @classmethod
     def of(cls, policy: Policy) -> "Phrasebook":
-        """Return the phrases of a policy in all languages; compiled once for each."""
+        """Return the phrases of a policy in all languages; each is compiled once, when it is used."""
         return cls.of_rows(policy.tables["phrases"].to_pylist())
 
     @classmethod
@@ -134,9 +139,7 @@ def _phrasebook(rows: tuple[tuple[str, str], ...]) -> Phrasebook:
     patterns: dict[str, list[str]] = {}
     for name, pattern in rows:
         patterns.setdefault(name, []).append(pattern)
-    return Phrasebook(
-        **{name: Phrase(re.compile("|".join(patterns[name]), re.IGNORECASE)) for name in _NAMES}
-    )
+    return Phrasebook(**{name: Phrase("|".join(patterns[name])) for name in _NAMES})
 
 
 _LABEL_WORDS = 4  # "Still to do before release: …"; what is longer is a sentence

@@ -1,12 +1,13 @@
 """What forgetting means for rows: which turns go, which words go, what of the journal goes (spec 8.2, 12)."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,6 +25,10 @@ from cortex.transforms.journal_entries import (
 )
 from cortex.transforms.schemas import JOURNAL, TURNS, Row
 from cortex.transforms.words.sentences import MEMORY
+
+# Imported where it is used: it takes .1 s, which a run in which nothing is new can spare.
+if TYPE_CHECKING:
+    import polars as pl
 
 ERASER = "erase"
 CARRIER = "rederive"  # the actor of entries that a re-derivation adds
@@ -54,6 +59,9 @@ class Tombstones:
 
     def covers(self, turns: pa.Table) -> pl.Series:
         """Return for each of TURNS whether its session, project or time is forgotten; undated is old."""
+
+        import polars as pl
+
         rows = _frame(turns)
         said_at = pl.col("said_at")
         covered = pl.col("session_id").is_in(list(self.session_ids))
@@ -185,7 +193,7 @@ class Phrases:
     by_words: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, texts: Iterable[str | None]) -> "Phrases":
+    def of(cls, texts: Iterable[str | None]) -> Phrases:
         """Return what to look for; texts that are too short are left out."""
         phrases = sorted({" ".join((text or "").split()).rstrip(".!?") for text in texts})
         long = [text for text in phrases if len(text) >= SHORTEST_PHRASE]
@@ -212,6 +220,9 @@ class Phrases:
 
 def _compared(texts: Sequence[str | None]) -> pl.Series:
     """Return texts in lower case, without marks of emphasis, each white space (also JSON's) one blank."""
+
+    import polars as pl
+
     return (
         pl.Series(texts, dtype=pl.String)
         .str.to_lowercase()
@@ -262,6 +273,9 @@ def erased_turns(
     those that other memories rest on (`shared`) only the sentences that hold what is `phrases`, if any do. So
     do the sentences of every other turn that hold it.
     """
+
+    import polars as pl
+
     rows = _frame(turns)
     kept = rows.filter(~gone)
     changed = set(rows.filter(gone)["turn_id"].to_list())
@@ -374,6 +388,8 @@ def _in_place_of(row: Row, entry: Entry) -> Row:
 
 
 def _frame(rows: pa.Table) -> pl.DataFrame:
+    import polars as pl
+
     frame = pl.from_arrow(rows)
     assert isinstance(frame, pl.DataFrame)
     return frame

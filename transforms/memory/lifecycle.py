@@ -1,11 +1,12 @@
 """What time and use do to memories: decay, archiving, centrality, rank and tiers, in bulk SQL."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,6 +15,10 @@ from cortex.transforms.journal_entries import Worked, entries_in
 from cortex.transforms.memory.team import is_team_held
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import UTC_US, arrow_of, column, values
+
+# Imported where it is used: it takes .1 s, which a run in which nothing is new can spare.
+if TYPE_CHECKING:
+    import polars as pl
 
 FADE_THRESHOLDS = (
     "half_life_growth",
@@ -157,6 +162,9 @@ def activity_of(turns: pa.Table, journal: pa.Table, scope: str) -> pa.Table:
     Takes TURNS rows with `said_at` and JOURNAL rows: what was said, what a person told or recalled, and when
     the store was at work that memories were imported from.
     """
+
+    import polars as pl
+
     working = journal.filter(pc.is_in(journal["kind"], pa.array(WORKING_KINDS)))
     elsewhere = pa.table({"active_at": _worked_elsewhere(journal)}, schema=pa.schema([("active_at", UTC_US)]))
     frames = [_frame(turns.select(["said_at"])), _frame(working.select(["recorded_at"])), _frame(elsewhere)]
@@ -168,11 +176,16 @@ def activity_of(turns: pa.Table, journal: pa.Table, scope: str) -> pa.Table:
 
 def ends_of_days(turns: pa.Table) -> pa.Table:
     """Return of TURNS rows (said_at) the first and last instant of each day: all that `activity_of` needs."""
+
+    import polars as pl
+
     said_at = _frame(turns.select(["said_at"]))["said_at"]
     return pl.DataFrame({"said_at": _ends_of_days(said_at)}).to_arrow().cast(turns.select(["said_at"]).schema)
 
 
 def _ends_of_days(instants: pl.Series) -> pl.Series:
+    import polars as pl
+
     known = instants.drop_nulls().alias("at").to_frame()
     spans = known.group_by(pl.col("at").dt.date().alias("day")).agg(
         first=pl.col("at").min(), last=pl.col("at").max()
@@ -225,6 +238,8 @@ def sessions_joined(pieces: Sequence[pa.Table]) -> pa.Table:
 
 
 def _frame(rows: pa.Table) -> pl.DataFrame:
+    import polars as pl
+
     frame = pl.from_arrow(rows)
     assert isinstance(frame, pl.DataFrame)
     return frame
@@ -241,7 +256,7 @@ def _ordered(memories: pa.Table) -> pa.Table:
     return memories.sort_by("memory_id")
 
 
-def _replaced(memories: pa.Table, columns: dict[str, "pa.ChunkedArray[Any]"]) -> pa.Table:
+def _replaced(memories: pa.Table, columns: dict[str, pa.ChunkedArray[Any]]) -> pa.Table:
     for name, replacing in columns.items():
         position = memories.schema.get_field_index(name)
         field = memories.schema.field(name)

@@ -14,6 +14,7 @@ from cortex.transforms.redaction.secret_judges import JUDGES, kind_of_key, looks
 from cortex.transforms.redaction.secret_places import PLACE_RULES
 from cortex.transforms.redaction.secret_rules import Rule
 from cortex.transforms.redaction.secret_tokens import TOKEN_RULES
+from cortex.transforms.spared_imports import sparing
 from cortex.transforms.words.plain_view import READS_OTHERWISE, PlainView, plain_view
 
 _MARK = re.compile(rb"\[REDACTED:[a-z0-9-]+\]")
@@ -21,6 +22,9 @@ _LOOK_AROUND = re.compile(r"\(\?:\(\?<=\\W\)\|\(\?<=\^\)\)|\(\?<?[=!][^()]*\)")
 _EDGES = b" \t\r\n\"'`"
 # The first group of some detectors is only a prefix (ghp, glpat), 6 bytes at most; secrets have 16 or more.
 _DETECTOR_GROUP_BYTES = 8
+# What detect-secrets asks the service of a token with, whether it is in force; its patterns are all that is
+# used here. Importing it takes .1 s of processor time.
+_SPARED = ("requests",)
 # A value turned down is searched again for a secret inside. Longer ones are not: a line of 300 kB such as
 # TOKEN=TOKEN=TOKEN=... would take time by the square of its length.
 _LOOK_INSIDE_BYTES = 4096
@@ -189,7 +193,8 @@ def _ours(rule: Rule) -> tuple[str, _Compiled]:
 
 def _keyword_rules() -> Iterator[tuple[str, _Compiled]]:
     """Yield the rules on names such as password and api_key, by detect-secrets' list of names and ours."""
-    from detect_secrets.plugins.keyword import DENYLIST
+    with sparing(*_SPARED):
+        from detect_secrets.plugins.keyword import DENYLIST
 
     names = "|".join((*shapes.KEY_NAMES, *DENYLIST))
     for rule in (*shapes.KEYWORD_RULES, *shapes.PAIR_RULES):
@@ -204,12 +209,14 @@ def _keyword_rules() -> Iterator[tuple[str, _Compiled]]:
 def _detector_rules() -> Iterator[tuple[str, _Compiled]]:
     """Yield detect-secrets' own patterns; those with look-around stay with `re`, behind an RE2 prefilter."""
     # Imported where the rules are compiled: it takes .1 s, and many commands that look at the store do not.
-    from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
-    from detect_secrets.plugins.base import RegexBasedDetector
+    with sparing(*_SPARED):
+        from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
+        from detect_secrets.plugins.base import RegexBasedDetector
 
+        detectors = get_mapping_from_secret_type_to_class().values()  # imports each of them
     regex_based: list[Any] = [
         detector
-        for detector in get_mapping_from_secret_type_to_class().values()
+        for detector in detectors
         if issubclass(detector, RegexBasedDetector) and detector.__name__ not in shapes.REPLACED_DETECTORS
     ]
     for detector in sorted(regex_based, key=lambda detector: str(detector.__name__)):

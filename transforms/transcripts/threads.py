@@ -1,10 +1,17 @@
 """What several lines of a transcript say together: duplicates, rewound branches, calls with their results."""
 
-import polars as pl
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
 from cortex.hooks.sources import EXTERNAL_TOOL_PREFIX, EXTERNAL_TOOLS
 from cortex.transforms.schemas import TURNS, UTC_US, Table, column
+
+# Imported where it is used: it takes .1 s, which a run in which nothing is new can spare.
+if TYPE_CHECKING:
+    import polars as pl
 
 OUTCOMES = Table(
     name="tool_outcomes",
@@ -55,6 +62,9 @@ def mark_rewound(turns: pa.Table) -> frozenset[str]:
     follow whatever record came before and never begin a branch; nor do slash commands, whose records
     share a parent in early versions. A resumed copy of a prompt is the same prompt.
     """
+
+    import polars as pl
+
     rows = _frame(turns).sort("file", "line", "block", "turn_id").unique(["file", "turn_id"], keep="first")
     is_opening = (
         pl.col("kind").is_in(["prompt", "plan"])
@@ -81,6 +91,9 @@ def tool_outcomes(turns: pa.Table) -> pa.Table:
     Ids pair within a project only. A call without a result has null result columns; results without a
     call (a cut start, a subagent's) are left out.
     """
+
+    import polars as pl
+
     rows = _frame(deduplicated(turns))
     pair = ["project_id", "tool_use_id"]
     results = (
@@ -113,6 +126,8 @@ def tool_outcomes(turns: pa.Table) -> pa.Table:
 
 
 def _frame(turns: pa.Table) -> pl.DataFrame:
+    import polars as pl
+
     frame = pl.from_arrow(turns)
     assert isinstance(frame, pl.DataFrame)
     return frame
