@@ -15,6 +15,7 @@ from cortex.flows import runs
 from cortex.flows.stages import order
 from cortex.storage import lake, lance_tables, published
 from cortex.storage.journal import Journal
+from cortex.storage.search_index import SearchIndex
 from cortex.storage.staging import Staging
 from tests.flows.conftest import Bench, contents, difference, leftovers
 from tests.transcripts import Talk, decisions, forked
@@ -70,7 +71,7 @@ PLACES: dict[str, tuple[Any, str]] = {
     "release of the claims": (Staging, "release"),
     "the journal's files": (Journal, "take_in"),
     "a table": (lance_tables.LanceTables, "replace"),
-    "an index": (lance_tables, "make_indexes"),
+    "the search index": (SearchIndex, "replace"),
     "a brief": (published.Published, "publish_brief"),
     "the database": (published.Published, "publish_database"),
 }
@@ -82,7 +83,7 @@ WRITTEN = {
     "release of the claims": 1,
     "the journal's files": 2,
     "a table": 9,
-    "an index": 4,
+    "the search index": 9,
     "a brief": 2,
     "the database": 1,
 }
@@ -140,7 +141,7 @@ def test_killed_while_merging_nothing_is_merged_twice(bench, other, monkeypatch)
         store.backfill()
     other.run("nightly")
     with monkeypatch.context() as patch:
-        _die_at(patch, Journal, "commit", 2, "after")
+        _die_at(patch, Journal, "commit", 1, "after")
         with pytest.raises(Killed):
             bench.run("nightly")
     assert merges(bench) == 1  # killed after it, and before its note was followed
