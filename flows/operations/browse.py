@@ -1,6 +1,6 @@
 """Memories as a person looks through them: by a question or without one, with facets and pages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 
@@ -21,6 +21,7 @@ from cortex.flows.facets import (
     rows_with,
 )
 from cortex.flows.operations.recall import search_only
+from cortex.flows.recall_results import RecallResult
 from cortex.storage.catalogue import GLOBAL_LABEL
 from cortex.transforms.errors import UsageError
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, MEMORY_TYPES, STATUSES, TRUSTS, UTC_US, Row
@@ -35,7 +36,12 @@ _COLUMNS = [
     *("created_at", "updated_at", "session_count", "files", "evidence"),
 ]
 _ROWS = pa.schema(
-    [*(MEMORIES.arrow.field(name).with_nullable(True) for name in _COLUMNS), pa.field("kind", pa.string())]
+    [
+        *(MEMORIES.arrow.field(name).with_nullable(True) for name in _COLUMNS),
+        pa.field("kind", pa.string()),
+        # Of what stands near an answer in its session: the id of that answer.
+        pa.field("nearby_of", pa.string()),
+    ]
 )
 
 
@@ -97,16 +103,22 @@ def browse(context: Context, filters: Filters, *, offset: int = 0, limit: int = 
     projects = catalogue.projects()
     labels = {GLOBAL_SCOPE: GLOBAL_LABEL, **{row["project_id"]: row["label"] for row in projects}}
     memories = catalogue.read_table("memories", _COLUMNS)
-    rows = _matching(context, filters, memories) if filters.question else memories
+    answers = _answers(context, filters) if filters.question else []
+    rows = _matching(answers, memories) if filters.question else memories
     masks = _masks(rows, filters)
     facets = list(facets_of(rows, masks, filters.chosen, labels))
     is_kept = both(list(masks.values()), rows.num_rows)
     places = places_of(is_kept)
-    if not filters.question:
+    total = int(pc.sum(is_kept).as_py() or 0)
+    if filters.question:
+        places = _folded(rows, places)
+        total = len(places)
+    else:
         places = first_places(rows, places, offset + limit, updated_at="descending", memory_id="ascending")
     shown = rows.take(places[offset : offset + limit]).to_pylist()
-    total = int(pc.sum(is_kept).as_py() or 0)
-    return Browsed([{"kind": "memory", **row} for row in shown], total, facets, labels, filters)
+    more = {match.id: _more_of(match) for match in answers}
+    found = [{"kind": "memory", **row, **more.get(row["memory_id"], {})} for row in shown]
+    return Browsed(found, total, facets, labels, filters)
 
 
 def weakest(context: Context, project_id: str, *, limit: int) -> list[Row]:
@@ -122,41 +134,84 @@ def weakest(context: Context, project_id: str, *, limit: int) -> list[Row]:
     return [{"kind": "memory", **row} for row in rows.take(least).to_pylist()]
 
 
-def _matching(context: Context, filters: Filters, memories: pa.Table) -> pa.Table:
-    """Return what answers the question, best first: rows of memories, and of turns with what they have."""
+def _answers(context: Context, filters: Filters) -> list[RecallResult]:
     scope = filters.project if filters.project and filters.project != GLOBAL_SCOPE else None
-    matches = search_only(
+    return search_only(
         context, filters.question, project=scope, all_projects=scope is None, limit=MOST_MATCHES
     )
-    ids = pa.array([match.id for match in matches], pa.string())
+
+
+def _more_of(match: RecallResult) -> Row:
+    """Return what recall says of an answer beyond the answer itself."""
+    return {
+        "statement": match.statement,
+        "why": match.why,
+        "rejected": match.rejected,
+        "replaces": [{"id": old.memory_id, "text": old.text} for old in match.replaces],
+        "nearby": [
+            {"id": near.id, "kind": near.kind, "statement": near.statement, "is_earlier": near.is_earlier}
+            for near in match.nearby
+        ],
+    }
+
+
+def _folded(rows: pa.Table, places: Columns) -> Columns:
+    """Return the places of rows without those that stand below an answer which is shown itself."""
+    kept = rows.take(places)
+    shown = set(kept["memory_id"].to_pylist())
+    return pa.array(
+        [
+            place
+            for place, near in zip(places.to_pylist(), kept["nearby_of"].to_pylist(), strict=True)
+            if near is None or near not in shown
+        ],
+        pa.int64(),
+    )
+
+
+def _matching(matches: Sequence[RecallResult], memories: pa.Table) -> pa.Table:
+    """
+    Return answers, best first: rows of memories, and of turns with what they have.
+
+    A memory near an answer follows it as a row of its own: a filter may keep it and not the answer.
+    """
+    ids = pa.array([name for match in matches for name in match.memory_ids], pa.string())
     known = {r["memory_id"]: r for r in memories.filter(pc.is_in(memories["memory_id"], ids)).to_pylist()}
     rows: list[Row] = []
     for match in matches:
-        if match.kind == "memory":
-            if match.id in known:  # else a run is just replacing what is published
-                rows.append({**known[match.id], "kind": "memory"})
-            continue
-        places = [
-            {"turn_id": "", "session_id": e.session_id, "file": e.file, "lines": list(e.lines), "layer": ""}
-            for e in match.evidence
-        ]
-        rows.append(
-            {
-                "memory_id": match.id,
-                "project_id": match.project_id,
-                "memory_type": TURN,
-                "status": "active",
-                "trust": match.trust,
-                "text": match.text,
-                "is_pinned": False,
-                "created_at": match.created_at,
-                "updated_at": match.created_at,
-                "files": [],
-                "evidence": places,
-                "kind": TURN,
-            }
-        )
+        rows += _rows_of(match, known)
     return pa.Table.from_pylist(rows, schema=_ROWS)
+
+
+def _rows_of(match: RecallResult, known: Mapping[str, Row]) -> Iterator[Row]:
+    if match.kind != "memory":
+        yield _turn_row(match)
+    elif match.id in known:  # else a run is just replacing what is published
+        yield {**known[match.id], "kind": "memory"}
+    for near in match.nearby:
+        if near.kind == "memory" and near.id in known:
+            yield {**known[near.id], "kind": "memory", "nearby_of": match.id}
+
+
+def _turn_row(match: RecallResult) -> Row:
+    places = [
+        {"turn_id": "", "session_id": e.session_id, "file": e.file, "lines": list(e.lines), "layer": ""}
+        for e in match.evidence
+    ]
+    return {
+        "memory_id": match.id,
+        "project_id": match.project_id,
+        "memory_type": TURN,
+        "status": "active",
+        "trust": match.trust,
+        "text": match.text,
+        "is_pinned": False,
+        "created_at": match.created_at,
+        "updated_at": match.created_at,
+        "files": [],
+        "evidence": places,
+        "kind": TURN,
+    }
 
 
 def _masks(rows: pa.Table, filters: Filters) -> dict[str, Columns]:

@@ -144,8 +144,9 @@ def search_only(
     if store.is_empty or not query_terms(question, context.policy):
         return []
     scopes = scopes_of(context, store, project, all_projects=all_projects)
-    search_in = _Search(context, store, store.tables, scopes, limit, context.now, by_stretch=False)
-    return search_in.results(question, NO_LIMITS)
+    search_in = _Search(context, store, store.tables, scopes, limit, context.now, by_stretch=True)
+    matches, _, _ = search_in.within(question, NO_LIMITS)
+    return with_replaced(store.tables, matches)
 
 
 @dataclass(frozen=True)

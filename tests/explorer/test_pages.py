@@ -55,7 +55,28 @@ def test_a_search_answers_as_recall_does_and_notes_nothing(reader):
     matches = operations.recall.search_only(context, words, all_projects=True, limit=100)
     data = reader.json(f"/search?q={words}")
     assert [row["memory_id"] for row in data["memories"]] == [match.id for match in matches[:25]]
+    first, match = data["memories"][0], matches[0]
+    assert match.why and first["why"] == match.why and first["nearby"]
+    text = words_of(reader.page(f"/search?q={words}"))
+    assert "Why:" in text and " ".join(first["nearby"][0]["statement"].split())[:60] in text
     assert "recall" not in {row["kind"] for row in context.open_store().journal.read().to_pylist()}
+
+
+def test_a_filter_keeps_a_memory_that_stands_near_an_answer_which_it_leaves_out(reader):
+    words = "why SQLite and not Postgres?"
+    context = reader.explorer.open_context()
+    matches = operations.recall.search_only(context, words, all_projects=True, limit=100)
+    near = [name for match in matches for name in match.memory_ids if name != match.id]
+    types = {row["memory_id"]: row["memory_type"] for row in reader.json("/search")["memories"]}
+    everything = reader.json(f"/search?q={words}")
+    kept = {
+        row["memory_id"]
+        for kind in {types.get(name, "decision") for name in near}
+        for row in reader.json(f"/search?q={words}&type={kind}")["memories"]
+    }
+    below = {each["id"] for row in everything["memories"] for each in row["nearby"]}
+    assert near and below.isdisjoint(row["memory_id"] for row in everything["memories"])
+    assert everything["total"] == len(matches) and kept
 
 
 def test_facets_count_and_narrow(reader):
