@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3005"
 KANA = "\u3041-\u309f\u30a0-\u30ff\uff66-\uff9f"
@@ -12,23 +12,44 @@ HANGUL = "\uac00-\ud7a3"
 SIGN_LETTERS = 2
 HAN_EXTRA_LETTERS = 0.75
 
-_SIGNS = re.compile(f"[{HAN}{KANA}{HANGUL}]")
-_HAN_SIGNS = re.compile(f"[{HAN}]")
-# Letters of one script with what may stand inside a name; a run of signs; a word of Hangul.
-_RUN = re.compile(
-    rf"(?P<signs>[{HAN}{KANA}]+)|(?P<hangul>[{HANGUL}]+)|[^\W\d_{HAN}{KANA}{HANGUL}][^\W{HAN}{KANA}{HANGUL}]*"
-    rf"(?:-+[^\W{HAN}{KANA}{HANGUL}]+)*"
-)
 _ASCII_WORD = re.compile(r"[A-Za-z][\w-]{3,}")  # three times faster than the general one
-_INFLECTION = re.compile("^[\u3041-\u309f]+$")
-# Particles at the end of a Korean word, and the endings of its most common verbs.
-_PARTICLE = re.compile(
-    "(?<=[가-힣]{2})(?:에서|으로|에게|부터|까지|처럼|보다|이나|하고|하는|하지|해서|합니다|했습니다|됩니다|은|는|이|가|을|를|의"
-    "|에|로|도|와|과|만)$"
-)
 LETTERS_OF_A_WORD = 4
 REMEMBERED_CHARS = 600
 SIGNS_OF_A_WORD = 2
+
+
+# Compiled at their first use, together 16 ms: a question in one script needs few of them.
+@cache
+def _signs() -> re.Pattern[str]:
+    return re.compile(f"[{HAN}{KANA}{HANGUL}]")
+
+
+@cache
+def _han_signs() -> re.Pattern[str]:
+    return re.compile(f"[{HAN}]")
+
+
+@cache
+def _run() -> re.Pattern[str]:
+    # Letters of one script with what may stand inside a name; a run of signs; a word of Hangul.
+    return re.compile(
+        rf"(?P<signs>[{HAN}{KANA}]+)|(?P<hangul>[{HANGUL}]+)|[^\W\d_{HAN}{KANA}{HANGUL}][^\W{HAN}{KANA}{HANGUL}]*"
+        rf"(?:-+[^\W{HAN}{KANA}{HANGUL}]+)*"
+    )
+
+
+@cache
+def _inflection() -> re.Pattern[str]:
+    return re.compile("^[\u3041-\u309f]+$")
+
+
+@cache
+def _particle() -> re.Pattern[str]:
+    # Particles at the end of a Korean word, and the endings of its most common verbs.
+    return re.compile(
+        "(?<=[가-힣]{2})(?:에서|으로|에게|부터|까지|처럼|보다|이나|하고|하는|하지|해서|합니다|했습니다|됩니다|은|는|이|가|을|를|의"
+        "|에|로|도|와|과|만)$"
+    )
 
 
 def latin_length(text: str) -> int:
@@ -40,10 +61,10 @@ def latin_length(text: str) -> int:
     """
     if text.isascii():
         return len(text)
-    signs = len(_SIGNS.findall(text))
+    signs = len(_signs().findall(text))
     if not signs:
         return len(text)
-    return len(text) + (SIGN_LETTERS - 1) * signs + int(HAN_EXTRA_LETTERS * len(_HAN_SIGNS.findall(text)))
+    return len(text) + (SIGN_LETTERS - 1) * signs + int(HAN_EXTRA_LETTERS * len(_han_signs().findall(text)))
 
 
 def long_words(text: str) -> set[str]:
@@ -71,13 +92,13 @@ _remembered = lru_cache(maxsize=4096)(_words_of)
 
 
 def _long_words(text: str) -> Iterator[str]:
-    for run in _RUN.finditer(text):
+    for run in _run().finditer(text):
         word = run[0]
         if run.lastgroup == "signs":
             pairs = (word[at : at + SIGNS_OF_A_WORD] for at in range(len(word) - 1))
-            yield from (pair for pair in pairs if not _INFLECTION.match(pair))
+            yield from (pair for pair in pairs if not _inflection().match(pair))
         elif run.lastgroup == "hangul":
             if len(word) >= SIGNS_OF_A_WORD:
-                yield _PARTICLE.sub("", word)
+                yield _particle().sub("", word)
         elif len(word) >= LETTERS_OF_A_WORD:
             yield word.lower()
