@@ -117,8 +117,8 @@ def browse(context: Context, filters: Filters, *, offset: int = 0, limit: int = 
         places = first_places(rows, places, offset + limit, updated_at="descending", memory_id="ascending")
     shown = rows.take(places[offset : offset + limit]).to_pylist()
     more = {match.id: _more_of(match) for match in answers}
-    found = [{"kind": "memory", **row, **more.get(row["memory_id"], {})} for row in shown]
-    return Browsed(found, total, facets, labels, filters)
+    listed = [{"kind": "memory", **row, **more.get(row["memory_id"], {})} for row in shown]
+    return Browsed(listed, total, facets, labels, filters)
 
 
 def weakest(context: Context, project_id: str, *, limit: int) -> list[Row]:
