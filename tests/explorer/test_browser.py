@@ -27,6 +27,9 @@ HOSTILE = (
     '<script>window.hit=1</script><img src=x onerror="window.hit=1"> "\'><svg onload=window.hit=1> `</code>'
 )
 DISPUTE = ("Use npm for the web client.", "Do not use npm for the web client; use pnpm.")
+PLACE_OF_FOCUS = (
+    "[...document.querySelectorAll('[data-row]')].findIndex((row) => row.contains(document.activeElement))"
+)
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 
 
@@ -248,6 +251,94 @@ def test_by_keyboard_alone_an_item_of_the_review_is_settled(site, page):
     page.keyboard.press("x")
     page.get_by_text("Kept as it is").wait_for()
     assert page.locator("[data-key=x]").count() == before - 1
+
+
+def has_visible_focus(page: Any) -> bool:
+    """Return whether the element with the focus shows it and stands within the window."""
+    return bool(
+        page.evaluate(
+            """() => {
+              const element = document.activeElement, box = element.getBoundingClientRect();
+              const style = getComputedStyle(element);
+              return element !== document.body && element.matches(":focus-visible")
+                && style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2
+                && box.bottom > 0 && box.top < innerHeight;
+            }"""
+        )
+    )
+
+
+def go_to(page: Any, words: str) -> None:
+    """Press j until the row with these words has the focus, which is visible at each step."""
+    for _ in range(page.locator("[data-row]").count() + 1):
+        page.keyboard.press("j")
+        assert has_visible_focus(page)
+        if page.evaluate("document.activeElement.closest('[data-row]').textContent").find(words) >= 0:
+            return
+    pytest.fail(f"no row with {words}")
+
+
+def status_of(site: Site, text: str) -> str:
+    """Return the status of the memory with this text."""
+    rows = site.context.open_catalogue().read("memories", ("text", "status"))
+    return next(row["status"] for row in rows if row["text"] == text)
+
+
+def undo_by_keyboard(page: Any) -> None:
+    """Reach the notice's Undo from the top of the page by Tab alone, and press it."""
+    page.evaluate("document.activeElement.blur()")
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        assert has_visible_focus(page)
+        if page.evaluate("document.activeElement.textContent.trim()") == "Undo":
+            page.keyboard.press("Enter")
+            page.wait_for_load_state()
+            return
+    pytest.fail("Undo is not reached")
+
+
+def test_by_keyboard_alone_the_review_is_walked_settled_and_taken_back(site, page):
+    pairs = [
+        ("Use cron for the tide reports.", "Do not use cron for the tide reports; use systemd."),
+        ("Use Redis for the gauge cache.", "Do not use Redis for the gauge cache; use memcached."),
+    ]
+    for text in (text for pair in pairs for text in pair):
+        operations.remember.remember(site.context, text, memory_type="decision", project=PROJECT)
+    (older, newer), (_, kept) = pairs
+    project = next(p.project_id for p in site.context.open_store().projects.all() if p.name == PROJECT)
+    address = f"/review?project={project}"
+    page.goto(address)
+    rows = page.locator("[data-row]")
+    seen = []
+    for _ in range(rows.count()):
+        page.keyboard.press("j")
+        assert has_visible_focus(page)
+        seen.append(page.evaluate(PLACE_OF_FOCUS))
+    assert seen == list(range(rows.count())) and len(seen) > 2
+    page.keyboard.press("k")
+    assert has_visible_focus(page) and page.evaluate(PLACE_OF_FOCUS) == len(seen) - 2
+    page.goto(address)
+    go_to(page, newer)
+    page.keyboard.press("a")
+    page.get_by_text("Accepted:").wait_for()
+    assert page.locator("[data-row]", has_text=newer).count() == 0
+    assert status_of(site, older) != "active"
+    undo_by_keyboard(page)
+    page.wait_for_function("!document.body.innerText.includes('Accepted:')")
+    assert status_of(site, older) == "active"
+    page.goto(address)
+    go_to(page, kept)
+    page.keyboard.press("x")
+    page.get_by_text("Kept as it is").wait_for()
+    assert page.locator("[data-row]", has_text=kept).count() == 0
+    page.goto(address)
+    weak = page.locator("[data-row]", has=page.get_by_role("button", name="Pin:")).first
+    words = weak.locator("a.statement").inner_text()[:50]
+    go_to(page, words)
+    page.keyboard.press("x")
+    page.get_by_text("Pinned").first.wait_for()
+    undo_by_keyboard(page)
+    page.get_by_text("No longer pinned").wait_for()
 
 
 def test_a_name_that_leads_to_this_machine_is_refused(site, chromium):
