@@ -7,6 +7,7 @@ from datetime import datetime
 from cortex.flows.described_code import Code
 from cortex.flows.replaced import Replaced
 from cortex.transforms.search.statements import is_known, news_in
+from cortex.transforms.words.overlap import words_in
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def shown_once(results: Sequence[RecallResult]) -> list[RecallResult]:
         nearby: list[Nearby] = []
         evidence = list(result.evidence)
         for each in result.nearby:
-            if news := news_in(each.statement, [*own, *above]):
+            if news := _news_of(each, [*own, *above]):
                 nearby.append(replace(each, statement=news))
                 own.append(news)
             elif any(is_known(each.statement, text) for text in own):
@@ -115,6 +116,15 @@ def shown_once(results: Sequence[RecallResult]) -> list[RecallResult]:
         above += own
         kept.append(replace(result, why=why, quote=quote, nearby=tuple(nearby), evidence=merged(evidence)))
     return kept
+
+
+def _news_of(nearby: Nearby, shown: Sequence[str]) -> str:
+    # Two facts may differ in a word: a memory goes only where its very words were shown.
+    if nearby.kind == "memory":
+        words = " ".join(words_in(nearby.statement))
+        is_shown = any(f" {words} " in f" {' '.join(words_in(text))} " for text in shown)
+        return "" if is_shown else nearby.statement
+    return news_in(nearby.statement, shown)
 
 
 def merged(items: Iterable[Evidence]) -> tuple[Evidence, ...]:

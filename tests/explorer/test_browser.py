@@ -324,8 +324,13 @@ def test_by_keyboard_alone_the_review_is_walked_settled_and_taken_back(site, pag
     assert page.locator("[data-row]", has_text=newer).count() == 0
     assert status_of(site, older) != "active"
     undo_by_keyboard(page)
-    page.wait_for_function("!document.body.innerText.includes('Accepted:')")
+    page.get_by_text("Accepted:").wait_for(state="detached")
     assert status_of(site, older) == "active"
+    page.goto(address)
+    go_to(page, kept)
+    page.keyboard.press("d")
+    page.get_by_text("Forget this for good?").wait_for()
+    assert page.get_by_text("And its words in").count() == 1
     page.goto(address)
     go_to(page, kept)
     page.keyboard.press("x")

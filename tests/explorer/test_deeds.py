@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 
 from cortex.flows import operations
-from tests.explorer.conftest import Browser, words_of
+from tests.explorer.conftest import PROJECT, Browser, words_of
 
 
 def undo(browser: Browser, html: str) -> str:
@@ -59,6 +59,16 @@ def test_one_memory_takes_anothers_place_and_gives_it_back(browser, memory):
     assert name in {each["memory_id"] for each in browser.json(f"/memory/{new}")["replaced"]}
     undo(browser, html)
     assert row_of(browser, name)["status"] == "active"
+
+
+@pytest.mark.slow
+def test_forgetting_names_the_other_memories_that_hold_its_words(browser, memory):
+    longer = f"{memory['text']} It was agreed in spring."
+    operations.remember.remember(
+        browser.explorer.open_context(), longer, memory_type="decision", project=PROJECT
+    )
+    words = words_of(browser.page(f"/memory/{memory['memory_id']}/forget"))
+    assert "in 1 other memory" in words and "agreed in spring" in words
 
 
 @pytest.mark.slow
