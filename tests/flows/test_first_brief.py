@@ -4,7 +4,7 @@ import pytest
 
 from cortex.flows import runs
 from cortex.flows.stages import embed
-from cortex.storage.tables import VECTOR
+from cortex.storage.tables import HAS_VECTOR
 from cortex.transforms.schemas import VECTORS
 from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference, leftovers
 from tests.transcripts import decisions
@@ -27,7 +27,7 @@ def vectors_in(bench: Bench) -> int:
 
 def passages_in(bench: Bench) -> list[dict[str, object]]:
     tables = [bench.store.tables.open(scope, "passages") for scope in bench.store.tables.scopes()]
-    return [row for table in tables for row in table.read(["text", VECTOR]).to_pylist()]
+    return [row for table in tables for row in table.read(["text", HAS_VECTOR]).to_pylist()]
 
 
 @pytest.mark.slow
@@ -45,7 +45,7 @@ def test_the_briefs_are_there_before_a_passage_has_a_vector(bench):
     assert len(seen["briefs"]) == 2 and all("## " in brief for brief in seen["briefs"])
     memories = {row["content_hash"] for name in ("kelp", "reef") for row in bench.memories(name)}
     assert seen["passages"] == [] and seen["vectors"] == len(memories)
-    assert vectors_in(bench) > len(memories) and all(row[VECTOR] is not None for row in passages_in(bench))
+    assert vectors_in(bench) > len(memories) and all(row[HAS_VECTOR] for row in passages_in(bench))
 
 
 @pytest.mark.slow
@@ -67,7 +67,7 @@ def test_killed_while_search_by_meaning_fills_up_the_next_run_gives_the_same_sto
     bench.stage()
     with pytest.raises(Killed):
         runs.execute("backfill", bench.context, progress=kill)
-    found_by_words = [row for row in passages_in(bench) if row.get(VECTOR) is None]
+    found_by_words = [row for row in passages_in(bench) if not row[HAS_VECTOR]]
     assert found_by_words  # while their vectors are still to come
     bench.run(now=NOW)
     assert difference(contents(undisturbed.home), contents(bench.home)) == {}
