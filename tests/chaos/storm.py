@@ -4,7 +4,7 @@ A storm of sessions: `python -m tests.chaos.storm --sessions 200`.
 Sessions of several clients start, answer and end at once, each event a hook of its own as the client starts
 it. A third of the hooks is killed at a random moment, and meanwhile so are the background run and its keeper.
 Then the sky clears: one more session starts and one run is made by hand. Afterwards every session must have
-been taken in once, `rebuild --check` must agree, and no process, no port and no half-written file be left.
+been read once, `rebuild --check` must agree, and no process (so no port) and no half-written file be left.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from cortex.storage.store import Store
 from cortex.transforms.schemas import TURNS
 from tests.chaos.harness import unnamed_files
 from tests.flows.conftest import leftovers
+from tests.processes import processes_of
 from tests.transcripts import decisions
 
 HOOKS = Path(__file__).parents[2] / "hooks"
@@ -42,7 +43,7 @@ SHORTENED = {
 }
 
 
-MUST_BE_NONE = ("missing", "doubled", "differing", "processes", "ports", "leftovers")
+MUST_BE_NONE = ("missing", "doubled", "differing", "processes", "leftovers")
 
 
 @dataclass(frozen=True)
@@ -101,17 +102,9 @@ class Sky:
         command = [str(self.engine), *arguments]
         return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=600)
 
-    def processes(self) -> list[int]:
+    def processes(self) -> set[int]:
         """Return the processes that work on this store."""
-        mark = f"CORTEX_HOME={self.home}".encode()
-        pids = []
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                if mark in (process / "environ").read_bytes().split(b"\0"):
-                    pids.append(int(process.name))
-            except OSError:
-                continue  # ended meanwhile, or not ours
-        return pids
+        return processes_of(f"CORTEX_HOME={self.home}")
 
 
 def one_session(sky: Sky, number: int, seed: int) -> int:
@@ -149,7 +142,7 @@ def strike_runs(sky: Sky, over: threading.Event, seed: int) -> int:
 
 def storm(folder: Path, sessions: int, seed: int, engine: Path) -> dict[str, int]:
     """Let it rage, let it clear; return kills and what is missing, doubled, differing, running, left."""
-    sky, ports = Sky(folder, engine), listening()
+    sky = Sky(folder, engine)
     sky.set_up()
     first = decisions("s0").write(folder / "projects")
     sky.hook("session-start", first)  # from here on the sweep knows what is new
@@ -174,7 +167,6 @@ def storm(folder: Path, sessions: int, seed: int, engine: Path) -> dict[str, int
         "doubled": len(listed) - len(set(listed)),
         "differing": rebuilt.returncode,
         "processes": len(sky.processes()),
-        "ports": len(listening() - ports),
         "leftovers": len(left),
     }
 
@@ -189,17 +181,6 @@ def clear_up(sky: Sky, transcript: Path) -> None:
         time.sleep(0.2)
     ran = sky.cortex("run", "--engine", "plain")
     assert ran.returncode == 0, ran.stderr
-
-
-def listening() -> set[str]:
-    """Return the local addresses that something listens on."""
-    ports = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in Path(table).read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A":
-                ports.add(fields[1])
-    return ports
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.flows.conftest import contents, difference, leftovers
+from tests.processes import processes_of
 from tests.transcripts import decisions
 
 ROOT = Path(__file__).parents[2]
@@ -26,35 +27,12 @@ if __name__ == "__main__":
 """
 
 
-def processes_of(mark: str) -> set[int]:
-    """Return the processes that carry `mark` in their environment: those a run started, and theirs."""
-    found = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (process / "environ").read_bytes():
-                found.add(int(process.name))
-        except OSError:
-            continue
-    return found
-
-
-def listening_ports() -> set[str]:
-    """Return the local addresses of listening TCP sockets."""
-    rows = [line.split() for name in ("tcp", "tcp6") for line in _lines(Path("/proc/net") / name)[1:]]
-    return {row[1] for row in rows if row[3] == "0A"}
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text().splitlines() if path.exists() else ["header"]
-
-
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="processes and ports are looked up in /proc")
-def test_prefect_gives_what_plain_gives_and_leaves_no_process_and_no_port(bench, other, tmp_path):
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are told apart by /proc")
+def test_prefect_gives_what_plain_gives_and_leaves_no_process(bench, other, tmp_path):
     home = bench.home
     decisions().write(bench.projects)
     mark = f"CORTEX_TEST_MARK={tmp_path.name}"
-    before = listening_ports()
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(home), str(bench.projects)],
         capture_output=True,
@@ -66,7 +44,6 @@ def test_prefect_gives_what_plain_gives_and_leaves_no_process_and_no_port(bench,
     assert (ran.returncode, ran.stdout) == (0, "ran prefect\n"), ran.stderr
     time.sleep(1)
     assert processes_of(mark) == set()
-    assert listening_ports() - before == set()
     other.backfill()
     assert difference(contents(home), contents(other.home)) == {}
     assert leftovers(home) == []
