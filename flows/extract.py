@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import PurePosixPath
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,49 +11,19 @@ from cortex.flows.bytes_shown import BytesShown
 from cortex.flows.extract_pool import ExtractPool, pool_for
 from cortex.flows.extraction import Extracted, Extraction, by_session, extract_from, extract_or_fault
 from cortex.flows.first_places import PLACE, in_first_place, touched_sessions, unknown_turns
-from cortex.flows.left_out import asks_for_privacy, is_excluded, is_trivial
 from cortex.flows.outdated import outdated
-from cortex.flows.reading import read_turns
 from cortex.flows.report import QuarantinedLine, StageReport
 from cortex.flows.run import Run
-from cortex.storage.files import path_text, stored_name
+from cortex.flows.transcript_batches import Batch, batches_of, quarantine, read_or_quarantine
+from cortex.storage.files import stored_name
 from cortex.storage.lake import Change, each_key_once
-from cortex.storage.manifest import Cursor
 from cortex.storage.staging import Claim
-from cortex.storage.transcripts import FINGERPRINT_BYTES, START, Position, Transcript, open_transcript
 from cortex.transforms.audit import events_violations, turns_violations
 from cortex.transforms.extract.extractor import extractor_fingerprint
 from cortex.transforms.extract.settled import NOTHING_SETTLED, Settled
 from cortex.transforms.faults import contained
 from cortex.transforms.masking import masked
 from cortex.transforms.schemas import EVENTS, REPLIES, SETTLED, TURNS, values
-from cortex.transforms.transcripts.transcript import Source
-from cortex.transforms.transcripts.turn_text import Limits
-
-# Transcript bytes taken up before a commit: about 40 sessions of median size. Rows of one batch and the
-# sessions they touch stay in memory together.
-BATCH_BYTES = 32 * 1024 * 1024
-
-# Linux takes no longer path (PATH_MAX); a record's working directory may say anything.
-PATH_BYTES_MAX = 4_095
-
-
-@dataclass
-class _Batch:
-    """What one batch of transcripts gave, not yet committed."""
-
-    turns: list[pa.Table] = field(default_factory=list)
-    cursors: dict[str, Cursor] = field(default_factory=dict)
-    done: list[Claim] = field(default_factory=list)
-    quarantined: list[QuarantinedLine] = field(default_factory=list)
-    transcripts: int = 0
-    size: int = 0
-
-    def keep_back(self, failed: set[str]) -> None:
-        """Leave out the transcripts of projects whose audit failed: they wait for the next run."""
-        kept_back = {name for name, cursor in self.cursors.items() if cursor.project_id in failed}
-        self.cursors = {name: at for name, at in self.cursors.items() if name not in kept_back}
-        self.done = [claim for claim in self.done if stored_name(claim.transcript) not in kept_back]
 
 
 def extract_staged(run: Run) -> None:
@@ -68,7 +36,7 @@ def extract_staged(run: Run) -> None:
         claims = sorted(run.store.staging.claim(), key=lambda claim: "subagents" in claim.transcript.parts)
         shown = BytesShown(run, claims)
         with pool_for(_waiting_bytes(claims), run.policy) as pool:
-            for number, batch in enumerate(_batches(run, claims, shown), start=1):
+            for number, batch in enumerate(batches_of(run, claims, shown), start=1):
                 _take_in(run, batch, row, pool)
                 shown.take_in()
                 row.note = f"{number} batch{'es' if number > 1 else ''}"
@@ -87,18 +55,7 @@ def _waiting_bytes(claims: Iterable[Claim]) -> int:
     return size
 
 
-def _batches(run: Run, claims: list[Claim], shown: BytesShown) -> Iterator[_Batch]:
-    batch = _Batch()
-    for claim in claims:
-        _read_or_quarantine(run, claim, batch)
-        shown.read(claim)
-        if batch.size >= BATCH_BYTES:
-            yield batch
-            batch = _Batch()
-    yield batch
-
-
-def _take_in(run: Run, batch: _Batch, row: StageReport, pool: ExtractPool | None) -> None:
+def _take_in(run: Run, batch: Batch, row: StageReport, pool: ExtractPool | None) -> None:
     """Commit a batch and drop its tickets; where that fails, one transcript after another."""
     faults: list[str] = []
     with contained(faults.append):
@@ -109,126 +66,15 @@ def _take_in(run: Run, batch: _Batch, row: StageReport, pool: ExtractPool | None
         run.report.transcript_bytes += batch.size
         run.store.staging.release(batch.done)
     elif len(batch.done) == 1:
-        _quarantine(run, batch.done[0], faults[0])
+        quarantine(run, batch.done[0], faults[0])
     else:
         for claim in batch.done:
-            single = _Batch()
-            _read_or_quarantine(run, claim, single)
+            single = Batch()
+            read_or_quarantine(run, claim, single)
             _take_in(run, single, row, None)
 
 
-def _read_or_quarantine(run: Run, claim: Claim, batch: _Batch) -> None:
-    faults: list[str] = []
-    try:
-        with contained(faults.append):
-            faults += filter(None, [_read(run, claim, batch)])
-    except OSError as error:
-        faults.append(f"cannot be read: {(error.strerror or 'input error').lower()}")
-    if faults:
-        _quarantine(run, claim, faults[0])
-
-
-def _read(run: Run, claim: Claim, batch: _Batch) -> str | None:
-    """Read one transcript from its cursor into the batch; return why it cannot be used, if it cannot."""
-    path = claim.readable()
-    if path is None:
-        return "transcript is gone"
-    if run.store.staging.is_private(claim.transcript):
-        batch.done.append(claim)
-        return None
-    with open_transcript(path, claim.transcript, partial(_known_folders, run)) as transcript:
-        if not transcript.size:
-            return "empty file"
-        cursor = run.store.lake.manifest.cursors.get(stored_name(claim.transcript))
-        position = transcript.position_behind(cursor)
-        is_read = cursor is not None and position.byte == transcript.size
-        project_id = None if is_read else _project_of(run, claim, transcript, cursor)
-        if project_id is not None:
-            begin = position if transcript.format == "lines" else START
-            return _read_turns(run, claim, transcript, begin, project_id, batch)
-    batch.done.append(claim)
-    return None
-
-
-def _project_of(run: Run, claim: Claim, transcript: Transcript, cursor: Cursor | None) -> str | None:
-    """Return the project of a transcript; None where nothing is to be read now."""
-    cwd = transcript.cwd or claim.cwd
-    cwd = cwd if cwd and _is_path(cwd) else None
-    if not (cwd or cursor) and _says_nothing_yet(claim, transcript):
-        return None
-    cwd = path_text(cwd or claim.transcript.parent)
-    if is_excluded(cwd, run.settings.excluded_projects):
-        return None
-    return cursor.project_id if cursor else run.store.projects.origin_of(cwd, run.now)
-
-
-def _read_turns(
-    run: Run, claim: Claim, transcript: Transcript, begin: Position, project_id: str, batch: _Batch
-) -> str | None:
-    """Read the turns from `begin` on into the batch, and how far that was; return why not, if not."""
-    source = _source_of(claim, transcript, project_id)
-    result = read_turns(transcript, source, begin, limits_of(run))
-    if begin.byte == 0 and not result.is_transcript:
-        return f"not a transcript: {_main_reason(result.quarantined)}"
-    batch.done.append(claim)
-    is_new = begin.byte == 0 and source.file not in run.store.lake.manifest.cursors
-    if is_new and is_trivial(result.turns, run.settings.min_chars):
-        return None  # when it grows, its next ticket brings the whole of it
-    if is_new and asks_for_privacy(result.turns):
-        run.store.staging.make_private(claim.transcript)
-        return None
-    batch.quarantined += result.quarantined
-    batch.transcripts += 1
-    batch.turns.extend(result.turns)
-    batch.size += result.read_to - begin.byte
-    if result.read_to > begin.byte:
-        length = min(FINGERPRINT_BYTES, result.read_to)
-        batch.cursors[source.file] = Cursor(
-            read_bytes=result.read_to,
-            read_lines=begin.line - 1 + result.lines,
-            head=transcript.fingerprint(length),
-            head_bytes=length,
-            project_id=project_id,
-            session_id=(source.head.session_id if source.head else None) or source.session_id,
-        )
-    return None
-
-
-def _is_path(text: str) -> bool:
-    """Return whether the system can be asked about `text` as a path."""
-    return "\0" not in text and len(text.encode("utf-8", "replace")) <= PATH_BYTES_MAX
-
-
-def limits_of(run: Run) -> Limits:
-    """Return what the settings let the reader keep."""
-    return Limits(keeps_personal_data=not run.settings.redacts_personal_data)
-
-
-def _known_folders(run: Run) -> list[str]:
-    return [path for project in run.store.projects.all() for path in project.paths]
-
-
-def _source_of(claim: Claim, transcript: Transcript, project_id: str) -> Source:
-    name, head = stored_name(claim.transcript), transcript.head
-    session_id = stored_name(claim.session_id) if claim.session_id else None
-    agent_id = head.agent_id if head else claim.agent_id or _agent_of(name)
-    return Source(name, project_id, session_id, agent_id, head)
-
-
-def _main_reason(lines: list[QuarantinedLine]) -> str:
-    reasons = [line.reason for line in lines]
-    return "binary" if "binary" in reasons else reasons[0] if reasons else "no line could be read"
-
-
-def _says_nothing_yet(claim: Claim, transcript: Transcript) -> bool:
-    """Return whether a transcript holds no turn yet: what follows will name its project."""
-    result = read_turns(transcript, _source_of(claim, transcript, ""), START)
-    # A rollout's first line is long, and written in parts.
-    is_begun = transcript.head is not None and transcript.format != "document"
-    return (is_begun or result.is_transcript) and not any(turns.num_rows for turns in result.turns)
-
-
-def _commit(run: Run, batch: _Batch, row: StageReport, pool: ExtractPool | None) -> None:
+def _commit(run: Run, batch: Batch, row: StageReport, pool: ExtractPool | None) -> None:
     """Commit a batch: its new turns, the events of every session they touch, the cursors."""
     if not batch.cursors:
         return
@@ -388,13 +234,3 @@ def _settled(run: Run, project_id: str) -> Settled:
     if not settled.num_rows:
         return NOTHING_SETTLED
     return Settled.of(settled, run.store.lake.read(EVENTS, project_id))
-
-
-def _quarantine(run: Run, claim: Claim, reason: str) -> None:
-    run.store.staging.quarantine(claim, reason)
-    run.report.quarantined.append(QuarantinedLine(stored_name(claim.transcript), None, reason))
-
-
-def _agent_of(name: str) -> str | None:
-    stem = PurePosixPath(name).stem
-    return stem.removeprefix("agent-") if stem.startswith("agent-") else None
