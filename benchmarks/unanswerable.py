@@ -163,7 +163,8 @@ def main() -> None:
         numbers = {name: float(value) for name, value in (part.split("=") for part in change.split(","))}
         policies[change] = changed(policy, numbers)
     policies["without the gate"] = changed(
-        policy, {"answer_cosine": 0.0, "answer_share": 0.0, "answer_share_alone": 0.0}
+        policy,
+        {"answer_cosine": 0.0, "answer_share": 0.0, "answer_share_alone": 0.0, "answer_share_word": 0.0},
     )
     with tempfile.TemporaryDirectory() as home:
         tables = LanceTables(Path(home))

@@ -69,9 +69,8 @@ def search_store(
     groups = folded(looked_at, policy, limit, by_stretch=by_stretch)
     asking = RecallQuestion.of(question, word_ranks(), policy)
     model = embedder.model if embedder is not None and vector is not None else ""
-    if not is_answered(
-        (hits.nearness(row, asking.asked) for group in groups for row in group.all), policy, model
-    ):
+    nearness = (hits.nearness(row, asking.asked) for group in groups for row in group.all)
+    if not is_answered(asking.asked, nearness, policy, model):
         return []
     results = [hits.result(group, scores, asking) for group in groups]
     return _with_code(tables, shown_once(results) if by_stretch else results)

@@ -247,6 +247,22 @@ def test_meaning_alone_answers_where_no_word_is_shared(ask: Asked) -> None:
     assert found.text == "The reef bleaches."
 
 
+@pytest.mark.parametrize(
+    ("question", "is_answered"),
+    [
+        ("Which whole levels do we bake?", True),
+        ("How do I bake sourdough bread?", False),  # one word of three, and no more between all results
+        ("Which whole level has the gauge?", True),
+        ("Which whole level has the snowflake?", False),  # no result has the name
+    ],
+)
+def test_by_words_alone_one_of_several_is_no_answer_nor_words_beside_missing_names(
+    ask: Asked, question: str, is_answered: bool
+) -> None:
+    ask.say(turn(3, "The gauges bake in the sun."), turn(90, "Levels are whole millimetres."))
+    assert bool(ask(question)) is is_answered
+
+
 def test_the_only_memory_of_a_small_store_is_found_by_one_telling_word(ask: Asked) -> None:
     ask.know(memory("m1", "Use pnpm"))
     assert [found.id for found in ask("npm or pnpm?")] == ["m1"]

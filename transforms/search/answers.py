@@ -16,13 +16,13 @@ class Nearness:
     """
     How near a result is to its question.
 
-    `share` is the part of the weight of the question's words that it has, `names` the part of its names and
-    rare words (1 where it has none), `cosine` its similarity by meaning, None where that is not known.
+    `words` are those of the question that it has, `share` is their part of the weight of all, `cosine` its
+    similarity by meaning, None where that is not known.
     """
 
     share: float
     cosine: float | None
-    names: float = 1.0
+    words: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -56,43 +56,59 @@ class Asked:
         """Return how near a row is, by its text as the index holds it and its cosine with the question."""
         held = {stem(word) for word in index_words(indexed)}
         total = sum(self.weights.values())
-        weight = sum(weight for word, weight in self.weights.items() if word in held)
+        words = frozenset(self.weights.keys() & held)
+        weight = sum(weight for word, weight in self.weights.items() if word in words)
+        return Nearness(weight / total if total else 0.0, cosine, words)
+
+    def missing_names(self, words: frozenset[str]) -> float:
+        """Return the part of the question's names and rare words that are not in `words`: 0 to 1."""
         names = {word for word, weight in self.weights.items() if weight >= self.rare}
-        has = len(names & held) / len(names) if names else 1.0
-        return Nearness(weight / total if total else 0.0, cosine, has)
+        return len(names - words) / len(names) if names else 0.0
 
 
-def is_answered(results: Iterable[Nearness], policy: Policy, model: str) -> bool:
+def is_answered(asked: Asked, results: Iterable[Nearness], policy: Policy, model: str) -> bool:
     """
-    Return whether any of `results` is near enough to its question to be shown.
+    Return whether any of `results` is near enough to the question `asked` to be shown.
 
     Of each, share and cosine add up, each by how much of it alone would do: `answer_cosine` and
     `answer_share` of the model's row in calibration.csv; what no result has of the question's names is taken
-    away, `missing_names` of ranking.csv where all are missing. Without a model, or where no result has a
-    vector yet, the share must reach `answer_share_alone`. A model that has no row hides nothing, nor does a
-    number of 0.
+    away, `missing_names` of ranking.csv where all are missing. A model that has no row hides nothing, nor
+    does a number of 0. Without a model, or where no result has a vector yet, the share alone decides.
     """
     if not model:
-        return any(_is_whole_by_words(row, policy) for row in results)
+        return _is_answered_by_words(asked, results, policy)
     calibration = policy.rows["calibration"].get((model,), {})
     whole_cosine, whole_share = (float(calibration.get(name) or 0.0) for name in _WHOLE)
-    most, certainty, names = setting(policy, "missing_names"), 0.0, 0.0
+    most, certainty, missing = setting(policy, "missing_names"), 0.0, 1.0
     looked_at: list[Nearness] = []
     has_vectors = False
     for row in results:
-        names = max(names, row.names)
+        missing = min(missing, asked.missing_names(row.words))
         by_meaning = _part(row.cosine, whole_cosine) if row.cosine is not None else 0.0
         certainty = max(certainty, by_meaning + _part(row.share, whole_share))
-        # Both only rise: the rows behind need no look.
-        if certainty - most * (1 - names) >= 1:
+        # Neither gets worse: the rows behind need no look.
+        if certainty - most * missing >= 1:
             return True
         has_vectors = has_vectors or row.cosine is not None
         looked_at.append(row)
-    return not has_vectors and any(_is_whole_by_words(row, policy) for row in looked_at)
+    return not has_vectors and _is_answered_by_words(asked, looked_at, policy)
 
 
-def _is_whole_by_words(row: Nearness, policy: Policy) -> bool:
-    return _part(row.share, setting(policy, "answer_share_alone")) >= 1
+def _is_answered_by_words(asked: Asked, results: Iterable[Nearness], policy: Policy) -> bool:
+    """
+    Return whether the words of `results` answer: of one of them the share by `answer_share_alone`.
+
+    A single word of the question, all that the results have between them, must have `answer_share_word` of
+    its weight. What none of them has of the question's names is taken away as above.
+    """
+    several, single = setting(policy, "answer_share_alone"), setting(policy, "answer_share_word")
+    most, share, words = setting(policy, "missing_names"), 0.0, frozenset[str]()
+    for row in results:
+        share, words = max(share, row.share), words | row.words
+        is_enough = len(words) > 1 or _part(share, single) >= 1
+        if is_enough and _part(share, several) - most * asked.missing_names(words) >= 1:
+            return True
+    return False
 
 
 def _part(value: float, whole: float) -> float:
