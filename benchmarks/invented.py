@@ -20,7 +20,7 @@ NOW = datetime(2026, 11, 1, tzinfo=UTC)
 PROJECT = "made-00000000"
 DIMENSIONS = 384
 TYPES = ("decision", "gotcha", "pattern", "progress", "context", "architecture")
-# Syllables give 8,000 words; a fact has some 24, as in the samples. Few words are common, most are rare.
+# Syllables give 8,000 words; a fact has about 24, as in the samples. Few words are common, most are rare.
 SYLLABLES = [c + v for c in "bdfklmnprt" for v in "ai"]
 WORDS = [a + b + c for a in SYLLABLES for b in SYLLABLES for c in SYLLABLES]
 WORDS_PER_FACT = 24

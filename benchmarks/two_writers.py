@@ -45,7 +45,7 @@ NAMES = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key", "AWS_REGION"
 
 @contextmanager
 def served_bucket() -> Iterator[dict[str, str]]:
-    """Serve an empty bucket on a free port; yield the environment in which it is result."""
+    """Serve an empty bucket on a free port; yield the environment variables that lead to it."""
     import boto3
     from moto.s3.responses import S3Response
     from moto.server import ThreadedMotoServer

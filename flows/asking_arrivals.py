@@ -9,7 +9,7 @@ from cortex.storage.spending import Spending
 from cortex.transforms.schemas import REPLIES, values
 from cortex.transforms.writer.request import ModelRequest
 
-# An answer that no run has asked for again: a session that has gone on since asks anew, but one that did not
+# An answer that no run has asked for again: a session that has gone on since asks again, but one that did not
 # fit a run's requests asks the same later.
 ARRIVAL_KEPT = timedelta(days=7)
 

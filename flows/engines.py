@@ -115,7 +115,7 @@ def _end_quietly() -> None:
     Drop what libraries print after the last exit handler.
 
     DuckDB's binding reports each of its own types as leaked when the interpreter ends after a Prefect run
-    (some 40 lines, tried with duckdb 2.0 and prefect 3.8). Registered before Prefect's handlers, so it runs
+    (about 40 lines, tried with duckdb 2.0 and prefect 3.8). Registered before Prefect's handlers, so it runs
     after them and hides nothing of theirs.
     """
     sys.stderr.flush()

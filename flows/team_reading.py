@@ -26,11 +26,9 @@ class RefusedFile:
 
 @dataclass(frozen=True)
 class TeamReading:
-    """The memories that a branch holds, by memory_id, the statement of each file, and what was set aside."""
+    """The memories that a branch holds, by memory_id, and what was set aside."""
 
-    branch: TeamBranch
     facts: dict[str, TeamFact]
-    memory_ids: dict[str, str]
     refusals: tuple[RefusedFile, ...]
 
 
@@ -51,8 +49,7 @@ def read_team(branch: TeamBranch, project_id: str, policy: Policy, now: datetime
             )
         name = memory_id(project_id, memory.memory_type, memory.statement)
         facts.append((name, _fact(memory, file, author or NOBODY, now)))
-    names = {fact.paths[0]: name for name, fact in facts}
-    return TeamReading(branch, joined_facts(facts), names, tuple(aside))
+    return TeamReading(joined_facts(facts), tuple(aside))
 
 
 def _usable(file: TeamFile, policy: Policy) -> TeamMemory:

@@ -170,20 +170,20 @@ class LanceTables:
         with writing_to(self.home):
             _tidy(self._handle(scope, name))
 
-    def replace_anew(self, scope: str, name: str, rows: pa.Table) -> None:
+    def replace_whole(self, scope: str, name: str, rows: pa.Table) -> None:
         """Make `rows` the content of a table of which nothing is kept, as `replace` takes them."""
         with writing_to(self.home):
             self._drop_dataset(scope, name)
             self.replace(scope, name, rows)
             if self.index is not None:
                 hashes = _hashes_in(_with_row_hash(self._stored(rows)))
-                self.index.replace(scope, name, rows, hashes, anew=True)
+                self.index.replace(scope, name, rows, hashes, keeps=False)
 
     def purge(self, scope: str) -> None:
         """
         Rewrite a scope's datasets and remove every older version, with the bytes of rows that are gone.
 
-        Deleted rows otherwise stay in their file until it is compacted. The search index is written anew.
+        Deleted rows otherwise stay in their file until it is compacted. The search index is rewritten.
         """
         with writing_to(self.home):
             if self.index is not None:
@@ -259,7 +259,7 @@ class RebuiltTables(LanceTables):
                 rows = self._handle(scope, name).to_arrow().drop_columns([ROW_HASH])
             else:
                 rows = table.empty()
-            self._live.replace_anew(scope, name, rows)
+            self._live.replace_whole(scope, name, rows)
             count += rows.num_rows
         return count
 

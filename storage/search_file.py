@@ -103,7 +103,7 @@ def create_layout(connection: sqlite3.Connection) -> None:
 
 
 def purge_index(path: Path) -> None:
-    """Write the file anew, so that no page of it holds bytes of rows that are gone."""
+    """Rewrite the file, so that no page of it holds bytes of rows that are gone."""
     if not path.is_file():
         return
     with closing(_opened_to_write(path)) as connection:

@@ -38,16 +38,16 @@ class SearchIndex:
         return IndexedRows(lambda: self._reading(scopes), scopes, name)
 
     def replace(
-        self, scope: str, name: str, rows: pa.Table, hashes: Sequence[int], *, anew: bool = False
+        self, scope: str, name: str, rows: pa.Table, hashes: Sequence[int], *, keeps: bool = True
     ) -> None:
         """
         Make `rows` what the index holds of a table; of rows whose hash it has nothing is written.
 
-        With `anew` nothing is kept of what it holds.
+        Without `keeps` all that it holds of the table is written again.
         """
         with self._writing() as connection:
             writer = PartWriter(connection, scope, PROJECTED[name])
-            if anew:
+            if not keeps:
                 writer.remove()
             writer.replace(rows, hashes)
 

@@ -80,7 +80,7 @@ class PartWriter:
         return [name for name in self._table.arrow.names if name in rows.schema.names]
 
     def _prepare(self, rows: pa.Table) -> None:
-        """Begin the part anew where its rows have other columns, or vectors of another length."""
+        """Empty the part where its rows have other columns, or vectors of another length."""
         columns = ",".join(self._names_in(rows))
         is_vector = VECTOR in rows.schema.names
         dimensions = rows.schema.field(VECTOR).type.list_size if is_vector else 0

@@ -73,15 +73,15 @@ def commit_files(
     person: CommitAuthor,
     message: str,
     seconds: int,
-    starts_anew: bool,
+    starts_over: bool,
 ) -> str:
     """
     Commit files (None: removed) to a branch and return the commit; working trees and index stay as they are.
 
-    The branch goes on from its tip, or from its base where it is new or `starts_anew`. `seconds` are those
+    The branch goes on from its tip, or from its base where it is new or `starts_over`. `seconds` are those
     since 1970. Raises GitFailed.
     """
-    tip = "" if starts_anew else tip_of(base.top, branch)
+    tip = "" if starts_over else tip_of(base.top, branch)
     text = message.encode()
     who = f"{_plain(person.name)} <{_plain(person.address)}> {seconds} +0000"
     lines = [f"commit {_HEADS}{branch}", f"committer {who}", f"data {len(text)}"]
@@ -93,7 +93,7 @@ def commit_files(
             stream += f"D {path}\n".encode()
         else:
             stream += f"M 100644 inline {path}\ndata {len(content)}\n".encode() + content + b"\n"
-    force = ("--force",) if starts_anew else ()
+    force = ("--force",) if starts_over else ()
     change(base.top, "fast-import", *force, given=bytes(stream + b"done\n"))
     commit = ask(base.top, "rev-parse", _HEADS + branch)
     if not commit:

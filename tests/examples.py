@@ -4,7 +4,7 @@ import os
 
 from hypothesis import settings
 
-# `make test-all` and CI's slow tests set it. An example of ageing or linking takes some 10 ms of queries.
+# `make test-all` and CI's slow tests set it. An example of ageing or linking takes about 10 ms of queries.
 IS_FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
 
 # What a property without a number of its own is tried on; 100 is Hypothesis' own.

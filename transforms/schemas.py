@@ -448,7 +448,7 @@ PASSAGES = Table(
         column("turn_id", pa.string(), "turn it is a part of"),
         column("seq", pa.int32(), "position among the passages of its transcript, from 0"),
         column("kind", pa.string(), "kind of the turn", one_of=TURN_KINDS),
-        column("text", pa.string(), "part of a turn's prose, at most some 900 characters", is_text=True),
+        column("text", pa.string(), "part of a turn's prose, at most about 900 characters", is_text=True),
         column("said_at", UTC_US, "when it was said", null=True),
         column("file", pa.string(), "path of the transcript as it was staged"),
         column("line", pa.int32(), "line of the turn, from 1"),

@@ -77,7 +77,7 @@ class Client:
             folders = folders_seen_by(self.principal, settings.mcp.http_projects)
             settings = replace(settings, mcp=replace(settings.mcp, projects=folders))
             named = [name for name in folders if name != EVERY]
-            # The store's own folder is no project's: who sees none is in none.
+            # The store's own folder belongs to no project: a caller who may see none is in none.
             folder = Path(named[0]).expanduser() if named else self.base.home
         context = replace(self.base, settings=settings, folder=folder)
         return replace(context, visible=scopes_in_reach(context))

@@ -10,8 +10,8 @@ def quick_imports() -> Iterator[None]:
     """
     Import in the block without looking for garbage; models of pydantic are built when they are first used.
 
-    The package describes three generations of the protocol in some 400 models, of which a session uses a few;
-    what a model accepts does not depend on when it is built. Call it before the package is imported.
+    The package describes three generations of the protocol in about 400 models, of which a session uses
+    a few; what a model accepts does not depend on when it is built. Call it before the package is imported.
     """
     from pydantic import BaseModel
 

@@ -39,8 +39,8 @@ from cortex.transforms.journal_entries import TeamFact
 from cortex.transforms.memory.authors import speaker_of
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.memory.review import CONTRADICTION, disputes, unsettled
-from cortex.transforms.memory.team import TEAM_SOURCE, team_facts
-from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORY_TYPES, Row, checked, values
+from cortex.transforms.memory.team import TEAM_SOURCE, forgotten_in, team_facts
+from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORY_TYPES, Row, checked
 
 
 @dataclass(frozen=True)
@@ -149,12 +149,12 @@ def propose_memories(context: Context, proposal: TeamProposal) -> Committed:
     Commit a proposal to its branch, and say what comes next; nothing is pushed.
 
     The branch is written as git objects: index and working tree stay as they are, whatever is checked out.
-    A branch whose proposals are all merged begins anew. Raises UsageError where git refuses.
+    A branch whose proposals are all merged starts again from its base. Raises UsageError where git refuses.
     """
     base, branch = proposal.base, proposal.branch
     files: dict[str, bytes | None] = {each.path: each.content for each in proposal.additions}
     files |= dict.fromkeys(proposal.removals)
-    starts_anew = bool(tip_of(base.top, branch)) and not proposed_files(base, branch)
+    starts_over = bool(tip_of(base.top, branch)) and not proposed_files(base, branch)
     try:
         commit = commit_files(
             base,
@@ -163,7 +163,7 @@ def propose_memories(context: Context, proposal: TeamProposal) -> Committed:
             person=proposal.person,
             message=_message(proposal),
             seconds=int(context.now.timestamp()),
-            starts_anew=starts_anew,
+            starts_over=starts_over,
         )
     except GitFailed as error:
         raise UsageError(
@@ -185,7 +185,7 @@ def team_status(context: Context, *, project: str | None = None) -> TeamStatus:
         return TeamStatus(scope, None, conflicts=_conflicts(run, scope, memories, edges))
     journal = run.readings.merged_journal(scope)
     held = set(team_facts(journal))
-    gone = set(values(journal.filter(pc.equal(journal["kind"], pa.scalar("forget"))), "memory_id"))
+    gone = forgotten_in(journal)
     return TeamStatus(
         scope,
         base,

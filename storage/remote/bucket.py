@@ -4,13 +4,16 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 from cortex.hooks.home import COPIES
 from cortex.storage.files import PART_SUFFIX, sync_folder
 from cortex.transforms.errors import StoreUnreachable, UsageError
+
+_Item = TypeVar("_Item")
 
 # How long a request, and all attempts of it, may take.
 REQUEST_SECONDS, RETRY_SECONDS = 60, 30
@@ -37,10 +40,14 @@ class Bucket(Protocol):
         """Write an object from bytes or from a file, over any before it."""
 
     def fetch(self, name: str, path: Path) -> bool:
-        """Write an object's content to a file; return whether there is such an object."""
+        """
+        Write an object's content to a file; return whether there is such an object.
+
+        Where the file cannot be written the system's own OSError is raised.
+        """
 
     def names(self, prefix: str) -> Iterator[str]:
-        """Yield the names of the objects that begin with `prefix`."""
+        """Yield the names of the objects whose name begins with `prefix`: empty, or ending with a slash."""
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove objects; those that are gone already are no error."""
@@ -106,18 +113,24 @@ class FolderBucket:
         """Write an object's content to a file; return whether there is such an object."""
         with self._reaching():
             try:
-                shutil.copyfile(self._root / name, path)
+                source = (self._root / name).open("rb")
             except FileNotFoundError:
                 return False
-            return True
+        with source:
+            _write(path, self._chunks(source))
+        return True
+
+    def _chunks(self, source: BinaryIO) -> Iterator[bytes]:
+        with self._reaching():
+            while chunk := source.read(CHUNK_BYTES):
+                yield chunk
 
     def names(self, prefix: str) -> Iterator[str]:
-        """Yield the names of the objects that begin with `prefix`."""
+        """Yield the names of the objects in the folder `prefix`, which ends with a slash or is empty."""
         with self._reaching():
-            for path in sorted(self._root.rglob("*")):
-                name = path.relative_to(self._root).as_posix()
-                if name.startswith(prefix) and path.is_file():
-                    yield name
+            for path in sorted((self._root / prefix).rglob("*")):
+                if path.is_file():
+                    yield path.relative_to(self._root).as_posix()
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove objects."""
@@ -128,7 +141,9 @@ class FolderBucket:
     @contextlib.contextmanager
     def _written(self, name: str) -> Iterator[Path]:
         (self._root / name).parent.mkdir(parents=True, exist_ok=True)
-        part = (self._root / name).with_name(f".{secrets.token_hex(8)}{PART_SUFFIX}")
+        target = self._root / name
+        # Under the object's name: what a killed writer leaves is removed as the object would be.
+        part = target.with_name(f".{target.name}.{secrets.token_hex(8)}{PART_SUFFIX}")
         try:
             yield part
         finally:
@@ -204,13 +219,15 @@ class S3Bucket:
                 stream = self._library.get(self._store, name).stream(min_chunk_size=CHUNK_BYTES)
             except FileNotFoundError:
                 return False
-            with path.open("wb") as file:
-                for chunk in stream:
-                    file.write(chunk)
-            return True
+        _write(path, self._chunks(stream))
+        return True
+
+    def _chunks(self, stream: Iterable[bytes]) -> Iterator[bytes]:
+        with self._reaching():
+            yield from stream
 
     def names(self, prefix: str) -> Iterator[str]:
-        """Yield the names of the objects that begin with `prefix`, which ends with a slash."""
+        """Yield the names of the objects that begin with `prefix`: empty, or ending with a slash."""
         with self._reaching():
             for chunk in self._library.list(self._store, prefix=prefix.rstrip("/")):
                 yield from (each["path"] for each in chunk)
@@ -275,6 +292,19 @@ def _obstore(uri: str) -> Any:
             "Run `pip install 'cortex-lake[s3]'`, or set CORTEX_HOME to a folder.",
         ) from missing
     return obstore
+
+
+def in_parallel(work: Callable[[_Item], object], items: Iterable[_Item]) -> None:
+    """Do `work` for each item, some at once; the first error is raised when all have ended."""
+    with ThreadPoolExecutor(TRANSFERS, thread_name_prefix="cortex-transfer") as pool:
+        for done in [pool.submit(work, item) for item in items]:
+            done.result()
+
+
+def _write(path: Path, chunks: Iterable[bytes]) -> None:
+    with path.open("wb") as file:
+        for chunk in chunks:
+            file.write(chunk)
 
 
 def _sync(path: Path) -> None:

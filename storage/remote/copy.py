@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from cortex.storage.files import PART_SUFFIX, replacing, writing_to
 from cortex.storage.lake import Lake
 from cortex.storage.manifest import read_manifest
 from cortex.storage.projections import DATABASE
-from cortex.storage.remote.bucket import TRANSFERS, Bucket, BucketLog, bucket_at
+from cortex.storage.remote.bucket import Bucket, BucketLog, bucket_at, in_parallel
 from cortex.storage.remote.log import CommitLog, LogEntry, last_entry
 from cortex.storage.remote.note import FileIndex, RemoteNote, keep_note, remote_note
 from cortex.storage.remote.tree import (
@@ -25,7 +24,7 @@ from cortex.storage.remote.tree import (
     read_tree,
 )
 from cortex.storage.search_file import remove_beside_index
-from cortex.transforms.errors import FileDamaged, LakeUnclear, StoreBusy, StoreUnreachable
+from cortex.transforms.errors import FileDamaged, LakeUnclear, StoreBusy, StoreNotWritable, StoreUnreachable
 
 # How often a reader begins again whom a writer overtook: what it was reading is gone.
 READINGS = 5
@@ -90,9 +89,7 @@ def _bring_in(home: Path, bucket: Bucket, tree: FileTree, new: list[str], vault:
     old = {f"lake/{path}" for path in (*before.manifest.files, *before.manifest.replaced)}
     last = [path for path in new if "/_versions/" in path]  # a version of a table names its other files
     for paths in ([path for path in new if path not in (*last, MANIFEST_FILE)], last, [MANIFEST_FILE]):
-        with ThreadPoolExecutor(TRANSFERS, thread_name_prefix="cortex-transfer") as pool:
-            for done in [pool.submit(_fetch, home, bucket, path, tree[path], vault) for path in paths]:
-                done.result()
+        in_parallel(lambda path: _fetch(home, bucket, path, tree[path], vault), paths)
     _remove(home, [path for path in (*old, *folder_paths(home)) if path not in tree])
     _write_database(home)
 
@@ -142,7 +139,8 @@ def refresh(home: Path) -> None:
     """
     Bring a copy in step for reading, where nobody writes to it now; nothing for a folder that is no copy.
 
-    Where the store does not answer the copy is read as it is: readers never wait for a network that is down.
+    Where the store does not answer, or the disk here is full, the copy is read as it is: readers never wait
+    for a network that is down.
     """
     note = remote_note(home)
     if note is None:
@@ -158,7 +156,7 @@ def refresh(home: Path) -> None:
             return
         with own_lock(home):
             _read_again(home, bucket, note, is_new=is_new)
-    except (StoreUnreachable, StoreBusy):
+    except (StoreUnreachable, StoreBusy, StoreNotWritable):
         return
 
 

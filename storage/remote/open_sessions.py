@@ -1,28 +1,22 @@
 """Which stores elsewhere this process holds the lease of: a commit goes there first, then into the folder."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from cortex.transforms.errors import StoreBusy
 
 if TYPE_CHECKING:
     from cortex.storage.manifest import Manifest
+    from cortex.storage.remote.session import RemoteSession
 
 # In a folder that is a copy of a store elsewhere.
 NOTE_FILE = "remote.json"
 
 
-class RemoteCommitter(Protocol):
-    """What commits a state of the store elsewhere."""
-
-    def push(self, manifest: "Manifest", content: bytes) -> None:
-        """Make the copy's files and this manifest the state that counts."""
+_open: dict[Path, "RemoteSession"] = {}
 
 
-_open: dict[Path, RemoteCommitter] = {}
-
-
-def opened_session(home: Path, session: RemoteCommitter) -> None:
+def opened_session(home: Path, session: "RemoteSession") -> None:
     """Let the commits to the store in `home` go through `session`."""
     _open[home.resolve()] = session
 

@@ -2,15 +2,13 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 from cortex.storage.encryption import Vault
 from cortex.storage.manifest import Manifest, read_manifest
-from cortex.storage.remote.bucket import TRANSFERS, Bucket, BucketLog, bucket_at
+from cortex.storage.remote.bucket import Bucket, BucketLog, bucket_at, in_parallel
 from cortex.storage.remote.copy import ObjectGone, check_origin, origin_of, take_in
 from cortex.storage.remote.lease import RENEW_SECONDS, RemoteLease
 from cortex.storage.remote.note import FileIndex, RemoteNote, keep_note, remote_note
@@ -28,8 +26,6 @@ from cortex.storage.remote.tree import (
 )
 from cortex.storage.search_file import complete_index
 from cortex.transforms.errors import CortexError, FileDamaged, LeaseLost, StoreUnreachable
-
-_Item = TypeVar("_Item")
 
 FOLDERS = ("lake/", "tables/", "published/", "runs/", "trees/")
 
@@ -196,10 +192,3 @@ def _renewing(lease: RemoteLease) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
-
-
-def in_parallel(work: Callable[[_Item], object], items: Iterable[_Item]) -> None:
-    """Do `work` for each item, some at once; the first error is raised when all have ended."""
-    with ThreadPoolExecutor(TRANSFERS, thread_name_prefix="cortex-transfer") as pool:
-        for done in [pool.submit(work, item) for item in items]:
-            done.result()

@@ -33,7 +33,7 @@ HOOKS = Path(__file__).parents[2] / "hooks"
 CLIENTS = 8
 KILLED_SHARE = 1 / 3
 
-# A hook takes some 20 ms, and up to 60 when eight run on two cores.
+# A hook takes about 20 ms, and up to 60 when eight run on two cores.
 HOOK_SECONDS = 0.05
 
 # The pauses that spare a user's machine would only make the storm longer.

@@ -38,7 +38,7 @@ def test_a_program_that_asks_on_at_once_gives_no_memories(events: Shown) -> None
     assert memories(events, *turns, answer(FACT, 99)) == []
 
 
-def test_a_programs_form_filled_in_anew_gives_no_memories_at_any_pace(events: Shown) -> None:
+def test_a_programs_form_filled_in_again_gives_no_memories_at_any_pace(events: Shown) -> None:
     turns = []
     for step, name in enumerate(("gauge.py", "tides.py", "moon.py", "map.py")):
         form = f"Review the file {name} for faults and answer with a list of lines."

@@ -94,7 +94,7 @@ def test_a_todo_list_is_one_plan_with_its_steps(events: Shown) -> None:
     )
     plan = [row for row in rows if row["subject"] and row["event_type"] == "PLAN_CREATED"]
     found = {row["text"]: row["step_status"] for row in rows if row["event_type"] == "PLAN_STEP_COMPLETED"}
-    assert [row["text"] for row in plan] == ["Plan: Read the gauge"]  # no person's words are its title
+    assert [row["text"] for row in plan] == ["Plan: Read the gauge"]  # its title holds no words of a person's
     assert found == {
         "Read the gauge": "completed",
         "Store the tides": "in_progress",

@@ -125,7 +125,7 @@ def test_the_steps_of_one_call_keep_their_order(shown: Shown, policy: Policy) ->
     assert all(row["said_at"] - START < timedelta(minutes=1, seconds=1) for row in rows)
 
 
-def test_a_list_written_anew_gives_the_order(shown: Shown, policy: Policy) -> None:
+def test_a_rewritten_list_gives_the_order(shown: Shown, policy: Policy) -> None:
     first = call("TodoWrite", "", "a", todos=todo(Carve_the_handle="pending", Sand_the_handle="pending"))
     second = call(
         "TodoWrite",

@@ -109,7 +109,7 @@ def test_a_rollout_that_grows_gives_what_it_gives_at_once(bench, other, user_hom
 
 
 @pytest.mark.slow
-def test_a_document_written_anew_gives_what_it_gives_at_once(bench, other, user_home):
+def test_a_rewritten_document_gives_what_it_gives_at_once(bench, other, user_home):
     talk = gemini_decisions()
     path = talk.write(user_home)
     for count in (0, 1, 3, 5, 6):

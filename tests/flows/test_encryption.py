@@ -123,7 +123,7 @@ def test_on_another_machine_a_sealed_backup_needs_the_key_files_name_alone(
     assert difference(contents(sealed.home), contents(tmp_path / "new")) == {}
 
 
-def test_restoring_carries_what_was_told_since_and_publishes_anew(sealed, tmp_path):
+def test_restoring_carries_what_was_told_since_and_publishes_again(sealed, tmp_path):
     file = tmp_path / "store.tar.zst"
     here().backup(file)
     here().remember("Buoys are counted twice.", memory_type="decision")  # fmt: skip

@@ -349,7 +349,7 @@ def test_the_journal_says_that_something_was_forgotten_and_not_what(bench):
 
 
 @pytest.mark.parametrize("way", ["memory", "session", "project"])
-def test_tables_made_anew_after_an_erasure_equal_the_live_ones(bench, way):
+def test_tables_made_again_after_an_erasure_equal_the_live_ones(bench, way):
     talk = told_canary()
     talk.write(bench.projects)
     decisions("s2").write(bench.projects)

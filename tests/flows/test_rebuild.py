@@ -1,4 +1,4 @@
-"""The fold law on whole stores: tables made anew from the lake equal the live ones, row for row."""
+"""The fold law on whole stores: tables made from the lake again equal the live ones, row for row."""
 
 import shutil
 from dataclasses import replace

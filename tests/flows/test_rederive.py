@@ -133,7 +133,7 @@ def test_killed_after_its_commit_the_next_run_finishes_a_promotion(bench, other,
     assert difference(contents(bench.home), contents(other.home)) == {}
 
 
-def test_dropped_it_is_not_mentioned_again_and_a_session_that_grows_is_read_anew(bench, newer):
+def test_dropped_it_is_not_mentioned_again_and_a_session_that_grows_is_read_again(bench, newer):
     talk = decisions()
     talk.write(bench.projects)
     bench.begin()

@@ -165,6 +165,13 @@ def shares(team: Team, author: Developer, text: str = PNPM, **chosen: Any) -> st
     return name
 
 
+def proposes_removal(author: Developer, name: str) -> None:
+    """Let a developer propose on the shared branch that a merged memory goes."""
+    author.git("pull", "-q")
+    author.propose(name, removes=True)
+    author.git("push", "-q", "origin", "cortex/memories")
+
+
 @pytest.mark.slow
 def test_a_merged_memory_is_a_colleagues_word(team, ana, bo):
     shares(team, ana)
@@ -205,9 +212,7 @@ def test_reading_again_changes_nothing(team, ana, bo):
 def test_a_removed_file_withdraws_what_was_read(team, ana, bo):
     name = shares(team, ana)
     bo.read()
-    ana.git("pull", "-q")
-    ana.propose(name, removes=True)
-    ana.git("push", "-q", "origin", "cortex/memories")
+    proposes_removal(ana, name)
     bo.read()
     assert bo.rows()[PNPM]["status"] == "active", "a proposal to remove counts once it is merged"
     team.merges()
@@ -267,7 +272,7 @@ def test_three_developers_propose_at_once_and_nothing_is_lost(team, ana, bo):
 
 
 @pytest.mark.slow
-def test_a_squashed_branch_begins_anew_and_a_merged_one_is_not_proposed_again(team, ana):
+def test_a_squashed_branch_starts_over_and_a_merged_one_is_not_proposed_again(team, ana):
     ana.propose(ana.remember(PNPM, memory_type="decision"))
     ana.git("push", "-q", "origin", "cortex/memories")
     team.merges(squash=True)
@@ -381,9 +386,7 @@ def test_the_default_branch_is_no_place_for_a_proposal(team, ana):
 def test_a_rebuilt_store_says_the_same(team, ana, bo):
     name = shares(team, ana)
     bo.read()
-    ana.git("pull", "-q")
-    ana.propose(name, removes=True)
-    ana.git("push", "-q", "origin", "cortex/memories")
+    proposes_removal(ana, name)
     team.merges()
     bo.read()
     assert operations.rebuild.compare_tables(bo.context).differences == []

@@ -46,7 +46,7 @@ def test_a_home_that_the_launcher_makes_is_its_owners_alone(client):
 
 
 @pytest.mark.parametrize("remembered", ["", "/gone/python3", "python3", "/tmp", "rm -rf x; /bin/sh"])
-def test_a_memory_that_is_no_program_is_made_anew(client, remembered):
+def test_a_memory_that_is_no_program_is_made_again(client, remembered):
     client.home.mkdir()
     (client.home / "python").write_text(remembered + "\n")
     path = put_on_path(client, "python3", f'#!/bin/sh\nexec {sys.executable} "$@"\n') + ":/usr/bin:/bin"

@@ -32,7 +32,7 @@ def model_at(url):
     return ModelSettings("api", api_key="sk-none", base_url=url)
 
 
-def test_a_window_slides_and_does_not_begin_anew_with_each_minute():
+def test_a_window_slides_and_does_not_begin_again_with_each_minute():
     now = [0.0]
     window = SlidingWindow(lambda: now[0])
     for at in (0.0, 30.0, 59.0):

@@ -72,7 +72,7 @@ def test_what_is_gone_leaves_no_byte(path: Path):
     assert CANARY.encode() not in path.read_bytes()
 
 
-def test_a_damaged_index_is_made_anew(path: Path):
+def test_a_damaged_index_is_made_again(path: Path):
     write(path, note("a", "Keep readings in UTC."))
     path.write_bytes(b"SQLite format 3\0" + b"x" * 5000)
     assert write(path, note("a", "Keep readings in UTC."))

@@ -18,7 +18,7 @@ def commit_turns(lake: Lake, *rows: dict) -> None:
         change.append(TURNS, "reef-1", turns(*rows))
 
 
-def test_what_was_committed_is_read_by_a_lake_opened_anew(home: Path):
+def test_what_was_committed_is_read_by_a_lake_opened_later(home: Path):
     commit_turns(Lake(home), turn(1), turn(2))
     assert Lake(home).read(TURNS)["line"].to_pylist() == [1, 2]
 

@@ -65,7 +65,7 @@ def test_a_step_is_taken_once_and_noted(store, home):
     assert migrate(home, [LOUDER], version=2) == []
 
 
-def test_projections_are_made_anew_after_a_step(store, home):
+def test_projections_are_made_again_after_a_step(store, home):
     migrate(home, [LOUDER], version=2)
     assert manifest_of(home)["stages"] == {}
 

@@ -19,6 +19,7 @@ from cortex.transforms.errors import (
     LakeUnclear,
     LeaseLost,
     ManifestDamaged,
+    StoreNotWritable,
     StoreUnreachable,
     UsageError,
 )
@@ -248,3 +249,46 @@ def test_an_object_is_created_once(tmp_path):
     assert folder.create("log/1", b"first")
     assert not folder.create("log/1", b"second")
     assert (folder.read("log/1"), folder.read("log/2")) == (b"first", None)
+
+
+def test_a_full_disk_here_is_not_taken_for_a_place_that_does_not_answer(machines, bucket, monkeypatch):
+    one, two = machines
+    write(one, "a")
+    monkeypatch.setattr(Path, "open", full_below(two))
+    refresh(two)
+    assert names_in(two) == [], "readers go on with what there is"
+    with pytest.raises(StoreNotWritable, match="no space"):
+        write(two, "b")
+    monkeypatch.undo()
+    write(two, "b")
+    assert names_in(two) == ["a", "b"]
+
+
+def full_below(folder: Path):
+    """Return what opens files as ever, but below `folder` the device that is always full."""
+    real = Path.open
+
+    def opened(path, mode="r", *rest, **options):
+        is_full = "w" in mode and path.is_relative_to(folder)
+        return real(Path("/dev/full") if is_full else path, mode, *rest, **options)
+
+    return opened
+
+
+def test_what_a_killed_writer_left_in_a_shared_folder_is_removed_with_its_term(machines, bucket, monkeypatch):
+    one, _ = machines
+    write(one, "a")
+    real = Path.replace
+
+    def dies(path, target):
+        if path.is_relative_to(bucket / "lake"):
+            raise KeyboardInterrupt
+        return real(path, target)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt), lease(one):
+        patch.setattr(Path, "replace", dies)
+        patch.setattr(Path, "unlink", lambda *_, **__: None)
+        write_held(one, "b")
+    assert [name for name in objects(bucket, "lake") if name.endswith(".part")]
+    write(one, "c")
+    assert not [name for name in objects(bucket) if name.endswith(".part")]

@@ -155,7 +155,7 @@ def test_many_neighbours_are_ordered_by_their_exact_vectors(index: SearchIndex):
     assert ids(found)[:5] == [f"m{at:04}" for at in exact[:5]]
 
 
-def test_vectors_of_another_length_begin_a_part_anew_and_are_not_compared(index: SearchIndex):
+def test_vectors_of_another_length_empty_a_part_and_are_not_compared(index: SearchIndex):
     put(index, "reef-1", searchable(memory("m1")))
     longer = searchable(memory("m1")).drop_columns([VECTOR])
     longer = longer.append_column(VECTOR, pa.array([[1.0] * 6], pa.list_(pa.float32(), 6)))

@@ -15,7 +15,7 @@ PERSONS_PAUSE = timedelta(seconds=5)
 PROGRAMS_PAUSE = timedelta(seconds=2)
 # One prompt and its answer are a call; from the second answer to an answer on somebody converses.
 FEWEST_FOLLOW_UPS = 2
-# A program's prompts are one form filled in anew; "yes" and "go on" are everybody's.
+# A program's prompts are one form filled in again and again; "yes" and "go on" are everybody's.
 SAME_FORM_SHARE = 0.6
 FEWEST_FORM_WORDS = 4
 # What the client or another program reports in a prompt's place.

@@ -186,7 +186,7 @@ class Phrases:
     The texts that an erasure looks for wherever they stand, each with its words as they are compared.
 
     A night may prune thousands of memories. One expression of all their texts passes the size that the
-    engine takes at some 500, so texts are found by their words first, all at once, and each place gets an
+    engine takes at about 500, so texts are found by their words first, all at once, and each place gets an
     expression of the few that occur there.
     """
 

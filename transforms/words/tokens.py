@@ -8,7 +8,7 @@ from bisect import bisect_left
 # of interface text in eleven languages, times 1.05: in 110 answers whose tokens the service counted itself,
 # models up to Opus 4.6 make 1.03 to 1.09 times as many tokens as that vocabulary, in every language.
 # Error by paragraph (standard deviation): 8 % in English and code, 7 % in Japanese, 12 % in Korean; a whole
-# brief is within 5 %. Turkish and Polish are counted some 20 % short. Models since Opus 4.7 make 1.35 times
+# brief is within 5 %. Turkish and Polish are counted about 20 % short. Models since Opus 4.7 make 1.35 times
 # as many tokens of English (46 answers, nine of ten from 1.2 to 1.5), but no more of Japanese.
 _WORD, _COMMON_LETTERS, _LETTER_BEYOND = 100, 8, 30  # a common word makes one token
 _CAPITALS, _CAPITAL = 75, 17  # `API` makes one token, `OPTOUT` two or three

@@ -110,7 +110,7 @@ def test_without_the_backup_every_other_key_stays_in_its_place(text: str):
 
 
 @given(laid_out(), laid_out())
-def test_a_file_that_was_written_anew_since_loses_ours_alone(text: str, layout: str):
+def test_a_file_that_was_rewritten_since_loses_ours_alone(text: str, layout: str):
     settings = with_hooks(parsed(text), GROUPS)
     settings["added since"] = True
     settings["hooks"]["Stop"].insert(0, {"hooks": [OWN]})

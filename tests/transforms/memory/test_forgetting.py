@@ -54,7 +54,7 @@ def test_short_texts_are_not_looked_for():
 
 
 def test_many_texts_are_looked_for_at_once():
-    """An expression of all of them would pass the engine's limit (10 MB) at some 500 of 24 words."""
+    """An expression of all of them would pass the engine's limit (10 MB) at about 500 of 24 words."""
     texts = [" ".join(f"word{number}x{n}" for n in range(24)) for number in range(3_000)]
     sought = Phrases.of(texts)
     assert sought.patterns_in(["nothing of it"]) == [None]
