@@ -1,16 +1,18 @@
 """
 The commit protocol in simulated time: `python -m benchmarks.simulated_team`.
 
-Options: `--writers 200 --items 10 --seed 1`.
+Options: `--writers 200 --items 10 --seed 1 --span 20`.
 
 The code is that of `storage/remote`; network, clocks and machines are simulated. Each writer has items to
 bring into the store, one a commit, and takes the lease for a few at a time. Requests take between 5 ms and
 some seconds; some are lost, some answers are lost, some requests arrive minutes after they were given up.
 Clocks are wrong by up to a year and run up to 1 % too fast or too slow. Machines fall asleep for up to ten
-minutes with the lease in hand, and are killed anywhere. Everything follows from the seed.
+minutes with the lease in hand, and are killed anywhere. A milestone stands every `span` entries, and holders
+remove old entries between them. Everything follows from the seed.
 
 Printed as JSON: items that were acknowledged and are missing, that are there twice, commits of a holder that
-was overtaken, holders refused though nobody had taken over.
+was overtaken, entries written where an old one had been removed (which must not count), holders refused
+though nobody had taken over.
 """
 
 import argparse
@@ -21,11 +23,13 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from unittest.mock import patch
 
 from greenlet import getcurrent, greenlet
 
+from cortex.storage.remote import log
 from cortex.storage.remote.lease import RENEW_SECONDS, RemoteLease, Timing
-from cortex.storage.remote.log import COMMIT, RELEASE, TAKE, LogEntry
+from cortex.storage.remote.log import COMMIT, RELEASE, TAKE, LogEntry, is_removable, milestone_after
 from cortex.transforms.errors import LeaseLost, StoreBusy, StoreUnreachable
 
 TIMEOUT_SECONDS = 30.0
@@ -88,23 +92,37 @@ class Turns:
 
 @dataclass
 class Server:
-    """The bucket: it refuses a second entry of the same number, whenever a request reaches it."""
+    """
+    The bucket: it refuses a second entry of the same number, whenever a request reaches it.
+
+    `entries` are the log as it was written, `objects` what there is of it.
+    """
 
     entries: list[LogEntry] = field(default_factory=list)
-    raw: list[bytes] = field(default_factory=list)
+    objects: dict[int, bytes] = field(default_factory=dict)
+    removed: set[int] = field(default_factory=set)
     stale: int = 0
+    strays: int = 0
 
     def write(self, number: int, content: bytes) -> bool:
         """Write an entry unless there is one."""
-        assert number <= len(self.raw) + 1, "a gap"
-        if number <= len(self.raw):
+        assert number <= len(self.entries) + 1, "a gap"
+        if number in self.objects:
             return False
+        self.objects[number] = content
+        if number in self.removed:
+            self.strays += 1
+            return True
         entry = LogEntry.of_bytes(content)
-        holder = next((n for n in range(len(self.raw), 0, -1) if self.entries[n - 1].kind == TAKE), 0)
+        holder = next((n for n in range(len(self.entries), 0, -1) if self.entries[n - 1].kind == TAKE), 0)
         self.stale += entry.kind != TAKE and entry.term != holder
-        self.raw.append(content)
         self.entries.append(entry)
         return True
+
+    def remove(self, number: int) -> None:
+        """Remove an entry."""
+        self.objects.pop(number, None)
+        self.removed.add(number)
 
 
 @dataclass
@@ -117,8 +135,7 @@ class Network:
     def read(self, number: int) -> bytes | None:
         """Return entry `number`, or None; after a while."""
         self._pass(None)
-        raw = self.server.raw
-        content = raw[number - 1] if 0 < number <= len(raw) else None
+        content = self.server.objects.get(number)
         self.world.wait(self._delay())
         return content
 
@@ -224,7 +241,17 @@ class Machine:
             self._risk()
             self.acknowledged.add(item)
             self.waiting.remove(item)
+        term = lease.term
         lease.release()
+        if milestone_after(term - 1) <= lease.number:
+            self._trim(lease.number)
+
+    def _trim(self, last: int) -> None:
+        """Remove old entries one by one, as a kill or sleep may come between."""
+        for number in [each for each in sorted(self.server.objects) if is_removable(each, last)]:
+            self.world.wait(0.01)
+            self._risk()
+            self.server.remove(number)
 
     def _risk(self) -> None:
         fate = self.world.chance.randrange(2_000)
@@ -249,8 +276,13 @@ class Machine:
                     continue
 
 
-def simulate(writers: int, items: int, seed: int) -> dict[str, object]:
-    """Let the team work until everything is in; return what came of it."""
+def simulate(writers: int, items: int, seed: int, span: int) -> dict[str, object]:
+    """Let the team work until everything is in, with milestones that close; return what came of it."""
+    with patch.object(log, "SPAN", span):
+        return _simulate(writers, items, seed)
+
+
+def _simulate(writers: int, items: int, seed: int) -> dict[str, object]:
     world, server, store = World(random.Random(seed)), Server(), Store()
     counts: Counter[str] = Counter()
     acknowledged: set[str] = set()
@@ -267,11 +299,13 @@ def simulate(writers: int, items: int, seed: int) -> dict[str, object]:
         "items": writers * items,
         "simulated hours": round(world.now / 3_600, 1),
         "entries of the log": len(server.entries),
+        "of these left": len(server.objects),
         "given back": sum(entry.kind == RELEASE for entry in server.entries),
         **{name: counts[name] for name in ("runs", "busy", "unreachable", "killed", "asleep", "overtaken")},
         "lost": len(acknowledged - set(there)) + writers * items - len(acknowledged),
         "doubled": sum(count > 1 for count in there.values()),
         "stale commits": server.stale,
+        "written where one was removed": server.strays,
         "refused wrongly": counts["refused wrongly"],
     }
 
@@ -279,7 +313,7 @@ def simulate(writers: int, items: int, seed: int) -> dict[str, object]:
 def main() -> None:
     """Print the result; exit with 1 where the protocol failed."""
     arguments = argparse.ArgumentParser()
-    for name, default in (("writers", 200), ("items", 10), ("seed", 1)):
+    for name, default in (("writers", 200), ("items", 10), ("seed", 1), ("span", 20)):
         arguments.add_argument(f"--{name}", type=int, default=default)
     result = simulate(**vars(arguments.parse_args()))
     print(json.dumps(result, indent=1))

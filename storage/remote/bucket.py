@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +12,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 
 from cortex.hooks.home import COPIES
 from cortex.storage.files import PART_SUFFIX, sync_folder
+from cortex.storage.remote.log import is_removable
 from cortex.transforms.errors import StoreUnreachable, UsageError
 
 _Item = TypeVar("_Item")
@@ -25,6 +27,10 @@ CHUNK_BYTES = 4 * 1024 * 1024
 
 # Longest URI after the scheme: a file name holds 255 bytes.
 MAX_URI_CHARS = 200
+
+
+# Also of what is not an entry yet.
+_LOG_NAME = re.compile(r"log/\.?(\d{10,})\.json")
 
 
 class Bucket(Protocol):
@@ -66,6 +72,12 @@ class BucketLog:
     def try_commit(self, number: int, content: bytes) -> bool:
         """Write entry `number` unless there is one; return whether this call did."""
         return self._bucket.create(_log_name(number), content)
+
+    def trim(self, last: int) -> None:
+        """Remove old entries, and what a killed writer left beside them; `last` is one that there is."""
+        names = list(self._bucket.names("log/"))
+        entries = ((name, _LOG_NAME.match(name)) for name in names)
+        self._bucket.remove(name for name, match in entries if match and is_removable(int(match[1]), last))
 
 
 def _log_name(number: int) -> str:

@@ -8,7 +8,17 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from cortex.storage.remote.log import COMMIT, RELEASE, RENEW, TAKE, CommitLog, LogEntry, append, last_entry
+from cortex.storage.remote.log import (
+    COMMIT,
+    RELEASE,
+    RENEW,
+    TAKE,
+    CommitLog,
+    LogEntry,
+    append,
+    is_passed,
+    last_entry,
+)
 from cortex.transforms.errors import LeaseLost, StoreBusy
 
 # A holder of whom nothing was seen for this long is taken for dead; each waits by its own clock, from when it
@@ -112,7 +122,8 @@ class RemoteLease:
         """Go on behind an own entry that was written without an answer; any other ends the lease."""
         content = self.log.read(number)
         entry = LogEntry.of_bytes(content) if content else None
-        if entry is None or (entry.holder, entry.term) != (self.holder, self.term):
+        is_own = entry is not None and (entry.holder, entry.term) == (self.holder, self.term)
+        if entry is None or not is_own or is_passed(self.log, number):
             self.is_lost = True
         else:
             self.number, self.tree = number, entry.tree

@@ -11,6 +11,7 @@ from cortex.storage.manifest import Manifest, read_manifest
 from cortex.storage.remote.bucket import Bucket, BucketLog, bucket_at, in_parallel
 from cortex.storage.remote.copy import ObjectGone, check_origin, origin_of, take_in
 from cortex.storage.remote.lease import RENEW_SECONDS, RemoteLease
+from cortex.storage.remote.log import milestone_after
 from cortex.storage.remote.note import FileIndex, RemoteNote, keep_note, remote_note
 from cortex.storage.remote.open_sessions import closed_session, opened_session
 from cortex.storage.remote.tree import (
@@ -85,7 +86,7 @@ class RemoteSession:
             self._bucket.put(stored.name, self._home / path)
 
     def finish(self) -> None:
-        """Commit what changed since the last commit, give the lease back, remove what no state names."""
+        """Commit what changed since the last commit, give the lease back, remove what nothing needs."""
         content = (
             (self._home / MANIFEST_FILE).read_bytes() if (self._home / MANIFEST_FILE).is_file() else None
         )
@@ -95,6 +96,8 @@ class RemoteSession:
         self._lease.release()
         if self._has_replaced:
             self._sweep(term)
+        if milestone_after(term - 1) <= self._lease.number:
+            BucketLog(self._bucket).trim(self._lease.number)
 
     def _sweep(self, term: int) -> None:
         """

@@ -8,7 +8,8 @@ import pytest
 from cortex.storage.lake import Lake
 from cortex.storage.lease import lease
 from cortex.storage.remote import lease as remote_lease
-from cortex.storage.remote.bucket import FolderBucket, bucket_at, check_uri
+from cortex.storage.remote import log as remote_log
+from cortex.storage.remote.bucket import BucketLog, FolderBucket, bucket_at, check_uri
 from cortex.storage.remote.copy import refresh
 from cortex.storage.remote.note import begin_copy, remote_note
 from cortex.storage.remote.tree import SEARCH_PATH, Stored, object_name, read_tree, term_of, tree_bytes
@@ -26,6 +27,7 @@ from cortex.transforms.errors import (
 from cortex.transforms.schemas import VECTORS
 
 MODEL = "m"
+WRITTEN = [f"{number:02}" for number in range(10)]
 
 
 @pytest.fixture
@@ -292,3 +294,25 @@ def test_what_a_killed_writer_left_in_a_shared_folder_is_removed_with_its_term(m
     assert [name for name in objects(bucket, "lake") if name.endswith(".part")]
     write(one, "c")
     assert not [name for name in objects(bucket) if name.endswith(".part")]
+
+
+def test_the_log_stays_short_also_after_a_kill_and_who_was_away_catches_up(machines, bucket, monkeypatch):
+    one, two = machines
+    monkeypatch.setattr(remote_log, "SPAN", 4)
+    write(two, "first")
+    waiting = list(WRITTEN)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(BucketLog, "trim", killed)
+        while waiting:
+            write(one, waiting.pop())
+    while waiting:
+        write(one, waiting.pop())
+    numbers = sorted(int(name[4:14]) for name in objects(bucket, "log"))
+    last = numbers[-1]
+    assert numbers == [n for n in range(1, last + 1) if not remote_log.is_removable(n, last)]
+    assert last > 30 and len(numbers) < 20
+    refresh(two)
+    assert names_in(two) == [*WRITTEN, "first"]
+    write(two, "back")
+    refresh(one)
+    assert names_in(one) == [*WRITTEN, "back", "first"]

@@ -8,16 +8,23 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from benchmarks.simulated_team import simulate
+from cortex.storage.remote import log as remote_log
 from cortex.storage.remote.lease import LEASE_SECONDS, RemoteLease, Timing
-from cortex.storage.remote.log import COMMIT, RELEASE, TAKE, LogEntry, last_entry
+from cortex.storage.remote.log import COMMIT, RELEASE, TAKE, LogEntry, append, is_removable, last_entry
 from cortex.transforms.errors import LeaseLost, StoreBusy, StoreUnreachable
 
 
 @dataclass
 class FaultyLog:
-    """A log in memory; `faults` says of the next calls: unanswered, done later, or not at all."""
+    """
+    A log in memory; `faults` says of the next calls: unanswered, done later, or not at all.
+
+    `entries` is all that was written to it; what was `removed` may be written again, and must not count.
+    """
 
     entries: list[bytes] = field(default_factory=list)
+    removed: set[int] = field(default_factory=set)
+    strays: dict[int, bytes] = field(default_factory=dict)
     late: list[tuple[int, bytes]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
@@ -25,6 +32,8 @@ class FaultyLog:
         if self.faults and self.faults[0] == "down":
             self.faults.pop(0)
             raise StoreUnreachable("no answer.", "")
+        if number in self.removed:
+            return self.strays.get(number)
         return self.entries[number - 1] if 0 < number <= len(self.entries) else None
 
     def try_commit(self, number: int, content: bytes) -> bool:
@@ -39,11 +48,18 @@ class FaultyLog:
         return written
 
     def write(self, number: int, content: bytes) -> bool:
+        if number in self.removed:
+            return self.strays.setdefault(number, content) is content
         if number != len(self.entries) + 1:
             assert number <= len(self.entries), "a gap"
             return False
         self.entries.append(content)
         return True
+
+    def trim(self) -> None:
+        """Remove all that may be removed."""
+        last = len(self.entries)
+        self.removed |= {number for number in range(1, last) if is_removable(number, last)}
 
     def arrive(self) -> None:
         """Let the delayed requests reach the log now, as one that was sent long ago may."""
@@ -130,6 +146,10 @@ class Writers(RuleBasedStateMachine):
         except (LeaseLost, StoreUnreachable):
             self.leases[n].term = 0
 
+    @rule()
+    def old_entries_are_removed(self):
+        self.log.trim()
+
     @rule(n=st.integers(0, 3))
     def killed(self, n):
         old = self.leases[n]
@@ -154,12 +174,69 @@ Writers.TestCase.settings = settings(max_examples=15, stateful_step_count=30, de
 TestWriters = Writers.TestCase
 
 
-@pytest.mark.parametrize("length", [0, 1, 2, 3, 7, 8, 9, 1_000])
-def test_the_last_entry_is_found_from_anywhere(length):
-    log = FaultyLog([LogEntry(TAKE, "a", n, "", str(n)).as_bytes() for n in range(1, length + 1)])
-    for known in {0, length // 2, length}:
+@pytest.fixture(autouse=True)
+def short_span(monkeypatch):
+    monkeypatch.setattr(remote_log, "SPAN", 4)
+
+
+def log_of(length: int) -> FaultyLog:
+    return FaultyLog([LogEntry(TAKE, "a", n, "", str(n)).as_bytes() for n in range(1, length + 1)])
+
+
+@pytest.mark.parametrize("is_trimmed", [False, True])
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 7, 8, 9, 11, 12, 13, 1_000])
+def test_the_last_entry_is_found_from_anywhere(length, is_trimmed):
+    log = log_of(length)
+    if is_trimmed:
+        log.trim()
+    for known in {0, 1, length // 3, length // 2, length - 1, length} & set(range(length + 1)):
         number, entry = last_entry(log, known)
         assert (number, entry and entry.term) == (length, length or None)
+
+
+def test_the_first_entry_the_milestones_and_the_last_two_spans_stay():
+    log = log_of(43)
+    log.trim()
+    assert [n for n in range(1, 44) if log.read(n)] == [1, *range(4, 36, 4), *range(36, 44)]
+
+
+@pytest.mark.parametrize("known", range(1, 40))
+def test_whoever_was_away_cannot_write_where_an_entry_was_removed(known):
+    log = log_of(43)
+    log.trim()
+    stale = RemoteLease(log, "a", known, term=known)
+    with pytest.raises(LeaseLost):
+        stale.commit("stale")
+    assert len(log.strays) <= 1 and last_entry(log, known)[0] == 43
+    stale.take()
+    assert stale.term == 44
+
+
+def test_entries_that_are_removed_while_one_looks_are_passed_over():
+    log = log_of(9)
+    looked: list[int] = []
+    real = log.read
+
+    def read(number):
+        looked.append(number)
+        content = real(number)
+        if len(looked) == 2:
+            log.entries.extend(log_of(50).entries[9:])
+            log.trim()
+        return content
+
+    log.read = read
+    assert last_entry(log, 7)[0] == 50
+
+
+def test_an_entry_that_arrives_where_one_was_removed_ends_nobodys_lease():
+    log, clock = log_of(43), Clock(0)
+    log.trim()
+    assert not append(log, 6, LogEntry(TAKE, "late", 6, "", "late"))
+    holder = RemoteLease(log, "a", timing=Timing(lambda: clock.seconds, clock.sleep))
+    holder.take()
+    holder.commit("state")
+    assert (last_entry(log)[0], last_entry(log, 5)[0]) == (45, 45)
 
 
 def test_one_who_waits_goes_by_its_own_clock():
@@ -198,6 +275,6 @@ def test_the_next_process_of_a_copy_waits_for_nobody():
 
 @pytest.mark.parametrize("writers", [pytest.param(200, marks=pytest.mark.slow), 10])
 def test_a_team_loses_doubles_and_refuses_nothing(writers):
-    result = simulate(writers, items=10 if writers > 10 else 3, seed=7)
+    result = simulate(writers, items=10 if writers > 10 else 3, seed=7, span=20)
     assert [result[name] for name in ("lost", "doubled", "stale commits", "refused wrongly")] == [0] * 4
     assert result["killed"] or result["unreachable"]
