@@ -25,6 +25,9 @@ if TYPE_CHECKING:
         cost as cost,
     )
     from cortex.flows.operations import (
+        delta as delta,
+    )
+    from cortex.flows.operations import (
         doctor as doctor,
     )
     from cortex.flows.operations import (
