@@ -8,7 +8,6 @@ from functools import lru_cache
 from pathlib import Path
 
 from cortex.transforms.errors import StoreNotWritable
-from cortex.transforms.redaction.redact import redact
 
 # Ends the name of every file that is being written; a run removes what a killed run left.
 PART_SUFFIX = ".part"
@@ -83,6 +82,9 @@ def stored_name(path: Path | str) -> str:
     >>> stored_name("/t/token=ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R/s1.jsonl")
     '/t/token=[REDACTED:github-token]/s1.jsonl'
     """
+    # Imported here: a question keeps no path, and needs none of the rules.
+    from cortex.transforms.redaction.redact import redact
+
     return redact(path_text(path))[0]
 
 

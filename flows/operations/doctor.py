@@ -265,6 +265,8 @@ def _model(patient: Patient) -> str:
         model.embed(["Does it answer?"], as_query=True)  # a key that fails is worse than none
         if failure := hosted_failure(settings):
             raise Notice(f"{model.model} answers again; the next run uses it ({failure.reason})")
+    else:
+        model.embed(["Does it answer?"], as_query=True)  # its file is read and checked with that
     return f"{model.model}, {model.dimensions} dimensions"
 
 

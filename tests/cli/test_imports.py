@@ -23,6 +23,7 @@ STAGES = (
     "cortex.transforms.extract.events",
     "cortex.flows.run",
     "cortex.flows.stages",
+    "cortex.transforms.redaction.redact",
 )
 
 

@@ -2,8 +2,6 @@
 
 import re
 
-from cortex.transforms.redaction.redact import redact
-
 _SCHEME = re.compile(r"^([a-z+]+)://", re.IGNORECASE)
 # `name:key@`, also where the key holds a raw `/`, `?`, `#` or `@`: behind a host's colon come digits alone.
 _USER_AND_KEY = re.compile(r"^[^/@:\[]*:(?!\d*(?:[/?#]|$)).*@", re.DOTALL)
@@ -22,6 +20,9 @@ def normalised_remote(url: str) -> str:
     >>> normalised_remote("https://user:key@github.com:443/some/repo.git?private_token=abc")
     'github.com/some/repo'
     """
+    # Imported here: a question reads the names of projects, and looks at no remote.
+    from cortex.transforms.redaction.redact import redact
+
     url = url.strip()
     bare, _ = redact(_without_credentials(url))
     bare = re.sub(r"^([^/:]+):(\d+/)?", r"\1/", bare.lower())

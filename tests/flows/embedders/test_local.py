@@ -12,6 +12,7 @@ import pytest
 from cortex.flows.embedders import embedder_for, local
 from cortex.flows.embedders.local import LocalEmbedder
 from cortex.transforms.errors import ModelUnavailable
+from cortex.transforms.network_rewriting import with_rows_taken_first
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,38 @@ def test_another_file_than_expected_is_refused(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(local, "_model_path", lambda: other)
     with pytest.raises(ModelUnavailable, match="another file than expected"):
         local.load()
+
+
+def test_other_bytes_of_the_same_size_are_refused_before_they_are_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    other = tmp_path / "model.onnx"
+    other.write_bytes(bytes(local.MODEL_BYTES))
+    monkeypatch.setattr(local, "_model_path", lambda: other)
+    embedder = local.load()
+    for as_query in (True, False):
+        with pytest.raises(ModelUnavailable, match="another file than expected"):
+            embedder.embed(["a tide gauge"], as_query=as_query)
+
+
+def test_looking_rows_up_first_changes_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["Which tide gauge?", "潮位 — measured at 04:10 UTC, in `tide_gauge.py`"]
+    rewritten = local.load().embed(texts[:1], as_query=True), local.load().embed(texts)
+    monkeypatch.setattr(local, "with_rows_taken_first", lambda network, table: network)
+    as_it_is = local.load().embed(texts[:1], as_query=True), local.load().embed(texts)
+    assert all(np.array_equal(*pair) for pair in zip(rewritten, as_it_is, strict=True))
+
+
+def test_the_network_is_changed_and_changed_once(embedder: LocalEmbedder) -> None:
+    network = local._checked(local._model_path(), local.MODEL_SHA256)
+    changed = with_rows_taken_first(network, local.WORD_TABLE)
+    assert changed != network
+    assert with_rows_taken_first(changed, local.WORD_TABLE) == changed
+
+
+@pytest.mark.parametrize("network", [b"", b"no network", b"\xff" * 40, b"\x3a\x7f"])
+def test_what_is_no_network_stays_as_it_is(network: bytes) -> None:
+    assert with_rows_taken_first(network, local.WORD_TABLE) == network
 
 
 def test_an_unreadable_file_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
