@@ -83,6 +83,10 @@ class RowsInMemory:
         self._rows[scope, name] = rows
         return int(rows.num_rows)
 
+    def update(self, scope: str, name: str, rows: pa.Table, where: Filter) -> int | None:
+        """Refuse: what is compared is made as a whole."""
+        return None
+
     def purge(self, scope: str) -> None:
         """Do nothing: no older rows are kept."""
 

@@ -46,6 +46,12 @@ class Fingerprints:
         """Return the fingerprint of what a scope's passages are made from, without the turns `forgotten`."""
         return content_id(self.inputs(scope), model, *forgotten)
 
+    def cut(self, parts: Sequence[str], forgotten: Sequence[str]) -> str:
+        """Return the fingerprint of what passages of `parts` follow from besides their turns."""
+        return content_id(
+            STAGES_VERSION, self._policy.fingerprint, self._embedding.model, *parts, "", *forgotten
+        )
+
     def linked(self, scope: str, also: Sequence[str] = ()) -> str:
         """Return the fingerprint of what a scope's edges and merges are made from."""
         return content_id(self.inputs(scope, also), self._embedding.model)

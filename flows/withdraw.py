@@ -4,8 +4,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.database import publish_database
+from cortex.flows.passages import passages_in
 from cortex.flows.run import Run
-from cortex.flows.stages.embed import passages_in, searchable
+from cortex.flows.stages.embed import searchable
 from cortex.flows.stages.erase import wipe
 from cortex.flows.surfaces import show_briefs
 from cortex.storage.notes import REPLACED_BY

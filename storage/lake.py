@@ -5,7 +5,8 @@ Removed are only files that this manifest named once, or that were noted as writ
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -213,15 +214,18 @@ class Lake:
         partition: str | None = None,
         columns: list[str] | None = None,
         sessions: set[str] | None = None,
+        since: int = -1,
     ) -> pa.Table:
         """
-        Return the live rows of `table` (of one partition, of some columns, of some sessions).
+        Return the live rows of `table`: of one partition, some columns, some sessions, commits after `since`.
 
         Rows that a newer file shadows are left out. Duplicate turns are not folded here.
         """
         pieces = []
         shadowed: dict[str, set[str]] = {}
         for file in reversed(self.manifest.live(table.name, partition)):
+            if file.generation <= since:
+                break
             hidden = shadowed.setdefault(file.partition, set())
             wanted = None if sessions is None else sessions - hidden
             piece = self._read_file(table, file, columns, hidden if wanted is None else None, wanted)
@@ -326,19 +330,18 @@ class Lake:
 
     def crowded(self) -> list[tuple[Table, str]]:
         """Return the (table, partition) pairs that have more live files than they should."""
-        return [
-            (table, partition)
-            for table in LAKE_TABLES.values()
-            for partition in self.manifest.partitions(table.name)
-            if len(self.manifest.live(table.name, partition)) > MAXIMUM_FILES_PER_PARTITION
-        ]
+        counts = Counter((file.table, file.partition) for file in self.manifest.files.values())
+        many = sorted(place for place, count in counts.items() if count > MAXIMUM_FILES_PER_PARTITION)
+        return [(table, part) for table in LAKE_TABLES.values() for name, part in many if name == table.name]
 
-    def compact(self, table: Table, partition: str) -> None:
-        """Rewrite a partition as one file, each key once, with the same rows."""
+    def compact(self, table: Table, partition: str, note: Callable[[Change], None] | None = None) -> None:
+        """Rewrite a partition as one file, each key once, with the same rows; `note` is of the commit."""
         rows = each_key_once(table, self.read(table, partition))
         sessions = {s for f in self.manifest.live(table.name, partition) for s in f.sessions}
         with self.change() as change:
             change.replace(table, partition, rows, tuple(sorted(sessions)))
+            if note is not None:
+                note(change)
 
     def reencrypt(self, key: EncryptionKey | None) -> int:
         """

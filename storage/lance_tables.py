@@ -6,33 +6,33 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from cortex.storage.files import refusal_of, writing_to
 from cortex.storage.lance_library import lancedb
+from cortex.storage.lance_writing import (
+    ROW_HASH,
+    condition,
+    has_columns,
+    hashes_in,
+    tidy,
+    with_row_hash,
+    without_vectors,
+    write_changed,
+)
 from cortex.storage.projections import has_dataset
 from cortex.storage.search_file import SEARCH_FILE
 from cortex.storage.search_index import SearchIndex
 from cortex.storage.search_rows import IndexedRows
-from cortex.storage.tables import HAS_VECTOR, PROJECTED, VECTOR, Filter
+from cortex.storage.tables import PROJECTED, Filter
 from cortex.transforms.errors import CortexError, TablesDamaged
 from cortex.transforms.schemas import Table
 
-if TYPE_CHECKING:
-    import duckdb
-
 # Where a rebuild makes tables before it puts them in place; a killed one leaves it behind.
 REBUILDING = "rebuilding"
-
-# A reader that opened a version keeps it this long; a recall over 17 projects takes .6 s.
-VERSIONS_KEPT = timedelta(seconds=10)
-
-# A column of its own: whether a row changed.
-ROW_HASH = "row_hash"
 
 
 @contextmanager
@@ -63,9 +63,8 @@ class LanceDataset:
 
     def count(self, where: Filter | None = None) -> int:
         """Return the number of rows that meet `where`."""
-        condition = _condition(where) if where else None
         with reading(self._scope, self._table.name):
-            return int(self._handle.count_rows(condition)) if self._handle is not None else 0
+            return int(self._handle.count_rows(condition(where))) if self._handle is not None else 0
 
     def read(self, columns: Sequence[str] = (), where: Filter | None = None) -> pa.Table:
         """Return the rows that meet `where`, by key: those of `columns` that there are, or the schema's."""
@@ -75,7 +74,7 @@ class LanceDataset:
         wanted, key = [name for name in wanted if name in self._names], list(self._table.key)
         scan = self._handle.search().select(list(dict.fromkeys([*key, *wanted])))
         if where:
-            scan = scan.where(_condition(where))
+            scan = scan.where(condition(where))
         with reading(self._scope, self._table.name):
             rows: pa.Table = scan.limit(max(self.count(), 1)).to_arrow()
         return rows.sort_by([(name, "ascending") for name in key]).select(wanted)
@@ -120,7 +119,7 @@ class LanceTables:
         version. Compacts, prunes old versions and brings the search index up to date in the same call. A
         dataset that cannot be read is made from nothing.
         """
-        stored = _with_row_hash(self._stored(rows))
+        stored = with_row_hash(self._stored(rows))
         with writing_to(self.home):
             try:
                 changed = self._replace(scope, name, stored)
@@ -130,24 +129,45 @@ class LanceTables:
                 self._drop_dataset(scope, name)
                 changed = self._replace(scope, name, stored)
             if self.index is not None:  # second: a run killed here makes the table again
-                self.index.replace(scope, name, rows, _hashes_in(stored))
+                self.index.replace(scope, name, rows, hashes_in(stored))
             return changed
 
     def _stored(self, rows: pa.Table) -> pa.Table:
         """Return rows as the dataset has them."""
-        return _without_vectors(rows)
+        return without_vectors(rows)
 
     def _replace(self, scope: str, name: str, rows: pa.Table) -> int:
         table = PROJECTED[name]
         if not self.exists(scope, name):
             return self._create(scope, name, rows)
         handle = self._handle(scope, name)
-        if handle.schema.names != rows.schema.names or handle.schema.types != rows.schema.types:
+        if not has_columns(handle, rows):
             return self._create(scope, name, rows)
-        changed = _write_difference(handle, table, rows)
-        if changed:
-            _tidy(handle)
-        return changed
+        return write_changed(handle, table.key[0], rows)[0]
+
+    def update(self, scope: str, name: str, rows: pa.Table, where: Filter) -> int | None:
+        """
+        Make `rows` all that meets `where`, also in the place of rows of their keys; leave the other rows.
+
+        Returns how many rows were written or removed; None where the table is to be replaced as a whole: it
+        has other columns or cannot be read, or the search index holds other rows.
+        """
+        stored, (key,) = with_row_hash(self._stored(rows)), PROJECTED[name].key
+        with writing_to(self.home):
+            try:
+                if not self.exists(scope, name):
+                    return None
+                handle = self._handle(scope, name)
+                if not has_columns(handle, stored):
+                    return None
+                changed, gone = write_changed(handle, key, stored, where)
+            except Exception as error:  # LanceDB's errors share no base class
+                if refusal_of(error, self.home) is not None:
+                    raise
+                return None
+            hashes, count = hashes_in(stored), int(handle.count_rows())
+            is_same = self.index is None or self.index.update(scope, name, rows, hashes, gone, count)
+            return changed if is_same else None
 
     def append(self, scope: str, name: str, rows: pa.Table) -> None:
         """
@@ -155,7 +175,7 @@ class LanceTables:
 
         For what is too large to be handed over at once.
         """
-        stored = _with_row_hash(self._stored(rows))
+        stored = with_row_hash(self._stored(rows))
         with writing_to(self.home):
             if self.exists(scope, name):
                 self._handle(scope, name).add(stored, on_bad_vectors="null")
@@ -163,12 +183,12 @@ class LanceTables:
                 (self.root / scope).mkdir(parents=True, exist_ok=True)
                 self._connected(scope).create_table(name, stored, on_bad_vectors="null")
             if self.index is not None:
-                self.index.append(scope, name, rows, _hashes_in(stored))
+                self.index.append(scope, name, rows, hashes_in(stored))
 
     def finish(self, scope: str, name: str) -> None:
         """Compact what was appended."""
         with writing_to(self.home):
-            _tidy(self._handle(scope, name))
+            tidy(self._handle(scope, name))
 
     def replace_whole(self, scope: str, name: str, rows: pa.Table) -> None:
         """Make `rows` the content of a table of which nothing is kept, as `replace` takes them."""
@@ -176,7 +196,7 @@ class LanceTables:
             self._drop_dataset(scope, name)
             self.replace(scope, name, rows)
             if self.index is not None:
-                hashes = _hashes_in(_with_row_hash(self._stored(rows)))
+                hashes = hashes_in(with_row_hash(self._stored(rows)))
                 self.index.replace(scope, name, rows, hashes, keeps=False)
 
     def purge(self, scope: str) -> None:
@@ -226,7 +246,7 @@ class LanceTables:
         if (self.root / scope / f"{name}.lance").is_file():  # it takes the place of a folder of ours
             self._drop_dataset(scope, name)
         handle = self._connected(scope).create_table(name, rows, mode="overwrite", on_bad_vectors="null")
-        _tidy(handle)
+        tidy(handle)
         return int(rows.num_rows)
 
     def _handle(self, scope: str, name: str) -> Any:
@@ -299,8 +319,12 @@ class LanceTablesInMemory(LanceTables):
         if rows.num_rows:
             database = _connect("memory://")
             self._handles[scope, name] = database.create_table(name, rows, on_bad_vectors="null")
-            self._own_index.replace(scope, name, rows, _hashes_in(_with_row_hash(_without_vectors(rows))))
+            self._own_index.replace(scope, name, rows, hashes_in(with_row_hash(without_vectors(rows))))
         return int(rows.num_rows)
+
+    def update(self, scope: str, name: str, rows: pa.Table, where: Filter) -> int | None:
+        """Refuse: tables in memory are written as a whole."""
+        return None
 
 
 def _connect(folder: Path | str) -> Any:
@@ -308,73 +332,3 @@ def _connect(folder: Path | str) -> Any:
     # LANCE_LOG, which its documentation names, has no effect in 0.40 (tried).
     os.environ.setdefault("LANCEDB_LOG", "error")
     return lancedb().connect(str(folder))
-
-
-def _condition(where: Filter) -> str:
-    """
-    Return a filter in LanceDB's dialect.
-
-    >>> _condition({"status": ["active"], "merged_into": [None]})
-    "status in ('active') and (false or merged_into is null)"
-    """
-    parts = []
-    for column, allowed in where.items():
-        # Quotes doubled: an imported memory's id is whatever its file said.
-        listed = ", ".join("'" + value.replace("'", "''") + "'" for value in allowed if value is not None)
-        part = f"{column} in ({listed})" if listed else "false"
-        parts.append(f"({part} or {column} is null)" if None in allowed else part)
-    return " and ".join(parts)
-
-
-def _hashes_in(rows: pa.Table) -> list[int]:
-    hashes: list[int] = rows[ROW_HASH].cast(pa.uint64()).to_numpy().tolist()
-    return hashes
-
-
-def _without_vectors(rows: pa.Table) -> pa.Table:
-    """Return rows that say of a vector only whether there is one."""
-    if VECTOR not in rows.schema.names:
-        return rows
-    known = [vector.is_valid for chunk in rows[VECTOR].chunks for vector in chunk]
-    return rows.drop_columns([VECTOR]).append_column(HAS_VECTOR, pa.array(known, pa.bool_()))
-
-
-def _with_row_hash(rows: pa.Table) -> pa.Table:
-    """Return `rows` with a hash over all other columns; of the vector only whether it is there."""
-    return rows.append_column(pa.field(ROW_HASH, pa.uint64()), _row_hashes(_without_vectors(rows)))
-
-
-def _row_hashes(rows: pa.Table) -> "pa.ChunkedArray[Any]":
-    # DuckDB hashes nested columns too: 90,000 memories in 2.5 s on a busy machine, where polars took 10.
-    with _hasher().cursor() as database:
-        database.register("given", rows)
-        hashes: pa.Table = database.sql("select hash(given) as row_hash from given").to_arrow_table()
-    return hashes["row_hash"]
-
-
-@cache
-def _hasher() -> "duckdb.DuckDBPyConnection":
-    # Kept: a database of its own for each table took 15 ms, a cursor takes 1.
-    import duckdb
-
-    return duckdb.connect(":memory:", config={"threads": 1})
-
-
-def _write_difference(handle: Any, table: Table, rows: pa.Table) -> int:
-    (key,) = table.key
-    stored = handle.search().select([key, ROW_HASH]).limit(max(handle.count_rows(), 1)).to_arrow()
-    before = dict(zip(stored[key].to_pylist(), stored[ROW_HASH].to_pylist(), strict=True))
-    names, hashes = rows[key].to_pylist(), rows[ROW_HASH].to_pylist()
-    changed: list[bool] = [before.get(name) != value for name, value in zip(names, hashes, strict=True)]
-    gone = sorted(set(before) - set(names))
-    if any(changed):
-        merge = handle.merge_insert(key).when_matched_update_all().when_not_matched_insert_all()
-        merge.execute(rows.filter(pa.array(changed)), on_bad_vectors="null")
-    for start in range(0, len(gone), 1_000):  # a longer list makes one filter expression too deep
-        handle.delete(_condition({key: gone[start : start + 1_000]}))
-    return changed.count(True) + len(gone)
-
-
-def _tidy(handle: Any) -> None:
-    # Only the holder of the lease writes, so files no version names are a killed run's leftovers.
-    handle.optimize(cleanup_older_than=VERSIONS_KEPT, delete_unverified=True)

@@ -41,6 +41,22 @@ class PromptChoice(NamedTuple):
     newest: str
 
 
+class Cut(NamedTuple):
+    """
+    What a project's passages were cut from: all turns that the lake held at a commit, the `generation`.
+
+    `output` is the fingerprint noted of these passages, `basis` one of what they follow from besides the
+    turns, `files` one of the lake's files. Transcripts that are `touched` have changed since, bar what newer
+    files hold.
+    """
+
+    output: str
+    basis: str
+    generation: int
+    files: str
+    touched: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class RefusedLoss:
     """A loss that waits for a person's decision: how many of how many `what` would go, and why."""
@@ -68,13 +84,14 @@ class ManifestNotes:
 
     `outputs` and `empty` are by output (`empty`: of these inputs nothing came, so no file is to be expected),
     `briefs`, `extractors`, `declined`, `grown` and `prompts` by project ("all": every project without its
-    own), `makers`, `consolidated_sessions` and `given_way` by scope.
+    own), `makers`, `cuts`, `consolidated_sessions` and `given_way` by scope.
     """
 
     outputs: Mapping[Output, str] = field(default_factory=dict)
     empty: Mapping[Output, str] = field(default_factory=dict)
     briefs: Mapping[str, str] = field(default_factory=dict)  # of the tables, settings and repository shown
     makers: Mapping[str, Makers] = field(default_factory=dict)
+    cuts: Mapping[str, Cut] = field(default_factory=dict)  # of what there are passages
     extractors: Mapping[str, str] = field(default_factory=dict)  # that made the project's events
     declined: Mapping[str, str] = field(default_factory=dict)  # extractors that a person does not want yet
     grown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # sessions that may take back words
@@ -102,11 +119,16 @@ class ManifestNotes:
         outputs = {o: f for o, f in self.outputs.items() if o.stage not in stages or o.scope not in scopes}
         is_rendered = "render" in stages
         briefs = {p: f for p, f in self.briefs.items() if not is_rendered or p not in scopes}
-        return replace(self, outputs=outputs, briefs=briefs)
+        cuts = {s: cut for s, cut in self.cuts.items() if "embed" not in stages or s not in scopes}
+        return replace(self, outputs=outputs, briefs=briefs, cuts=cuts)
 
     def without_projections(self, scopes: Collection[str] | None = None) -> "ManifestNotes":
         """Return the notes as if nothing had been made from the lake, of `scopes` or (default) at all."""
-        named = {o.scope for o in self.outputs} | {*self.briefs, *self.makers} if scopes is None else scopes
+        named = (
+            {o.scope for o in self.outputs} | {*self.briefs, *self.makers, *self.cuts}
+            if scopes is None
+            else scopes
+        )
         left = {scope: makers for scope, makers in self.makers.items() if scope not in named}
         return replace(self.without_outputs(PROJECTED_BY, named), makers=left)
 
@@ -118,6 +140,7 @@ class ManifestNotes:
             empty={**before.empty, **self.empty},
             briefs={**before.briefs, **self.briefs},
             makers={**before.makers, **self.makers},
+            cuts={**before.cuts, **self.cuts},
         )
 
     def of_scopes(self, scopes: Collection[str]) -> "ManifestNotes":
@@ -127,6 +150,7 @@ class ManifestNotes:
             empty={output: f for output, f in self.empty.items() if output.scope in scopes},
             briefs={scope: f for scope, f in self.briefs.items() if scope in scopes},
             makers={scope: m for scope, m in self.makers.items() if scope in scopes},
+            cuts={scope: cut for scope, cut in self.cuts.items() if scope in scopes},
         )
 
     def as_texts(self) -> dict[str, str]:
@@ -135,6 +159,7 @@ class ManifestNotes:
         texts |= {f"{_EMPTY}{o.stage}:{o.scope}": text for o, text in self.empty.items()}
         texts |= {f"brief:{name}": text for name, text in self.briefs.items()}
         texts |= {f"made_by:{name}": ":".join(makers) for name, makers in self.makers.items()}
+        texts |= {f"cut:{name}": json.dumps(cut) for name, cut in self.cuts.items()}
         texts |= {f"extract:{name}": text for name, text in self.extractors.items()}
         texts |= {f"declined:{name}": text for name, text in self.declined.items()}
         texts |= {f"grown:{name}": json.dumps(sessions) for name, sessions in self.grown.items()}
@@ -174,6 +199,7 @@ class ManifestNotes:
             empty=_outputs(by_name, _EMPTY),
             briefs=by_name.get("brief", {}),
             makers=_each(by_name, "made_by", _makers),
+            cuts=_each(by_name, "cut", _cut),
             extractors=by_name.get("extract", {}),
             declined=by_name.get("declined", {}),
             grown=_each(by_name, "grown", _names),
@@ -208,6 +234,11 @@ def _makers(text: str) -> Makers:
     return Makers(policy, extractors)
 
 
+def _cut(text: str) -> Cut:
+    output, basis, generation, files, touched = json.loads(text)
+    return Cut(str(output), str(basis), int(generation), str(files), _checked_names(touched))
+
+
 def _prompt_choice(text: str) -> PromptChoice:
     chosen, _, newest = text.partition(":")
     return PromptChoice(chosen, newest)
@@ -215,7 +246,10 @@ def _prompt_choice(text: str) -> PromptChoice:
 
 def _names(text: str) -> tuple[str, ...]:
     """Return a JSON list of names. Raises TypeError for anything else."""
-    names = json.loads(text)
+    return _checked_names(json.loads(text))
+
+
+def _checked_names(names: object) -> tuple[str, ...]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise TypeError("not a list of names")
     return tuple(names)

@@ -51,6 +51,17 @@ class SearchIndex:
                 writer.remove()
             writer.replace(rows, hashes)
 
+    def update(
+        self, scope: str, name: str, rows: pa.Table, hashes: Sequence[int], gone: Sequence[str], count: int
+    ) -> bool:
+        """
+        Put `rows` in the place of those with their keys and take out the keys `gone`.
+
+        Returns whether the index holds `count` rows of the table then; else it is to be written as a whole.
+        """
+        with self._writing() as connection:
+            return PartWriter(connection, scope, PROJECTED[name]).update(rows, hashes, gone, count)
+
     def append(self, scope: str, name: str, rows: pa.Table, hashes: Sequence[int]) -> None:
         """Add rows that the index does not hold."""
         with self._writing() as connection:

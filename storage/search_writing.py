@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from cortex.storage.tables import INDEX_TEXT, VECTOR
 from cortex.storage.word_cutter import count_words
-from cortex.transforms.schemas import EPOCH, Table
+from cortex.transforms.schemas import EPOCH, Table, values
 
 # Of a word in a row: the row, how often it stands there, how many words the row has.
 ENTRY = np.dtype([("row", "<u4"), ("count", "<u2"), ("length", "<u2")])
@@ -50,6 +50,33 @@ class PartWriter:
                 before[key] = row, known
             else:
                 gone.append(row)
+        self._write(rows, hashes, before, gone)
+
+    def update(self, rows: pa.Table, hashes: Sequence[int], gone: Sequence[str], count: int) -> bool:
+        """
+        Put `rows` in the place of those with their keys, take out the keys `gone`, leave the others.
+
+        Returns whether the part holds `count` rows then; not where it is to be written as a whole.
+        """
+        vector = rows.schema.field(VECTOR).type.list_size if VECTOR in rows.schema.names else 0
+        if self._part is None or (self._columns, self._dimensions) != (
+            ",".join(self._names_in(rows)),
+            vector,
+        ):
+            return False
+        keys = values(rows, self._table.key[0])
+        select = f"select key, row, hash from bodies where part = {self._part} and key in"
+        known = {key: (row, mark) for key, row, mark in self._values(select, [*keys, *gone])}
+        gone_rows = [known.pop(key)[0] for key in gone if key in known]
+        self._write(rows, hashes, known, gone_rows)
+        total = self._connection.execute("select rows from parts where part = ?", (self._part,)).fetchone()
+        return bool(total == (count,))
+
+    def _write(
+        self, rows: pa.Table, hashes: Sequence[int], before: dict[str, tuple[int, int]], gone: list[int]
+    ) -> None:
+        """Write what is new or has changed; `before` has row and hash of what is known, by key."""
+        keys = rows[self._table.key[0]].to_pylist()
         # Of rows of the same key the first counts.
         first = sorted({key: at for at, key in reversed([*enumerate(keys)])}.values())
         new = [at for at in first if keys[at] not in before]
@@ -204,7 +231,7 @@ class PartWriter:
             "update parts set rows = rows + ?, words = words + ? where part = ?", (rows, words, self._part)
         )
 
-    def _values(self, select: str, numbers: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+    def _values(self, select: str, numbers: Sequence[int] | Sequence[str]) -> Iterator[Any]:
         for start in range(0, len(numbers), _VARIABLES):
             some = numbers[start : start + _VARIABLES]
             yield from self._connection.execute(f"{select} ({','.join('?' * len(some))})", some)

@@ -103,6 +103,14 @@ class StoredTables(Tables, Protocol):
         `vector`. A table that cannot be read is replaced as a whole.
         """
 
+    def update(self, scope: str, name: str, rows: pa.Table, where: Filter) -> int | None:
+        """
+        Make `rows` all that meets `where`, also in the place of rows of their keys; leave the other rows.
+
+        `rows` are as `replace` takes them. Returns how many rows were written or removed; None where the
+        table has other columns, or cannot be read: it is to be replaced as a whole.
+        """
+
     def purge(self, scope: str) -> None:
         """Leave no byte of rows that are gone from a scope's tables."""
 

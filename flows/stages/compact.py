@@ -1,7 +1,9 @@
 """The stage compact: partitions of many small files become one file each."""
 
+from cortex.flows.passages import kept_cut
 from cortex.flows.run import Run
 from cortex.flows.stages.stage import stage
+from cortex.transforms.schemas import TURNS
 
 LAKE = "turns events settled replies journal calls vectors"
 
@@ -21,6 +23,9 @@ def compact(run: Run) -> None:
     with run.report.stage("compact") as row:
         for table, part in crowded:
             with run.outcome.without_damage(part):
-                run.store.lake.compact(table, part)
+                if table is TURNS:
+                    run.store.lake.compact(table, part, kept_cut(run, part))
+                else:
+                    run.store.lake.compact(table, part)
                 row.rows_out += 1
         row.note = "rows out: partitions"

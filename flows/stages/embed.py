@@ -2,19 +2,21 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.embedders import Embedder
+from cortex.flows.passages import Cutting, cut_since, passages_in, with_cut
 from cortex.flows.report import StageReport
 from cortex.flows.run import Run
 from cortex.flows.stages.stage import stage
-from cortex.storage.tables import INDEX_TEXT, VECTOR
+from cortex.storage.tables import HAS_VECTOR, INDEX_TEXT, VECTOR, Dataset
 from cortex.transforms.audit import passages_violations
 from cortex.transforms.errors import FileDamaged, ModelUnavailable
-from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, VECTORS
-from cortex.transforms.search.index_text import INDEXED_COLUMNS, embedded_text, index_text, passages_of
+from cortex.transforms.schemas import PASSAGES, VECTORS, values
+from cortex.transforms.search.index_text import INDEXED_COLUMNS, embedded_text, index_text
 
 # Vectors committed together: at about 140 texts a second, a kill loses at most 15 s of work.
 EMBEDDED_AT_ONCE = 2_048
@@ -22,6 +24,8 @@ EMBEDDED_AT_ONCE = 2_048
 STEP_TEXTS = 128
 # A scope that lacks more vectors than this (2 s of work) is searchable by words before the model begins.
 FILLED_BEHIND = 256
+# Rows that one filter names: a longer list makes its expression too deep.
+NAMED_AT_ONCE = 1_000
 # What the hosted model is asked where nothing is missing, to see whether it answers again.
 PROBE = "Does it answer?"
 
@@ -38,7 +42,7 @@ def embed_memories(run: Run) -> None:
         _until_answered(run, lambda: _embed_memories(run, row))
 
 
-@stage(reads="turns events journal vectors", writes="vectors passages")
+@stage(reads="turns events journal vectors passages", writes="vectors passages")
 def embed(run: Run) -> None:
     """
     Give every memory and every passage of prose a vector, once per text; index the passages.
@@ -73,7 +77,7 @@ def _give_up_damaged(run: Run) -> None:
         run.report.note(f"{error.problem} They were made again.")
 
 
-@stage(reads="turns events journal vectors", writes="vectors")
+@stage(reads="events journal vectors passages", writes="vectors")
 def embed_spare(run: Run) -> None:
     """Keep the local model's vectors complete beside the hosted one's, for the day that one fails."""
     spare = run.embedding.spare()
@@ -84,7 +88,8 @@ def embed_spare(run: Run) -> None:
         for scope in run.readings.scopes():
             inputs = run.fingerprints.indexed(scope, forgotten, spare.model)
             if not run.ledger.has_made("embed_spare", scope, inputs):
-                _embed_missing(run, spare, _texts_of(run, scope, forgotten), row)
+                passages = _newest_of(run, run.store.tables.open(scope, "passages").read())
+                _embed_missing(run, spare, _texts_of(run, scope, spare, passages), row)
                 run.ledger.note_output("embed_spare", scope, inputs)
         row.note = f"{spare.model}, should {run.embedding.model} fail"
 
@@ -95,7 +100,9 @@ def _embed_memories(run: Run, row: StageReport) -> None:
     for scope in run.readings.scopes():
         with run.outcome.apart(scope, "embed"):
             if not run.ledger.has_made("link", scope, run.fingerprints.linked(scope)):
-                _embed_missing(run, run.embedding.embedder, _texts(run.readings.memories(scope)), row)
+                _embed_missing(
+                    run, run.embedding.embedder, _texts_of(run, scope, run.embedding.embedder), row
+                )
 
 
 def _embed_all(run: Run, row: StageReport) -> None:
@@ -105,18 +112,18 @@ def _embed_all(run: Run, row: StageReport) -> None:
             inputs = run.fingerprints.indexed(scope, forgotten, run.embedding.model)
             if run.ledger.has_made("embed", scope, inputs):
                 continue
-            passages = passages_in(run, scope, forgotten)
-            audit = partial(passages_violations, passages, scope)
-            if not run.outcome.passes(scope, passages.num_rows, audit):
+            cutting = cut_since(run, scope, forgotten)
+            audit = partial(passages_violations, cutting.rows, scope)
+            if not run.outcome.passes(scope, cutting.rows.num_rows, audit):
                 continue
-            if not run.embedding.lacks_vectors:
-                texts = _texts_of(run, scope, forgotten)
-                if len(_missing(run, run.embedding.embedder, texts)) > FILLED_BEHIND:
-                    run.store.tables.replace(scope, "passages", searchable(passages, run.readings.vectors()))
-                _embed_missing(run, run.embedding.embedder, texts, row)
-            rows = searchable(passages, run.readings.vectors())
-            row.rows_out += run.store.tables.replace(scope, "passages", rows)
-            run.ledger.note_output("embed", scope, inputs)
+            embedder = None if run.embedding.lacks_vectors else run.embedding.embedder
+            if embedder is not None:
+                texts = _texts_of(run, scope, embedder, _newest(run, scope, cutting))
+                if len(texts) > FILLED_BEHIND:
+                    _write(run, scope, cutting, forgotten)
+                _embed_missing(run, embedder, texts, row)
+            row.rows_out += _write(run, scope, cutting, forgotten)
+            run.ledger.note_output("embed", scope, inputs, with_cut(run, scope, forgotten, inputs))
     if run.embedding.embedder is not None and not run.embedding.lacks_vectors:
         if row.rows_in == before and run.embedding.is_doubted and run.embedding.failure is None:
             run.embedding.embedder.embed([PROBE])
@@ -134,22 +141,75 @@ def _note_of(run: Run) -> str:
     )
 
 
-def _texts_of(run: Run, scope: str, forgotten: list[str]) -> dict[str, str]:
-    """Return content hash → text of all that is embedded in a scope."""
-    return _texts(run.readings.memories(scope)) | _texts(_newest(run, passages_in(run, scope, forgotten)))
+def _write(run: Run, scope: str, cutting: Cutting, forgotten: list[str]) -> int:
+    """Write what was cut, and the vectors that came meanwhile; return how many rows changed."""
+    tables, vectors = run.store.tables, run.readings.vectors()
+    if cutting.transcripts is not None:
+        late = _given_vectors(tables.open(scope, "passages"), vectors, cutting)
+        rows = pa.concat_tables([cutting.rows, late])
+        if not rows.num_rows and not cutting.transcripts:
+            return 0
+        where = {"file": sorted(cutting.transcripts)}
+        changed = tables.update(scope, "passages", searchable(rows, vectors), where)
+        if changed is not None:
+            return changed
+        cutting = Cutting(passages_in(run, scope, forgotten))
+    return tables.replace(scope, "passages", searchable(cutting.rows, vectors))
 
 
-def passages_in(run: Run, scope: str, forgotten: list[str]) -> pa.Table:
-    """Return the PASSAGES of a project's prose; those that a forgotten memory rested on are left out."""
-    if scope == GLOBAL_SCOPE:
-        return passages_of(TURNS.empty(), run.policy)
-    passages = passages_of(run.readings.turns(scope), run.policy)
-    if not forgotten:
-        return passages
-    return passages.filter(pc.invert(pc.is_in(passages["turn_id"], pa.array(forgotten))))
+def _given_vectors(table: Dataset, vectors: pa.Table, cutting: Cutting) -> pa.Table:
+    """Return the other rows of a table of passages that have a vector now and had none."""
+    rows = table.read(["passage_id", "content_hash", HAS_VECTOR])
+    if HAS_VECTOR not in rows.schema.names:
+        return PASSAGES.empty()
+    lacking = rows.filter(pc.invert(rows[HAS_VECTOR]))
+    late = lacking.filter(_is_known(lacking, vectors))
+    again = set(values(cutting.rows, "passage_id"))
+    return _rows_of(table, [name for name in values(late, "passage_id") if name not in again])
 
 
-def _newest(run: Run, passages: pa.Table) -> pa.Table:
+def _rows_of(table: Dataset, names: list[str]) -> pa.Table:
+    """Return the PASSAGES of these ids."""
+    steps = range(0, len(names), NAMED_AT_ONCE)
+    pieces = [table.read(where={"passage_id": names[at : at + NAMED_AT_ONCE]}) for at in steps]
+    return pa.concat_tables([PASSAGES.empty(), *(piece.cast(PASSAGES.arrow) for piece in pieces)])
+
+
+def _texts_of(
+    run: Run, scope: str, embedder: Embedder | None, passages: pa.Table | None = None
+) -> dict[str, str]:
+    """Return content hash → text of what the model has no vector for: memories of a scope, and passages."""
+    if embedder is None:
+        return {}
+    vectors = run.readings.vectors(embedder.model)
+    texts: dict[str, str] = {}
+    for rows in (run.readings.memories(scope), *([] if passages is None else [passages])):
+        texts |= _texts(rows.filter(pc.invert(_is_known(rows, vectors))))
+    return texts
+
+
+def _is_known(rows: pa.Table, vectors: pa.Table) -> Any:
+    """Return of each row whether its text has one of `vectors`."""
+    return pc.is_in(rows["content_hash"], vectors["content_hash"].combine_chunks())
+
+
+def _newest(run: Run, scope: str, cutting: Cutting) -> pa.Table:
+    """Return the newest PASSAGES of a project, as many as are embedded, as far as they may lack a vector."""
+    columns, table = ["passage_id", "said_at", "content_hash"], run.store.tables.open(scope, "passages")
+    known = table.read([*columns, "file"]) if cutting.transcripts is not None else PASSAGES.empty()
+    is_cut = pc.is_in(known["file"], pa.array(sorted(cutting.transcripts or ()), pa.string()))
+    is_cut = pc.or_(is_cut, pc.is_in(known["passage_id"], cutting.rows["passage_id"].combine_chunks()))
+    rows = pa.concat_tables([cutting.rows.select(columns), known.filter(pc.invert(is_cut)).select(columns)])
+    newest = _newest_of(run, rows)
+    is_lacking = pc.invert(_is_known(newest, run.readings.vectors()))
+    lacking = newest.filter(is_lacking)["passage_id"]
+    cut = cutting.rows.filter(pc.is_in(cutting.rows["passage_id"], lacking.combine_chunks()))
+    again = set(values(cut, "passage_id"))
+    others = [name for name in values(newest.filter(is_lacking), "passage_id") if name not in again]
+    return pa.concat_tables([cut, _rows_of(table, others)])
+
+
+def _newest_of(run: Run, passages: pa.Table) -> pa.Table:
     limit = int(run.policy.threshold("embedded_passages_per_project"))
     return passages.sort_by([("said_at", "descending"), ("passage_id", "ascending")]).slice(0, limit)
 
@@ -161,10 +221,11 @@ def _texts(rows: pa.Table) -> dict[str, str]:
 
 
 def _embed_missing(run: Run, embedder: Embedder | None, texts: dict[str, str], row: StageReport) -> None:
-    """Commit the vectors of what `embedder` has none for. Raises ModelUnavailable."""
+    """Commit the vectors of `texts`, for which `embedder` has none. Raises ModelUnavailable."""
     if embedder is None:
         return
-    missing = _missing(run, embedder, texts)
+    # A batch is as long as its longest text: sorted, 1,608 passages are padded by 4 % and not by 8.
+    missing = sorted(texts, key=lambda name: (len(texts[name]), name))
     for start in range(0, len(missing), EMBEDDED_AT_ONCE):
         rows = []
         for at in range(start, min(start + EMBEDDED_AT_ONCE, len(missing)), STEP_TEXTS):
@@ -180,15 +241,6 @@ def _embed_missing(run: Run, embedder: Embedder | None, texts: dict[str, str], r
         row.rows_in += len(rows)
 
 
-def _missing(run: Run, embedder: Embedder | None, texts: dict[str, str]) -> list[str]:
-    """Return the content hashes of `texts` that the model has no vector for, the shortest texts first."""
-    if embedder is None:
-        return []
-    known = set(run.readings.vectors(embedder.model)["content_hash"].to_pylist())
-    # A batch is as long as its longest text: sorted, 1,608 passages are padded by 4 % and not by 8.
-    return sorted((name for name in texts if name not in known), key=lambda name: (len(texts[name]), name))
-
-
 def searchable(rows: pa.Table, vectors: pa.Table, texts: pa.Table | None = None) -> pa.Table:
     """
     Return `rows` with what search needs: `index_text`, and `vector` where the model gave vectors.
@@ -202,8 +254,8 @@ def searchable(rows: pa.Table, vectors: pa.Table, texts: pa.Table | None = None)
         rows = rows.append_column(INDEX_TEXT, pa.array(worded, pa.string()))
     if not vectors.num_rows:
         return rows
-    position = {name: at for at, name in enumerate(vectors["content_hash"].to_pylist())}
-    taken = pa.array([position.get(name) for name in rows["content_hash"].to_pylist()], pa.int64())
+    known = vectors["content_hash"].combine_chunks()
+    taken = pc.index_in(rows["content_hash"].combine_chunks(), value_set=known)
     dimensions = len(vectors["vector"][0])
     kind = pa.list_(pa.float32(), dimensions)
     return rows.append_column(VECTOR, vectors["vector"].combine_chunks().cast(kind).take(taken))

@@ -7,7 +7,7 @@ import pytest
 
 from cortex.storage.lake import Lake
 from cortex.storage.manifest import read_manifest, write_manifest
-from cortex.storage.notes import Makers, ManifestNotes, Output, PromptChoice, RefusedLoss
+from cortex.storage.notes import Cut, Makers, ManifestNotes, Output, PromptChoice, RefusedLoss
 from cortex.transforms.errors import ManifestDamaged
 from cortex.transforms.memory.loss import Loss
 
@@ -20,6 +20,7 @@ NOTES = ManifestNotes(
     empty={Output("link", "reef-1"): "l"},
     briefs={"reef-1": "b"},
     makers={"reef-1": Makers("policy", "extractors")},
+    cuts={"reef-1": Cut("out", "basis", 12, "files", ("/t/s1.jsonl",))},
     extractors={"reef-1": "x"},
     declined={"reef-1": "y"},
     grown={"reef-1": ("s1", "s2")},
@@ -34,6 +35,7 @@ NOTES = ManifestNotes(
 TEXTS = {
     "brief:reef-1": "b",
     "consolidated_sessions:reef-1": "7",
+    "cut:reef-1": '["out", "basis", 12, "files", ["/t/s1.jsonl"]]',
     "decay:reef-1": "d",
     "declined:reef-1": "y",
     "embed_spare:global": "s",
@@ -108,7 +110,7 @@ def test_projections_are_forgotten_and_what_is_truth_is_not():
     kept = {
         name: text
         for name, text in TEXTS.items()
-        if name.split(":")[0] not in ("decay", "publish", "brief", "made_by")
+        if name.split(":")[0] not in ("decay", "publish", "brief", "made_by", "cut")
     }
     assert left.as_texts() == kept
     assert NOTES.without_projections(["kelp-1"]) == NOTES
