@@ -138,14 +138,19 @@ def archive_of(run: Run, project_id: str) -> str:
 
 def drop_merged(run: Run) -> None:
     """
-    Remove the tables and published files of projects that were merged into another one.
+    Remove the tables and published files of projects that were merged into another one, or have nothing left.
 
-    What the stages noted about them is forgotten first: split off again, they are rebuilt. Killed in
-    between, the next run finds the folders and goes on.
+    Retention may have taken all that a project said. What the stages noted about them is forgotten first:
+    split off again, they are rebuilt. Killed in between, the next run finds the folders and goes on.
     """
     merged = run.store.projects.merged()
     held = {*run.store.tables.scopes(), *run.store.published.projects()}
-    gone = sorted(name for name in held if name in merged and merged[name] not in run.outcome.failed)
+    emptied = {project.project_id for project in run.store.projects.all()} - {*run.readings.scopes()}
+    gone = sorted(
+        name
+        for name in held
+        if (merged[name] not in run.outcome.failed if name in merged else name in emptied)
+    )
     if not gone:
         return
     with run.store.lake.change() as change:

@@ -6,14 +6,15 @@ from datetime import datetime
 import pyarrow.compute as pc
 
 from cortex.storage.lake import Change, Lake
+from cortex.transforms.memory.retention import Retention
 from cortex.transforms.schemas import CALLS
 
 
 def erase_calls(
-    lake: Lake, change: Change, reset_until: Mapping[str, datetime], since: datetime | None
+    lake: Lake, change: Change, reset_until: Mapping[str, datetime], retention: Retention
 ) -> None:
     """
-    Drop the calls that were noted in a project up to its reset, and all of before `since`.
+    Drop the calls that were noted in a project up to its reset, and all of before what is kept.
 
     `reset_until` has the instant of the reset by project. A call has no words: forgetting a memory or session
     leaves nothing of it here.
@@ -23,6 +24,7 @@ def erase_calls(
         kept = rows
         if project_id in reset_until:
             kept = kept.filter(pc.field("called_at") > reset_until[project_id])
+        since = retention.of(project_id).since
         if since is not None:
             kept = kept.filter(pc.field("called_at") >= since)
         if kept.num_rows < rows.num_rows:

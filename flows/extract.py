@@ -79,7 +79,7 @@ def _commit(run: Run, batch: Batch, row: StageReport, pool: ExtractPool | None) 
     if not batch.cursors:
         return
     read = pa.concat_tables([TURNS.empty(), *batch.turns])
-    turns = each_key_once(TURNS, run.readings.tombstones(run.keeps_since).admitted(read))
+    turns = each_key_once(TURNS, run.readings.tombstones(run.retention).admitted(read))
     row.rows_in += turns.num_rows
     # A language model's replies are read where they are put in the place of what the rules say.
     beside = None if run.settings.models.uses_replies else pool

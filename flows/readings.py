@@ -27,6 +27,7 @@ from cortex.transforms.memory.lifecycle import (
     sessions_joined,
     sessions_of,
 )
+from cortex.transforms.memory.retention import Retention
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, TURNS, VECTORS
 
@@ -91,9 +92,9 @@ class Readings:
             return journal
         return renamed(journal, joined_names(self.events(scope), journal, self._policy, scope), scope)
 
-    def tombstones(self, keeps_since: datetime | None) -> Tombstones:
+    def tombstones(self, retention: Retention) -> Tombstones:
         """Return what no transcript may bring back: what was forgotten, and what is older than is kept."""
-        return tombstones_of(self._store.journal.read(), keeps_since)
+        return tombstones_of(self._store.journal.read(), retention)
 
     def sessions(self) -> pa.Table:
         """Return every session of the store: (project_id, session_id, started_at, ended_at)."""

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
+from functools import cached_property
 
 from cortex.flows.embedding import Embedding
 from cortex.flows.fingerprints import Fingerprints
@@ -14,6 +15,7 @@ from cortex.flows.report import RunReport
 from cortex.flows.source import LakeSource, ReadingSource
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store, start_of_day
+from cortex.transforms.memory.retention import ProjectRetention, Retention, project_retention
 from cortex.transforms.policy import Policy
 
 # (stage, done, total): called as a stage goes on, for a progress bar.
@@ -77,11 +79,21 @@ class Run:
         """The start of the UTC day: what ageing counts from."""
         return start_of_day(self.now)
 
-    @property
-    def keeps_since(self) -> datetime | None:
-        """The start of the first day that is kept; None where the settings keep everything."""
-        days = self.settings.retention_days
-        return self.day - timedelta(days=days) if days else None
+    @cached_property
+    def retention(self) -> Retention:
+        """What each project keeps as of this day."""
+        settings, projects = self.settings, self.store.projects
+        everywhere = project_retention(self.day, settings.retention_days, settings.retention_types)
+        named = {name for chosen in settings.by_project.values() for name in chosen}
+        if not named & {"retention.days", "retention.types"}:
+            return Retention(everywhere)
+        by_project: dict[str, ProjectRetention] = {}
+        for project in projects.all():
+            own = settings.of_project(project.project_id, project.paths)
+            rule = project_retention(self.day, own.retention_days, own.retention_types)
+            if rule != everywhere:
+                by_project |= {part: rule for part in projects.parts_of(project.project_id)}
+        return Retention(everywhere, by_project)
 
     def brief_tokens(self, project_id: str) -> int:
         """Return the budget of a project's brief."""

@@ -63,10 +63,10 @@ def _deleted_in(run: Run, scope: str, memories: pa.Table) -> set[str]:
     Return the memories that are to be out of sight: forgotten by name, resting on erased turns, or with the
     words of one that is.
     """
-    named, tombstones = _forgotten_by_name(run, scope), run.readings.tombstones(run.keeps_since)
+    named, tombstones = _forgotten_by_name(run, scope), run.readings.tombstones(run.retention)
     resets = [at for name, at in tombstones.projects.items() if name in {scope, *run.readings.parts(scope)}]
     left = {n for p in run.readings.parts(scope) for n in values(run.store.lake.read(TURNS, p), "turn_id")}
-    rows = memories.to_pylist()
+    rows, since = memories.to_pylist(), run.retention.of(scope).since
 
     def is_gone(row: Row) -> bool:
         if row["memory_id"] in named:
@@ -79,7 +79,7 @@ def _deleted_in(run: Run, scope: str, memories: pa.Table) -> set[str]:
                 place["session_id"] in tombstones.session_ids
                 or place["turn_id"] in tombstones.turn_ids
                 or any(place["said_at"] is None or place["said_at"] <= at for at in resets)
-                or (tombstones.before is not None and (place["said_at"] or run.now) < tombstones.before)
+                or (since is not None and (place["said_at"] or run.now) < since)
             )
             for place in row["evidence"]
         )

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
 from cortex.transforms.memory.loss import Loss
@@ -100,7 +99,7 @@ class ManifestNotes:
     judged: Mapping[str, str] = field(default_factory=dict)  # of the verdicts of a language model, by scope
     prompts: Mapping[str, PromptChoice] = field(default_factory=dict)  # that read sessions, once chosen
     team: Mapping[str, str] = field(default_factory=dict)  # of branches and journal, by project, once read
-    kept_since: datetime | None = None  # turns before this are erased
+    retained: str | None = None  # of the rules of retention that were carried out last
     to_wipe: tuple[str, ...] = ()  # scopes whose tables hold erased bytes in older versions
     encrypted_with: str | None = None  # id of the key that new lake files are encrypted with
     refused_loss: RefusedLoss | None = None
@@ -170,8 +169,8 @@ class ManifestNotes:
         texts |= {f"judged:{name}": text for name, text in self.judged.items()}
         texts |= {f"prompt:{name}": ":".join(choice) for name, choice in self.prompts.items()}
         texts |= {f"team:{name}": text for name, text in self.team.items()}
-        if self.kept_since:
-            texts["kept_since"] = self.kept_since.isoformat()
+        if self.retained:
+            texts["retained"] = self.retained
         if self.to_wipe:
             texts["to_wipe"] = json.dumps(self.to_wipe)
         if self.encrypted_with:
@@ -193,7 +192,7 @@ class ManifestNotes:
             head, colon, scope = name.partition(":")
             if colon:
                 by_name.setdefault(head, {})[scope] = text
-        kept_since, loss = alone.get("kept_since"), alone.get("loss")
+        loss = alone.get("loss")
         return cls(
             outputs=_outputs(by_name, ""),
             empty=_outputs(by_name, _EMPTY),
@@ -208,7 +207,7 @@ class ManifestNotes:
             judged=by_name.get("judged", {}),
             prompts=_each(by_name, "prompt", _prompt_choice),
             team=by_name.get("team", {}),
-            kept_since=datetime.fromisoformat(kept_since) if kept_since else None,
+            retained=alone.get("retained") or None,
             to_wipe=_names(alone.get("to_wipe", "[]")),
             encrypted_with=alone.get("sealed_with"),
             refused_loss=RefusedLoss.of_dict(json.loads(loss)) if loss else None,

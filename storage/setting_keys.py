@@ -8,6 +8,8 @@ from difflib import get_close_matches
 
 from cortex.transforms.errors import UsageError
 from cortex.transforms.files.marker_block import ENDINGS, FILES, HOOK
+from cortex.transforms.memory.retention import days_of_type
+from cortex.transforms.vocabulary import MEMORY_TYPES
 
 MAXIMUM_BRIEF_TOKENS = 3_000  # spec 11.2
 
@@ -25,6 +27,7 @@ class Key:
     `default` gives its kind: a number within `low` and `high` (a whole one if the default is), yes or no, a
     text, or a list of texts out of `words` (of any texts if `words` is empty). A text with `words` is one of
     them, one with `endings` may also end in one of these, one with `beginnings` is empty or begins with one.
+    A list that `is_days_by_type` holds texts of the form type=days.
     A setting that is `per_project` may differ by project; one that is `for_hooks` is handed to
     the hooks, which cannot read TOML. `acts` says when a change takes effect.
     """
@@ -38,6 +41,7 @@ class Key:
     words: tuple[str, ...] = ()
     endings: tuple[str, ...] = ()
     beginnings: tuple[str, ...] = ()
+    is_days_by_type: bool = False
     per_project: bool = False
     for_hooks: bool = False
     is_secret: bool = False
@@ -82,6 +86,8 @@ class Key:
     @property
     def wanted(self) -> str:
         """Say what the setting takes."""
+        if self.is_days_by_type:
+            return f'a list of type=days: ["gotcha=90"]; the types: {", ".join(MEMORY_TYPES)}'
         if isinstance(self.default, tuple):
             return f"any of {', '.join(self.words)}" if self.words else 'a list of paths: ["/one", "/two"]'
         if isinstance(self.default, bool):
@@ -99,7 +105,8 @@ class Key:
     def _fits(self, value: object) -> bool:
         if isinstance(self.default, tuple):
             return isinstance(value, tuple) and all(
-                isinstance(word, str) and (not self.words or word in self.words) for word in value
+                isinstance(word, str) and (not self.words or word in self.words) and self._is_item(word)
+                for word in value
             )
         if isinstance(self.default, int) and not isinstance(self.default, bool):
             is_number = isinstance(value, int) and not isinstance(value, bool)
@@ -112,6 +119,12 @@ class Key:
         if isinstance(value, str) and self.beginnings:
             return not value or value.startswith(self.beginnings)
         return isinstance(value, type(self.default))
+
+    def _is_item(self, word: str) -> bool:
+        try:
+            return not self.is_days_by_type or bool(days_of_type(word))
+        except ValueError:
+            return False
 
 
 def _decimal(text: str) -> float | str:
@@ -168,6 +181,16 @@ KEYS = (
         0,
         "days",
         "how long to keep what was said; 0 keeps it forever",
+        per_project=True,
+        acts=NIGHTLY,
+    ),
+    Key(
+        "retention.types",
+        (),
+        "type=days",
+        "how long to keep memories of a type, and what they rest on; 0 keeps them forever",
+        is_days_by_type=True,
+        per_project=True,
         acts=NIGHTLY,
     ),
     Key(

@@ -100,7 +100,8 @@ class Settings:
     it has more; `brief_tokens` is the brief's budget (1 to 3,000 tokens);
     `brief_surface` is where it stands, `hook` or a file of the project
     (cortex.transforms.files.marker_block.file_of);
-    `retention_days` is how long what was said is kept, 0 for ever; `redacts_personal_data` takes e-mail
+    `retention_days` is how long what was said is kept, 0 for ever, `retention_types` the same for memories
+    of a type, as texts "type=days"; `redacts_personal_data` takes e-mail
     addresses and phone numbers for secrets; `encryption_key_file` holds the key of an encrypted store, None
     means the OS keyring; `engine` runs the stages (auto, prefect or plain); `mcp` is what an MCP client may
     do; `share` what is pushed to colleagues; `models` says which language model writes, and `budget` what it
@@ -114,6 +115,7 @@ class Settings:
     brief_tokens: int = 1_000
     brief_surface: str = "hook"
     retention_days: int = 0
+    retention_types: tuple[str, ...] = ()
     redacts_personal_data: bool = False
     encryption_key_file: Path | None = None
     engine: str = "auto"
@@ -126,13 +128,15 @@ class Settings:
     def of_project(self, project_id: str, folders: Sequence[str]) -> "Settings":
         """Return the settings that hold for a project, by its id or one of its folders."""
         names = [project_id, *folders]
-        tokens = chosen(BY_NAME["brief.tokens"], {}, self.by_project, names)
-        surface = chosen(BY_NAME["brief.surface"], {}, self.by_project, names)
-        return replace(
-            self,
-            brief_tokens=self.brief_tokens if tokens.is_default else tokens.value,
-            brief_surface=self.brief_surface if surface.is_default else surface.value,
-        )
+        fields = {
+            "brief_tokens": "brief.tokens",
+            "brief_surface": "brief.surface",
+            "retention_days": "retention.days",
+            "retention_types": "retention.types",
+        }
+        own = {name: chosen(BY_NAME[key], {}, self.by_project, names) for name, key in fields.items()}
+        values: dict[str, Any] = {name: each.value for name, each in own.items() if not each.is_default}
+        return replace(self, **values)
 
     def __repr__(self) -> str:
         """Show the settings with the key masked."""
@@ -199,6 +203,7 @@ def load_settings(home: Path | None = None) -> Settings:
         brief_tokens=chosen_values["brief.tokens"],
         brief_surface=chosen_values["brief.surface"],
         retention_days=chosen_values["retention.days"],
+        retention_types=chosen_values["retention.types"],
         redacts_personal_data=chosen_values["redact.personal_data"],
         encryption_key_file=Path(key_file).expanduser() if key_file else None,
         engine=chosen_values["run.engine"],

@@ -49,6 +49,7 @@ def _lines(state: Status) -> Iterator[str | Listing]:
     if background.started_at:
         started_at = f"{background.started_at:%Y-%m-%d %H:%M} UTC"
         yield f"Last background run: {background.outcome}, started {started_at}; log {background.log}"
+    yield from (f"Erased by age: {rules}" for rules in state.retention)
     if not state.projects:
         if state.waiting:
             yield "Transcripts are waiting, and none has been read yet: cortex run"
@@ -79,6 +80,7 @@ def _as_dict(state: Status) -> dict[str, object]:
         "background": {**asdict(state.background), "outcome": state.background.outcome},
         "embedding": _failure_as_dict(state.embedding_failure),
         "writer": _failure_as_dict(state.writer_failure),
+        "retention": state.retention,
     }
 
 

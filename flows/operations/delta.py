@@ -147,4 +147,4 @@ def _erasures(store: Store) -> str:
     """Return what tells whether anything was forgotten since."""
     journal = store.journal.read()
     done = sorted(row["entry_id"] for row, entry in entries_in(journal, Forget) if not entry.is_wish)
-    return content_id("erasures", *done, str(store.lake.notes.kept_since))[:16]
+    return content_id("erasures", *done, store.lake.notes.retained or "")[:16]

@@ -11,6 +11,8 @@ from cortex.storage.catalogue import GLOBAL_LABEL, Catalogue
 from cortex.storage.files import folder_bytes
 from cortex.storage.model_failure import WRITER, ModelFailure, hosted_failure, read_failure
 from cortex.storage.reports import kept_reports, last_report
+from cortex.storage.settings import Settings
+from cortex.transforms.memory.retention import days_of_type
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
 
 
@@ -32,6 +34,9 @@ class ProjectCounts:
     id: str
 
 
+_FOR_EVER = "kept for ever"
+
+
 @dataclass(frozen=True)
 class Status:
     """
@@ -40,7 +45,8 @@ class Status:
     `waiting` transcripts are staged; `outdated` are projects whose memories another extractor or policy
     extracted; `pending_loss` is what a run would have hidden and so did not publish; `last_run` is the last
     report; `embedding_failure` is that of the hosted model while the local one stands in for it;
-    `writer_failure` is since when the language model has answered nothing though sessions wait.
+    `writer_failure` is since when the language model has answered nothing though sessions wait; `retention`
+    says in words what goes by its age, for all projects and for those with rules of their own.
     """
 
     home: Path
@@ -53,6 +59,7 @@ class Status:
     background: Background
     embedding_failure: ModelFailure | None
     writer_failure: ModelFailure | None
+    retention: list[str]
 
 
 def list_reports(context: Context) -> dict[str, dict[str, object]]:
@@ -76,7 +83,24 @@ def read_status(context: Context) -> Status:
         background=background_state(context.home),
         embedding_failure=hosted_failure(context.settings),
         writer_failure=read_failure(context.home, WRITER) if context.settings.models.is_on else None,
+        retention=_retention(context.settings),
     )
+
+
+def _retention(settings: Settings) -> list[str]:
+    """Return what goes by its age, a line for all projects and one for each section with its own rules."""
+    everywhere = _rules(settings)
+    own = {name: _rules(settings.of_project(name, [])) for name in sorted(settings.by_project)}
+    lines = [f"every project: {everywhere}"] if everywhere != _FOR_EVER else []
+    return lines + [f"{name}: {rules}" for name, rules in own.items() if rules != everywhere]
+
+
+def _rules(settings: Settings) -> str:
+    everything = [f"everything after {settings.retention_days} days"] if settings.retention_days else []
+    types = [
+        f"{name} after {days} days" for name, days in map(days_of_type, settings.retention_types) if days
+    ]
+    return ", ".join(everything + types) or _FOR_EVER
 
 
 def _counts(catalogue: Catalogue) -> list[ProjectCounts]:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from cortex.flows.erased_calls import erase_calls
 from cortex.flows.erased_replies import about_turns, erase_beside_sessions
+from cortex.flows.retention import RETENTION_ACTOR, expired_requests
 from cortex.flows.run import Run
 from cortex.flows.stages.stage import stage
 from cortex.storage.erasure import drop_quarantined
@@ -63,9 +64,14 @@ def erase(run: Run) -> None:
     """
     with run.report.stage("erase") as row:
         run.store.journal.take_in()
+        rules = run.retention.fingerprint
+        is_due = bool(rules) and run.store.lake.notes.retained != rules
+        if is_due:
+            expired = expired_requests(run, run.store.journal.read())
+            if expired.num_rows:
+                run.store.journal.commit(expired)
         journal = run.store.journal.read()
-        requests, since = pending(journal), run.keeps_since
-        is_due = since is not None and run.store.lake.notes.kept_since != since
+        requests = pending(journal)
         if not requests and not is_due:
             return
         erasure = _Erasure(run, journal, requests)
@@ -98,6 +104,7 @@ class _Evidence:
     places: set[tuple[str, int]] = field(default_factory=set)
     event_ids: set[str] = field(default_factory=set)
     texts: set[str] = field(default_factory=set)
+    own_texts: set[str] = field(default_factory=set)  # of what is past its days: looked for nowhere else
 
 
 class _Erasure:
@@ -109,10 +116,10 @@ class _Erasure:
         self._requests = requests
         self._tombstones = tombstones_of(JOURNAL.of(requests))
         self._deleted = self._under_all_names(requested_memories(requests, journal))
-        self._kept = self._kept_turns() if run.keeps_since else frozenset[str]()
+        self._kept = self._kept_turns() if run.retention.is_on else frozenset[str]()
         self._hashes_gone: set[str] = set()
         self._evidence = self._evidence_of_deleted()
-        self._texts = Phrases.of(self._evidence.texts)
+        self._texts, self._own_texts = Phrases.of(self._evidence.texts), Phrases.of(self._evidence.own_texts)
         self._turn_ids: dict[str, set[str]] = {row["entry_id"]: set() for row in requests}
         self._turns: dict[str, pa.Table] = {}
         self._events: dict[str, pa.Table] = {}
@@ -152,9 +159,9 @@ class _Erasure:
                 if not mine.equals(_of_scope(self._journal, scope)):
                     change.replace(JOURNAL, scope, mine)
             self._drop_vectors(change)
-            erase_calls(lake, change, self._tombstones.projects, run.keeps_since)
+            erase_calls(lake, change, self._tombstones.projects, run.retention)
             judged = {**change.notes.judged, **unjudged}
-            notes = replace(change.notes, kept_since=run.keeps_since, judged=judged)
+            notes = replace(change.notes, retained=run.retention.fingerprint or None, judged=judged)
             change.notes = notes.due_to_wipe(scopes)
         return count
 
@@ -183,9 +190,11 @@ class _Erasure:
         # A fork or a resume carries the turns of a forgotten session under its own.
         named = evidence | {name for ids in self._turn_ids.values() for name in ids}
         gone = self._tombstones.covers(turns)
-        gone |= Tombstones(before=run.keeps_since).covers(turns) & ~_is_in(turns, self._kept)
+        gone |= Tombstones(retention=run.retention).covers(turns) & ~_is_in(turns, self._kept)
         shared = evidence & self._resting_elsewhere(project_id) if evidence else set[str]()
-        kept, changed = erased_turns(turns, gone, frozenset(named), frozenset(shared), self._texts)
+        kept, changed = erased_turns(
+            turns, gone, frozenset(named), frozenset(shared), self._texts, self._own_texts
+        )
         events = each_key_once(EVENTS, run.store.lake.read(EVENTS, project_id))
         left = self._events_left(events, kept, changed & named, shared)
         replies = run.store.lake.read(REPLIES, project_id)
@@ -259,7 +268,7 @@ class _Erasure:
             if row["kind"] in TELLING_KINDS and row["memory_id"] in self._deleted:
                 entry = from_row(row)
                 assert isinstance(entry, Worded)
-                evidence.texts.add(entry.text)
+                self._texts_in(evidence, row["memory_id"]).add(entry.text)
         unforgotten = self._before_requests()
         for scope in self._scopes_of(row["project_id"] for row in self._deleted.values()):
             events = self._run.readings.events(scope)
@@ -285,7 +294,8 @@ class _Erasure:
 
     def _add_evidence(self, evidence: _Evidence, memory: Row, by_turn: dict[str, list[Row]]) -> None:
         self._hashes_gone.add(memory["content_hash"])
-        evidence.texts |= _texts_of(memory)
+        texts = self._texts_in(evidence, memory["memory_id"])
+        texts |= _texts_of(memory)
         turn_ids = {place["turn_id"] for place in memory["evidence"]}
         evidence.turn_ids |= turn_ids
         evidence.places |= {(place["file"], line) for place in memory["evidence"] for line in place["lines"]}
@@ -294,7 +304,12 @@ class _Erasure:
             is_plan = event["memory_type"] in ("progress", "outcome") and event["subject"]
             name = memory_id(memory["project_id"], memory["memory_type"], event["text"])
             if is_plan or name == memory["memory_id"]:
-                evidence.texts |= _texts_of(event)
+                texts |= _texts_of(event)
+
+    def _texts_in(self, evidence: _Evidence, name: str) -> set[str]:
+        """Return where the texts of a memory go: age takes it there alone, a wish wherever it is."""
+        is_expired = self._deleted[name]["actor"] == RETENTION_ACTOR
+        return evidence.own_texts if is_expired else evidence.texts
 
     def _resting_elsewhere(self, project_id: str) -> set[str]:
         """Return the turns that memories which stay rest on."""

@@ -230,7 +230,7 @@ class Asking:
 
     @cached_property
     def _tombstones(self) -> Tombstones:
-        return tombstones_of(self._journal, self._run.keeps_since)
+        return tombstones_of(self._journal, self._run.retention)
 
     @cached_property
     def _turn_ids(self) -> dict[str, set[str]]:
@@ -266,7 +266,8 @@ class Asking:
             missing -= self._turns_of(part)
         others = [p for p in self._run.store.lake.manifest.partitions("turns") if p not in parts]
         moved = {name for part in (others if missing else ()) for name in missing & self._turns_of(part)}
-        return _Asked(self._tombstones, max(resets, default=None), frozenset(grown), frozenset(moved))
+        before = self._tombstones.retention.of(scope).since
+        return _Asked(self._tombstones, max(resets, default=None), frozenset(grown), frozenset(moved), before)
 
 
 @dataclass(frozen=True)
@@ -277,10 +278,11 @@ class _Asked:
     reset_at: datetime | None
     grown: frozenset[str]
     moved: frozenset[str]
+    before: datetime | None
 
     def covers(self, place: Row) -> bool:
         """Return whether this evidence of a memory is none any more because somebody wanted it so."""
-        at, until, before = place["said_at"], self.reset_at, self.tombstones.before
+        at, until, before = place["said_at"], self.reset_at, self.before
         return (
             place["session_id"] in self.grown
             or place["session_id"] in self.tombstones.session_ids

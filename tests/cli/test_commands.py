@@ -261,7 +261,7 @@ def test_status_counts_what_is_there(cortex, samples):
     told = cortex("status", "--json").json
     assert set(told) == {
         "home", "bytes", "waiting", "outdated", "projects", "last_run", "background", "embedding", "writer",
-        "pending_loss",
+        "pending_loss", "retention",
     }  # fmt: skip
     [project] = [row for row in told["projects"] if row["name"] == "tidepool"]
     assert project["memories"] > 20 and told["waiting"] == 0 and told["last_run"]["flow"] == "backfill"

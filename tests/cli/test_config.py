@@ -107,7 +107,10 @@ def test_comments_and_order_stay_when_a_setting_changes(cortex, home):
         ["recall.at_prompt", "maybe"],
         ["statusline.show", "weather"],
         ["brief.tokns", "1"],
-        ["retention.days", "3", "--project", "/home/ada/kiln"],
+        ["retention.types", "gotcha"],
+        ["retention.types", "gotcha=-3"],
+        ["retention.types", "wish=3"],
+        ["mcp.calls_per_minute", "3", "--project", "/home/ada/kiln"],
     ],
 )
 def test_what_makes_no_sense_is_refused_and_nothing_is_written(cortex, home, words):
@@ -125,7 +128,8 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_written(cortex, home, wor
         "[brief]\ntokns = 3\n",
         "[speling]\na = 1\n",
         '[project."x"]\nbrief = 3\n',
-        '[project."x".retention]\ndays = 3\n',
+        '[project."x".mcp]\ncalls_per_minute = 3\n',
+        '[retention]\ntypes = ["gotcha=often"]\n',
         "[capture]\nexcluded_projects = [1]\n",
     ],
 )

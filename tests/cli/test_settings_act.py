@@ -45,3 +45,14 @@ def test_brief_prints_what_a_run_would_publish_now(cortex, samples, monkeypatch)
     assert next((samples / "published").glob("tidepool-*/brief.md")).read_text() == published
     cortex("run", "--engine", "plain")
     assert next((samples / "published").glob("tidepool-*/brief.md")).read_text() == shown
+
+
+def test_status_says_what_goes_by_its_age(cortex, home):
+    assert cortex("status", "--json").json["retention"] == []
+    cortex("config", "set", "retention.days", "400")
+    cortex("config", "set", "retention.types", "gotcha=90", "progress=30", "--project", "/home/ada/kiln")
+    assert cortex("status", "--json").json["retention"] == [
+        "every project: everything after 400 days",
+        "/home/ada/kiln: everything after 400 days, gotcha after 90 days, progress after 30 days",
+    ]
+    assert "Erased by age: every project: everything after 400 days" in cortex("status").out

@@ -1,7 +1,6 @@
 """The manifest's notes: typed here, in the file the text that every version so far has written."""
 
 import json
-from datetime import UTC, datetime
 
 import pytest
 
@@ -27,7 +26,7 @@ NOTES = ManifestNotes(
     given_way={"reef-1": 5},
     consolidated_sessions={"reef-1": 7},
     prompts={"all": PromptChoice("session@1", "session@2")},
-    kept_since=datetime(2026, 11, 1, tzinfo=UTC),
+    retained="0123456789abcdef",
     to_wipe=("global", "reef-1"),
     encrypted_with="k",
     refused_loss=RefusedLoss("memories", 1, 2, "why", (Loss("reef-1", 1, 2),)),
@@ -43,7 +42,7 @@ TEXTS = {
     "extract:reef-1": "x",
     "given_way:reef-1": "5",
     "grown:reef-1": '["s1", "s2"]',
-    "kept_since": "2026-11-01T00:00:00+00:00",
+    "retained": "0123456789abcdef",
     "loss": '{"lost": 1, "scopes": [{"lost": 1, "scope": "reef-1", "shown": 2}], "shown": 2, '
     '"what": "memories", "why": "why"}',
     "made_by:reef-1": "policy:extractors",
@@ -76,7 +75,7 @@ def test_what_is_noted_already_is_not_committed_again(home):
 
 
 def test_notes_of_nothing_as_earlier_versions_wrote_them_are_read():
-    assert ManifestNotes.of_texts({"to_wipe": "[]", "kept_since": ""}) == ManifestNotes()
+    assert ManifestNotes.of_texts({"to_wipe": "[]", "retained": ""}) == ManifestNotes()
 
 
 def test_a_note_by_a_name_of_another_version_is_left_out():
@@ -90,7 +89,6 @@ def test_a_note_by_a_name_of_another_version_is_left_out():
         ("to_wipe", '{"a": 1}'),
         ("grown:reef-1", "[1]"),
         ("consolidated_sessions:reef-1", "many"),
-        ("kept_since", "yesterday"),
         ("loss", "{}"),
         ("loss", "[" * 100_000),
     ],

@@ -23,6 +23,7 @@ from cortex.transforms.journal_entries import (
     entries_in,
     from_row,
 )
+from cortex.transforms.memory.retention import Retention
 from cortex.transforms.schemas import JOURNAL, TURNS, Row
 from cortex.transforms.words.sentences import MEMORY
 
@@ -55,7 +56,7 @@ class Tombstones:
     turn_ids: frozenset[str] = frozenset()
     session_ids: frozenset[str] = frozenset()
     projects: Mapping[str, datetime] = field(default_factory=dict)
-    before: datetime | None = None
+    retention: Retention = field(default_factory=Retention)
 
     def covers(self, turns: pa.Table) -> pl.Series:
         """Return for each of TURNS whether its session, project or time is forgotten; undated is old."""
@@ -68,8 +69,12 @@ class Tombstones:
         for project_id, until in self.projects.items():
             is_old = said_at.is_null() | (said_at <= until)
             covered |= (pl.col("project_id") == project_id) & is_old
-        if self.before is not None:
-            covered |= said_at.is_null() | (said_at < self.before)
+        own = self.retention.by_project
+        scopes = [(pl.col("project_id") == name, rule.since) for name, rule in own.items()]
+        scopes.append((~pl.col("project_id").is_in(list(own)), self.retention.everywhere.since))
+        for is_here, since in scopes:
+            if since is not None:
+                covered |= is_here & (said_at.is_null() | (said_at < since))
         return rows.select(covered.alias("covered"))["covered"]
 
     def admitted(self, turns: pa.Table) -> pa.Table:
@@ -78,8 +83,8 @@ class Tombstones:
         return turns.filter(pa.array(stays.to_list(), pa.bool_()))
 
 
-def tombstones_of(journal: pa.Table, before: datetime | None = None) -> Tombstones:
-    """Return what JOURNAL rows say is forgotten, and all that was said before an instant."""
+def tombstones_of(journal: pa.Table, retention: Retention = Retention()) -> Tombstones:  # noqa: B008
+    """Return what JOURNAL rows say is forgotten, and all that was said before what is kept."""
     turn_ids: set[str] = set()
     session_ids: set[str] = set()
     projects: dict[str, datetime] = {}
@@ -89,7 +94,7 @@ def tombstones_of(journal: pa.Table, before: datetime | None = None) -> Tombston
         if entry.everything:
             scope = str(row["project_id"])
             projects[scope] = max(row["recorded_at"], projects.get(scope, row["recorded_at"]))
-    return Tombstones(frozenset(turn_ids), frozenset(session_ids), projects, before)
+    return Tombstones(frozenset(turn_ids), frozenset(session_ids), projects, retention)
 
 
 def pending(journal: pa.Table) -> list[Row]:
@@ -264,14 +269,19 @@ def without_sentences(text: str, pattern: str) -> str:
 
 
 def erased_turns(
-    turns: pa.Table, gone: pl.Series, named: frozenset[str], shared: frozenset[str], phrases: Phrases
+    turns: pa.Table,
+    gone: pl.Series,
+    named: frozenset[str],
+    shared: frozenset[str],
+    phrases: Phrases,
+    own_phrases: Phrases = Phrases(),
 ) -> tuple[pa.Table, set[str]]:
     """
     Return TURNS without what is forgotten, and the ids of the turns that were removed or rewritten.
 
     Rows where `gone` is true are removed. Of the turns `named`, all words go, also of a call's input; but of
     those that other memories rest on (`shared`) only the sentences that hold what is `phrases`, if any do. So
-    do the sentences of every other turn that hold it.
+    do the sentences of every other turn that hold it. What is in `own_phrases` counts in turns `named` alone.
     """
 
     import polars as pl
@@ -280,8 +290,15 @@ def erased_turns(
     kept = rows.filter(~gone)
     changed = set(rows.filter(gone)["turn_id"].to_list())
     texts, inputs = kept["text"].to_list(), kept["tool_input"].to_list()
-    patterns = zip(phrases.patterns_in(texts), phrases.patterns_in(inputs), strict=True)
-    for at, (name, pattern) in enumerate(zip(kept["turn_id"].to_list(), patterns, strict=True)):
+    names = kept["turn_id"].to_list()
+    both = Phrases({**phrases.by_words, **own_phrases.by_words})
+
+    def patterns_in(column: list[str | None]) -> list[str | None]:
+        everywhere, here = phrases.patterns_in(column), both.patterns_in(column)
+        return [p if name in named else q for name, p, q in zip(names, here, everywhere, strict=True)]
+
+    patterns = zip(patterns_in(texts), patterns_in(inputs), strict=True)
+    for at, (name, pattern) in enumerate(zip(names, patterns, strict=True)):
         if name in named and not (name in shared and any(pattern)):
             text, given = FORGOTTEN, None
         elif any(pattern):
