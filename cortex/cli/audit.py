@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from cortex.flows.context import Context
     from cortex.transforms.schemas import Row
 
+_DAY = ["%Y-%m-%d"]
 _COLUMNS = ("when", "caller", "tool", "arguments", "outcome", "seconds", "usd")
 
 
@@ -24,18 +26,32 @@ _COLUMNS = ("when", "caller", "tool", "arguments", "outcome", "seconds", "usd")
 @click.option("--tool", metavar="NAME", help="Only calls of this tool.")
 @click.option("--failed", is_flag=True, help="Only calls that were refused or failed.")
 @click.option("--days", type=click.IntRange(1), metavar="COUNT", help="Only of the last so many days.")
+@click.option("--since", type=click.DateTime(_DAY), help="Only of this day (UTC) and later.")
+@click.option("--until", type=click.DateTime(_DAY), help="Only of this day (UTC) and earlier.")
 @click.option(
-    "--export", "file", type=click.Path(path_type=Path), help="Write them all to a .csv or .jsonl file."
+    "--export",
+    "file",
+    type=click.Path(path_type=Path),
+    help="Write them all to a .csv, .jsonl or .parquet file.",
 )
 @LIMIT
 def audit(
-    context: Context, tool: str | None, failed: bool, days: int | None, file: Path | None, limit: int
+    context: Context,
+    tool: str | None,
+    failed: bool,
+    days: int | None,
+    since: datetime | None,
+    until: datetime | None,
+    file: Path | None,
+    limit: int,
 ) -> Answer:
     """Show what programs did through the MCP server: who, which tool, outcome, duration, cost.
 
     The words of a call are not in the log: of a question it has the length alone.
     """
-    rows = operations.audit.read_calls(context, tool=tool, failed=failed, days=days)
+    begin = since.replace(tzinfo=UTC) if since else None
+    end = until.replace(tzinfo=UTC) + timedelta(days=1) if until else None
+    rows = operations.audit.read_calls(context, tool=tool, failed=failed, days=days, since=begin, until=end)
     if file is not None:
         count = operations.audit.export_calls(rows, file.expanduser())
         return Answer(
@@ -47,7 +63,9 @@ def audit(
         "calls": [{**row, "called_at": row["called_at"].isoformat()} for row in shown],
     }
     if not rows:
-        return Answer(data, hints=["No program has called a tool yet: cortex mcp"])
+        is_chosen = tool or failed or days or since or until
+        hint = "No call is among these." if is_chosen else "No program has called a tool yet: cortex mcp"
+        return Answer(data, hints=[hint])
     title = f"{len(shown)} of {counted(len(rows), 'call')}, the newest first"
     return Answer(data, [Listing(title, _COLUMNS, [_cells(row) for row in shown])])
 

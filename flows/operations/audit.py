@@ -12,14 +12,14 @@ from typing import Any
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
-from cortex.storage.files import write_atomically
-from cortex.transforms.errors import UsageError
+from cortex.storage.files import write_atomically, writing_to
+from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import CALLS, GLOBAL_SCOPE, Row
 
 # Arguments that say how a tool is called, not what about.
 SHOWN_ARGUMENTS = frozenset(("detail", "limit", "as_of", "type", "all", "everywhere", "plan"))
-FORMATS = (".csv", ".jsonl")
+FORMATS = (".csv", ".jsonl", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,15 @@ def _stored(text: str) -> str:
 
 
 def read_calls(
-    context: Context, *, tool: str | None = None, failed: bool = False, days: int | None = None
+    context: Context,
+    *,
+    tool: str | None = None,
+    failed: bool = False,
+    days: int | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> list[Row]:
-    """Return CALLS, the newest first: of a tool, those that failed, of the last days."""
+    """Return CALLS, the newest first: of a tool, those that failed, of the last days, in a period."""
     rows = context.open_store().calls.read()
     if tool is not None:
         rows = rows.filter(pc.field("tool") == tool)
@@ -98,20 +104,44 @@ def read_calls(
         rows = rows.filter(~pc.field("outcome").isin(["ok", "asked"]))
     if days is not None:
         rows = rows.filter(pc.field("called_at") >= context.now - timedelta(days=days))
+    if since is not None:
+        rows = rows.filter(pc.field("called_at") >= since)
+    if until is not None:
+        rows = rows.filter(pc.field("called_at") < until)
     return list(reversed(rows.to_pylist()))
 
 
 def export_calls(rows: Sequence[Row], file: Path) -> int:
-    """Write calls to a file, .csv or .jsonl; return how many. Raises UsageError for another ending."""
+    """
+    Write calls to a file, .csv, .jsonl or .parquet; return how many.
+
+    Raises UsageError for another ending, NotFound without its folder, StoreNotWritable.
+    """
     if file.suffix not in FORMATS:
-        raise UsageError(f"'{file.name}' is neither .csv nor .jsonl.", "Give the file one of these endings.")
+        raise UsageError(f"'{file.name}' has none of the endings {', '.join(FORMATS)}.", "Give it one.")
+    if not file.parent.is_dir():
+        raise NotFound(f"there is no folder {file.parent}.", "Create it, or name another file.")
+    content = _parquet(rows) if file.suffix == ".parquet" else _text(rows, file.suffix).encode()
+    with writing_to(file.parent):
+        write_atomically(file, content)
+    return len(rows)
+
+
+def _parquet(rows: Sequence[Row]) -> bytes:
+    import pyarrow.parquet as pq  # here: looking at the log does without it
+
+    content = io.BytesIO()
+    pq.write_table(CALLS.of(list(rows)), content, compression="zstd")
+    return content.getvalue()
+
+
+def _text(rows: Sequence[Row], suffix: str) -> str:
     plain = [{**row, "called_at": row["called_at"].isoformat()} for row in rows]
     text = io.StringIO()
-    if file.suffix == ".csv":
+    if suffix == ".csv":
         writer = csv.DictWriter(text, CALLS.arrow.names, lineterminator="\n")
         writer.writeheader()
         writer.writerows(plain)
     else:
         text.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in plain)
-    write_atomically(file, text.getvalue().encode())
-    return len(plain)
+    return text.getvalue()

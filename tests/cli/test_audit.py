@@ -2,11 +2,13 @@
 
 import csv
 import json
+from datetime import timedelta
 
 import pytest
 
 from cortex.flows.context import Context
 from cortex.flows.operations.audit import CalledTool, note_call
+from cortex.transforms.schemas import CALLS
 from tests.cli.test_commands import error_of
 from tests.flows.conftest import NOW
 
@@ -28,6 +30,28 @@ def test_calls_are_shown_newest_first_and_can_be_chosen(cortex, calls):
     assert cortex("audit", "--tool", "learn", "--json").json["total"] == 0
     shown = cortex("audit").out
     assert "probe 1.0" in shown and "12 characters" in shown and "secret" not in shown
+
+
+def test_a_period_begins_and_ends_with_its_days(cortex, calls):
+    context = Context(clock=lambda: NOW)
+    late = CalledTool("1-1", 9, "probe 1.0", "stdio", "learn", {}, NOW + timedelta(days=2), "ok", 0.25)
+    note_call(context, late)
+    day, next_day = f"{NOW:%Y-%m-%d}", f"{NOW + timedelta(days=1):%Y-%m-%d}"
+    assert cortex("audit", "--until", day, "--json").json["total"] == 3
+    assert cortex("audit", "--since", day, "--until", day, "--json").json["total"] == 3
+    assert [row["tool"] for row in cortex("audit", "--since", next_day, "--json").json["calls"]] == ["learn"]
+    assert cortex("audit", "--since", "2030-01-01").err.startswith("No call is among these")
+    assert cortex("audit", "--since", "yesterday", "--json").code == 2
+
+
+def test_parquet_has_the_columns_of_the_lake(cortex, calls, tmp_path):
+    import pyarrow.parquet as pq
+
+    file = tmp_path / "calls.parquet"
+    assert cortex("audit", "--tool", "recall", "--export", file, "--json").json["exported"] == 3
+    rows = pq.read_table(file)
+    assert rows.schema.equals(CALLS.arrow) and {row["called_at"] for row in rows.to_pylist()} == {NOW}
+    assert cortex("audit", "--export", tmp_path / "no" / "calls.csv", "--json").code != 0
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
