@@ -8,22 +8,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.bytes_shown import BytesShown
-from cortex.flows.extract_pool import ExtractPool, pool_for
-from cortex.flows.extraction import Extracted, Extraction, by_session, extract_from, extract_or_fault
+from cortex.flows.extract_pool import pool_for
+from cortex.flows.extraction import (
+    Extracted,
+    Extraction,
+    Extractor,
+    by_session,
+    extract_from,
+    extract_or_fault,
+)
 from cortex.flows.first_places import PLACE, in_first_place, touched_sessions, unknown_turns
 from cortex.flows.outdated import outdated
+from cortex.flows.project_extraction import extraction_of
 from cortex.flows.report import QuarantinedLine, StageReport
 from cortex.flows.run import Run
+from cortex.flows.shard_batches import sharded_batches
 from cortex.flows.transcript_batches import Batch, batches_of, quarantine, read_or_quarantine
 from cortex.storage.files import stored_name
 from cortex.storage.lake import Change, each_key_once
 from cortex.storage.staging import Claim
 from cortex.transforms.audit import events_violations, turns_violations
 from cortex.transforms.extract.extractor import extractor_fingerprint
-from cortex.transforms.extract.settled import NOTHING_SETTLED, Settled
+from cortex.transforms.extract.settled import Settled
 from cortex.transforms.faults import contained
 from cortex.transforms.masking import masked
-from cortex.transforms.schemas import EVENTS, REPLIES, SETTLED, TURNS, values
+from cortex.transforms.schemas import EVENTS, REPLIES, TURNS, values
 
 
 def extract_staged(run: Run) -> None:
@@ -35,15 +44,24 @@ def extract_staged(run: Run) -> None:
         # A private session's own transcript first: its subagents' are left alone then.
         claims = sorted(run.store.staging.claim(), key=lambda claim: "subagents" in claim.transcript.parts)
         shown = BytesShown(run, claims)
-        with pool_for(_waiting_bytes(claims), run.policy) as pool:
-            for number, batch in enumerate(batches_of(run, claims, shown), start=1):
-                _take_in(run, batch, row, pool)
-                shown.take_in()
-                row.note = f"{number} batch{'es' if number > 1 else ''}"
+        for number, (batch, beside) in enumerate(_batches(run, claims, shown), start=1):
+            _take_in(run, batch, row, beside)
+            shown.take_in()
+            row.note = f"{number} batch{'es' if number > 1 else ''}"
         run.store.journal.take_in()  # projects met on the way
         old = outdated(run.store.lake.manifest, run.policy)
         if old:
             row.note += f"; {len(old)} projects are of another extractor or policy: cortex rederive"
+
+
+def _batches(run: Run, claims: list[Claim], shown: BytesShown) -> Iterator[tuple[Batch, Extractor | None]]:
+    """Yield what waits in batches, and who extracts from each beside this process, if anybody does."""
+    if run.carrier is not None and claims:
+        yield from sharded_batches(run, run.carrier, claims, shown)
+        return
+    with pool_for(_waiting_bytes(claims), run.policy) as pool:
+        for batch in batches_of(run, claims, shown):
+            yield batch, pool
 
 
 def _waiting_bytes(claims: Iterable[Claim]) -> int:
@@ -55,11 +73,11 @@ def _waiting_bytes(claims: Iterable[Claim]) -> int:
     return size
 
 
-def _take_in(run: Run, batch: Batch, row: StageReport, pool: ExtractPool | None) -> None:
+def _take_in(run: Run, batch: Batch, row: StageReport, beside: Extractor | None) -> None:
     """Commit a batch and drop its tickets; where that fails, one transcript after another."""
     faults: list[str] = []
     with contained(faults.append):
-        _commit(run, batch, row, pool)
+        _commit(run, batch, row, beside)
     if not faults:
         run.report.quarantined += batch.quarantined
         run.report.transcripts += batch.transcripts
@@ -74,7 +92,7 @@ def _take_in(run: Run, batch: Batch, row: StageReport, pool: ExtractPool | None)
             _take_in(run, single, row, None)
 
 
-def _commit(run: Run, batch: Batch, row: StageReport, pool: ExtractPool | None) -> None:
+def _commit(run: Run, batch: Batch, row: StageReport, beside: Extractor | None) -> None:
     """Commit a batch: its new turns, the events of every session they touch, the cursors."""
     if not batch.cursors:
         return
@@ -82,7 +100,7 @@ def _commit(run: Run, batch: Batch, row: StageReport, pool: ExtractPool | None) 
     turns = each_key_once(TURNS, run.readings.tombstones(run.retention).admitted(read))
     row.rows_in += turns.num_rows
     # A language model's replies are read where they are put in the place of what the rules say.
-    beside = None if run.settings.models.uses_replies else pool
+    beside = None if run.settings.models.uses_replies else beside
     additions = list(_additions(run, turns, is_apart=beside is not None))
     with run.store.lake.change() as change:
         apart = _events_beside(run, additions, beside) if beside else {}
@@ -122,7 +140,7 @@ def _additions(run: Run, turns: pa.Table, *, is_apart: bool) -> Iterator[_Additi
             sessions = touched_sessions(fresh, known)
             earlier = lake.read(TURNS, project_id, sessions=sessions)
             whole = in_first_place(pa.concat_tables([earlier, fresh]), known)
-            apart = by_session(_extraction(run, project_id, whole)) if is_apart else ()
+            apart = by_session(extraction_of(run, project_id, whole)) if is_apart else ()
             known_sessions = frozenset(values(known, "session_id"))
             yield _Addition(project_id, fresh, whole, frozenset(sessions), known_sessions, tuple(apart))
 
@@ -168,7 +186,7 @@ def events_of(
     Sessions that lost words keep what was chosen from them before. With a language model chosen, its replies
     count; `replies` are REPLIES not in the lake yet, `prompt` the version that counts (default: in force).
     """
-    whole = _extraction(run, project_id, turns)
+    whole = extraction_of(run, project_id, turns)
     written = _written_of(run, project_id, turns, whole.settled, replies, prompt)
     faults: list[str] = []
     with contained(faults.append):
@@ -177,13 +195,9 @@ def events_of(
     return _joined(run, sessions, [extract_or_fault(each, run.policy, written) for each in sessions])
 
 
-def _extraction(run: Run, project_id: str, turns: pa.Table) -> Extraction:
-    return Extraction(turns, run.readings.shown_lines(project_id), _settled(run, project_id))
-
-
-def _events_beside(run: Run, additions: Sequence[_Addition], pool: ExtractPool) -> dict[str, pa.Table]:
+def _events_beside(run: Run, additions: Sequence[_Addition], beside: Extractor) -> dict[str, pa.Table]:
     """Return by project what `events_of` does of each addition, extracted in several processes."""
-    results = iter(pool.extract([session for addition in additions for session in addition.apart]))
+    results = iter(beside.extract([session for addition in additions for session in addition.apart]))
     return {
         each.project_id: _joined(run, each.apart, [next(results) for _ in each.apart]) for each in additions
     }
@@ -227,10 +241,3 @@ def _written_of(
         return events
 
     return written
-
-
-def _settled(run: Run, project_id: str) -> Settled:
-    settled = run.store.lake.read(SETTLED, project_id)
-    if not settled.num_rows:
-        return NOTHING_SETTLED
-    return Settled.of(settled, run.store.lake.read(EVENTS, project_id))

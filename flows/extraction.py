@@ -1,7 +1,8 @@
 """What is extracted from whole sessions of a project: the same in a run's own process and beside it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,6 +35,13 @@ class Extracted:
 
     events: pa.Table | None
     fault: str = ""
+
+
+class Extractor(Protocol):
+    """Who extracts from sessions: other processes, or answers that they gave before."""
+
+    def extract(self, tasks: Sequence[Extraction]) -> list[Extracted]:
+        """Return what each task gives, in their order."""
 
 
 def rules_alone(events: pa.Table, turns: pa.Table) -> pa.Table:

@@ -1,8 +1,8 @@
 """
 The flows as Prefect knows them: `ingest`, `nightly` and `backfill`, to call, to serve and to deploy.
 
-Each stage is a task of the flow run, with retries where the fault may pass. Only this module imports Prefect
-at its top; the plain engine never imports it.
+Each stage is a task of the flow run, with retries where the fault may pass. Only this module and that of the
+runners import Prefect at their top; the plain engine never imports it.
 """
 
 import time
@@ -18,8 +18,10 @@ from prefect.cache_policies import NO_CACHE
 from prefect.context import FlowRunContext
 
 from cortex.flows.context import Context
+from cortex.flows.prefect_runners import carrying
 from cortex.flows.report import RunReport
 from cortex.flows.run import Run
+from cortex.flows.runner_choice import Runner
 from cortex.storage.reports import reports_folder
 from cortex.storage.settings import load_settings
 from cortex.transforms.errors import CortexError, StoreBusy
@@ -41,20 +43,23 @@ _begun: ContextVar[tuple[Sequence[Task], Run] | None] = ContextVar("begun", defa
 
 
 @flow(name="cortex-ingest", persist_result=False)
-def ingest_flow(home: str | None = None, accepts_loss: bool = False) -> None:
+def ingest_flow(home: str | None = None, accepts_loss: bool = False, runner: Runner | None = None) -> None:
     """Take in what waits in staging and what other assistants' transcripts have grown by."""
-    _run_or_show("ingest", home, accepts_loss)
+    _run_or_show("ingest", home, accepts_loss, runner)
 
 
 @flow(name="cortex-nightly", persist_result=False)
-def nightly_flow(home: str | None = None, accepts_loss: bool = False) -> None:
+def nightly_flow(home: str | None = None, accepts_loss: bool = False, runner: Runner | None = None) -> None:
     """Do what ingest does, and everything that is done once a day: ageing, merging, pruning."""
-    _run_or_show("nightly", home, accepts_loss)
+    _run_or_show("nightly", home, accepts_loss, runner)
 
 
 @flow(name="cortex-backfill", persist_result=False)
 def backfill_flow(
-    home: str | None = None, accepts_loss: bool = False, paths: list[str] | None = None
+    home: str | None = None,
+    accepts_loss: bool = False,
+    paths: list[str] | None = None,
+    runner: Runner | None = None,
 ) -> None:
     """Read what is new in the transcripts below `paths` (default: the assistants' folders)."""
     from cortex.flows.operations import intake
@@ -62,7 +67,11 @@ def backfill_flow(
     if not _show_begun():
         context, places = _context(home), [Path(path) for path in paths or []]
         _when_free(
-            lambda: intake.backfill(context, places, engine="prefect", accepts_loss=accepts_loss).report
+            lambda: (
+                intake.backfill(
+                    context, places, engine="prefect", accepts_loss=accepts_loss, runner=runner
+                ).report
+            )
         )
 
 
@@ -70,12 +79,14 @@ def backfill_flow(
 PREFECT_FLOWS: Mapping[str, Any] = {"ingest": ingest_flow, "nightly": nightly_flow, "backfill": backfill_flow}
 
 
-def _run_or_show(name: str, home: str | None, accepts_loss: bool) -> None:
+def _run_or_show(name: str, home: str | None, accepts_loss: bool, runner: Runner | None) -> None:
     from cortex.flows.operations import intake
 
     if not _show_begun():
         context = _context(home)
-        _when_free(lambda: intake.run_flow(context, name, engine="prefect", accepts_loss=accepts_loss))
+        _when_free(
+            lambda: intake.run_flow(context, name, engine="prefect", accepts_loss=accepts_loss, runner=runner)
+        )
 
 
 def _context(home: str | None) -> Context:
@@ -119,15 +130,16 @@ def _show_begun() -> bool:
 
 
 def _run_tasks(stages: Sequence[Task], run: Run) -> None:
-    for name, work in stages:
-        task(
-            name=name,
-            tags=[*TAGS, run.report.flow],
-            retries=STAGE_RETRIES,
-            retry_delay_seconds=RETRY_DELAY_SECONDS,
-            retry_condition_fn=_is_passing,
-            cache_policy=NO_CACHE,
-        )(work)(run)
+    with carrying(run):
+        for name, work in stages:
+            task(
+                name=name,
+                tags=[*TAGS, run.report.flow],
+                retries=STAGE_RETRIES,
+                retry_delay_seconds=RETRY_DELAY_SECONDS,
+                retry_condition_fn=_is_passing,
+                cache_policy=NO_CACHE,
+            )(work)(run)
     with suppress(Exception):  # the run is done, whether or not its report can be shown
         _publish_report(run)
 

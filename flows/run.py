@@ -12,6 +12,8 @@ from cortex.flows.outcome import Outcome
 from cortex.flows.published_briefs import brief_tokens
 from cortex.flows.readings import Readings
 from cortex.flows.report import RunReport
+from cortex.flows.runner_choice import NO_WORKERS, RunnerChoice
+from cortex.flows.sharding import Carrier
 from cortex.flows.source import LakeSource, ReadingSource
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store, start_of_day
@@ -44,6 +46,8 @@ class Run:
     embedding: Embedding = field(default_factory=Embedding)
     progress: Progress = no_progress
     accepts_loss: bool = False  # a person lets the run hide much of what was shown
+    runner: RunnerChoice = NO_WORKERS
+    carrier: Carrier | None = None  # who reads, extracts and embeds shards of what is new, if anybody
     model_requests: int = 0  # what a language model was sent in this run
     source: InitVar[ReadingSource | None] = None
     ledger_type: InitVar[type[StoreLedger] | type[FreshLedger]] = StoreLedger

@@ -16,6 +16,7 @@ from cortex.flows.engines import healing, run_plain, run_with_prefect
 from cortex.flows.models import hosted_again
 from cortex.flows.report import QuarantinedLine, RunReport
 from cortex.flows.run import Progress, Run, no_progress
+from cortex.flows.runner_choice import NO_WORKERS, runner_for
 from cortex.flows.stages.order import INGEST, NIGHTLY
 from cortex.storage.assistant_folders import find_transcripts, folders
 from cortex.storage.files import stored_name
@@ -45,19 +46,22 @@ def execute(
     engine: str = "plain",
     progress: Progress = no_progress,
     accepts_loss: bool = False,
+    runner: str | None = None,
 ) -> RunReport:
     """
     Run a flow over the store and return its report, which is kept in the store too.
 
     `engine` is auto, prefect or plain (`cortex.flows.engine_choice`); the report names the one that ran.
+    `runner` is who works on shards under Prefect (`cortex.flows.runner_choice`; default: by the settings).
     Raises StoreBusy when another run holds the lease, StoreNotWritable when the disk refuses, LossRefused
     where it would hide much of what is shown and `accepts_loss` is not given; what was committed before stays
     and the next run goes on from there.
     """
     choice = engine_for(engine, context.home)
+    workers = runner_for(runner, context.settings.workers) if choice.engine == PREFECT else NO_WORKERS
     begun = time.perf_counter()
     with opened(flow, context, choice.engine, progress) as run:
-        run.accepts_loss = accepts_loss
+        run.accepts_loss, run.runner = accepts_loss, workers
         stages = FLOWS[flow]
         if choice.note:
             run.report.note(choice.note)

@@ -1,21 +1,24 @@
 """Batches of waiting transcripts, each read from its cursor on, with what becomes of those that cannot be."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
 
 from cortex.flows.bytes_shown import BytesShown
 from cortex.flows.left_out import asks_for_privacy, is_excluded, is_trivial
-from cortex.flows.reading import read_turns
+from cortex.flows.reading import TurnsRead, read_turns
 from cortex.flows.report import QuarantinedLine
 from cortex.flows.run import Run
+from cortex.flows.sharding import ShardAnswers
+from cortex.flows.shards import Unread
 from cortex.storage.files import path_text, stored_name
 from cortex.storage.manifest import Cursor
 from cortex.storage.staging import Claim
-from cortex.storage.transcripts import FINGERPRINT_BYTES, START, Position, Transcript, open_transcript
+from cortex.storage.transcripts import FINGERPRINT_BYTES, START, Transcript, open_transcript
 from cortex.transforms.faults import contained
 from cortex.transforms.transcripts.transcript import Source
 from cortex.transforms.transcripts.turn_text import Limits
@@ -58,19 +61,19 @@ def batches_of(run: Run, claims: list[Claim], shown: BytesShown) -> Iterator[Bat
     yield batch
 
 
-def read_or_quarantine(run: Run, claim: Claim, batch: Batch) -> None:
-    """Read one transcript from its cursor into the batch; what cannot be read is set aside."""
+def read_or_quarantine(run: Run, claim: Claim, batch: Batch, answers: ShardAnswers | None = None) -> None:
+    """Read one transcript from its cursor, or from workers' answers; what cannot be read is set aside."""
     faults: list[str] = []
     try:
         with contained(faults.append):
-            faults += filter(None, [_read(run, claim, batch)])
+            faults += filter(None, [_read(run, claim, batch, answers)])
     except OSError as error:
         faults.append(f"cannot be read: {(error.strerror or 'input error').lower()}")
     if faults:
         quarantine(run, claim, faults[0])
 
 
-def _read(run: Run, claim: Claim, batch: Batch) -> str | None:
+def _read(run: Run, claim: Claim, batch: Batch, answers: ShardAnswers | None) -> str | None:
     """Read one transcript from its cursor into the batch; return why it cannot be used, if it cannot."""
     path = claim.readable()
     if path is None:
@@ -81,15 +84,40 @@ def _read(run: Run, claim: Claim, batch: Batch) -> str | None:
     with open_transcript(path, claim.transcript, partial(_known_folders, run)) as transcript:
         if not transcript.size:
             return "empty file"
-        cursor = run.store.lake.manifest.cursors.get(stored_name(claim.transcript))
-        position = transcript.position_behind(cursor)
-        is_read = cursor is not None and position.byte == transcript.size
-        project_id = None if is_read else _project_of(run, claim, transcript, cursor)
-        if project_id is not None:
-            begin = position if transcript.format == "lines" else START
-            return _read_turns(run, claim, transcript, begin, project_id, batch)
+        unread = _unread_of(run, claim, path, transcript)
+        if unread is not None:
+            result = answers.reading(unread, transcript) if answers else None
+            result = result or read_turns(transcript, unread.source, unread.begin, unread.limits)
+            return _take_turns(run, claim, transcript, unread, result, batch)
     batch.done.append(claim)
     return None
+
+
+def planned(run: Run, claim: Claim) -> Unread | None:
+    """Return what is to be read of a transcript that waits, as far as can be seen now; None for nothing."""
+    path, faults = claim.readable(), list[str]()
+    if path is None or run.store.staging.is_private(claim.transcript):
+        return None
+    with (
+        suppress(OSError),  # whoever reads it for good says why it cannot be
+        contained(faults.append),
+        open_transcript(path, claim.transcript, partial(_known_folders, run)) as transcript,
+    ):
+        return _unread_of(run, claim, path, transcript) if transcript.size else None
+    return None
+
+
+def _unread_of(run: Run, claim: Claim, path: Path, transcript: Transcript) -> Unread | None:
+    """Return what is to be read of an open transcript now; None for nothing."""
+    cursor = run.store.lake.manifest.cursors.get(stored_name(claim.transcript))
+    position = transcript.position_behind(cursor)
+    is_read = cursor is not None and position.byte == transcript.size
+    project_id = None if is_read else _project_of(run, claim, transcript, cursor)
+    if project_id is None:
+        return None
+    begin = position if transcript.format == "lines" else START
+    source = _source_of(claim, transcript, project_id)
+    return Unread(path, claim.transcript, source, begin, limits_of(run))
 
 
 def _project_of(run: Run, claim: Claim, transcript: Transcript, cursor: Cursor | None) -> str | None:
@@ -104,12 +132,11 @@ def _project_of(run: Run, claim: Claim, transcript: Transcript, cursor: Cursor |
     return cursor.project_id if cursor else run.store.projects.origin_of(cwd, run.now)
 
 
-def _read_turns(
-    run: Run, claim: Claim, transcript: Transcript, begin: Position, project_id: str, batch: Batch
+def _take_turns(
+    run: Run, claim: Claim, transcript: Transcript, unread: Unread, result: TurnsRead, batch: Batch
 ) -> str | None:
-    """Read the turns from `begin` on into the batch, and how far that was; return why not, if not."""
-    source = _source_of(claim, transcript, project_id)
-    result = read_turns(transcript, source, begin, limits_of(run))
+    """Take what was read of a transcript into the batch, and how far that was; return why not, if not."""
+    source, begin = unread.source, unread.begin
     if begin.byte == 0 and not result.is_transcript:
         return f"not a transcript: {_main_reason(result.quarantined)}"
     batch.done.append(claim)
@@ -130,7 +157,7 @@ def _read_turns(
             read_lines=begin.line - 1 + result.lines,
             head=transcript.fingerprint(length),
             head_bytes=length,
-            project_id=project_id,
+            project_id=source.project_id,
             session_id=(source.head.session_id if source.head else None) or source.session_id,
         )
     return None

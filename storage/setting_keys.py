@@ -281,6 +281,27 @@ KEYS = (
         words=("auto", "prefect", "plain"),
     ),
     Key(
+        "run.runner",
+        "none",
+        "runner",
+        "under Prefect, what reads, extracts and embeds shards: none (the run), threads, dask or ray",
+        words=("none", "threads", "dask", "ray"),
+    ),
+    Key(
+        "run.workers",
+        0,
+        "workers",
+        "how many workers a runner starts on this machine; 0 is one for each core",
+        high=256,
+    ),
+    Key(
+        "run.cluster",
+        "",
+        "address",
+        "a Dask or Ray cluster that runs already: tcp://HOST:8786, tls://… or ray://HOST:10001",
+        beginnings=("tcp://", "tls://", "ray://"),
+    ),
+    Key(
         "share.place",
         "",
         "address",

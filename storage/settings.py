@@ -91,6 +91,20 @@ class ShareSettings:
 
 
 @dataclass(frozen=True)
+class WorkerSettings:
+    """
+    Who works beside a run under Prefect: `runner` is none, threads, dask or ray.
+
+    `workers` are started on this machine, 0 means one for each core; `cluster` instead is the address of a
+    Dask or Ray cluster that runs already.
+    """
+
+    runner: str = "none"
+    workers: int = 0
+    cluster: str = ""
+
+
+@dataclass(frozen=True)
 class Settings:
     """
     What a run needs to know from outside.
@@ -103,9 +117,10 @@ class Settings:
     `retention_days` is how long what was said is kept, 0 for ever, `retention_types` the same for memories
     of a type, as texts "type=days"; `redacts_personal_data` takes e-mail
     addresses and phone numbers for secrets; `encryption_key_file` holds the key of an encrypted store, None
-    means the OS keyring; `engine` runs the stages (auto, prefect or plain); `mcp` is what an MCP client may
-    do; `share` what is pushed to colleagues; `models` says which language model writes, and `budget` what it
-    may cost; `by_project` is what the file says of single projects, by id or folder.
+    means the OS keyring; `engine` runs the stages (auto, prefect or plain), `workers` their shards; `mcp` is
+    what an MCP client may do; `share` what is pushed to colleagues; `models` says which language model
+    writes, and `budget` what it may cost; `by_project` is what the file says of single projects, by id or
+    folder.
     """
 
     home: Path
@@ -119,6 +134,7 @@ class Settings:
     redacts_personal_data: bool = False
     encryption_key_file: Path | None = None
     engine: str = "auto"
+    workers: WorkerSettings = WorkerSettings()
     mcp: ClientLimits = ClientLimits()
     share: ShareSettings = ShareSettings()
     models: ModelSettings = ModelSettings()
@@ -207,6 +223,11 @@ def load_settings(home: Path | None = None) -> Settings:
         redacts_personal_data=chosen_values["redact.personal_data"],
         encryption_key_file=Path(key_file).expanduser() if key_file else None,
         engine=chosen_values["run.engine"],
+        workers=WorkerSettings(
+            runner=chosen_values["run.runner"],
+            workers=chosen_values["run.workers"],
+            cluster=chosen_values["run.cluster"],
+        ),
         mcp=ClientLimits(
             projects=chosen_values["mcp.projects"],
             calls_per_minute=chosen_values["mcp.calls_per_minute"],

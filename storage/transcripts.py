@@ -52,6 +52,13 @@ class Position(NamedTuple):
 START = Position(0, 1)
 
 
+class FileStamp(NamedTuple):
+    """What tells a file that changed from one that did not: its bytes, and when it was written (ns)."""
+
+    size: int
+    modified_ns: int
+
+
 @dataclass(frozen=True)
 class Piece:
     """
@@ -68,11 +75,16 @@ class Piece:
 
 
 class Transcript:
-    """An open transcript. `path` is where the assistant keeps it, `size` its bytes when it was opened."""
+    """
+    An open transcript: `path` is where the assistant keeps it.
+
+    `size` is its bytes when it was opened, `stamp` tells it from what it becomes.
+    """
 
     def __init__(self, file: BufferedReader, path: Path, projects: Callable[[], Iterable[str]]) -> None:
         self._file, self.path, self._projects = file, path, projects
-        self.size = os.fstat(file.fileno()).st_size
+        status = os.fstat(file.fileno())
+        self.size, self.stamp = status.st_size, FileStamp(status.st_size, status.st_mtime_ns)
 
     @cached_property
     def assistant(self) -> str:

@@ -51,6 +51,7 @@ BELONGS_TO = {
     "transforms/writer/written.py": ("extract", "write"),
     "transforms/words/": ("extract", "link", "consolidate", "remember", "stats"),
     "flows/readings.py": ("extract",),
+    "flows/shard_batches.py": ("backfill",),
     "flows/repository_doubts.py": ("render",),
     "flows/stages/embed.py": ("embed",),
     "flows/stages/erase.py": ("erase",),

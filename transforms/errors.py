@@ -37,6 +37,7 @@ CortexError                      1
 ├── InternalError               28   a tool call failed in a way that nobody foresaw
 ├── ScopeMissing                29   the caller's token does not allow the call
 ├── StoreUnreachable            30   the bucket of the store does not answer
+├── RunnerMissing               31   the library of the chosen task runner is not installed
 └── StoreBusy                   75   another run holds the lease
     └── LeaseLost               75   another machine took the lease over
 """
@@ -287,6 +288,12 @@ class StoreUnreachable(CortexError):
     """The bucket that holds the store does not answer, or refuses; what waits on this machine is kept."""
 
     code, exit_code, retryable = "CORTEX_E_STORE_UNREACHABLE", 30, True
+
+
+class RunnerMissing(CortexError):
+    """The task runner that was chosen needs a library that is not installed."""
+
+    code, exit_code = "CORTEX_E_RUNNER_MISSING", 31
 
 
 class ToolCallInvalid(CortexError):

@@ -47,9 +47,9 @@ class LocalEmbedder:
     model = MODEL
     dimensions = DIMENSIONS
 
-    def __init__(self, network: Path) -> None:
-        """Take the path of the network; its bytes are checked when it is opened."""
-        self._network = network
+    def __init__(self, network: Path, threads: int = 0) -> None:
+        """Take the path of the network, whose bytes are checked when it is opened, and its cores (0: all)."""
+        self._network, self._threads = network, threads
         self._was_asked = False
 
     @cached_property
@@ -58,7 +58,7 @@ class LocalEmbedder:
 
     @cached_property
     def _session(self) -> Any:
-        return _opened(self._network, is_asked_once=False)
+        return _opened(self._network, is_asked_once=False, threads=self._threads)
 
     def embed(self, texts: Sequence[str], *, as_query: bool = False) -> "NDArray[np.float32]":
         """
@@ -105,9 +105,11 @@ class LocalEmbedder:
         return unit
 
 
-def load() -> LocalEmbedder:
+def load(threads: int = 0) -> LocalEmbedder:
     """
     Return the local embedder; that its file has the expected bytes is seen when it is asked.
+
+    It runs on so many cores, on all where `threads` is 0, to the same vectors.
 
     Raises ModelUnavailable if the package, onnxruntime or the tokenizer is missing, or if a file is
     not as large as expected.
@@ -122,10 +124,10 @@ def load() -> LocalEmbedder:
     for library in ("onnxruntime", "tokenizers"):
         if importlib.util.find_spec(library) is None:
             raise _unavailable(f"the library '{library}' is missing.")
-    return LocalEmbedder(network)
+    return LocalEmbedder(network, threads)
 
 
-def _opened(path: Path, *, is_asked_once: bool) -> Any:
+def _opened(path: Path, *, is_asked_once: bool, threads: int = 0) -> Any:
     """Return the network to run, its bytes checked. Raises ModelUnavailable."""
     network = with_rows_taken_first(_checked(path, MODEL_SHA256), WORD_TABLE)
     # From 1.29 on onnxruntime reports each session to its makers and keeps a device id in the user's cache
@@ -136,6 +138,7 @@ def _opened(path: Path, *, is_asked_once: bool) -> Any:
     options, levels = onnxruntime.SessionOptions(), onnxruntime.GraphOptimizationLevel
     # "Extended" answers as fast as "all" (2.5 ms a question) and loads in .15 s, not .27.
     options.graph_optimization_level = levels.ORT_ENABLE_EXTENDED
+    options.intra_op_num_threads = threads
     if is_asked_once:
         options.graph_optimization_level, options.intra_op_num_threads = levels.ORT_DISABLE_ALL, 1
     options.log_severity_level = 3  # errors only: warnings about the int8 graph say nothing to a user

@@ -52,10 +52,11 @@ def run_flow(
     engine: str = "plain",
     progress: Progress = no_progress,
     accepts_loss: bool = False,
+    runner: str | None = None,
 ) -> RunReport:
     """Run `ingest` or `nightly` over what is staged and over what has grown. Raises as `execute` does."""
     stage_all(context.settings, grown(context.settings))
-    return _execute(context, flow, engine, progress, accepts_loss)
+    return _execute(context, flow, engine, progress, accepts_loss, runner)
 
 
 def plan_backfill(context: Context, paths: Sequence[Path]) -> BackfillPlan:
@@ -82,11 +83,12 @@ def backfill(
     engine: str = "plain",
     progress: Progress = no_progress,
     accepts_loss: bool = False,
+    runner: str | None = None,
 ) -> BackfillResult:
     """Read the transcripts below `paths` (default: the assistants' folders)."""
     look = look_for(context.settings, paths or transcript_folders())
     missed = stage_all(context.settings, look.transcripts, progress)
-    report = _execute(context, "backfill", engine, progress, accepts_loss)
+    report = _execute(context, "backfill", engine, progress, accepts_loss, runner)
     report.quarantined.extend(missed)
     if look.read_before or report.transcripts or not report.quarantined:
         return BackfillResult(report)
@@ -103,9 +105,13 @@ def transcript_folders() -> list[Path]:
     return places or [_client_projects()]
 
 
-def _execute(context: Context, flow: str, engine: str, progress: Progress, accepts_loss: bool) -> RunReport:
+def _execute(
+    context: Context, flow: str, engine: str, progress: Progress, accepts_loss: bool, runner: str | None
+) -> RunReport:
     note_engine(context.home)
-    report = execute(flow, context, engine=engine, progress=progress, accepts_loss=accepts_loss)
+    report = execute(
+        flow, context, engine=engine, progress=progress, accepts_loss=accepts_loss, runner=runner
+    )
     publish_settings(context)
     return report
 

@@ -11,6 +11,7 @@ from cortex.flows.embedders import Embedder
 from cortex.flows.passages import Cutting, cut_since, passages_in, with_cut
 from cortex.flows.report import StageReport
 from cortex.flows.run import Run
+from cortex.flows.sharding import vectors_of
 from cortex.flows.stages.stage import stage
 from cortex.storage.tables import HAS_VECTOR, INDEX_TEXT, VECTOR, Dataset
 from cortex.transforms.audit import passages_violations
@@ -226,19 +227,21 @@ def _embed_missing(run: Run, embedder: Embedder | None, texts: dict[str, str], r
         return
     # A batch is as long as its longest text: sorted, 1,608 passages are padded by 4 % and not by 8.
     missing = sorted(texts, key=lambda name: (len(texts[name]), name))
-    for start in range(0, len(missing), EMBEDDED_AT_ONCE):
-        rows = []
-        for at in range(start, min(start + EMBEDDED_AT_ONCE, len(missing)), STEP_TEXTS):
-            names = missing[at : min(at + STEP_TEXTS, start + EMBEDDED_AT_ONCE)]
-            vectors = embedder.embed([texts[name] for name in names])
-            rows += [
-                {"model": embedder.model, "content_hash": n, "vector": v}
-                for n, v in zip(names, vectors, strict=True)
-            ]
-            run.progress("embed", at + len(names), len(missing))
-        with run.store.lake.change() as change:
-            change.append(VECTORS, embedder.model, VECTORS.of(rows))
-        row.rows_in += len(rows)
+    lists = [missing[at : at + STEP_TEXTS] for at in range(0, len(missing), STEP_TEXTS)]
+    vectors_by_list = vectors_of(run.carrier, embedder, [[texts[name] for name in names] for names in lists])
+    rows, done = [], 0
+    for names, vectors in zip(lists, vectors_by_list, strict=True):
+        rows += [
+            {"model": embedder.model, "content_hash": n, "vector": v}
+            for n, v in zip(names, vectors, strict=True)
+        ]
+        done += len(names)
+        run.progress("embed", done, len(missing))
+        if len(rows) >= EMBEDDED_AT_ONCE or done == len(missing):
+            with run.store.lake.change() as change:
+                change.append(VECTORS, embedder.model, VECTORS.of(rows))
+            row.rows_in += len(rows)
+            rows = []
 
 
 def searchable(rows: pa.Table, vectors: pa.Table, texts: pa.Table | None = None) -> pa.Table:
