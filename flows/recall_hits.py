@@ -26,7 +26,16 @@ from cortex.transforms.search.fusion import (
 )
 from cortex.transforms.search.index_text import PEOPLE_KINDS, index_text, setting
 from cortex.transforms.search.questions import RecallQuestion
-from cortex.transforms.search.statements import is_known, is_lead_in, reason_in, statement_in
+from cortex.transforms.search.statements import (
+    asks_anything,
+    ends_asking,
+    is_known,
+    is_lead_in,
+    is_proposal,
+    news_in,
+    reason_in,
+    statement_in,
+)
 from cortex.transforms.words.history_marks import CHANGED_SINCE, PROPOSED
 
 MEMORIES, PASSAGES = "memories", "passages"
@@ -154,7 +163,16 @@ class Hits:
             updated_at=self._when(row) or EPOCH,
             validity=_validity(hits, at) if name == MEMORIES else Validity.STATED,
             is_record=name == MEMORIES and hits["memory_type"][at].as_py() == "outcome",
+            is_asking=self._is_asking(row),
+            is_persons=self._places[row][3],
         )
+
+    def _is_asking(self, row: int) -> bool:
+        name, hits, at = self._source[row]
+        if name == MEMORIES:
+            return False
+        text = str(hits["text"][at].as_py())
+        return asks_anything(text) if self._places[row][3] else ends_asking(text)
 
     def result(self, group: SearchGroup, scores: Scores, question: RecallQuestion) -> RecallResult:
         """Return the result that a group of rows makes; its score is that of its best row."""
@@ -164,9 +182,10 @@ class Hits:
         is_memory = name == MEMORIES
         passages = [self._source[other] for other in group.rows[1:] if self._source[other][0] == PASSAGES]
         quoted = passages[0][1]["text"][passages[0][2]].as_py() if is_memory and passages else None
-        statement = row["text"] if is_memory else statement_in(row["text"], asked)
-        quote = statement_in(quoted, asked) if quoted else ""
-        nearby = tuple(self._nearby(other, group, asked) for other in group.nearby)
+        statement = self._statement(group.rows[0], question)
+        # Of the passage what the memory does not say: its words are mostly those of the question too.
+        quote = statement_in(news_in(quoted, [statement]), asked) if quoted else ""
+        nearby = tuple(self._nearby(other, group, question) for other in group.nearby)
         rejected = (row.get("rejected") or "") if is_memory else ""
         return RecallResult(
             id=row[ID_COLUMNS[name]],
@@ -202,7 +221,17 @@ class Hits:
         texts = (str(hits["text"][at].as_py()) for _, hits, at in rows)
         return reason_in(texts, shown, question.asked, question.patterns.gives_reason)
 
-    def _nearby(self, row: int, group: SearchGroup, asked: Asked) -> Nearby:
+    def _statement(self, row: int, question: RecallQuestion) -> str:
+        """Return what of a row bears on a question; of a turn that only puts something forward it says so."""
+        name, hits, at = self._source[row]
+        text = str(hits["text"][at].as_py())
+        if name == MEMORIES:
+            return text
+        statement = statement_in(text, question.asked)
+        is_proposed = is_proposal(self._words_of_assistant(row) and statement, question.patterns.suggests)
+        return f"{PROPOSED}{statement}" if is_proposed else statement
+
+    def _nearby(self, row: int, group: SearchGroup, question: RecallQuestion) -> Nearby:
         name, hits, at = self._source[row]
         text = hits["text"][at].as_py()
         return Nearby(
@@ -210,7 +239,7 @@ class Hits:
             kind="memory" if name == MEMORIES else "turn",
             memory_type=hits["memory_type"][at].as_py() if name == MEMORIES else None,
             text=text,
-            statement=text if name == MEMORIES else statement_in(text, asked),
+            statement=self._statement(row, question),
             evidence=merged(_evidence(name, hits, at)),
             is_earlier=row in group.earlier,
         )

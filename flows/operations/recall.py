@@ -1,8 +1,9 @@
 """Answers a question from memories and past sessions, and journals what was recalled."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cortex.flows.context import Context
@@ -11,6 +12,7 @@ from cortex.flows.operations.targets import scopes_of
 from cortex.flows.recall import search_store as search
 from cortex.flows.recall import with_replaced
 from cortex.flows.recall_results import RecallResult
+from cortex.flows.session_context import RUN_COLUMNS, with_session_context
 from cortex.storage.catalogue import Catalogue
 from cortex.storage.repository import doubts_of
 from cortex.storage.store import Store
@@ -20,7 +22,7 @@ from cortex.transforms.extract.echoes import fingerprints_of
 from cortex.transforms.journal_entries import Recall
 from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.memory.review import doubts_left
-from cortex.transforms.schemas import GLOBAL_SCOPE
+from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, Row
 from cortex.transforms.search.index_text import query_terms
 from cortex.transforms.search.limits import NO_LIMITS, SearchLimits, limits_in, start_of
 from cortex.transforms.search.questions import asks_for_records
@@ -92,6 +94,9 @@ def recall(
     search_in = _Search(context, store, store.tables, scopes, depth, context.now, by_stretch)
     matches, met, note = search_in.within(question, limits)
     matches = with_replaced(store.tables, matches[skip : skip + limit])
+    if by_stretch:
+        turns_of = partial(_turns_run, store)
+        matches = with_session_context(store.tables, matches, question, context.policy, turns_of)
     warning = _reinforce(context, store, matches)
     doubts = {doubt.memory_id: doubt for doubt in _doubts_about(context, store, matches)}
     if not related:
@@ -101,6 +106,13 @@ def recall(
 
     near = related_to(matches, store.tables, depth=related)
     return Recalled(matches, doubts, near, names, warning, met, note)
+
+
+def _turns_run(store: Store, scope: str, sessions: Collection[str]) -> list[Row]:
+    """Return the turns of some sessions of a project, without those that a forgotten memory rested on."""
+    forgotten = set(store.journal.forgotten_turns())
+    turns = store.lake.read(TURNS, scope, RUN_COLUMNS, sessions=set(sessions)).to_pylist()
+    return [turn for turn in turns if turn["turn_id"] not in forgotten]
 
 
 def limits_from(

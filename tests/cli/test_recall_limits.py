@@ -48,3 +48,12 @@ def test_where_we_stopped_is_told_by_the_records_of_the_sessions_the_newest_firs
 def test_with_a_subject_the_question_is_searched_for(cortex, samples):
     rows = results(cortex("recall", "what did we do about SQLite?", "--project", "tidepool", "--json"))
     assert {row["memory_type"] for row in rows} != {"outcome"}
+
+
+def test_asked_how_the_command_that_was_run_stands_below(cortex, samples):
+    def shown(question):
+        rows = results(cortex("recall", question, "--project", "tidepool", "--json"))
+        return [near["statement"] for row in rows for near in row["nearby"]]
+
+    assert any(text.startswith("Ran `") for text in shown("how do I run the tests?"))
+    assert not any(text.startswith("Ran `") for text in shown("why do the tests fail?"))

@@ -372,3 +372,21 @@ def test_what_only_says_what_comes_next_stands_behind_what_says_something(ask: A
         turn(4, "Tides: high water at noon.", kind="text"), turn(90, "Let me read the tides:", kind="text")
     )
     assert ask("tides")[0].text == "Tides: high water at noon."
+
+
+def test_a_turn_that_only_puts_something_forward_says_so(ask: Asked) -> None:
+    ask.say(turn(4, "We could keep the tide tables in Postgres.", kind="text", trust="assistant"))
+    [result] = ask("Where are tide tables kept?")
+    assert result.statement == "Proposed: We could keep the tide tables in Postgres."
+
+
+def test_a_person_who_puts_something_forward_is_quoted(ask: Asked) -> None:
+    ask.say(turn(4, "We could keep the tide tables in Postgres."))
+    assert ask("Where are tide tables kept?")[0].statement == "We could keep the tide tables in Postgres."
+
+
+def test_of_the_passage_below_a_memory_what_it_does_not_say_is_quoted(ask: Asked) -> None:
+    fact = "Tide tables of every harbour are kept in one SQLite file"
+    ask.know(memory("m1", fact, evidence=[evidence(4)]))
+    ask.say(turn(4, f"{fact}. {'Piers are painted white each spring. ' * 12}Tide files are copied nightly."))
+    assert "Tide files are copied nightly." in ask("Where are the tide tables?")[0].quote

@@ -144,7 +144,9 @@ class SearchHit:
     """
     What folding needs to know of a row: its position, its kind, its text, the lines it rests on.
 
-    `score` is what it is ranked by; `is_record` says that it is the record of a session, on many subjects.
+    `score` is what it is ranked by; `is_record` says that it is the record of a session, on many subjects,
+    `is_asking` that it is a turn that asks (of the assistant: that it ends with a question), `is_persons`
+    that a person said it.
     """
 
     row: int
@@ -155,6 +157,8 @@ class SearchHit:
     updated_at: datetime = EPOCH
     validity: Validity = Validity.STATED
     is_record: bool = False
+    is_asking: bool = False
+    is_persons: bool = False
 
 
 @dataclass(frozen=True)
@@ -189,7 +193,8 @@ def folded(
 
     With `by_stretch`, up to `stretch_rows` further rows stand nearby: those within `stretch_lines` of the
     lines of the group's best row that score `stretch_score` of it, and memories of its subject. Of memories
-    of one subject the newest speaks, and a decision before what was only put forward.
+    of one subject the newest speaks, and a decision before what was only put forward; before a turn in which
+    the assistant asks, the best one of its stretch that was said after it.
     """
     numbers = _Numbers.of(policy)
     groups: list[_Group] = []
@@ -298,10 +303,26 @@ class _Group:
     def _same(self) -> list[SearchHit]:
         return [each for each in self.nearby if self.is_of_subject(self._rows[0], each)]
 
+    @property
+    def _after_the_question(self) -> SearchHit | None:
+        """Return the best row below a question of the assistant that was said after it, and asks nothing."""
+        if not self._rows[0].is_asking or self._rows[0].is_persons:
+            return None
+        return next((each for each in self.nearby if not each.is_asking and self._follows(each)), None)
+
+    def _follows(self, candidate: SearchHit) -> bool:
+        return any(
+            file == own_file and line > own_line
+            for file, line in candidate.lines
+            for own_file, own_line in self._rows[0].lines
+        )
+
     def settled(self) -> SearchGroup:
         """Return the group with the memory that holds now in the first place."""
         head, lead = self._rows[0], self.lead
         earlier = frozenset(each.row for each in (head, *self._same) if _precedence(each) < _precedence(lead))
+        if lead is head:
+            lead = self._after_the_question or head
         if lead is head:
             return SearchGroup(_rows(self._rows), _rows(self.nearby), earlier)
         below = [each for each in self.nearby if each is not lead]

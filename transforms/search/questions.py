@@ -12,17 +12,26 @@ from cortex.transforms.words.overlap import words_in
 
 # The signal of signal_patterns.csv that says why, in each language.
 _GIVES_REASON = "gives_reason"
+# The phrases of phrases.csv that name a cause, that only put something forward, and that say what comes next.
+_NAMES_CAUSE, _SUGGESTS, _ANNOUNCES = "names_cause", "suggests", "announces"
 _PARTICLE_CHARS = 4
 
 
 @dataclass(frozen=True)
 class QuestionPatterns:
-    """How questions ask for a reason, for what was done, for what is open; and how a sentence says why."""
+    """
+    How questions ask for a reason, a command, what was done, what is open.
+
+    And how a sentence says why, that it only puts something forward, or what is done next.
+    """
 
     reason: re.Pattern[str]
+    means: re.Pattern[str]
     work: re.Pattern[str]
     open: re.Pattern[str]
     gives_reason: re.Pattern[str]
+    suggests: re.Pattern[str]
+    announces: re.Pattern[str]
 
     @classmethod
     def of(cls, policy: Policy) -> "QuestionPatterns":
@@ -35,13 +44,27 @@ class QuestionPatterns:
             for row in policy.rows["signal_patterns"].values()
             if row["signal"] == _GIVES_REASON
         )
-        return _patterns(asked, gives)
+        causes, suggests, announces = (
+            _phrases(policy, name) for name in (_NAMES_CAUSE, _SUGGESTS, _ANNOUNCES)
+        )
+        return _patterns(asked, gives + causes, suggests, announces)
+
+
+def _phrases(policy: Policy, name: str) -> tuple[str, ...]:
+    return tuple(str(row["pattern"]) for row in policy.rows["phrases"].values() if row["name"] == name)
 
 
 @lru_cache(maxsize=8)
-def _patterns(asked: tuple[tuple[str, str], ...], gives: tuple[str, ...]) -> QuestionPatterns:
-    by_kind = {kind: _any([p for k, p in asked if k == kind]) for kind in ("reason", "work", "open")}
-    return QuestionPatterns(gives_reason=_any(gives), **by_kind)
+def _patterns(
+    asked: tuple[tuple[str, str], ...],
+    gives: tuple[str, ...],
+    suggests: tuple[str, ...],
+    announces: tuple[str, ...],
+) -> QuestionPatterns:
+    kinds = ("reason", "means", "work", "open")
+    by_kind = {kind: _any([p for k, p in asked if k == kind]) for kind in kinds}
+    phrases = {"gives_reason": _any(gives), "suggests": _any(suggests), "announces": _any(announces)}
+    return QuestionPatterns(**phrases, **by_kind)
 
 
 def _any(patterns: Sequence[str]) -> re.Pattern[str]:
@@ -50,18 +73,20 @@ def _any(patterns: Sequence[str]) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class RecallQuestion:
-    """A question: its words with their weights, and whether it asks for a reason."""
+    """A question: its words with their weights, and whether it asks for a reason, or how to do something."""
 
     asked: Asked
     patterns: QuestionPatterns
     asks_why: bool
+    asks_how: bool
 
     @classmethod
     def of(cls, text: str, word_ranks: Mapping[str, int], policy: Policy) -> "RecallQuestion":
         """Return a question as recall looks at it; `word_ranks` as for `Asked.of`."""
         patterns = QuestionPatterns.of(policy)
         asked = Asked.of(query_words(text, policy), word_ranks, policy)
-        return cls(asked, patterns, bool(patterns.reason.search(text)))
+        asks_why, asks_how = (bool(kind.search(text)) for kind in (patterns.reason, patterns.means))
+        return cls(asked, patterns, asks_why, asks_how)
 
 
 def asks_for_records(question: str, policy: Policy) -> str:

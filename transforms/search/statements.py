@@ -15,6 +15,10 @@ _SHORT_CODE = re.compile(r"^```\w*\n((?:[^\n`]{1,120}\n){1,2})```[^\S\n]*$", re.
 _LIST_SIGN = re.compile(r"^\s*(?:[#>*-]+\s+|\d{1,2}[.)]\s+)?")
 # A sentence of which so many words were shown is known.
 _KNOWN_SHARE = 0.7
+_QUESTION_MARKS = ("?", "？")
+_AFTER_SENTENCE = "*_`) \n"
+# Of a text so much puts something forward before it is called a proposal, as in memories.
+_PROPOSED_SHARE = 0.5
 # What is left of a text beside sentences that are known must be a statement.
 _FEWEST_WORDS = 4
 
@@ -72,6 +76,41 @@ def is_lead_in(text: str) -> bool:
     """Return whether a text says nothing but what is done next, whatever its language."""
     kept = without_lead_in(text)
     return kept != text and len(words_in(kept)) < _FEWEST_WORDS
+
+
+def ends_asking(text: str) -> bool:
+    """
+    Return whether a text ends with a question, whatever code stands below it.
+
+    >>> ends_asking("Re-tagging is safe. Shall I go on?\\n\\n```\\ngit tag v2\\n```")
+    True
+    """
+    return prose(text).rstrip(_AFTER_SENTENCE).endswith(_QUESTION_MARKS)
+
+
+def asks_anything(text: str) -> bool:
+    """Return whether a sentence of a text is a question."""
+    lines = prose(text).split("\n")
+    return any(
+        part.rstrip(_AFTER_SENTENCE).endswith(_QUESTION_MARKS)
+        for line in lines
+        for part in sentences(line, PROSE)
+    )
+
+
+def is_proposal(text: str, suggests: re.Pattern[str]) -> bool:
+    """
+    Return whether most of a text says what could or should be done, and it does not begin by saying so.
+
+    `suggests` is how sentences that put something forward begin.
+
+    >>> is_proposal("We could use UTC. Clocks differ.", re.compile("^we could", re.IGNORECASE))
+    True
+    """
+    text = _LIST_SIGN.sub("", text)
+    parts = [] if text.lower().startswith("propos") else sentences(text, PROSE)
+    proposed = sum(len(part) for part in parts if suggests.search(_LIST_SIGN.sub("", part)))
+    return bool(parts) and proposed >= _PROPOSED_SHARE * sum(map(len, parts))
 
 
 def _with_short_code(text: str) -> str:

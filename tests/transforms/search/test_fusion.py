@@ -199,6 +199,18 @@ def test_no_more_stands_below_a_result_than_can_be_read_at_a_glance(policy: Poli
     assert [len(group.nearby) for group in folded(given_rows, policy, 10, by_stretch=True)] == [3, 1]
 
 
+def test_what_followed_a_question_of_the_assistant_speaks_for_it(policy: Policy) -> None:
+    asking = replace(passage(0, "tag the tide release now?", 10), score=5.0, is_asking=True)
+    before = replace(passage(1, "the gauges agree", 4), score=4.0)
+    answer = replace(passage(2, "the reef branch is protected", 20), score=3.0)
+    also = replace(passage(3, "shall the pier wait?", 22), score=3.5, is_asking=True)
+    [group] = folded([asking, before, also, answer], policy, 5, by_stretch=True)
+    assert group.all == (2, 0, 1, 3)
+    persons = replace(asking, is_persons=True)
+    [group] = folded([persons, before, also, answer], policy, 5, by_stretch=True)
+    assert group.all == (0, 1, 3, 2)
+
+
 def test_of_one_subject_the_newest_speaks_and_a_decision_before_a_proposal(policy: Policy) -> None:
     old = replace(fact(0, "Tide tables are kept in Postgres", 4), score=3.0)
     new = replace(fact(1, "Tide tables are kept in SQLite now", 400), score=2.0, updated_at=LATER)
