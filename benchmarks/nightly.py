@@ -40,7 +40,7 @@ def fill(home: Path, count: int) -> int:
         for number in range(projects):
             name = f"made-{number:08x}"
             change.append(TURNS, name, _turns(name))
-            change.append(EVENTS, name, _events(name, number, count // projects))
+            change.append(EVENTS, name, events(name, number, count // projects))
     return projects
 
 
@@ -62,7 +62,8 @@ def _turns(project: str) -> pa.Table:
     )
 
 
-def _events(project: str, seed: int, count: int) -> pa.Table:
+def events(project: str, seed: int, count: int) -> pa.Table:
+    """Return EVENTS of `count` different facts of a project."""
     rows = invented.memories(count, seed=seed)
     ages = np.random.default_rng(seed).integers(0, OLDEST_DAYS * 86_400, count) * 1_000_000
     instants = pa.array(int(invented.NOW.timestamp()) * 1_000_000 - ages).cast(pa.timestamp("us"))

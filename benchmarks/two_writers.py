@@ -72,13 +72,13 @@ def served_bucket() -> Iterator[dict[str, str]]:
         S3Response.put_object = put
 
 
-def write_session(folder: Path, name: str) -> Path:
+def write_session(folder: Path, name: str, project: str = "/home/dev/kelp") -> Path:
     """Write a session in which a person decides something that only this session says."""
     at = datetime.now(UTC).isoformat()
     text = f"We decided to fire batch {name} in the third kiln, because the second one cracks its glaze."
     record = {
         "type": "user", "uuid": f"u-{name}", "parentUuid": None, "sessionId": name, "timestamp": at,
-        "cwd": "/home/dev/kelp", "isSidechain": False, "userType": "external", "version": "2.1.0",
+        "cwd": project, "isSidechain": False, "userType": "external", "version": "2.1.0",
         "message": {"role": "user", "content": text},
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)

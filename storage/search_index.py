@@ -78,6 +78,11 @@ class SearchIndex:
             for table in PROJECTED.values():
                 PartWriter(connection, scope, table).remove()
 
+    def remove(self, scope: str, name: str) -> None:
+        """Remove what the index holds of one table."""
+        with self._writing() as connection:
+            PartWriter(connection, scope, PROJECTED[name]).remove()
+
     def purge(self) -> None:
         """Leave no byte of rows that are gone."""
         if self._path is not None:

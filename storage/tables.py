@@ -23,11 +23,30 @@ INDEX_TEXT, VECTOR = "index_text", "vector"
 UNAGED = {name: f"unaged_{name}" for name in ("confidence", "status", "archived_at", "centrality", "rank")}
 # What is kept of a vector in the table itself: the search index has it.
 HAS_VECTOR = "has_vector"
+# The model that gave it: vectors of another model are no change of the rows otherwise.
+VECTOR_MODEL = "vector_model"
 
 # The values that each column named may have, all to be met; None stands for a missing value.
 Filter = Mapping[str, Collection[str | None]]
 
 Vector = NDArray[np.float32]
+
+
+def with_vectors(rows: pa.Table, vectors: pa.Table) -> pa.Table:
+    """
+    Return `rows` with `vector` and `vector_model` by their `content_hash`, null where there is none.
+
+    `vectors` are VECTORS of one model; where there are none at all the rows are returned as they are.
+    """
+    import pyarrow.compute as pc  # here: questions do without it
+
+    if not vectors.num_rows:
+        return rows
+    known = vectors["content_hash"].combine_chunks()
+    taken = pc.index_in(rows["content_hash"].combine_chunks(), value_set=known)
+    kind = pa.list_(pa.float32(), len(vectors["vector"][0]))
+    rows = rows.append_column(VECTOR, vectors["vector"].combine_chunks().cast(kind).take(taken))
+    return rows.append_column(VECTOR_MODEL, vectors["model"].combine_chunks().take(taken))
 
 
 def meeting(rows: pa.Table, where: Filter | None) -> pa.Table:

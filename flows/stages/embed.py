@@ -13,7 +13,7 @@ from cortex.flows.report import StageReport
 from cortex.flows.run import Run
 from cortex.flows.sharding import vectors_of
 from cortex.flows.stages.stage import stage
-from cortex.storage.tables import HAS_VECTOR, INDEX_TEXT, VECTOR, Dataset
+from cortex.storage.tables import HAS_VECTOR, INDEX_TEXT, Dataset, with_vectors
 from cortex.transforms.audit import passages_violations
 from cortex.transforms.errors import FileDamaged, ModelUnavailable
 from cortex.transforms.schemas import PASSAGES, VECTORS, values
@@ -255,13 +255,7 @@ def searchable(rows: pa.Table, vectors: pa.Table, texts: pa.Table | None = None)
     else:
         worded = [index_text(row) for row in rows.select(_indexed(rows)).to_pylist()]
         rows = rows.append_column(INDEX_TEXT, pa.array(worded, pa.string()))
-    if not vectors.num_rows:
-        return rows
-    known = vectors["content_hash"].combine_chunks()
-    taken = pc.index_in(rows["content_hash"].combine_chunks(), value_set=known)
-    dimensions = len(vectors["vector"][0])
-    kind = pa.list_(pa.float32(), dimensions)
-    return rows.append_column(VECTOR, vectors["vector"].combine_chunks().cast(kind).take(taken))
+    return with_vectors(rows, vectors)
 
 
 def _indexed(rows: pa.Table) -> list[str]:

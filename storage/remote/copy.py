@@ -11,11 +11,11 @@ from cortex.storage.lake import Lake
 from cortex.storage.manifest import read_manifest
 from cortex.storage.projections import DATABASE
 from cortex.storage.remote.bucket import Bucket, BucketLog, bucket_at, in_parallel
+from cortex.storage.remote.indexing import index_tables, note_unindexed
 from cortex.storage.remote.log import CommitLog, LogEntry, last_entry
 from cortex.storage.remote.note import FileIndex, RemoteNote, keep_note, remote_note
 from cortex.storage.remote.tree import (
     MANIFEST_FILE,
-    SEARCH_PATH,
     SHARED,
     FileTree,
     Stored,
@@ -23,7 +23,6 @@ from cortex.storage.remote.tree import (
     folder_paths,
     read_tree,
 )
-from cortex.storage.search_file import remove_beside_index
 from cortex.transforms.errors import FileDamaged, LakeUnclear, StoreBusy, StoreNotWritable, StoreUnreachable
 
 # How often a reader begins again whom a writer overtook: what it was reading is gone.
@@ -58,9 +57,9 @@ def take_in(
     """
     Make the copy the state that `tree_name` names, "" for none yet; return that state's tree.
 
-    What a killed run left in the copy goes. `is_new` says that the folder was never in step with this store.
-    Under the lease, or the copy's own lock for reading. Raises LakeUnclear for a new copy that holds a store
-    already, ObjectGone, FileDamaged, KeyUnavailable.
+    What a killed run left in the copy goes; the search index follows the tables. `is_new` says that the
+    folder was never in step with this store. Under the lease, or the copy's own lock for reading. Raises
+    LakeUnclear for a new copy that holds a store already, ObjectGone, FileDamaged, KeyUnavailable.
     """
     if not tree_name:
         return {}
@@ -77,21 +76,24 @@ def take_in(
     new = [path for path, stored in tree.items() if index.look(path) != (stored.digest, stored.size)]
     is_changed = tree_name != note.tree
     if new or is_changed:
+        before = Lake(home)
+        before.remove_unfinished()
+        old = {f"lake/{path}" for path in (*before.manifest.files, *before.manifest.replaced)}
+        gone = [path for path in (*old, *folder_paths(home)) if path not in tree]
+        note_unindexed(home, [*new, *gone])
         _bring_in(home, bucket, tree, new, vault)
+        _remove(home, gone)
         index.keep()
+        _write_database(home)
+        index_tables(home)
     keep_note(home, replace(note, tree=tree_name))
     return tree
 
 
 def _bring_in(home: Path, bucket: Bucket, tree: FileTree, new: list[str], vault: Vault) -> None:
-    before = Lake(home)
-    before.remove_unfinished()
-    old = {f"lake/{path}" for path in (*before.manifest.files, *before.manifest.replaced)}
     last = [path for path in new if "/_versions/" in path]  # a version of a table names its other files
     for paths in ([path for path in new if path not in (*last, MANIFEST_FILE)], last, [MANIFEST_FILE]):
         in_parallel(lambda path: _fetch(home, bucket, path, tree[path], vault), paths)
-    _remove(home, [path for path in (*old, *folder_paths(home)) if path not in tree])
-    _write_database(home)
 
 
 def _fetch(home: Path, bucket: Bucket, path: str, stored: Stored, vault: Vault) -> None:
@@ -109,8 +111,6 @@ def _fetch(home: Path, bucket: Bucket, path: str, stored: Stored, vault: Vault) 
                     f"the object {stored.name} of the store is damaged: it is not what was written.",
                     "Put it back from a copy or an older version of the bucket.",
                 )
-            if path == SEARCH_PATH:
-                remove_beside_index(target)
 
 
 def _remove(home: Path, paths: Iterable[str]) -> None:

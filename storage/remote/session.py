@@ -16,7 +16,6 @@ from cortex.storage.remote.note import FileIndex, RemoteNote, keep_note, remote_
 from cortex.storage.remote.open_sessions import closed_session, opened_session
 from cortex.storage.remote.tree import (
     MANIFEST_FILE,
-    SEARCH_PATH,
     FileTree,
     Stored,
     digest_of_bytes,
@@ -25,7 +24,6 @@ from cortex.storage.remote.tree import (
     term_of,
     tree_bytes,
 )
-from cortex.storage.search_file import complete_index
 from cortex.transforms.errors import CortexError, FileDamaged, LeaseLost, StoreUnreachable
 
 FOLDERS = ("lake/", "tables/", "published/", "runs/", "trees/")
@@ -50,7 +48,6 @@ class RemoteSession:
         Objects first, then the tree that names them, then the entry of the log. Raises LeaseLost and
         StoreUnreachable; what was written by then is named by nothing, and a later holder removes it.
         """
-        complete_index(self._home / SEARCH_PATH)
         tree: FileTree = {}
         new: list[str] = []
         for path in shared_paths(self._home, manifest):

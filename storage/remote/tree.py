@@ -16,14 +16,13 @@ from cortex.transforms.errors import ManifestDamaged
 MANIFEST_FILE = "runs/manifest.json"
 
 # Folders that are shared as they are. Staging, settings, policy, reports and the ledger of spending are each
-# machine's own, and so is the DuckDB file: its views name this machine's folders.
+# machine's own, and so are the DuckDB file, whose views name this machine's folders, and the search index:
+# one file of all projects, which follows from the tables.
 SHARED = ("tables", "published")
-# Of the search index the file alone is shared, complete: what SQLite keeps beside it belongs to one machine.
-SEARCH_PATH = f"tables/{SEARCH_FILE}"
 NOT_SHARED = (
     DATABASE_FILE,
     f"{DATABASE_FILE}.wal",
-    *(f"{SEARCH_PATH}{ending}" for ending in BESIDE_SEARCH_FILE),
+    *(f"tables/{SEARCH_FILE}{ending}" for ending in ("", *BESIDE_SEARCH_FILE)),
 )
 
 DIGEST_CHARS = 32

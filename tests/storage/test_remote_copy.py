@@ -12,8 +12,7 @@ from cortex.storage.remote import log as remote_log
 from cortex.storage.remote.bucket import BucketLog, FolderBucket, bucket_at, check_uri
 from cortex.storage.remote.copy import refresh
 from cortex.storage.remote.note import begin_copy, remote_note
-from cortex.storage.remote.tree import SEARCH_PATH, Stored, object_name, read_tree, term_of, tree_bytes
-from cortex.storage.search_file import is_sound, parts_in, read_index, write_index
+from cortex.storage.remote.tree import Stored, object_name, read_tree, term_of, tree_bytes
 from cortex.storage.settings import store_home
 from cortex.transforms.errors import (
     FileDamaged,
@@ -91,32 +90,6 @@ def test_folders_are_shared_but_for_what_is_each_machines_own(machines, bucket):
         "runs",
         "trees",
     }
-
-
-def add_part(home: Path, scope: str) -> None:
-    with write_index(home / SEARCH_PATH) as connection:
-        connection.execute("insert into parts values (null, ?, 'memories', '[]', 0, 0, 0)", (scope,))
-
-
-def test_the_search_index_arrives_whole_while_one_reads_it_and_where_a_writer_was_killed(machines):
-    one, two = machines
-    add_part(one, "kiln")
-    with read_index(one / SEARCH_PATH):  # so that what is written stays beside the file
-        add_part(one, "harbour")
-        write(one, "a")
-    refresh(two)
-    assert parts_in(two / SEARCH_PATH) == {("kiln", "memories"), ("harbour", "memories")}
-    beside = two / f"{SEARCH_PATH}-wal"
-    with read_index(two / SEARCH_PATH):
-        add_part(two, "killed")
-        left = beside.read_bytes()
-    beside.write_bytes(left)
-    with lease(one):
-        add_part(one, "quay")
-        write_held(one, "b")
-    refresh(two)
-    assert {scope for scope, _ in parts_in(two / SEARCH_PATH)} == {"kiln", "harbour", "quay"}
-    assert is_sound(two / SEARCH_PATH)
 
 
 def test_one_that_stood_still_is_refused_and_goes_on_from_the_other(machines, monkeypatch):
