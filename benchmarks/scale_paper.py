@@ -118,6 +118,11 @@ class SharedStore:
         return self.figures.search_ms / 1_000 * self.memories / self.figures.search_memories
 
     @property
+    def session_mb(self) -> float:
+        """Return what one session sends, without trees and manifests."""
+        return self.figures.session_mb * self.memories / self.figures.session_memories
+
+    @property
     def lists_mb(self) -> float:
         """Return what trees and manifests of one session's commits weigh."""
         kilobytes = (self.figures.tree_kb + self.figures.manifest_kb) / self.figures.sample_projects
@@ -161,10 +166,8 @@ def store_rows(figures: Figures) -> Iterator[Cells]:
         ("of that without embedding", [s.of_sample(figures.words_s) / DAY for s in stores]),
         ("the store, and each machine's copy, GB", [s.of_sample(figures.store_mb) / 1_000 for s in stores]),
         ("its search index, GB", [s.of_sample(figures.search_mb) / 1_000 for s in stores]),
-        (
-            "uploading it after a session, minutes",
-            [s.of_sample(figures.search_mb) / uplink / 60 for s in stores],
-        ),
+        ("files that a session sends, MB", [s.session_mb for s in stores]),
+        ("… in minutes", [s.session_mb / uplink / 60 for s in stores]),
         ("trees and manifests that a session writes, MB", [s.lists_mb for s in stores]),
         ("sessions a working day", [s.sessions_a_day for s in stores]),
         (
@@ -201,11 +204,11 @@ class Limit:
 def limits(figures: Figures) -> list[Limit]:
     """Return the limits, tightest first."""
     f, everybody = figures, SharedStore(figures, figures.developers)
-    search_s, lists_s = (mb / f.line_mb_s for mb in (everybody.of_sample(f.search_mb), everybody.lists_mb))
+    files_s, lists_s = (mb / f.line_mb_s for mb in (everybody.session_mb, everybody.lists_mb))
     writer_h = everybody.sessions_a_day * everybody.lease_s / HOUR
     copy_gb, backfill_h = everybody.of_sample(f.store_mb) / 1_000, everybody.of_sample(f.backfill_s) / HOUR
     rows = (
-        Limit("upload of the search index after a session", search_s, f["wait_s"], "s", "an index a project"),
+        Limit("upload of files after a session", files_s, f["wait_s"], "s", "files a project"),
         Limit("a backfill on one core", backfill_h, f["first_hours"], "h", "shards over workers"),
         Limit("a question over all projects", everybody.recall_s, f["recall_s"], "s", "an index of vectors"),
         Limit(

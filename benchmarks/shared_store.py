@@ -53,11 +53,9 @@ def _counts(shared: Path) -> dict[str, float]:
         counts |= {f"{folder} objects": len(sizes), f"{folder} bytes": sum(sizes)}
     trees = sorted((shared / "trees").iterdir(), key=lambda path: path.stat().st_mtime)
     tree = json.loads(trees[-1].read_bytes())
-    search = [size for path, (_, size, *_) in tree["files"].items() if path == "tables/search.sqlite"]
     return counts | {
         "tree bytes": trees[-1].stat().st_size,
         "tree files": len(tree["files"]),
-        "search index bytes": sum(search),
         "manifest bytes": tree["files"]["runs/manifest.json"][1],
     }
 

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -62,6 +63,8 @@ def served_bucket() -> Iterator[dict[str, str]]:
     server.start()
     try:
         endpoint = "http://{}:{}".format(*server.get_host_and_port())
+        reset = urllib.request.Request(f"{endpoint}/moto-api/reset", method="POST")
+        urllib.request.urlopen(reset, timeout=30).close()  # what an earlier one of this process left
         client = boto3.client(
             "s3", endpoint_url=endpoint, aws_access_key_id="id", aws_secret_access_key="key"
         )
