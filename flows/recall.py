@@ -10,8 +10,8 @@ import pyarrow as pa
 from cortex.flows.described_code import Code, code_behind
 from cortex.flows.embedders import Embedder
 from cortex.flows.recall_hits import MEMORIES, PASSAGES, ROW_COLUMNS, Hits
-from cortex.flows.recall_results import RecallResult, shown_once
-from cortex.flows.replaced import Replaced, replaced_by
+from cortex.flows.recall_results import Nearby, RecallResult, shown_once
+from cortex.flows.replaced import Replaced, pairs_of_subject, replaced_by
 from cortex.flows.similarity import is_of_same_model
 from cortex.storage.reference import word_ranks
 from cortex.storage.tables import Searchable, SearchableRows, Vector
@@ -22,6 +22,7 @@ from cortex.transforms.search.fusion import comparable, folded
 from cortex.transforms.search.index_text import query_terms, setting
 from cortex.transforms.search.limits import NO_LIMITS, SearchLimits
 from cortex.transforms.search.questions import RecallQuestion
+from cortex.transforms.words.history_marks import PROPOSED
 
 _EDGES = "edges"
 # Rows looked at for folding, by result asked for: in the labelled sessions a result takes up 1.4 rows.
@@ -94,13 +95,35 @@ def with_replaced(tables: Searchable, results: list[RecallResult]) -> list[Recal
     """
     Return results with what each took the place of, by the edges `supersedes` (spec 10.3).
 
-    Apart from `recall`, since it reads the edges of every project found: the prompt has no time for that.
+    A memory near a result is called earlier only where an edge says that they are of one subject, or where
+    it was only put forward: two facts may share most of their words. Apart from `recall`, since it reads the
+    edges of every project found: the prompt has no time for that.
     """
     replaced: dict[str, tuple[Replaced, ...]] = {}
+    pairs: set[frozenset[str]] = set()
     for scope in sorted({result.project_id for result in results if result.kind == "memory"}):
-        ids = [result.id for result in results if result.kind == "memory" and result.project_id == scope]
-        replaced |= replaced_by(tables.open_index([scope], _EDGES), tables.open_index([scope], MEMORIES), ids)
-    return [replace(result, replaces=replaced.get(result.id, ())) for result in results]
+        edges = tables.open_index([scope], _EDGES)
+        own = [result for result in results if result.kind == "memory" and result.project_id == scope]
+        replaced |= replaced_by(edges, tables.open_index([scope], MEMORIES), [result.id for result in own])
+        older = {name for result in own for name in _called_earlier(result)}
+        pairs |= pairs_of_subject(edges, older | {result.id for result in own}) if older else set()
+    return [
+        replace(result, replaces=replaced.get(result.id, ()), nearby=_marked(result, pairs))
+        for result in results
+    ]
+
+
+def _called_earlier(result: RecallResult) -> list[str]:
+    return [each.id for each in result.nearby if each.is_earlier]
+
+
+def _marked(result: RecallResult, pairs: set[frozenset[str]]) -> tuple[Nearby, ...]:
+    return tuple(
+        replace(each, is_earlier=each.text.startswith(PROPOSED) or frozenset((result.id, each.id)) in pairs)
+        if each.is_earlier
+        else each
+        for each in result.nearby
+    )
 
 
 def _vector_of(question: str, embedder: Embedder | None) -> Vector | None:

@@ -1,4 +1,4 @@
-"""What a memory replaced, by a person's word: along its `supersedes` edges (spec 10.3, 12)."""
+"""What a memory replaced or is at odds with, by the edges between memories (spec 10.3, 12)."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -30,3 +30,14 @@ def replaced_by(edges: Dataset, memories: Dataset, ids: Collection[str]) -> dict
             target = pair["target_id"]
             replaced[pair["source_id"]] = (*known, Replaced(target, texts[target]))
     return replaced
+
+
+# Edges of which the newer end took the older one's place, or says more of the same.
+_ONE_SUBJECT = ("contradicts", "refines", "supersedes")
+
+
+def pairs_of_subject(edges: Dataset, ids: Collection[str]) -> set[frozenset[str]]:
+    """Return the pairs among `ids` that edges name as one subject: at odds, refined or replaced."""
+    where = {"edge_type": _ONE_SUBJECT, "source_id": ids}
+    pairs = edges.read(["source_id", "target_id"], where).to_pylist()
+    return {frozenset((pair["source_id"], pair["target_id"])) for pair in pairs}

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cortex.flows.recall import search_store
+from cortex.flows.recall import search_store, with_replaced
 from cortex.flows.recall_results import RecallResult
 from cortex.storage.lance_tables import LanceTables
 from cortex.storage.reference import read_policy
@@ -17,6 +17,7 @@ from cortex.storage.tables import PROJECTED, Filter, Vector, meeting
 from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import EDGES
 from cortex.transforms.search.index_text import embedded_text, index_text, passages_of
 from tests.rows import memories, memory, turn, turns
 
@@ -390,3 +391,27 @@ def test_of_the_passage_below_a_memory_what_it_does_not_say_is_quoted(ask: Asked
     ask.know(memory("m1", fact, evidence=[evidence(4)]))
     ask.say(turn(4, f"{fact}. {'Piers are painted white each spring. ' * 12}Tide files are copied nightly."))
     assert "Tide files are copied nightly." in ask("Where are the tide tables?")[0].quote
+
+
+@pytest.mark.parametrize(
+    ("edge_type", "text", "is_earlier"),
+    [
+        ("contradicts", "Tide tables are kept in Postgres", True),
+        ("relates_to", "Tide tables are kept in Postgres", False),
+        ("relates_to", "Proposed: Tide tables are kept in Postgres", True),
+    ],
+)
+def test_a_memory_is_called_earlier_where_the_links_say_it_is_of_one_subject_or_it_was_put_forward(
+    ask: Asked, edge_type: str, text: str, is_earlier: bool
+) -> None:
+    ask.know(
+        memory("m1", text, evidence=[evidence(4)]),
+        memory("m2", "Tide tables are kept in SQLite now", evidence=[evidence(900)], updated_at=NOW),
+    )
+    link = {
+        "edge_id": "e1", "project_id": "reef-1", "source_id": "m1", "target_id": "m2",
+        "edge_type": edge_type, "strength": 0.9, "rule": "negation",
+    }  # fmt: skip
+    ask.tables.replace("reef-1", "edges", EDGES.of([link]))
+    [result] = with_replaced(ask.tables, ask("Where are tide tables kept?"))
+    assert (result.id, [(near.id, near.is_earlier) for near in result.nearby]) == ("m2", [("m1", is_earlier)])
