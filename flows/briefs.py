@@ -1,7 +1,7 @@
 """What is published of a project for its next session: the brief and the archive of its older decisions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from cortex.transforms.brief.render import choose, lay_out
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Confirm, entries_in
 from cortex.transforms.masking import SECRET, without_secrets
-from cortex.transforms.schemas import GLOBAL_SCOPE
+from cortex.transforms.schemas import EDGES, GLOBAL_SCOPE, MEMORIES
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,20 @@ def draft_of(run: Run, project_id: str) -> Draft:
     choices = brief_choices(run, material)
     run.report.leave_out(project_id, [c for c in choices if c.reason.startswith(SECRET)])
     return Draft(material, choices, lay_out(choices, project_name=material.project_name))
+
+
+def without_rows(draft: Draft) -> Draft:
+    """Return a draft without the memories and edges that it was made from, which fill the memory."""
+    bare = replace(draft.material, memories=MEMORIES.empty(), edges=EDGES.empty())
+    return replace(draft, material=bare)
+
+
+def with_rows(run: Run, project_id: str, draft: Draft) -> Draft:
+    """Return a draft with the memories that it was made from, read again where it lacks them."""
+    if draft.material.memories.num_rows:
+        return draft
+    memories = pa.concat_tables(_memories_for(run, project_id))
+    return replace(draft, material=replace(draft.material, memories=memories))
 
 
 def brief_of(run: Run, project_id: str) -> str:

@@ -1,14 +1,16 @@
 """What `memory.duckdb` is made from: the tables of every scope and the counts of its sessions."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cortex.flows.run import Run
 from cortex.flows.snapshots import NOTHING_KNOWN, Snapshots, last_snapshots
 from cortex.storage.catalogue import projects_document
+from cortex.storage.published import Rows
+from cortex.storage.published_views import SNAPSHOTS
 from cortex.storage.store import DATABASE
 from cortex.transforms.errors import FileDamaged
 from cortex.transforms.memory.catalogue import ProjectFacts, project_rows, session_rows
@@ -23,7 +25,6 @@ from cortex.transforms.schemas import (
     SESSIONS,
     Row,
     Table,
-    values,
 )
 
 
@@ -31,48 +32,68 @@ def publish_database(run: Run, scopes: Sequence[str], inputs: str) -> None:
     """Publish `memory.duckdb` and the counts; where a file of the lake is damaged the last good ones stay."""
     published, merged = run.store.published, run.store.projects.merged()
     snapshots = last_snapshots(run)
-    derived = derived_tables(run, snapshots)
+    derived = _Derived(run, snapshots)
     try:
         if not run.outcome.damages:
-            published.publish_database(run.store.lake, derived, merged, snapshots.fingerprints)
+            published.publish_database(run.store.lake, derived.tables(), merged, snapshots.fingerprints)
     except FileDamaged as error:
         run.outcome.damages.append(error)
     if run.outcome.damages:
         return
-    published.publish_catalogue(projects_document(*_catalogue(run, derived)))
-    published.publish_counts(_active(derived["memories"], scopes))
+    published.publish_catalogue(projects_document(*derived.catalogue()))
+    published.publish_counts({scope: derived.statuses[scope]["active"] for scope in scopes})
     run.ledger.note_output(*DATABASE, inputs)
 
 
-def _active(memories: pa.Table, scopes: Sequence[str]) -> dict[str, int]:
-    active = memories.filter(pc.equal(memories["status"], pa.scalar("active")))
-    counts = Counter(values(active, "project_id"))
-    return {scope: counts[scope] for scope in scopes}
+class _Derived:
+    """The rows of every snapshot, scope by scope: those of many memories are never in memory together."""
+
+    def __init__(self, run: Run, known: Snapshots) -> None:
+        """Count the sessions, before anything is written: a damaged lake leaves the last good snapshots."""
+        self._run, self._known = run, known
+        self._metrics, self._sessions = _of_sessions(run, known)
+        self.statuses: dict[str, Counter[str]] = defaultdict(Counter)
+
+    def tables(self) -> dict[str, Rows]:
+        """Return the rows by name; those of memories are counted as they are written."""
+        return {
+            "memories": self._memories,
+            "edges": lambda: _pieces(self._run, EDGES, self._known),
+            "metrics": self._metrics,
+            "sessions": self._sessions,
+            "projects": lambda: [self._projects],
+        }
+
+    def _memories(self) -> Iterator[pa.Table]:
+        for rows in _pieces(self._run, MEMORIES, self._known):
+            for counted in _counts(rows):
+                self.statuses[counted["project_id"]][counted["status"]] += counted["memory_id_count"]
+            yield rows
+
+    @cached_property
+    def _projects(self) -> pa.Table:
+        return project_rows(_facts(self._run, self._known), self.statuses, self._sessions)
+
+    def catalogue(self) -> tuple[list[Row], dict[str, set[str]], tuple[int, int]]:
+        """Return what is published of the projects: PROJECTS, the names of each, global counts."""
+        statuses = self.statuses[GLOBAL_SCOPE]
+        everywhere = statuses["active"], statuses.total() - statuses["active"]
+        return self._projects.to_pylist(), self._run.store.projects.all_names(), everywhere
+
+
+def _counts(memories: pa.Table) -> list[Row]:
+    rows = memories.select(["project_id", "status", "memory_id"])
+    return rows.group_by(["project_id", "status"]).aggregate([("memory_id", "count")]).to_pylist()
 
 
 def derived_tables(run: Run, known: Snapshots = NOTHING_KNOWN) -> dict[str, pa.Table]:
     """Return the rows of every snapshot, by name; those that `known` has are not made again."""
-    memories, edges = _all(run, MEMORIES, known), _all(run, EDGES, known)
-    metrics, sessions = _of_sessions(run, memories, known)
-    projects = project_rows(_facts(run, known), memories, sessions)
+    tables = _Derived(run, known).tables()
     return {
-        "memories": memories,
-        "edges": edges,
-        "metrics": metrics,
-        "sessions": sessions,
-        "projects": projects,
+        table.name: rows if isinstance(rows, pa.Table) else pa.concat_tables([table.empty(), *rows()])
+        for table in SNAPSHOTS
+        for rows in [tables[table.name]]
     }
-
-
-def _catalogue(
-    run: Run, derived: Mapping[str, pa.Table]
-) -> tuple[list[Row], dict[str, set[str]], tuple[int, int]]:
-    """Return what is published of the projects: PROJECTS, the names of each, counts of the global scope."""
-    memories = derived["memories"]
-    statuses = values(memories.filter(pc.equal(memories["project_id"], pa.scalar(GLOBAL_SCOPE))), "status")
-    active = statuses.count("active")
-    rows = derived["projects"].to_pylist()
-    return rows, run.store.projects.all_names(), (active, len(statuses) - active)
 
 
 def _facts(run: Run, known: Snapshots) -> list[ProjectFacts]:
@@ -96,7 +117,7 @@ def _facts(run: Run, known: Snapshots) -> list[ProjectFacts]:
     ]
 
 
-def _of_sessions(run: Run, memories: pa.Table, known: Snapshots) -> tuple[pa.Table, pa.Table]:
+def _of_sessions(run: Run, known: Snapshots) -> tuple[pa.Table, pa.Table]:
     """Return METRICS and SESSIONS of every session."""
     rows, sessions = [METRICS.empty()], [SESSIONS.empty()]
     for scope in run.readings.scopes():
@@ -111,16 +132,12 @@ def _of_sessions(run: Run, memories: pa.Table, known: Snapshots) -> tuple[pa.Tab
             events = [run.store.lake.read(EVENTS, part) for part in run.readings.parts(scope)]
             turns = run.readings.turns(scope)
             rows.append(session_metrics(turns, pa.concat_tables(events), run.policy))
-            own = pc.equal(memories["project_id"], pa.scalar(scope))
-            sessions.append(session_rows(turns, memories.filter(own)))
+            outcomes = run.store.tables.open(scope, MEMORIES.name).read(where={"memory_type": ["outcome"]})
+            sessions.append(session_rows(turns, outcomes))
     return pa.concat_tables(rows), pa.concat_tables(sessions)
 
 
-def _all(run: Run, table: Table, known: Snapshots) -> pa.Table:
-    pieces = [table.empty()]
+def _pieces(run: Run, table: Table, known: Snapshots) -> Iterator[pa.Table]:
     for scope in run.readings.scopes():
         rows = known.rows_of(table, scope)
-        if rows is None:
-            rows = run.store.tables.open(scope, table.name).read().cast(table.arrow)
-        pieces.append(rows)
-    return pa.concat_tables(pieces)
+        yield run.store.tables.open(scope, table.name).read().cast(table.arrow) if rows is None else rows

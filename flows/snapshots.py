@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from cortex.flows.run import Run
 from cortex.storage.notes import Output
+from cortex.storage.snapshots import SnapshotFile
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import EDGES, MEMORIES, METRICS, PROJECTS, SESSIONS, Row, Table
 
@@ -20,18 +21,21 @@ OF_SESSIONS = (METRICS, SESSIONS)
 @dataclass(frozen=True)
 class Snapshots:
     """
-    The rows of the last snapshots, by table and scope, as far as they are what a run would make again.
+    The last snapshots, by table; of a scope their rows are what a run would make again, or are not given.
 
     `fingerprints` has one of what each scope's rows are made from in this run, by table and scope; without it
     they are not reused.
     """
 
     fingerprints: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    rows: Mapping[str, Mapping[str, pa.Table]] = field(default_factory=dict)
+    files: Mapping[str, SnapshotFile] = field(default_factory=dict)
 
     def rows_of(self, table: Table, scope: str) -> pa.Table | None:
         """Return a scope's rows; None where they are to be made."""
-        return self.rows.get(table.name, {}).get(scope)
+        file, state = self.files.get(table.name), self.fingerprints.get(table.name, {}).get(scope)
+        if file is None or state is None or file.fingerprints.get(scope) != state:
+            return None
+        return file.rows_of(scope)
 
     def row_of(self, table: Table, scope: str) -> Row | None:
         """Return the one row of a scope; None where it is to be made."""
@@ -42,12 +46,8 @@ class Snapshots:
 def last_snapshots(run: Run) -> Snapshots:
     """Return what can be reused of the published snapshots; a scope that failed keeps nothing of them."""
     fingerprints = {table.name: _fingerprints_of(run, table) for table in (*OF_TABLES, *OF_SESSIONS)}
-    rows = {}
-    for table in (*OF_TABLES, *OF_SESSIONS):
-        known, snapshot = run.store.published.snapshot(table)
-        same = [scope for scope, state in fingerprints[table.name].items() if known.get(scope) == state]
-        rows[table.name] = _by_scope(snapshot, same)
-    return Snapshots(fingerprints, rows)
+    files = {table.name: run.store.published.snapshot(table) for table in (*OF_TABLES, *OF_SESSIONS)}
+    return Snapshots(fingerprints, files)
 
 
 def _fingerprints_of(run: Run, table: Table) -> dict[str, str]:
@@ -60,15 +60,6 @@ def _fingerprints_of(run: Run, table: Table) -> dict[str, str]:
         state = noted if table in OF_TABLES else [run.fingerprints.inputs(scope)]
         states[scope] = content_id(*version, *state)
     return states
-
-
-def _by_scope(snapshot: pa.Table, scopes: list[str]) -> dict[str, pa.Table]:
-    """Return the rows of each scope, in the order of the snapshot."""
-    places: dict[str, list[int]] = {scope: [] for scope in scopes}
-    for place, scope in enumerate(snapshot["project_id"].to_pylist() if scopes else ()):
-        if scope in places:
-            places[scope].append(place)
-    return {scope: snapshot.take(pa.array(rows, pa.int64())) for scope, rows in places.items()}
 
 
 NOTHING_KNOWN = Snapshots()

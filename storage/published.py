@@ -4,7 +4,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from cortex.storage.lake import Lake
 from cortex.storage.manifest import LakeFile
 from cortex.storage.projections import published_brief
 from cortex.storage.published_views import FROM_THE_LAKE, LAKE_VIEWS, SNAPSHOTS, comments
+from cortex.storage.snapshots import SnapshotFile, write_snapshot
 from cortex.transforms.branch_notes import BranchLine, BranchTips
 from cortex.transforms.brief import ARCHIVE_NAME, EXPLANATION_NAME
 from cortex.transforms.schemas import TURNS, Table
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 # The oldest storage format that current DuckDB clients share, so that older ones open the file too.
 DUCKDB_STORAGE_VERSION = "v1.0.0"
 
-# In the metadata of a snapshot's Parquet file: what the rows of each scope were made of, as JSON.
-FINGERPRINTS = b"cortex.fingerprints"
+# The rows of a snapshot, or what yields them piece by piece once they are written.
+Rows = pa.Table | Callable[[], Iterable[pa.Table]]
 
 
 class Published:
@@ -171,45 +172,39 @@ class Published:
     def publish_database(
         self,
         lake: Lake,
-        derived: Mapping[str, pa.Table],
+        derived: Mapping[str, Rows],
         merged: Mapping[str, str] = MappingProxyType({}),
         fingerprints: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     ) -> None:
         """
         Write `memory.duckdb`: the tables of SNAPSHOTS, and views of turns, events, journal and of both.
 
-        `derived` holds the snapshots' rows by name; a missing one is empty. They are in the file itself and
-        beside it as Parquet. The views read the lake's live files where they are now, so the file stays
-        small and any DuckDB client can open it read-only; a moved store needs it written again.
+        `derived` holds the snapshots' rows by name, asked for in the order of SNAPSHOTS; a missing one is
+        empty. They are in the file itself and beside it as Parquet. The views read the lake's live files
+        where they are now, so the file stays small and any DuckDB client can open it read-only; a moved store
+        needs it written again.
         Older readers keep the file they opened. Of a sealed lake the views are left out: DuckDB cannot read
         it. `merged` gives the project that another was merged into: all views know it under that id.
         `fingerprints` goes into the snapshots' Parquet: by name and scope, what `snapshot` gives back.
         """
-        snapshots = {table.name: derived.get(table.name, table.empty()) for table in SNAPSHOTS}
         with writing_to(self._home):
             self.root.mkdir(parents=True, exist_ok=True)
-            for name, rows in snapshots.items():
-                self._write_snapshot(name, rows, fingerprints.get(name, {}))
-            self._replace_database(lake, snapshots, merged)
+            for table in SNAPSHOTS:
+                rows = derived.get(table.name, table.empty())
+                pieces = [rows] if isinstance(rows, pa.Table) else rows()
+                write_snapshot(self._path_of(table), table, pieces, fingerprints.get(table.name, {}))
+            self._replace_database(lake, merged)
 
     def publish_views(self, lake: Lake, merged: Mapping[str, str]) -> None:
         """Write `memory.duckdb` from the snapshots that are here, which another machine made."""
-        import pyarrow.parquet as pq
-
         with writing_to(self._home):
-            snapshots = {
-                table.name: pq.read_table(self.root / f"{table.name}.parquet").cast(table.arrow)
-                for table in SNAPSHOTS
-            }
-            self._replace_database(lake, snapshots, merged)
+            self._replace_database(lake, merged)
 
-    def _replace_database(
-        self, lake: Lake, snapshots: Mapping[str, pa.Table], merged: Mapping[str, str]
-    ) -> None:
+    def _replace_database(self, lake: Lake, merged: Mapping[str, str]) -> None:
         part = self.root / f".memory.duckdb.{os.getpid()}{PART_SUFFIX}"
         part.unlink(missing_ok=True)
         try:
-            self._write_database(part, lake, snapshots, merged)
+            self._write_database(part, lake, merged)
             part.replace(self.database_path)
         finally:
             part.unlink(missing_ok=True)
@@ -219,58 +214,32 @@ class Published:
         with writing_to(self._home):
             self.database_path.unlink(missing_ok=True)
 
-    def snapshot(self, table: Table) -> tuple[dict[str, str], pa.Table]:
-        """Return what the scopes of a snapshot were made of, and its rows; nothing where it is unreadable."""
-        import pyarrow.parquet as pq
+    def snapshot(self, table: Table) -> SnapshotFile:
+        """Return a snapshot for reading, scope by scope; of nothing where it is unreadable."""
+        return SnapshotFile(self._path_of(table), table)
 
-        try:
-            with pq.ParquetFile(self.root / f"{table.name}.parquet") as file:
-                fingerprints = json.loads((file.schema_arrow.metadata or {}).get(FINGERPRINTS, b"{}"))
-                rows = file.read() if fingerprints else table.empty()
-            return fingerprints, rows.cast(table.arrow)
-        except (pa.ArrowException, OSError, ValueError, TypeError):
-            return {}, table.empty()
+    def _path_of(self, table: Table) -> Path:
+        return self.root / f"{table.name}.parquet"
 
-    def _write_snapshot(self, name: str, rows: pa.Table, fingerprints: Mapping[str, str]) -> None:
-        import pyarrow.parquet as pq
-
-        if fingerprints:
-            rows = rows.replace_schema_metadata({FINGERPRINTS: json.dumps(fingerprints, sort_keys=True)})
-        path = self.root / f"{name}.parquet"
-        part = self.root / f".{name}.parquet.{os.getpid()}{PART_SUFFIX}"
-        try:
-            pq.write_table(rows, part, compression="zstd")
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-
-    def _write_database(
-        self, path: Path, lake: Lake, snapshots: Mapping[str, pa.Table], merged: Mapping[str, str]
-    ) -> None:
+    def _write_database(self, path: Path, lake: Lake, merged: Mapping[str, str]) -> None:
         import duckdb
 
         try:
             with duckdb.connect(":memory:") as database:
-                self._write_tables(database, path, lake, snapshots, merged)
+                self._write_tables(database, path, lake, merged)
         except duckdb.Error:
             lake.check_readable(FROM_THE_LAKE)
             raise
 
-    def _write_tables(
-        self,
-        database: Any,
-        path: Path,
-        lake: Lake,
-        snapshots: Mapping[str, pa.Table],
-        merged: Mapping[str, str],
-    ) -> None:
+    def _write_tables(self, database: Any, path: Path, lake: Lake, merged: Mapping[str, str]) -> None:
         database.execute(
             f"attach {_quoted(str(path))} as made (storage_version {_quoted(DUCKDB_STORAGE_VERSION)})"
         )
         database.execute("use made")
-        for name, rows in snapshots.items():
-            database.register(f"{name}_rows", rows)
-            database.execute(f"create table {name} as from {name}_rows")
+        for table in SNAPSHOTS:
+            # From the file: the rows of a million memories are never in memory together.
+            rows = _from_parquet(self._path_of(table))
+            database.execute(f"create table {table.name} as {rows}")
         for table in () if lake.key_id else FROM_THE_LAKE:
             view = view_of(table, lake, merged, lambda file: _from_parquet(lake.root / file.path))
             database.execute(f"create view {table.name} as {view}")

@@ -1,7 +1,7 @@
 """Which lines each project was shown in its briefs and when, as fingerprints: `runs/told.json`."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,10 +24,11 @@ class ShownLinesBook:
     def __init__(self, home: Path) -> None:
         self._home = home
         self._path = home / SHOWN_LINES_PATH
+        self._known: tuple[tuple[int, int, int], Book] | None = None
 
     def spans(self, project_id: str) -> dict[str, list["Span"]]:
         """Return fingerprint → when the line was shown to a project."""
-        spans_by_line = self._read().get(project_id, {})
+        spans_by_line = self._read_once().get(project_id, {})
         return {mark: [_span(*span) for span in spans] for mark, spans in spans_by_line.items()}
 
     def show(self, project_id: str, fingerprints: Iterable[str], at: datetime) -> None:
@@ -36,16 +37,23 @@ class ShownLinesBook:
 
         Nothing is written where that is known. Raises StoreNotWritable.
         """
-        book = self._read()
-        spans_by_line, wanted = book.setdefault(project_id, {}), set(fingerprints)
-        is_open = {mark for mark, spans in spans_by_line.items() if spans[-1][1] is None}
-        if is_open == wanted:
+        self.show_all({project_id: fingerprints}, at)
+
+    def show_all(self, shown: Mapping[str, Iterable[str]], at: datetime) -> None:
+        """Note, as `show` does, what each project is shown: the file is read and written once for all."""
+        if not shown:
             return
-        for mark in sorted(is_open - wanted):
-            spans_by_line[mark][-1][1] = at.isoformat()
-        for mark in sorted(wanted - is_open):
-            spans_by_line.setdefault(mark, []).append([at.isoformat(), None])
-        self._write(book)
+        book, is_changed = self._read(), False
+        for project_id, fingerprints in shown.items():
+            spans_by_line, wanted = book.setdefault(project_id, {}), set(fingerprints)
+            is_open = {mark for mark, spans in spans_by_line.items() if spans[-1][1] is None}
+            for mark in sorted(is_open - wanted):
+                spans_by_line[mark][-1][1] = at.isoformat()
+            for mark in sorted(wanted - is_open):
+                spans_by_line.setdefault(mark, []).append([at.isoformat(), None])
+            is_changed = is_changed or is_open != wanted
+        if is_changed:
+            self._write(book)
 
     def forget(self, project_id: str) -> None:
         """Drop what a project was shown. Only under the lease. Raises StoreNotWritable."""
@@ -67,6 +75,17 @@ class ShownLinesBook:
                 until = {first: end for first, end in [*mine.get(mark, []), *spans]}
                 mine[mark] = [[first, until[first]] for first in sorted(until, key=str)]
         self._write(book)
+
+    def _read_once(self) -> Book:
+        """Return the book, not to be changed; read again where the file is another: a run asks by project."""
+        try:
+            status = self._path.stat()
+        except OSError:
+            return {}
+        state = status.st_ino, status.st_mtime_ns, status.st_size
+        if self._known is None or self._known[0] != state:
+            self._known = state, self._read()
+        return self._known[1]
 
     def _read(self) -> Book:
         try:

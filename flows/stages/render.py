@@ -1,10 +1,19 @@
 """The stage render: each project's brief and what goes with it, published where they have changed."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 from cortex.flows.branch_notes import publish_branches
-from cortex.flows.briefs import Draft, archive_of, draft_of, rendered_from, shown_everywhere
+from cortex.flows.briefs import (
+    Draft,
+    archive_of,
+    draft_of,
+    rendered_from,
+    shown_everywhere,
+    with_rows,
+    without_rows,
+)
 from cortex.flows.given_way import forget_given_way
 from cortex.flows.hook_notes import publish_notes
 from cortex.flows.published_briefs import SHOWN_EVERYWHERE, shown_from
@@ -16,6 +25,9 @@ from cortex.transforms.audit import archive_violations, brief_violations
 from cortex.transforms.brief.explanation import brief_choices_of, explanation_document
 from cortex.transforms.extract.echoes import fingerprints_of
 from cortex.transforms.schemas import GLOBAL_SCOPE
+
+# Drafts that keep the rows they were made from until they are published; of others these are read again.
+ROWS_KEPT = 8
 
 
 @stage(reads="turns journal memories edges")
@@ -31,26 +43,37 @@ def render(run: Run) -> None:
         for scope in projects:
             if not run.ledger.has_made("render", scope, inputs[scope]):
                 with run.outcome.apart(scope, "render"):
-                    drafts[scope] = draft_of(run, scope)
+                    draft = draft_of(run, scope)
+                    drafts[scope] = draft if len(drafts) < ROWS_KEPT else without_rows(draft)
         briefs = {scope: draft.brief for scope, draft in drafts.items()}
         held = guard_briefs(run, briefs, run.store.lake.notes.to_wipe)
-        for scope, draft in drafts.items():
-            if scope not in held:
-                with run.outcome.apart(scope, "render"):
-                    _publish(run, scope, draft, inputs[scope], row)
+        archives = _archives(run, {scope: draft for scope, draft in drafts.items() if scope not in held})
+        # Before it is shown: a kill in between must not let a session learn from its own brief.
+        shown = {s: fingerprints_of(drafts[s].brief) | fingerprints_of(text) for s, text in archives.items()}
+        run.store.shown_lines.show_all(shown, run.now)
+        for scope, archive in archives.items():
+            with run.outcome.apart(scope, "render"):
+                _publish(run, scope, with_rows(run, scope, drafts[scope]), archive, inputs[scope], row)
         forget_given_way(run, held)
         if drafts:
             run.progress("brief", len(drafts), len(drafts))
 
 
-def _publish(run: Run, scope: str, draft: Draft, inputs: str, row: StageReport) -> None:
-    published, brief, archive = run.store.published, draft.brief, archive_of(run, scope)
-    audit = partial(brief_violations, brief, scope, run.policy, run.brief_tokens(scope))
-    secrets = partial(archive_violations, archive, scope)
-    if not (run.outcome.passes(scope, 1, audit) and run.outcome.passes(scope, 1, secrets)):
-        return
-    # Before it is shown: a kill in between must not let a session learn from its own brief.
-    run.store.shown_lines.show(scope, fingerprints_of(brief) | fingerprints_of(archive), run.now)
+def _archives(run: Run, drafts: Mapping[str, Draft]) -> dict[str, str]:
+    """Return the archive of each project whose brief and archive pass the audit."""
+    archives = {}
+    for scope, draft in drafts.items():
+        with run.outcome.apart(scope, "render"):
+            archive = archive_of(run, scope)
+            audit = partial(brief_violations, draft.brief, scope, run.policy, run.brief_tokens(scope))
+            secrets = partial(archive_violations, archive, scope)
+            if run.outcome.passes(scope, 1, audit) and run.outcome.passes(scope, 1, secrets):
+                archives[scope] = archive
+    return archives
+
+
+def _publish(run: Run, scope: str, draft: Draft, archive: str, inputs: str, row: StageReport) -> None:
+    published, brief = run.store.published, draft.brief
     row.rows_out += published.publish_brief(scope, brief)
     row.rows_out += published.publish_archive(scope, archive)
     choices = brief_choices_of(draft.choices, draft.material.doubts)

@@ -59,3 +59,20 @@ def test_a_restore_loses_nothing_told_whatever_the_briefs_were(tmp_path_factory,
     assert backup.spans("reef") == replaced.spans("reef")
     backup.add(replaced)
     assert backup.spans("reef") == replaced.spans("reef")
+
+
+def test_many_projects_are_noted_at_once_as_one_by_one(tmp_path: Path):
+    at_once, one_by_one = ShownLinesBook(tmp_path / "1"), ShownLinesBook(tmp_path / "2")
+    for number, marks in enumerate(({"a", "b"}, {"b", "c"}, set()), start=1):
+        at_once.show_all({"reef": marks, "kelp": marks}, day(number))
+        for name in ("reef", "kelp"):
+            one_by_one.show(name, marks, day(number))
+        assert [at_once.spans(n) for n in ("reef", "kelp")] == [one_by_one.spans(n) for n in ("reef", "kelp")]
+
+
+def test_what_another_process_noted_is_read(tmp_path: Path):
+    mine, other = ShownLinesBook(tmp_path), ShownLinesBook(tmp_path)
+    mine.show("reef", {"a"}, day(1))
+    assert mine.spans("reef") == {"a": [(day(1), None)]}
+    other.show("reef", {"a", "bb"}, day(2))
+    assert mine.spans("reef")["bb"] == [(day(2), None)]

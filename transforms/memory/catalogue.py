@@ -99,20 +99,27 @@ class ProjectFacts:
     passages: int
 
 
-def project_rows(projects: Sequence[ProjectFacts], memories: pa.Table, sessions: pa.Table) -> pa.Table:
-    """Return PROJECTS, one row a project in the order given; takes all MEMORIES and SESSIONS."""
-    statuses = _counts(memories)
+def project_rows(
+    projects: Sequence[ProjectFacts], statuses: Mapping[str, Mapping[str, int]], sessions: pa.Table
+) -> pa.Table:
+    """
+    Return PROJECTS, one row a project in the order given.
+
+    Takes how many memories have which status, by scope, and all SESSIONS.
+    """
     ended: dict[str, list[datetime | None]] = {}
     for row in sessions.select(["project_id", "ended_at"]).to_pylist():
         ended.setdefault(row["project_id"], []).append(row["ended_at"])
-    return PROJECTS.of([_project_row(each, statuses, ended.get(each.project_id, [])) for each in projects])
+    return PROJECTS.of(
+        [
+            _project_row(each, statuses.get(each.project_id, {}), ended.get(each.project_id, []))
+            for each in projects
+        ]
+    )
 
 
-def _project_row(
-    each: ProjectFacts, statuses: Mapping[tuple[str, str], int], ended: Sequence[datetime | None]
-) -> Row:
-    faded = sum(count for (scope, status), count in statuses.items() if scope == each.project_id)
-    active = statuses.get((each.project_id, "active"), 0)
+def _project_row(each: ProjectFacts, statuses: Mapping[str, int], ended: Sequence[datetime | None]) -> Row:
+    known, active = sum(statuses.values()), statuses.get("active", 0)
     return {
         "project_id": each.project_id,
         "name": each.name,
@@ -122,12 +129,7 @@ def _project_row(
         "sessions": len(ended),
         "last_worked_at": max((at for at in ended if at is not None), default=None),
         "active": active,
-        "faded": faded - active,
+        "faded": known - active,
         "edges": each.edges,
         "passages": each.passages,
     }
-
-
-def _counts(memories: pa.Table) -> dict[tuple[str, str], int]:
-    grouped = memories.group_by(["project_id", "status"]).aggregate([("memory_id", "count")])
-    return {(r["project_id"], r["status"]): r["memory_id_count"] for r in grouped.to_pylist()}

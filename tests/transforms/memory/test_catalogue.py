@@ -46,8 +46,9 @@ def test_the_newest_outcome_record_of_a_session_counts():
 def test_a_project_counts_what_is_active_and_what_faded():
     known = memory("m1")["project_id"]
     sessions = session_rows(turns(turn(1, project_id=known, said_at=at("2026-09-01"))), memories())
-    rows = memories(memory("m1"), memory("m2", status="archived"), memory("m3", project_id="other"))
     facts = ProjectFacts(known, "reef", "reef", "path:/reef", ("/reef",), 2, 5)
-    [row] = project_rows([facts], rows, sessions).to_pylist()
+    [row] = project_rows(
+        [facts], {known: {"active": 1, "archived": 1}, "other": {"active": 1}}, sessions
+    ).to_pylist()
     assert (row["active"], row["faded"], row["sessions"]) == (1, 1, 1)
     assert (row["edges"], row["passages"], row["last_worked_at"]) == (2, 5, at("2026-09-01"))
