@@ -2,12 +2,14 @@
 A whole nightly run over made memories: `python -m benchmarks.nightly [MEMORIES ...]` (default 10k, 100k, 1M).
 
 Each size is a store of its own with projects of 10,000 memories, in a process of its own. The first nightly
-run makes the tables; what is measured is the next day's: everything ages, is ranked, audited, written and
-published. Facts are up to 54 days old and every project was worked on each day, as in a store in daily use.
-Printed: seconds in all and by stage, the process's peak memory, bytes on disk.
+run makes the tables, in a process before it; what is measured is the next day's: everything ages, is ranked,
+audited, written and published. Facts are up to 54 days old and every project was worked on each day, as in a
+store in daily use. Printed: processor seconds in all and by stage, the process's peak memory, bytes on disk.
+With `--csv F` they are kept there, from where `python -m benchmarks.fits` takes them. A million memories
+take about half an hour, nearly all of it the first run.
 """
 
-import resource
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -18,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from benchmarks import invented
+from benchmarks import invented, stage_times
 from cortex.flows import runs
 from cortex.flows.context import Context
 from cortex.storage.settings import Settings
@@ -29,8 +31,9 @@ from cortex.transforms.schemas import EVENTS, TURNS
 SIZES = (10_000, 100_000, 1_000_000)
 PROJECT_MEMORIES = 10_000
 OLDEST_DAYS = 54
-PARTS = ("retire", "erase", "embed", "link", "decay", "consolidate", "render")
-HEADINGS = ("memories", "projects", "seconds", *PARTS, "peak MB", "disk MB")
+PARTS = ("retire", "guard", "decay", "render", "database")
+HEADINGS = ("memories", "CPU s", *PARTS, "peak MB", "disk MB")
+NIGHT = "night"
 
 
 def fill(home: Path, count: int) -> int:
@@ -91,21 +94,41 @@ def events(project: str, seed: int, count: int) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=EVENTS.arrow)
 
 
-def measure(count: int) -> str:
-    """Return one line of the table."""
+def first_night(home: Path, count: int) -> None:
+    """Fill a store and let its first nightly run make the tables."""
+    fill(home, count)
+    runs.execute("nightly", _context(home, 0))
+
+
+def next_night(home: Path, count: int, days: int = 1) -> list[stage_times.Figure]:
+    """Return what the nightly run costs `days` later, when nothing was said: by stage, and in all."""
+    begun = stage_times.busy_seconds()
+    with stage_times.timed("nightly") as seconds:
+        runs.execute("nightly", _context(home, days))
+    return stage_times.figures_of(NIGHT, count, seconds, stage_times.busy_seconds() - begun)
+
+
+def _context(home: Path, days: int) -> Context:
+    context = Context(Settings(home=home), lambda settings: None, lambda: invented.NOW)
+    return replace(context, clock=lambda: invented.NOW + timedelta(days=days))
+
+
+def measure(count: int, kept_in: Path | None) -> str:
+    """Return one line of the table; the nights are processes of their own, so that peaks do not mix."""
     with tempfile.TemporaryDirectory(prefix="cortex-nightly-") as scratch:
-        home = Path(scratch) / "home"
-        projects = fill(home, count)
-        context = Context(Settings(home=home), lambda settings: None, lambda: invented.NOW)
-        runs.execute("nightly", context)
-        report = runs.execute("nightly", replace(context, clock=lambda: invented.NOW + timedelta(days=1)))
-        stages = {stage.stage: stage.seconds for stage in report.stages}
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        home, figures = Path(scratch) / "home", Path(scratch) / "figures.csv"
+        for night in ("first", "next"):
+            command = [sys.executable, "-m", "benchmarks.nightly", str(count), "--night", night]
+            subprocess.run([*command, "--home", str(home), "--csv", str(figures)], check=True)
+        rows = stage_times.read(figures)
+        if kept_in:
+            stage_times.keep(kept_in, rows)
+        seconds = {each.stage: each.seconds for each in rows}
         disk = sum(path.stat().st_size for path in home.rglob("*") if path.is_file()) / 1e6
-        parts = [stages.get(name, 0.0) for name in PARTS]
-        seconds = sum(seconds for name, seconds in stages.items() if name != "audit")
-        cells = [f"{count:,}", f"{projects}", f"{seconds:.1f}", *(f"{part:.1f}" for part in parts)]
-        return _line([*cells, f"{peak:,.0f}", f"{disk:,.0f}"])
+        parts = [seconds.get(name, 0.0) for name in (stage_times.WHOLE, *PARTS)]
+        return _line(
+            [f"{count:,}", *(f"{part:.1f}" for part in parts), f"{rows[0].peak_mb:,.0f}", f"{disk:,.0f}"]
+        )
 
 
 def _line(cells: list[str] | tuple[str, ...]) -> str:
@@ -113,13 +136,21 @@ def _line(cells: list[str] | tuple[str, ...]) -> str:
 
 
 def main() -> None:
-    """Print the table; each size in a process of its own, so that peaks do not mix."""
-    if len(sys.argv) == 2 and sys.argv[1].startswith("only="):
-        print(measure(int(sys.argv[1].removeprefix("only="))))
-        return
-    print(_line(HEADINGS), flush=True)
-    for count in [int(text) for text in sys.argv[1:]] or SIZES:
-        subprocess.run([sys.executable, "-m", "benchmarks.nightly", f"only={count}"], check=True)
+    """Print the table; or, as a process of it, let one night pass."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[1])
+    parser.add_argument("memories", nargs="*", type=int, default=list(SIZES))
+    parser.add_argument("--csv", type=Path, help="keep the figures in this file")
+    parser.add_argument("--home", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--night", choices=("first", "next"), help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.night == "first":
+        first_night(chosen.home, chosen.memories[0])
+    elif chosen.night == "next":
+        stage_times.keep(chosen.csv, next_night(chosen.home, chosen.memories[0]))
+    else:
+        print(_line(HEADINGS), flush=True)
+        for count in chosen.memories:
+            print(measure(count, chosen.csv), flush=True)
 
 
 if __name__ == "__main__":

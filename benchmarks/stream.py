@@ -1,22 +1,22 @@
 """
-A long history, streamed: `python -m benchmarks.stream [MEGABYTES] [--plot P.svg]`.
+A long history, streamed: `python -m benchmarks.stream [MEGABYTES] [--plot P.svg] [--csv F]`.
 
 Made transcripts are written, read by a backfill without a model and removed again, shard by shard, all in one
 process. Printed after each shard: megabytes so far, processor seconds of the shard, the process's memory now
 and at most, files and megabytes of the store, versions of its tables, memories. With a path, memory and speed
-are drawn there. The default is 10 GB; memory is flat once it has seen a few shards.
+are drawn there; with `--csv` the processor seconds of each stage are kept, from where `python -m
+benchmarks.fits` takes them. The default is 10 GB; memory is flat once it has seen a few shards.
 """
 
 import argparse
 import resource
 import shutil
 import tempfile
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
-from benchmarks import invented
+from benchmarks import invented, stage_times
 from cortex.flows import runs
 from cortex.flows.context import Context
 from cortex.storage.assistant_folders import find_transcripts
@@ -40,6 +40,7 @@ class Shard:
     store_megabytes: float
     versions: int
     memories: int
+    stages: Mapping[str, float] = field(default_factory=dict)
 
 
 def stream(home: Path, scratch: Path, megabytes: float, shard: float, projects: int) -> Iterator[Shard]:
@@ -51,31 +52,38 @@ def stream(home: Path, scratch: Path, megabytes: float, shard: float, projects: 
         while written < shard:
             written += _write(scratch, copies, projects)
             copies += 1
-        begun = time.process_time()
-        runs.stage_all(context.settings, find_transcripts(scratch))
-        report = runs.execute("backfill", context)
-        seconds = time.process_time() - begun
+        begun = stage_times.busy_seconds()
+        with stage_times.timed("backfill") as stages:
+            runs.stage_all(context.settings, find_transcripts(scratch))
+            report = runs.execute("backfill", context)
+        seconds = stage_times.busy_seconds() - begun
         shutil.rmtree(scratch)
         read += written
-        yield _shard(home, read, seconds, report.rows["memories"])
+        yield _shard(home, read, seconds, report.rows["memories"], stages)
 
 
 def _write(scratch: Path, number: int, projects: int) -> float:
     return invented.transcripts(scratch, 1, first=number, projects=projects, chars=RESULT_CHARS) / 1e6
 
 
-def _shard(home: Path, megabytes: float, seconds: float, memories: int) -> Shard:
+def _shard(home: Path, megabytes: float, seconds: float, memories: int, stages: Mapping[str, float]) -> Shard:
     files = [path for path in home.rglob("*") if path.is_file()]
     return Shard(
         megabytes,
         seconds,
         int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES / 1e6,
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6,
+        stage_times.peak_megabytes(),
         len(files),
         sum(path.stat().st_size for path in files) / 1e6,
         sum(path.parent.name == "_versions" for path in files),
         memories,
+        stages,
     )
+
+
+def figures_of(shard: Shard) -> list[stage_times.Figure]:
+    """Return what a shard cost by stage, at the megabytes read until then."""
+    return stage_times.figures_of("stream", shard.megabytes, shard.stages, shard.seconds)
 
 
 def plot(shards: list[Shard], path: Path) -> None:
@@ -99,6 +107,7 @@ def main() -> None:
     parser.add_argument("--shard", type=float, default=64.0)
     parser.add_argument("--projects", type=int, default=50)
     parser.add_argument("--plot", type=Path)
+    parser.add_argument("--csv", type=Path, help="keep the seconds of each stage in this file")
     chosen = parser.parse_args()
     print(" ".join(f"{heading:>11}" for heading in HEADINGS), flush=True)
     shards = []
@@ -106,7 +115,9 @@ def main() -> None:
         places = Path(folder, "home"), Path(folder, "transcripts")
         for shard in stream(*places, chosen.megabytes, chosen.shard, chosen.projects):
             shards.append(shard)
-            print(" ".join(f"{value:>11,.0f}" for value in vars(shard).values()), flush=True)
+            print(" ".join(f"{value:>11,.0f}" for value in astuple(shard)[: len(HEADINGS)]), flush=True)
+            if chosen.csv:
+                stage_times.keep(chosen.csv, figures_of(shard))
     if chosen.plot:
         plot(shards, chosen.plot)
 
