@@ -9,7 +9,7 @@ import pyarrow as pa
 from cortex.flows.run import Run
 from cortex.flows.snapshots import NOTHING_KNOWN, Snapshots, last_snapshots
 from cortex.storage.catalogue import projects_document
-from cortex.storage.published import Rows
+from cortex.storage.published import SnapshotRows
 from cortex.storage.published_views import SNAPSHOTS
 from cortex.storage.store import DATABASE
 from cortex.transforms.errors import FileDamaged
@@ -54,7 +54,7 @@ class _Derived:
         self._metrics, self._sessions = _of_sessions(run, known)
         self.statuses: dict[str, Counter[str]] = defaultdict(Counter)
 
-    def tables(self) -> dict[str, Rows]:
+    def tables(self) -> dict[str, SnapshotRows]:
         """Return the rows by name; those of memories are counted as they are written."""
         return {
             "memories": self._memories,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 DUCKDB_STORAGE_VERSION = "v1.0.0"
 
 # The rows of a snapshot, or what yields them piece by piece once they are written.
-Rows = pa.Table | Callable[[], Iterable[pa.Table]]
+SnapshotRows = pa.Table | Callable[[], Iterable[pa.Table]]
 
 
 class Published:
@@ -172,7 +172,7 @@ class Published:
     def publish_database(
         self,
         lake: Lake,
-        derived: Mapping[str, Rows],
+        derived: Mapping[str, SnapshotRows],
         merged: Mapping[str, str] = MappingProxyType({}),
         fingerprints: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     ) -> None:
