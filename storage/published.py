@@ -226,6 +226,7 @@ class Published:
 
         try:
             with duckdb.connect(":memory:") as database:
+                database.execute("set enable_progress_bar = false")  # it would be in a command's output
                 self._write_tables(database, path, lake, merged)
         except duckdb.Error:
             lake.check_readable(FROM_THE_LAKE)
