@@ -220,7 +220,6 @@ def recalls(sizes: Sizes) -> Iterator[Measured]:
                 policy=policy,
                 embedder=embedder,
                 limit=10,
-                now=invented.NOW,
             )
 
         asked = invented.questions(sizes.questions + 1)

@@ -187,7 +187,6 @@ def measure(
     of: Set, policies: Sequence[tuple[str, Policy]], embedder: Embedder | None, with_memories: bool
 ) -> None:
     """Print one line per policy: recall at each cut and the time of a question."""
-    now = datetime.now(UTC)
     with tempfile.TemporaryDirectory() as home:
         tables = LanceTables(Path(home))
         rows, seconds = fill(tables, of, policies[0][1], embedder, with_memories)
@@ -201,7 +200,7 @@ def measure(
                 results.append(
                     search_store(
                         tables, question.text, scopes=question.scopes, policy=policy, embedder=embedder,
-                        limit=ASKED, now=now,
+                        limit=ASKED,
                     )
                 )  # fmt: skip
                 times.append((time.perf_counter() - began) * 1e3)

@@ -14,7 +14,6 @@ import argparse
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.retrieval import Question, any_line, fill, labels
@@ -131,11 +130,10 @@ def measure(tables: LanceTables, policies: dict[str, Policy], embedder: Embedder
     """Print for each policy the answers kept and the questions answered that have no answer."""
     within, everywhere = labels(everywhere=False), labels(everywhere=True)
     projects = sorted(within.turns)
-    now = datetime.now(UTC)
 
     def ask(question: Question, policy: Policy) -> list[object]:
         return search_store(
-            tables, question.text, scopes=question.scopes, policy=policy, embedder=embedder, limit=10, now=now
+            tables, question.text, scopes=question.scopes, policy=policy, embedder=embedder, limit=10
         )  # type: ignore[return-value]
 
     for name, policy in policies.items():

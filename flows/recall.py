@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +38,6 @@ def search_store(
     policy: Policy,
     embedder: Embedder | None,
     limit: int,
-    now: datetime,
     by_stretch: bool = True,
     limits: SearchLimits = NO_LIMITS,
 ) -> list[RecallResult]:
@@ -63,7 +61,7 @@ def search_store(
         hits.add(name, kept[name](by_words))
         if vector is not None and is_of_same_model(by_words, vector):
             hits.add(name, kept[name](rows.search_vector(vector, wanted, ROW_COLUMNS[name])))
-    scores = hits.scores(policy, now)
+    scores = hits.scores(policy)
     # Ties go by id, so that the order of scopes or of rows on disk changes nothing.
     order = sorted(range(len(hits.ids)), key=lambda row: (-scores[row], hits.ids[row]))
     looked_at = [hits.candidate(row, scores[row]) for row in order[: limit * ROWS_A_RESULT]]

@@ -1,7 +1,7 @@
 """The rows that the lists of a search name, each once, and what ranks and shows them."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +44,7 @@ ID_COLUMNS = {MEMORIES: "memory_id", PASSAGES: "passage_id"}
 ROW_COLUMNS = {
     MEMORIES: (
         "memory_id", "project_id", "memory_type", "text", "reason", "rejected", "confidence", "created_at",
-        "updated_at", "rank",
+        "updated_at",
         "trust", "source_type", "status", "merged_into", "evidence", "files", "tags", "vector",
     ),
     PASSAGES: (
@@ -95,15 +95,14 @@ class Hits:
                 self._lexical[row] = float(lexical[at])
             self._similarity[row] = float(similarity[at])
 
-    def scores(self, policy: Policy, now: datetime) -> Scores:
+    def scores(self, policy: Policy) -> Scores:
         """Return the score of each row."""
         if not self.ids:
             return np.zeros(0)
         fused = fuse(np.array(self._lexical), np.array(self._similarity), policy)
         file, seq, line, is_person = np.array(self._places, dtype=np.int64).T
         lent = lend(fused, Places(file, seq, line, is_person.astype(bool)), policy)
-        lent = lend_to_sources(fused, lent, self._lines, policy) + self._place_in_session(policy)
-        return lent + self._recency(policy, now) + self._rank(policy)
+        return lend_to_sources(fused, lent, self._lines, policy) + self._place_in_session(policy)
 
     def _place_in_session(self, policy: Policy) -> Scores:
         """Return what a row gains by standing late in its session, less what it loses by saying nothing."""
@@ -122,21 +121,6 @@ class Hits:
         name, hits, at = self._source[row]
         is_said = name == PASSAGES and hits["kind"][at].as_py() not in PEOPLE_KINDS
         return str(hits["text"][at].as_py()) if is_said else ""
-
-    def _recency(self, policy: Policy, now: datetime) -> Scores:
-        weight = setting(policy, "recency_weight")
-        half_life = timedelta(days=setting(policy, "recency_half_life_days"))
-        if not weight:
-            return np.zeros(len(self.ids))
-        ages = [max(now - (self._when(row) or EPOCH), timedelta(0)) for row in range(len(self.ids))]
-        return np.array([weight * 0.5 ** (age / half_life) for age in ages])
-
-    def _rank(self, policy: Policy) -> Scores:
-        weight = setting(policy, "rank_weight")
-        ranks = [
-            float(hits["rank"][at].as_py()) if name == MEMORIES else 0.0 for name, hits, at in self._source
-        ]
-        return weight * np.array(ranks)
 
     def _when(self, row: int) -> datetime | None:
         name, hits, at = self._source[row]

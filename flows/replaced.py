@@ -33,11 +33,11 @@ def replaced_by(edges: Dataset, memories: Dataset, ids: Collection[str]) -> dict
 
 
 # Edges of which the newer end took the older one's place, or says more of the same.
-_ONE_SUBJECT = ("contradicts", "refines", "supersedes")
+_SUBJECT_EDGES = ("contradicts", "refines", "supersedes")
 
 
 def pairs_of_subject(edges: Dataset, ids: Collection[str]) -> set[frozenset[str]]:
     """Return the pairs among `ids` that edges name as one subject: at odds, refined or replaced."""
-    where = {"edge_type": _ONE_SUBJECT, "source_id": ids}
+    where = {"edge_type": _SUBJECT_EDGES, "source_id": ids}
     pairs = edges.read(["source_id", "target_id"], where).to_pylist()
     return {frozenset((pair["source_id"], pair["target_id"])) for pair in pairs}

@@ -103,7 +103,7 @@ class _Measured:
         self, tables: GrowingTables, held: RetrievalCorpus, context: Context, embedder: Embedder | None
     ) -> None:
         self._tables, self._held, self._embedder = tables, held, embedder
-        self._policy, self._now = context.policy, context.now
+        self._policy = context.policy
         self._plain = PlainRankings(tables, embedder)
         plain = [name for name, needs_model in BASELINES.items() if embedder is not None or not needs_model]
         self._names = [CORTEX, *plain]
@@ -131,7 +131,7 @@ class _Measured:
     def _recalled(self, question: str, scopes: Sequence[str]) -> list[RowPlace]:
         results = search_store(
             self._tables, question, scopes=scopes, policy=self._policy, embedder=self._embedder,
-            limit=DEPTH, now=self._now, by_stretch=False,
+            limit=DEPTH, by_stretch=False,
         )  # fmt: skip
         places = [
             (result.project_id, evidence.session_id, line)

@@ -86,7 +86,6 @@ def _near_in_meaning(context: Context, store: Store, target: str, scopes: Sequen
         policy=context.policy,
         embedder=embedder,
         limit=5,
-        now=context.now,
         by_stretch=False,  # what stands near a decision in its session is not about the target
     )
     return [match.id for match in matches if match.kind == "memory"]

@@ -199,7 +199,7 @@ class _Search:
         embedder, searched = model_for(question, self.context, self.store, self.tables)
         return search(
             searched, question, scopes=self.scopes, policy=self.context.policy, embedder=embedder,
-            limit=self.limit, now=self.now, by_stretch=self.by_stretch, limits=limits,
+            limit=self.limit, by_stretch=self.by_stretch, limits=limits,
         )  # fmt: skip
 
 

@@ -59,9 +59,7 @@ def one_of_the_crowd(folder: Path, number: int, seconds: float) -> None:
         except StoreBusy:
             policy = read_policy(None)
             scopes = [*bench.store.tables.scopes()]
-            search_store(
-                bench.store.tables, fact, scopes=scopes, policy=policy, embedder=None, limit=3, now=NOW
-            )
+            search_store(bench.store.tables, fact, scopes=scopes, policy=policy, embedder=None, limit=3)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,6 @@ def seen(tables, bench: Bench, run, now) -> dict[str, object]:
         policy=read_policy(bench.home),
         embedder=WordEmbedder(),
         limit=10,
-        now=now,
     )
     return {name: rows for name, rows in told.items() if rows}
 

@@ -175,9 +175,7 @@ def test_a_question_it_does_not_answer_is_compared_with_the_local_vectors(bench,
     policy = read_policy(bench.home)
 
     def answers(tables, embedder):
-        found = search_store(
-            tables, question, scopes=scopes, policy=policy, embedder=embedder, limit=5, now=NOW
-        )
+        found = search_store(tables, question, scopes=scopes, policy=policy, embedder=embedder, limit=5)
         return [(result.id, pytest.approx(result.score, abs=0.01)) for result in found]
 
     plain = Bench(bench.home.parent / "plain", bench.projects, embedder_in_force)

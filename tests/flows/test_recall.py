@@ -78,7 +78,7 @@ class Asked:
         self, question: str, embedder: Any = None, limit: int = 5, scopes: Any = ("reef-1",)
     ) -> list[RecallResult]:
         return search_store(
-            self.tables, question, scopes=scopes, policy=self.policy, embedder=embedder, limit=limit, now=NOW
+            self.tables, question, scopes=scopes, policy=self.policy, embedder=embedder, limit=limit
         )
 
 
@@ -313,7 +313,7 @@ def test_another_store_behind_the_protocols_answers_as_well(policy: Policy, embe
     vectors = pa.array(list(TopicEmbedder().embed(texts)), pa.list_(pa.float32(), len(TOPICS) + 1))
     tables = ListedTables({"memories": facts.append_column("vector", vectors)})
     results = search_store(
-        tables, "tide table feet", scopes=["reef-1"], policy=policy, embedder=embedder, limit=1, now=NOW
+        tables, "tide table feet", scopes=["reef-1"], policy=policy, embedder=embedder, limit=1
     )
     assert [result.id for result in results] == ["m1"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from cortex.flows.recall import search_store
 from cortex.storage.reference import read_policy
-from tests.flows.conftest import NOW, Bench
+from tests.flows.conftest import Bench
 from tests.transcripts import decisions
 
 
@@ -25,6 +25,5 @@ def test_a_whole_run_and_a_recall_need_no_model(bench: Bench):
         policy=read_policy(None),
         embedder=None,
         limit=3,
-        now=NOW,
     )
     assert "SQLite" in best.text and best.evidence[0].lines
