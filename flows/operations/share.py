@@ -102,7 +102,8 @@ def pull(context: Context) -> tuple[list[ProjectPull], Applied]:
     """
     store, place = context.open_store(), _place(context)
     place.check_mark()
-    chosen = _projects(context, store)
+    # Colleagues may know a project by an id that was merged into another one here.
+    chosen = {part for each in _projects(context, store) for part in store.projects.parts_of(each)}
     pulls, rows = [], []
     for project_id in sorted({*chosen, *store.projects.places()}):
         journal = store.journal.read(project_id)
@@ -118,8 +119,10 @@ def pull(context: Context) -> tuple[list[ProjectPull], Applied]:
             entry.to_row(project_id, recorded_at=context.now, memory_id=name, actor=TEAM_ACTOR)
             for name, entry in changes.items()
         ]
-        counts = len(facts), len(facts.keys() - held.keys()), len(held.keys() - facts.keys())
-        pulls.append(ProjectPull(project_id, store.projects.name_of(project_id), *counts, dict(refusals)))
+        whole = store.projects.canonical(project_id)
+        if project_id == whole or facts or held or refusals:
+            counts = len(facts), len(facts.keys() - held.keys()), len(held.keys() - facts.keys())
+            pulls.append(ProjectPull(project_id, store.projects.name_of(whole), *counts, dict(refusals)))
     for row in rows:
         store.journal.write(row)
     return pulls, apply_now(context, APPLY) if rows else Applied(True)

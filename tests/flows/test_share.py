@@ -204,3 +204,22 @@ def test_without_a_place_nothing_is_shared(tmp_path):
     context = Context(Settings(home=tmp_path), words_for_a_model, lambda: NOW, folder=tmp_path)
     with pytest.raises(UsageError, match="no place"):
         operations.share.plan_push(context)
+
+
+@pytest.mark.slow
+def test_a_project_that_was_merged_is_still_pulled_from_where_colleagues_share_it(laptops, tmp_path):
+    ana, bo = laptops
+    operations.remember.remember(ana.context(), PNPM, memory_type="decision")
+    operations.remember.remember(bo.context(), "The gauge of pier two is Bo's.")
+    operations.share.push(ana.chosen(), operations.share.plan_push(ana.chosen()))
+    operations.share.pull(bo.chosen())
+    harbour = Laptop(tmp_path / "bo" / "harbour", bo.home, bo.place)
+    git(tmp_path, "init", "-q", "-b", "main", str(harbour.clone))
+    operations.remember.remember(harbour.context(), "The harbour has three piers.")
+    operations.projects.merge_projects(bo.context(), "kelp", "harbour")
+    operations.remember.remember(ana.context(), UTC_RULE, memory_type="decision")
+    operations.share.push(ana.chosen(), operations.share.plan_push(ana.chosen()))
+    operations.share.pull(bo.chosen())
+    assert {PNPM, UTC_RULE} <= {text for text, row in bo.rows().items() if row["status"] == "active"}
+    pulls, _ = operations.share.pull(bo.chosen())
+    assert sum(each.fresh + each.withdrawn for each in pulls) == 0

@@ -1,10 +1,11 @@
 """Three developers share memories by git: proposed on a branch, reviewed, merged, changed, taken out."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ import pytest
 from cortex.flows import operations
 from cortex.flows.context import Context
 from cortex.flows.memory import Memory
+from cortex.flows.stages import team as team_stage
+from cortex.storage.journal import Journal
+from cortex.storage.lake import Lake
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.errors import UsageError
 from cortex.transforms.files.team_memory import TEAM_FOLDER, TeamMemory
-from tests.flows.conftest import NOW, words_for_a_model
+from tests.flows.conftest import NOW, contents, difference, leftovers, words_for_a_model
 
 PNPM = "Use pnpm, not npm, in the web folder."
 UTC_RULE = "Store every tide reading in UTC, never in local time."
@@ -412,3 +416,48 @@ def test_two_who_both_add_decisions_to_the_tracked_file_merge_without_a_conflict
     lines = (bo.clone / "decisions.md").read_text().splitlines()
     merged = [line[13:].partition(" (")[0] for line in lines if line.startswith("- ")]
     assert sorted(merged) == sorted([PNPM, UTC_RULE])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("place", [(Journal, "commit"), (Lake, "note")], ids=["journal", "note"])
+def test_killed_while_a_repository_is_read_the_next_run_reads_it_once(
+    team, ana, bo, monkeypatch, place, moment
+):
+    name = shares(team, ana)
+    for step in ("read", "withdrawn"):
+        if step == "withdrawn":
+            proposes_removal(ana, name)
+            team.merges()
+        bo.hours += 1
+        bo.git("pull", "-q", "--ff-only")
+        killed = replace(bo, home=bo.home.with_name(f"killed-{step}"))
+        shutil.copytree(bo.home, killed.home)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            dies_in_the_stage(patch, *place, moment)
+            operations.intake.run_flow(killed.context, "ingest")
+        for developer in (bo, killed):
+            operations.intake.run_flow(developer.context, "ingest")
+        assert difference(contents(bo.home), contents(killed.home)) == {}
+        assert leftovers(killed.home) == []
+    assert bo.rows()[PNPM]["status"] == "superseded"
+
+
+def dies_in_the_stage(patch: pytest.MonkeyPatch, owner: Any, name: str, moment: str) -> None:
+    """End the process at the first write of the stage that reads repositories."""
+    read, write, has_read = team_stage._changes, getattr(owner, name), []
+
+    def reads(*arguments: Any) -> Any:
+        has_read.append(True)
+        return read(*arguments)
+
+    def dies(*arguments: Any) -> Any:
+        if has_read and moment == "before":
+            raise KeyboardInterrupt
+        result = write(*arguments)
+        if has_read:
+            raise KeyboardInterrupt
+        return result
+
+    patch.setattr(team_stage, "_changes", reads)
+    patch.setattr(owner, name, dies)
