@@ -10,6 +10,8 @@ from cortex.transforms.vocabulary import GLOBAL_SCOPE
 
 # What the global memories say in every brief, as the stage render notes it.
 SHOWN_EVERYWHERE = Output("shown", GLOBAL_SCOPE)
+# What that was made of: the table of the global memories, and the sessions that count how old they are.
+SHOWN_FROM = Output("shown_from", GLOBAL_SCOPE)
 
 
 def is_noted(notes: ManifestNotes, policy: Policy, settings: Settings, project: KnownProject) -> bool:

@@ -48,6 +48,7 @@ class Run:
     accepts_loss: bool = False  # a person lets the run hide much of what was shown
     runner: RunnerChoice = NO_WORKERS
     carrier: Carrier | None = None  # who reads, extracts and embeds shards of what is new, if anybody
+    tables_as_left: bool = False  # by the last run: none of them need be opened to see that it is whole
     model_requests: int = 0  # what a language model was sent in this run
     source: InitVar[ReadingSource | None] = None
     ledger_type: InitVar[type[StoreLedger] | type[FreshLedger]] = StoreLedger

@@ -1,9 +1,11 @@
 """What runs leave in the store for people to look at: their reports, and the history that Prefect keeps."""
 
 import json
+import os
 import re
 import shutil
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -11,6 +13,9 @@ from typing import Protocol
 from cortex.storage.files import write_atomically, writing_to
 
 _REPORT_NAME = re.compile(r"\d{8}T\d{12}Z-\w+\.json")
+
+# The tables whose rows a report counts.
+COUNTED = {"turns", "events", "journal", "vectors", "memories", "edges", "passages"}
 
 REPORTS_KEPT = 100  # a report has about 2 KB; older ones are removed so that the folder does not grow
 
@@ -63,6 +68,58 @@ def last_report(runs: Path, flow: str = "") -> dict[str, object] | None:
         if (report := _report_in(path)) is not None:
             return report
     return None
+
+
+def unchanged_counts(home: Path) -> dict[str, int] | None:
+    """Return the rows that the newest report counted; None where lake or tables have changed since."""
+    reports = _reports(home / "runs" / "reports")
+    report = _report_in(reports[-1]) if reports else None
+    counts = report.get("rows") if report else None
+    if not isinstance(counts, dict) or set(counts) != COUNTED:
+        return None
+    is_same = tables_as_left(home) and _is_as_left(
+        [home / "lake", home / "runs" / "manifest.json"], reports[-1]
+    )
+    return {str(name): int(count) for name, count in counts.items()} if is_same else None
+
+
+def tables_as_left(home: Path) -> bool:
+    """
+    Return whether nothing below the folders of tables was changed, moved or removed since the newest report.
+
+    It goes by the file system's own clock, and opens no table. What lies beside these folders is left out:
+    whoever reads the search index leaves files there.
+    """
+    reports = _reports(home / "runs" / "reports")
+    scopes = [Path(entry.path) for entry in _entries(home / "tables") if entry.is_dir()]
+    return bool(reports) and _is_as_left(scopes, reports[-1])
+
+
+def _is_as_left(places: Iterable[Path], report: Path) -> bool:
+    written_at = report.stat().st_ctime_ns
+    return all(_changed_at(place) < written_at for place in places)
+
+
+def _changed_at(place: Path) -> int:
+    """Return when a file, a folder or anything below it was changed last [ns]; far ahead where it is gone."""
+    try:
+        newest, waiting = place.stat().st_ctime_ns, [place] if place.is_dir() else []
+        while waiting:
+            for entry in _entries(waiting.pop()):
+                newest = max(newest, entry.stat(follow_symlinks=False).st_ctime_ns)
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(Path(entry.path))
+    except OSError:
+        return sys.maxsize
+    return newest
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except FileNotFoundError:
+        return []
 
 
 def _report_in(path: Path) -> dict[str, object] | None:

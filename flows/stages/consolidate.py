@@ -22,11 +22,21 @@ WRITES = "journal vectors edges memories"
 
 @stage(reads=READS, writes=WRITES)
 def consolidate(run: Run) -> None:
-    """Merge what says the same, where enough has come together since the last time (spec 9.1)."""
+    """
+    Merge what says the same, where enough has come together since the last time (spec 9.1).
 
-    def is_due(scope: str, memories: pa.Table) -> bool:
+    That it has not is noted: what is the same on the same day is not looked at again.
+    """
+
+    def is_due(scope: str) -> bool:
+        state = run.fingerprints.aged(scope, run.day)
+        if run.tables_as_left and run.ledger.has_made("not_due", scope, state):
+            return False
         fresh = _sessions(run, scope) - run.ledger.notes.consolidated_sessions.get(scope, 0)
-        return wanted(memories, fresh, run.policy)
+        if wanted(run.store.tables.open(scope, "memories").read(), fresh, run.policy):
+            return True
+        run.ledger.note_output("not_due", scope, state)
+        return False
 
     _consolidate(run, is_due)
 
@@ -34,18 +44,18 @@ def consolidate(run: Run) -> None:
 @stage(reads=READS, writes=WRITES)
 def consolidate_all(run: Run) -> None:
     """Merge what says the same in every scope."""
-    _consolidate(run, lambda scope, memories: True)
+    _consolidate(run, lambda scope: True)
 
 
-def _consolidate(run: Run, is_due: Callable[[str, pa.Table], bool]) -> None:
+def _consolidate(run: Run, is_due: Callable[[str], bool]) -> None:
     merged = 0
     with run.report.stage("consolidate") as row:
         for scope in run.readings.scopes():
             with run.outcome.apart(scope, "consolidate"):
                 if run.ledger.has_made("consolidate", scope, run.fingerprints.linked(scope)):
                     continue
-                memories = run.store.tables.open(scope, "memories").read()
-                if is_due(scope, memories):
+                if is_due(scope):
+                    memories = run.store.tables.open(scope, "memories").read()
                     merged += _merge(run, scope, memories, row)
         row.note = f"{merged} merges"
     if merged:

@@ -16,7 +16,7 @@ from cortex.flows.briefs import (
 )
 from cortex.flows.given_way import forget_given_way
 from cortex.flows.hook_notes import publish_notes
-from cortex.flows.published_briefs import SHOWN_EVERYWHERE, shown_from
+from cortex.flows.published_briefs import SHOWN_EVERYWHERE, SHOWN_FROM, shown_from
 from cortex.flows.report import StageReport
 from cortex.flows.run import Run
 from cortex.flows.stages.guard import guard_briefs
@@ -24,7 +24,8 @@ from cortex.flows.stages.stage import stage
 from cortex.transforms.audit import archive_violations, brief_violations
 from cortex.transforms.brief.explanation import brief_choices_of, explanation_document
 from cortex.transforms.extract.echoes import fingerprints_of
-from cortex.transforms.schemas import GLOBAL_SCOPE
+from cortex.transforms.identity import content_id
+from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS
 
 # Drafts that keep the rows they were made from until they are published; of others these are read again.
 ROWS_KEPT = 8
@@ -35,9 +36,7 @@ def render(run: Run) -> None:
     """Publish the brief, archive, branches and hook index of each project whose inputs have changed."""
     with run.report.stage("render") as row:
         projects = [scope for scope in run.readings.scopes() if scope != GLOBAL_SCOPE]
-        everywhere = shown_everywhere(run)
-        if run.ledger.notes.outputs.get(SHOWN_EVERYWHERE) != everywhere:
-            run.ledger.note_output(*SHOWN_EVERYWHERE, everywhere)
+        everywhere = _shown_everywhere(run)
         inputs = {scope: rendered_from(run, scope, everywhere) for scope in projects}
         drafts: dict[str, Draft] = {}
         for scope in projects:
@@ -57,6 +56,23 @@ def render(run: Run) -> None:
         forget_given_way(run, held)
         if drafts:
             run.progress("brief", len(drafts), len(drafts))
+
+
+def _shown_everywhere(run: Run) -> str:
+    """Return `shown_everywhere`, noted with what it was made of: of the same it is not made again."""
+    table = run.fingerprints.aged(GLOBAL_SCOPE, run.day)
+    merged = sorted(run.store.projects.merged().items())
+    inputs = content_id(table, run.store.lake.fingerprint(TURNS), repr(merged))
+    outputs = run.ledger.notes.outputs
+    is_made = run.tables_as_left and not run.outcome.damages
+    is_made = is_made and run.ledger.has_made("decay", GLOBAL_SCOPE, table)
+    if is_made and SHOWN_EVERYWHERE in outputs and outputs.get(SHOWN_FROM) == inputs:
+        return outputs[SHOWN_EVERYWHERE]
+    everywhere = shown_everywhere(run)
+    for output, value in ((SHOWN_EVERYWHERE, everywhere), (SHOWN_FROM, inputs)):
+        if run.ledger.notes.outputs.get(output) != value:
+            run.ledger.note_output(*output, value)
+    return everywhere
 
 
 def _archives(run: Run, drafts: Mapping[str, Draft]) -> dict[str, str]:

@@ -59,11 +59,10 @@ def test_memories_are_looked_up_with_duckdb_alone(cortex, samples, words):
 
 
 @pytest.mark.slow
-def test_a_run_with_nothing_new_checks_no_rows_and_asks_no_service(samples):
+def test_a_run_with_nothing_new_opens_no_table_checks_no_rows_and_asks_no_service(samples):
     modules_of("run", "--engine", "plain")  # on the day of the next one
     modules = modules_of("run", "--engine", "plain")
-    # LanceDB names polars without importing it.
-    assert modules & {"polars.dataframe", "requests", "urllib3", "prefect"} == set()
+    assert modules & {"lancedb", "duckdb", "polars", "onnxruntime", "requests", "urllib3", "prefect"} == set()
 
 
 @pytest.mark.slow
