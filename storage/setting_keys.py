@@ -315,6 +315,12 @@ KEYS = (
         "folders of the projects of which `cortex push` shares memories and `cortex pull` reads your team's",
     ),
     Key(
+        "share.key_file",
+        "",
+        "path",
+        "file with your team's key, by which pushed memories are encrypted; `cortex team key` sets it",
+    ),
+    Key(
         "mcp.projects",
         (),
         "folders",

@@ -84,10 +84,14 @@ class ClientLimits:
 
 @dataclass(frozen=True)
 class ShareSettings:
-    """What is pushed to colleagues: `place` is the URI of a bucket or folder, `projects` are folders."""
+    """
+    What is pushed to colleagues: `place` is the URI of a bucket or folder, `projects` are folders, `key_file`
+    holds the team's key, None where pushed memories are not encrypted.
+    """
 
     place: str = ""
     projects: tuple[str, ...] = ()
+    key_file: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -210,7 +214,7 @@ def load_settings(home: Path | None = None) -> Settings:
     _check_path(home)
     values, by_project = read_config(home)
     chosen_values = {key.name: chosen(key, values).value for key in KEYS}
-    key_file = chosen_values["encryption.key_file"]
+    key_file, team_key = chosen_values["encryption.key_file"], chosen_values["share.key_file"]
     return Settings(
         home=home,
         voyage_api_key=chosen_values["embed.voyage_api_key"] or None,
@@ -237,7 +241,11 @@ def load_settings(home: Path | None = None) -> Settings:
             resource_url=chosen_values["mcp.resource_url"],
             http_projects=chosen_values["mcp.http_projects"],
         ),
-        share=ShareSettings(chosen_values["share.place"], chosen_values["share.projects"]),
+        share=ShareSettings(
+            chosen_values["share.place"],
+            chosen_values["share.projects"],
+            Path(team_key).expanduser() if team_key else None,
+        ),
         models=ModelSettings(
             writer=chosen_values["models.writer"],
             writer_model=chosen_values["models.writer_model"],

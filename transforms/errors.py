@@ -36,6 +36,7 @@ CortexError                      1
 ├── RateLimited                 27   too many calls in the last minute
 ├── InternalError               28   a tool call failed in a way that nobody foresaw
 ├── ScopeMissing                29   the caller's token does not allow the call
+├── RoleMissing                 29   the role in a project does not allow it
 ├── StoreUnreachable            30   the bucket of the store does not answer
 ├── RunnerMissing               31   the library of the chosen task runner is not installed
 └── StoreBusy                   75   another run holds the lease
@@ -375,6 +376,19 @@ class ScopeMissing(CortexError):
         """Take the scope that the token lacks."""
         super().__init__(f"This needs the scope {scope}.", "Ask for a token that has it.")
         self.details = self.scope = scope
+
+
+class RoleMissing(CortexError):
+    """The role of a team's member or of a caller over HTTP is too little in a project; nothing was done."""
+
+    code, exit_code = "CORTEX_E321", 29
+    category = "permission"
+
+    def __init__(self, project: str, role: str, needed: str) -> None:
+        """Take the project, the role there ("" for none), and the one that is needed."""
+        held = f"you are {role} of {project}" if role else f"you have no role in {project}"
+        super().__init__(f"{held}, and this needs a {needed}.", "Ask an admin of the team for that role.")
+        self.details = needed
 
 
 class InternalError(CortexError):

@@ -188,3 +188,7 @@ def _status_lines(shown: TeamStatus) -> Iterator[str]:
         yield f"Conflict ({conflict.rule}):"
         yield f"  yours   {conflict.own_id[:6]}  {excerpt(conflict.own_text, 80)}"
         yield f"  theirs  {conflict.team_id[:6]}  {excerpt(conflict.team_text, 80)} ({conflict.speaker})"
+
+
+# They put themselves below `team`.
+from cortex.cli import members as members  # noqa: E402

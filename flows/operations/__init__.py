@@ -82,6 +82,9 @@ if TYPE_CHECKING:
         listing as listing,
     )
     from cortex.flows.operations import (
+        members as members,
+    )
+    from cortex.flows.operations import (
         merges as merges,
     )
     from cortex.flows.operations import (

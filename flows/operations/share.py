@@ -10,10 +10,12 @@ from cortex.flows.context import Context
 from cortex.flows.operations.apply import Applied, apply_now
 from cortex.flows.operations.team import as_team_memory
 from cortex.flows.stages.order import APPLY
+from cortex.storage.encryption import read_key_file
 from cortex.storage.git import person_at
 from cortex.storage.share_place import SharePlace, member_id
 from cortex.storage.store import Store
-from cortex.transforms.errors import UsageError
+from cortex.transforms.errors import FileDamaged, KeyUnavailable, RoleMissing, UsageError
+from cortex.transforms.files.members import READER, WRITER, Member, Members
 from cortex.transforms.files.shared_snapshot import SharedMemory, read_snapshot, snapshot_text
 from cortex.transforms.files.team_memory import TeamMemory, Unusable, author_name
 from cortex.transforms.journal_entries import TeamFact
@@ -68,11 +70,14 @@ def plan_push(context: Context) -> list[ProjectPush]:
     Nothing is shared but the projects of the setting `share.projects`; of one that is no longer among them,
     what was shared is withdrawn. Raises UsageError without a place or a name, StoreUnreachable.
     """
-    store, place = context.open_store(), _place(context)
+    store, place = context.open_store(), open_place(context)
     chosen = _projects(context, store)
+    if chosen:
+        place.check_key()
+        _check_roles(place, store, chosen, WRITER)
     pushes = []
     for project_id in sorted({*chosen, *place.own_projects()}):
-        before = _statements(place.own(project_id), context.policy)
+        before = _statements(_own(place, project_id), context.policy)
         left_out: Counter[str] = Counter()
         shared = _shared(context, store, project_id, left_out) if project_id in chosen else []
         after = {each.memory.statement for each in shared}
@@ -85,7 +90,7 @@ def plan_push(context: Context) -> list[ProjectPush]:
 
 def push(context: Context, planned: Sequence[ProjectPush]) -> None:
     """Write what was planned: one object a project, which replaces the last one whole. Raises as planning."""
-    place = _place(context)
+    place = open_place(context)
     for each in planned:
         if each.content is None:
             place.remove(each.project_id)
@@ -100,17 +105,20 @@ def pull(context: Context) -> tuple[list[ProjectPull], Applied]:
     What they withdrew is withdrawn here. A snapshot that cannot be read changes nothing of what is known of
     its member. Raises UsageError without a place, StoreUnreachable.
     """
-    store, place = context.open_store(), _place(context)
+    store, place = context.open_store(), open_place(context)
     place.check_mark()
     # Colleagues may know a project by an id that was merged into another one here.
     chosen = {part for each in _projects(context, store) for part in store.projects.parts_of(each)}
+    members = _check_roles(place, store, _projects(context, store), READER)
     pulls, rows = [], []
     for project_id in sorted({*chosen, *store.projects.places()}):
         journal = store.journal.read(project_id)
         held = team_facts(journal, SHARE)
         if project_id not in chosen and not held:
             continue
-        contents = place.others(project_id) if project_id in chosen else {}
+        whole = store.projects.canonical(project_id)
+        others = place.others(project_id) if project_id in chosen else {}
+        contents = _readable(others, members, (project_id, whole))
         facts, refusals = shared_facts(contents, held, project_id, context.policy, context.now)
         forgotten = forgotten_in(journal)
         facts = {name: fact for name, fact in facts.items() if name not in forgotten}
@@ -119,7 +127,6 @@ def pull(context: Context) -> tuple[list[ProjectPull], Applied]:
             entry.to_row(project_id, recorded_at=context.now, memory_id=name, actor=TEAM_ACTOR)
             for name, entry in changes.items()
         ]
-        whole = store.projects.canonical(project_id)
         if project_id == whole or facts or held or refusals:
             counts = len(facts), len(facts.keys() - held.keys()), len(held.keys() - facts.keys())
             pulls.append(ProjectPull(project_id, store.projects.name_of(whole), *counts, dict(refusals)))
@@ -129,7 +136,7 @@ def pull(context: Context) -> tuple[list[ProjectPull], Applied]:
 
 
 def shared_facts(
-    contents: Mapping[str, bytes],
+    contents: Mapping[str, bytes | None],
     held: Mapping[str, TeamFact],
     project_id: str,
     policy: Policy,
@@ -144,6 +151,8 @@ def shared_facts(
     refusals: Counter[str] = Counter()
     for path, content in sorted(contents.items()):
         try:
+            if content is None:
+                raise Unusable("it is damaged, not encrypted, or encrypted with another key")
             shared, refused = read_snapshot(content, policy)
         except Unusable as error:
             refusals[f"a whole snapshot: {error}"] += 1
@@ -186,13 +195,53 @@ def _instant(text: str, now: datetime) -> str | None:
     return at.isoformat() if at.tzinfo and at <= now else None
 
 
-def _place(context: Context) -> SharePlace:
+def open_place(context: Context) -> SharePlace:
+    """Return the team's place. Raises UsageError where none is set, KeyUnavailable without the team's key."""
     uri = context.settings.share.place
     if not uri:
         raise UsageError(
             "no place is set to share at.", "Set one: cortex config set share.place file:///FOLDER"
         )
-    return SharePlace(uri, member_id(str(context.home)))
+    file = context.settings.share.key_file
+    return SharePlace(uri, member_id(str(context.home)), read_key_file(file) if file else None)
+
+
+def _check_roles(place: SharePlace, store: Store, project_ids: Iterable[str], needed: str) -> Members | None:
+    """Return who may do what. Raises RoleMissing where this member's role in a project is too little."""
+    members = place.members()
+    for project_id in sorted(project_ids) if members else ():
+        if members and not members.allows(place.member, project_id, needed):
+            role = members.role(place.member, project_id)
+            raise RoleMissing(store.projects.name_of(project_id), role, needed)
+    return members
+
+
+def _readable(
+    contents: Mapping[str, bytes | None], members: Members | None, project_ids: tuple[str, str]
+) -> Mapping[str, bytes | None]:
+    """
+    Return the snapshots of those who may write: what another put there is not read.
+
+    `project_ids` are the project's own and that of the one it was merged into, whose role holds where it has
+    none of its own.
+    """
+    if members is None:
+        return contents
+    part, whole = project_ids
+
+    def may_write(name: str) -> bool:
+        owner = name.rpartition("/")[2].removesuffix(".json")
+        scope = part if part in members.by_id.get(owner, Member()).roles else whole
+        return members.allows(owner, scope, WRITER)
+
+    return {name: content for name, content in contents.items() if may_write(name)}
+
+
+def _own(place: SharePlace, project_id: str) -> bytes | None:
+    try:
+        return place.own(project_id)
+    except (FileDamaged, KeyUnavailable):  # replaced whole by this push
+        return None
 
 
 def _projects(context: Context, store: Store) -> frozenset[str]:
