@@ -67,7 +67,10 @@ def pull(context: Context) -> Answer:
             f"{each.withdrawn} withdrawn"
         )
         lines += [f"  set aside: {count} × {reason}" for reason, count in sorted(each.refusals.items())]
-    return Answer(data, lines or ["No project is shared."], [] if pulls else [CHOOSE], applied.warnings)
+    hints = [] if pulls else [CHOOSE]
+    if conflicts := sum(each.conflicts for each in pulls):
+        hints.append(f"{counted(conflicts, 'memory')} of colleagues against your own: cortex review")
+    return Answer(data, lines or ["No project is shared."], hints, applied.warnings)
 
 
 def _reach(withdrawn: int) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from cortex.flows.context import Context
 from cortex.flows.operations.apply import Applied, apply_now
-from cortex.flows.operations.team import as_team_memory
+from cortex.flows.operations.team import as_team_memory, conflicts_in
+from cortex.flows.runs import looking
 from cortex.flows.stages.order import APPLY
 from cortex.storage.encryption import read_key_file
 from cortex.storage.git import person_at
@@ -53,7 +54,11 @@ class ProjectPush:
 
 @dataclass(frozen=True)
 class ProjectPull:
-    """What a pull read for one project: memories colleagues share, those new here, those withdrawn here."""
+    """
+    What a pull read for one project: memories colleagues share, those new here, those withdrawn here.
+
+    `conflicts` counts those at odds with one's own that nobody has settled, where the pull changed anything.
+    """
 
     project_id: str
     name: str
@@ -61,6 +66,7 @@ class ProjectPull:
     fresh: int
     withdrawn: int
     refusals: Mapping[str, int] = field(default_factory=dict)
+    conflicts: int = 0
 
 
 def plan_push(context: Context) -> list[ProjectPush]:
@@ -132,7 +138,11 @@ def pull(context: Context) -> tuple[list[ProjectPull], Applied]:
             pulls.append(ProjectPull(project_id, store.projects.name_of(whole), *counts, dict(refusals)))
     for row in rows:
         store.journal.write(row)
-    return pulls, apply_now(context, APPLY) if rows else Applied(True)
+    if not rows:
+        return pulls, Applied(True)
+    applied = apply_now(context, APPLY)
+    run = looking(context, with_model=False)
+    return [replace(each, conflicts=len(conflicts_in(run, each.project_id))) for each in pulls], applied
 
 
 def shared_facts(

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
@@ -177,12 +176,11 @@ def team_status(context: Context, *, project: str | None = None) -> TeamStatus:
     store = context.open_store()
     scope = project_of(context, store, project)
     run = looking(context, with_model=False)
-    memories = store.tables.open(scope, "memories").read()
-    edges = store.tables.open(scope, "edges").read()
+    conflicts = conflicts_in(run, scope)
     try:
         base, reading = _base(context, store, scope)
     except NotFound:
-        return TeamStatus(scope, None, conflicts=_conflicts(run, scope, memories, edges))
+        return TeamStatus(scope, None, conflicts=conflicts)
     journal = run.readings.merged_journal(scope)
     held = set(team_facts(journal))
     gone = forgotten_in(journal)
@@ -194,7 +192,7 @@ def team_status(context: Context, *, project: str | None = None) -> TeamStatus:
         sorted(held - reading.facts.keys()),
         sorted(reading.facts.keys() & gone),
         list(proposed_files(base, PROPOSAL_BRANCH)),
-        _conflicts(run, scope, memories, edges),
+        conflicts,
         reading.refusals,
     )
 
@@ -348,8 +346,10 @@ def _message(proposal: TeamProposal) -> str:
     return "\n".join([subject, "", *(" ".join(line.split()) for line in lines), *proposal.removals]) + "\n"
 
 
-def _conflicts(run: Run, scope: str, memories: pa.Table, edges: pa.Table) -> list[Conflict]:
-    """Return the reviewed memories that are at odds with one's own and that nobody has settled."""
+def conflicts_in(run: Run, scope: str) -> list[Conflict]:
+    """Return what colleagues' memories of a project contradict of one's own, and nobody has settled."""
+    memories = run.store.tables.open(scope, "memories").read()
+    edges = run.store.tables.open(scope, "edges").read()
     items = unsettled(disputes(memories, edges, run.policy), run.readings.merged_journal(scope))
     rows = {row["memory_id"]: row for row in memories.to_pylist()}
     conflicts = []

@@ -94,7 +94,8 @@ def test_what_contradicts_ones_own_is_pulled_beside_it_and_shown(team):
     remember(ana, PNPM)
     remember(bo, NPM)
     push(ana)
-    pull(bo)
+    [pulled], _ = operations.share.pull(bo.chosen())
+    assert (pulled.fresh, pulled.conflicts) == (1, 1)
     assert active(bo) == {NPM: "user", PNPM: "colleague"}
     [conflict] = operations.team.team_status(bo.chosen()).conflicts
     assert (conflict.own_text, conflict.team_text) == (NPM, PNPM)
