@@ -2,12 +2,13 @@
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from cortex.transforms.errors import UsageError
 from cortex.transforms.files.marker_block import ENDINGS, FILES, HOOK
+from cortex.transforms.files.members import ROLES, caller_role
 from cortex.transforms.memory.retention import days_of_type
 from cortex.transforms.vocabulary import MEMORY_TYPES
 
@@ -19,6 +20,19 @@ AT_ONCE, NEXT_RUN, NIGHTLY = "at once", "with the next run", "with the next nigh
 YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
+# Forms of a list's texts: what reads one, and raises ValueError, and how a person is told of it.
+FORMS: dict[str, tuple[Callable[[str], object], str]] = {
+    "type=days": (
+        days_of_type,
+        f'a list of type=days: ["gotcha=90"]; the types: {", ".join(MEMORY_TYPES)}',
+    ),
+    "subject=role": (
+        caller_role,
+        f'a list of SUBJECT=ROLE or SUBJECT=ROLE@FOLDER: ["*=reader"]; the roles: {", ".join(ROLES)}',
+    ),
+}
+
+
 @dataclass(frozen=True)
 class Key:
     """
@@ -27,7 +41,7 @@ class Key:
     `default` gives its kind: a number within `low` and `high` (a whole one if the default is), yes or no, a
     text, or a list of texts out of `words` (of any texts if `words` is empty). A text with `words` is one of
     them, one with `endings` may also end in one of these, one with `beginnings` is empty or begins with one.
-    A list that `is_days_by_type` holds texts of the form type=days.
+    A list may ask for texts of a `form` (a key of FORMS).
     A setting that is `per_project` may differ by project; one that is `for_hooks` is handed to
     the hooks, which cannot read TOML. `acts` says when a change takes effect.
     """
@@ -41,7 +55,7 @@ class Key:
     words: tuple[str, ...] = ()
     endings: tuple[str, ...] = ()
     beginnings: tuple[str, ...] = ()
-    is_days_by_type: bool = False
+    form: str = ""
     per_project: bool = False
     for_hooks: bool = False
     is_secret: bool = False
@@ -86,8 +100,8 @@ class Key:
     @property
     def wanted(self) -> str:
         """Say what the setting takes."""
-        if self.is_days_by_type:
-            return f'a list of type=days: ["gotcha=90"]; the types: {", ".join(MEMORY_TYPES)}'
+        if self.form:
+            return FORMS[self.form][1]
         if isinstance(self.default, tuple):
             return f"any of {', '.join(self.words)}" if self.words else 'a list of paths: ["/one", "/two"]'
         if isinstance(self.default, bool):
@@ -122,7 +136,7 @@ class Key:
 
     def _is_item(self, word: str) -> bool:
         try:
-            return not self.is_days_by_type or bool(days_of_type(word))
+            return not self.form or bool(FORMS[self.form][0](word))
         except ValueError:
             return False
 
@@ -189,7 +203,7 @@ KEYS = (
         (),
         "type=days",
         "how long to keep memories of a type, and what they rest on; 0 keeps them forever",
-        is_days_by_type=True,
+        form="type=days",
         per_project=True,
         acts=NIGHTLY,
     ),
@@ -370,6 +384,14 @@ KEYS = (
         "folders",
         "folders of the projects that callers over HTTP see: FOLDER for all of them, SUBJECT=FOLDER for the "
         'one whose token says so, "*" for every project; without it only what holds everywhere',
+    ),
+    Key(
+        "mcp.http_roles",
+        (),
+        "roles",
+        "what callers over HTTP may do: SUBJECT=ROLE, or SUBJECT=ROLE@FOLDER in one project, * for "
+        "everybody; without it their tokens' scopes alone say so",
+        form="subject=role",
     ),
     Key(
         "redact.personal_data",

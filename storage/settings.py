@@ -80,6 +80,7 @@ class ClientLimits:
     keys_url: str = ""
     resource_url: str = ""
     http_projects: tuple[str, ...] = ()
+    http_roles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -240,6 +241,7 @@ def load_settings(home: Path | None = None) -> Settings:
             keys_url=chosen_values["mcp.keys_url"],
             resource_url=chosen_values["mcp.resource_url"],
             http_projects=chosen_values["mcp.http_projects"],
+            http_roles=chosen_values["mcp.http_roles"],
         ),
         share=ShareSettings(
             chosen_values["share.place"],

@@ -17,9 +17,11 @@ from cortex.flows.context import Context
 from cortex.mcp.asking import ChoiceNeeded
 from cortex.mcp.limiter import WINDOW_SECONDS, SlidingWindow
 from cortex.mcp.rest import SharedModel
-from cortex.mcp.scopes import ADMIN, allows, needed_scope
-from cortex.storage.settings import load_settings
-from cortex.transforms.errors import CortexError, InternalError, RateLimited, ScopeMissing
+from cortex.mcp.roles import LEAST_ROLE, CallerRoles, folders_of_roles, roles_of
+from cortex.mcp.scopes import ADMIN, DELETE, READ, WRITE, allows, needed_scope
+from cortex.storage.settings import Settings, load_settings
+from cortex.transforms.errors import CortexError, InternalError, RateLimited, RoleMissing, ScopeMissing
+from cortex.transforms.vocabulary import GLOBAL_SCOPE
 
 Performed = TypeVar("Performed")
 _log = logging.getLogger(__name__)
@@ -73,14 +75,36 @@ class Client:
 
         settings = load_settings(self.base.home)
         folder = self.base.folder
+        roles = self.roles(settings)
         if self.principal:
             folders = folders_seen_by(self.principal, settings.mcp.http_projects)
-            settings = replace(settings, mcp=replace(settings.mcp, projects=folders))
             named = [name for name in folders if name != EVERY]
+            if roles is not None:
+                if EVERY in folders:
+                    named += folders_of_roles(self.principal, settings.mcp.http_roles)
+                named = self._by_role(named, roles)
+            kept = (*named, *([EVERY] if EVERY in folders else []))
+            settings = replace(settings, mcp=replace(settings.mcp, projects=kept))
             # The store's own folder belongs to no project: a caller who may see none is in none.
             folder = Path(named[0]).expanduser() if named else self.base.home
         context = replace(self.base, settings=settings, folder=folder)
-        return replace(context, visible=scopes_in_reach(context))
+        context = replace(context, visible=scopes_in_reach(context))
+        return context if roles is None else narrowed(context, roles, READ)
+
+    def roles(self, settings: Settings) -> CallerRoles | None:
+        """Return the caller's roles; None over stdio, and where the settings give nobody any."""
+        if not self.principal or not settings.mcp.http_roles:
+            return None
+        return roles_of(self.principal, settings.mcp.http_roles, self._project_at)
+
+    def _project_at(self, folder: str) -> str | None:
+        return self.base.open_store().projects.known(str(Path(folder).expanduser()))
+
+    def _by_role(self, folders: Sequence[str], roles: CallerRoles) -> list[str]:
+        """Return the folders whose project the caller may read, those to write to first."""
+        scopes = {folder: self._project_at(folder) or "" for folder in folders}
+        readable = [folder for folder in folders if roles.allows(scopes[folder], READ)]
+        return sorted(readable, key=lambda folder: not roles.allows(scopes[folder], WRITE))
 
     def perform(
         self, caller: Caller, tool: str, arguments: Mapping[str, Any], work: Callable[[Context], Performed]
@@ -93,12 +117,16 @@ class Client:
         began, context, outcome = perf_counter(), self.context(), "ok"
         called_at, costs = context.now, list[float]()
         context = replace(context, note_cost=costs.append)
-        if not allows(caller.scopes, ADMIN):  # others' calls are no business of a caller over HTTP
+        roles = self.roles(context.settings)
+        is_admin = roles is None or roles.allows(GLOBAL_SCOPE, ADMIN)
+        # Others' calls are no business of a caller over HTTP.
+        if not (is_admin and allows(caller.scopes, ADMIN)):
             context = replace(context, hidden_tables=frozenset((CALLS_TABLE,)))
         try:
             self.window.admit(context.settings.mcp.calls_per_minute)
-            self.check_scope(caller, needed_scope("tools/call", tool, arguments))
-            return work(context)
+            needed = needed_scope("tools/call", tool, arguments)
+            self.check_scope(caller, needed)
+            return work(self._as_role_allows(context, tool, needed, arguments))
         except ChoiceNeeded:
             outcome = "asked"
             raise
@@ -115,6 +143,27 @@ class Client:
             if outcome != RateLimited.code or self._is_first_refusal():
                 came = (called_at, outcome, perf_counter() - began, sum(costs))
                 self._note(context, caller.name, tool, arguments, *came)
+
+    def _as_role_allows(
+        self, context: Context, tool: str, needed: str, arguments: Mapping[str, Any]
+    ) -> Context:
+        """
+        Return the context of a call that its caller's role allows. Raises RoleMissing.
+
+        Merges are planned and carried out in the projects alone of which the caller is admin.
+        """
+        roles = self.roles(context.settings)
+        if roles is None:
+            return context
+        if needed == WRITE:
+            own = GLOBAL_SCOPE if arguments.get("everywhere") else self._project_at(str(context.folder))
+            _check_role(context, roles, own or GLOBAL_SCOPE, WRITE)
+        if tool == "consolidate":
+            merged = narrowed(context, roles, DELETE)
+            if needed == DELETE and not merged.visible:
+                _check_role(context, roles, self._project_at(str(context.folder)) or GLOBAL_SCOPE, DELETE)
+            return merged if merged.visible else context
+        return context
 
     def check_scope(self, caller: Caller, needed: str) -> None:
         """Raise ScopeMissing where the caller's token does not allow what needs this scope."""
@@ -140,6 +189,22 @@ class Client:
             if is_first:
                 self._refused_at = now
             return is_first
+
+
+def narrowed(context: Context, roles: CallerRoles, needed: str) -> Context:
+    """Return the context with those projects alone in which the roles allow what needs this scope."""
+    scopes = context.visible
+    if scopes is None:
+        store = context.open_store()
+        scopes = frozenset((GLOBAL_SCOPE, *store.tables.scopes(), *store.projects.labels()))
+    return replace(context, visible=frozenset(scope for scope in scopes if roles.allows(scope, needed)))
+
+
+def _check_role(context: Context, roles: CallerRoles, scope: str, needed: str) -> None:
+    if not roles.allows(scope, needed):
+        is_global = scope == GLOBAL_SCOPE
+        name = "what holds everywhere" if is_global else context.open_store().projects.name_of(scope)
+        raise RoleMissing(name, roles.role(scope), LEAST_ROLE[needed])
 
 
 def folders_seen_by(principal: str, listed: Sequence[str]) -> tuple[str, ...]:

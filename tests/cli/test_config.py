@@ -110,6 +110,8 @@ def test_comments_and_order_stay_when_a_setting_changes(cortex, home):
         ["retention.types", "gotcha"],
         ["retention.types", "gotcha=-3"],
         ["retention.types", "wish=3"],
+        ["mcp.http_roles", "ada=king"],
+        ["mcp.http_roles", "ada=reader@kelp"],
         ["mcp.calls_per_minute", "3", "--project", "/home/ada/kiln"],
     ],
 )

@@ -170,6 +170,33 @@ def test_a_caller_sees_the_projects_of_the_settings_and_else_what_is_shared(team
 
 
 @pytest.mark.slow
+def test_a_role_in_a_project_limits_what_the_token_allows(team, token, settings):
+    everything = "memory:read memory:write memory:delete admin"
+
+    def ask(tool, sub="ada", **arguments):
+        answer = team.do(token(everything, sub=sub), call(tool, **arguments))
+        return json.loads(text_of(answer))["code"] if answer.is_error else answer.structured_content
+
+    projects = {"sql": "select distinct project_id from turns"}
+    seen = f'http_projects = ["{SAMPLES_FOLDER}"]'
+    settings(seen, f'http_roles = ["ada=writer@{SAMPLES_FOLDER}", "bob=reader"]')
+    assert len(ask("query", **projects)["rows"]) == len(ask("query", "bob", **projects)["rows"]) == 1
+    assert ask("query", "cy", **projects)["rows"] == [], "who has no role sees no project"
+    assert ask("learn", "bob", text=LESSON, type="gotcha") == "CORTEX_E321"
+    assert ask("learn", "cy", text=LESSON, type="gotcha", everywhere=True) == "CORTEX_E321"
+    assert ask("learn", text=LESSON, type="gotcha", everywhere=True) == "CORTEX_E321", "writer of one project"
+    assert ask("learn", text=LESSON, type="gotcha")["id"]
+    assert ask("consolidate", plan="0" * 12) == "CORTEX_E321"
+    settings(seen, 'http_roles = ["*=reader", "ada=admin"]')
+    assert ask("consolidate", plan="0" * 12) != "CORTEX_E321", "an admin's plan is looked for"
+    assert ask("consolidate", "bob", plan="0" * 12) == "CORTEX_E321"
+    assert ask("query", "bob", sql="select * from calls")["rows"] == []
+    # A token's scopes are needed too.
+    short = message("tools/call", name="learn", arguments={"text": LESSON})
+    assert team.ask("POST", token(), json=short).status_code == 403
+
+
+@pytest.mark.slow
 def test_who_is_in_no_project_learns_for_all_or_not_at_all(team, token):
     write = token("memory:read memory:write")
     refused = team.do(write, call("learn", text=LESSON))
