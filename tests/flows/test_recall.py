@@ -264,6 +264,21 @@ def test_by_words_alone_one_of_several_is_no_answer_nor_words_beside_missing_nam
     assert bool(ask(question)) is is_answered
 
 
+@pytest.mark.parametrize("embedder", [None, ApartEmbedder()])
+@pytest.mark.parametrize(
+    ("question", "is_answered"),
+    [
+        ("Warum schreibt saltmarsh keine Pegel nach tidepool.db hinein?", True),
+        ("Warum liest saltmarsh keine Pegel aus Elasticsearch ein?", False),  # a name alone
+    ],
+)
+def test_two_names_answer_a_question_in_another_language(
+    ask: Asked, question: str, is_answered: bool, embedder: Any
+) -> None:
+    stored(ask, "memories", memories(memory("m1", "Only acme writes to tidepool.db, saltmarsh is read.")))
+    assert bool(ask(question, embedder)) is is_answered
+
+
 def test_the_only_memory_of_a_small_store_is_found_by_one_telling_word(ask: Asked) -> None:
     ask.know(memory("m1", "Use pnpm"))
     assert [found.id for found in ask("npm or pnpm?")] == ["m1"]

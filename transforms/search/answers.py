@@ -3,11 +3,14 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from cortex.transforms.policy import Policy
 from cortex.transforms.search.index_text import index_words, setting
 from cortex.transforms.words.facts import stem
 
+# Of an English question hardly more than half of the words are rare ones, of any other nearly all.
+_UNKNOWN_SHARE = 0.75
 _WHOLE = ("answer_cosine", "answer_share")
 
 
@@ -60,10 +63,23 @@ class Asked:
         weight = sum(weight for word, weight in self.weights.items() if word in words)
         return Nearness(weight / total if total else 0.0, cosine, words)
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names and rare words of the question."""
+        return frozenset(word for word, weight in self.weights.items() if weight >= self.rare)
+
     def missing_names(self, words: frozenset[str]) -> float:
         """Return the part of the question's names and rare words that are not in `words`: 0 to 1."""
-        names = {word for word, weight in self.weights.items() if weight >= self.rare}
-        return len(names - words) / len(names) if names else 0.0
+        return len(self.names - words) / len(self.names) if self.names else 0.0
+
+    @cached_property
+    def is_unknown(self) -> bool:
+        """Whether nearly all words are names or rare ones: it is in another language, or names things."""
+        return len(self.names) >= _UNKNOWN_SHARE * len(self.weights)
+
+    def names_in(self, row: Nearness) -> int:
+        """Return how many names and rare words of the question a row has; a single sign is no name."""
+        return sum(len(word) > 1 for word in self.names & row.words)
 
 
 def is_answered(asked: Asked, results: Iterable[Nearness], policy: Policy, model: str) -> bool:
@@ -73,8 +89,13 @@ def is_answered(asked: Asked, results: Iterable[Nearness], policy: Policy, model
     Of each, share and cosine add up, each by how much of it alone would do: `answer_cosine` and
     `answer_share` of the model's row in calibration.csv; what no result has of the question's names is taken
     away, `missing_names` of ranking.csv where all are missing. A model that has no row hides nothing, nor
-    does a number of 0. Without a model, or where no result has a vector yet, the share alone decides.
+    does a number of 0. Without a model, or where no result has a vector yet, the share alone decides. Of a
+    question whose words are nearly all unknown, mostly since it is in another language than the facts, one
+    result with `answer_names` of them is enough.
     """
+    results = list(results)
+    if asked.is_unknown and any(asked.names_in(row) >= setting(policy, "answer_names") for row in results):
+        return True
     if not model:
         return _is_answered_by_words(asked, results, policy)
     calibration = policy.rows["calibration"].get((model,), {})
