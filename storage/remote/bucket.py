@@ -246,10 +246,11 @@ class S3Bucket:
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove objects."""
-        with self._reaching():
-            for name in names:
-                with contextlib.suppress(FileNotFoundError):
-                    self._library.delete(self._store, name)
+        in_parallel(self._remove, names)
+
+    def _remove(self, name: str) -> None:
+        with self._reaching(), contextlib.suppress(FileNotFoundError):
+            self._library.delete(self._store, name)
 
     @contextlib.contextmanager
     def _reaching(self) -> Iterator[None]:
