@@ -269,7 +269,7 @@ def test_by_words_alone_one_of_several_is_no_answer_nor_words_beside_missing_nam
     ("question", "is_answered"),
     [
         ("Warum schreibt saltmarsh keine Pegel nach tidepool.db hinein?", True),
-        ("Warum liest saltmarsh keine Pegel aus Elasticsearch ein?", False),  # a name alone
+        ("Warum liest saltmarsh keine Pegel aus Snowflake ein?", False),  # a name alone
     ],
 )
 def test_two_names_answer_a_question_in_another_language(
