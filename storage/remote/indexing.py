@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cortex.storage.files import write_atomically, writing_to
 from cortex.storage.lake import Lake
@@ -80,6 +79,8 @@ def _rows_of(
     tables: LanceTables, vectors_of: Callable[[str], pa.Table], scope: str, name: str
 ) -> pa.Table | None:
     """Return a table's rows with their vectors; None where the lake does not have these any more."""
+    import pyarrow.compute as pc  # here: most looks at a copy bring nothing in
+
     rows = tables.open(scope, name).read(
         [*PROJECTED[name].arrow.names, INDEX_TEXT, HAS_VECTOR, VECTOR_MODEL, ROW_HASH]
     )
