@@ -147,8 +147,8 @@ def _dask(choice: RunnerChoice) -> TaskRunner[Any]:
     if choice.cluster:
         return DaskTaskRunner(address=choice.cluster)
     logging.getLogger("distributed").setLevel(logging.ERROR)  # a worker that died is noted by the run
-    # By default its pages are open to the network, and what does not fit in memory goes to a scratch folder.
-    options = {"dashboard_address": None, "memory_limit": 0, "host": "127.0.0.1"}
+    # By default its status is open to the network, and what does not fit in memory goes to a scratch folder.
+    options = {"dashboard_address": "127.0.0.1:0", "memory_limit": 0, "host": "127.0.0.1"}
     return DaskTaskRunner(cluster_kwargs={"n_workers": choice.workers, "threads_per_worker": 1, **options})
 
 
