@@ -1,11 +1,13 @@
 """Which copies of the store's words lie outside it: `runs/copies.json`, so that forgetting names them."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from cortex.storage.files import write_atomically, writing_to
+from cortex.transforms.errors import StoreNotWritable
 
 COPIES_FILE = Path("runs") / "copies.json"
 # The oldest are dropped: a nightly backup under a new name each day makes 365 a year.
@@ -32,10 +34,12 @@ def outside_copies(home: Path) -> list[OutsideCopy]:
 
 
 def note_copy(home: Path, kind: str, place: str, now: datetime) -> None:
-    """Note that a copy was written; one place is noted once."""
+    """Note that a copy was written; one place is noted once. A store that cannot be written notes nothing."""
+    if not home.is_dir():
+        return
     copy = OutsideCopy(kind, place, now.isoformat(timespec="seconds"))
     others = [each for each in outside_copies(home) if (each.kind, each.place) != (kind, place)]
     content = json.dumps([vars(each) for each in [copy, *others][:MOST_COPIES]], indent=1).encode()
-    with writing_to(home):
+    with suppress(StoreNotWritable), writing_to(home):
         (home / COPIES_FILE).parent.mkdir(parents=True, exist_ok=True)
         write_atomically(home / COPIES_FILE, content)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cortex.flows.context import Context
+    from cortex.flows.operations.copies import Copies
     from cortex.flows.operations.forget import ForgetPlan, Forgotten
 
 NOTHING_FORGOTTEN = Answer({"forgotten": False}, ["Nothing forgotten."])
@@ -67,6 +68,7 @@ def _answer(forgotten: Forgotten) -> Answer:
         "applied": forgotten.applied.is_in_effect,
         "went_with_it": list(forgotten.others),
         "copies_left": list(forgotten.copies),
+        "copies_reached": list(forgotten.reached),
     }
     if forgotten.text is None:
         done = f"Forgotten already: {forgotten.memory_id[:12]}. What was left to erase is erased now."
@@ -74,7 +76,7 @@ def _answer(forgotten: Forgotten) -> Answer:
     lines = [f"Forgotten: {forgotten.memory_id[:12]} {excerpt(forgotten.text)}"]
     if forgotten.others:
         lines.append(f"With it, for the same words: {', '.join(other[:12] for other in forgotten.others)}.")
-    lines += [f"Still in: {copy}." for copy in forgotten.copies]
+    lines += _copies(operations.copies.Copies(forgotten.reached, forgotten.copies))
     return Answer(data, lines, [TRANSCRIPT_STAYS], forgotten.applied.warnings)
 
 
@@ -82,11 +84,24 @@ def _session(context: Context, session: str) -> Answer:
     forgotten = operations.forget.forget_session(context, session)
     name, applied = forgotten.session_id, forgotten.applied
     return Answer(
-        {"session": name, "forgotten": True, "applied": applied.is_in_effect},
-        [f"Forgotten: session {name}, its turns, and what was learned from them alone."],
+        {"session": name, "forgotten": True, "applied": applied.is_in_effect, **_data(forgotten.copies)},
+        [
+            f"Forgotten: session {name}, its turns, and what was learned from them alone.",
+            *_copies(forgotten.copies),
+        ],
         ["The assistant's own transcript of it is stored outside Cortex and is still there."],
         applied.warnings,
     )
+
+
+def _copies(copies: Copies) -> list[str]:
+    """Return lines that name what was reached, where there is more than the store, and what was not."""
+    reached = [f"Erased from: {each}." for each in copies.reached] if len(copies.reached) > 1 else []
+    return [*reached, *(f"Still in: {each}." for each in copies.left)]
+
+
+def _data(copies: Copies) -> dict[str, object]:
+    return {"copies_left": list(copies.left), "copies_reached": list(copies.reached)}
 
 
 @command("reset")
@@ -103,16 +118,18 @@ def reset(context: Context, project: str, yes: bool) -> Iterator[Answer]:
         if not click.confirm(f"This forgets {loss}. Go on?"):
             yield NOTHING_FORGOTTEN
             return
-    applied = operations.forget.reset(context, plan).applied
+    done = operations.forget.reset(context, plan)
+    applied = done.applied
     data = {
         "projects": list(plan.project_ids),
         "memories": plan.memories,
         "turns": plan.turns,
         "applied": applied.is_in_effect,
+        **_data(done.copies),
     }
     yield Answer(
         data,
-        [f"Forgotten: {plan.memories} memories and {plan.turns} turns of {names}."],
+        [f"Forgotten: {plan.memories} memories and {plan.turns} turns of {names}.", *_copies(done.copies)],
         ["The assistant's own transcripts are stored outside Cortex and are still there; backups too."],
         applied.warnings,
     )

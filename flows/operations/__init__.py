@@ -22,6 +22,9 @@ if TYPE_CHECKING:
         config as config,
     )
     from cortex.flows.operations import (
+        copies as copies,
+    )
+    from cortex.flows.operations import (
         cost as cost,
     )
     from cortex.flows.operations import (

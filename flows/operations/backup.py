@@ -9,6 +9,7 @@ from cortex.flows.engines import run_plain
 from cortex.flows.runs import opened
 from cortex.flows.stages.order import FORGET
 from cortex.storage.backup import Backup, write_backup
+from cortex.storage.copies_book import note_copy
 from cortex.storage.remote.open_sessions import is_copy
 from cortex.storage.restore import restore_backup
 from cortex.storage.settings import load_settings
@@ -34,7 +35,9 @@ def backup(context: Context, file: Path) -> Backup:
     """Write all of the store that cannot be made from the rest to one file, consistent under the lease."""
     with opened("backup", context) as run:
         run.store.journal.take_in()
-        return write_backup(run.store, file, run.now)
+        written = write_backup(run.store, file, run.now)
+    note_copy(context.home, "backup", str(file.expanduser().absolute()), context.now)
+    return written
 
 
 def restore(context: Context, file: Path, *, into: Path | None = None) -> Restored:

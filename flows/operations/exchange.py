@@ -19,6 +19,7 @@ from cortex.flows.stages.order import APPLY
 from cortex.hooks.characters import escaped, visible
 from cortex.hooks.plain import without_private
 from cortex.storage.assistant_notes import notes_below
+from cortex.storage.copies_book import note_copy
 from cortex.storage.export_key import own_export_key, read_export_key
 from cortex.storage.files import write_where_named, writing_to
 from cortex.storage.store import Store
@@ -122,6 +123,8 @@ def export(
     if file is not None:
         with writing_to(file.parent):
             write_where_named(file, text.encode())
+        if file.is_file():
+            note_copy(context.home, "export", str(file.expanduser().absolute()), context.now)
     return ExportedText(text, count, is_signed=form != "json" or read_export_key() is not None)
 
 

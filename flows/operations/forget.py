@@ -1,12 +1,13 @@
 """Forgets: a memory by its id or its words, a session, or all of a project; what would go is shown first."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
 from cortex.flows.operations.apply import Applied, apply_now
+from cortex.flows.operations.copies import Copies, copies_beside
 from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
 from cortex.flows.operations.targets import is_memory_id, memory_by_id, scopes_of
 from cortex.flows.runs import looking
@@ -14,10 +15,8 @@ from cortex.flows.stages.order import FORGET
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.journal_entries import Forget, entries_in
-from cortex.transforms.memory.authors import copies_of
 from cortex.transforms.memory.forgetting import Phrases, pending, requested_memories, tombstones_of
 from cortex.transforms.memory.joined import own_names
-from cortex.transforms.memory.team import TEAM_SOURCE
 from cortex.transforms.schemas import JOURNAL, TURNS, Row, values
 from cortex.transforms.search.naming import Naming, named_by
 from cortex.transforms.words.sentences import excerpt
@@ -55,7 +54,7 @@ class Forgotten:
     """
     A memory that was forgotten, `text` None if it was before; `others` went with it, by id.
 
-    `copies` are those that no erasure here reaches, in words.
+    `copies` are those that no erasure here reaches, in words, `reached` those that it does.
     """
 
     memory_id: str
@@ -63,14 +62,16 @@ class Forgotten:
     others: Sequence[str]
     applied: Applied
     copies: Sequence[str] = ()
+    reached: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class ForgottenSession:
-    """A session that was forgotten."""
+    """A session that was forgotten, and its copies."""
 
     session_id: str
     applied: Applied
+    copies: Copies = field(default_factory=Copies)
 
 
 @dataclass(frozen=True)
@@ -84,10 +85,11 @@ class ResetPlan:
 
 @dataclass(frozen=True)
 class Reset:
-    """What forgetting a project erased."""
+    """What forgetting a project erased, and its copies."""
 
     plan: ResetPlan
     applied: Applied
+    copies: Copies = field(default_factory=Copies)
 
 
 def plan_forget(context: Context, target: str, *, project: str | None = None) -> ForgetPlan:
@@ -131,10 +133,8 @@ def forget(context: Context, target: str | ForgetPlan, *, project: str | None = 
     before = _memory_ids(store)
     applied = apply_now(context, FORGET)
     gone = before - _memory_ids(context.open_store())
-    others, copies = sorted(gone - {plan.memory_id}), copies_of(plan.memory)
-    if context.settings.share.place and plan.memory["source_type"] != TEAM_SOURCE:
-        copies.append(f"{context.settings.share.place}, if it was pushed: withdraw it with cortex push")
-    return Forgotten(plan.memory_id, plan.memory["text"], others, applied, copies)
+    others, copies = sorted(gone - {plan.memory_id}), copies_beside(context, plan.memory)
+    return Forgotten(plan.memory_id, plan.memory["text"], others, applied, copies.left, copies.reached)
 
 
 def _going_with(context: Context, store: Store, memory: Row) -> list[Row]:
@@ -240,7 +240,7 @@ def forget_session(context: Context, session: str) -> ForgottenSession:
     for scope in sorted(scopes - _scopes_pending(store, session_id)):
         entry = Forget(session_ids=[session_id])
         store.journal.write(entry.to_row(scope, recorded_at=context.now))
-    return ForgottenSession(session_id, apply_now(context, FORGET))
+    return ForgottenSession(session_id, apply_now(context, FORGET), copies_beside(context))
 
 
 def _session(store: Store, session: str) -> tuple[str, set[str]]:
@@ -282,7 +282,7 @@ def reset(context: Context, project: str | ResetPlan) -> Reset:
     for scope in plan.project_ids:
         if not _is_reset(store, scope):
             store.journal.write(Forget(everything=True).to_row(scope, recorded_at=context.now))
-    return Reset(plan, apply_now(context, FORGET))
+    return Reset(plan, apply_now(context, FORGET), copies_beside(context))
 
 
 def _is_reset(store: Store, scope: str) -> bool:

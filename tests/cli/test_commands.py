@@ -218,7 +218,9 @@ def test_remember_then_forget_by_the_id_that_was_printed(cortex, samples):
         "applied": True,
         "went_with_it": [],
         "copies_left": [],
+        "copies_reached": gone["copies_reached"],
     }
+    assert len(gone["copies_reached"]) == 1 and str(samples) in gone["copies_reached"][0]
     assert "Levels are millimetres." not in cortex("recall", "millimetres", "--project", "tidepool").out
 
 
