@@ -14,12 +14,12 @@ import platform
 import sys
 from dataclasses import asdict
 
-from benchmarks import commands, measures
+from benchmarks import commands, large_stores, measures
 from benchmarks.measures import SIZES, Measured
 from cortex import __version__
 from cortex.cli.terminal import Listing, print_listing
 
-ALL = (*measures.ALL, *commands.ALL)
+ALL = (*measures.ALL, *commands.ALL, *large_stores.ALL)
 COLUMNS = ["what", "value", "unit", "baseline", "its value", "ratio", "must", "aim"]
 NUMBERS = {"value", "its value", "ratio", "must", "aim"}
 

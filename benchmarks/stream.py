@@ -13,7 +13,7 @@ import resource
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from benchmarks import invented, stage_times
@@ -24,6 +24,7 @@ from cortex.storage.settings import Settings
 
 # With so much in each tool's result a line has 4 kB on average, as in 57 real sessions of 25 MB.
 RESULT_CHARS = 14_000
+SHARD_MEGABYTES = 64.0
 HEADINGS = ("MB", "CPU s", "MB now", "MB at most", "files", "store MB", "versions", "memories")
 PAGE_BYTES = resource.getpagesize()
 
@@ -104,7 +105,7 @@ def main() -> None:
     """Print the table, and draw it where a path is given."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[1])
     parser.add_argument("megabytes", nargs="?", type=float, default=10_000.0)
-    parser.add_argument("--shard", type=float, default=64.0)
+    parser.add_argument("--shard", type=float, default=SHARD_MEGABYTES)
     parser.add_argument("--projects", type=int, default=50)
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--csv", type=Path, help="keep the seconds of each stage in this file")
@@ -115,7 +116,8 @@ def main() -> None:
         places = Path(folder, "home"), Path(folder, "transcripts")
         for shard in stream(*places, chosen.megabytes, chosen.shard, chosen.projects):
             shards.append(shard)
-            print(" ".join(f"{value:>11,.0f}" for value in astuple(shard)[: len(HEADINGS)]), flush=True)
+            numbers = [getattr(shard, each.name) for each in fields(Shard)[: len(HEADINGS)]]
+            print(" ".join(f"{value:>11,.0f}" for value in numbers), flush=True)
             if chosen.csv:
                 stage_times.keep(chosen.csv, figures_of(shard))
     if chosen.plot:

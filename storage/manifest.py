@@ -4,7 +4,9 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from cortex.storage.files import write_atomically
@@ -48,6 +50,32 @@ class Cursor:
     session_id: str | None
 
 
+class LiveFiles(dict[str, LakeFile]):
+    """The lake's files by path; those of a partition are found without looking at all others."""
+
+    def __init__(self, files: Mapping[str, LakeFile] = MappingProxyType({})) -> None:
+        super().__init__(files)
+        self._grouped: dict[str, dict[str, list[LakeFile]]] | None = None
+
+    def __setitem__(self, path: str, file: LakeFile) -> None:
+        """Add a file."""
+        self._grouped = None
+        super().__setitem__(path, file)
+
+    def __delitem__(self, path: str) -> None:
+        """Take a file out."""
+        self._grouped = None
+        super().__delitem__(path)
+
+    def by_partition(self, table: str) -> Mapping[str, list[LakeFile]]:
+        """Return the files of a table by partition, each partition's oldest first."""
+        if self._grouped is None:
+            self._grouped = {}
+            for file in sorted(self.values(), key=lambda f: (f.generation, f.path)):
+                self._grouped.setdefault(file.table, {}).setdefault(file.partition, []).append(file)
+        return self._grouped.get(table, {})
+
+
 @dataclass
 class Manifest:
     """
@@ -66,16 +94,23 @@ class Manifest:
 
     def live(self, table: str, partition: str | None = None) -> list[LakeFile]:
         """Return the live files of a table (of one partition), oldest first."""
-        files = [f for f in self.files.values() if f.table == table and partition in (None, f.partition)]
-        return sorted(files, key=lambda f: (f.generation, f.path))
+        by_partition = self._grouped().by_partition(table)
+        if partition is not None:
+            return list(by_partition.get(partition, ()))
+        return sorted(chain.from_iterable(by_partition.values()), key=lambda f: (f.generation, f.path))
 
     def partitions(self, table: str) -> list[str]:
         """Return the partitions of a table that have a live file, sorted."""
-        return sorted({f.partition for f in self.files.values() if f.table == table})
+        return sorted(self._grouped().by_partition(table))
+
+    def _grouped(self) -> LiveFiles:
+        if not isinstance(self.files, LiveFiles):
+            self.files = LiveFiles(self.files)
+        return self.files
 
     def copy(self) -> "Manifest":
         """Return a copy to change before it is committed."""
-        return replace(self, files=dict(self.files), cursors=dict(self.cursors))
+        return replace(self, files=LiveFiles(self.files), cursors=dict(self.cursors))
 
 
 def read_manifest(path: Path, *, any_version: bool = False) -> Manifest:

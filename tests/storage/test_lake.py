@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cortex.storage.lake import Lake
-from cortex.storage.manifest import Cursor
+from cortex.storage.manifest import Cursor, LakeFile, Manifest
 from cortex.storage.notes import Output
 from cortex.transforms.errors import SchemaMismatch, StoreNotWritable
 from cortex.transforms.schemas import EVENTS, TURNS
@@ -155,3 +155,18 @@ def test_a_note_for_later_outside_of_a_block_is_committed_at_once(home: Path):
     lake = Lake(home)
     lake.note_later(lake.notes.with_output(Output("link", "reef-1"), "f"))
     assert Lake(home).notes.outputs == {Output("link", "reef-1"): "f"}
+
+
+def test_files_of_a_partition_are_found_as_they_come_and_go():
+    files = [LakeFile(f"turns/project={p}/{n}.parquet", "turns", p, 1, n) for n in (2, 1) for p in "ba"]
+    manifest = Manifest(files={file.path: file for file in files})
+    assert [f.generation for f in manifest.live("turns", "a")] == [1, 2]
+    assert manifest.live("turns") == sorted(files, key=lambda f: (f.generation, f.path))
+    copy = manifest.copy()
+    del copy.files[files[0].path]
+    assert [f.generation for f in copy.live("turns", "b")] == [1] and manifest.partitions("turns") == [
+        "a",
+        "b",
+    ]
+    copy.files[files[0].path] = files[0]
+    assert copy.live("turns") == manifest.live("turns") and copy.live("events") == []
