@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured: a quick look under a minute, or the sizes that the targets speak of."""
+    """How much is measured: a quick look, or the sizes that the targets speak of."""
 
     processes: int
     copies: int

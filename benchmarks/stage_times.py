@@ -18,6 +18,8 @@ from cortex.flows.stages.stage import Stage
 
 # Of what takes less no exponent is told: it would be that of the clock.
 LEAST_SECONDS = 0.2
+# A shorter stage is not kept at all.
+SHORTEST = 0.05
 WHOLE = "all"
 
 
@@ -84,8 +86,8 @@ def read(path: Path) -> list[Figure]:
 
 def figures_of(what: str, size: float, seconds: Mapping[str, float], whole: float) -> list[Figure]:
     """Return the figures of a run: each stage's seconds, and those of the whole run."""
-    peak = peak_megabytes()
-    return [Figure(what, size, stage, spent, peak) for stage, spent in {**seconds, WHOLE: whole}.items()]
+    peak, spent = peak_megabytes(), {**seconds, WHOLE: whole}
+    return [Figure(what, size, stage, its, peak) for stage, its in spent.items() if its >= SHORTEST]
 
 
 @dataclass(frozen=True)
