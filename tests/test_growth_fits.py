@@ -47,7 +47,7 @@ def test_the_page_says_what_the_figures_say():
         assert fits.rewritten(page, what, fits.table(figures, what)) == page
 
 
-def test_a_plot_is_drawn_without_a_script(tmp_path):
+def test_a_plot_is_drawn_without_a_script_from_elsewhere(tmp_path):
     stage_times.plot(cubes(), "night", "memories", tmp_path / "night.svg")
     drawn = (tmp_path / "night.svg").read_text(encoding="utf-8")
-    assert "decay: size ^ 3.00" in drawn and "<script" not in drawn
+    assert "decay: size ^ 3.00" in drawn and "tooltips.min.js" not in drawn
