@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
@@ -47,8 +48,8 @@ def query(name: str, params: Mapping[str, object], **tables: pa.Table) -> pa.Tab
         try:
             for table_name, table in tables.items():
                 connection.register(table_name, table)
-            result: pa.Table = connection.sql(sql_text(name), params=dict(params)).to_arrow_table()
-            return result
+            # Not `sql`, which parses and binds a query twice: for small tables a third of the time.
+            return _rows(connection.execute(_parsed(sql_text(name)), dict(params)))
         except duckdb.Error as error:
             raise CortexError(
                 f"transforms/sql/{name}.sql failed: {error}.",
@@ -57,6 +58,19 @@ def query(name: str, params: Mapping[str, object], **tables: pa.Table) -> pa.Tab
         finally:
             for table_name in tables:
                 connection.unregister(table_name)
+
+
+@cache
+def _parsed(text: str) -> duckdb.Statement:
+    (statement,) = _isolated_connection().extract_statements(text)
+    return statement
+
+
+def _rows(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """Return the rows of the query asked last; DuckDB 1 has another name for that."""
+    names = ("to_arrow_table", "fetch_arrow_table")
+    rows: pa.Table = next(getattr(connection, name) for name in names if hasattr(connection, name))()
+    return rows
 
 
 @cache
@@ -80,4 +94,6 @@ def open_isolated(
 
 @cache
 def _isolated_connection() -> duckdb.DuckDBPyConnection:
+    # That rows are copied once more counts for nothing beside what a query takes.
+    warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
     return open_isolated()

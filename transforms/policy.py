@@ -11,10 +11,10 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cortex.transforms.errors import NotFound, SchemaMismatch, UnknownValue
 from cortex.transforms.identity import content_id
@@ -104,6 +104,9 @@ REMARKS = ("read_by", "unit", "why", "note")
 # Tables whose rows are exactly the members of an enumeration.
 COMPLETE = {"memory_types": MEMORY_TYPES, "event_types": EVENT_TYPES, "edge_types": EDGE_TYPES}
 
+# What is made of a policy.
+Derived = TypeVar("Derived")
+
 Cell = str | float | bool | None
 PolicyRow = dict[str, Cell]
 
@@ -115,6 +118,21 @@ class Policy:
     columns: Mapping[str, tuple[str, ...]]
     fingerprint: str
     rows: Mapping[str, Mapping[tuple[Cell, ...], PolicyRow]]
+
+    def derived(self, make: Callable[[Policy], Derived]) -> Derived:
+        """Return what `make` makes of this policy, made once; it must follow from the policy alone."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        result: Derived = self._derived[make]
+        return result
+
+    @cached_property
+    def _derived(self) -> dict[object, Any]:
+        return {}
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what another process needs: it makes the rest for itself."""
+        return {"columns": self.columns, "fingerprint": self.fingerprint, "rows": self.rows}
 
     @cached_property
     def tables(self) -> Mapping[str, pa.Table]:

@@ -53,6 +53,7 @@ class Lexicon:
 
     def __init__(self, tables: WordTables, languages: Collection[str] | None = None) -> None:
         self._tables, self._languages = tables, languages
+        self._speaking: dict[frozenset[str], Lexicon] = {}
         self.small_words = small_words(dict(row) for row in tables.rows[-1])
         self.vocabulary, self.reversals = tables.vocabulary, tables.reversals
 
@@ -112,13 +113,15 @@ class Lexicon:
     @classmethod
     def of(cls, policy: Policy) -> "Lexicon":
         """Return the lexicon of a policy, in all its languages; compiled once for each."""
-        rows = (tuple(tuple(row.items()) for row in policy.tables[name].to_pylist()) for name in WORD_TABLES)
-        least = policy.threshold("decision_least_strength")
-        return _lexicon(WordTables(tuple(rows), least, Vocabulary.of(policy), Reversals.of(policy)), None)
+        return policy.derived(_lexicon_of)
 
     def speaking(self, languages: Collection[str]) -> "Lexicon":
         """Return the lexicon of some languages and English, which is spoken of code everywhere."""
-        return _lexicon(self._tables, frozenset({ENGLISH, *languages}))
+        spoken = frozenset({ENGLISH, *languages})
+        # Not asked of the function below each time: comparing whole tables takes 2 ms a session.
+        if spoken not in self._speaking:
+            self._speaking[spoken] = _lexicon(self._tables, spoken)
+        return self._speaking[spoken]
 
     def read(self, text: str, speaker: str) -> MarkerReading:
         """Return the strengths of a passage: markers of one type add up as independent evidence."""
@@ -171,6 +174,12 @@ def _marker(row: dict[str, object]) -> Marker:
 def _spoken(rows: Rows, languages: Collection[str] | None) -> list[dict[str, object]]:
     given = [dict(row) for row in rows]
     return given if languages is None else [row for row in given if row["language"] in languages]
+
+
+def _lexicon_of(policy: Policy) -> Lexicon:
+    rows = (tuple(tuple(row.items()) for row in policy.tables[name].to_pylist()) for name in WORD_TABLES)
+    least = policy.threshold("decision_least_strength")
+    return _lexicon(WordTables(tuple(rows), least, Vocabulary.of(policy), Reversals.of(policy)), None)
 
 
 @lru_cache(maxsize=64)

@@ -163,10 +163,13 @@ def reworded(text: str, *, is_person: bool) -> str:
     statement = with_plain_arrows(text)
     asked = statement.endswith("?")
     for _ in range(_ROUNDS):
+        before = statement
         for pattern, form in _PERSON if is_person else _ASSISTANT:
             shorter = pattern.sub(form, statement, count=1)
             if shorter.strip():
                 statement = shorter
+        if statement == before:
+            break
     if statement == text:
         return text
     statement = statement.strip()

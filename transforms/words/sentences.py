@@ -2,12 +2,13 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from cortex.hooks.plain import closed
 from cortex.transforms.words.scripts import HAN, HANGUL, KANA
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # each of them is itself alone: hashing patterns took longer than cutting
 class SentenceRule:
     """What parts two sentences: a match of `end`, unless `goes_on` matches what stands before it."""
 
@@ -51,6 +52,9 @@ _QUESTION_END = re.compile(
 
 _QUESTION_END_CHARS = 24
 
+# Longer texts are rare, and are cut anew each time.
+_REMEMBERED_CHARS = 2_000
+
 # What a sentence goes on after is short; looking at all before each stop takes minutes for 6,000 of them.
 _LOOK_BACK_CHARS = 16
 
@@ -64,6 +68,16 @@ def sentences(text: str, rule: SentenceRule) -> list[str]:
     >>> sentences("It works, e.g. here. Done in main.py.", PROSE)
     ['It works, e.g. here.', 'Done in main.py.']
     """
+    # In one session most paragraphs are asked for three times and more, by what looks at them in turn.
+    return list(_remembered(text, rule) if len(text) <= _REMEMBERED_CHARS else _cut(text, rule))
+
+
+@lru_cache(maxsize=4_096)
+def _remembered(text: str, rule: SentenceRule) -> tuple[str, ...]:
+    return tuple(_cut(text, rule))
+
+
+def _cut(text: str, rule: SentenceRule) -> list[str]:
     parts: list[str] = []
     start = 0
     for end in rule.end.finditer(text):
