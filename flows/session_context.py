@@ -1,99 +1,98 @@
 """Adds to results what their sessions have beside them: the reply to a question, the command that was run."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from cortex.flows.recall_results import Evidence, Nearby, RecallResult
 from cortex.storage.reference import word_ranks
-from cortex.storage.tables import Searchable
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
 from cortex.transforms.search.index_text import setting
 from cortex.transforms.search.questions import RecallQuestion
 from cortex.transforms.search.session_context import command_for, reply_to
-from cortex.transforms.search.statements import statement_in
+from cortex.transforms.search.statements import asks_anything, statement_in
 
-_PROSE_COLUMNS = ["passage_id", "session_id", "file", "line", "seq", "kind", "text", "said_at"]
-# What is read of the turns of a session to see what was run in it.
+# What is read of the turns of a session to see what was replied and run in it.
 RUN_COLUMNS = [
     "turn_id", "session_id", "file", "line", "block", "kind", "text", "said_at", "tool_name", "tool_use_id",
     "tool_input", "tool_status",
 ]  # fmt: skip
+
+# A turn is as long as a passage at most: what is shown of it is far shorter.
+_TEXT_CHARS = 900
 
 # Returns the turns of some sessions of a project with RUN_COLUMNS.
 TurnsOf = Callable[[str, Collection[str]], Sequence[Row]]
 
 
 def with_session_context(
-    tables: Searchable,
-    results: Sequence[RecallResult],
-    question: str,
-    policy: Policy,
-    turns_of: TurnsOf | None,
+    results: Sequence[RecallResult], question: str, policy: Policy, turns_of: TurnsOf
 ) -> list[RecallResult]:
     """
     Return results with the reply below what a person asks in them, and the command that was run.
 
-    A command is looked for where the question asks for the way to do something, and where `turns_of` is
-    given. What one result shows is not shown below another. Apart from `recall`, since it reads the
-    transcripts of every result: the prompt has no time for that.
+    A command is looked for where the question asks for the way to do something. What one result shows is not
+    shown below another. Apart from `recall`, since it reads the turns of the sessions that a question or a
+    command is looked for in: the prompt has no time for that.
     """
     asking = RecallQuestion.of(question, word_ranks(), policy)
-    shown = {name for result in results for name in (result.id, *(each.id for each in result.nearby))}
-    prose = _by_file(tables, results)
-    run = _runs_of(results, turns_of) if turns_of is not None and asking.asks_how else {}
+    turns = _turns_near(results, turns_of, is_all=asking.asks_how)
+    if not turns:
+        return list(results)
+    shown = {place for result in results for place in _turns_shown(result)}
+    commands: set[str] = set()
     extended = []
     for result in results:
-        nearby = _with_reply(result, prose, shown, asking)
-        call = _command_of(result, run, asking, int(setting(policy, "stretch_lines")), shown)
+        nearby = _with_reply(result, turns, shown, asking)
+        call = (
+            _command_of(result, turns, asking, int(setting(policy, "stretch_lines")), commands)
+            if asking.asks_how
+            else []
+        )
         extended.append(replace(result, nearby=(*call, *nearby)))
     return extended
 
 
-def _by_file(tables: Searchable, results: Sequence[RecallResult]) -> dict[str, list[Row]]:
-    files: dict[str, set[str]] = {}
+def _turns_near(results: Sequence[RecallResult], turns_of: TurnsOf, *, is_all: bool) -> dict[str, list[Row]]:
+    """Return by file the turns of the sessions in which something shown asks, or of all of them."""
+    sessions: dict[str, set[str]] = {}
     for result in results:
-        files.setdefault(result.project_id, set()).update(item.file for item in result.all_evidence)
-    prose: dict[str, list[Row]] = {}
-    for scope, names in sorted(files.items()):
-        rows = (
-            tables.open_index([scope], "passages").read(_PROSE_COLUMNS, {"file": sorted(names)}).to_pylist()
-        )
-        for row in sorted(rows, key=lambda row: (row["line"], row["seq"])):
-            prose.setdefault(row["file"], []).append(row)
-    return prose
+        items: tuple[RecallResult | Nearby, ...] = (result, *result.nearby)
+        for item in items:
+            if is_all or (item.kind == "turn" and asks_anything(item.text)):
+                names = {place.session_id for place in item.evidence}
+                sessions.setdefault(result.project_id, set()).update(names)
+    turns: dict[str, list[Row]] = {}
+    for scope, wanted in sorted(sessions.items()):
+        for row in sorted(turns_of(scope, wanted), key=lambda row: (row["line"], row["block"])):
+            turns.setdefault(row["file"], []).append(row)
+    return turns
+
+
+def _turns_shown(result: RecallResult) -> Iterator[tuple[str, int]]:
+    """Yield where the turns stand that a result shows; further lines say the same."""
+    items: tuple[RecallResult | Nearby, ...] = (result, *result.nearby)
+    for item in items:
+        if item.kind == "turn" and item.evidence:
+            yield item.evidence[0].file, item.evidence[0].lines[0]
 
 
 def _with_reply(
-    result: RecallResult, prose: dict[str, list[Row]], shown: set[str], asking: RecallQuestion
+    result: RecallResult, turns: dict[str, list[Row]], shown: set[tuple[str, int]], asking: RecallQuestion
 ) -> list[Nearby]:
     """Return what is near a result, and behind the first turn of a person that asks what was replied."""
     nearby = list(result.nearby)
     items: tuple[RecallResult | Nearby, ...] = (result, *result.nearby)
     for at, item in enumerate(items):
-        places = item.evidence[:1] if item.kind == "turn" else ()
-        replies = (
-            reply_to(line, prose.get(place.file, ()), asking.patterns.announces)
-            for place in places
-            for line in place.lines[:1]
-        )
-        reply = next((each for each in replies if each is not None), None)
-        if reply is not None and reply["passage_id"] not in shown:
-            shown.add(reply["passage_id"])
-            nearby.insert(at, _nearby(reply["passage_id"], reply, statement_in(reply["text"], asking.asked)))
+        if item.kind != "turn" or not item.evidence:
+            continue
+        place = item.evidence[0]
+        reply = reply_to(place.lines[0], turns.get(place.file, ()), asking.patterns.announces)
+        if reply is not None and (reply["file"], reply["line"]) not in shown:
+            shown.add((reply["file"], reply["line"]))
+            nearby.insert(at, _nearby(reply, statement_in(reply["text"], asking.asked)))
             break
     return nearby
-
-
-def _runs_of(results: Sequence[RecallResult], turns_of: TurnsOf) -> dict[str, list[Row]]:
-    sessions: dict[str, set[str]] = {}
-    for result in results:
-        sessions.setdefault(result.project_id, set()).update(item.session_id for item in result.evidence)
-    run: dict[str, list[Row]] = {}
-    for scope, names in sorted(sessions.items()):
-        for row in sorted(turns_of(scope, names), key=lambda row: (row["line"], row["block"])):
-            run.setdefault(row["file"], []).append(row)
-    return run
 
 
 def _command_of(
@@ -105,10 +104,10 @@ def _command_of(
         call = command_for(item.lines, words, run.get(item.file, ()), asking.asked, within)
         if call is not None and call["text"] not in words and call["text"] not in shown:
             shown.add(call["text"])
-            return [_nearby(call["turn_id"], call, f"Ran `{' '.join(call['text'].split())}`")]
+            return [_nearby(call, f"Ran `{' '.join(call['text'].split())}`")]
     return []
 
 
-def _nearby(name: str, row: Row, statement: str) -> Nearby:
+def _nearby(row: Row, statement: str) -> Nearby:
     place = Evidence(row["session_id"], row["file"], (row["line"],), row["said_at"])
-    return Nearby(name, "turn", None, row["text"], statement, (place,))
+    return Nearby(row["turn_id"], "turn", None, row["text"][:_TEXT_CHARS], statement, (place,))

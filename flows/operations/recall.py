@@ -96,7 +96,7 @@ def recall(
     matches = with_replaced(store.tables, matches[skip : skip + limit])
     if by_stretch:
         turns_of = partial(_turns_run, store)
-        matches = with_session_context(store.tables, matches, question, context.policy, turns_of)
+        matches = with_session_context(matches, question, context.policy, turns_of)
     warning = _reinforce(context, store, matches)
     doubts = {doubt.memory_id: doubt for doubt in _doubts_about(context, store, matches)}
     if not related:

@@ -30,8 +30,9 @@ def reply_to(line: int, turns: Sequence[Row], announces: re.Pattern[str]) -> Row
     Return what the assistant said next to what a person asked in a line; None where that asks nothing.
 
     Nor is there a reply where it only says what is done next, by how its sentences begin (`announces`).
-    `turns` are what was said in one transcript, with kind, line and text, in their order.
+    `turns` are those of one transcript, with kind, line and text, in their order.
     """
+    turns = [turn for turn in turns if turn["kind"] in _PROSE]
     asked = [turn for turn in turns if turn["line"] == line and turn["kind"] in PEOPLE_KINDS]
     if not any(asks_anything(turn["text"]) for turn in asked):
         return None
