@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cortex.storage.files import replacing, writing_to
+from cortex.storage.files import remove_abandoned_parts, replacing, writing_to
 from cortex.storage.lake import LAKE_TABLES
 from cortex.storage.shown_lines import SHOWN_LINES_PATH
 from cortex.storage.store import Store
@@ -79,6 +79,7 @@ def write_backup(store: Store, file: Path, at: datetime) -> Backup:
         raise UsageError(f"{file} is not a regular file.", "Name a file that it may replace.")
     with writing_to(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
+        remove_abandoned_parts(file.resolve())
     with writing_to(file.parent), replacing(file.resolve()) as part:
         _write_tar(part, backup, parts)
     return backup

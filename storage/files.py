@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import glob
 import os
 from collections.abc import Iterator
 from functools import lru_cache
@@ -121,6 +122,7 @@ def write_where_named(path: Path, content: bytes) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(content)
     else:
+        remove_abandoned_parts(path.resolve())
         write_atomically(path.resolve(), content)
 
 
@@ -169,3 +171,28 @@ def remove_parts(root: Path) -> int:
         part.unlink(missing_ok=True)
         removed += 1
     return removed
+
+
+def remove_abandoned_parts(path: Path) -> None:
+    """Remove what killed writers of `path` left beside it, in a folder that no run looks through."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*{PART_SUFFIX}"):
+        writer = writer_of(part)
+        if writer is not None and not is_running(writer):
+            part.unlink(missing_ok=True)
+
+
+def writer_of(part: Path) -> int | None:
+    """Return the number of the process in a name like `.x.123.part`, None in a name that no writer gives."""
+    number = part.name.split(".")[-2]
+    return int(number) if number.isdecimal() else None
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process of this machine has this number."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cortex.storage.files import writing_to
+from cortex.storage.files import is_running, writing_to
 
 LEDGER_PATH = "runs/spending.sqlite"
 # Answers that were paid for and are not kept yet: see arrivals.
@@ -369,13 +369,7 @@ def _is_alive(holder: str, since: datetime, now: datetime) -> bool:
     number, _, machine = holder.partition("@")
     if machine != platform.node():
         return True
-    try:
-        os.kill(int(number), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    return is_running(int(number))
 
 
 def _utc(instant: datetime) -> datetime:

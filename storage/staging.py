@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cortex.hooks import private, ticket
-from cortex.storage.files import PART_SUFFIX
+from cortex.storage.files import PART_SUFFIX, is_running, writer_of
 from cortex.storage.manifest import Cursor
 from cortex.transforms.errors import StoreNotWritable
 
@@ -195,7 +195,7 @@ class Staging:
             *self._listed(ticket.TEMP, ending=".tmp"),
             *self._listed(JOURNAL_FOLDER, ending=PART_SUFFIX),
         ]
-        dead = [path for path in halves if _writer_is_dead(path, now)]
+        dead = [path for path in halves if _is_abandoned(path, now)]
         links = self._listed(ticket.TRANSCRIPTS, ending=".jsonl")  # before the tickets: those come first
         named = self._keys(ticket.NEW, ticket.CLAIMED, ticket.QUARANTINED)
         return dead + [path for path in links if path.stem not in named]
@@ -336,16 +336,10 @@ def _reason_path(path: Path) -> Path:
     return path.with_suffix(".reason")
 
 
-def _writer_is_dead(path: Path, now: float) -> bool:
-    writer = path.name.split(".")[-2]
-    if not writer.isdecimal():  # no name that hooks or runs give
+def _is_abandoned(path: Path, now: float) -> bool:
+    writer = writer_of(path)
+    if writer is None:
         return False
-    try:
-        if now - path.stat().st_mtime > TEMP_DEAD_AFTER_SECONDS:
-            return True
-        os.kill(int(writer), 0)
-    except ProcessLookupError:
-        return True
-    except (FileNotFoundError, PermissionError, OverflowError):
-        return False
+    with suppress(FileNotFoundError):
+        return now - path.stat().st_mtime > TEMP_DEAD_AFTER_SECONDS or not is_running(writer)
     return False

@@ -4,6 +4,8 @@ import io
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -208,3 +210,17 @@ def test_a_backup_to_a_folder_that_is_not_there_makes_it(bench, tmp_path):
     bench.backfill()
     here().backup(tmp_path / "disk" / "notes" / "b.cortex")
     assert (tmp_path / "disk" / "notes" / "b.cortex").is_file()
+
+
+def test_what_a_killed_backup_left_goes_with_the_next_and_what_another_writes_stays(bench, tmp_path):
+    decisions().write(bench.projects)
+    bench.backfill()
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left, in_use, foreign = (
+        tmp_path / f".kept.tar.zst.{name}.part" for name in (ended.pid, os.getppid(), "mine")
+    )
+    for path in (left, in_use, foreign):
+        path.write_text("half")
+    here().backup(tmp_path / "kept.tar.zst")
+    assert [path.exists() for path in (left, in_use, foreign)] == [False, True, True]
