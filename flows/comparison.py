@@ -87,6 +87,10 @@ class RowsInMemory:
         """Refuse: what is compared is made as a whole."""
         return None
 
+    def content_of(self, scope: str, name: str) -> str | None:
+        """Return nothing: what is compared is made as a whole."""
+        return None
+
     def purge(self, scope: str) -> None:
         """Do nothing: no older rows are kept."""
 

@@ -44,6 +44,8 @@ def cut_since(run: Run, scope: str, forgotten: Sequence[str]) -> Cutting:
     cut = run.ledger.notes.cuts.get(scope)
     if cut is None or (cut.output, cut.basis) != (noted, _basis(run, scope, forgotten)):
         return Cutting(passages_in(run, scope, forgotten))
+    if cut.content != run.store.tables.content_of(scope, "passages"):  # lost, or another than was noted
+        return Cutting(passages_in(run, scope, forgotten))
     transcripts = changed_transcripts(run.store.lake, run.readings.parts(scope), cut)
     if transcripts is None or len(transcripts) > TRANSCRIPTS_MOST:
         return Cutting(passages_in(run, scope, forgotten))
@@ -54,10 +56,11 @@ def cut_since(run: Run, scope: str, forgotten: Sequence[str]) -> Cutting:
 def with_cut(run: Run, scope: str, forgotten: Sequence[str], output: str) -> ManifestNotes:
     """Return the notes once the passages of all turns in the lake are written, as `output`."""
     notes, manifest = run.ledger.notes, run.store.lake.manifest
-    if scope == GLOBAL_SCOPE:
-        return notes
+    content = None if scope == GLOBAL_SCOPE else run.store.tables.content_of(scope, "passages")
+    if content is None:
+        return replace(notes, cuts={name: cut for name, cut in notes.cuts.items() if name != scope})
     files = _files_until(manifest, run.readings.parts(scope), manifest.generation)
-    cut = Cut(output, _basis(run, scope, forgotten), manifest.generation, files)
+    cut = Cut(output, _basis(run, scope, forgotten), manifest.generation, files, content=content)
     return replace(notes, cuts={**notes.cuts, scope: cut})
 
 

@@ -18,6 +18,7 @@ from cortex.storage.lance_writing import (
     condition,
     has_columns,
     hashes_in,
+    stored_hashes,
     tidy,
     with_row_hash,
     without_vectors,
@@ -29,6 +30,7 @@ from cortex.storage.search_index import SearchIndex
 from cortex.storage.search_rows import IndexedRows
 from cortex.storage.tables import PROJECTED, Filter
 from cortex.transforms.errors import CortexError, TablesDamaged
+from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import Table
 
 # Where a rebuild makes tables before it puts them in place; a killed one leaves it behind.
@@ -168,6 +170,23 @@ class LanceTables:
             hashes, count = hashes_in(stored), int(handle.count_rows())
             is_same = self.index is None or self.index.update(scope, name, rows, hashes, gone, count)
             return changed if is_same else None
+
+    def content_of(self, scope: str, name: str) -> str | None:
+        """
+        Return a value of the rows that a dataset has, whenever and wherever they were written.
+
+        None where they cannot be read, or where the search index holds other rows. Of a row its hash is read.
+        """
+        try:
+            handle = self._handle(scope, name) if self.exists(scope, name) else None
+            hashes = stored_hashes(handle)
+            if self.index is not None and self.index.hashes(scope, name) != hashes:
+                return None
+        except Exception as error:  # LanceDB's errors share no base class
+            if refusal_of(error, self.home) is not None:
+                raise
+            return None
+        return content_id(*map(str, hashes))
 
     def append(self, scope: str, name: str, rows: pa.Table) -> None:
         """
@@ -324,6 +343,10 @@ class LanceTablesInMemory(LanceTables):
 
     def update(self, scope: str, name: str, rows: pa.Table, where: Filter) -> int | None:
         """Refuse: tables in memory are written as a whole."""
+        return None
+
+    def content_of(self, scope: str, name: str) -> str | None:
+        """Return nothing: tables in memory are written as a whole."""
         return None
 
 

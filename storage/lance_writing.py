@@ -43,6 +43,13 @@ def hashes_in(rows: pa.Table) -> list[int]:
     return hashes
 
 
+def stored_hashes(handle: Any | None) -> list[int]:
+    """Return the hashes of all rows of a dataset, sorted; none where there is no dataset."""
+    if handle is None:
+        return []
+    return sorted(hashes_in(handle.search().select([ROW_HASH]).limit(max(handle.count_rows(), 1)).to_arrow()))
+
+
 def without_vectors(rows: pa.Table) -> pa.Table:
     """Return rows that say of a vector only whether there is one."""
     if VECTOR not in rows.schema.names:

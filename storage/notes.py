@@ -46,7 +46,7 @@ class Cut(NamedTuple):
 
     `output` is the fingerprint noted of these passages, `basis` one of what they follow from besides the
     turns, `files` one of the lake's files. Transcripts that are `touched` have changed since, bar what newer
-    files hold.
+    files hold. `content` is what the table held then: of any other table this says nothing.
     """
 
     output: str
@@ -54,6 +54,7 @@ class Cut(NamedTuple):
     generation: int
     files: str
     touched: tuple[str, ...] = ()
+    content: str = ""
 
 
 @dataclass(frozen=True)
@@ -234,8 +235,9 @@ def _makers(text: str) -> Makers:
 
 
 def _cut(text: str) -> Cut:
-    output, basis, generation, files, touched = json.loads(text)
-    return Cut(str(output), str(basis), int(generation), str(files), _checked_names(touched))
+    output, basis, generation, files, touched, *content = json.loads(text)
+    names = _checked_names(touched)
+    return Cut(str(output), str(basis), int(generation), str(files), names, str(*content))
 
 
 def _prompt_choice(text: str) -> PromptChoice:

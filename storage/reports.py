@@ -1,14 +1,15 @@
 """What runs leave in the store for people to look at: their reports, and the history that Prefect keeps."""
 
+import hashlib
 import json
 import os
 import re
 import shutil
-import sys
-from collections.abc import Iterable, Mapping
+import stat
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cortex.storage.files import write_atomically, writing_to
 
@@ -16,6 +17,9 @@ _REPORT_NAME = re.compile(r"\d{8}T\d{12}Z-\w+\.json")
 
 # The tables whose rows a report counts.
 COUNTED = {"turns", "events", "journal", "vectors", "memories", "edges", "passages"}
+
+# What a report says beside the run's own account: how it left the files of these parts of the store.
+_LEFT, TABLES, LAKE = "left", "tables", "lake"
 
 REPORTS_KEPT = 100  # a report has about 2 KB; older ones are removed so that the folder does not grow
 
@@ -35,12 +39,19 @@ class Report(Protocol):
 
 
 def keep_report(runs: Path, report: Report) -> Path:
-    """Write the report to `<runs>/reports/<time>-<flow>.json` and drop the oldest beyond REPORTS_KEPT."""
+    """
+    Write the report to `<runs>/reports/<time>-<flow>.json` and drop the oldest beyond REPORTS_KEPT.
+
+    With it goes how the files of tables and lake are left, by which the next run sees whether they still are.
+    """
     folder = reports_folder(runs)
     with writing_to(runs.parent):
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{report.started_at:%Y%m%dT%H%M%S%f}Z-{report.flow}.json"
-        write_atomically(path, json.dumps(report.as_dict(), ensure_ascii=False, indent=1).encode())
+        known = {part: _files_in(runs.parent, part) for part in (TABLES, LAKE)}
+        left = {part: files.mark for part, files in known.items() if files is not None}
+        content = {**report.as_dict(), _LEFT: left}
+        write_atomically(path, json.dumps(content, ensure_ascii=False, indent=1).encode())
         for old in _reports(folder)[:-REPORTS_KEPT]:
             old.unlink(missing_ok=True)
     return path
@@ -72,14 +83,11 @@ def last_report(runs: Path, flow: str = "") -> dict[str, object] | None:
 
 def unchanged_counts(home: Path) -> dict[str, int] | None:
     """Return the rows that the newest report counted; None where lake or tables have changed since."""
-    reports = _reports(home / "runs" / "reports")
-    report = _report_in(reports[-1]) if reports else None
-    counts = report.get("rows") if report else None
+    newest = _newest_report(home)
+    counts = newest[1].get("rows") if newest else None
     if not isinstance(counts, dict) or set(counts) != COUNTED:
         return None
-    is_same = tables_as_left(home) and _is_as_left(
-        [home / "lake", home / "runs" / "manifest.json"], reports[-1]
-    )
+    is_same = _is_as_left(home, TABLES) and _is_as_left(home, LAKE)
     return {str(name): int(count) for name, count in counts.items()} if is_same else None
 
 
@@ -87,42 +95,79 @@ def tables_as_left(home: Path) -> bool:
     """
     Return whether nothing below the folders of tables was changed, moved or removed since the newest report.
 
-    It goes by the file system's own clock, and opens no table. What lies beside these folders is left out:
-    whoever reads the search index leaves files there.
+    It goes by what the file system says of each file and opens no table. What lies beside these folders is
+    left out: whoever reads the search index leaves files there.
     """
-    reports = _reports(home / "runs" / "reports")
-    scopes = [Path(entry.path) for entry in _entries(home / "tables") if entry.is_dir()]
-    return bool(reports) and _is_as_left(scopes, reports[-1])
+    return _is_as_left(home, TABLES)
 
 
-def _is_as_left(places: Iterable[Path], report: Path) -> bool:
-    written_at = report.stat().st_ctime_ns
-    return all(_changed_at(place) < written_at for place in places)
+def _is_as_left(home: Path, part: str) -> bool:
+    newest, known = _newest_report(home), _files_in(home, part)
+    if newest is None or known is None:
+        return False
+    path, report = newest
+    left = report.get(_LEFT)
+    # A file that was written twice within a tick of the file system's clock may look the same.
+    is_older = known.changed_at < path.stat().st_ctime_ns
+    return is_older and isinstance(left, dict) and left.get(part) == known.mark
 
 
-def _changed_at(place: Path) -> int:
-    """Return when a file, a folder or anything below it was changed last [ns]; far ahead where it is gone."""
+def _newest_report(home: Path) -> tuple[Path, Mapping[str, object]] | None:
+    reports = _reports(reports_folder(home / "runs"))
+    report = _read_report(reports[-1]) if reports else None
+    return (reports[-1], report) if report is not None else None
+
+
+class _Files(NamedTuple):
+    """Files and folders as the file system shows them: one value of all, and the newest change [ns]."""
+
+    mark: str
+    changed_at: int
+
+
+def _files_in(home: Path, part: str) -> _Files | None:
+    """
+    Return what the file system says of all that lies in a part of the store; None where it cannot be known.
+
+    By its clock alone nobody could tell: it may have been set back, and not every file system keeps the time
+    of a change. A file that was copied or restored is another, though its size and times are the same.
+    """
     try:
-        newest, waiting = place.stat().st_ctime_ns, [place] if place.is_dir() else []
+        waiting = [(place, place.stat()) for place in _places(home, part)]
+        lines, newest, skipped = [], 0, len(os.fsencode(home))
         while waiting:
-            for entry in _entries(waiting.pop()):
-                newest = max(newest, entry.stat(follow_symlinks=False).st_ctime_ns)
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(Path(entry.path))
+            path, status = waiting.pop()
+            if stat.S_ISLNK(status.st_mode):  # what it leads to may change and leave no trace here
+                return None
+            newest = max(newest, status.st_ctime_ns)
+            times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
+            line = f" {status.st_ino} {status.st_size} {times}\0".encode()
+            lines.append(os.fsencode(path)[skipped:] + line)
+            if stat.S_ISDIR(status.st_mode):
+                with os.scandir(path) as entries:
+                    waiting += [(Path(e.path), e.stat(follow_symlinks=False)) for e in entries]
     except OSError:
-        return sys.maxsize
-    return newest
+        return None
+    return _Files(hashlib.sha256(b"".join(sorted(lines))).hexdigest(), newest)
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
+def _places(home: Path, part: str) -> list[Path]:
+    if part == LAKE:
+        return [home / "lake", home / "runs" / "manifest.json"]
     try:
-        with os.scandir(folder) as entries:
-            return list(entries)
+        with os.scandir(home / "tables") as entries:
+            return [Path(entry.path) for entry in entries if entry.is_dir()]
     except FileNotFoundError:
         return []
 
 
 def _report_in(path: Path) -> dict[str, object] | None:
+    """Return a report as it was handed over; None where it cannot be read."""
+    report = _read_report(path)
+    return None if report is None else {name: value for name, value in report.items() if name != _LEFT}
+
+
+def _read_report(path: Path) -> dict[str, object] | None:
     try:
         report = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):  # written atomically, so damaged from outside

@@ -237,6 +237,12 @@ class PartWriter:
             yield from self._connection.execute(f"{select} ({','.join('?' * len(some))})", some)
 
 
+def stored_hashes(connection: sqlite3.Connection, scope: str, name: str) -> list[int]:
+    """Return the hashes of the rows of a part, sorted; none where there is no such part."""
+    select = "select hash from bodies where part = (select part from parts where scope = ? and name = ?)"
+    return sorted(number % (1 << 64) for (number,) in connection.execute(select, (scope, name)))
+
+
 def quantised(vectors: "np.ndarray[Any, Any]") -> tuple["np.ndarray[Any, Any]", "np.ndarray[Any, Any]"]:
     """Return vectors as one byte a number, and what each vector's bytes are to be multiplied by."""
     scales = np.maximum(np.abs(vectors).max(axis=1, initial=0.0), 1e-12).astype(np.float32) / np.float32(127)

@@ -130,6 +130,13 @@ class StoredTables(Tables, Protocol):
         table has other columns, or cannot be read: it is to be replaced as a whole.
         """
 
+    def content_of(self, scope: str, name: str) -> str | None:
+        """
+        Return a value of the rows that a table has, whenever and wherever they were written.
+
+        None where they cannot be read, or where the search index holds other rows.
+        """
+
     def purge(self, scope: str) -> None:
         """Leave no byte of rows that are gone from a scope's tables."""
 

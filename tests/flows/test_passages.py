@@ -1,5 +1,8 @@
 """Claims about passages: a new session costs no other one anything, and what comes out is the same."""
 
+import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 
@@ -8,6 +11,8 @@ import pytest
 from cortex.flows import passages, runs
 from cortex.flows.comparison import compare
 from cortex.storage import lake
+from cortex.storage.lance_library import lancedb
+from cortex.storage.search_file import complete_index
 from cortex.storage.tables import HAS_VECTOR, INDEX_TEXT
 from cortex.transforms.schemas import PASSAGES
 from tests.flows.conftest import NOW, Bench
@@ -119,6 +124,73 @@ def test_tables_whose_index_holds_other_rows_are_written_as_a_whole(home, tmp_pa
     with_two = indexed(bench)
     assert with_two[0] != before[0]
     assert {row["passage_id"] for row in with_two[1]} == {row["passage_id"] for row in with_two[0][scope]}
+
+
+def gone(tables, before):
+    shutil.rmtree(tables)
+
+
+def without_table(tables, before):
+    for path in tables.glob("*/passages.lance"):
+        shutil.rmtree(path)
+
+
+def without_index(tables, before):
+    (tables / "search.sqlite").unlink()
+
+
+def older_tables(tables, before):
+    shutil.rmtree(tables)
+    shutil.copytree(before, tables)
+
+
+def older_table(tables, before):
+    for path in tables.glob("*/passages.lance"):
+        shutil.rmtree(path)
+        shutil.copytree(before / path.relative_to(tables), path)
+
+
+def older_index(tables, before):
+    shutil.copy(before / "search.sqlite", tables / "search.sqlite")
+
+
+def fewer_rows(tables, before):
+    for path in tables.glob("*/passages.lance"):
+        lancedb().connect(str(path.parent)).open_table("passages").delete("line < 4")
+
+
+def other_hashes(tables, before):
+    for path in tables.glob("*/passages.lance"):
+        lancedb().connect(str(path.parent)).open_table("passages").update(values={"line": 99, "row_hash": 7})
+
+
+def other_rows_in_the_index(tables, before):
+    with closing(sqlite3.connect(tables / "search.sqlite")) as index:
+        index.execute("update bodies set hash = 7")
+        index.commit()
+
+
+LOSSES = [gone, without_table, without_index]
+OTHERS = [older_tables, older_table, older_index, fewer_rows, other_hashes, other_rows_in_the_index]
+LOST = [(each, True) for each in [*LOSSES, *OTHERS]]
+
+
+# Without a new session a run opens no table that is there: what it holds is not looked at.
+@pytest.mark.parametrize(("lose", "is_new"), [*((each, False) for each in LOSSES), *LOST])
+def test_a_table_that_is_not_the_one_noted_is_made_again_from_all(home, tmp_path, lose, is_new):
+    bench, before = Bench(home, tmp_path / "projects"), tmp_path / "before"
+    bench.backfill(harvest("s1").write(bench.projects))
+    complete_index(home / "tables" / "search.sqlite")
+    shutil.copytree(home / "tables", before)
+    bench.backfill(harvest("s2").write(bench.projects))
+    complete_index(home / "tables" / "search.sqlite")
+    lose(home / "tables", before)
+    if is_new:
+        bench.stage(harvest("s3").write(bench.projects))
+    bench.run()
+    at_once = Bench(tmp_path / "other", bench.projects)
+    at_once.backfill()
+    assert indexed(bench) == indexed(at_once)
 
 
 def test_killed_before_it_is_noted_the_same_is_cut_again(home, tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ NOTES = ManifestNotes(
     empty={Output("link", "reef-1"): "l"},
     briefs={"reef-1": "b"},
     makers={"reef-1": Makers("policy", "extractors")},
-    cuts={"reef-1": Cut("out", "basis", 12, "files", ("/t/s1.jsonl",))},
+    cuts={"reef-1": Cut("out", "basis", 12, "files", ("/t/s1.jsonl",), "content")},
     extractors={"reef-1": "x"},
     declined={"reef-1": "y"},
     grown={"reef-1": ("s1", "s2")},
@@ -34,7 +34,7 @@ NOTES = ManifestNotes(
 TEXTS = {
     "brief:reef-1": "b",
     "consolidated_sessions:reef-1": "7",
-    "cut:reef-1": '["out", "basis", 12, "files", ["/t/s1.jsonl"]]',
+    "cut:reef-1": '["out", "basis", 12, "files", ["/t/s1.jsonl"], "content"]',
     "decay:reef-1": "d",
     "declined:reef-1": "y",
     "embed_spare:global": "s",
