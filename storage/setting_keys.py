@@ -8,8 +8,8 @@ from difflib import get_close_matches
 
 from cortex.transforms.errors import UsageError
 from cortex.transforms.files.marker_block import ENDINGS, FILES, HOOK
-from cortex.transforms.files.members import ROLES, caller_role
 from cortex.transforms.memory.retention import days_of_type
+from cortex.transforms.roles import ROLES, caller_role
 from cortex.transforms.vocabulary import MEMORY_TYPES
 
 MAXIMUM_BRIEF_TOKENS = 3_000  # spec 11.2

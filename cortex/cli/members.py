@@ -13,7 +13,8 @@ from cortex.cli.team import team
 from cortex.cli.terminal import Listing
 from cortex.flows import operations
 from cortex.transforms.errors import UsageError
-from cortex.transforms.files.members import EVERYWHERE, ROLES
+from cortex.transforms.files.members import EVERYWHERE
+from cortex.transforms.roles import ROLES
 from cortex.transforms.words.phrases import counted
 
 if TYPE_CHECKING:

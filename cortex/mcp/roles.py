@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cortex.mcp.scopes import ADMIN, DELETE, READ, WRITE
-from cortex.transforms.files.members import ADMIN as ADMIN_ROLE
-from cortex.transforms.files.members import READER, WRITER, caller_role
+from cortex.transforms.roles import ADMIN as ADMIN_ROLE
+from cortex.transforms.roles import READER, WRITER, caller_role
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
 
 ALLOWED = {

@@ -12,8 +12,9 @@ from cortex.storage.encryption import make_key_file
 from cortex.storage.setting_keys import key_of
 from cortex.storage.share_place import SharePlace
 from cortex.transforms.errors import NotFound, RoleMissing, UsageError
-from cortex.transforms.files.members import ADMIN, EVERYWHERE, Member, Members
+from cortex.transforms.files.members import EVERYWHERE, Member, Members
 from cortex.transforms.files.team_memory import author_name
+from cortex.transforms.roles import ADMIN
 
 LEAST_MEMBER_CHARS = 4
 

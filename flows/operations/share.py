@@ -16,7 +16,7 @@ from cortex.storage.git import person_at
 from cortex.storage.share_place import SharePlace, member_id
 from cortex.storage.store import Store
 from cortex.transforms.errors import FileDamaged, KeyUnavailable, RoleMissing, UsageError
-from cortex.transforms.files.members import READER, WRITER, Member, Members
+from cortex.transforms.files.members import Member, Members
 from cortex.transforms.files.shared_snapshot import SharedMemory, read_snapshot, snapshot_text
 from cortex.transforms.files.team_memory import TeamMemory, Unusable, author_name
 from cortex.transforms.journal_entries import TeamFact
@@ -30,6 +30,7 @@ from cortex.transforms.memory.team import (
     team_facts,
 )
 from cortex.transforms.policy import Policy
+from cortex.transforms.roles import READER, WRITER
 from cortex.transforms.schemas import Row
 
 UNSHARED_TYPES = frozenset(("progress", "outcome", "code", "code_description"))

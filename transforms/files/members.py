@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from cortex.transforms.files.team_memory import Unusable, author_name
+from cortex.transforms.roles import ADMIN, ROLES
 
 MEMBERS_FORMAT = "cortex-members"
-READER, WRITER, ADMIN = ROLES = ("reader", "writer", "admin")
 EVERYWHERE = "*"
 
 
@@ -74,26 +74,3 @@ def _member(entry: Mapping[str, object]) -> Member:
     if not isinstance(roles, dict) or not all(role in (*ROLES, "") for role in roles.values()):
         raise ValueError("not roles")
     return Member(author_name(str(entry.get("name", ""))), {str(key): role for key, role in roles.items()})
-
-
-@dataclass(frozen=True)
-class CallerRole:
-    """The role of a caller over HTTP (`*`: of everybody), in the project of a folder or, for "", in all."""
-
-    subject: str
-    role: str
-    folder: str = ""
-
-
-def caller_role(text: str) -> CallerRole:
-    """
-    Return what SUBJECT=ROLE or SUBJECT=ROLE@FOLDER says. Raises ValueError for anything else.
-
-    >>> caller_role("ada=writer@/srv/api")
-    CallerRole(subject='ada', role='writer', folder='/srv/api')
-    """
-    subject, _, rest = text.partition("=")
-    role, _, folder = rest.partition("@")
-    if not subject or role not in ROLES or not (not folder or folder.startswith(("/", "~"))):
-        raise ValueError(text)
-    return CallerRole(subject, role, folder)
