@@ -21,7 +21,7 @@ from cortex.storage.search_file import (
     write_index,
 )
 from cortex.storage.search_rows import IndexedRows
-from cortex.storage.search_writing import PartWriter, stored_hashes
+from cortex.storage.search_writing import PartWriter, indexed_hashes
 from cortex.storage.tables import PROJECTED
 from cortex.transforms.errors import TablesDamaged
 
@@ -65,7 +65,7 @@ class SearchIndex:
     def hashes(self, scope: str, name: str) -> list[int]:
         """Return the hashes of the rows that the index holds of a table, sorted. Raises TablesDamaged."""
         with self._reading([scope]) as connection:
-            return stored_hashes(connection, scope, name) if connection is not None else []
+            return indexed_hashes(connection, scope, name) if connection is not None else []
 
     def append(self, scope: str, name: str, rows: pa.Table, hashes: Sequence[int]) -> None:
         """Add rows that the index does not hold."""

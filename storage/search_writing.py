@@ -237,7 +237,7 @@ class PartWriter:
             yield from self._connection.execute(f"{select} ({','.join('?' * len(some))})", some)
 
 
-def stored_hashes(connection: sqlite3.Connection, scope: str, name: str) -> list[int]:
+def indexed_hashes(connection: sqlite3.Connection, scope: str, name: str) -> list[int]:
     """Return the hashes of the rows of a part, sorted; none where there is no such part."""
     select = "select hash from bodies where part = (select part from parts where scope = ? and name = ?)"
     return sorted(number % (1 << 64) for (number,) in connection.execute(select, (scope, name)))
