@@ -177,7 +177,7 @@ def remove_abandoned_parts(path: Path) -> None:
     """Remove what killed writers of `path` left beside it, in a folder that no run looks through."""
     for part in path.parent.glob(f".{glob.escape(path.name)}.*{PART_SUFFIX}"):
         writer = writer_of(part)
-        if writer is not None and not is_running(writer):
+        if writer is not None and not is_process(writer):
             part.unlink(missing_ok=True)
 
 
@@ -187,7 +187,7 @@ def writer_of(part: Path) -> int | None:
     return int(number) if number.isdecimal() else None
 
 
-def is_running(pid: int) -> bool:
+def is_process(pid: int) -> bool:
     """Return whether a process of this machine has this number."""
     try:
         os.kill(pid, 0)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cortex.storage.files import is_running, writing_to
+from cortex.storage.files import is_process, writing_to
 
 LEDGER_PATH = "runs/spending.sqlite"
 # Answers that were paid for and are not kept yet: see arrivals.
@@ -369,7 +369,7 @@ def _is_alive(holder: str, since: datetime, now: datetime) -> bool:
     number, _, machine = holder.partition("@")
     if machine != platform.node():
         return True
-    return is_running(int(number))
+    return is_process(int(number))
 
 
 def _utc(instant: datetime) -> datetime:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cortex.hooks import private, ticket
-from cortex.storage.files import PART_SUFFIX, is_running, writer_of
+from cortex.storage.files import PART_SUFFIX, is_process, writer_of
 from cortex.storage.manifest import Cursor
 from cortex.transforms.errors import StoreNotWritable
 
@@ -341,5 +341,5 @@ def _is_abandoned(path: Path, now: float) -> bool:
     if writer is None:
         return False
     with suppress(FileNotFoundError):
-        return now - path.stat().st_mtime > TEMP_DEAD_AFTER_SECONDS or not is_running(writer)
+        return now - path.stat().st_mtime > TEMP_DEAD_AFTER_SECONDS or not is_process(writer)
     return False
