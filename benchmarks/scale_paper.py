@@ -235,7 +235,7 @@ def limit_rows(figures: Figures) -> Iterator[Cells]:
 
 
 def worker_rows(figures: Figures) -> Iterator[Cells]:
-    """Yield what a backfill over workers would come to, once there is one."""
+    """Yield what a backfill over workers would come to."""
     everybody = SharedStore(figures, figures.developers)
     shards = math.ceil(everybody.transcripts_mb / figures.shard_mb)
     shard_s = figures.backfill_s / figures.sample_mb * figures.shard_mb

@@ -3,9 +3,10 @@ One process against workers, and workers that are killed: `python -m benchmarks.
 
 Options: `--workers 4 --kills 200 --runner dask --copies 8 --chars 20000 --transcripts FOLDER`.
 Made transcripts (or those of FOLDER) are taken into a new store by one process, and into another by workers
-under Prefect. Then into new ones again while workers are killed (SIGKILL) at random moments, until there
-were so many kills. Compared is all that a store holds: a hash of the rows of each table of the lake, its
-vectors among them, of each table of each scope, of each brief; so nothing is lost, doubled or otherwise.
+under Prefect. Then into new ones again while workers that are up are killed (SIGKILL) at random moments,
+until there were so many kills. Compared is all that a store holds: a hash of the rows of each table of the
+lake, its vectors among them, of each table of each scope, of each brief; so nothing is lost, doubled or
+otherwise.
 
 Printed as JSON: seconds by the wall and of processors, those of the workers too.
 """
@@ -21,8 +22,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,11 @@ SCOPED = ("memories", "edges", "passages")
 MARK = "CORTEX_BENCHMARK_WORKERS"
 # On average; a worker then has done between nothing and several shards.
 SECONDS_BETWEEN_KILLS = 1.0
-# A worker that is killed before it has come up keeps the whole cluster from starting.
-UP_AFTER_SECONDS = 2.5
+LOOK_SECONDS = 0.2
+# A worker listens once all is imported, and then only has to make itself known to the scheduler. One that is
+# killed before that is not started again, or keeps the whole cluster from starting.
+UP_AFTER_SECONDS = 2.0
+LISTENS = "0A"
 
 
 def fingerprints(home: Path) -> dict[str, str]:
@@ -110,35 +114,48 @@ def outcome_of(process: "subprocess.Popen[str]") -> dict[str, Any]:
     return outcome
 
 
-def workers_of(home: Path, runner: int, processor_seconds: float = 0) -> list[int]:
-    """Return the processes that `runner` started to work on shards and that have worked for so long."""
+def workers_of(home: Path, runner: int) -> list[int]:
+    """Return the processes that `runner` started to work on shards, those that still start too."""
     started = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             is_marked = f"{MARK}={home}".encode() in (folder / "environ").read_bytes().split(b"\0")
-            command = (folder / "cmdline").read_bytes()
-            ticks = (folder / "stat").read_text().rpartition(")")[2].split()[11:13]
+            is_worker = b"spawn_main" in (folder / "cmdline").read_bytes()
         except OSError:  # ended meanwhile
             continue
-        if is_marked and int(folder.name) != runner and b"spawn_main" in command:
-            if sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK") < processor_seconds:
-                continue
+        if is_marked and is_worker and int(folder.name) != runner:
             started.append(int(folder.name))
     return started
 
 
+def listening(processes: Iterable[int]) -> set[int]:
+    """Return those of the processes that listen on a port."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    sockets = {f"socket:[{row[9]}]" for row in rows if row[3] == LISTENS}
+    listeners = set()
+    for process in processes:
+        with suppress(OSError):  # ended meanwhile
+            if any(str(each.readlink()) in sockets for each in Path(f"/proc/{process}/fd").iterdir()):
+                listeners.add(process)
+    return listeners
+
+
 def kill_until_done(process: "subprocess.Popen[str]", home: Path, chance: random.Random, limit: int) -> int:
-    """Kill workers of a started `work` at random moments until it ends; return how many."""
-    killed = 0
+    """Kill workers of a started `work` that are up, at random moments until it ends; return how many."""
+    killed, since = 0, dict[int, float]()
+    next_kill = 0.0
     while process.poll() is None:
-        time.sleep(chance.expovariate(1 / SECONDS_BETWEEN_KILLS))
-        workers = workers_of(home, process.pid, UP_AFTER_SECONDS) if killed < limit else []
-        if workers:
-            try:
-                os.kill(chance.choice(workers), signal.SIGKILL)
+        time.sleep(LOOK_SECONDS)
+        if killed == limit:
+            continue
+        now = time.monotonic()
+        since = {each: since.get(each, now) for each in listening(workers_of(home, process.pid))}
+        up = [each for each, first in since.items() if now - first >= UP_AFTER_SECONDS]
+        if up and now >= next_kill:
+            next_kill = now + chance.expovariate(1 / SECONDS_BETWEEN_KILLS)
+            with suppress(ProcessLookupError):
+                os.kill(chance.choice(up), signal.SIGKILL)
                 killed += 1
-            except ProcessLookupError:
-                continue
     return killed
 
 

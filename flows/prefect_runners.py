@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import copy_context
+from time import monotonic
 from typing import Any
 
 from prefect import task
@@ -26,6 +27,12 @@ SHARD_RETRY_SECONDS = 1
 AHEAD = 2
 # A cluster that somebody else runs may have any number of workers.
 CLUSTER_AHEAD = 64
+# Between two looks at whether there are workers: a question to the scheduler costs it nothing.
+ROLL_CALL_SECONDS = 2.0
+# A scheduler that has not said in that time which workers it has is counted as one that has none.
+SCHEDULER_REPLY_SECONDS = 10.0
+# A worker that is killed while a local cluster starts keeps it from starting: then it is started anew.
+START_ATTEMPTS = 3
 
 
 @task(
@@ -41,15 +48,26 @@ def shard_task(request: bytes) -> bytes:
     return answer_shard(request)
 
 
-class PrefectCarrier:
-    """Answers shards as tasks of the flow run; its workers start with the first of them."""
+class NoWorkersLeft(Exception):
+    """There has been no worker for so long that none is waited for any more."""
 
-    def __init__(self, choice: RunnerChoice) -> None:
-        self._choice, self._stack = choice, ExitStack()
+
+class PrefectCarrier:
+    """
+    Answers shards as tasks of the flow run; its workers start with the first of them.
+
+    Where they do not start, or none was left for `patience` seconds, all that is still asked has no answer.
+    """
+
+    def __init__(self, choice: RunnerChoice, patience: float) -> None:
+        self._choice, self._patience, self._stack = choice, patience, ExitStack()
         # Of the flow run: within a stage the context holds that stage's run, which no process can be sent.
         self._context = copy_context()
         self._ahead = CLUSTER_AHEAD if choice.cluster else choice.workers + AHEAD
         self._runner: TaskRunner[Any] | None = None
+        self._attempts_left = START_ATTEMPTS
+        self._without_workers_since: float | None = None
+        self._has_given_up = False
         self.notes: list[str] = []
         self.shards = self.unanswered = 0
 
@@ -72,6 +90,8 @@ class PrefectCarrier:
             )
 
     def _submitted(self, request: bytes) -> Any:
+        if self._has_given_up:
+            return None
         try:
             return self._context.run(self._submit, request)
         except Exception as error:  # noqa: BLE001 (a cluster's own errors share no base class)
@@ -81,21 +101,53 @@ class PrefectCarrier:
     def _answer(self, future: Any) -> bytes | None:
         self.shards += 1
         try:
-            if future is not None:
-                answer: bytes = future.result()
-                return answer
+            if future is not None and not self._has_given_up:
+                return self._awaited(future)
         except Exception as error:  # noqa: BLE001 (nor do those of its workers)
             self._note(error)
         self.unanswered += 1
         return None
+
+    def _awaited(self, future: Any) -> bytes:
+        """Return the answer when it is there. Raises what the worker met, or NoWorkersLeft."""
+        while True:
+            try:
+                # What a worker met is returned, so that its own timeout is not taken for ours.
+                answer = future.result(timeout=ROLL_CALL_SECONDS, raise_on_failure=False)
+            except TimeoutError:
+                self._look_for_workers()
+                continue
+            if isinstance(answer, Exception):
+                raise answer
+            assert isinstance(answer, bytes)
+            return answer
+
+    def _look_for_workers(self) -> None:
+        """Raise NoWorkersLeft if there were none at each look for as long as is waited."""
+        if self._runner is not None and _has_workers(self._choice, self._runner):
+            self._without_workers_since = None
+            return
+        now = monotonic()
+        if self._without_workers_since is None:
+            self._without_workers_since = now
+        if now - self._without_workers_since >= self._patience:
+            self._has_given_up = True
+            raise NoWorkersLeft(f"there was no worker for {self._patience:.0f} s")
 
     def _submit(self, request: bytes) -> Any:
         return self._started().submit(shard_task, {"request": request})
 
     def _started(self) -> TaskRunner[Any]:
         if self._runner is None:
-            self._stack.enter_context(_known_server())
-            self._runner = self._stack.enter_context(_runner_of(self._choice))
+            self._attempts_left -= 1
+            self._has_given_up = self._attempts_left == 0
+            with ExitStack() as starting:
+                starting.enter_context(_known_server())
+                runner = starting.enter_context(_runner_of(self._choice))
+                if self._choice.runner == "dask":
+                    _has_dask_workers(runner)  # it starts its cluster when that is first asked for
+                self._stack = starting.pop_all()
+            self._runner, self._has_given_up = runner, False
         return self._runner
 
     def _note(self, error: Exception) -> None:
@@ -111,7 +163,7 @@ def carrying(run: Run) -> Iterator[None]:
     if not run.runner.is_on:
         yield
         return
-    carrier = PrefectCarrier(run.runner)
+    carrier = PrefectCarrier(run.runner, run.policy.threshold("worker_patience_seconds"))
     run.carrier = carrier
     try:
         yield
@@ -160,3 +212,23 @@ def _ray(choice: RunnerChoice) -> TaskRunner[Any]:
     options = {"num_cpus": choice.workers, "include_dashboard": False}
     runner: TaskRunner[Any] = RayTaskRunner(choice.cluster or None, {} if choice.cluster else options)
     return runner
+
+
+def _has_workers(choice: RunnerChoice, runner: TaskRunner[Any]) -> bool:
+    """Return whether anybody is there to work; False also where nobody can be asked."""
+    lookers: dict[str, Callable[[Any], bool]] = {"dask": _has_dask_workers, "ray": _has_ray_nodes}
+    try:
+        return lookers.get(choice.runner, lambda _: True)(runner)
+    except Exception:  # noqa: BLE001 (as above)
+        return False
+
+
+def _has_dask_workers(runner: Any) -> bool:
+    client = runner.client
+    return bool(client.sync(client.scheduler.ncores, callback_timeout=SCHEDULER_REPLY_SECONDS))
+
+
+def _has_ray_nodes(_: Any) -> bool:
+    import ray
+
+    return any(node["Alive"] for node in ray.nodes())

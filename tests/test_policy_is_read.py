@@ -52,6 +52,7 @@ BELONGS_TO = {
     "transforms/words/": ("extract", "link", "consolidate", "remember", "stats"),
     "flows/readings.py": ("extract",),
     "flows/shard_batches.py": ("backfill",),
+    "flows/prefect_runners.py": ("backfill",),
     "flows/repository_doubts.py": ("render",),
     "flows/stages/embed.py": ("embed",),
     "flows/stages/erase.py": ("erase",),
