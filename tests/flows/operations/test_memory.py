@@ -74,7 +74,9 @@ def test_operations_give_values_and_print_nothing(memory, capsys):
     assert [review.items for review in memory.review()] == [[]]
     plan = memory.plan_reset("forest")
     assert (plan.memories, plan.turns) == (2, 0)
-    assert memory.reset(plan) == forget.Reset(plan, levels.applied)
+    reset = memory.reset(plan)
+    assert (reset.plan, reset.applied, reset.copies.left) == (plan, levels.applied, [])
+    assert isinstance(reset, forget.Reset)
     assert capsys.readouterr().out == ""
 
 
