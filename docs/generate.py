@@ -25,6 +25,7 @@ from click.testing import CliRunner
 from cortex.cli.command_line import COMMAND_SECTIONS
 from cortex.cli.main import main as command_line
 from cortex.storage import setting_keys
+from cortex.storage.setting_kinds import Key
 from cortex.transforms import errors, schemas
 from cortex.transforms.journal_entries import ENTRIES, FIELDS
 from cortex.transforms.policy import MEMORY_TYPE_FLAGS
@@ -162,7 +163,7 @@ def config_page() -> str:
     )
 
 
-def _default_of(key: setting_keys.Key) -> str:
+def _default_of(key: Key) -> str:
     if isinstance(key.default, tuple):
         return ", ".join(key.default) or "none"
     return str(key.default).lower() or "none"

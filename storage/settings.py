@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cortex.hooks.home import copy_of
-from cortex.storage.setting_keys import BY_NAME, KEYS, Key, key_of
+from cortex.storage.setting_keys import BY_NAME, KEYS, key_of
+from cortex.storage.setting_kinds import Key
 from cortex.transforms.errors import UsageError
 
 # `[project."<id or folder>".brief]`: the sections that hold for one project.

@@ -8,7 +8,8 @@ from cortex.flows.context import Context
 from cortex.flows.operations.apply import apply_now
 from cortex.flows.stages.order import APPLY
 from cortex.storage.config_file import ConfigFile, publish_hook_settings
-from cortex.storage.setting_keys import AT_ONCE, KEYS, NEXT_RUN, Key, key_of
+from cortex.storage.setting_keys import KEYS, key_of
+from cortex.storage.setting_kinds import AT_ONCE, NEXT_RUN, Key
 from cortex.storage.settings import Chosen, chosen, load_settings, read_config
 from cortex.transforms.errors import UsageError
 from cortex.transforms.schemas import TURNS
