@@ -7,7 +7,7 @@ from cortex.flows.database import publish_database
 from cortex.flows.passages import passages_in
 from cortex.flows.run import Run
 from cortex.flows.stages.embed import searchable
-from cortex.flows.stages.erase import wipe
+from cortex.flows.stages.wipe import wipe
 from cortex.flows.surfaces import show_briefs
 from cortex.storage.notes import REPLACED_BY
 from cortex.transforms.journal_entries import Forget, entries_in, is_prune

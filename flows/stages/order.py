@@ -4,7 +4,7 @@ from cortex.flows.stages.compact import compact
 from cortex.flows.stages.consolidate import consolidate, consolidate_all
 from cortex.flows.stages.decay import decay
 from cortex.flows.stages.embed import embed, embed_memories, embed_spare
-from cortex.flows.stages.erase import erase, wipe
+from cortex.flows.stages.erase import erase
 from cortex.flows.stages.extract import extract
 from cortex.flows.stages.guard import guard
 from cortex.flows.stages.judge import judge
@@ -14,6 +14,7 @@ from cortex.flows.stages.relink import relink
 from cortex.flows.stages.render import render
 from cortex.flows.stages.retire import retire
 from cortex.flows.stages.team import team
+from cortex.flows.stages.wipe import wipe
 from cortex.flows.stages.write import write
 
 TABLES = (embed, link, decay)
