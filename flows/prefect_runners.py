@@ -151,10 +151,10 @@ class PrefectCarrier:
         return self._runner
 
     def _note(self, error: Exception) -> None:
-        lines = str(error).splitlines()
-        note = f"{self._choice.runner}: {type(error).__name__} {lines[0] if lines else ''}"[:160].rstrip()
-        if note not in self.notes:
-            self.notes.append(note)
+        lines, kind = str(error).splitlines(), f"{self._choice.runner}: {type(error).__name__} "
+        # Of each kind the first: a lost cluster names every shard in an error of its own.
+        if not any(f"{note} ".startswith(kind) for note in self.notes):
+            self.notes.append(f"{kind}{lines[0] if lines else ''}"[:160].rstrip())
 
 
 @contextmanager

@@ -83,6 +83,14 @@ def test_a_timeout_that_a_worker_met_is_not_taken_for_an_answer_that_is_awaited(
     assert notes[0] == "threads: TimeoutError of the disk"
 
 
+def test_a_lost_cluster_is_noted_once_and_not_for_each_shard(carried):
+    cluster = Cluster(*(Task(RuntimeError(f"{request!r} is lost")) for request in REQUESTS))
+    answers, notes = carried(cluster)
+    assert answers == [None] * 3
+    assert notes[0] == "threads: RuntimeError b'a' is lost"
+    assert [note for note in notes if "b'b'" in note or "b'c'" in note] == []
+
+
 def test_a_cluster_that_does_not_start_is_tried_so_often_and_no_more(carried, monkeypatch):
     class Broken(Cluster):
         attempts = 0

@@ -18,6 +18,8 @@ ROOT = Path(__file__).parents[2]
 # A task is asked anew so often when the worker that has it dies: no shard may be left to the run.
 KILLS = 3
 SESSIONS = 14
+# Its server comes up late beside other tests; without it the run would have no workers.
+PREFECT = {"PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120"}
 PROGRAM = """
 import json
 import sys
@@ -51,7 +53,7 @@ def test_dask_gives_what_one_process_gives_also_when_workers_are_killed(bench, o
         decisions(f"r{number}", cwd="/home/dev/reef").write(bench.projects)
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(bench.home), str(bench.projects)],
-        env={**os.environ, MARK: str(bench.home), "PYTHONPATH": str(ROOT)},
+        env={**os.environ, **PREFECT, MARK: str(bench.home), "PYTHONPATH": str(ROOT)},
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
