@@ -31,6 +31,7 @@ CLUSTER_AHEAD = 64
 ROLL_CALL_SECONDS = 2.0
 # A scheduler that has not said in that time which workers it has is counted as one that has none.
 SCHEDULER_REPLY_SECONDS = 10.0
+LOST_WORKER_TIMEOUT = "1 day"
 # A worker that is killed while a local cluster starts keeps it from starting: then it is started anew.
 START_ATTEMPTS = 3
 
@@ -194,11 +195,14 @@ def _runner_of(choice: RunnerChoice) -> TaskRunner[Any]:
 
 
 def _dask(choice: RunnerChoice) -> TaskRunner[Any]:
+    import dask
     from prefect_dask.task_runners import DaskTaskRunner
 
     if choice.cluster:
         return DaskTaskRunner(address=choice.cluster)
     logging.getLogger("distributed").setLevel(logging.ERROR)  # a worker that died is noted by the run
+    # A worker that died is started again; one that is not there 15 s later, its cluster would drop for good.
+    dask.config.set({"distributed.deploy.lost-worker-timeout": LOST_WORKER_TIMEOUT})
     # By default its status is open to the network, and what does not fit in memory goes to a scratch folder.
     options = {"dashboard_address": "127.0.0.1:0", "memory_limit": 0, "host": "127.0.0.1"}
     return DaskTaskRunner(cluster_kwargs={"n_workers": choice.workers, "threads_per_worker": 1, **options})
