@@ -32,7 +32,7 @@ ROLL_CALL_SECONDS = 2.0
 # A scheduler that has not said in that time which workers it has is counted as one that has none.
 SCHEDULER_REPLY_SECONDS = 10.0
 LOST_WORKER_TIMEOUT = "1 day"
-# A worker that is killed while a local cluster starts keeps it from starting: then it is started anew.
+# A worker that is killed while a local cluster starts keeps it from starting: then it is started again.
 START_ATTEMPTS = 3
 
 

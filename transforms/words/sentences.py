@@ -52,7 +52,7 @@ _QUESTION_END = re.compile(
 
 _QUESTION_END_CHARS = 24
 
-# Longer texts are rare, and are cut anew each time.
+# Longer texts are rare, and are cut each time.
 _REMEMBERED_CHARS = 2_000
 
 # What a sentence goes on after is short; looking at all before each stop takes minutes for 6,000 of them.
