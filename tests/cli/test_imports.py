@@ -82,18 +82,20 @@ def test_the_redactor_has_the_rules_of_detect_secrets_with_and_without_what_it_s
     assert [has_requests for *_, has_requests in outputs] == ["False", "True"]
 
 
-def test_a_spared_package_is_itself_again_afterwards_also_where_the_import_fails():
-    before = {name for name in sys.modules if name.partition(".")[0] == "wsgiref"}
-    assert not before
-    with pytest.raises(ZeroDivisionError), sparing("wsgiref"):
-        from wsgiref.util import Anything
+def test_a_spared_package_is_itself_again_afterwards_also_where_the_import_fails(tmp_path, monkeypatch):
+    (tmp_path / "tideware").mkdir()
+    (tmp_path / "tideware" / "__init__.py").write_text("")
+    (tmp_path / "tideware" / "util.py").write_text("def is_high(level):\n    return level > 4\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ZeroDivisionError), sparing("tideware"):
+        from tideware.util import Anything
 
         assert issubclass(Anything, Exception)
         1 / 0  # noqa: B018
-    assert not any(name.partition(".")[0] == "wsgiref" for name in sys.modules)
-    from wsgiref.util import is_hop_by_hop
+    assert not any(name.partition(".")[0] == "tideware" for name in sys.modules)
+    from tideware.util import is_high
 
-    assert is_hop_by_hop("Connection")
+    assert is_high(5)
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from cortex.transforms.memory.forgetting import (
     tombstones_of,
     without_sentences,
 )
+from cortex.transforms.memory.retention import ProjectRetention, Retention
 from cortex.transforms.schemas import JOURNAL
 from tests.rows import START, entry, turn, turns
 
@@ -126,7 +127,11 @@ def test_tombstones_cover_sessions_projects_until_and_what_is_too_old():
     of = lambda **chosen: Tombstones(**chosen).covers(rows).to_list()  # noqa: E731
     assert of(session_ids=frozenset({"s1"})) == [True, False, False, False, False]
     assert of(projects={"kelp-1": until}) == [False, False, True, False, False]
-    assert of(before=START + timedelta(minutes=3)) == [True, True, False, False, True]
+    since = ProjectRetention(START + timedelta(minutes=3))
+    assert of(retention=Retention(since)) == [True, True, False, False, True]
+    assert of(retention=Retention(by_project={"kelp-1": since})) == [False] * 5
+    own = Retention(since, {"kelp-1": ProjectRetention(until + timedelta(minutes=5))})
+    assert of(retention=own) == [True, True, True, True, True]
     assert of() == [False] * 5
 
 
