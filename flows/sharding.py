@@ -22,7 +22,7 @@ from cortex.transforms.schemas import values
 if TYPE_CHECKING:
     from cortex.flows.embedders import Embedder, Vectors
 
-# Lists of texts in a shard: some 4 s of work, so that a project's passages are spread over several workers.
+# Lists of texts in a shard: about 4 s of work, so that a project's passages are spread over several workers.
 LISTS_PER_SHARD = 4
 
 

@@ -174,7 +174,7 @@ def _may_be_about_projects(path: Path) -> bool:
     """Return whether a waiting file may hold such an entry: checking each entry takes .5 ms."""
     try:
         content = path.read_bytes()
-    except OSError:  # a run took it in meanwhile; what is no file is set aside by one
+    except OSError:  # a run took it in meanwhile; a run sets aside what is not a file
         return True
     return is_sealed(content) or f'"{ProjectName.kind}"'.encode() in content
 

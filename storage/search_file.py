@@ -35,7 +35,7 @@ _WAIT_SECONDS = 60.0
 @contextmanager
 def read_index(path: Path) -> Iterator[sqlite3.Connection | None]:
     """
-    Yield a connection to read by; None where there is no index of this layout.
+    Yield a connection to read by; None where no index has this layout.
 
     A reader sees the index as it was when it asked first, also while a run writes.
     """
@@ -75,7 +75,7 @@ def write_index(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _opened_to_write(path: Path) -> sqlite3.Connection:
-    """Return a connection; a file that is no index of this layout is replaced by an empty one."""
+    """Return a connection; an index of another layout, or another file, is replaced by an empty one."""
     for _ in range(2):
         connection = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
         try:

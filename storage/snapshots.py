@@ -14,7 +14,7 @@ from cortex.transforms.schemas import Table
 
 # In the metadata of a snapshot's Parquet file: what the rows of each scope were made of, as JSON.
 FINGERPRINTS = b"cortex.fingerprints"
-# Rows written together: some 30 MB of memories, so that many small projects share a group.
+# Rows written together: about 30 MB of memories, so that many small projects share a group.
 ROWS_AT_ONCE = 50_000
 _UNREADABLE = (pa.ArrowException, OSError, ValueError, TypeError)
 

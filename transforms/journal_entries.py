@@ -433,7 +433,7 @@ def entry_of(kind: str, payload: Mapping[str, Any]) -> Entry:
 
 def entries_in(journal: pa.Table, entry_class: type[AnEntry]) -> Iterator[tuple[Row, AnEntry]]:
     """Yield the JOURNAL rows of one class, in their order, each with what it says."""
-    import pyarrow.compute as pc  # here: a question does without all of Arrow's functions
+    import pyarrow.compute as pc  # here: a question needs none of these functions
 
     for row in journal.filter(pc.equal(journal["kind"], pa.scalar(entry_class.kind))).to_pylist():
         entry = from_row(row)

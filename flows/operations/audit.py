@@ -128,7 +128,7 @@ def export_calls(rows: Sequence[Row], file: Path) -> int:
 
 
 def _parquet(rows: Sequence[Row]) -> bytes:
-    import pyarrow.parquet as pq  # here: looking at the log does without it
+    import pyarrow.parquet as pq  # here: looking at the log does not need it
 
     content = io.BytesIO()
     pq.write_table(CALLS.of(list(rows)), content, compression="zstd")

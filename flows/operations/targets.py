@@ -64,7 +64,7 @@ def memory_by_id(context: Context, store: Store, target: str) -> Row | None:
 
 
 def _begin_with(word: str, tables: Iterable[pa.Table]) -> dict[str, Row]:
-    import pyarrow.compute as pc  # here: a question does without all of Arrow's functions
+    import pyarrow.compute as pc  # here: a question needs none of these functions
 
     matches = (rows.filter(pc.starts_with(rows["memory_id"], word)).to_pylist() for rows in tables)
     return {row["memory_id"]: row for rows in matches for row in rows}

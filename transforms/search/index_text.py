@@ -152,7 +152,7 @@ def passages_of(turns: pa.Table, policy: Policy) -> pa.Table:
     Takes TURNS of whole files in any order; returns PASSAGES ordered by file and `seq`, none longer than
     `passage_chars` of ranking.csv. A file's first passage has seq 0.
     """
-    import pyarrow.compute as pc  # here: a question does without all of Arrow's functions
+    import pyarrow.compute as pc  # here: a question needs none of these functions
 
     limit = int(setting(policy, "passage_chars"))
     prose = turns.filter(pc.is_in(turns["kind"], pa.array(PASSAGE_KINDS)))
