@@ -1,24 +1,58 @@
-# Each target sets up what it needs; on a fresh machine python3.11+, git and make are enough.
+# Each target sets up what it needs. A fresh machine needs git, make, Python 3.11 or newer with venv and pip (on Debian and
+# Ubuntu the package python3-venv), and a package index; uv is used where it is there, and is not needed.
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+UV := $(shell command -v uv 2>/dev/null)
+PREFIX ?= $(HOME)/.local
+INSTALLED := $(PREFIX)/share/cortex-lake
+EXTRAS ?=
 
-.PHONY: help setup demo test test-all check bench chaos storm docs lock clean
+.PHONY: help install setup demo test test-all check bench chaos storm docs lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-# uv takes the lock itself; pip takes the same versions from requirements.txt, which
-# is exported from the lock with hashes.
+# An environment is mended in place only if it was once made to its end; what an interrupted set-up left is made again.
+# `.installed` is its last file, and goes before anything changes.
+define environment
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "Cortex needs Python 3.11 or newer. Name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@if [ -f "$(1)/.installed" ] && "$(1)/bin/python" -m pip --version >/dev/null 2>&1; then rm "$(1)/.installed"; \
+	else rm -rf "$(1)" && $(PYTHON) -m venv "$(1)" || { \
+	    echo "Python's venv failed. On Debian and Ubuntu install the package python3-venv, then run this again." >&2; exit 1; }; fi
+endef
+# Bytecode of every module is 150 MB, of which Cortex imports a part: Python writes that one itself.
+PIP := -m pip --disable-pip-version-check install --no-compile --only-binary :all:
+
+# Every version is in constraints.txt, so the resolver has nothing to choose and a newer release cannot get in.
+install:  ## the command `cortex` for you, without uv or pipx; EXTRAS=report,delta for more
+	@if [ -e "$(PREFIX)/bin/cortex" ] && ! [ "$(PREFIX)/bin/cortex" -ef "$(INSTALLED)/bin/cortex" ]; then \
+	    echo "$(PREFIX)/bin/cortex belongs to another installation. Take that out first, as the README's Uninstall says." >&2; exit 1; fi
+	@echo "Cortex goes to $(INSTALLED): 320 MB to download, 920 MB on disk, one to three minutes."
+	@echo "pip shows what it downloads, then says nothing for up to a minute while it unpacks."
+	$(call environment,$(INSTALLED))
+	@rm -rf build
+	"$(INSTALLED)/bin/python" $(PIP) --constraint constraints.txt .$(if $(EXTRAS),[$(EXTRAS)])
+	@mkdir -p "$(PREFIX)/bin" && ln -sf "$(INSTALLED)/bin/cortex" "$(PREFIX)/bin/cortex" && touch "$(INSTALLED)/.installed"
+	@echo "Installed: $(PREFIX)/bin/cortex. Next: cortex setup"
+	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) \
+	    echo "$(PREFIX)/bin is not on your PATH. Add this line to ~/.profile, and type it here: export PATH=\"$(PREFIX)/bin:\$$PATH\"" ;; esac
+
+# uv takes the lock itself. pip takes the same versions from requirements.txt, which is exported whole from the lock, with
+# hashes: `--no-deps`, because a resolver has nothing to add, and that of pip 23 fails over `sqlalchemy[asyncio]`.
 $(VENV)/.installed: pyproject.toml requirements.txt
-	@if command -v uv >/dev/null 2>&1; then \
-	    uv sync --quiet --locked; \
-	else \
-	    $(PYTHON) -m venv $(VENV) && \
-	    $(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r requirements.txt && \
-	    $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .; \
-	fi
+	@echo "Setting up $(VENV) with all that tests need: 200 packages, 500 MB to download, 1.5 GB on disk, one to five minutes."
+ifeq ($(UV),)
+	$(call environment,$(VENV))
+	@echo "pip shows what it downloads, then says nothing for up to a minute while it unpacks."
+	$(BIN)/python $(PIP) --no-deps --require-hashes -r requirements.txt
+	$(BIN)/python $(PIP) --no-deps --no-build-isolation --editable .
+else
+	@[ -f $@ ] && rm $@ || rm -rf $(VENV)
+	uv sync --locked
+endif
 	@touch $@
 
 setup: $(VENV)/.installed  ## make .venv with the locked dependencies
@@ -58,9 +92,10 @@ storm: setup  ## sessions that start and end with random kills; then eight proce
 docs: setup  ## print the generated pages again
 	$(BIN)/python -m docs.generate
 
-lock:  ## resolve again and export for pip
+lock:  ## resolve again and export for pip; needs uv
 	uv lock
 	uv export --quiet --locked --all-groups --no-emit-project --no-annotate --no-header -o requirements.txt
+	uv export --quiet --locked --no-dev --all-extras --no-emit-project --no-annotate --no-header --no-hashes -o constraints.txt
 
 clean:  ## remove what make made
 	rm -rf $(VENV) build dist .cortex-demo

@@ -159,6 +159,23 @@ def test_the_lock_has_every_dependency_of_the_project():
     assert (set(declared) | development) - exported == set()
 
 
+def test_constraints_are_the_versions_of_the_lock_for_every_extra():
+    locked: dict[str, set[str]] = {}
+    for package in _lock()["package"]:
+        locked.setdefault(package["name"], set()).add(package.get("version", ""))
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pinned = [re.fullmatch(r"([a-z0-9-]+)==([^\s;]+)( ; .*)?", line).groups() for line in lines]
+    assert [(n, v) for n, v, _ in pinned if v not in locked.get(n, ())] == []
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    wanted = {_split(d)[0] for group in (PROJECT["project"]["dependencies"], *extras) for d in group}
+    assert wanted - {name for name, _, _ in pinned} == set()
+
+
+def test_the_build_backend_is_the_locked_one():
+    (backend,) = (package for package in _lock()["package"] if package["name"] == "setuptools")
+    assert PROJECT["build-system"]["requires"] == [f"setuptools=={backend['version']}"]
+
+
 def _lock() -> dict:
     return tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))
 
