@@ -6,7 +6,7 @@ from typing import Literal
 
 from cortex.flows.extract_pool import cores
 from cortex.storage.settings import WorkerSettings
-from cortex.transforms.errors import RunnerMissing, UnknownValue
+from cortex.transforms.errors import RunnerMissing, UnknownValue, install_extra
 
 Runner = Literal["none", "threads", "dask", "ray"]
 NO_RUNNER: Runner = "none"
@@ -50,5 +50,5 @@ def _check_library(runner: Runner) -> None:
     if library and importlib.util.find_spec(library) is None:
         raise RunnerMissing(
             f"the runner '{runner}' needs the library {library.replace('_', '-')}, which is not installed.",
-            f"Run `pip install 'cortex-lake[{runner}]'`, or: cortex config set run.runner none",
+            f"{install_extra(runner)}, or: cortex config set run.runner none",
         )

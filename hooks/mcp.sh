@@ -23,7 +23,7 @@ esac
 engine=
 [ -f "$home/engine" ] && { IFS= read -r engine <"$home/engine"; } 2>/dev/null
 [ -x "$engine" ] || engine=$(command -v cortex) || {
-    echo "The memory's tools need the engine: uv tool install cortex-lake, then cortex setup" >&2
+    echo "The memory's tools need the engine: make install in a clone of Cortex, then cortex setup" >&2
     exit 1
 }
 exec "$engine" mcp

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cortex.transforms.errors import StoreNotWritable, UsageError
+from cortex.transforms.errors import StoreNotWritable, UsageError, install_extra
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import Table
 
@@ -50,7 +50,7 @@ class DeltaFolder:
         except ImportError as missing:
             raise UsageError(
                 "exporting to Delta needs the library 'deltalake', which is not installed.",
-                "Install it: pip install 'cortex-lake[delta]'",
+                f"{install_extra('delta')}.",
             ) from missing
         self._library = deltalake
         self.place = _checked(place)

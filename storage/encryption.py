@@ -13,7 +13,7 @@ from typing import Any
 
 from cortex.storage.files import replacing, writing_to
 from cortex.storage.settings import load_settings
-from cortex.transforms.errors import FileDamaged, KeyUnavailable, NotFound, UsageError
+from cortex.transforms.errors import FileDamaged, KeyUnavailable, NotFound, UsageError, install_extra
 
 # Ends the names of sealed files, so that a name says what a file has to be, whatever its bytes say.
 ENCRYPTED = ".aes"
@@ -196,7 +196,7 @@ def _keyring(otherwise: str) -> Iterator[Any]:
     except ImportError as missing:
         raise KeyUnavailable(
             "the library 'keyring' is not installed.",
-            f"Run `pip install 'cortex-lake[encryption]'`, or {otherwise}",
+            f"{install_extra('encryption')}, or {otherwise}",
         ) from missing
     try:
         yield keyring
@@ -215,7 +215,7 @@ def _cipher(key: EncryptionKey) -> Any:
     except ImportError as missing:
         raise KeyUnavailable(
             "the library 'cryptography' is not installed.",
-            "Run `pip install 'cortex-lake[encryption]'`.",
+            f"{install_extra('encryption')}.",
         ) from missing
     return AESGCM(key.secret)
 

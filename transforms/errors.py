@@ -395,3 +395,8 @@ class InternalError(CortexError):
     """Something failed that Cortex did not foresee; its words are in the server's own log."""
 
     code, exit_code = "CORTEX_E900", 28
+
+
+def install_extra(extra: str) -> str:
+    """Return the next step where an extra is missing: a line that works without uv and pipx."""
+    return f"In your clone of Cortex: make install EXTRAS={extra} (by uv or pipx: docs/install.md)"

@@ -11,13 +11,12 @@ import click
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import ALL_PROJECTS, PROJECT_OPTION
 from cortex.flows import operations
+from cortex.transforms.errors import install_extra
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
 
-NO_PLOTS = (
-    "Without plots: they need the extra `report` (Altair, 96 MB): uv tool install 'cortex-lake[report]'"
-)
+NO_PLOTS = f"Without plots: they need Altair, 96 MB. {install_extra('report')}."
 
 
 @command("report")

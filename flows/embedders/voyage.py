@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cortex.transforms.errors import ModelUnavailable
+from cortex.transforms.errors import ModelUnavailable, install_extra
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,7 +85,7 @@ def connect(key: str) -> VoyageEmbedder:
     except ImportError as missing:
         raise ModelUnavailable(
             "a Voyage key is set, but the library 'voyageai' is not installed.",
-            "Run `pip install 'cortex-lake[voyage]'`, or remove the key to use the local model.",
+            f"{install_extra('voyage')}, or remove the key to use the local model.",
         ) from missing
     patient = voyageai.Client(api_key=key, max_retries=RETRIES, timeout=TIMEOUT_S)
     quick = voyageai.Client(api_key=key, max_retries=QUESTION_RETRIES, timeout=QUESTION_TIMEOUT_S)

@@ -10,7 +10,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from cortex.flows.writers.anthropic_stream import message_of_events
-from cortex.transforms.errors import AnswerLost, ModelBusy, ModelClosed, ModelRefused, ModelUnavailable
+from cortex.transforms.errors import (
+    AnswerLost,
+    ModelBusy,
+    ModelClosed,
+    ModelRefused,
+    ModelUnavailable,
+    install_extra,
+)
 from cortex.transforms.writer.request import ModelRequest, Reply
 
 if TYPE_CHECKING:
@@ -98,7 +105,7 @@ def api_writer(key: str | None, base_url: str | None) -> AnthropicApi:
     if find_spec("anthropic") is None:
         raise ModelClosed(
             "`models.writer` is api, but the library 'anthropic' is not installed.",
-            "Run `pip install 'cortex-lake[anthropic]'`, or: cortex config set models.writer none",
+            f"{install_extra('anthropic')}, or: cortex config set models.writer none",
         )
     return AnthropicApi(key, base_url)
 

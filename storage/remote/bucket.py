@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 from cortex.hooks.home import COPIES
 from cortex.storage.files import PART_SUFFIX, sync_folder
 from cortex.storage.remote.log import is_removable
-from cortex.transforms.errors import StoreUnreachable, UsageError
+from cortex.transforms.errors import StoreUnreachable, UsageError, install_extra
 
 _Item = TypeVar("_Item")
 
@@ -302,7 +302,7 @@ def _obstore(uri: str) -> Any:
     except ImportError as missing:
         raise UsageError(
             f"a store at {uri} needs the library 'obstore', which is not installed.",
-            "Run `pip install 'cortex-lake[s3]'`, or set CORTEX_HOME to a folder.",
+            f"{install_extra('s3')}, or set CORTEX_HOME to a folder.",
         ) from missing
     return obstore
 

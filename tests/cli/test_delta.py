@@ -125,7 +125,7 @@ def test_without_the_library_it_says_what_to_install(cortex, tmp_path, monkeypat
 
     monkeypatch.setattr(builtins, "__import__", without)
     error = error_of(cortex("export", tmp_path / "delta", "--format", "delta", "--json"))
-    assert error["code"] == "CORTEX_E_USAGE" and "cortex-lake[delta]" in error["next_step"]
+    assert error["code"] == "CORTEX_E_USAGE" and "make install EXTRAS=delta" in error["next_step"]
 
 
 @pytest.mark.parametrize(

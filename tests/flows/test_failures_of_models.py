@@ -112,7 +112,7 @@ def test_without_key_library_client_or_token_nothing_is_asked_and_the_report_say
     no_library = asked_with(home, ModelSettings("api", api_key="sk-none"))
     for result, words in (
         (no_key, "cortex config set models.api_key"),
-        (no_library, "pip install 'cortex-lake[anthropic]'"),
+        (no_library, "make install EXTRAS=anthropic"),
         (no_client, "no `claude` on the PATH"),
         (no_token, "claude setup-token"),
     ):
