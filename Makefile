@@ -30,7 +30,7 @@ PIP := -m pip --disable-pip-version-check install --no-compile --only-binary :al
 install:  ## the command `cortex` for you, without uv or pipx; EXTRAS=report,delta for more
 	@if [ -e "$(PREFIX)/bin/cortex" ] && ! [ "$(PREFIX)/bin/cortex" -ef "$(INSTALLED)/bin/cortex" ]; then \
 	    echo "$(PREFIX)/bin/cortex belongs to another installation. Take that out first, as the README's Uninstall says." >&2; exit 1; fi
-	@echo "Cortex goes to $(INSTALLED): 320 MB to download, 930 MB on disk, one to three minutes."
+	@echo "Cortex goes to $(INSTALLED): 320 MB to download, 940 MB on disk, one to three minutes."
 	@echo "pip shows what it downloads, then says nothing for up to a minute while it unpacks."
 	$(call environment,$(INSTALLED))
 	@rm -rf build
