@@ -1,8 +1,8 @@
 """What the client sums up of a session that a person left: goal, deeds and the next step."""
 
 from cortex.storage.reference import read_policy
+from cortex.transforms.extract.outcome import Recap, recap_parts
 from cortex.transforms.extract.phrases import Phrasebook
-from cortex.transforms.extract.recaps import Recap, recap_parts
 from tests.extract.conftest import Shown
 from tests.extract.sessions import call, prompt, said, text
 

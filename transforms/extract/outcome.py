@@ -9,15 +9,14 @@ from cortex.transforms.extract.candidate import PERSON, Candidate, Turn, line_of
 from cortex.transforms.extract.git import COMMIT, MERGED, PR_CREATE, PUSH
 from cortex.transforms.extract.phrases import CHECK_COMMANDS, Phrasebook, part_of
 from cortex.transforms.extract.plans import plan_title, request
-from cortex.transforms.extract.recaps import Recap, prose_sentences, recap_parts, summed_up
-from cortex.transforms.extract.statements import prose_blocks
+from cortex.transforms.extract.statements import plain, prose_blocks
 from cortex.transforms.extract.structural import LINES_KEPT, calls_that_ran
 from cortex.transforms.extract.tags import without_tags
 from cortex.transforms.extract.typed import TERSE_CHARS, without_pasted_lines
 from cortex.transforms.extract.working_state import changes_state, typed_commands, working_state
 from cortex.transforms.identity import content_id
 from cortex.transforms.words.overlap import share_of_fewer, words_in
-from cortex.transforms.words.sentences import shortened
+from cortex.transforms.words.sentences import PROSE, sentences, shortened
 
 GOAL_CHARS = 90
 OUTCOME_CHARS = 210
@@ -29,6 +28,7 @@ _PART = re.compile(rf"(?:^|(?<=\. ))({'|'.join(OUTCOME_PARTS)}): ")
 _CLAUSE_END = re.compile(r"[,;:.] |,? (?:so that|so|and|but|because|since|which|where|when|or) | [-–—] |\(")
 _NAME = re.compile(r"#\d+|\b[0-9a-f]{7,40}\b")  # of a pull request or a commit
 _AT_ONCE = re.compile(r"^(?:(?:also|just|maybe|then|now|please|first)\s+)+", re.IGNORECASE)
+_WIDE_STOP = re.compile(r"(?<=[。！？])(?=\S)")
 _PRONOUN = re.compile(r"(?:it|they|this|that|these|those|yes|no|ok(?:ay)?|thanks?)\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.?!] |[。？！]")
 _SHORTEST_GOAL_CHARS, _FEWEST_GOAL_WORDS = 14, 3
@@ -95,6 +95,15 @@ def stretches(turns: Sequence[Turn]) -> list[Stretch]:
         else:
             parts[-1].turns.append(turn)
     return parts if parts[0].turns else parts[1:]
+
+
+@dataclass(frozen=True)
+class Recap:
+    """A recap taken apart: what the session is for, what was done, what comes next."""
+
+    goal: str = ""
+    done: tuple[str, ...] = ()
+    next_step: str = ""
 
 
 @dataclass(frozen=True)
@@ -245,6 +254,47 @@ def _joined(statements: Sequence[str], chars: int) -> str:
 def _bare(text: str, chars: int) -> str:
     """Return `text` within `chars` without a full stop, and without what would part it or open a part."""
     return _PART.sub(r"\1 ", shortened(text.replace("; ", ", "), chars)).rstrip(" .。:;")
+
+
+# What the client itself sums up of a session that was left: its recaps
+
+
+def summed_up(turns: Sequence[Turn]) -> list[Turn]:
+    """Return the recaps that tell of this thread: those with an answer before them."""
+    first = next((at for at, turn in enumerate(turns) if turn["kind"] in ("text", "tool_call")), len(turns))
+    return [turn for turn in turns[first:] if turn["kind"] == "recap"]
+
+
+def recap_parts(text: str, phrases: Phrasebook) -> Recap:
+    """Return a recap taken apart."""
+    goal, next_step = "", ""
+    done: list[str] = []
+    for sentence in prose_sentences(text):
+        if step := phrases.next_named.match(sentence):
+            next_step = "" if phrases.no_next.search(part_of(step)) else part_of(step)
+        elif phrases.no_next.search(sentence) or sentence.endswith(("?", "？")):
+            continue
+        elif aim := phrases.goal_named.match(sentence):
+            goal = goal or part_of(aim)
+        else:
+            done.append(as_deed(sentence, phrases))
+    return Recap(_opened(goal), tuple(done), _opened(next_step))
+
+
+def as_deed(sentence: str, phrases: Phrasebook) -> str:
+    """Return what the assistant says it did with the deed first, without filler."""
+    text = phrases.own_deed.cut_from(phrases.without_filler(sentence).strip())
+    first = text.split(" ", 1)[0].rstrip(",.:")
+    return text[:1].upper() + text[1:] if first.isalpha() else text  # no file name and no version
+
+
+def prose_sentences(text: str) -> list[str]:
+    """Return the sentences of a paragraph; a full stop of Chinese or Japanese needs no space."""
+    return [part for sentence in sentences(plain(text), PROSE) for part in _WIDE_STOP.split(sentence)]
+
+
+def _opened(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip(" .。;:")
 
 
 # What is open

@@ -24,7 +24,6 @@ ITEM = re.compile(r"^(\s*)(?:[-*•+・]|\d{1,2}[.)]|☐|☒|✅|✓|❌|⚠️)
 TABLE_RULE = re.compile(r"^\s*\|?[\s:|-]+\|?\s*$")
 BACKSLASH = re.compile(r"\\(?=\s|$)")  # a line break as some terminals type it
 SPACE = re.compile(r"\s+")
-SPACE_AFTER_STOP = re.compile("(?<=[。！？]) ")
 SYMBOL = re.compile(r"[\U0001F300-\U0001FAFF\u2600-\u26FF\u2705-\u2728\u274C\u2753-\u2757\uFE0F\u200D]+\s*")
 # Of a person who types small letters too: "use tabs. then run it"; with the quotation marks at its end.
 ANY_SCRIPT = SentenceRule(re.compile(PROSE.end.pattern + r"|(?<=[a-z]{3}[.!?])\s+(?=[a-z])"), PROSE.goes_on)
