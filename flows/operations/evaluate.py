@@ -23,7 +23,7 @@ from cortex.transforms.schemas import TURNS
 from cortex.transforms.transcripts.transcript import Source, read_transcript
 
 # What a label must have; it grades what a session said that is worth keeping.
-LABEL = {"session", "grade", "text", "quote", "lines", "until", "type", "found_in"}
+_LABEL_COLUMNS = {"session", "grade", "text", "quote", "lines", "until", "type", "found_in"}
 
 
 def score_extraction(context: Context, transcripts: Path, labels: Path) -> DenseEvaluation:
@@ -93,9 +93,10 @@ def _labels(path: Path) -> list[dict[str, Any]]:
             f"{path} cannot be read as labels: {error}.", "Each line must be a JSON object."
         ) from error
     for number, row in enumerate(rows, start=1):
-        if not isinstance(row, dict) or not row.keys() >= LABEL:
+        if not isinstance(row, dict) or not row.keys() >= _LABEL_COLUMNS:
             raise UsageError(
-                f"{path}: label {number} lacks one of {', '.join(sorted(LABEL))}.", "See the labels' README."
+                f"{path}: label {number} lacks one of {', '.join(sorted(_LABEL_COLUMNS))}.",
+                "See the labels' README.",
             )
     if not rows:
         raise UsageError(f"{path} holds no labels.", "Give one JSON object a line.")

@@ -17,7 +17,7 @@ ACCEPTING_CHARS = 120
 TAIL_CHARS = 900  # a question that is answered by "yes" stands at the end
 OPTIONS_MAX = 12
 NAME_CHARS = 60
-FILES_KEPT = 8
+_FILES_KEPT = 8
 SHORTEST_PROPOSAL_CHARS = 16
 
 _OPTION_LINE = re.compile(
@@ -104,7 +104,7 @@ def agreed_candidates(turns: Sequence[Turn], phrases: Phrasebook) -> Iterator[Ca
                 "PLAN_CREATED" if is_step else "DECISION_MADE", None if is_step else "decision",
                 f"layer2{AGREED}", "procedure" if is_step else "agreed",
                 min(str(turn["trust"]), str(before["trust"]), key=TRUSTS.index),
-                rejected=taken.rejected, files=tuple(dict.fromkeys(FILE.findall(taken.text)))[:FILES_KEPT],
+                rejected=taken.rejected, files=tuple(dict.fromkeys(FILE.findall(taken.text)))[:_FILES_KEPT],
             )  # fmt: skip
         if turn["kind"] == "text":
             before = turn

@@ -109,7 +109,7 @@ def _of_main_thread(thread: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
     # "2, but off by default" says by itself nothing that the proposal does not say.
     answers = {id(candidate.turn) for candidate in agreed}
     typed = typed_candidates([turn for turn in turns if id(turn) not in answers], lexicon)
-    said = [*choice_candidates(turns, lexicon.phrases), *agreed, *typed]
+    persons = [*choice_candidates(turns, lexicon.phrases), *agreed, *typed]
     return [
         *outcome_candidates(thread, lexicon.phrases),
         *structural_candidates(turns),
@@ -117,7 +117,7 @@ def _of_main_thread(thread: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]
         *plan_candidates(turns, lexicon.phrases),
         *git_candidates(turns),
         *error_candidates(turns),
-        *without_taken_back(said, turns, lexicon),
+        *without_taken_back(persons, turns, lexicon),
         *prose_candidates(turns, lexicon),
     ]
 

@@ -201,8 +201,8 @@ def _quoted(part: Stretch) -> str:
     """Return the first whole sentence that a person typed, as a quotation; nothing where it points back."""
     if part.asked is None or part.asked["kind"] not in ("prompt", "command"):
         return ""
-    for said in prose_sentences(without_pasted_lines(part.words).replace("\n", " ")):
-        sentence = said.strip().rstrip(".")
+    for spoken in prose_sentences(without_pasted_lines(part.words).replace("\n", " ")):
+        sentence = spoken.strip().rstrip(".")
         is_whole = len(sentence.split()) > _FEWEST_GOAL_WORDS and not _PRONOUN.match(sentence)
         if is_whole and len(sentence) <= GOAL_CHARS and not sentence.endswith("?"):
             whole = _PART.sub(r"\1 ", sentence)
@@ -325,8 +325,8 @@ def _reported_fault(parts: Sequence[Stretch], phrases: Phrasebook) -> str:
     last = parts[-1] if parts else None
     if last is None or last.asked is None or last.asked["kind"] not in ("prompt", "command"):
         return ""
-    said = prose_sentences(without_pasted_lines(last.words))
-    fault = next((sentence for sentence in said if phrases.complaint.search(sentence)), "")
+    reported = prose_sentences(without_pasted_lines(last.words))
+    fault = next((sentence for sentence in reported if phrases.complaint.search(sentence)), "")
     return shortened(fault, FAULT_CHARS).rstrip(".") if len(fault) >= _SHORTEST_FAULT_CHARS else ""
 
 

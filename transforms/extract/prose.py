@@ -20,7 +20,7 @@ from cortex.transforms.words.sentences import shortened
 
 # Markers of one type add up as independent evidence, and still nothing read from prose is certain.
 SUREST = 0.95
-FILES_KEPT = 8
+_FILES_KEPT = 8
 
 
 def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:
@@ -49,7 +49,7 @@ def prose_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candid
                 "prose", str(turn["trust"]),
                 reason=reason.strip() if reason else None,
                 rejected=rejected.strip() if rejected else None,
-                files=tuple(dict.fromkeys(FILE.findall(text)))[:FILES_KEPT],
+                files=tuple(dict.fromkeys(FILE.findall(text)))[:_FILES_KEPT],
                 confidence=round(min(SUREST, marked.strength), 3),
             )  # fmt: skip
 

@@ -20,7 +20,7 @@ _TURN_COLUMNS = [
 # an answer is prose.
 ACTS = "layer1:"
 CHECKLIST = "layer1:checklist"
-PROSE = "layer2:"
+_PROSE = "layer2:"
 # Kinds of turn in which person or assistant speak for themselves.
 OWN_KINDS = frozenset(("prompt", "command", "rejection", "choice", "plan", "shell", "text"))
 
@@ -38,7 +38,7 @@ def with_quotes_lowered(events: pa.Table, turns: pa.Table) -> pa.Table:
     by_session: dict[str, list[int]] = defaultdict(list)
     rows = events.select(["session_id", "turn_id", "trust", "layer", "memory_type", *_TEXTS]).to_pylist()
     for at, row in enumerate(rows):
-        is_worded = row["memory_type"] is not None or row["layer"].startswith(PROSE)
+        is_worded = row["memory_type"] is not None or row["layer"].startswith(_PROSE)
         if row["trust"] == "assistant" and is_worded:
             by_session[row["session_id"]].append(at)
     trusts = [row["trust"] for row in rows]

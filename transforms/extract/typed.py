@@ -45,7 +45,7 @@ TERSE_CHARS = 60
 CALL_CHARS = 100
 # A refusal follows its call: 40 turns are about 15 tool calls.
 TURNS_TO_CALL = 40
-FILES_KEPT = 8
+_FILES_KEPT = 8
 # Of a statement's words this many in a later one of the same person: it is said again, with a change.
 REPEATED_SHARE = 0.6
 REPEATED_WORDS_MIN = 2  # a text in a script without these words repeats nothing
@@ -120,7 +120,9 @@ def _order(
         # Words that stop a call say how it is done here, unless for now.
         event_type, memory_type = "PREFERENCE_NOTED", "pattern"
     text = passage.text if is_refusal else _telling(passage.text, lexicon.phrases)
-    is_alone = len(text) >= SHORTEST_LASTING_CHARS and not _POINTS_AT.match(text) and not is_question(text)
+    is_alone = (
+        latin_length(text) >= SHORTEST_LASTING_CHARS and not _POINTS_AT.match(text) and not is_question(text)
+    )
     is_asked = any(_is_bare_request(words, lexicon.phrases) for words in (text, passage.text))
     holds = memory_type in TYPED_FACTS and is_alone and (is_refusal or not is_asked)
     text = f"{refused}: {text}" if refused else text
@@ -139,7 +141,7 @@ def _candidate(
     text = shortened(_capital(text), LONGEST_CHARS)
     return Candidate(
         turn, lines, text, event_type, memory_type, "layer2:user", source, str(turn["trust"]),
-        files=tuple(dict.fromkeys(FILE.findall(text)))[:FILES_KEPT],
+        files=tuple(dict.fromkeys(FILE.findall(text)))[:_FILES_KEPT],
     )  # fmt: skip
 
 

@@ -40,7 +40,7 @@ SUBJECT_CHARS = 90
 SHELL = "Bash"
 TYPED_KIND = "shell"
 CHECKS_NAMED = 2
-FILES_NAMED = 3
+_CHANGED_NAMED = 3
 
 
 @dataclass
@@ -115,10 +115,10 @@ def _add_commits(trail: _Trail, state: WorkingState) -> None:
         state.turns.append(turn)
     names = list(dict.fromkeys(reversed(trail.changed)))
     if names and not trail.commits:
-        more = f" and {len(names) - FILES_NAMED} more" if len(names) > FILES_NAMED else ""
-        state.changed = f"changed {', '.join(names[:FILES_NAMED])}{more}, not committed"
+        more = f" and {len(names) - _CHANGED_NAMED} more" if len(names) > _CHANGED_NAMED else ""
+        state.changed = f"changed {', '.join(names[:_CHANGED_NAMED])}{more}, not committed"
     elif names:
-        state.open.append(f"later edits of {', '.join(names[:FILES_NAMED])} are not committed")
+        state.open.append(f"later edits of {', '.join(names[:_CHANGED_NAMED])} are not committed")
     if trail.commits and not trail.is_pushed:
         state.open.append("not pushed")
 
