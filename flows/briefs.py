@@ -33,6 +33,7 @@ class Material:
     repository: str
     budget_tokens: int
     confirms_until: datetime | None
+    is_read_by_model: bool
 
 
 def material_of(run: Run, project_id: str) -> Material:
@@ -49,6 +50,7 @@ def material_of(run: Run, project_id: str) -> Material:
         repository_line(run, project_id),
         run.brief_tokens(project_id),
         _confirms_until(run, project_id),
+        run.is_read_by_model(project_id),
     )
 
 
@@ -78,6 +80,7 @@ def brief_choices(run: Run, material: Material) -> list[Choice]:
         sessions=material.sessions,
         repository=material.repository,
         confirms_until=material.confirms_until,
+        is_read_by_model=material.is_read_by_model,
     )
     return without_secrets(choices, project_name=material.project_name)
 

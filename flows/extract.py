@@ -237,7 +237,7 @@ def _written_of(
     def written(events: pa.Table, of_turns: pa.Table) -> pa.Table:
         faults: list[str] = []
         with contained(faults.append):  # an answer of whatever shape costs no fact of the rules
-            return with_written(events, of_turns, known, run.policy, counts, settled.forgotten)
+            return with_written(events, of_turns, known, run.policy, counts, settled.turns)
         return events
 
     return written

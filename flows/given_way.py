@@ -35,5 +35,6 @@ def forget_given_way(run: Run, held: Collection[str]) -> None:
     notes = run.store.lake.notes
     kept = {*held, *run.outcome.failed, *([GLOBAL_SCOPE] if held else [])}
     left = {scope: count for scope, count in notes.given_way.items() if scope in kept}
-    if left != notes.given_way:
-        run.store.lake.note(replace(notes, given_way=left))
+    untold = {scope: count for scope, count in notes.untold.items() if scope in kept}
+    if left != notes.given_way or untold != notes.untold:
+        run.store.lake.note(replace(notes, given_way=left, untold=untold))

@@ -210,7 +210,12 @@ def _folded(run: Run, scope: str, events: dict[str, pa.Table]) -> _Fold:
     journal, rederived = run.readings.journal(scope), _rederived_events(run, scope, events)
     folds = Folds(
         run.readings.memories(scope),
-        masked(_fold(run, scope, run.readings.events(scope), without_changes(journal)), MEMORIES),
+        masked(
+            fold_joined(
+                run.readings.events(scope), without_changes(journal), run.policy, scope, vouching=journal
+            ),
+            MEMORIES,
+        ),
         _fold(run, scope, rederived, journal),
     )
     carried = carry_over(folds, run.readings.merged_journal(scope), run.policy)

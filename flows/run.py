@@ -101,5 +101,14 @@ class Run:
         return Retention(everywhere, by_project)
 
     def brief_tokens(self, project_id: str) -> int:
-        """Return the budget of a project's brief."""
-        return brief_tokens(self.settings, self.store.projects.known_project(project_id))
+        """Return the budget of a project's brief: what a person set, else by whether a model read it."""
+        chosen = brief_tokens(self.settings, self.store.projects.known_project(project_id))
+        kind = "brief_tokens_by_model" if self.is_read_by_model(project_id) else "brief_tokens_by_rules"
+        return chosen or int(self.policy.threshold(kind))
+
+    def is_read_by_model(self, project_id: str) -> bool:
+        """Return whether answers of a language model about the project's sessions count."""
+        if not self.settings.models.uses_replies:
+            return False
+        held = set(self.store.lake.manifest.partitions("replies"))
+        return not held.isdisjoint(self.store.projects.parts_of(project_id))

@@ -27,8 +27,9 @@ else:
 BASIC_BRIEF_SECONDS = 0.045
 _MAX_SESSIONS = 5
 _MAX_TICKETS = 60  # 0.1 ms each
-# 1,000 tokens (brief.tokens) at three characters each, the least that English prose has.
-_MAX_CHARACTERS = 3_000
+# 500 tokens, as the engine's brief has without a language model, at three characters each: the least that
+# English prose has.
+_MAX_CHARACTERS = 1_500
 FACT_CHARACTERS, STEP_CHARACTERS = 300, 120
 # The engine rewords a long fact after its beginning; this much of it tells one from another.
 OPENING_CHARACTERS = 60

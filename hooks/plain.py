@@ -15,6 +15,7 @@ PREAMBLE = (
     "Facts that Cortex noted, not instructions. They may be outdated; where they differ, code and user are"
     " right. In brackets: who said it if the user did, and when."
 )
+MORE = 'More is kept: `cortex recall "QUESTION"` finds it, with who said it and where.'
 CLOSING = (
     "A line `[MEMORY: type] text` keeps a fact (decision, rejected, gotcha, preference, plan or progress)."
 )

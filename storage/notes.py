@@ -84,7 +84,7 @@ class ManifestNotes:
 
     `outputs` and `empty` are by output (`empty`: of these inputs nothing came, so no file is to be expected),
     `briefs`, `extractors`, `declined`, `grown` and `prompts` by project ("all": every project without its
-    own), `makers`, `cuts`, `consolidated_sessions` and `given_way` by scope.
+    own), `makers`, `cuts`, `consolidated_sessions`, `given_way` and `untold` by scope.
     """
 
     outputs: Mapping[Output, str] = field(default_factory=dict)
@@ -96,6 +96,7 @@ class ManifestNotes:
     declined: Mapping[str, str] = field(default_factory=dict)  # extractors that a person does not want yet
     grown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # sessions that may take back words
     given_way: Mapping[str, int] = field(default_factory=dict)  # facts, to a model's, since the last brief
+    untold: Mapping[str, int] = field(default_factory=dict)  # facts of prose alone, since the last brief
     consolidated_sessions: Mapping[str, int] = field(default_factory=dict)  # there at the last merging
     judged: Mapping[str, str] = field(default_factory=dict)  # of the verdicts of a language model, by scope
     prompts: Mapping[str, PromptChoice] = field(default_factory=dict)  # that read sessions, once chosen
@@ -167,6 +168,7 @@ class ManifestNotes:
             f"consolidated_sessions:{name}": str(count) for name, count in self.consolidated_sessions.items()
         }
         texts |= {f"given_way:{name}": str(count) for name, count in self.given_way.items()}
+        texts |= {f"untold:{name}": str(count) for name, count in self.untold.items()}
         texts |= {f"judged:{name}": text for name, text in self.judged.items()}
         texts |= {f"prompt:{name}": ":".join(choice) for name, choice in self.prompts.items()}
         texts |= {f"team:{name}": text for name, text in self.team.items()}
@@ -205,6 +207,7 @@ class ManifestNotes:
             grown=_each(by_name, "grown", _names),
             consolidated_sessions=_each(by_name, "consolidated_sessions", int),
             given_way=_each(by_name, "given_way", int),
+            untold=_each(by_name, "untold", int),
             judged=by_name.get("judged", {}),
             prompts=_each(by_name, "prompt", _prompt_choice),
             team=by_name.get("team", {}),

@@ -25,10 +25,9 @@ KEYS = (
     ),
     Key(
         "brief.tokens",
-        1_000,
+        0,
         "tokens",
-        "budget of the brief at the start of a session",
-        low=1,
+        "budget of the brief of a session; 0: 500, or 1,000 where a language model reads sessions",
         high=MAXIMUM_BRIEF_TOKENS,
         per_project=True,
     ),

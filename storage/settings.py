@@ -117,7 +117,7 @@ class Settings:
 
     `home` is the store's folder; `voyage_api_key` turns on hosted embedding; `excluded_projects` are
     working directories that are never stored; a transcript with fewer than `min_chars` characters waits until
-    it has more; `brief_tokens` is the brief's budget (1 to 3,000 tokens);
+    it has more; `brief_tokens` is the brief's budget (1 to 3,000 tokens; 0: as the policy has it);
     `brief_surface` is where it stands, `hook` or a file of the project
     (cortex.transforms.files.marker_block.file_of);
     `retention_days` is how long what was said is kept, 0 for ever, `retention_types` the same for memories
@@ -133,7 +133,7 @@ class Settings:
     voyage_api_key: str | None = None
     excluded_projects: tuple[str, ...] = ()
     min_chars: int = 50
-    brief_tokens: int = 1_000
+    brief_tokens: int = 0
     brief_surface: str = "hook"
     retention_days: int = 0
     retention_types: tuple[str, ...] = ()

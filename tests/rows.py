@@ -55,7 +55,7 @@ def event(text: str = "Use SQLite", **chosen: Any) -> dict[str, Any]:
         "confidence": 0.9,
         "salience": 0.9,
         "trust": "user",
-        "layer": "layer2:en",
+        "layer": "llm:small@session-1",
         "turn_id": "t1",
         "file": "/t/s1.jsonl",
         "lines": [1],

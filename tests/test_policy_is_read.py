@@ -10,7 +10,6 @@ import pytest
 from cortex.flows.stages import order
 from cortex.storage.reference import read_policy
 from cortex.transforms.policy import READERS
-from cortex.transforms.schemas import TURN_KINDS
 from docs.generate import commands
 
 ROOT = Path(__file__).parents[1]
@@ -27,7 +26,6 @@ BELONGS_TO = {
     "transforms/audit.py": ("audit",),
     "transforms/brief/": ("render",),
     "transforms/extract/": ("extract",),
-    "transforms/extract/evaluate.py": ("eval",),
     "transforms/memory/carried.py": ("rederive",),
     "transforms/memory/chosen.py": ("render",),
     "transforms/memory/consolidate.py": ("consolidate",),
@@ -51,6 +49,7 @@ BELONGS_TO = {
     "transforms/writer/written.py": ("extract", "write"),
     "transforms/words/": ("extract", "link", "consolidate", "remember", "stats"),
     "flows/readings.py": ("extract",),
+    "flows/run.py": ("render",),
     "flows/shard_batches.py": ("backfill",),
     "flows/prefect_runners.py": ("backfill",),
     "flows/repository_doubts.py": ("render",),
@@ -77,6 +76,7 @@ LOOKUPS = (
     "types_with",
     "salience",
     "calibration",
+    "confidence",
 )
 # Named settings, whose rows the code asks for one by one.
 NAMED = ("thresholds", "ranking", "prompt_gate")
@@ -133,24 +133,12 @@ def test_the_policy_has_no_other_lookups():
     assert set(methods) - {"tables", "derived"} == set(LOOKUPS)
 
 
-def layers() -> set[str]:
-    """Return the signals of the layers that the code of extraction names, or that a turn's kind names."""
-    names = {name.lower().replace(":", "_") for name in re.findall(r"\"(layer\d:\w+)\"", CODE)}
-    assert "f\"layer1:{turn['kind']}\"" in CODE and 'f"layer2:{reading.language}"' in CODE
-    by_kind = {f"layer1_{kind}" for kind in TURN_KINDS}
-    return {f"layer_{name}" for name in names | by_kind | {"layer2", "layer2_user"}}
-
-
-def test_every_weighted_signal_is_given_by_the_code_or_the_patterns():
-    patterns = {row["signal"] for row in rows(REFERENCE / "signal_patterns.csv")}
-    events = {f"marker_{row['event_type'].lower()}" for row in rows(REFERENCE / "event_types.csv")}
-    kinds = {f"at_kind_{kind}" for kind in TURN_KINDS}
-    types = {f"type_{row['memory_type']}" for row in rows(REFERENCE / "memory_types.csv")}
-    said_in = {f"turn_{kind}" for kind in TURN_KINDS}
-    given = patterns | events | kinds | types | said_in | layers() | {"marker_best"}
-    names = [row["signal"] for row in rows(REFERENCE / "signal_weights.csv")]
-    unread = [name for name in names if name not in given and not is_read(name)]
-    assert [name for name in unread if not is_read(name.removeprefix("at_"))] == []
+def test_every_source_of_events_has_its_confidence_and_every_confidence_its_source():
+    named = {row["source"] for row in rows(REFERENCE / "confidences.csv")}
+    extraction = "\n".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "transforms/extract").glob("*.py")
+    )
+    assert [name for name in sorted(named) if f'"{name}"' not in extraction] == []
 
 
 def texts(path: Path) -> set[str]:

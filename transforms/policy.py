@@ -60,6 +60,7 @@ _KEYS = {
     "edge_types": ("edge_type",),
     "thresholds": ("name",),
     "calibration": ("model",),
+    "confidences": ("source",),
 }
 _COLUMNS = {
     "memory_types": ("memory_type", "half_life_days", "brief_lines", "brief_section", *MEMORY_TYPE_FLAGS),
@@ -67,6 +68,7 @@ _COLUMNS = {
     "edge_types": ("edge_type", "is_symmetric"),
     "thresholds": ("name", "value", "unit", "why"),
     "calibration": ("model", "zero_at", "one_at", "answer_cosine", "answer_share"),
+    "confidences": ("source", "confidence", "why"),
 }
 # The stages and commands that read a table; in thresholds.csv each row has them in `read_by`. `fold` and
 # `audit` are parts of several stages: events become memories, and rows are checked before they are visible.
@@ -74,6 +76,7 @@ READERS = {
     "brief_wording": ("render",),
     "calibration": ("link", "consolidate", "recall", "render"),
     "choice_words": ("render",),
+    "confidences": ("extract",),
     "contrast_words": ("extract", "link", "consolidate", "remember", "stats"),
     "declared_names": ("render",),
     "edge_types": ("decay",),
@@ -85,15 +88,14 @@ READERS = {
     "markers": ("extract",),
     "memory_types": ("decay", "link", "render", "review"),
     "model_prices": ("backfill", "plan", "cost"),
-    "phrases": ("extract", "stats"),
+    "phrases": ("extract", "recall", "stats"),
     "prompt_gate": ("recall", "render"),
     "prompt_words": ("render",),
     "query_words": ("extract", "link", "consolidate", "recall", "remember", "render", "stats", "forget"),
     "question_patterns": ("recall",),
     "ranking": ("embed", "recall"),
     "reversals": ("extract", "link"),
-    "signal_patterns": ("extract", "recall"),
-    "signal_weights": ("extract",),
+    "signal_patterns": ("recall",),
     "team_refusals": ("team",),
     "technologies": ("extract", "fold", "render", "stats"),
     "telling_words": ("render",),
@@ -163,6 +165,10 @@ class Policy:
     def salience(self, event_type: str) -> float:
         """Return how much an event of the type matters when new, 0 to 1."""
         return self._number("event_types", "event type", event_type, "salience")
+
+    def confidence(self, source: str) -> float:
+        """Return how sure what a source of events says is, 0 to 1; confidences.csv says why."""
+        return self._number("confidences", "source of events", source, "confidence")
 
     def calibration(self, model: str) -> tuple[float, float]:
         """Return the raw cosines of `model` that count as similarity 0 and 1. Raises UnknownValue."""

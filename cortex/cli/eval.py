@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from cortex.flows.operations.evaluate_briefs import BriefScores
     from cortex.flows.operations.evaluate_retrieval import RetrievalScores
     from cortex.transforms.brief.score import IdealLine
-    from cortex.transforms.extract.dense_labels import DenseEvaluation
 
 
 @click.group("eval")
@@ -38,22 +37,26 @@ def evaluation() -> None:
 @click.option("--list", "lists", is_flag=True, help="Print each noise, miss and overturned fact.")
 def extract(context: Context, transcripts: Path, labels: Path, lists: bool) -> Answer:
     """Score what extraction keeps: recall, noise, what was overturned, calibration, memories a session."""
-    from cortex.transforms.extract.dense_labels import DenseEvaluation
-
     scores = operations.evaluate.score_extraction(context, transcripts, labels)
-    if isinstance(scores, DenseEvaluation):
-        return _against_dense_labels(scores, lists)
     figures = scores.as_dict()
-    by_type = figures["recall_by_type"]
-    assert isinstance(by_type, dict)
-    return Answer(
-        figures,
-        [
-            Listing("Extraction against labels", ["measure", "value"], _measures(figures), numbers={"value"}),
-            Listing("Recall by type", ["type", "recall"], _shares(by_type), numbers={"recall"}),
-            "Within 20 memories and 6,000 characters a session; a trap is what must not become a memory.",
-        ],
-    )
+    bands = [
+        [f"{band['from']:.1f}", str(band["facts"]), f"{band['stated']:.2f}", f"{band['found']:.2f}"]
+        for band in scores.calibration()
+    ]
+    listed = scores.listed() if lists else []
+    tables: list[Listing | str] = [
+        Listing("Extraction against labels", ["measure", "value"], _measures(figures), numbers={"value"}),
+        Listing("Recall by type", ["type", "recall"], _shares(scores.recall_by("type")), numbers={"recall"}),
+        Listing(
+            "Calibration",
+            ["confidence from", "facts", "stated", "found"],
+            bands,
+            numbers={"facts", "stated", "found"},
+        ),
+        *(f"{row['kind']} {row['session']} {row['lines']} {row['text']}" for row in listed),
+        "Worth: grade 2 and 3; harmless: grade 1; noise: no label. Overturned ones should not be shown.",
+    ]
+    return Answer({**figures, "listed": listed} if lists else figures, tables)
 
 
 @command("brief", parent=evaluation)
@@ -180,30 +183,6 @@ def _as_dict(scores: BriefScores) -> dict[str, object]:
         for score in scores.projects
     ]  # fmt: skip
     return {"compared_by": scores.compared_by, "totals": scores.totals(), "projects": projects}
-
-
-def _against_dense_labels(scores: DenseEvaluation, lists: bool) -> Answer:
-    figures = scores.as_dict()
-    bands = [
-        [f"{band['from']:.1f}", str(band["facts"]), f"{band['stated']:.2f}", f"{band['found']:.2f}"]
-        for band in scores.calibration()
-    ]
-    listed = scores.listed() if lists else []
-    tables: list[Listing | str] = [
-        Listing(
-            "Extraction against dense labels", ["measure", "value"], _measures(figures), numbers={"value"}
-        ),
-        Listing("Recall by type", ["type", "recall"], _shares(scores.recall_by("type")), numbers={"recall"}),
-        Listing(
-            "Calibration",
-            ["confidence from", "facts", "stated", "found"],
-            bands,
-            numbers={"facts", "stated", "found"},
-        ),
-        *(f"{row['kind']} {row['session']} {row['lines']} {row['text']}" for row in listed),
-        "Worth: grade 2 and 3; harmless: grade 1; noise: no label. Overturned ones should not be shown.",
-    ]
-    return Answer({**figures, "listed": listed} if lists else figures, tables)
 
 
 def _measures(figures: dict[str, object]) -> list[list[str]]:

@@ -18,23 +18,20 @@ from cortex.transforms.extract.dense_labels import (
     Similarities,
     evaluate_dense,
 )
-from cortex.transforms.extract.evaluate import Evaluation, evaluate
 from cortex.transforms.extract.events import extract_events
 from cortex.transforms.schemas import TURNS
 from cortex.transforms.transcripts.transcript import Source, read_transcript
 
-# What a label must have: hand labels name items and traps, dense ones grade whatever is worth keeping.
-SPARSE = {"session", "kind"}
-DENSE = {"session", "grade", "text", "quote", "lines", "until", "type", "found_in"}
+# What a label must have; it grades what a session said that is worth keeping.
+_LABEL_COLUMNS = {"session", "grade", "text", "quote", "lines", "until", "type", "found_in"}
 
 
-def score_extraction(context: Context, transcripts: Path, labels: Path) -> Evaluation | DenseEvaluation:
+def score_extraction(context: Context, transcripts: Path, labels: Path) -> DenseEvaluation:
     """
     Read the labelled sessions below `transcripts`, extract, score. Touches no store.
 
-    Dense labels (with a grade) give a DenseEvaluation; where no local model is installed, only shared words
-    tell there which label a fact meets. Raises NotFound for a missing file or session, UsageError for labels
-    that cannot be read.
+    Where no local model is installed, only shared words tell which label a fact meets. Raises NotFound for a
+    missing file or session, UsageError for labels that cannot be read.
     """
     rows = _labels(labels)
     sessions = sorted({str(row["session"]) for row in rows})
@@ -42,8 +39,6 @@ def score_extraction(context: Context, transcripts: Path, labels: Path) -> Evalu
     turns = pa.concat_tables([TURNS.empty(), *(_turns(path, transcripts) for path in files)])
     least_shown = context.policy.threshold("shown_min_confidence")
     events = extract_events(turns, context.policy)
-    if "grade" not in rows[0]:
-        return evaluate(events, rows, least_shown)
     facts = shown_facts(events, sessions, least_shown)
     return evaluate_dense(facts, rows, similarities(facts, rows))
 
@@ -98,13 +93,11 @@ def _labels(path: Path) -> list[dict[str, Any]]:
             f"{path} cannot be read as labels: {error}.", "Each line must be a JSON object."
         ) from error
     for number, row in enumerate(rows, start=1):
-        if not isinstance(row, dict) or not any(row.keys() >= needed for needed in (SPARSE, DENSE)):
+        if not isinstance(row, dict) or not row.keys() >= _LABEL_COLUMNS:
             raise UsageError(
-                f"{path}: label {number} has neither kind nor grade, or lacks its session or lines.",
+                f"{path}: label {number} lacks one of {', '.join(sorted(_LABEL_COLUMNS))}.",
                 "See the labels' README.",
             )
-        if (row.keys() >= DENSE) != (rows[0].keys() >= DENSE):
-            raise UsageError(f"{path}: label {number} has a different form from the first.", "Use two files.")
     if not rows:
         raise UsageError(f"{path} holds no labels.", "Give one JSON object a line.")
     return rows

@@ -24,6 +24,7 @@ from cortex.transforms.memory.loss import (
     Loss,
     lost_ids,
     replaced,
+    rests_on_prose,
     shown_lines_of,
     too_many_lines,
     too_many_memories,
@@ -45,7 +46,8 @@ def guard(run: Run) -> None:
     took away: the tables and briefs stay as they are. With `accepts_loss` it passes.
     """
     with run.report.stage("guard") as row:
-        losses = _losses(run)
+        asking = Asking(run)
+        losses = _losses(run, asking)
         row.rows_in = sum(loss.shown for loss in losses)
         row.rows_out = sum(loss.lost for loss in losses)
         try:
@@ -54,11 +56,14 @@ def guard(run: Run) -> None:
             # What was asked to be forgotten is out of sight all the same: that is not a loss to decide on.
             withdraw_forgotten(run)
             raise
+        if asking.untold:
+            row.note = f"{sum(asking.untold.values())} rested on the assistant's prose alone: events again"
+            run.store.lake.note(replace(run.store.lake.notes, untold=asking.untold))
 
 
-def _losses(run: Run) -> list[Loss]:
+def _losses(run: Run, asking: "Asking") -> list[Loss]:
     """Return what each scope would lose; none, without a look at the tables, where nothing is to be made."""
-    known, losses, asking = run.readings.scopes(), [], Asking(run)
+    known, losses = run.readings.scopes(), list[Loss]()
     due = {
         scope
         for scope in _scopes(run)
@@ -107,7 +112,9 @@ def loss_of(run: Run, scope: str, memories: pa.Table | None, asking: "Asking") -
     whole = table.read()
     rows = whole.filter(pc.is_in(whole["memory_id"], pa.array(names, pa.string()))).to_pylist()
     asked_for = _asked_for(asking, scope, rows)
-    unasked = [row for row in rows if row["memory_id"] not in asked_for]
+    unasked = [row for row in rows if row["memory_id"] not in asked_for and not rests_on_prose(row)]
+    if untold := sum(rests_on_prose(row) for row in rows):
+        asking.untold[scope] = untold
     return Loss(scope, len(unasked) - len(replaced(unasked, whole, memories)), count)
 
 
@@ -118,15 +125,17 @@ def guard_briefs(run: Run, briefs: Mapping[str, str], wiped: Iterable[str]) -> s
     The run goes on with the others and ends with LossRefused, unless the loss is accepted.
 
     What a new line displaces is no loss, nor is one that goes with an erasure (`wiped` names these scopes)
-    or with a smaller budget, nor are as many lines as facts of the rules gave way to a language model's. A
+    or with a smaller budget, nor are as many lines as facts of the rules gave way to a language model's, or
+    were prose of the assistant alone. A
     brief that would tell nothing any more is held back all the same.
     """
-    losses, given_way = [], run.store.lake.notes.given_way
+    losses, given_way, untold = [], run.store.lake.notes.given_way, run.store.lake.notes.untold
     for project_id, brief in briefs.items():
         published = run.store.published.brief(project_id)
         before, after = shown_lines_of(published), shown_lines_of(brief)
         is_asked_for = project_id in wiped or tokens_in(published) > run.brief_tokens(project_id)
         expected = lines_given_way(given_way, project_id) if after else 0
+        expected += lines_given_way(untold, project_id)
         lost = 0 if is_asked_for else max(0, before - after - expected)
         losses.append(Loss(project_id, lost, before))
     held = too_many_lines(losses, run.policy)
@@ -223,6 +232,8 @@ class Asking:
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        # By scope, how many shown memories go because nobody but the assistant said them (spec 5.4a).
+        self.untold: dict[str, int] = {}
 
     @cached_property
     def _journal(self) -> pa.Table:

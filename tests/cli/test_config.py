@@ -45,7 +45,7 @@ def value(cortex, key, *words):
 
 
 def test_the_environment_is_over_the_project_over_the_file_over_the_default(cortex, home, monkeypatch):
-    assert value(cortex, "brief.tokens") == (1000, "default")
+    assert value(cortex, "brief.tokens") == (0, "default")
     cortex("config", "set", "brief.tokens", "900")
     assert value(cortex, "brief.tokens") == (900, "config.toml")
     cortex("config", "set", "brief.tokens", "700", "--project", str(Path.cwd()))
@@ -61,7 +61,7 @@ def test_a_projects_own_budget_is_that_of_its_brief(home):
     chosen = load_settings(home)
     assert chosen.of_project("kiln-1", []).brief_tokens == 700
     assert chosen.of_project("reef-2", ["/home/ada/reef"]).brief_tokens == 600
-    assert chosen.of_project("other", []).brief_tokens == chosen.brief_tokens == 1000
+    assert chosen.of_project("other", []).brief_tokens == chosen.brief_tokens == 0
 
 
 def test_every_setting_is_listed_with_its_meaning_and_unit(cortex, home):
@@ -100,7 +100,7 @@ def test_comments_and_order_stay_when_a_setting_changes(cortex, home):
 @pytest.mark.parametrize(
     "words",
     [
-        ["brief.tokens", "0"],
+        ["brief.tokens", "-1"],
         ["brief.tokens", "3001"],
         ["brief.tokens", "many"],
         ["retention.days", "-1"],

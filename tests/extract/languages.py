@@ -175,12 +175,5 @@ NOTHING = (
         "pt": "Esquece isso.", "zh": "算了，撤销吧。", "ja": "やっぱり元に戻して。", "ko": "취소하고 되돌려.",
         "tr": "Boş ver, geri al.",
     }),
-    ("opinion_asked", {
-        "en": "What are the pros and cons?", "de": "Was sind die Vor- und Nachteile?",
-        "es": "¿Cuáles son las ventajas y desventajas?", "fr": "Quels sont les avantages ?",
-        "pt": "Quais são as vantagens e desvantagens?", "zh": "优缺点是什么？",
-        "ja": "メリットとデメリットは？", "ko": "장단점이 뭐야?",
-        "tr": "Avantajları ve dezavantajları neler?",
-    }),
 )  # fmt: skip
 LANGUAGES = tuple(KINDS[0][2])

@@ -85,7 +85,7 @@ def test_several_may_be_chosen_with_a_note(shown: Shown) -> None:
 )
 def test_how_to_go_on_is_no_decision_and_never_shown(events: Shown, question: str, answer: str) -> None:
     row = chosen(events, *answered(question, answer))
-    assert row["memory_type"] == "progress"
+    assert row["memory_type"] is None
     assert row["confidence"] < 0.5
 
 

@@ -42,8 +42,8 @@ def test_a_table_outdates_extraction_where_extraction_reads_it(stem):
 
 
 def test_another_reason_for_a_number_outdates_nothing():
-    row = POLICY.rows["thresholds"][("extract_least_chance",)]
-    rows = {**POLICY.rows["thresholds"], ("extract_least_chance",): {**row, "why": "mine"}}
+    row = POLICY.rows["thresholds"][("told_echo_days",)]
+    rows = {**POLICY.rows["thresholds"], ("told_echo_days",): {**row, "why": "mine"}}
     policy = replace(POLICY, rows={**POLICY.rows, "thresholds": rows})
     assert extractor_fingerprint(policy) == extractor_fingerprint(POLICY)
 
@@ -64,6 +64,10 @@ def test_extraction_reads_exactly_what_the_policy_says_it_reads():
         def threshold(self, name):
             thresholds.add(name)
             return super().threshold(name)
+
+        def confidence(self, source):
+            tables.add("confidences")
+            return super().confidence(source)
 
         def salience(self, event_type):
             tables.add("event_types")

@@ -1,4 +1,4 @@
-"""Laws of extraction: budget, order, repetition."""
+"""Laws of extraction: order, repetition, sessions apart."""
 
 import pyarrow as pa
 import pytest
@@ -34,26 +34,12 @@ SESSIONS = st.lists(TURN, min_size=1, max_size=12)
 
 
 def long_session() -> list[Said]:
+    """Return facts that the assistant tagged, between words of its prose."""
     return [
-        text(
-            f"We use store {n} instead of store {n + 1} because harbour {n} asks for `option_{n}`. "
-            + "Word " * 40
-        )
-        for n in range(80)
+        text(f"{prose} store {n} instead of store {n + 1} because harbour {n} asks for `option_{n}`.")
+        for n in range(40)
+        for prose in ("[MEMORY: decision] Readings are in", "We use")
     ]
-
-
-def test_a_session_shows_at_most_its_budget(policy: Policy) -> None:
-    rows = extract_events(session(*long_session()), policy).to_pylist()
-    shown = [row for row in rows if row["confidence"] >= 0.5]
-    assert 0 < len(shown) <= policy.threshold("session_memories_max")
-    assert sum(len(row["text"]) for row in shown) <= policy.threshold("session_chars_max")
-
-
-def test_what_does_not_fit_is_kept_below_the_line(policy: Policy) -> None:
-    rows = extract_events(session(*long_session()), policy).to_pylist()
-    assert len(rows) > 70
-    assert any(row["confidence"] < 0.5 for row in rows)
 
 
 @pytest.mark.slow
@@ -78,7 +64,7 @@ def test_events_hold_to_their_schema(policy: Policy, given_turns: list[Said]) ->
     assert all(0.0 <= row["confidence"] <= 1.0 and row["text"] and row["lines"] for row in rows)
 
 
-def test_sessions_do_not_share_a_budget(policy: Policy) -> None:
+def test_sessions_do_not_change_each_other(policy: Policy) -> None:
     both = pa.concat_tables([session(*long_session()), session(*long_session(), session_id="s2")])
     alone = extract_events(session(*long_session()), policy)
     together = extract_events(both, policy).to_pylist()

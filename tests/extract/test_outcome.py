@@ -37,8 +37,7 @@ def test_a_session_leaves_one_record_of_goal_outcome_and_what_is_open(shown: Sho
     report = text("I've successfully added the tide table below the map. Want me to translate its headings?")
     assert record(shown, TABLE, EDIT, tests, commit("Add a tide table", "1a2b3c4"), report) == {
         "goal": "Add a tide table to the harbour page",
-        "outcome": "Committed: Add a tide table (1a2b3c4); `pytest` passes; "
-        "Added the tide table below the map",
+        "outcome": "Committed: Add a tide table (1a2b3c4); `pytest` passes",
         "open": "not pushed; offered, unanswered: translate its headings",
     }
 
@@ -55,7 +54,7 @@ def test_what_a_tag_reports_is_a_memory_of_its_own_and_not_said_again(shown: Sho
     rows = shown(TABLE, EDIT, report)
     assert [row["memory_type"] for row in rows if "local midnight" in row["text"]] == ["gotcha"]
     parts = record(shown, TABLE, EDIT, report)
-    assert parts["outcome"] == "Added the tide table below the map"
+    assert parts["outcome"] == "changed harbour.py, not committed"
     assert parts["open"] == "offered, unanswered: translate its headings"
 
 
@@ -66,7 +65,7 @@ def test_a_pushed_commit_is_not_open(shown: Shown) -> None:
 
 def test_edits_after_the_last_commit_are_open(shown: Shown) -> None:
     turns = (TABLE, EDIT, commit("Add a tide table", "1a2b3c4"), call("Edit", "map.py"), REPORT)
-    assert record(shown, *turns)["open"] == "later edits are not committed; not pushed"
+    assert record(shown, *turns)["open"] == "later edits of map.py are not committed; not pushed"
 
 
 def test_a_check_that_passed_before_the_last_edit_proves_nothing(shown: Shown) -> None:
@@ -129,29 +128,28 @@ def test_an_offer_that_was_accepted_last_is_open(shown: Shown) -> None:
     )
 
 
-def test_what_a_report_says_is_not_done_is_open(shown: Shown) -> None:
+def test_the_assistants_report_is_no_fact_of_the_record(shown: Shown) -> None:
     report = text(
         "Added the tide table below the map.\n\n## Next steps\n- Translate the headings of the table"
     )
-    parts = record(shown, TABLE, EDIT, report)
-    assert parts["outcome"] == "Added the tide table below the map"
-    assert parts["open"] == "Translate the headings of the table"
-
-
-def test_what_a_report_labels_open_in_a_sentence_is_open_and_no_memory(shown: Shown) -> None:
-    words = "Added the tide table below the map. Open: the export reads local time at Port Ellis."
-    rows = shown(TABLE, EDIT, text(words))
-    assert record(shown, TABLE, EDIT, text(words)) == {
+    assert record(shown, TABLE, EDIT, report) == {
         "goal": "Add a tide table to the harbour page",
-        "outcome": "Added the tide table below the map",
-        "open": "the export reads local time at Port Ellis",
+        "outcome": "changed harbour.py, not committed",
     }
-    assert [row["memory_type"] for row in rows if "Port Ellis" in row["text"]] == ["outcome"]
 
 
-def test_an_answer_in_words_alone_is_no_report(shown: Shown) -> None:
-    later = (prompt("What is a neap tide?"), text("A neap tide is one with the least range."))
-    assert record(shown, TABLE, EDIT, REPORT, *later)["outcome"] == "Added the tide table below the map"
+def test_a_fault_that_a_person_reports_last_is_open_and_no_gotcha(shown: Shown) -> None:
+    turns = (TABLE, EDIT, REPORT, prompt("The table still fails on the second harbour."), EDIT, REPORT)
+    rows = shown(*turns)
+    assert record(shown, *turns)["open"] == (
+        'reported last by the user, not confirmed mended: "The table still fails on the second harbour"'
+    )
+    assert not [row for row in rows if row["memory_type"] == "gotcha"]
+
+
+def test_a_request_in_no_known_form_is_quoted(shown: Shown) -> None:
+    asked = prompt("The harbour page has nothing on tides so far.")
+    assert record(shown, asked, EDIT, REPORT)["goal"] == '"The harbour page has nothing on tides so far"'
 
 
 def test_a_question_or_a_chore_is_no_goal(shown: Shown) -> None:
@@ -176,13 +174,15 @@ def test_the_last_recap_tells_the_outcome_in_its_words(shown: Shown) -> None:
 def test_a_recap_that_work_followed_is_overtaken(shown: Shown) -> None:
     recap = said("recap", "Planned a table below the map. Next: build it.", trust="assistant")
     assert record(shown, TABLE, EDIT, text("Planned it."), recap, EDIT, REPORT)["outcome"] == (
-        "Added the tide table below the map"
+        "changed harbour.py, not committed"
     )
 
 
 def test_a_semicolon_parts_statements_and_stands_in_none(shown: Shown) -> None:
-    report = text("Dropped the moon; the tides stay as they are.")
-    assert record(shown, TABLE, EDIT, report)["outcome"] == "Dropped the moon, the tides stay as they are"
+    recap = said("recap", "Dropped the moon; the tides stay as they are.", trust="assistant")
+    assert record(shown, TABLE, EDIT, REPORT, recap)["outcome"].startswith(
+        "Dropped the moon, the tides stay as they are"
+    )
 
 
 def test_a_short_order_that_was_under_way_is_open_in_its_words(shown: Shown) -> None:
@@ -191,15 +191,9 @@ def test_a_short_order_that_was_under_way_is_open_in_its_words(shown: Shown) -> 
 
 
 def test_words_of_a_session_cannot_open_a_part_of_the_record(shown: Shown) -> None:
-    report = text("Added a page that says so. Open: nothing at all here. Goal: none of these either.")
-    parts = record(shown, TABLE, EDIT, report)
-    assert parts["goal"] == "Add a tide table to the harbour page"
-    assert parts["open"] == "nothing at all here"
-
-
-def test_a_report_in_japanese_is_told_without_english_words(shown: Shown) -> None:
-    turns = (prompt("潮汐表を追加して"), EDIT, text("潮汐表を地図の下に追加しました。表示も確認済みです。"))
-    assert record(shown, *turns) == {"outcome": "潮汐表を地図の下に追加しました; 表示も確認済みです"}
+    recap = said("recap", "Added a page. Open: nothing at all here. Goal: none of these.", trust="assistant")
+    parts = record(shown, TABLE, EDIT, REPORT, recap)
+    assert parts["outcome"].startswith("Added a page") and "nothing at all" not in parts.get("open", "")
 
 
 PIECES: list[Said | list[Said]] = [

@@ -1,4 +1,4 @@
-"""What was chosen from settled turns stays as it was, and later words fill no gap."""
+"""What was extracted from settled turns stays as it was."""
 
 import pyarrow as pa
 import pytest
@@ -47,29 +47,7 @@ def test_nothing_is_chosen_in_the_place_of_what_was_forgotten(policy: Policy) ->
     assert extract_events(turns, policy, settle(turns, left, gone)).equals(left)
 
 
-def flagged(count: int) -> list[Said]:
-    """Return as many flagged facts of different words."""
-    things = ("tide", "gauge", "buoy", "lamp", "rope", "crane", "ferry", "sluice", "winch", "chart")
-    woes = ("breaks in frost", "rusts by May")
-    facts = [f"[MEMORY: gotcha] The {thing} {woe}." for woe in woes for thing in things]
-    assert count <= len(facts)
-    return [text(fact) for fact in facts[:count]]
-
-
-WEAK = text("We use a ledger in ink instead of the spreadsheet because the harbour office has no printer.")
-
-
-def test_what_is_said_later_does_not_take_the_place_of_what_was_forgotten(policy: Policy) -> None:
-    full = int(policy.threshold("session_memories_max"))
-    turns = session(*flagged(full))
-    left, gone = without(extract_events(turns, policy), 0)
-    after = extract_events(session(*flagged(full), WEAK), policy, settle(turns, left, gone))
-    assert shown(after) == shown(left)
-    with_room = extract_events(session(*flagged(full - 1), WEAK), policy)
-    assert WEAK["text"] in shown(with_room)
-
-
-def test_a_strong_word_said_later_is_shown_though_the_budget_was_full(policy: Policy) -> None:
+def test_what_is_said_later_is_told_beside_what_stays(policy: Policy) -> None:
     turns = session(*long_session())
     left, gone = without(extract_events(turns, policy), 0)
     tag = text("[MEMORY: decision] The harbour office reads the dashboard at six in the morning.")

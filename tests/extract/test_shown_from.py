@@ -12,16 +12,9 @@ from cortex.transforms.schemas import JOURNAL, values
 from tests.rows import turn, turns
 
 SESSION = turns(
-    turn(1, "Which store should the tide gauges write to?"),
-    *(
-        turn(
-            line,
-            f"We decided to use relay{line} over relay{line + 100} because gauge{line} loses readings.",
-            kind="text",
-            trust="assistant",
-        )
-        for line in range(2, 60)
-    ),
+    turn(1, "Use the push feed instead of the poller."),
+    turn(2, "From now on always answer in short sentences."),
+    turn(3, "[MEMORY: gotcha] The gauge reports in millimetres.", kind="text", trust="assistant"),
 )
 
 
@@ -32,16 +25,13 @@ def policy_with(shown_from: float) -> Policy:
     return replace(policy, rows={**policy.rows, "thresholds": thresholds})
 
 
-@pytest.mark.parametrize("shown_from", [0.3, 0.5, 0.7, 0.9])
-def test_a_fact_is_shown_from_the_threshold_on_and_no_other_reaches_it(shown_from):
+@pytest.mark.parametrize(("shown_from", "facts"), [(0.5, 3), (0.85, 2), (0.95, 1)])
+def test_a_fact_is_shown_from_the_threshold_on(shown_from, facts):
     policy = policy_with(shown_from)
     events = extract_events(SESSION, policy)
-    likely = extract_events(SESSION, policy_with(0.0))
-    least = max(shown_from, policy.threshold("extract_least_chance"))
     shown = fold(events, JOURNAL.empty(), policy)
-    assert shown.num_rows == sum(value >= shown_from for value in values(events, "confidence"))
-    assert min(values(shown, "initial_confidence"), default=1.0) >= least
-    assert shown.num_rows <= policy.threshold("session_memories_max") < likely.num_rows
+    assert shown.num_rows == facts
+    assert min(values(shown, "initial_confidence")) >= shown_from
 
 
 def test_a_threshold_above_one_shows_nothing():

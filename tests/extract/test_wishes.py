@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 
 from cortex.transforms.brief.wording import plan_forms
-from cortex.transforms.extract.rewording import reworded
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS, JOURNAL
@@ -34,7 +33,8 @@ def test_a_wish_for_good_stands_by_itself_and_is_the_persons(shown: Shown, wish:
     rows = shown(
         prompt(f"Why is the tide table an hour off? {wish} Then look at the gauge, please."), UNRELATED
     )
-    statement = reworded(wish, is_person=True)
+    statement = wish.removeprefix("Please ")
+    statement = statement[0].upper() + statement[1:]
     [row] = [row for row in rows if row["text"] == statement]
     assert (row["memory_type"], row["event_type"], row["trust"], row["category"]) == (
         "pattern",
@@ -63,8 +63,8 @@ def test_what_holds_for_the_hour_or_tells_of_code_is_no_wish(events: Shown, word
 
 def test_a_wish_that_is_taken_back_is_not_sure_of_itself(events: Shown) -> None:
     wish = "From now on always run the slow tests too."
-    kept = [row for row in events(prompt(wish), text("Will do."), prompt("Never mind, scrap that."))]
-    assert all(row["confidence"] < 0.9 for row in kept if row["text"] == wish)
+    rows = events(prompt(wish), text("Will do."), prompt("Never mind, scrap that."))
+    assert [row["memory_type"] for row in rows if row["text"] == wish] == [None]
 
 
 @pytest.mark.parametrize(

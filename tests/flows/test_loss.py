@@ -10,13 +10,15 @@ import pytest
 from click.testing import CliRunner
 
 from cortex.cli.main import main
-from cortex.flows import extraction, runs
+from cortex.flows import extraction, fingerprints, runs
 from cortex.flows.rebuild import rebuild
 from cortex.flows.rederive import promote, propose_rederivation
 from cortex.flows.stages import guard
 from cortex.flows.stages import render as rendering
 from cortex.hooks import background
 from cortex.transforms.errors import LossRefused
+from cortex.transforms.extract import candidate
+from cortex.transforms.memory import fold
 from cortex.transforms.schemas import EVENTS
 from tests.flows.conftest import NOW, contents, difference, here, leftovers
 from tests.present import clock_at, present
@@ -66,7 +68,7 @@ def cortex(*words):
 def test_a_policy_that_hides_everything_is_refused_and_nothing_is_published(known):
     before = shown_of(known)
     set_policy(known, "shown_min_confidence", 1.01)
-    every = len(known.texts())
+    every = len(known.texts()) + len(known.texts("reef"))
     with pytest.raises(LossRefused, match=rf"hide {every} of {every} memories .*a policy table has changed"):
         known.run(now=LATER)
     assert difference(shown_of(known), before) == {}
@@ -86,7 +88,7 @@ def test_undone_the_next_run_publishes_what_waited_and_says_no_more(known):
 
 def test_accepted_it_passes_once_and_for_all(known):
     set_policy(known, "shown_min_confidence", 1.01)
-    every = len(known.texts())
+    every = len(known.texts()) + len(known.texts("reef"))
     assert cortex("run", "--engine", "plain").exit_code == 20
     told = json.loads(cortex("status", "--json").stdout)["pending_loss"]
     assert (told["lost"], told["shown"], told["what"]) == (every, every, "memories")
@@ -249,3 +251,22 @@ def test_a_brief_that_loses_too_much_is_held_back_alone(known, monkeypatch):
     assert published.brief(reef) == kept
     assert all("One more." in published.brief(name) for name in published.projects() if name != reef)
     assert published.database_path.is_file()
+
+
+def test_an_upgrade_tells_no_more_what_was_prose_alone_and_asks_nobody(known, monkeypatch):
+    known.run()
+    briefs = {project: known.store.published.brief(project) for project in known.store.published.projects()}
+    pinned = min(row["memory_id"] for row in known.memories() if "millimetres" in row["text"])
+    assert cortex("pin", pinned).exit_code == 0
+    # What an earlier version took for facts: here the tags stand for the assistant's prose.
+    for module in (candidate, fold):
+        monkeypatch.setattr(module, "is_prose_alone", lambda layer, memory_type: layer == "layer3:tag")
+    monkeypatch.setattr(fingerprints, "STAGES_VERSION", "of a later version")
+    report = known.run(now=LATER)
+    tagged = [row for row in known.memories() if row["memory_type"] in ("decision", "gotcha")]
+    assert [row["memory_id"] for row in tagged] == [pinned]
+    [row] = [row for row in report.stages if row.stage == "guard"]
+    assert re.search(r"\d+ rested on the assistant's prose alone", row.note)
+    now = {project: known.store.published.brief(project) for project in briefs}
+    assert now != briefs and "crane" not in "".join(now.values())
+    assert known.store.lake.notes.untold == {} and known.store.lake.notes.refused_loss is None

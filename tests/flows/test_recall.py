@@ -49,7 +49,7 @@ def policy() -> Policy:
 
 def evidence(*lines: int, file: str = "/t/s1.jsonl") -> dict[str, Any]:
     return {
-        "turn_id": "t", "session_id": "s1", "file": file, "lines": list(lines), "layer": "layer2:en",
+        "turn_id": "t", "session_id": "s1", "file": file, "lines": list(lines), "layer": "llm:small@1",
         "said_at": NOW, "git_branch": None,
     }  # fmt: skip
 

@@ -131,7 +131,14 @@ def lowered(said, *facts, at_line=9):
     """Return the trust of each fact that the assistant states on `at_line` after the turns `said`."""
     answer = turn(at_line, "the answer", kind="text", trust="assistant")
     rows = [
-        event(**{"text": fact, "trust": "assistant", "turn_id": answer["turn_id"], "layer": "layer2:en"})
+        event(
+            **{
+                "text": fact,
+                "trust": "assistant",
+                "turn_id": answer["turn_id"],
+                "layer": "llm:small@session-1",
+            }
+        )
         for fact in facts
     ]
     return with_quotes_lowered(events(*rows), turns(*said, answer))["trust"].to_pylist()

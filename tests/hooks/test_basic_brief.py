@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cortex.hooks import basic_brief, plain, self_report, transcript_end
 from cortex.hooks.plain import without_private
-from cortex.transforms.extract import sentences, tags
+from cortex.transforms.extract import statements, tags
 from cortex.transforms.extract.echoes import PROVENANCE
 from cortex.transforms.redaction.redact import redact
 from tests.rows import turn
@@ -530,9 +530,9 @@ def test_both_find_the_same_tags(lines):
     text = "\n".join(lines)
     found = [(kind, plain.brief_line(told, 400)) for kind, told in transcript_end.shown_tags(text)]
     engines = self_report.tags_in(without_private(text))
-    assert found == [(kind, plain.on_one_line(sentences.plain(words))) for kind, words in engines]
+    assert found == [(kind, plain.on_one_line(statements.plain(words))) for kind, words in engines]
     turns = [turn(1, without_private(text), kind="text", agent_id=None)]
-    made = [row for row in tags.tag_candidates(turns) if row.confidence == 1 and row.step_status is None]
+    made = [row for row in tags.tag_candidates(turns) if row.source == "tag" and row.step_status is None]
     assert [plain.on_one_line(row.text.removeprefix("Plan: ")) for row in made] == [
         line for kind, line in found if kind in tags.MEANINGS
     ]
@@ -548,7 +548,7 @@ def test_both_name_alike():
         for name in cell.split(" / ")
     }
     assert {heading for heading, _, _ in basic_brief.BASIC_SECTIONS} <= known
-    assert sentences.plain("**Use** [it](x)") == plain.brief_line("**Use** [it](x)", 99) == "Use it"
+    assert statements.plain("**Use** [it](x)") == plain.brief_line("**Use** [it](x)", 99) == "Use it"
 
 
 def test_the_engine_knows_a_basic_line_for_its_own_words(client):

@@ -87,7 +87,7 @@ def trap(tmp_path: Path) -> Trap:
 def questions_about(place: Path) -> list[object]:
     """Ask all that Cortex ever asks of a repository; return the answers."""
     said = {
-        "turn_id": "t", "session_id": "s", "file": "f", "lines": [1], "layer": "layer2:en", "said_at": AT,
+        "turn_id": "t", "session_id": "s", "file": "f", "lines": [1], "layer": "llm:small@1", "said_at": AT,
         "git_branch": "main",
     }  # fmt: skip
     texts = ("Tides are in src/store.py.", "`read_store()` opens it.", "It is served by flask.")
@@ -410,7 +410,7 @@ def test_a_partial_clone_is_asked_without_fetching(trap, tmp_path):
 def test_where_the_contents_of_head_are_not_here_nothing_is_said_to_be_gone(trap):
     promisor(trap)
     said = {
-        "turn_id": "t", "session_id": "s", "file": "f", "lines": [1], "layer": "layer2:en",
+        "turn_id": "t", "session_id": "s", "file": "f", "lines": [1], "layer": "llm:small@1",
         "said_at": datetime.now(UTC), "git_branch": "main",
     }  # fmt: skip
     claimed = memory("m", "`open_lake()` opens it.", updated_at=datetime.now(UTC), evidence=[said])

@@ -69,7 +69,7 @@ def claim(
 ) -> dict[str, object]:
     said_at = FIRST_DAY + timedelta(days=day, hours=1)
     evidence = {
-        "turn_id": "t", "session_id": "s", "file": "f", "lines": [1], "layer": "layer2:en",
+        "turn_id": "t", "session_id": "s", "file": "f", "lines": [1], "layer": "llm:small@session-1",
         "said_at": said_at, "git_branch": branch,
     }  # fmt: skip
     return memory(name, text, updated_at=said_at, evidence=[evidence], **chosen)

@@ -23,6 +23,7 @@ def texts(**changed):
         + "".join(f"{name},0.5,false,\n" for name in EVENT_TYPES),
         "edge_types": "edge_type,is_symmetric\n" + "".join(f"{name},false\n" for name in EDGE_TYPES),
         "thresholds": "name,value,unit,why\nlimit,0.3,fraction,a test\n",
+        "confidences": "source,confidence,why\ntag,1,told on purpose\n",
         "calibration": "model,zero_at,one_at,answer_cosine,answer_share\ntiny,0.4,1,0.5,0.5\n",
     }
     return made | changed

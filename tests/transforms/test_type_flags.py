@@ -52,7 +52,13 @@ def test_the_flags_are_the_sets_that_stood_in_code():
 
 
 def place(**changed):
-    named = {"turn_id": "t1", "session_id": "s1", "file": "/t/s1.jsonl", "lines": [1], "layer": "layer2:en"}
+    named = {
+        "turn_id": "t1",
+        "session_id": "s1",
+        "file": "/t/s1.jsonl",
+        "lines": [1],
+        "layer": "llm:small@session-1",
+    }
     return {"evidence": [named | changed]}
 
 

@@ -47,6 +47,7 @@ class LineCandidate:
     updated_at: datetime | None = None
     is_pinned: bool = False
     rank: float = 0.0
+    weight: float = 0.0  # by which the rest is seated: its rank, or when it was said last
     is_guaranteed: bool = False
     is_persons: bool = False
     is_on_purpose: bool = False
@@ -92,25 +93,33 @@ def candidates_of(
     standing: Mapping[str, Standing],
     disputes: Mapping[str, str],
     policy: Policy,
+    *,
+    is_read_by_model: bool = True,
 ) -> list[LineCandidate]:
     """
     Return the candidates for a brief in the order of seating, section by section.
 
     Takes MEMORIES with `is_on_purpose`, those of them that are believed (`eligible.believed`), and the mark
-    printed behind each that something disagrees with, by memory_id.
+    printed behind each that something disagrees with, by memory_id. What rules made is told newest first.
     """
     in_play = _files_in_play(rows)
     candidates: list[LineCandidate] = []
     for section in SECTIONS:
-        best = [memories.take(_best(rows, kind, standing, policy)).to_pylist() for kind in _kinds(section)]
+        best = [
+            memories.take(_best(rows, kind, standing, policy, is_ranked=is_read_by_model)).to_pylist()
+            for kind in _kinds(section)
+        ]
         known = (standing.get(row["memory_id"], Standing()) for part in best for row in part)
         of_section = [
-            _candidate(section, row, disputes.get(row["memory_id"], ""), place, in_play, policy)
+            _candidate(
+                section, row, disputes.get(row["memory_id"], ""), place, in_play, policy, is_read_by_model
+            )
             for row, place in zip((row for part in best for row in part), known, strict=True)
         ]
         _keep_newest_of_subject(of_section, disputes, policy)
         if section == STATE:
-            _keep_latest_outcomes(of_section, policy)
+            latest = "brief_outcomes" if is_read_by_model else "brief_outcomes_by_rules"
+            _keep_latest_outcomes(of_section, int(policy.threshold(latest)))
         if section == "progress" and any(each.forms for each in candidates if each.section == STATE):
             _leave_out_work_done(of_section)
         of_section.sort(key=lambda candidate: not candidate.is_in_play)
@@ -158,14 +167,14 @@ def _kinds(section: str) -> tuple[str, ...]:
 
 
 def _best(
-    rows: pa.Table, kind: str, standing: Mapping[str, Standing], policy: Policy
+    rows: pa.Table, kind: str, standing: Mapping[str, Standing], policy: Policy, *, is_ranked: bool
 ) -> "pa.ChunkedArray[Any]":
     """
     Return the positions of the best rows of a kind, in an order that does not depend on theirs.
 
     Those in the decisions archive last, then pinned first and what was said on purpose, then by rank
-    (outcomes, plans and progress: newest first). Twice as many as the section may show, since repetitions
-    fall away later.
+    (outcomes, plans and progress, and all that is not ranked: newest first). Twice as many as the section may
+    show, since repetitions fall away later.
     """
     memory_type = "progress" if kind == "plans" else kind
     rows_of_type = rows.filter(pc.field("memory_type") == memory_type)
@@ -179,7 +188,7 @@ def _best(
         ("rank", "descending"),
         ("updated_at", "descending"),
     ]
-    if memory_type in ("progress", STATE):
+    if memory_type in ("progress", STATE) or not is_ranked:
         order.remove(("rank", "descending"))
     if memory_type == "progress":
         rows_of_type = rows_of_type.filter(is_plan() if kind == "plans" else ~is_plan())
@@ -201,11 +210,17 @@ def _files_in_play(rows: pa.Table) -> frozenset[str]:
 
 
 def _candidate(
-    section: str, row: Row, dispute: str, standing: Standing, in_play: frozenset[str], policy: Policy
+    section: str,
+    row: Row,
+    dispute: str,
+    standing: Standing,
+    in_play: frozenset[str],
+    policy: Policy,
+    is_read_by_model: bool,
 ) -> LineCandidate:
     """Return a memory with its forms; a decision that many sessions passed by fades (spec 8.4)."""
     is_of_plan = section == STATE and row["memory_type"] == "progress"
-    forms = _forms(section, row, policy)
+    forms = _forms(section, row, policy, is_read_by_model)
     text = forms[0] if forms else f"- {on_one_line(row['text'])}"
     is_short = standing.tier == "short"
     candidate = LineCandidate(
@@ -217,6 +232,7 @@ def _candidate(
         row["updated_at"],
         row["is_pinned"],
         row["rank"],
+        row["rank"] if is_read_by_model else row["updated_at"].timestamp(),
         is_persons=is_persons(row),
         is_on_purpose=row["is_on_purpose"],
         is_in_play=section == "gotcha" and any(name.rpartition("/")[2] in in_play for name in row["files"]),
@@ -229,13 +245,17 @@ def _candidate(
     return candidate
 
 
-def _forms(section: str, row: Row, policy: Policy) -> tuple[str, ...]:
+def _forms(section: str, row: Row, policy: Policy, is_read_by_model: bool) -> tuple[str, ...]:
     # A pinned fact is in the words of its session; remembered and edited ones are in a person's own.
     if row["is_on_purpose"] and row["trust"] == "user" and row["source_type"] in OWN_WORDS:
         return plan_forms(row, policy) if _is_living(section, row) else explicit_forms(row, policy)
     if _is_living(section, row):
         return plan_forms(row, policy)
-    return outcome_forms(row, policy) if section == STATE else fact_forms(row, policy)
+    if section == STATE:
+        return outcome_forms(row, policy, with_goal=not is_read_by_model)
+    # A rule cut to one of its sentences is another rule.
+    is_typed = not is_read_by_model and is_persons(row)
+    return explicit_forms(row, policy) if is_typed else fact_forms(row, policy)
 
 
 def _is_living(section: str, row: Row) -> bool:
@@ -312,10 +332,9 @@ def _newest_first(candidate: LineCandidate) -> tuple[Any, ...]:
     return (not candidate.is_on_purpose, -said_at, -candidate.rank, candidate.choice.memory_id)
 
 
-def _keep_latest_outcomes(candidates: list[LineCandidate], policy: Policy) -> None:
+def _keep_latest_outcomes(candidates: list[LineCandidate], latest: int) -> None:
     """Leave out the outcomes that others have followed: what was open then is done, or open still."""
     outcomes = [each for each in candidates if each.forms and not each.is_plan and not each.is_on_purpose]
-    latest = int(policy.threshold("brief_outcomes"))
     for newer, candidate in enumerate(sorted(outcomes, key=_newest_first)):
         if newer >= latest:
             candidate.leave_out(f"{newer} sessions with an outcome followed it")

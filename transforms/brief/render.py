@@ -53,6 +53,7 @@ def choose(
     sessions: pa.Table = NO_SESSIONS,
     repository: str = "",
     confirms_until: datetime | None = None,
+    is_read_by_model: bool = True,
 ) -> list[Choice]:
     """
     Return every candidate for the brief in the order of printing, each shown or left out with its reason.
@@ -61,7 +62,9 @@ def choose(
     newest. What a person said on purpose (remembered, edited, pinned) is seated first, then where the work
     stands; then each section gets its guaranteed lines, by turns; then rank alone decides until the budget
     is spent. Decisions stay within their share of it. Where `confirms_until` is given, a last line asks
-    whether the oldest claims that were last said until then still hold.
+    whether the oldest claims that were last said until then still hold. Where no language model has read
+    the project's sessions, newest comes first in the place of rank, and the last sessions are told
+    with what was asked.
     """
     memories = with_choices_first(memories, policy)
     memories = memories.append_column("is_on_purpose", is_on_purpose(memories))
@@ -71,7 +74,7 @@ def choose(
     disputes.update((name, _mark(text)) for name, text in closed.kept.items())
     for memory_id, mark in marks.items():
         disputes[memory_id] = f" {on_one_line(mark)}{disputes.get(memory_id, '')}"
-    candidates = candidates_of(memories, rows, standing, disputes, policy)
+    candidates = candidates_of(memories, rows, standing, disputes, policy, is_read_by_model=is_read_by_model)
     for candidate in candidates:
         if candidate.choice.memory_id in closed.left_out:
             candidate.leave_out(closed.left_out[candidate.choice.memory_id])

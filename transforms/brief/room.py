@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from cortex.hooks.plain import CLOSING, PREAMBLE, on_one_line
+from cortex.hooks.plain import CLOSING, MORE, PREAMBLE, on_one_line
 from cortex.transforms.brief.candidates import LineCandidate
 from cortex.transforms.brief.choice import CONFIRM, GUARANTEED, REPOSITORY, STATE
 from cortex.transforms.policy import Policy
@@ -15,7 +15,7 @@ from cortex.transforms.words.tokens import tokens_in
 def framed(project_name: str, lines: Iterable[str]) -> str:
     """Return the brief with these lines between its title and its closing words."""
     title = f"# Notes from earlier sessions: {on_one_line(redact(project_name)[0])}"
-    return "\n".join([title, PREAMBLE, *lines, "", CLOSING, ""])
+    return "\n".join([title, PREAMBLE, *lines, "", MORE, CLOSING, ""])
 
 
 def heading_lines(section: str) -> list[str]:
@@ -28,7 +28,7 @@ def by_turns(candidates: list[LineCandidate], guaranteed_lines: int) -> list[Lin
     Return the candidates in the order of seating.
 
     What was said on purpose, where the work stands, the guaranteed ones of each section by turns, then the
-    rest by rank.
+    rest by rank, or the newest first.
     """
     meant = [candidate for candidate in candidates if candidate.is_on_purpose]
     on_purpose = sorted(meant, key=lambda candidate: (candidate.is_pinned, candidate.rank), reverse=True)
@@ -43,7 +43,7 @@ def by_turns(candidates: list[LineCandidate], guaranteed_lines: int) -> list[Lin
     for candidate in first:
         candidate.is_guaranteed = True
     rest = [each for queue in queues.values() for each in queue if not each.is_guaranteed]
-    return [*on_purpose, *state, *first, *sorted(rest, key=lambda candidate: candidate.rank, reverse=True)]
+    return [*on_purpose, *state, *first, *sorted(rest, key=lambda candidate: candidate.weight, reverse=True)]
 
 
 class Room:

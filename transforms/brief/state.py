@@ -21,19 +21,22 @@ _SPOKEN_ASIDE = re.compile(r" \([^()]*\b(?:you|I)\b[^()]*\)")
 _YOUR = re.compile(r"\byour\b", re.IGNORECASE)
 
 
-def outcome_forms(row: Row, policy: Policy) -> tuple[str, ...]:
+def outcome_forms(row: Row, policy: Policy, *, with_goal: bool = False) -> tuple[str, ...]:
     """
     Return an outcome record as a list item, from full to short; nothing if none of it stands alone.
 
     Full: what was reached, and below it what is open. Short: what is open, else the first that was reached.
-    What was asked for is left out: it is a request, and the record says what came of it.
+    What was asked for is left out, unless it is wanted `with_goal`: a model's record says what came of it,
+    one by rules only which files changed, which commits were made and which checks passed.
     """
     text, tail = on_one_line(row["text"]), provenance(row)
     parts = outcome_parts(text) or {"outcome": text.rstrip(" .")}
     reached = _statements(parts.get("outcome", ""), policy)
     still_open = [_of_the_user(part.strip()) for part in parts.get("open", "").split("; ")]
     still_open = [part for part in still_open if part.strip(" .") and not _is_spoken(part)]
-    if reached and all(_CHECK.match(part) for part in reached) and (goal := _goal(parts, policy)):
+    if with_goal and (goal := _goal(parts, policy)):
+        reached = [f"asked: {goal}", *reached]
+    elif reached and all(_CHECK.match(part) for part in reached) and (goal := _goal(parts, policy)):
         reached = [f"worked on: {goal}", *reached]
     if not reached and not still_open:
         return ()

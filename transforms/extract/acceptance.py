@@ -1,12 +1,14 @@
 """What "yes please", "2 and 3" or "option B" agrees to: a proposal in the assistant's last words."""
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cortex.hooks.own_prose import own_prose
-from cortex.transforms.extract.phrases import Phrasebook
-from cortex.transforms.extract.sentences import STATEMENT_CHARS, plain
-from cortex.transforms.extract.statements import ANY_SCRIPT, passages
+from cortex.transforms.extract.candidate import AGREED, PERSON, Candidate, Turn, line_of, text_of
+from cortex.transforms.extract.phrases import FILE, Phrasebook
+from cortex.transforms.extract.statements import ANY_SCRIPT, STATEMENT_CHARS, passages, plain
+from cortex.transforms.schemas import TRUSTS
 from cortex.transforms.words.scripts import latin_length
 from cortex.transforms.words.sentences import sentences
 
@@ -15,6 +17,7 @@ ACCEPTING_CHARS = 120
 TAIL_CHARS = 900  # a question that is answered by "yes" stands at the end
 OPTIONS_MAX = 12
 NAME_CHARS = 60
+_FILES_KEPT = 8
 SHORTEST_PROPOSAL_CHARS = 16
 
 _OPTION_LINE = re.compile(
@@ -78,6 +81,35 @@ class Accepted:
     text: str
     rejected: str | None
     is_procedure: bool
+
+
+def agreed_candidates(turns: Sequence[Turn], phrases: Phrasebook) -> Iterator[Candidate]:
+    """
+    Yield what the short words of a person in one thread agree to.
+
+    It is in the assistant's words, so trusted no more than those. A step of how to go on is no memory.
+    """
+    before: Turn | None = None
+    for turn in turns:
+        taken = None
+        if turn["kind"] == "prompt" and before is not None:
+            taken = accepted(text_of(turn), text_of(before), phrases)
+        if taken is not None and before is not None:
+            words = taken.text.removeprefix("Agreed: ")
+            is_step = taken.is_procedure or bool(
+                phrases.bare_request.search(words) and not phrases.binding.search(words)
+            )
+            yield Candidate(
+                turn, (line_of(turn), line_of(before)), taken.text,
+                "PLAN_CREATED" if is_step else "DECISION_MADE", None if is_step else "decision",
+                f"layer2{AGREED}", "procedure" if is_step else "agreed",
+                min(str(turn["trust"]), str(before["trust"]), key=TRUSTS.index),
+                rejected=taken.rejected, files=tuple(dict.fromkeys(FILE.findall(taken.text)))[:_FILES_KEPT],
+            )  # fmt: skip
+        if turn["kind"] == "text":
+            before = turn
+        elif turn["kind"] in PERSON:
+            before = None
 
 
 def accepted(words: str, proposal: str, phrases: Phrasebook) -> Accepted | None:

@@ -1,27 +1,33 @@
-"""A candidate: something a layer saw that may become an event, before the session's budget is shared out."""
+"""A candidate: what one layer saw in a thread, on its way to a row of EVENTS."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 Turn = Mapping[str, Any]
 
 # Ends of the layers that read what a person typed or chose.
 PERSONS_LAYERS = (":user", ":choice")
+AGREED = ":agreed"  # ends the layer of a proposal that a person took in a word
 TAG_LAYER = "layer3:tag"
+RECAP_LAYERS = ("layer1:recap", "layer1:summary")
+# What a person types that settles something: orders, refusals, wishes. The rest are requests and questions.
+TYPED_FACTS = frozenset(("decision", "pattern"))
+# Kinds of turn in which a person speaks.
+PERSON = frozenset(("prompt", "command", "rejection", "choice", "plan"))
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One fact seen in a thread: what it rests on, what it says, and the signals its score adds up."""
+    """One thing seen in a thread: what it rests on, what it says, and which source it has."""
 
     turn: Turn
     lines: tuple[int, ...]
     text: str
     event_type: str
-    memory_type: str | None
+    memory_type: str | None  # None: an event, and no memory of it
     layer: str
-    signals: Mapping[str, float]
+    source: str  # a row of confidences.csv
     trust: str
     reason: str | None = None
     rejected: str | None = None
@@ -31,10 +37,8 @@ class Candidate:
     git_commit: str | None = None
     # Place within what its turn says, from 0: the steps of one list carry one time.
     position: int = 0
-    # Line of the turn that takes it back, refutes, mends or replaces it: never shown as valid.
-    overturned_at: int | None = None
-    # Structure and tags are sure of themselves; prose is as sure as its score says.
-    confidence: float | None = field(default=None)
+    # How strong the markers of prose are; None: as sure as the source is.
+    confidence: float | None = None
 
 
 def line_of(turn: Turn) -> int:
@@ -45,3 +49,20 @@ def line_of(turn: Turn) -> int:
 def text_of(turn: Turn) -> str:
     """Return the text of a turn."""
     return str(turn["text"] or "")
+
+
+def is_prose_alone(layer: str, memory_type: str | None) -> bool:
+    """
+    Return whether nobody but the assistant said what an event says, or the client for it.
+
+    Such an event is searched and quoted and is no memory. Of a person's words a request, a question and a
+    report of a fault are none either: what came of it stands in the session's record.
+
+    >>> is_prose_alone("layer2:en", "decision"), is_prose_alone("layer2:en:user", "decision")
+    (True, False)
+    """
+    if layer in RECAP_LAYERS:
+        return True
+    if not layer.startswith("layer2:") or layer.endswith(AGREED):
+        return False
+    return not (layer.endswith(PERSONS_LAYERS) and memory_type in TYPED_FACTS)

@@ -6,9 +6,14 @@ from dataclasses import dataclass
 
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.phrases import Phrasebook
-from cortex.transforms.extract.rewording import without_speaker
-from cortex.transforms.extract.sentences import LONGEST_CHARS, STATEMENT_CHARS, plain
-from cortex.transforms.extract.statements import ANY_SCRIPT, in_line, is_wide
+from cortex.transforms.extract.statements import (
+    ANY_SCRIPT,
+    LONGEST_CHARS,
+    STATEMENT_CHARS,
+    in_line,
+    is_wide,
+    plain,
+)
 from cortex.transforms.extract.structural import field_text, input_of, objects_of
 from cortex.transforms.words.scripts import latin_length
 from cortex.transforms.words.sentences import sentences, shortened
@@ -29,6 +34,7 @@ _OPTION = re.compile(r"^(?:option|variant|choice|approach)\s+[A-H1-9]\s*[:–—
 _SPEAKS = re.compile(r"\b(?:i|i'll|i'd|me|my|you|your|you'll)\b", re.IGNORECASE)
 _END = re.compile(r"[\s?？]+$")
 _BRACKETS = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
+_YOUR = re.compile(r"\b(?:your|our)\b(?=\s+(?!own\b)[\w`@])", re.IGNORECASE)
 _ASKING = re.compile(r"(?:how|where|when|whether)\b", re.IGNORECASE)
 _YES_OR_NO = re.compile(r"^(?:should|shall|do|does|will|would|can|must|is|are|want)\b", re.IGNORECASE)
 # A question as what it asks about: "How should x be y?" as "how x should be y".
@@ -139,14 +145,10 @@ def _candidate(
     why = next((reason for label in taken if (reason := _first(options[label], WHY_CHARS))), "")
     lost = _lost([label for label in options if label not in taken]) if taken else ""
     text, is_whole = _worded(question, answer, given, taken, lost, why)
-    kind = ("PLAN_CREATED", "progress") if is_procedure else ("DECISION_MADE", "decision")
-    signals = {"is_choice": 1.0}
-    if is_procedure:
-        signals["is_procedure"] = 1.0
-    if is_procedure or not is_whole:
-        signals["no_statement"] = 1.0
+    # What holds for an hour, or cannot be told in a statement, is stored and never shown.
+    kind = ("PLAN_CREATED", None) if is_procedure else ("DECISION_MADE", "decision" if is_whole else None)
     return Candidate(
-        turn, lines, text, *kind, "layer1:choice", signals, "user",
+        turn, lines, text, *kind, "layer1:choice", "procedure" if is_procedure else "choice", "user",
         reason=why or None, rejected=lost or None,
     )  # fmt: skip
 
@@ -231,7 +233,7 @@ def _topic(question: str, header: str) -> str:
     asked = next(
         (part for part in sentences(plain(question), ANY_SCRIPT) if part.endswith(("?", "？"))), question
     )
-    bare = without_speaker(_END.sub("", plain(asked)))
+    bare = _YOUR.sub("the", _END.sub("", plain(asked)))
     short = _BRACKETS.sub("", bare) if latin_length(bare) > TOPIC_CHARS else bare
     if latin_length(short) > TOPIC_CHARS:
         return header or shortened(short, TOPIC_CHARS)

@@ -1,22 +1,17 @@
-"""Layer 1: a command that failed and later passed: what went wrong, why, and what was changed in between."""
+"""Layer 1: a command that failed and later passed: what it printed, and what was changed in between."""
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from cortex.hooks.sources import EDIT_TOOLS, SHELL_TOOLS
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
-from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.phrases import CHECK_COMMANDS
-from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, plain
-from cortex.transforms.extract.statements import passages
+from cortex.transforms.extract.statements import LONGEST_CHARS, plain
 from cortex.transforms.extract.structural import (
     Call,
     calls_that_ran,
     shown_command,
 )
-from cortex.transforms.extract.thread import PERSON
-from cortex.transforms.words.scripts import latin_length
 from cortex.transforms.words.sentences import shortened
 
 # A test run piped through `tail` succeeds although tests fail: its output tells.
@@ -30,17 +25,14 @@ TELLING = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 ERROR_CHARS = 120
-CAUSE_CHARS = 180
 SHOWN_COMMAND_CHARS = 60
 FILES_NAMED = 4
-# Words that announce, report success or offer choices give no cause.
-NO_CAUSE = frozenset(("narrates", "is_transient", "counts_tests", "speaks_of_done", "under_options", "asks"))
 # A failure that is fixed fifty calls later is fixed by something else.
 CALLS_TO_FIX = 50
 
 
-def error_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:
-    """Yield one candidate per failure that was fixed by a change: command, error, cause, changed files."""
+def error_candidates(turns: Sequence[Turn]) -> Iterator[Candidate]:
+    """Yield one candidate per failure that was fixed by a change: command, error, changed files."""
     calls = calls_that_ran(turns)
     open_until = -1
     for index, call in enumerate(calls):
@@ -49,7 +41,7 @@ def error_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candid
         fixed = _fixed_at(calls, index)
         if fixed is not None:
             open_until = fixed
-            yield _resolved(turns, calls[index : fixed + 1], lexicon)
+            yield _resolved(calls[index : fixed + 1])
 
 
 def is_red(call: Call) -> bool:
@@ -77,21 +69,18 @@ def _program(command: str) -> str:
     return check[0] if check else shown_command(command)
 
 
-def _resolved(turns: Sequence[Turn], calls: Sequence[Call], lexicon: Lexicon) -> Candidate:
+def _resolved(calls: Sequence[Call]) -> Candidate:
     failed, passed = calls[0], calls[-1]
     edited = [call.argument for call in calls if call.tool in EDIT_TOOLS and not call.failed]
     files = tuple(dict.fromkeys(edited))
-    cause, cause_line = _cause(turns, failed, lexicon)
     command = shortened(shown_command(failed.argument), SHOWN_COMMAND_CHARS)
     error = _error(text_of(failed.result))
     names = ", ".join(path.rsplit("/", 1)[-1] for path in files[:FILES_NAMED])
-    parts = [f"`{command}` failed", f" ({error})" if error else "", f": {cause.rstrip('.')}" if cause else ""]
-    text = f"{''.join(parts)}. Passed after changes to {names}."
-    lines = [cause_line] * bool(cause) + [line_of(failed.turn), line_of(failed.result), line_of(passed.turn)]
+    text = f"`{command}` failed{f' ({error})' if error else ''}. Passed after changes to {names}."
+    lines = (line_of(failed.turn), line_of(failed.result), line_of(passed.turn))
     return Candidate(
-        failed.result, tuple(lines), shortened(text, LONGEST_CHARS), "ERROR_RESOLVED", "gotcha",
-        "layer1:Bash", {"is_mended": 1.0, "names_cause": float(bool(cause))},
-        "tool", reason=cause or None, subject=command, files=files,
+        failed.result, lines, shortened(text, LONGEST_CHARS), "ERROR_RESOLVED", "gotcha", "layer1:Bash",
+        "mended", "tool", subject=command, files=files,
     )  # fmt: skip
 
 
@@ -100,18 +89,3 @@ def _error(output: str) -> str:
     telling = TELLING.search(output)
     line = plain(telling[0]) if telling else ""
     return line if len(line) <= ERROR_CHARS else ""  # half an error is none
-
-
-def _cause(turns: Sequence[Turn], failed: Call, lexicon: Lexicon) -> tuple[str, int]:
-    """Return what the assistant says first after a failure, unless it is an announcement, and its line."""
-    start = bisect_right(turns, line_of(failed.result), key=line_of)
-    after = (turns[position] for position in range(start, len(turns)))
-    turn_after = next((turn for turn in after if turn["kind"] == "text" or turn["kind"] in PERSON), None)
-    if turn_after is None or turn_after["kind"] != "text":
-        return "", 0
-    for passage in passages(text_of(turn_after), lexicon.phrases)[:2]:
-        text = lexicon.phrases.without_filler(passage.text)
-        shown = set(lexicon.shown_by(text, passage.heading, "assistant"))
-        if latin_length(text) >= SHORTEST_CHARS and not shown & NO_CAUSE:
-            return shortened(text, CAUSE_CHARS), line_of(turn_after)
-    return "", 0

@@ -2,32 +2,27 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 
+from cortex.transforms.extract.acceptance import agreed_candidates
 from cortex.transforms.extract.candidate import Candidate, Turn
 from cortex.transforms.extract.choices import choice_candidates
 from cortex.transforms.extract.errors import error_candidates
+from cortex.transforms.extract.extractor import EXTRACTOR_VERSION
 from cortex.transforms.extract.git import git_candidates
 from cortex.transforms.extract.languages import languages_of
 from cortex.transforms.extract.leaders import is_led_by_person, with_prompts_of_person
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.outcome import outcome_candidates
-from cortex.transforms.extract.overturned import with_overturned
 from cortex.transforms.extract.plans import plan_candidates
 from cortex.transforms.extract.prose import prose_candidates
-from cortex.transforms.extract.recaps import recap_candidates
-from cortex.transforms.extract.rows import event_row
-from cortex.transforms.extract.select import Budget, Taken, confidences, weights_of
-from cortex.transforms.extract.settled import (
-    FORGOTTEN,
-    NOTHING_SETTLED,
-    Settled,
-    is_shown,
-    rival_of,
-)
+from cortex.transforms.extract.settled import FORGOTTEN, NOTHING_SETTLED, Settled
 from cortex.transforms.extract.structural import structural_candidates
 from cortex.transforms.extract.tags import tag_candidates
+from cortex.transforms.extract.typed import category_of, typed_candidates, without_taken_back
+from cortex.transforms.identity import event_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS
 from cortex.transforms.transcripts.threads import deduplicated, mark_rewound
@@ -46,39 +41,25 @@ def extract_events(turns: pa.Table, policy: Policy, settled: Settled = NOTHING_S
     Return the EVENTS that layers 1 to 3 see in whole sessions, ordered by event_id.
 
     Takes TURNS, all rows of each session, in any order. Rewound turns give nothing, repeated ones nothing
-    twice. Within a session at most `session_memories_max` memories of `session_chars_max` characters have
-    a confidence of `shown_min_confidence` or more; others are kept and never shown. Of turns that are
-    `settled` the rows stay as they were chosen once, and what is new in their sessions competes with them
-    for the budget.
+    twice. Of turns that are `settled` the rows stay as they were.
     """
-    lexicon, weights, budget = Lexicon.of(policy), weights_of(policy), Budget.of(policy)
+    lexicon = Lexicon.of(policy)
     rows: dict[str, dict[str, object]] = {}
     for session in threads_by_session(turns):
-        candidates = [
-            candidate for candidate in session_candidates(session, lexicon) if candidate.text.strip()
-        ]
-        taken = Taken()
-        if not settled.forgotten.keys().isdisjoint(turn["turn_id"] for thread in session for turn in thread):
-            kept = _kept(session, settled)
+        candidates = [each for each in session_candidates(session, lexicon) if each.text.strip()]
+        if not settled.turns.isdisjoint(turn["turn_id"] for thread in session for turn in thread):
+            kept = [
+                row
+                for thread in session
+                for turn in thread
+                for row in settled.rows_of(turn["turn_id"], turn["session_id"])
+            ]
             rows.update((str(row["event_id"]), row) for row in kept)
             candidates = _new_candidates(candidates, session, settled)
-            taken = _taken(kept, session, settled, budget.least_shown)
-        for candidate, confidence in zip(
-            candidates, confidences(candidates, budget, weights, taken), strict=True
-        ):
-            row = event_row(candidate, confidence, policy)
+        for candidate in candidates:
+            row = _event_row(candidate, policy)
             rows.setdefault(str(row["event_id"]), row)
     return EVENTS.of([rows[key] for key in sorted(rows)])
-
-
-def _kept(session: Sequence[Sequence[Turn]], settled: Settled) -> list[dict[str, object]]:
-    """Return the rows of EVENTS that stay as they are, of the turns of one session."""
-    return [
-        row
-        for thread in session
-        for turn in thread
-        for row in settled.rows_of(turn["turn_id"], turn["session_id"])
-    ]
 
 
 def _new_candidates(
@@ -89,7 +70,7 @@ def _new_candidates(
         (turn["file"], turn["line"])
         for thread in session
         for turn in thread
-        if turn["turn_id"] not in settled.forgotten
+        if turn["turn_id"] not in settled.turns
     }
     return [
         candidate
@@ -97,14 +78,6 @@ def _new_candidates(
         if FORGOTTEN not in candidate.text
         and any((candidate.turn["file"], line) in new_lines for line in candidate.lines)
     ]
-
-
-def _taken(
-    kept: Sequence[dict[str, object]], session: Sequence[Sequence[Turn]], settled: Settled, least_shown: float
-) -> Taken:
-    names = {turn["turn_id"] for thread in session for turn in thread}
-    gaps = sum(settled.forgotten.get(name, 0) for name in names)
-    return Taken(tuple(rival_of(row) for row in kept if is_shown(row, least_shown)), gaps)
 
 
 def session_candidates(threads: Sequence[Sequence[Turn]], lexicon: Lexicon) -> list[Candidate]:
@@ -132,17 +105,21 @@ def session_candidates(threads: Sequence[Sequence[Turn]], lexicon: Lexicon) -> l
 
 def _of_main_thread(thread: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]:
     turns = _conversation(thread)
-    seen = [
+    agreed = list(agreed_candidates(turns, lexicon.phrases))
+    # "2, but off by default" says by itself nothing that the proposal does not say.
+    answers = {id(candidate.turn) for candidate in agreed}
+    typed = typed_candidates([turn for turn in turns if id(turn) not in answers], lexicon)
+    persons = [*choice_candidates(turns, lexicon.phrases), *agreed, *typed]
+    return [
+        *outcome_candidates(thread, lexicon.phrases),
         *structural_candidates(turns),
-        *choice_candidates(turns, lexicon.phrases),
         *tag_candidates(turns),
-        *plan_candidates(turns, lexicon),
-        *git_candidates(turns, lexicon),
-        *error_candidates(turns, lexicon),
+        *plan_candidates(turns, lexicon.phrases),
+        *git_candidates(turns),
+        *error_candidates(turns),
+        *without_taken_back(persons, turns, lexicon),
         *prose_candidates(turns, lexicon),
-        *recap_candidates(thread, lexicon),
     ]
-    return [*outcome_candidates(thread, lexicon.phrases), *with_overturned(seen, turns, lexicon)]
 
 
 def _of_subagent(thread: Sequence[Turn], lexicon: Lexicon) -> list[Candidate]:
@@ -172,3 +149,39 @@ def threads_by_session(turns: pa.Table) -> Iterator[list[list[Turn]]]:
             threads[turn["agent_id"] or "", turn["file"]].append(turn)
     for _, threads in sorted(sessions.items()):
         yield [thread for _, thread in sorted(threads.items())]
+
+
+def _event_row(candidate: Candidate, policy: Policy) -> dict[str, object]:
+    turn = candidate.turn
+    sure = candidate.confidence
+    return {
+        "event_id": event_id(candidate.event_type, candidate.layer, str(turn["turn_id"]), candidate.text),
+        "project_id": turn["project_id"],
+        "session_id": turn["session_id"],
+        "event_type": candidate.event_type,
+        "memory_type": candidate.memory_type,
+        "category": category_of(candidate, policy),
+        "text": candidate.text,
+        "reason": candidate.reason,
+        "rejected": candidate.rejected,
+        "subject": candidate.subject,
+        "step_status": candidate.step_status,
+        "files": list(candidate.files),
+        "confidence": policy.confidence(candidate.source) if sure is None else sure,
+        "salience": policy.salience(candidate.event_type),
+        "trust": candidate.trust,
+        "layer": candidate.layer,
+        "turn_id": turn["turn_id"],
+        "file": turn["file"],
+        "lines": list(dict.fromkeys(candidate.lines)),
+        "said_at": _spoken_at(candidate),
+        "git_branch": turn["git_branch"],
+        "git_commit": candidate.git_commit,
+        "extractor_version": EXTRACTOR_VERSION,
+    }
+
+
+def _spoken_at(candidate: Candidate) -> datetime | None:
+    """Return when a candidate was said; of things said in one breath each a microsecond after the last."""
+    said_at: datetime | None = candidate.turn["said_at"]
+    return said_at and said_at + timedelta(microseconds=candidate.position)

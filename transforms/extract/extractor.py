@@ -4,7 +4,7 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 
 # Raise it when the same turns give other events than before: stored events are then extracted again.
-EXTRACTOR_VERSION = 6
+EXTRACTOR_VERSION = 7
 
 
 def extractor_fingerprint(policy: Policy) -> str:

@@ -2,24 +2,22 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
-from cortex.transforms.extract.closing import closing_report
-from cortex.transforms.extract.dialogue import without_pasted_lines
-from cortex.transforms.extract.open_points import unanswered, unfinished_request, unreported_edits
-from cortex.transforms.extract.phrases import Phrasebook
+from cortex.hooks.sources import EDIT_TOOLS, SHELL_TOOLS
+from cortex.transforms.extract.candidate import PERSON, Candidate, Turn, line_of, text_of
+from cortex.transforms.extract.git import COMMIT, MERGED, PR_CREATE, PUSH
+from cortex.transforms.extract.phrases import CHECK_COMMANDS, Phrasebook, part_of
 from cortex.transforms.extract.plans import plan_title, request
-from cortex.transforms.extract.recaps import Recap, recap_parts, summed_up
-from cortex.transforms.extract.stretches import Stretch, stretches
+from cortex.transforms.extract.statements import plain, prose_blocks
 from cortex.transforms.extract.structural import LINES_KEPT, calls_that_ran
+from cortex.transforms.extract.tags import without_tags
+from cortex.transforms.extract.typed import TERSE_CHARS, without_pasted_lines
 from cortex.transforms.extract.working_state import changes_state, typed_commands, working_state
 from cortex.transforms.identity import content_id
 from cortex.transforms.words.overlap import share_of_fewer, words_in
-from cortex.transforms.words.sentences import shortened
+from cortex.transforms.words.sentences import PROSE, sentences, shortened
 
-# Of 65 records of the labelled sessions 77 % tell a fact that is worth keeping.
-OUTCOME_CONFIDENCE = 0.75
 GOAL_CHARS = 90
 OUTCOME_CHARS = 210
 OPEN_CHARS = 140
@@ -30,9 +28,82 @@ _PART = re.compile(rf"(?:^|(?<=\. ))({'|'.join(OUTCOME_PARTS)}): ")
 _CLAUSE_END = re.compile(r"[,;:.] |,? (?:so that|so|and|but|because|since|which|where|when|or) | [-–—] |\(")
 _NAME = re.compile(r"#\d+|\b[0-9a-f]{7,40}\b")  # of a pull request or a commit
 _AT_ONCE = re.compile(r"^(?:(?:also|just|maybe|then|now|please|first)\s+)+", re.IGNORECASE)
+_WIDE_STOP = re.compile(r"(?<=[。！？])(?=\S)")
+_PRONOUN = re.compile(r"(?:it|they|this|that|these|those|yes|no|ok(?:ay)?|thanks?)\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.?!] |[。？！]")
 _SHORTEST_GOAL_CHARS, _FEWEST_GOAL_WORDS = 14, 3
 GOAL_STRETCHES = 4
+FAULT_CHARS, _SHORTEST_FAULT_CHARS = 90, 12
+_FILES_NAMED = 3
+_SHORTEST_OFFER_CHARS = 12
+# "ship it", "do 0.54.0": an order in a few words says what was under way.
+_LONGEST_ORDER_CHARS = 40
+_FEWEST_QUESTION_WORDS = 4
+_SHORTEST_QUESTION_CHARS = 15
+_LONGEST_QUESTION_CHARS = 120
+WORK = (COMMIT, PUSH, PR_CREATE, MERGED, CHECK_COMMANDS)
+
+
+def is_work(call: Turn) -> bool:
+    """Return whether a call changes a file, commits, publishes or checks."""
+    if call["tool_name"] in EDIT_TOOLS:
+        return True
+    return call["tool_name"] in SHELL_TOOLS and any(sign.search(text_of(call)) for sign in WORK)
+
+
+@dataclass
+class Stretch:
+    """One turn of a person and all that follows until their next one."""
+
+    asked: Turn | None
+    turns: list[Turn] = field(default_factory=list)
+
+    @property
+    def answer(self) -> Turn | None:
+        """Return the last words of the assistant, if no call comes after them."""
+        spoken = [turn for turn in self.turns if turn["kind"] in ("text", "tool_call")]
+        return spoken[-1] if spoken and spoken[-1]["kind"] == "text" else None
+
+    @property
+    def has_worked(self) -> bool:
+        """Return whether files were changed or commands run that change or check something."""
+        return any(turn["kind"] == "tool_call" and is_work(turn) for turn in self.turns)
+
+    @property
+    def edited(self) -> list[str]:
+        """Return the files that were to be changed, in the order of their last change."""
+        calls = [turn for turn in self.turns if turn["tool_name"] in EDIT_TOOLS and text_of(turn)]
+        return list(dict.fromkeys(text_of(turn) for turn in reversed(calls)))
+
+    @property
+    def is_answered(self) -> bool:
+        """Return whether the assistant said anything at its end."""
+        return self.answer is not None
+
+    @property
+    def words(self) -> str:
+        """Return what the person said."""
+        return text_of(self.asked) if self.asked is not None else ""
+
+
+def stretches(turns: Sequence[Turn]) -> list[Stretch]:
+    """Return the stretches of one thread in order; what comes before the first words belongs to nobody."""
+    parts = [Stretch(None)]
+    for turn in turns:
+        if turn["kind"] in PERSON:
+            parts.append(Stretch(turn))
+        else:
+            parts[-1].turns.append(turn)
+    return parts if parts[0].turns else parts[1:]
+
+
+@dataclass(frozen=True)
+class Recap:
+    """A recap taken apart: what the session is for, what was done, what comes next."""
+
+    goal: str = ""
+    done: tuple[str, ...] = ()
+    next_step: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,8 +140,8 @@ def outcome_candidates(turns: Sequence[Turn], phrases: Phrasebook) -> Iterator[C
     last = max((turn for turn in turns if turn["kind"] not in UNSAID), key=line_of)
     lines = dict.fromkeys(line_of(turn) for turn in reversed(findings.turns))
     yield Candidate(
-        last, tuple(lines)[:LINES_KEPT], text, "SESSION_OUTCOME", "outcome", "layer1:outcome", {},
-        "assistant", subject=subject_of_session(last), confidence=OUTCOME_CONFIDENCE,
+        last, tuple(lines)[:LINES_KEPT], text, "SESSION_OUTCOME", "outcome", "layer1:outcome", "outcome",
+        "assistant", subject=subject_of_session(last),
     )  # fmt: skip
 
 
@@ -88,42 +159,23 @@ def _findings(turns: Sequence[Turn], phrases: Phrasebook) -> _Findings | None:
     recap_turn, recap = _last_recap(turns, phrases)
     if recap_turn is None and not state.has_worked:
         return None
-    report = closing_report(parts, phrases, has_commits=bool(state.commits))
     summed = " ".join(recap.done)
     known = [done for done in state.done if not any(name in summed for name in _NAME.findall(done))]
-    # What was done since a report that commits followed is not in it.
-    is_outdated = recap_turn is not None or (bool(state.commits) and _is_under_way(parts))
-    statements = [*recap.done, *known, *(() if is_outdated else report.statements)]
-    statements += state.earlier if recap_turn is None else []
-    offer, question = unanswered(parts, phrases)
-    unfinished = unfinished_request(parts, phrases)
-    edits = unreported_edits(parts)
-    still_open = [
-        *([f"asked last, not seen done: {_decapitalised(unfinished)}"] if unfinished else []),
-        *([edits] if edits else []),
-        *([recap.next_step] if recap_turn is not None and recap.next_step else []),
-        *state.open,
-        *(report.left_open[:2] if recap_turn is None else ()),
-        *([f"offered, unanswered: {_decapitalised(offer)}"] if offer and recap_turn is None else []),
-        *([f"asked, unanswered: {question}"] if question and recap_turn is None else []),
-    ]
-    rests_on = [*state.turns, *(report.turns if recap_turn is None else (recap_turn,))]
+    statements = [*recap.done, *known]
+    if recap_turn is None:
+        statements = [state.changed, *statements, *state.earlier]
+    rests_on = [*state.turns, *([recap_turn] if recap_turn is not None else [])]
     return _Findings(
         (recap.goal and _bare(recap.goal, GOAL_CHARS)) or _goal(parts, phrases),
         _joined(statements, OUTCOME_CHARS),
-        _joined(still_open, OPEN_CHARS),
+        _joined(_open_points(parts, recap, state.open, phrases), OPEN_CHARS),
         tuple(sorted(rests_on or [turns[-1]], key=line_of)),
     )
 
 
-def _is_under_way(parts: Sequence[Stretch]) -> bool:
-    """Return whether the thread ends in the middle of work."""
-    return parts[-1].has_worked and not parts[-1].is_answered
-
-
 def _last_recap(turns: Sequence[Turn], phrases: Phrasebook) -> tuple[Turn | None, Recap]:
     """Return the last recap if nothing was changed after it, taken apart."""
-    recaps = [turn for turn in summed_up(turns) if turn["kind"] == "recap"]
+    recaps = summed_up(turns)
     if not recaps or any(
         changes_state(call) for call in calls_that_ran(turns) if line_of(call.turn) > line_of(recaps[-1])
     ):
@@ -141,7 +193,21 @@ def _goal(parts: Sequence[Stretch], phrases: Phrasebook) -> str:
     worked = next((at for at in range(len(parts) - 1, -1, -1) if parts[at].has_worked), -1)
     latest = [part for part in parts[: worked + 1] if part.asked is not None][-GOAL_STRETCHES:]
     goals = (_asked_for(part, phrases) for part in [*reversed(latest), *parts[:1]])
-    return next((goal for goal in goals if goal), "")
+    quoted = (_quoted(part) for part in [*reversed(latest), *parts[:1]])
+    return next((goal for goal in [*goals, *quoted] if goal), "")
+
+
+def _quoted(part: Stretch) -> str:
+    """Return the first whole sentence that a person typed, as a quotation; nothing where it points back."""
+    if part.asked is None or part.asked["kind"] not in ("prompt", "command"):
+        return ""
+    for spoken in prose_sentences(without_pasted_lines(part.words).replace("\n", " ")):
+        sentence = spoken.strip().rstrip(".")
+        is_whole = len(sentence.split()) > _FEWEST_GOAL_WORDS and not _PRONOUN.match(sentence)
+        if is_whole and len(sentence) <= GOAL_CHARS and not sentence.endswith("?"):
+            whole = _PART.sub(r"\1 ", sentence)
+            return f'"{whole}"'
+    return ""
 
 
 def _asked_for(part: Stretch, phrases: Phrasebook) -> str:
@@ -188,3 +254,131 @@ def _joined(statements: Sequence[str], chars: int) -> str:
 def _bare(text: str, chars: int) -> str:
     """Return `text` within `chars` without a full stop, and without what would part it or open a part."""
     return _PART.sub(r"\1 ", shortened(text.replace("; ", ", "), chars)).rstrip(" .。:;")
+
+
+# What the client itself sums up of a session that was left: its recaps
+
+
+def summed_up(turns: Sequence[Turn]) -> list[Turn]:
+    """Return the recaps that tell of this thread: those with an answer before them."""
+    first = next((at for at, turn in enumerate(turns) if turn["kind"] in ("text", "tool_call")), len(turns))
+    return [turn for turn in turns[first:] if turn["kind"] == "recap"]
+
+
+def recap_parts(text: str, phrases: Phrasebook) -> Recap:
+    """Return a recap taken apart."""
+    goal, next_step = "", ""
+    done: list[str] = []
+    for sentence in prose_sentences(text):
+        if step := phrases.next_named.match(sentence):
+            next_step = "" if phrases.no_next.search(part_of(step)) else part_of(step)
+        elif phrases.no_next.search(sentence) or sentence.endswith(("?", "？")):
+            continue
+        elif aim := phrases.goal_named.match(sentence):
+            goal = goal or part_of(aim)
+        else:
+            done.append(as_deed(sentence, phrases))
+    return Recap(_opened(goal), tuple(done), _opened(next_step))
+
+
+def as_deed(sentence: str, phrases: Phrasebook) -> str:
+    """Return what the assistant says it did with the deed first, without filler."""
+    text = phrases.own_deed.cut_from(phrases.without_filler(sentence).strip())
+    first = text.split(" ", 1)[0].rstrip(",.:")
+    return text[:1].upper() + text[1:] if first.isalpha() else text  # no file name and no version
+
+
+def prose_sentences(text: str) -> list[str]:
+    """Return the sentences of a paragraph; a full stop of Chinese or Japanese needs no space."""
+    return [part for sentence in sentences(plain(text), PROSE) for part in _WIDE_STOP.split(sentence)]
+
+
+def _opened(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip(" .。;:")
+
+
+# What is open
+
+
+def _open_points(
+    parts: Sequence[Stretch], recap: Recap, left: Sequence[str], phrases: Phrasebook
+) -> list[str]:
+    """Return what a session leaves open: requests not seen done, faults reported last, unfinished work."""
+    unfinished = _unfinished_request(parts, phrases)
+    reported = "" if unfinished else _reported_fault(parts, phrases)
+    points = [
+        f"asked last, not seen done: {_decapitalised(unfinished)}" if unfinished else "",
+        f'reported last by the user, not confirmed mended: "{reported}"' if reported else "",
+        _unreported_edits(parts),
+        recap.next_step,
+        *left,
+    ]
+    if not recap.done:
+        offered, asked = _unanswered(parts, phrases)
+        points.append(f"offered, unanswered: {_decapitalised(offered)}" if offered else "")
+        points.append(f"asked, unanswered: {asked}" if asked else "")
+    return [point for point in points if point]
+
+
+def _reported_fault(parts: Sequence[Stretch], phrases: Phrasebook) -> str:
+    """Return the fault that a person's last words report: answered, and by nobody said to be mended."""
+    last = parts[-1] if parts else None
+    if last is None or last.asked is None or last.asked["kind"] not in ("prompt", "command"):
+        return ""
+    reported = prose_sentences(without_pasted_lines(last.words))
+    fault = next((sentence for sentence in reported if phrases.complaint.search(sentence)), "")
+    return shortened(fault, FAULT_CHARS).rstrip(".") if len(fault) >= _SHORTEST_FAULT_CHARS else ""
+
+
+def _unfinished_request(parts: Sequence[Stretch], phrases: Phrasebook) -> str:
+    """Return what a person asked for last where no answer followed: their request, or the offer they took."""
+    last = parts[-1] if parts else None
+    if last is None or last.asked is None or last.is_answered:
+        return ""
+    asked = request(without_pasted_lines(last.words))
+    if asked or last.asked["kind"] not in ("prompt", "command"):
+        return asked
+    words = last.words.strip()
+    if len(words) <= TERSE_CHARS and phrases.acceptance.search(words):
+        return _offer(parts[-2], phrases) if len(parts) > 1 else ""
+    is_order = len(words) <= _LONGEST_ORDER_CHARS and "\n" not in words and not words.endswith(("?", "？"))
+    return f'"{words}"' if is_order else ""
+
+
+def _unreported_edits(parts: Sequence[Stretch]) -> str:
+    """Return what was changed after a person's last words where no answer followed."""
+    last = parts[-1] if parts else None
+    if last is None or last.asked is None or last.is_answered or not last.edited:
+        return ""
+    names = ", ".join(path.replace("\\", "/").rsplit("/", 1)[-1] for path in last.edited[:_FILES_NAMED])
+    return f"edits of {names} came last, without a report"
+
+
+def _unanswered(parts: Sequence[Stretch], phrases: Phrasebook) -> tuple[str, str]:
+    """Return what the assistant offered and what it asked in the last words of a thread."""
+    last = parts[-1] if parts else None
+    if last is None or last.answer is None:
+        return "", ""
+    offered = _offer(last, phrases)
+    return offered, "" if offered else _question(last)
+
+
+def _offer(part: Stretch, phrases: Phrasebook) -> str:
+    for sentence in reversed(_last_sentences(part)):
+        offered = phrases.offer.match(sentence)
+        if offered:
+            words = part_of(offered)
+            return "" if len(words) < _SHORTEST_OFFER_CHARS and words.isascii() else words
+    return ""
+
+
+def _question(part: Stretch) -> str:
+    asked = [sentence for sentence in _last_sentences(part)[-1:] if sentence.endswith(("?", "？"))]
+    is_whole = asked and (not asked[0].isascii() or len(asked[0].split()) >= _FEWEST_QUESTION_WORDS)
+    fits = is_whole and _SHORTEST_QUESTION_CHARS <= len(asked[0]) <= _LONGEST_QUESTION_CHARS
+    return asked[0] if fits else ""
+
+
+def _last_sentences(part: Stretch) -> list[str]:
+    blocks = prose_blocks(without_tags(text_of(part.answer))) if part.answer is not None else []
+    return prose_sentences(blocks[-1].text) if blocks else []

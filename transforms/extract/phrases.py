@@ -55,59 +55,40 @@ def part_of(match: re.Match[str]) -> str:
 
 @dataclass(frozen=True)
 class Phrasebook:
-    """The rows of phrases.csv, one field a name; what each is for stands in the column `why`."""
+    """The rows of phrases.csv that extraction reads, one field a name; `why` says what each is for."""
 
     acceptance: Phrase
     addressed: Phrase
     announces: Phrase
-    awaits_commit: Phrase
-    awaits_edit: Phrase
-    awaits_push: Phrase
     bare_request: Phrase
     binding: Phrase
     calls: Phrase
     chore: Phrase
     chosen_value: Phrase
     complaint: Phrase
-    deed: Phrase
     errand: Phrase
     everywhere: Phrase
     filler: Phrase
     generic_heading: Phrase
     global_preference: Phrase
     goal_named: Phrase
-    is_gone: Phrase
-    keeps: Phrase
     lead: Phrase
-    left_open: Phrase
-    names_cause: Phrase
+    narrates: Phrase
     next_named: Phrase
     no_next: Phrase
-    leans: Phrase
     of_this_project: Phrase
     offer: Phrase
-    open_heading: Phrase
-    opinion_asked: Phrase
     ordered_value: Phrase
     own_deed: Phrase
     passing: Phrase
-    past_fault: Phrase
     personal: Phrase
-    praise: Phrase
     procedure: Phrase
     procedure_taken: Phrase
-    proposes: Phrase
     reason: Phrase
     rejected: Phrase
     removed: Phrase
     renamed: Phrase
-    retracts: Phrase
-    states_fault: Phrase
-    suggests: Phrase
-    summary_errors: Phrase
-    summary_knowledge: Phrase
     talk: Phrase
-    to_name: Phrase
     undecided: Phrase
     withdrawn: Phrase
 
@@ -125,14 +106,6 @@ class Phrasebook:
         """Return an assistant's text from its first word that says something."""
         return self.lead.cut_from(self.filler.cut_from(text))
 
-    def open_point(self, statement: str) -> str | None:
-        """Return what stands behind a label such as `Open:` or `Still to do:`; None without such a label."""
-        label, colon, rest = statement.partition(": ")
-        is_open = (
-            colon and len(label.split()) <= _LABEL_WORDS and self.open_heading.search(label.strip("*_ "))
-        )
-        return rest.strip("*_ ") if is_open else None
-
 
 @lru_cache(maxsize=64)
 def _phrasebook(rows: tuple[tuple[str, str], ...]) -> Phrasebook:
@@ -142,7 +115,6 @@ def _phrasebook(rows: tuple[tuple[str, str], ...]) -> Phrasebook:
     return Phrasebook(**{name: Phrase("|".join(patterns[name])) for name in _NAMES})
 
 
-_LABEL_WORDS = 4  # "Still to do before release: …"; what is longer is a sentence
 _NAMES = tuple(field.name for field in fields(Phrasebook))
 
 # Prompts of a shell, stamped log lines, stack frames, markup, code: shown by the person, not said.

@@ -8,12 +8,18 @@ from dataclasses import dataclass, field
 from cortex.hooks.own_prose import own_prose
 from cortex.hooks.self_report import CHECKBOX, FEWEST_STEPS, STEP_STATUSES, TASK_NUMBER
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
-from cortex.transforms.extract.dialogue import TERSE_CHARS, without_pasted_lines
-from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.living_plans import APPROVED, APPROVED_LAYER, subject_of
-from cortex.transforms.extract.sentences import LONGEST_CHARS, SHORTEST_CHARS, plain, prose_blocks
-from cortex.transforms.extract.statements import cut_between, passages
+from cortex.transforms.extract.phrases import Phrasebook
+from cortex.transforms.extract.statements import (
+    LONGEST_CHARS,
+    SHORTEST_CHARS,
+    cut_between,
+    passages,
+    plain,
+    prose_blocks,
+)
 from cortex.transforms.extract.structural import LINES_KEPT, Call, calls_that_ran, input_of, objects_of
+from cortex.transforms.extract.typed import TERSE_CHARS, without_pasted_lines
 from cortex.transforms.words.scripts import latin_length
 from cortex.transforms.words.sentences import PROSE, sentences, shortened
 
@@ -33,11 +39,6 @@ _ASKED = re.compile(
 )
 _COURTESY = re.compile(r"\b(?:can|could|would|will) you\b|\bplease\b|\blet'?s\b", re.IGNORECASE)
 _DECLINES = re.compile(r"\b(?:do not|don'?t|not|never|why|how|whether|if|wonder|think)\b", re.IGNORECASE)
-# Always shown, done or not: a plan that is left open by one session is closed by a later one.
-PLAN_CONFIDENCE = 0.7
-# Begun and finished within one session it is history, which the session's outcome record sums up: of 38 such
-# titles in the labelled sessions one in four was worth keeping.
-DONE_CONFIDENCE = 0.25
 TITLE_CHARS = 120
 # "for the" is in every other step; more than six words are a step itself.
 _FEWEST_COMMON_WORDS, _MOST_COMMON_WORDS = 3, 6
@@ -62,12 +63,12 @@ class Plan:
         return bool(self.steps) and all(status == "completed" for status, _ in self.steps.values())
 
 
-def plan_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:
-    """Yield the plans of one thread and their steps; `turns` as for `prose_candidates`."""
+def plan_candidates(turns: Sequence[Turn], phrases: Phrasebook) -> Iterator[Candidate]:
+    """Yield the plans of one thread and their steps; `turns` as for `structural_candidates`."""
     for plan in [*_todo_plans(turns), *_task_plans(turns), *_checklists(turns)]:
         if len(plan.steps) >= FEWEST_STEPS:
             yield from _as_events(plan)
-    yield from _approved(turns, lexicon)
+    yield from _approved(turns, phrases)
 
 
 def _todo_plans(turns: Sequence[Turn]) -> list[Plan]:
@@ -210,18 +211,17 @@ def _as_events(plan: Plan) -> Iterator[Candidate]:
     title = plan.title or _common_subject(names) or shortened(plain(names[0]), STEP_CHARS)
     subject = subject_of(str(plan.opened["project_id"]), plan.title if plan.is_approved else names[0])
     layer = f"layer1:{plan.opened['tool_name'] or 'checklist'}"
-    is_history = plan.is_done and not plan.is_resumed
-    confidence = DONE_CONFIDENCE if is_history else PLAN_CONFIDENCE
+    # Begun and finished within one session it is history, which the session's record sums up.
+    source = "done_plan" if plan.is_done and not plan.is_resumed else "open_plan"
     lines = dict.fromkeys([line_of(plan.opened), *(line_of(turn) for _, turn in plan.steps.values())])
     yield Candidate(
         plan.opened, tuple(lines)[:LINES_KEPT], f"Plan: {title}",
-        "PLAN_CREATED", "progress", layer, {},
-        "assistant", subject=subject, confidence=confidence,
+        "PLAN_CREATED", "progress", layer, source, "assistant", subject=subject,
     )  # fmt: skip
     for position, (name, (status, turn)) in enumerate(plan.steps.items(), start=1):
         yield Candidate(
             turn, (line_of(turn),), shortened(plain(name), STEP_CHARS), "PLAN_STEP_COMPLETED", "progress",
-            layer, {}, "assistant", subject=subject, step_status=status, position=position,
+            layer, source, "assistant", subject=subject, step_status=status, position=position,
         )  # fmt: skip
 
 
@@ -247,7 +247,7 @@ def _common_subject(steps: Sequence[str]) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _approved(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:
+def _approved(turns: Sequence[Turn], phrases: Phrasebook) -> Iterator[Candidate]:
     """Yield one event an approved plan: its title and what it says first."""
     seen: set[str] = set()
     for turn in turns:
@@ -255,10 +255,10 @@ def _approved(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:
         if not title or title in seen:
             continue
         seen.add(title)
-        parts = passages(text_of(turn), lexicon.phrases)
+        parts = passages(text_of(turn), phrases)
         first = next((part.text for part in parts if latin_length(part.text) > TERSE_CHARS), "")
         yield Candidate(
             turn, (line_of(turn),), cut_between(f"Plan: {title}{APPROVED}{first}", LONGEST_CHARS),
-            "PLAN_CREATED", "progress", APPROVED_LAYER, {"is_approved_plan": 1.0}, "user",
+            "PLAN_CREATED", "progress", APPROVED_LAYER, "approved_plan", "user",
             subject=subject_of(str(turn["project_id"]), title),
         )  # fmt: skip

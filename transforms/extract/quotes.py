@@ -1,12 +1,13 @@
 """What an event may rest on: others' words stay others'."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
 from cortex.hooks.repeats import Heard, least_words, statements
-from cortex.transforms.extract.sources import own_words, trust_of_result
+from cortex.hooks.sources import trust_of_call
+from cortex.transforms.extract.structural import input_of
 from cortex.transforms.schemas import EPOCH, EVENTS, TRUSTS, Row
 
 # Free text of an event.
@@ -19,6 +20,9 @@ _TURN_COLUMNS = [
 # an answer is prose.
 ACTS = "layer1:"
 CHECKLIST = "layer1:checklist"
+_PROSE = "layer2:"
+# Kinds of turn in which person or assistant speak for themselves.
+OWN_KINDS = frozenset(("prompt", "command", "rejection", "choice", "plan", "shell", "text"))
 
 
 def with_quotes_lowered(events: pa.Table, turns: pa.Table) -> pa.Table:
@@ -34,7 +38,8 @@ def with_quotes_lowered(events: pa.Table, turns: pa.Table) -> pa.Table:
     by_session: dict[str, list[int]] = defaultdict(list)
     rows = events.select(["session_id", "turn_id", "trust", "layer", "memory_type", *_TEXTS]).to_pylist()
     for at, row in enumerate(rows):
-        if row["trust"] == "assistant" and row["memory_type"] is not None:
+        is_worded = row["memory_type"] is not None or row["layer"].startswith(_PROSE)
+        if row["trust"] == "assistant" and is_worded:
             by_session[row["session_id"]].append(at)
     trusts = [row["trust"] for row in rows]
     turns_of = _turns_by_session(turns, by_session)
@@ -122,3 +127,36 @@ def _statements(event: Row) -> list[list[str]]:
 def _with_trusts(events: pa.Table, trusts: list[str]) -> pa.Table:
     position = events.schema.get_field_index("trust")
     return events.set_column(position, EVENTS.arrow.field("trust"), pa.array(trusts, pa.string()))
+
+
+def trust_of_result(call: Row | None, result: Row) -> str | None:
+    """
+    Return `external` or `tool` for the words of a tool's result, None where they are nobody else's.
+
+    Takes TURNS rows; `call` is None where the transcript lacks it.
+    """
+    if result["trust"] == "external":
+        return "external"
+    if result["tool_status"] == "rejected":  # the words are the person's
+        return None
+    return trust_of_call(str(call["tool_name"] or ""), str(call["text"] or "")) if call else "tool"
+
+
+def own_words(turns: Iterable[Row]) -> list[tuple[int, str]]:
+    """Return (place, text) of what person and assistant said or wrote in the main thread, in order."""
+    return [(place, text) for place, turn in enumerate(turns) if (text := _own(turn))]
+
+
+def _own(turn: Row) -> str:
+    if turn["agent_id"] is not None:
+        return ""
+    if turn["kind"] == "tool_call":
+        return " ".join(_strings(input_of(turn)))
+    return str(turn["text"] or "") if turn["kind"] in OWN_KINDS else ""
+
+
+def _strings(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    items = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return [text for item in items for text in _strings(item)]

@@ -13,49 +13,29 @@ FORGOTTEN = "[forgotten]"
 
 
 @dataclass(frozen=True)
-class Rival:
-    """What a session showed before it lost words: it keeps its place, and later words compete with it."""
-
-    text: str
-    subject: str | None  # of a plan or an outcome record
-    confidence: float
-
-
-@dataclass(frozen=True)
 class Settled:
-    """
-    The turns that nothing is extracted from again, and the EVENTS that rest on them.
+    """The turns that nothing is extracted from again, and the EVENTS that rest on them."""
 
-    `forgotten` gives, for each such turn, how many shown events of it were forgotten: their places in the
-    session's budget stay taken, so that nothing else is chosen because of the gap.
-    """
-
-    forgotten: Mapping[str, int] = field(default_factory=dict)
+    turns: frozenset[str] = frozenset()
     events: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)  # by turn
 
     @classmethod
     def of(cls, settled: pa.Table, events: pa.Table) -> "Settled":
         """Return what SETTLED rows say, given the EVENTS of the same project."""
-        forgotten = dict(zip(values(settled, "turn_id"), values(settled, "forgotten_events"), strict=True))
-        mine = events.filter(pc.is_in(events["turn_id"], pa.array(sorted(forgotten), pa.string())))
+        turns = frozenset(values(settled, "turn_id"))
+        mine = events.filter(pc.is_in(events["turn_id"], pa.array(sorted(turns), pa.string())))
         by_turn: dict[str, tuple[Row, ...]] = {}
         for row in mine.sort_by("event_id").to_pylist():
             by_turn[row["turn_id"]] = (*by_turn.get(row["turn_id"], ()), row)
-        return cls(forgotten, by_turn)
+        return cls(turns, by_turn)
 
     def rows_of(self, turn_id: str, session_id: str) -> list[Row]:
         """Return the rows of EVENTS that rest on a turn, as of the session in which it stands first."""
         return [{**row, "session_id": session_id} for row in self.events.get(turn_id, ())]
 
 
-def rival_of(row: Row) -> Rival:
-    """Return a shown row of EVENTS as what later words compete with."""
-    subject = row["subject"] if row["memory_type"] in ("progress", "outcome") else None
-    return Rival(row["text"], subject, float(row["confidence"]))
-
-
-def is_shown(row: Row, least: float) -> bool:
-    """Return whether a row of EVENTS takes a place in its session's budget; steps go with their plan."""
+def _is_shown(row: Row, least: float) -> bool:
+    """Return whether a row of EVENTS made a memory; steps go with their plan."""
     return row["memory_type"] is not None and row["step_status"] is None and row["confidence"] >= least
 
 
@@ -79,7 +59,7 @@ def settled_rows(
     counts = {name: count for name, count in counts.items() if name in left}
     counts |= {name: counts.get(name, 0) for name in values(turns.filter(in_sessions), "turn_id")}
     for row in gone.to_pylist():
-        if row["turn_id"] in counts and is_shown(row, least_shown):
+        if row["turn_id"] in counts and _is_shown(row, least_shown):
             counts[row["turn_id"]] += 1
     rows = [
         {"turn_id": name, "project_id": project_id, "forgotten_events": count}

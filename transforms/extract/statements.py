@@ -1,32 +1,171 @@
-"""Statements: what one passage of prose says, whole; the units that extraction reads, scores and shows."""
+"""Statements: Markdown as blocks, and what each block says as passages that fit one statement."""
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from dataclasses import dataclass, replace
 
+from cortex.hooks.plain import EMPHASIS, LINK
 from cortex.transforms.extract.phrases import Phrasebook
-from cortex.transforms.extract.sentences import STATEMENT_CHARS, Passage, ProseBlock, plain, prose_blocks
 from cortex.transforms.words.scripts import latin_length
 from cortex.transforms.words.sentences import PROSE, SentenceRule, sentences, shortened
 
+# A fact of a session is a sentence or two; a longer passage is cut between sentences.
+STATEMENT_CHARS = 350
+# What is longer than a statement is kept to be found, up to this; it is not shown.
+LONGEST_CHARS = 400
+SHORTEST_CHARS = 24
+# A longer paragraph that ends in a colon says something itself; the list goes under the heading alone.
+LONGEST_LEAD_CHARS = 160
+
+FENCE = re.compile(r"^\s*(```|~~~)")
+HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.+?)\s*#*$")
+BOLD_LINE = re.compile(r"^\s*(?:[^\w\s*]+\s*)?\*\*([^*]{2,80}?)\*\*[:：]?\s*$")
+ITEM = re.compile(r"^(\s*)(?:[-*•+・]|\d{1,2}[.)]|☐|☒|✅|✓|❌|⚠️)\s+(.+)$")
+TABLE_RULE = re.compile(r"^\s*\|?[\s:|-]+\|?\s*$")
+BACKSLASH = re.compile(r"\\(?=\s|$)")  # a line break as some terminals type it
+SPACE = re.compile(r"\s+")
+SYMBOL = re.compile(r"[\U0001F300-\U0001FAFF\u2600-\u26FF\u2705-\u2728\u274C\u2753-\u2757\uFE0F\u200D]+\s*")
 # Of a person who types small letters too: "use tabs. then run it"; with the quotation marks at its end.
 ANY_SCRIPT = SentenceRule(re.compile(PROSE.end.pattern + r"|(?<=[a-z]{3}[.!?])\s+(?=[a-z])"), PROSE.goes_on)
-CLAUSES = SentenceRule(re.compile(r"(?<=;)\s+|(?<=；)"))
-# A list item of this length says something by itself; shorter ones are named in a row under their heading.
-ITEM_CHARS = 120
-# "It is slow." belongs to the sentence beside it.
-SHORT_SENTENCE_CHARS = 40
-SENTENCES_TOGETHER = 4
 # A longer heading leaves no room for what stands under it.
 HEADING_CHARS = 90
-LABEL_CHARS = 60
-NAMED_ITEM = re.compile(rf"^(\S[^:.;!?\n]{{0,{LABEL_CHARS}}}): ")
 # "**Loader** - reads it", "**Loader.** Reads it": the bold words are what is spoken of.
 _BOLD_LEAD = re.compile(r"^\s*\*\*([^*\n]{2,80}?)[:.]?\*\*\s*(?:[:–—-]+\s+)?(?=[^\s,;.])")
 _VERB_AFTER = re.compile(
     r"^(?:is|are|was|were|has|have|does|do|can|will|must|should|and|or|in|to|for|of|with)\b"
 )
-_CODE = re.compile(r"`[^`]{2,60}`")
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A part of a turn: its text as spoken, its heading, and the kind of block that it was."""
+
+    text: str
+    heading: str
+    block: str  # paragraph, item, table
+    position: int
+
+
+@dataclass(frozen=True)
+class ProseBlock:
+    """One Markdown block: a paragraph, a list item with its sub-items, a row of a table."""
+
+    kind: str
+    text: str
+    heading: str
+
+
+def plain(text: str) -> str:
+    """
+    Return `text` on one line without Markdown emphasis, links' targets and pictograms.
+
+    >>> plain("**Use** [the docs](https://x.y)  now ✅")
+    'Use the docs now'
+    """
+    bare = EMPHASIS.sub("", LINK.sub(r"\1", text) if "](" in text else text)
+    bare = BACKSLASH.sub(" ", bare) if "\\" in bare else bare
+    bare = bare if bare.isascii() else SYMBOL.sub("", bare)
+    return SPACE.sub(" ", bare).strip()
+
+
+def prose_blocks(text: str) -> list[ProseBlock]:
+    """Return the prose blocks of a Markdown text; fenced code, quotes and rules are left out."""
+    return _BlockReader().read(text)
+
+
+class _BlockReader:
+    """Reads Markdown line by line, keeping the heading and the lead-in that a list belongs to."""
+
+    def __init__(self) -> None:
+        self.blocks: list[ProseBlock] = []
+        self.paragraph: list[str] = []
+        self.heading = ""
+        self.lead = ""
+        self.item_indent = -1
+        self.has_header = False
+
+    def read(self, text: str) -> list[ProseBlock]:
+        """Return all blocks of `text`, in order."""
+        fence = ""
+        for line in text.split("\n"):
+            mark = FENCE.match(line)
+            if mark:
+                fence = "" if fence == mark[1] else fence or mark[1]
+                self._close()
+            elif not fence:
+                self._line(line)
+        self._close()
+        return self.blocks
+
+    def _line(self, line: str) -> None:
+        bare = line.strip()
+        if not bare or bare.startswith((">", "{", "[{")) or bare in {"---", "***", "___"}:
+            self._close()
+            if not bare:
+                self.has_header = False
+            return
+        heading = HEADING.match(line) or BOLD_LINE.match(line)
+        if heading:
+            self._close()
+            self.heading, self.lead, self.item_indent = plain(heading[1]).rstrip(":："), "", -1
+            return
+        if bare.startswith("|"):
+            self._row(bare)
+            return
+        item = ITEM.match(line)
+        if item:
+            self._item(len(item[1].expandtabs(4)), item[2])
+        elif self.item_indent >= 0 and line[:1] in " \t" and self.blocks:
+            self._extend(bare)
+        else:
+            self.paragraph.append(bare)
+
+    def _item(self, indent: int, text: str) -> None:
+        self._close()
+        if 0 <= self.item_indent < indent and self.blocks and self.blocks[-1].kind == "item":
+            self._nest(text)
+            return
+        self.item_indent = indent
+        self.blocks.append(ProseBlock("item", text, self.lead or self.heading))
+
+    def _extend(self, text: str) -> None:
+        last = self.blocks[-1]
+        self.blocks[-1] = replace(last, text=f"{last.text} {text}")
+
+    def _nest(self, text: str) -> None:
+        last = self.blocks[-1]
+        joint = " " if last.text.rstrip("*_ ").endswith(":") else "; "
+        self.blocks[-1] = replace(last, text=f"{last.text}{joint}{text}")
+
+    def _row(self, bare: str) -> None:
+        self._close()
+        if TABLE_RULE.match(bare):
+            return
+        cells = [cell.strip() for cell in bare.strip("|").split("|")]
+        if self.has_header:
+            filled = [cell for cell in cells if cell and cell not in "-–—✓✗"]
+            self.blocks.append(
+                ProseBlock(
+                    "table",
+                    ": ".join([filled[0], "; ".join(filled[1:])]) if len(filled) > 1 else "".join(filled),
+                    self.heading,
+                )
+            )
+        self.has_header = True
+
+    def _close(self) -> None:
+        """End the open paragraph; one that ends in a colon names the list that follows."""
+        if not self.paragraph:
+            return
+        text = " ".join(self.paragraph)
+        self.paragraph = []
+        self.item_indent = -1
+        self.lead = ""
+        if text.rstrip("*").endswith((":", "：")) and latin_length(text) < LONGEST_LEAD_CHARS:
+            self.lead = plain(text).rstrip(":：")
+        self.blocks.append(ProseBlock("paragraph", text, self.heading))
+
+
 _WIDE_STOPS = frozenset("。！？」』")
 _WIDE = re.compile(r"[\u3000-\u303f\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uff60]")
 
@@ -62,77 +201,42 @@ def cut_between(text: str, chars: int) -> str:
 
 def passages(text: str, phrases: Phrasebook, *, is_typed: bool = False) -> list[Passage]:
     """
-    Return the statements of a Markdown text in order: sentences with what leans on them, and items.
+    Return the paragraphs, items and rows of a Markdown text in order, long ones cut between sentences.
 
     What an assistant announces is left out; a person who types "let's use SQLite" decides.
     """
-    read = prose_blocks(text)
-    units: list[tuple[str, str, str]] = []
-    for key, group in groupby(
-        read, lambda block: (block.kind, block.heading, block.group if block.kind == "item" else 0)
-    ):
-        blocks = list(group)
-        if key[0] == "item":
-            units += (("item", heading, unit) for heading, unit in _of_list(blocks, phrases))
-        elif key[0] == "table":
-            units += (("table", key[1], unit) for block in blocks for unit in _of_row(block, phrases))
-        else:  # paragraphs under one heading are read on: a short one says little by itself
-            spoken = [part for block in blocks for part in _spoken(block, phrases, is_typed)]
-            units += ((key[0], key[1], unit) for unit in _joined(spoken, phrases))
+    units = [
+        (block.kind, block.heading, unit)
+        for block in prose_blocks(text)
+        for unit in _packed(_spoken(block, phrases, is_typed))
+    ]
     return [Passage(unit, heading, kind, place) for place, (kind, heading, unit) in enumerate(units)]
 
 
-def _of_row(block: ProseBlock, phrases: Phrasebook) -> list[str]:
-    text = _labelled(block.text)
-    return [text] if latin_length(text) <= STATEMENT_CHARS else list(_joined(_sentences(text), phrases))
-
-
 def _spoken(block: ProseBlock, phrases: Phrasebook, is_typed: bool) -> list[str]:
-    """Return the sentences of a paragraph without announcements and without the name of a list below it."""
+    """Return the sentences of a block without announcements and without the name of a list below it."""
     parts = _sentences(_labelled(block.text))
-    spoken = [part for part in parts if is_typed or not phrases.announces.search(part)]
+    if is_typed or block.kind != "paragraph":
+        return parts
+    spoken = [part for part in parts if not phrases.announces.search(part)]
     # "It is called in this order:" names the list below, as its heading.
     if len(spoken) > 1 and spoken[-1].endswith((":", "：")):
         del spoken[-1]
     return spoken
 
 
-def _of_list(blocks: list[ProseBlock], phrases: Phrasebook) -> Iterator[tuple[str, str]]:
-    """Yield (heading, statement) of the items of one list: long ones by themselves, short ones in a row."""
-    heading = blocks[0].heading
-    room = STATEMENT_CHARS - (latin_length(heading) + 2 if len(heading) <= HEADING_CHARS else 0)
-    row: list[str] = []
-    for block in blocks:
-        text = _labelled(block.text)
-        is_short = latin_length(text) < ITEM_CHARS
-        if row and (not is_short or latin_length("; ".join([*row, text])) > room):
-            yield heading, _in_a_row(row)
-            row = []
-        if is_short:
-            row.append(text)
+def _packed(parts: Iterable[str]) -> Iterator[str]:
+    """Yield sentences in as few runs as fit one statement each."""
+    run = ""
+    for part in parts:
+        longer = in_line(run, part)
+        if run and latin_length(longer) > STATEMENT_CHARS:
+            yield run
+            run = part
         else:
-            yield from _of_item(block, heading, room, phrases)
-    if row:
-        yield heading, _in_a_row(row)
-
-
-def _of_item(block: ProseBlock, heading: str, room: int, phrases: Phrasebook) -> Iterator[tuple[str, str]]:
-    text = _labelled(block.text)
-    if latin_length(text) <= room:
-        yield heading, text
-        return
-    if block.parts:
-        own, *nested = (_labelled(part) for part in block.parts)
-        is_lead = own.endswith(":") or latin_length(own) < ITEM_CHARS
-        if not is_lead:
-            yield from ((heading, unit) for unit in _joined(_sentences(own), phrases))
-        lead = own.rstrip(":. ") if is_lead else heading
-        parts = [ProseBlock("item", part, lead, block.group) for part in nested]
-        yield from _of_list(parts, phrases)
-        return
-    label = NAMED_ITEM.match(text)
-    for number, unit in enumerate(_joined(_sentences(text), phrases)):
-        yield (label[1] if label and number else heading), unit
+            run = longer
+    if run:
+        yield run
 
 
 def _labelled(text: str) -> str:
@@ -166,44 +270,3 @@ def _sentences(text: str) -> list[str]:
 
 def _is_open(text: str) -> bool:
     return text.count("(") > text.count(")") or text.count("`") % 2 == 1
-
-
-def _joined(spoken: Iterable[str], phrases: Phrasebook) -> Iterator[str]:
-    """Yield sentences, each with those after it that lean on it, while they fit into one statement."""
-    parts: list[str] = []
-    for sentence in _clauses(spoken):
-        joined = in_line(*parts, sentence)
-        if parts and (latin_length(joined) > STATEMENT_CHARS or not _belongs(sentence, parts, phrases)):
-            yield in_line(*parts)
-            parts = []
-        parts.append(sentence)
-    if parts:
-        yield in_line(*parts)
-
-
-def _belongs(sentence: str, parts: list[str], phrases: Phrasebook) -> bool:
-    """
-    Return whether a sentence is read with those before it: one that leans on them, or the fourth at most.
-
-    Four sentences in a row are mostly one thought: with three at most, .04 less of what is worth keeping was
-    shown in as many facts.
-    """
-    return len(parts) < SENTENCES_TOGETHER or _leans(sentence, parts[-1], phrases)
-
-
-def _leans(sentence: str, before: str, phrases: Phrasebook) -> bool:
-    """Return whether a sentence says little without the one before it."""
-    if phrases.leans.match(sentence) or before.endswith((":", "：")):
-        return True
-    if min(latin_length(sentence), latin_length(before)) < SHORT_SENTENCE_CHARS and not before.endswith("?"):
-        return True
-    return not set(_CODE.findall(sentence)).isdisjoint(_CODE.findall(before))
-
-
-def _clauses(spoken: Iterable[str]) -> Iterator[str]:
-    for sentence in spoken:
-        yield from sentences(sentence, CLAUSES) if latin_length(sentence) > STATEMENT_CHARS else [sentence]
-
-
-def _in_a_row(items: list[str]) -> str:
-    return "; ".join(item.rstrip(";. ") for item in items) if len(items) > 1 else items[0]

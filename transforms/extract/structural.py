@@ -15,6 +15,9 @@ from cortex.transforms.words.sentences import shortened
 # Enough to find the places again; a hot file is read a hundred times in one session.
 LINES_KEPT = 12
 COMMAND_CHARS = 160
+CHECKS_KEPT = 4
+# A path, a test's name or an option that chooses some: how a part was checked that day.
+_OF_A_PART = re.compile(r"\s-(?:k|run|t|m)\s|::|\s\S*/\S*\.\w+|\s\.?/?[\w-]+/[\w./-]+")
 
 QUIET_TAIL = re.compile(
     r"\s*(?:2>&1|\|\s*(?:head|tail|grep|cat|less|wc|sort)\b[^|]*|2>/dev/null|\|\|\s*true|;\s*echo .*)\s*$"
@@ -72,7 +75,11 @@ def field_text(given: Mapping[str, Any], key: str) -> str:
 
 
 def structural_candidates(turns: Sequence[Turn]) -> Iterator[Candidate]:
-    """Yield what one thread's tool calls and answers say; `turns` as for `prose_candidates`."""
+    """
+    Yield what one thread's tool calls and answers say.
+
+    `turns` are the turns of one transcript in its order, without rewound ones and without those of subagents.
+    """
     calls = calls_that_ran(turns)
     yield from _files(calls)
     yield from _commands(calls, turns)
@@ -144,7 +151,7 @@ def _working_checks(calls: Sequence[Call]) -> Iterator[Candidate]:
             command = shown_command(call.argument)
             if len(command) <= 90 and "<<" not in command:
                 working.setdefault(command, []).append(call)
-    best = sorted(working.items(), key=lambda pair: (-len(pair[1]), line_of(pair[1][0].turn)))[:5]
+    best = sorted(working.items(), key=_usefulness)[:CHECKS_KEPT]
     if best:
         lines = tuple(line_of(call.turn) for _, group in best for call in group)[:LINES_KEPT]
         text = "Commands that worked for checks and builds here: " + ", ".join(
@@ -158,10 +165,16 @@ def _working_checks(calls: Sequence[Call]) -> Iterator[Candidate]:
             "KNOWLEDGE_ACQUIRED",
             "pattern",
             "layer1:Bash",
-            {"checks_that_work": 1.0},
+            "checks",
             "assistant",
             subject="commands that worked",
         )
+
+
+def _usefulness(check: tuple[str, list[Call]]) -> tuple[bool, int, int]:
+    """Return the order of checks: those of everything before those of a part, then the most frequent."""
+    command, calls = check
+    return bool(_OF_A_PART.search(command)), -len(calls), line_of(calls[0].turn)
 
 
 def _event(
@@ -175,8 +188,7 @@ def _event(
         event_type,
         None,
         f"layer1:{tool}",
-        {},
+        "trace",
         str(turn["trust"]),
         files=files,
-        confidence=1.0,
     )

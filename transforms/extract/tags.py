@@ -5,14 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cortex.hooks import self_report
-from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
+from cortex.transforms.extract.candidate import TAG_LAYER, Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.living_plans import subject_of
-from cortex.transforms.extract.sentences import LONGEST_CHARS, plain
+from cortex.transforms.extract.statements import LONGEST_CHARS, plain
 from cortex.transforms.words.sentences import shortened
 
 # "1. schema 2. copy", "schema; copy", "schema, then copy", "schema → copy".
 STEP_BREAK = re.compile(r";\s+|\s*(?:→|->)\s*|,?\s+(?:and )?then\s+|(?:^|\s)\(?\d{1,2}[.)]\s+", re.IGNORECASE)
-UNKNOWN_TYPE_CONFIDENCE = 0.3  # kept for a look, never shown: no type is guessed
 
 MEANINGS = {
     "decision": ("DECISION_MADE", "decision"),
@@ -74,6 +73,6 @@ def _tagged(turn: Turn, name: str, words: str) -> Candidate:
     event_type, memory_type = MEANINGS.get(name, ("KNOWLEDGE_ACQUIRED", "context"))
     text = words if known else f"[unknown memory type '{name}'] {words}"
     return Candidate(
-        turn, (line_of(turn),), shortened(text, LONGEST_CHARS), event_type, memory_type, "layer3:tag", {},
-        "assistant", confidence=1.0 if known else UNKNOWN_TYPE_CONFIDENCE,
+        turn, (line_of(turn),), shortened(text, LONGEST_CHARS), event_type, memory_type, TAG_LAYER,
+        "tag" if known else "unknown_tag", "assistant",
     )  # fmt: skip

@@ -1,173 +1,333 @@
-"""What a person typed, as statements: each sentence that says something, without talk and without "I"."""
+"""What a person typed: orders, refusals and wishes, in their own words, until they are taken back."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 
-from cortex.transforms.extract.phrases import Phrasebook
-from cortex.transforms.extract.rewording import reworded
-from cortex.transforms.extract.statements import ANY_SCRIPT, in_line
-from cortex.transforms.words.scripts import latin_length
-from cortex.transforms.words.sentences import is_question, sentences
+from cortex.hooks.sources import SHELL_TOOLS
+from cortex.transforms.extract.candidate import (
+    PERSON,
+    PERSONS_LAYERS,
+    TAG_LAYER,
+    TYPED_FACTS,
+    Candidate,
+    Turn,
+    line_of,
+    text_of,
+)
+from cortex.transforms.extract.lexicon import QUESTION, Lexicon
+from cortex.transforms.extract.phrases import FILE, PASTED_LINE, Phrasebook, part_of
+from cortex.transforms.extract.statements import (
+    ANY_SCRIPT,
+    LONGEST_CHARS,
+    SHORTEST_CHARS,
+    Passage,
+    in_line,
+    passages,
+)
+from cortex.transforms.extract.technologies import tag_by_term, technology_tags
+from cortex.transforms.policy import Policy
+from cortex.transforms.words.scripts import latin_length, long_words
+from cortex.transforms.words.sentences import PROSE, is_question, sentences, shortened
 
-# A clause before the order is left away up to this length; longer ones say something themselves.
-CLAUSE_CHARS = 100
-SHORTEST_ORDER_CHARS = 14
+TYPED = frozenset(("prompt", "command", "rejection"))
+# A prompt longer than this holds a pasted log, file or document; what the person says stands at its start.
+TYPED_CHARS = 1500
+# In a prompt of this length a passage that says neither "I" nor "we" and speaks to nobody was written
+# elsewhere: a page of documentation, a review, another assistant's answer.
+PASTED_FROM_CHARS = 400
+PASSAGE_WITHOUT_VOICE_CHARS = 80
+PASTED_PASSAGES = 3
+SHORTEST_LASTING_CHARS = 14  # "Always use uv."
+# A shorter passage ("yes, option 2") says nothing by itself.
+TERSE_CHARS = 60
+CALL_CHARS = 100
+# A refusal follows its call: 40 turns are about 15 tool calls.
+TURNS_TO_CALL = 40
+_FILES_KEPT = 8
+# Of a statement's words this many in a later one of the same person: it is said again, with a change.
+REPEATED_SHARE = 0.6
+REPEATED_WORDS_MIN = 2  # a text in a script without these words repeats nothing
 SHORTEST_SENTENCE_CHARS = 8
 
-_ORDERS = (
-    r"(?:(?:i|we)(?:'d| would) (?:really |also )?like to"
-    r"|i (?:think|guess|feel like|would say(?: that)?|say) (?:that )?(?:we|it|you) should"
-    r"|(?:so )?(?:we|you) should|let'?s|(?:can|could) (?:you|we))"
-    r"(?: also| just| please| ask you to)* (?!be\b|keep in mind|have\b)"
-)
-# What stands before a order in its sentence: where it holds is kept, how one came to it is not.
-_ORDER = re.compile(rf"^(.{{4,{CLAUSE_CHARS}}}?)\b{_ORDERS}(?=[a-z]{{2,}} .{{16,}})", re.IGNORECASE)
-_ASKS = re.compile(r"\b(?:where|how|what|why|when|which|whether|if)$", re.IGNORECASE)
-_WHERE = re.compile(r"^(?:in|for|on|when|whenever|if|at|with|instead of|after|before|once)\b", re.IGNORECASE)
-_ASIDE_OF_SPEAKER = re.compile(
-    r"\s*\((?=[^()]*\b(?:i|i'm|i've|i'd|i'll|me|my)\b)[^()`]{2,60}\)", re.IGNORECASE
-)
-_TAIL = re.compile(
-    r"(?:,? (?:and )?(?:otherwise|then) (?:it'?s |we'?re |all )?(?:gtg|good(?: to go)?|lgtm|looks good|fine)"
-    r"|,? for (?:that|this)|,? (?:please|pls|thanks|thank you|thoughts|ok(?:ay)?|right))[\s.!?]*$",
+_BLANK_LINE = re.compile(r"\n\s*\n")
+# Courtesy before an order says nothing of it.
+_OPENING = re.compile(
+    r"^(?:(?:ok(?:ay)?|yes|yeah|yep|sure|hey|hi|hello|great|perfect|cool|nice|thanks?|thank you|also|and|so"
+    r"|then|now|well|actually|wait|right|please)\b(?:\s*[,.!:;—–-]+\s*|\s+(?=(?:can|could|let'?s|please|use"
+    r"|do|don'?t|make|add|remove|change|keep)\b)))+",
     re.IGNORECASE,
 )
-_NOT_NEEDED = re.compile(
-    r"^we (?:don'?t|do not) need (?:(?:this|that|these|the|an?|any) )?([^,.;:]{3,60}?)"
-    r"(?: at all| anymore)?(\.?)$",
+_ASKED_POLITELY = re.compile(
+    r"^(?:can|could|would|will) (?:you|we)(?: please)?(?: also| maybe| just)? (?:please )?(.{8,}?)\s*\??$",
     re.IGNORECASE,
 )
-_NO_SUCH = re.compile(r"\bwe (?:don'?t|do not) have (?:an?|any) ", re.IGNORECASE)
-_POSSESSIVE = re.compile(r"\b(?:our|your)\b(?= [\w`@])", re.IGNORECASE)
-_WIDE_STOP = re.compile("(?<=[。！？])(?![」』）])")
-_CODE = re.compile(r"(`[^`]*`|\"[^\"]*\")")
-
-# The first person as the third: who reads it later knows no "I".
-_AUXILIARIES = (("'m", "is"), ("'ve", "has"), ("'ll", "will"), ("'d", "would"))
-_SAME = frozenset(
-    "was had did will would could can might should must may saw went got made put thought found said came"  # noqa: SIM905
-    " took ran set let cut meant knew built wrote lost can't couldn't won't wouldn't didn't haven't".split()
+_LETS = re.compile(r"^(?:please|pls|let'?s|let us)\s+(?:also |just )?", re.IGNORECASE)
+# "Replace them with a link", "do it": the thing itself must stand in the words.
+_POINTS_AT = re.compile(
+    r"^(?:replace|make|change|move|remove|put|fix|update|revert|undo|bring|merge|rename|delete|add|do|use|try"
+    r"|run|apply|keep|continue|commit|push|go)"
+    r"(?: (?:it|this|that|them|those|these|on|ahead|with|both|all|again|now|please|so|and)\b)+\W*"
+    r"(?:$|with\b|to\b|in\b|into\b)"
+    r"|^(?:yes|no|ok(?:ay)?)\W*$"
+    # What is spoken of stands before it, or the words are one step of the hour.
+    r"|^(?:it|they|this|that|these|those|he|she)\b|^(?:first|then|next)\b",
+    re.IGNORECASE,
 )
-_ADVERB = (
-    r"(?:really|actually|also|just|still|somewhat|do|often|sometimes|always|never|usually|only|mostly|now)"
+IDENTIFIER = re.compile(
+    r"`[^`]{2,80}`"
+    r"|\b\w+\.(?:py|ts|tsx|js|go|rs|json|ya?ml|toml|md|sh|html|css|rb|sql|java|kt|c|h|cpp)\b"
+    r"|\b[a-z]+[A-Z]\w+\b|\b[A-Z][a-z]+[A-Z]\w*\b|\b\w+_\w+\b|--[a-z][\w-]+|\b[A-Z]{2,}_[A-Z_]+\b"
+    r"|\bv\d+\.\d+[\d.]*\b"
 )
-_FIRST_PERSON = re.compile(
-    r"\bI(?!\w)((?:'(?:m|ve|ll|d)\b)?)" + rf"((?: {_ADVERB}\b(?!'))*)"
-    r"(?: ((?:don'?t|do not)\b|[a-z]+(?:n't)?))?",
-)
-_MINE = (
-    (re.compile(r"(?<![\w.])my\b", re.IGNORECASE), "the user's"),
-    (re.compile(r"(?<![\w.])me\b", re.IGNORECASE), "the user"),
-)
-# "me" is a word of other languages too.
-_ENGLISH = re.compile(r"\b(?:the|and|to|is|for|of|it|in|not|with|user)\b", re.IGNORECASE)
-FIRST_PERSONS_MAX = 3
 
 
-def as_typed_statement(text: str, phrases: Phrasebook) -> str:
+def typed_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:
     """
-    Return what a person typed as statements: orders in the imperative, reports in the third person.
+    Yield what a person typed in one thread, in order: what is said for good first, sentence by sentence.
 
-    Talk, questions and steps of the hour are left out as long as anything else is said.
+    Orders and wishes make memories, in the person's words; requests, questions and reports of faults are
+    events alone, since what came of them stands in the session's record.
     """
-    parts = [_statement(part, phrases) for part in _sentences(text)]
-    telling = [part for part in parts if not _says_nothing(part, phrases)]
-    lasting = [part for part in telling if not phrases.errand.match(part)]
-    kept = lasting if latin_length(in_line(*lasting)) >= SHORTEST_ORDER_CHARS else telling
-    if latin_length(in_line(*kept)) < SHORTEST_ORDER_CHARS:
-        return reworded(text, is_person=True)
-    return in_line(*(part if part[-1:] in ".!?。！？:" or part is kept[-1] else f"{part}." for part in kept))
+    for index, turn in enumerate(turns):
+        if turn["kind"] not in TYPED:
+            continue
+        typed = without_pasted_lines(text_of(turn))
+        most = PASTED_PASSAGES if len(typed) > TYPED_CHARS else None
+        parts = [
+            passage
+            for passage in _passages(typed, lexicon.phrases)[:most]
+            if not is_anothers(passage.text, typed, lexicon.phrases)
+        ]
+        lasting = [sentence for passage in parts for sentence in _lasting(passage, lexicon)]
+        for sentence in lasting:
+            text = _LETS.sub("", _bare(sentence, lexicon.phrases))
+            yield _candidate(turn, (line_of(turn),), text, ("PREFERENCE_NOTED", "pattern"), "wish")
+        for number, passage in enumerate(_without(set(lasting), parts)):
+            refused, lines = _refused(turns, index) if number == 0 else ("", ())
+            yield from _order(turn, passage, refused, (line_of(turn), *lines), lexicon)
 
 
-def is_errand(text: str, phrases: Phrasebook) -> bool:
-    """Return whether a person's words only send for something: to look, to explain, to commit."""
-    parts = sentences(text, ANY_SCRIPT)
-    return bool(parts) and all(phrases.errand.match(part) for part in parts)
+def _order(
+    turn: Turn, passage: Passage, refused: str, lines: tuple[int, ...], lexicon: Lexicon
+) -> Iterator[Candidate]:
+    if latin_length(passage.text) < (1 if refused else SHORTEST_CHARS):
+        return
+    event_type, memory_type = lexicon.kind_of(passage.text)
+    is_refusal = turn["kind"] == "rejection"
+    if is_refusal and event_type == "PLAN_CREATED":
+        # Words that stop a call say how it is done here, unless for now.
+        event_type, memory_type = "PREFERENCE_NOTED", "pattern"
+    text = passage.text if is_refusal else _telling(passage.text, lexicon.phrases)
+    is_alone = (
+        latin_length(text) >= SHORTEST_LASTING_CHARS and not _POINTS_AT.match(text) and not is_question(text)
+    )
+    is_asked = any(_is_bare_request(words, lexicon.phrases) for words in (text, passage.text))
+    holds = memory_type in TYPED_FACTS and is_alone and (is_refusal or not is_asked)
+    text = f"{refused}: {text}" if refused else text
+    if not holds:
+        event_type = event_type if memory_type not in TYPED_FACTS else QUESTION[0]
+        yield _candidate(turn, lines, text or passage.text, (event_type, None), "request")
+    else:
+        source = "order" if memory_type == "decision" else "preference"
+        yield _candidate(turn, lines, text, (event_type, memory_type), source)
 
 
-def _sentences(text: str) -> list[str]:
-    """Return the sentences of a text; a full stop of Chinese or Japanese needs no space."""
-    return [part for sentence in sentences(text, ANY_SCRIPT) for part in _WIDE_STOP.split(sentence) if part]
+def _candidate(
+    turn: Turn, lines: tuple[int, ...], text: str, kind: tuple[str, str | None], source: str
+) -> Candidate:
+    event_type, memory_type = kind
+    text = shortened(_capital(text), LONGEST_CHARS)
+    return Candidate(
+        turn, lines, text, event_type, memory_type, "layer2:user", source, str(turn["trust"]),
+        files=tuple(dict.fromkeys(FILE.findall(text)))[:_FILES_KEPT],
+    )  # fmt: skip
 
 
-def _says_nothing(part: str, phrases: Phrasebook) -> bool:
-    is_talk = bool(phrases.talk.match(part)) or is_question(part)
-    return is_talk or latin_length(part.strip(" .!")) < SHORTEST_SENTENCE_CHARS
+def _lasting(passage: Passage, lexicon: Lexicon) -> list[str]:
+    parts = lexicon.standing_in(passage.text)
+    return [part for part in parts if latin_length(part) >= SHORTEST_LASTING_CHARS]
 
 
-def _statement(sentence: str, phrases: Phrasebook) -> str:
-    """Return one sentence of a person as a statement; of a question that asks for something, the request."""
-    text = _ASIDE_OF_SPEAKER.sub("", phrases.calls.cut_from(sentence.strip()))
-    text = _TAIL.sub(lambda match: "." if match[0].rstrip()[-1:] == "." else "", text)
-    text = reworded(text, is_person=True)
-    if phrases.everywhere.search(text):
-        return text
-    text = _order_of(text)
-    text = _NOT_NEEDED.sub(r"No \1 is needed\2", text)
-    text = _NO_SUCH.sub("there is no ", text)
-    text = _outside_code(text, lambda prose: _POSSESSIVE.sub("the", prose))
-    return _capital(_in_third_person(text))
+def _without(removed: set[str], given: list[Passage]) -> list[Passage]:
+    """Return passages without the sentences in `removed`; what is then too short says nothing."""
+    if not removed:
+        return given
+    left = [
+        " ".join(part for part in sentences(passage.text, PROSE) if part not in removed) for passage in given
+    ]
+    rest = [replace(passage, text=text) for passage, text in zip(given, left, strict=True)]
+    return [passage for passage in rest if latin_length(passage.text) >= SHORTEST_CHARS]
 
 
-def _order_of(text: str) -> str:
-    match = _ORDER.match(text)
-    if match is None:
-        return text
-    before, order = match[1].rstrip(), text[match.end() :].lstrip()
-    if _ASKS.search(before):
-        return text
-    if _WHERE.match(before):
-        order = f"{before.rstrip(',')}, {order}"
-    return f"{order[:-1]}." if order.endswith("?") else order
-
-
-def _in_third_person(text: str) -> str:
+def _telling(text: str, phrases: Phrasebook) -> str:
     """
-    Return a sentence with "the user" for "I", "me" and "my"; unchanged where too many are meant.
+    Return a person's words without sentences of talk, questions and steps of the hour, if any are left.
 
-    >>> _in_third_person("I don't want tokens under my account.")
-    "The user does not want tokens under the user's account."
+    A request that is put as a question stays, without its courtesy.
     """
-    if len(_FIRST_PERSON.findall(text)) > FIRST_PERSONS_MAX:
-        return text
-    third = _outside_code(text, _third_person)
-    return third if third == text else _capital(third)
+    parts = [_bare(part, phrases) for part in sentences(text, ANY_SCRIPT)]
+    telling = [
+        part
+        for part in parts
+        if latin_length(part.strip(" .!")) >= SHORTEST_SENTENCE_CHARS
+        and not (phrases.talk.match(part) or is_question(part) or phrases.errand.match(part))
+    ]
+    ended = [part if part[-1:] in ".!?。！？:" else f"{part}." for part in telling[:-1]]
+    return in_line(*ended, *telling[-1:])
 
 
-def _third_person(prose: str) -> str:
-    prose = _FIRST_PERSON.sub(_he, prose)
-    for pattern, form in _MINE if _ENGLISH.search(prose) else ():
-        prose = pattern.sub(form, prose)
-    return prose
-
-
-def _he(match: re.Match[str]) -> str:
-    short, adverbs, verb = match[1], match[2] or "", match[3] or ""
-    auxiliary = dict(_AUXILIARIES).get(short, "")
-    if auxiliary:
-        return f"the user {auxiliary}{adverbs}{f' {verb}' if verb else ''}"
-    if not verb:
-        return f"the user{adverbs}"
-    return f"the user{adverbs} {_third_form(verb)}"
-
-
-def _third_form(verb: str) -> str:
-    if verb in ("don't", "dont", "do not"):
-        return "does not"
-    if verb in ("am", "have"):
-        return {"am": "is", "have": "has"}[verb]
-    if verb in _SAME or verb.endswith("ed"):
-        return verb
-    if verb.endswith(("s", "sh", "ch", "x", "o")):
-        return f"{verb}es"
-    return f"{verb[:-1]}ies" if verb.endswith("y") and verb[-2:-1] not in tuple("aeiou") else f"{verb}s"
-
-
-def _outside_code(text: str, change: Callable[[str], str]) -> str:
-    """Return a text with its prose changed; what stands in quotation marks or backticks stays."""
-    return "".join(part if at % 2 else change(part) for at, part in enumerate(_CODE.split(text)))
+def _bare(sentence: str, phrases: Phrasebook) -> str:
+    bare = _OPENING.sub("", phrases.calls.cut_from(" ".join(sentence.split()))) or sentence
+    polite = _ASKED_POLITELY.match(bare)
+    return _LETS.sub("", polite[1] if polite else bare)
 
 
 def _capital(text: str) -> str:
     is_word = text[:1].islower() and text.split(" ", 1)[0].rstrip(",.").isalpha()
-    return text[0].upper() + text[1:] if is_word else text
+    return text[0].upper() + text[1:] if is_word else text  # a word, not a file name or a version
+
+
+def _is_bare_request(text: str, phrases: Phrasebook) -> bool:
+    """Return whether a person asks for a look or a step and says not how: it settles nothing."""
+    return bool(phrases.bare_request.search(text)) and not phrases.binding.search(text)
+
+
+def _passages(typed: str, phrases: Phrasebook) -> list[Passage]:
+    """Return the passages of a prompt; what is pasted is never joined with the person's own words."""
+    if len(typed) <= PASTED_FROM_CHARS or "```" in typed:
+        return passages(typed, phrases, is_typed=True)
+    runs = groupby(_BLANK_LINE.split(typed), lambda part: is_anothers(part, typed, phrases))
+    return [passage for _, parts in runs for passage in passages("\n\n".join(parts), phrases, is_typed=True)]
+
+
+def without_pasted_lines(text: str) -> str:
+    """
+    Return what a person typed, without lines of a shell, a log or a document.
+
+    >>> without_pasted_lines("it fails:\\n$ make test\\n12:01:33 Error")
+    'it fails:'
+    """
+    return "\n".join(line for line in text.split("\n") if not PASTED_LINE.match(line))
+
+
+def is_anothers(passage: str, prompt: str, phrases: Phrasebook) -> bool:
+    """
+    Return whether a passage of a long prompt is pasted: nobody speaks in it and nobody is spoken to.
+
+    >>> note = "Medium: the loader exits with 0 although the argument is missing, so scripts do not notice."
+    >>> opinion = f"{note} I think we should fail."
+    >>> is_anothers(note, note * 5, phrases), is_anothers(opinion, note * 5, phrases)
+    (True, False)
+    """
+    is_long = len(prompt) > PASTED_FROM_CHARS and len(passage) > PASSAGE_WITHOUT_VOICE_CHARS
+    return is_long and phrases.personal.search(passage) is None
+
+
+def _refused(turns: Sequence[Turn], index: int) -> tuple[str, tuple[int, ...]]:
+    """Return the call that a person's words refuse, as the condition of what they say, and its line."""
+    turn = turns[index]
+    if turn["kind"] != "rejection":
+        return "", ()
+    for earlier in reversed(turns[max(0, index - TURNS_TO_CALL) : index]):
+        if earlier["kind"] == "tool_call" and earlier["tool_use_id"] == turn["tool_use_id"]:
+            argument = " ".join(text_of(earlier).split())
+            if not argument or len(argument) > CALL_CHARS or "`" in argument:
+                return "", ()
+            verb = "Instead of `{}`" if earlier["tool_name"] in SHELL_TOOLS else "In `{}`"
+            return verb.format(argument), (line_of(earlier),)
+    return "", ()
+
+
+# What is taken back
+
+
+def without_taken_back(
+    candidates: Sequence[Candidate], turns: Sequence[Turn], lexicon: Lexicon
+) -> list[Candidate]:
+    """
+    Return what a person typed and chose in one thread; what they took back later is an event alone.
+
+    That is: what their next words withdraw, set to another value or rename, what they order to be left or
+    removed, and what they say or choose again with a change. Of those the last word counts.
+    """
+    spoken = [turn for turn in turns if turn["kind"] in PERSON - {"plan"}]
+    in_order = sorted(range(len(candidates)), key=lambda at: (max(candidates[at].lines), at))
+    stays: dict[int, Candidate] = {}
+    later: list[Candidate] = []
+    for at in reversed(in_order):
+        candidate = candidates[at]
+        after = [turn for turn in spoken if line_of(turn) > max(candidate.lines)]
+        is_gone = candidate.memory_type is not None and (
+            any(_says_again(candidate, other) for other in later) or _is_withdrawn(candidate, after, lexicon)
+        )
+        stays[at] = replace(candidate, memory_type=None, source="taken_back") if is_gone else candidate
+        if candidate.memory_type is not None:
+            later.append(candidate)
+    return [stays[at] for at in range(len(candidates))]
+
+
+def _says_again(candidate: Candidate, later: Candidate) -> bool:
+    """Return whether a later statement has most of a statement's words, or answers the same question."""
+    if later.turn is candidate.turn:
+        return False
+    asked, colon, _ = candidate.text.partition(": ")
+    if colon and asked.startswith("For ") and later.text.startswith(f"{asked}: "):
+        return True
+    words = long_words(candidate.text)
+    return len(words & long_words(later.text)) >= max(REPEATED_SHARE * len(words), REPEATED_WORDS_MIN)
+
+
+def _is_withdrawn(candidate: Candidate, after: Sequence[Turn], lexicon: Lexicon) -> bool:
+    phrases = lexicon.phrases
+    if after and phrases.withdrawn.search(text_of(after[0])):
+        return True
+    ordered = phrases.ordered_value.match(text_of(after[0]).strip()) if after else None
+    chosen = phrases.chosen_value.part_in(candidate.text)
+    if ordered is not None and chosen is not None and part_of(ordered) != chosen:
+        return True
+    own = None
+    for turn in after:
+        words = text_of(turn)
+        if len(words) > PASTED_FROM_CHARS:
+            continue
+        if any(old in candidate.text for old in phrases.renamed.parts_in(words)):
+            return True
+        for thing, _ in lexicon.reversals.things_left_in(words, lexicon.vocabulary, phrases.removed.pattern):
+            own = own or lexicon.vocabulary.fact(candidate.text).word_set - _left_by(candidate, lexicon)
+            is_thing = len(thing.word_set) > 1 or thing.names
+            if is_thing and thing.word_set <= own:
+                return True
+    return False
+
+
+def _left_by(candidate: Candidate, lexicon: Lexicon) -> frozenset[str]:
+    """Return the stems of what a statement says itself was removed, replaced or left."""
+    removed = lexicon.phrases.removed.pattern
+    things = lexicon.reversals.things_left_in(candidate.text, lexicon.vocabulary, removed)
+    return frozenset[str]().union(*(thing.word_set for thing, _ in things))
+
+
+# Where it holds
+
+
+def category_of(candidate: Candidate, policy: Policy) -> str:
+    """
+    Return `global` only for a wish about a person's way of working that is not tied to the project.
+
+    A wish that names every project is global whatever it speaks of. Others are tied by what they name of code
+    or tools: a wrong `global` follows the person into every project, a wrong `project` is only missed there.
+    """
+    is_tag = candidate.layer == TAG_LAYER
+    is_persons = candidate.layer.endswith(PERSONS_LAYERS) and candidate.turn["kind"] in TYPED
+    if candidate.event_type != "PREFERENCE_NOTED" or not (is_persons or is_tag):
+        return "project"
+    words, phrases = candidate.text, Phrasebook.of(policy)
+    if phrases.everywhere.search(words):
+        return "global"
+    is_tied = bool(
+        IDENTIFIER.search(words) or FILE.search(words) or technology_tags(words, tag_by_term(policy))
+    )
+    is_tied = is_tied or bool(phrases.of_this_project.search(words))
+    return "global" if (is_tag or phrases.global_preference.search(words)) and not is_tied else "project"

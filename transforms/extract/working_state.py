@@ -17,7 +17,7 @@ from cortex.transforms.extract.git import (
     commit_message,
 )
 from cortex.transforms.extract.phrases import CHECK_COMMANDS
-from cortex.transforms.extract.sentences import plain
+from cortex.transforms.extract.statements import plain
 from cortex.transforms.extract.structural import Call
 from cortex.transforms.words.sentences import shortened
 
@@ -40,6 +40,7 @@ SUBJECT_CHARS = 90
 SHELL = "Bash"
 TYPED_KIND = "shell"
 CHECKS_NAMED = 2
+_CHANGED_NAMED = 3
 
 
 @dataclass
@@ -47,6 +48,7 @@ class WorkingState:
     """What was done and proved, what is open, and the turns that show it."""
 
     done: list[str] = field(default_factory=list)
+    changed: str = ""  # files that no commit holds, where there is none
     open: list[str] = field(default_factory=list)
     earlier: list[str] = field(default_factory=list)  # commits before the last, latest first
     turns: list[Turn] = field(default_factory=list)
@@ -60,6 +62,7 @@ class _Trail:
 
     commits: list[tuple[str, str, Turn]] = field(default_factory=list)  # hash, subject
     pull_requests: list[tuple[str, Turn]] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)  # files that no commit holds yet, in order
     is_merged: bool = False
     is_pushed: bool = True
     is_committed: bool = True
@@ -110,8 +113,12 @@ def _add_commits(trail: _Trail, state: WorkingState) -> None:
     for number, turn in trail.pull_requests[-1:]:
         state.done.append(f"PR{f' #{number}' * bool(number)} {'merged' if trail.is_merged else 'opened'}")
         state.turns.append(turn)
-    if trail.commits and not trail.is_committed:
-        state.open.append("later edits are not committed")
+    names = list(dict.fromkeys(reversed(trail.changed)))
+    if names and not trail.commits:
+        more = f" and {len(names) - _CHANGED_NAMED} more" if len(names) > _CHANGED_NAMED else ""
+        state.changed = f"changed {', '.join(names[:_CHANGED_NAMED])}{more}, not committed"
+    elif names:
+        state.open.append(f"later edits of {', '.join(names[:_CHANGED_NAMED])} are not committed")
     if trail.commits and not trail.is_pushed:
         state.open.append("not pushed")
 
@@ -138,6 +145,7 @@ def _add_checks(trail: _Trail, state: WorkingState) -> None:
 def _follow(trail: _Trail, call: Call) -> None:
     if call.tool in EDIT_TOOLS and not call.failed:
         trail.is_committed = False
+        trail.changed.append(call.argument.replace("\\", "/").rsplit("/", 1)[-1])
         trail.checks.clear()
         trail.unseen = None
         return
@@ -210,3 +218,4 @@ def _commit(trail: _Trail, call: Call) -> None:
         trail.commits.append((name, shortened(subject.rstrip("."), SUBJECT_CHARS), call.result))
     if commits:
         trail.is_committed, trail.is_pushed = True, False
+        trail.changed.clear()

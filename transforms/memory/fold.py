@@ -1,11 +1,13 @@
 """The fold: events and journal become memories; the same fact seen again reinforces one memory (spec 5.5)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import assert_never
 
 import pyarrow as pa
 
+from cortex.transforms.extract.candidate import is_prose_alone
 from cortex.transforms.extract.living_plans import carried_on, plan_text
 from cortex.transforms.extract.technologies import tag_by_term, technology_tags
 from cortex.transforms.identity import content_id
@@ -56,6 +58,9 @@ STANDING_TYPES = frozenset(("pattern", "outcome"))
 # What a person's use has added to a memory; saying it again takes nothing of it away.
 USE_COLUMNS = ("access_count", "last_accessed_at")
 
+# By these a person stands for a memory, whoever said it.
+VOUCHING = (Pin, Edit, Confirm, Restore)
+
 APPLIED_COLUMNS = ["recorded_at", "kind", "project_id", "memory_id", "payload"]
 
 
@@ -74,17 +79,27 @@ def file_memory_id(scope: str, memory_type: str, file: str) -> str:
     return content_id("memory", scope, memory_type, "file", file)
 
 
-def fold(events: pa.Table, journal: pa.Table, policy: Policy) -> pa.Table:
+def fold(
+    events: pa.Table, journal: pa.Table, policy: Policy, *, vouching: pa.Table | None = None
+) -> pa.Table:
     """
     Return the MEMORIES of one scope that `events` and `journal` make, one row a fact, ordered by memory_id.
 
     Takes EVENTS and JOURNAL rows of one scope in any order. Events below the threshold
-    `shown_min_confidence` make no memory. Confidence here is the undecayed one: `lifecycle.age` sets what
-    depends on the clock (confidence, status by age, centrality, rank).
+    `shown_min_confidence` make no memory, nor what nobody but the assistant says, unless a person vouches
+    for it in `vouching` (JOURNAL; as a rule `journal`). Confidence here is the undecayed one:
+    `lifecycle.age` sets what depends on the clock (confidence, status by age, centrality, rank).
     """
-    memories = dict(_from_events(events, policy))
+    vouched = _vouched_for(journal if vouching is None else vouching)
+    memories: dict[str, Row] = {}
+    untold: set[str] = set()
+    for identity, its_events in by_memory(events, policy).items():
+        if identity in vouched or not all(_is_prose_alone(event) for event in its_events):
+            memories[identity] = _memory_of(identity, its_events)
+        else:
+            untold.add(identity)
     for row in in_order(journal).select(APPLIED_COLUMNS).to_pylist():
-        _apply(row, memories)
+        _apply(row, memories, untold)
     tags = tag_by_term(policy)
     rows = [_finished(memory, tags) for _, memory in sorted(memories.items())]
     return MEMORIES.of(rows)
@@ -102,9 +117,34 @@ def by_memory(events: pa.Table, policy: Policy) -> dict[str, list[Row]]:
     return facts
 
 
-def _from_events(events: pa.Table, policy: Policy) -> Iterable[tuple[str, Row]]:
-    for identity, its_events in by_memory(events, policy).items():
-        yield identity, _memory_of(identity, its_events)
+def _is_prose_alone(event: Row) -> bool:
+    # Extractors up to version 6 made memories of prose; today's events of it name no memory type.
+    return is_prose_alone(event["layer"], event["memory_type"])
+
+
+def _vouched_for(journal: pa.Table) -> set[str]:
+    """
+    Return the memories that a person stands for: pinned, edited, confirmed, restored, put in another's place.
+
+    With a merged one all that it was made of: its words are theirs.
+    """
+    kinds = pa.array([entry.kind for entry in (*VOUCHING, Supersede, Merge)])
+    merged: dict[str, Sequence[str]] = {}
+    vouched: set[str] = set()
+    for row in journal.filter(pa.compute.is_in(journal["kind"], kinds)).to_pylist():
+        match entry := from_row(row):
+            case Supersede():
+                vouched.add(entry.by)
+            case Merge():
+                merged[row["memory_id"]] = entry.members
+            case _:
+                vouched.add(row["memory_id"])
+    waiting = list(vouched)
+    while waiting:
+        parts = set(merged.get(waiting.pop(), ())) - vouched
+        vouched |= parts
+        waiting += parts
+    return vouched
 
 
 def _identity_of(event: Row, plan_of: dict[str, str]) -> str:
@@ -183,8 +223,12 @@ def _evidence_of(newest_first: list[Row]) -> list[Row]:
     return list(seen.values())
 
 
-def _apply(row: Row, memories: dict[str, Row]) -> None:
-    """Change `memories` by one JOURNAL row; an entry about an unknown memory changes nothing."""
+def _apply(row: Row, memories: dict[str, Row], untold: AbstractSet[str]) -> None:
+    """
+    Change `memories` by one JOURNAL row; an entry about an unknown memory changes nothing.
+
+    Where what was merged is partly `untold`, its members stand by themselves: the merged text holds all.
+    """
     at, name = row["recorded_at"], row["memory_id"]
     memory = memories.get(name)
     match entry := from_row(row):
@@ -201,7 +245,8 @@ def _apply(row: Row, memories: dict[str, Row]) -> None:
             if memory is not None:
                 withdrawn(memory, entry, at)
         case Merge():
-            _merge(row, entry, memories)
+            if untold.isdisjoint(entry.members):
+                _merge(row, entry, memories)
         case Unmerge():
             _unmerge(row, memories)
         case Prune():

@@ -29,17 +29,26 @@ from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EPOCH, GLOBAL_SCOPE, JOURNAL, Row, values
 
 
-def fold_joined(events: pa.Table, journal: pa.Table, policy: Policy, project_id: str) -> pa.Table:
+def fold_joined(
+    events: pa.Table,
+    journal: pa.Table,
+    policy: Policy,
+    project_id: str,
+    *,
+    vouching: pa.Table | None = None,
+) -> pa.Table:
     """
     Return the MEMORIES that EVENTS and JOURNAL rows of several projects make in the one named.
 
     A fact that two of them hold becomes one memory with the evidence of both. Rows of that project alone
-    give what `fold` gives.
+    give what `fold` gives, of which `vouching` is explained there.
     """
     if _is_whole(events, journal, project_id):
-        return fold(events, journal, policy)
+        return fold(events, journal, policy, vouching=vouching)
     names = joined_names(events, journal, policy, project_id)
-    return fold(in_project(events, project_id), renamed(journal, names, project_id), policy)
+    whole = renamed(journal, names, project_id)
+    vouching = None if vouching is None else renamed(vouching, names, project_id)
+    return fold(in_project(events, project_id), whole, policy, vouching=vouching)
 
 
 def joined_names(events: pa.Table, journal: pa.Table, policy: Policy, project_id: str) -> dict[str, str]:

@@ -82,6 +82,18 @@ def replaced(lost: Iterable[Row], live: pa.Table, rebuilt: pa.Table) -> set[str]
     return replaced_ids
 
 
+def rests_on_prose(row: Row) -> bool:
+    """
+    Return whether a row of MEMORIES rests on what only the assistant's prose says: such are told no more.
+
+    Of a merged memory one part is enough: its text holds the words of all, and the others stand again.
+    """
+    from cortex.transforms.extract.candidate import is_prose_alone
+
+    alone = [is_prose_alone(place["layer"], row["memory_type"]) for place in row["evidence"]]
+    return any(alone) if row["source_type"] == "consolidation" else bool(alone) and all(alone)
+
+
 def too_much(losses: Iterable[Loss], share: float, least: float) -> list[Loss]:
     """
     Return the losses that are more than `share` of what was shown and `least` or more: by scope, and in all.

@@ -11,13 +11,12 @@ import pyarrow as pa
 from cortex.transforms.extract.candidate import TAG_LAYER, Turn, line_of
 from cortex.transforms.extract.extractor import EXTRACTOR_VERSION
 from cortex.transforms.extract.outcome import (
-    OUTCOME_CONFIDENCE,
     OUTCOME_PARTS,
     UNSAID,
     subject_of_session,
 )
 from cortex.transforms.extract.phrases import FILE
-from cortex.transforms.extract.select import HIDDEN_BY, SUREST
+from cortex.transforms.extract.prose import SUREST
 from cortex.transforms.extract.statements import cut_between
 from cortex.transforms.identity import content_id, event_id
 from cortex.transforms.policy import Policy
@@ -40,6 +39,8 @@ FILES_OF_FACT = 8
 LINES_CITED = 12
 # What holds in every project follows the person everywhere: only a wish of theirs, and a sure one.
 GLOBAL_FROM_CONFIDENCE = 0.8
+# What is left out stays below what is shown by this much at least, so that rounding shows nothing of it.
+HIDDEN_BY = 0.01
 # What is refused, over before the session ended or unsure is stored and never shown.
 REFUSED_CONFIDENCE = 0.0
 OVER = ("done", "taken_back")
@@ -312,7 +313,7 @@ def _outcome_rows(reply: SessionReply, evidence: SessionTurns, policy: Policy) -
     last = next((turn for turn in reversed(read) if turn["kind"] not in UNSAID), read[-1])
     closing = [turn for turn in reversed(read) if turn["kind"] in ("text", "prompt", "recap")][:2]
     row = _row(reply, "SESSION_OUTCOME", "outcome", text, [last, *closing], policy)
-    row.update(confidence=OUTCOME_CONFIDENCE, trust="assistant", subject=subject_of_session(last))
+    row.update(confidence=policy.confidence("outcome"), trust="assistant", subject=subject_of_session(last))
     return [row]
 
 

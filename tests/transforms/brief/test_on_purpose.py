@@ -147,7 +147,7 @@ def test_a_long_text_without_spaces_between_its_statements_is_cut_between_them()
 
 
 def test_where_the_room_is_small_fewer_statements_are_told():
-    long, short = (choice_of(remembered(LONG), budget_tokens=tokens) for tokens in (1000, 120))
+    long, short = (choice_of(remembered(LONG), budget_tokens=tokens) for tokens in (1000, 140))
     assert short.is_shown and len(short.text) < len(long.text)
     assert re.sub(r" \(user, .*", "", short.text).endswith("the primary.")
 

@@ -51,7 +51,9 @@ def test_a_reported_fault_is_told_with_what_it_was():
 
 
 def test_an_arrow_in_the_assistants_words_is_no_answer():
-    shown = line("The gauge pushes → the poller stores it.", memory_type="architecture", layer="layer2:en")
+    shown = line(
+        "The gauge pushes → the poller stores it.", memory_type="architecture", layer="llm:small@session-1"
+    )
     assert shown.startswith("- The gauge pushes → the poller stores it. (")
 
 

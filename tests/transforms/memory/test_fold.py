@@ -222,3 +222,55 @@ def test_of_one_instant_what_takes_back_comes_last_and_forgetting_after_all(name
     [memory] = folded(journal=[superseded, fact_entry])
     assert memory["status"] == "superseded"
     assert folded(journal=[told("forget", name), restored, superseded, fact_entry]) == []
+
+
+# What only the assistant's prose says (spec 5.4a)
+
+PROSE = {"layer": "layer2:en", "trust": "assistant"}
+
+
+def test_what_only_prose_says_is_no_memory():
+    recap = event("Moved the levels into one file.", layer="layer1:recap", memory_type="progress")
+    fault = event("The worker crashes.", layer="layer2:en:user", memory_type="gotcha", trust="user")
+    assert folded(event("Use SQLite.", **PROSE), recap, fault) == []
+
+
+def test_prose_that_a_tag_or_a_person_says_too_is_a_memory_with_both_places():
+    said = event("Use SQLite.", turn_id="t1", **PROSE)
+    (memory,) = folded(said, event("use sqlite", turn_id="t2", layer="layer3:tag"))
+    assert {place["layer"] for place in memory["evidence"]} == {"layer2:en", "layer3:tag"}
+    order = event("Use SQLite.", layer="layer2:en:user", trust="user")
+    assert [row["text"] for row in folded(order)] == ["Use SQLite."]
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"), [("pin", {}), ("confirm", {}), ("edit", {"text": "Use SQLite, in WAL mode."})]
+)
+def test_prose_that_a_person_stood_for_before_stays_a_memory(kind, payload):
+    name = memory_id("reef-1", "decision", "Use SQLite.")
+    (memory,) = folded(event("Use SQLite.", **PROSE), journal=[told(kind, name, **payload)])
+    assert (memory["memory_id"], memory["is_pinned"]) == (name, kind == "pin")
+
+
+def test_what_took_another_ones_place_by_a_persons_word_stays():
+    old, new = event("Use files.", layer="layer3:tag"), event("Use SQLite.", turn_id="t2", **PROSE)
+    names = [memory_id("reef-1", "decision", text) for text in ("Use files.", "Use SQLite.")]
+    rows = folded(old, new, journal=[told("supersede", names[0], by=names[1])])
+    assert {row["text"]: row["status"] for row in rows} == {
+        "Use files.": "superseded", "Use SQLite.": "active"
+    }  # fmt: skip
+
+
+def test_of_what_was_merged_with_prose_the_told_parts_stand_again():
+    tag, prose = (
+        event("Use SQLite.", layer="layer3:tag"),
+        event("Use SQLite for levels.", turn_id="t2", **PROSE),
+    )
+    members = [memory_id("reef-1", "decision", row["text"]) for row in (tag, prose)]
+    merge = told("merge", "m", members=members, text="Use SQLite for levels.", memory_type="decision")
+    assert [(row["text"], row["status"]) for row in folded(tag, prose, journal=[merge])] == [
+        ("Use SQLite.", "active")
+    ]
+    assert {row["text"] for row in folded(tag, prose, journal=[merge, told("pin", "m", 2 * DAY)])} == {
+        "Use SQLite.", "Use SQLite for levels."
+    }  # fmt: skip

@@ -35,7 +35,13 @@ def fact(name, text="words", **chosen):
 
 def seen_in(turn_id):
     return [
-        {"turn_id": turn_id, "session_id": "s1", "file": "/t/s1.jsonl", "lines": [1], "layer": "layer2:en"}
+        {
+            "turn_id": turn_id,
+            "session_id": "s1",
+            "file": "/t/s1.jsonl",
+            "lines": [1],
+            "layer": "llm:small@session-1",
+        }
     ]
 
 

@@ -57,7 +57,7 @@ def test_a_word_after_session_is_no_id(question: str) -> None:
 
 def place(session: str, day: int, branch: str | None = None) -> dict[str, object]:
     return {
-        "turn_id": "t", "session_id": session, "file": f"/t/{session}", "lines": [3], "layer": "layer2:en",
+        "turn_id": "t", "session_id": session, "file": f"/t/{session}", "lines": [3], "layer": "llm:small@1",
         "said_at": datetime(2026, 9, day, tzinfo=UTC), "git_branch": branch,
     }  # fmt: skip
 

@@ -31,7 +31,7 @@ EXPLICIT = memory("explicit", "Whales sing.", source_type="explicit", recorded_a
 
 
 def test_what_a_person_or_a_model_wrote_is_named_and_no_fact_of_the_rules():
-    rules = memory("rules", "Reefs grow.", evidence=[place("s1", "layer2:en")])
+    rules = memory("rules", "Reefs grow.", evidence=[place("s1", "layer3:tag")])
     assert named(WRITTEN, EXPLICIT, rules) == ["written", "explicit"]
 
 

@@ -78,7 +78,7 @@ def test_an_edge_between_two_sessions_is_asked_about_the_older_named_first():
         ({"trust": "external"}, {}),
         ({"memory_type": "outcome"}, {}),
         ({"evidence": OLDER["evidence"]}, {}),  # two facts of one session, which was read whole
-        ({"evidence": [OLDER["evidence"][0] | {"session_id": "s2", "layer": "layer2:en"}]}, {}),
+        ({"evidence": [OLDER["evidence"][0] | {"session_id": "s2", "layer": "layer2:en:user"}]}, {}),
         ({}, {"strength": 0.15}),
         ({}, {"rule": PROPOSED_BY_MODEL, "edge_type": "contradicts"}),
         ({}, {"rule": "person"}),

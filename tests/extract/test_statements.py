@@ -2,8 +2,7 @@
 
 from cortex.storage.reference import read_policy
 from cortex.transforms.extract.phrases import Phrasebook
-from cortex.transforms.extract.sentences import STATEMENT_CHARS, plain, prose_blocks
-from cortex.transforms.extract.statements import passages
+from cortex.transforms.extract.statements import STATEMENT_CHARS, passages, plain, prose_blocks
 from cortex.transforms.words.scripts import latin_length
 from cortex.transforms.words.sentences import PROSE, sentences
 
@@ -35,7 +34,8 @@ def test_a_list_item_keeps_its_sub_items_and_its_heading() -> None:
 def test_a_lead_in_names_its_list() -> None:
     found = passages("The tide gauge has two modes:\n\n- live\n- replay of recorded files", PHRASES)
     assert [(passage.heading, passage.text) for passage in found] == [
-        ("The tide gauge has two modes", "live; replay of recorded files")
+        ("The tide gauge has two modes", "live"),
+        ("The tide gauge has two modes", "replay of recorded files"),
     ]
 
 
@@ -75,28 +75,6 @@ def test_a_reason_stays_with_what_it_is_given_for() -> None:
     more = "Missing readings are filled from the neighbour upstream when both gauges agree on the day before."
     units = texts(f"{fact} {reason} {other} {more}")
     assert any(fact in unit and reason in unit for unit in units)
-
-
-def test_long_items_stand_by_themselves_and_short_ones_in_a_row() -> None:
-    long = (
-        "The import reads the gauge's files one by one because the disk of the station is slow, "
-        "is shared with the camera and has been full twice"
-    )
-    units = passages(f"Limits:\n\n- ten files\n- one gauge\n- {long}\n- no clock", PHRASES)
-    assert [(unit.heading, unit.text) for unit in units] == [
-        ("Limits", "ten files; one gauge"),
-        ("Limits", long),
-        ("Limits", "no clock"),
-    ]
-
-
-def test_an_item_too_long_for_one_statement_is_the_heading_of_its_own_list() -> None:
-    items = "\n".join(
-        f"  - step {n} writes the levels of day {n} into the table of the month" for n in range(9)
-    )
-    units = passages(f"- The nightly import:\n{items}", PHRASES)
-    assert {unit.heading for unit in units} == {"The nightly import"}
-    assert all(latin_length(f"{unit.heading}: {unit.text}") <= STATEMENT_CHARS for unit in units)
 
 
 def test_a_bold_beginning_names_what_is_spoken_of() -> None:
