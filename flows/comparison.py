@@ -1,6 +1,8 @@
 """Comparison: the live tables and briefs against what the lake says, cell by cell; nothing is changed."""
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -74,6 +76,10 @@ class RowsInMemory:
         """Return the rows put in; none before."""
         return _InMemory(name, self._rows.get((scope, name), PROJECTED[name].empty()))
 
+    def reading_index(self, scopes: Sequence[str]) -> AbstractContextManager[sqlite3.Connection | None]:
+        """Refuse: what is compared is not searched."""
+        raise NotImplementedError
+
     def open_index(self, scopes: Sequence[str], name: str) -> SearchableRows:
         """Refuse: what is compared is not searched."""
         raise NotImplementedError
@@ -90,6 +96,14 @@ class RowsInMemory:
     def content_of(self, scope: str, name: str) -> str | None:
         """Return nothing: what is compared is made as a whole."""
         return None
+
+    def settle_search(self, settings: str, ranks: Sequence[tuple[str, int]]) -> bool:
+        """Do nothing: what is compared is not searched."""
+        return False
+
+    def mark_search(self, scope: str, marks: Mapping[str, str]) -> bool:
+        """Do nothing: what is compared is not searched."""
+        return False
 
     def purge(self, scope: str) -> None:
         """Do nothing: no older rows are kept."""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from cortex.hooks.evidence.statements import OUTCOME_PART, OUTCOME_PARTS
 from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.closing import closing_report
 from cortex.transforms.extract.dialogue import without_pasted_lines
@@ -25,8 +26,6 @@ OUTCOME_CHARS = 210
 OPEN_CHARS = 140
 SAME_STATEMENT_SHARE = 0.7
 UNSAID = ("program", "tool_result")
-OUTCOME_PARTS = ("Goal", "Outcome", "Open")
-_PART = re.compile(rf"(?:^|(?<=\. ))({'|'.join(OUTCOME_PARTS)}): ")
 _CLAUSE_END = re.compile(r"[,;:.] |,? (?:so that|so|and|but|because|since|which|where|when|or) | [-–—] |\(")
 _NAME = re.compile(r"#\d+|\b[0-9a-f]{7,40}\b")  # of a pull request or a commit
 _AT_ONCE = re.compile(r"^(?:(?:also|just|maybe|then|now|please|first)\s+)+", re.IGNORECASE)
@@ -41,17 +40,6 @@ class _Findings:
     outcome: str
     still_open: str
     turns: tuple[Turn, ...]
-
-
-def outcome_parts(text: str) -> dict[str, str]:
-    """
-    Return what an outcome record says, by `goal`, `outcome` and `open`; parts that it lacks are absent.
-
-    >>> outcome_parts("Goal: Add tar support. Outcome: Tar files are read; tests pass. Open: Not pushed.")
-    {'goal': 'Add tar support', 'outcome': 'Tar files are read; tests pass', 'open': 'Not pushed'}
-    """
-    _, *cells = _PART.split(text)
-    return {name.lower(): words.rstrip(" .") for name, words in zip(cells[::2], cells[1::2], strict=True)}
 
 
 def outcome_candidates(turns: Sequence[Turn], phrases: Phrasebook) -> Iterator[Candidate]:
@@ -187,4 +175,4 @@ def _joined(statements: Sequence[str], chars: int) -> str:
 
 def _bare(text: str, chars: int) -> str:
     """Return `text` within `chars` without a full stop, and without what would part it or open a part."""
-    return _PART.sub(r"\1 ", shortened(text.replace("; ", ", "), chars)).rstrip(" .。:;")
+    return OUTCOME_PART.sub(r"\1 ", shortened(text.replace("; ", ", "), chars)).rstrip(" .。:;")

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
+from cortex.hooks.evidence.statements import CHANGED_SINCE, PROPOSED
 from cortex.transforms.extract.candidate import PERSONS_LAYERS, Candidate
 from cortex.transforms.extract.changes import Changes, names_in
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.phrases import FILE
-from cortex.transforms.words.history_marks import CHANGED_SINCE, PROPOSED
 from cortex.transforms.words.sentences import PROSE, sentences
 
 # Of a text so much states the fault or proposal; the rest of an explanation outlasts it.

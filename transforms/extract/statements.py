@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
+from cortex.hooks.evidence.text import PROSE, SentenceRule, sentences, shortened
 from cortex.transforms.extract.phrases import Phrasebook
 from cortex.transforms.extract.sentences import STATEMENT_CHARS, Passage, ProseBlock, plain, prose_blocks
 from cortex.transforms.words.scripts import latin_length
-from cortex.transforms.words.sentences import PROSE, SentenceRule, sentences, shortened
 
 # Of a person who types small letters too: "use tabs. then run it"; with the quotation marks at its end.
-ANY_SCRIPT = SentenceRule(re.compile(PROSE.end.pattern + r"|(?<=[a-z]{3}[.!?])\s+(?=[a-z])"), PROSE.goes_on)
-CLAUSES = SentenceRule(re.compile(r"(?<=;)\s+|(?<=；)"))
+ANY_SCRIPT = SentenceRule(PROSE.end + r"|(?<=[a-z]{3}[.!?])\s+(?=[a-z])", PROSE.goes_on)
+CLAUSES = SentenceRule(r"(?<=;)\s+|(?<=；)")
 # A list item of this length says something by itself; shorter ones are named in a row under their heading.
 ITEM_CHARS = 120
 # "It is slow." belongs to the sentence beside it.

@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3005"
-KANA = "\u3041-\u309f\u30a0-\u30ff\uff66-\uff9f"
-HANGUL = "\uac00-\ud7a3"
+from cortex.hooks.evidence.text import HAN, HANGUL, KANA
+
 # A sign of Japanese or Korean says as much as two letters, one of Chinese as nearly three: so long are the
 # same sentences in tests/extract/languages.py.
 SIGN_LETTERS = 2
