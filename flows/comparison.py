@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.briefs import archive_of, draft_of, rendered_from, shown_everywhere
-from cortex.flows.hook_notes import notes_state
 from cortex.flows.ledger import FreshLedger
 from cortex.flows.rebuild import embedding_like
 from cortex.flows.report import RunReport
@@ -225,7 +224,6 @@ def _compare_brief(run: Run, variant: Run, scope: str, comparison: Comparison) -
     for name, live, rebuilt in (
         ("brief", published.brief(scope), draft.brief),
         ("archive", published.archive(scope), archive_of(variant, scope)),
-        ("hook index", str(published.hook_index_state(scope)), str(notes_state(variant, draft))),
     ):
         comparison.rows += 1
         if live != rebuilt:

@@ -13,13 +13,13 @@ from cortex.flows.recall import search_store as search
 from cortex.flows.recall import with_replaced
 from cortex.flows.recall_results import RecallResult
 from cortex.flows.session_context import RUN_COLUMNS, with_session_context
+from cortex.hooks.echo import fingerprints_of
 from cortex.hooks.evidence.question import asks_for_records
 from cortex.storage.catalogue import Catalogue
 from cortex.storage.repository import doubts_of
 from cortex.storage.store import Store
 from cortex.storage.tables import Searchable
 from cortex.transforms.errors import EmptyQuestion, NotFound, StoreNotWritable
-from cortex.transforms.extract.echoes import fingerprints_of
 from cortex.transforms.journal_entries import Recall
 from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.memory.review import doubts_left

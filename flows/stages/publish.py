@@ -17,6 +17,7 @@ def map_projects(run: Run) -> None:
     """Publish the map by which the hooks find a folder's project, and what the prompt hook searches by."""
     with run.report.stage("render"):
         run.store.published.publish_projects(run.store.projects.paths())
+        run.store.published.remove_former()
         run.store.journal.publish_projects()
         run.store.tables.settle_search(settings_document(run.policy), ranks_for(run.policy))
 

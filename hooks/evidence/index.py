@@ -86,6 +86,12 @@ def parts_of(connection: sqlite3.Connection | None, scopes: Collection[str], nam
     return [Part(*row) for row in connection.execute(select, (name,)) if row[1] in wanted]
 
 
+def version_of(connection: sqlite3.Connection) -> int:
+    """Return the layout of an index; 0 of an empty file. Raises sqlite3.Error."""
+    (version,) = connection.execute("pragma user_version").fetchone()
+    return int(version)
+
+
 def read_settings(connection: sqlite3.Connection) -> SearchSettings:
     """Return the settings that the last run wrote. Raises sqlite3.Error, ValueError or KeyError."""
     (text,) = connection.execute("select value from settings where name = 'search'").fetchone()

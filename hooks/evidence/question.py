@@ -18,6 +18,7 @@ from .text import count_words, index_words, query_words, search_text, stems_of, 
 # Of an English question hardly more than half of the words are rare ones, of any other nearly all.
 _UNKNOWN_SHARE = 0.75
 _PARTICLE_CHARS = 4
+_SHORTEST_TOPIC = 3
 # Of a longer text both ends are looked at: what is asked stands before or after what was pasted.
 LONGEST_QUESTION = 4_000
 # The words that most rows lack tell the most; of a longer question the others change nothing.
@@ -154,6 +155,19 @@ class Question:
     def asks_how(self) -> bool:
         """Whether it asks for the way to do something."""
         return self.settings.pattern("means").search(self.text) is not None
+
+
+def has_topic(text: str, settings: SearchSettings) -> bool:
+    """
+    Return whether a message names anything that could be looked up.
+
+    "go on", "thanks" and "2" name nothing: of their words none is left, or no more than a number.
+    """
+    small = settings.dropped
+    return any(
+        word not in small and (len(word) >= _SHORTEST_TOPIC or not word.isascii()) and not word.isdigit()
+        for word in words_in(text[:LONGEST_QUESTION])
+    )
 
 
 def asks_for_records(text: str, settings: SearchSettings) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import unicodedata
 from collections import namedtuple
 from functools import lru_cache
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3005"
 KANA = "\u3041-\u309f\u30a0-\u30ff\uff66-\uff9f"
 HANGUL = "\uac00-\ud7a3"
+# A sign of Japanese or Korean says as much as two letters, one of Chinese as nearly three: so long are the
+# same sentences in tests/extract/languages.py.
+SIGN_LETTERS = 2
+HAN_EXTRA_LETTERS = 0.75
 
 # SQLite's own cutter: lower case, without accents, without English endings; in memory, and it keeps no text.
 _TEXTS = (
@@ -35,6 +40,7 @@ _SIGNS = re.compile(r"[_.-]+")
 UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3]+")
 _QUERY_WORD = re.compile(r"[^\W_]+(?:['’._-][^\W_]+)*")
 _INDEX_WORD = re.compile(r"[^\W_]+")
+_FACT_WORD = re.compile(r"[\w][\w./:#@+-]*")
 _PLAIN_WORD = re.compile(r"\w+")
 FENCE = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)[^\n]*$\n?|^(?:```|~~~).*\Z", re.MULTILINE | re.DOTALL)
 
@@ -155,6 +161,33 @@ def prose(text: str) -> str:
     return FENCE.sub("", text).strip() if "```" in text or "~~~" in text else text.strip()
 
 
+def normalised(fact: str) -> str:
+    """
+    Return the words of a fact, lower case, one space between, without punctuation around them.
+
+    >>> normalised("Use  **pnpm**, not npm!")
+    'use pnpm not npm'
+    """
+    words = _FACT_WORD.findall(unicodedata.normalize("NFKC", fact).casefold())
+    return " ".join(word.rstrip("./:-") for word in words)
+
+
+def latin_length(text: str) -> int:
+    """
+    Return how long a text is in Latin letters: a sign of Chinese, Japanese or Korean says as much as several.
+
+    >>> latin_length("Use pnpm."), latin_length("用 pnpm")
+    (9, 7)
+    """
+    if text.isascii():
+        return len(text)
+    signs = len(re.findall(f"[{HAN}{KANA}{HANGUL}]", text))
+    if not signs:
+        return len(text)
+    han = len(re.findall(f"[{HAN}]", text))
+    return len(text) + (SIGN_LETTERS - 1) * signs + int(HAN_EXTRA_LETTERS * han)
+
+
 def words_in(text: str) -> list[str]:
     """Return the words of `text`, in lower case, in their order."""
     return _PLAIN_WORD.findall(text.casefold())
@@ -209,17 +242,21 @@ class SentenceRule:
 
 
 # A full-width stop ends a sentence without a space, but not inside a quotation that goes on.
-WIDE_END = r"|(?<=[。！？])\s*(?=[^\s。！？」』）”’)と])|(?<=[。！？][」』）”])\s*(?=[^\s。！？」』）と])"
+_WIDE_END = r"|(?<=[。！？])\s*(?=[^\s。！？」』）”’)と])|(?<=[。！？][」』）”])\s*(?=[^\s。！？」』）と])"
+# One line of a brief: a full stop, then what a sentence begins with; not after "e.g.".
+LINE = SentenceRule(
+    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<=[.!?])[\"'”’)`]*\s+(?=[\"'“‘(`]*[^\Wa-z_]|→)" + _WIDE_END,
+)
 # What is said in a session: only before a space and a capital, digit, quote or backtick.
 PROSE = SentenceRule(
     rf"(?<=[.!?])[\"'”’)`]*\s+(?=[\"'“‘(`*¿¡«„]*[A-ZÀ-ÖØ-ÞĆČĐĞİŁŚŞŠŹŻŽА-Я0-9{HANGUL}{HAN}{KANA}`/_.-])"
-    r"|(?<=다\.)\s+|(?<=[.!?]\*\*)\s+" + WIDE_END,
+    r"|(?<=다\.)\s+|(?<=[.!?]\*\*)\s+" + _WIDE_END,
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|al|z\. ?b|d\. ?h|bzw|ca|usw|evtl|ggf|inkl|nr|p\. ?ej|p\. ?ex"
     r"|núm|nº|pág|sra?|örn|vb|bkz)\.|\b[A-Z]\.|^\d+\.)$",
     keeps_closing=False,
 )
 # A memory's text, whose parts are compared or taken out one by one.
-MEMORY = SentenceRule(r"(?<=[.!?。])\s+|\n+" + WIDE_END)
+MEMORY = SentenceRule(r"(?<=[.!?。])\s+|\n+" + _WIDE_END)
 
 _TO_LAST_SIGN = re.compile(rf".*[{HAN}{KANA}、。，；：！？）」』]", re.DOTALL)
 # Longer texts are rare, and are cut each time.

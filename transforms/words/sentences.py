@@ -3,9 +3,9 @@
 import re
 
 from cortex.hooks.evidence.text import (
+    LINE,
     MEMORY,
     PROSE,
-    WIDE_END,
     SentenceRule,
     sentences,
     shortened,
@@ -26,10 +26,6 @@ __all__ = [
 ]
 
 
-# One line of a brief: a full stop, then what a sentence begins with; not after "e.g.".
-LINE = SentenceRule(
-    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<=[.!?])[\"'”’)`]*\s+(?=[\"'“‘(`]*[^\Wa-z_]|→)" + WIDE_END,
-)
 # A memory's text where what stands between semicolons is a statement too.
 STATEMENT = SentenceRule(r"(?<=[.!?;])\s+")
 
