@@ -1,6 +1,8 @@
 """Comparison: the live tables and briefs against what the lake says, cell by cell; nothing is changed."""
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -8,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.briefs import archive_of, draft_of, rendered_from, shown_everywhere
-from cortex.flows.hook_notes import notes_state
 from cortex.flows.ledger import FreshLedger
 from cortex.flows.rebuild import embedding_like
 from cortex.flows.report import RunReport
@@ -74,6 +75,10 @@ class RowsInMemory:
         """Return the rows put in; none before."""
         return _InMemory(name, self._rows.get((scope, name), PROJECTED[name].empty()))
 
+    def reading_index(self, scopes: Sequence[str]) -> AbstractContextManager[sqlite3.Connection | None]:
+        """Refuse: what is compared is not searched."""
+        raise NotImplementedError
+
     def open_index(self, scopes: Sequence[str], name: str) -> SearchableRows:
         """Refuse: what is compared is not searched."""
         raise NotImplementedError
@@ -90,6 +95,14 @@ class RowsInMemory:
     def content_of(self, scope: str, name: str) -> str | None:
         """Return nothing: what is compared is made as a whole."""
         return None
+
+    def settle_search(self, settings: str, ranks: Sequence[tuple[str, int]]) -> bool:
+        """Do nothing: what is compared is not searched."""
+        return False
+
+    def mark_search(self, scope: str, marks: Mapping[str, str]) -> bool:
+        """Do nothing: what is compared is not searched."""
+        return False
 
     def purge(self, scope: str) -> None:
         """Do nothing: no older rows are kept."""
@@ -211,7 +224,6 @@ def _compare_brief(run: Run, variant: Run, scope: str, comparison: Comparison) -
     for name, live, rebuilt in (
         ("brief", published.brief(scope), draft.brief),
         ("archive", published.archive(scope), archive_of(variant, scope)),
-        ("hook index", str(published.hook_index_state(scope)), str(notes_state(variant, draft))),
     ):
         comparison.rows += 1
         if live != rebuilt:

@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from cortex.flows.embedders import Embedder
 from cortex.flows.retrieval_corpus import RowPlace
+from cortex.hooks.evidence.ranking import standardised
 from cortex.storage.tables import Searchable, Vector
 from cortex.transforms.schemas import PASSAGES
-from cortex.transforms.search.fusion import standardised
 
 # Name of each, and whether it needs an embedding model.
 BASELINES = {"bm25": False, "vectors": True, "hybrid": True}
@@ -64,6 +64,7 @@ def _keep_best(scores: dict[RowPlace, float], scope: str, hits: pa.Table, name: 
 
 def _summed(words: dict[RowPlace, float], near: dict[RowPlace, float]) -> dict[RowPlace, float]:
     places = sorted(words.keys() | near.keys())
-    by_words = standardised(np.array([words.get(place, 0.0) for place in places]))
-    by_meaning = standardised(np.array([near.get(place, np.nan) for place in places]))
-    return dict(zip(places, (by_words + by_meaning).tolist(), strict=True))
+    by_words = standardised([words.get(place, 0.0) for place in places])
+    by_meaning = standardised([near.get(place) for place in places])
+    sums = (a + b for a, b in zip(by_words, by_meaning, strict=True))
+    return dict(zip(places, sums, strict=True))

@@ -1,33 +1,24 @@
 """Recall: what the memories and transcripts of some scopes say to a question, best first."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-
-import numpy as np
-import pyarrow as pa
 
 from cortex.flows.described_code import Code, code_behind
 from cortex.flows.embedders import Embedder
-from cortex.flows.recall_hits import MEMORIES, PASSAGES, ROW_COLUMNS, Hits
-from cortex.flows.recall_results import Nearby, RecallResult, shown_once
+from cortex.flows.recall_results import Nearby, RecallResult, result_of
 from cortex.flows.replaced import Replaced, pairs_of_subject, replaced_by
-from cortex.flows.similarity import is_of_same_model
+from cortex.hooks.evidence.index import MEMORIES
+from cortex.hooks.evidence.question import Question
+from cortex.hooks.evidence.search import ROWS_A_KEPT_ROW, find
+from cortex.hooks.evidence.statements import PROPOSED
 from cortex.storage.reference import word_ranks
-from cortex.storage.tables import Searchable, SearchableRows, Vector
+from cortex.storage.tables import Searchable, Vector
 from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.policy import Policy
-from cortex.transforms.search.answers import is_answered
-from cortex.transforms.search.fusion import comparable, folded
-from cortex.transforms.search.index_text import query_terms, setting
 from cortex.transforms.search.limits import NO_LIMITS, SearchLimits
-from cortex.transforms.search.questions import RecallQuestion
-from cortex.transforms.words.history_marks import PROPOSED
+from cortex.transforms.search.settings import model_answers, search_settings
 
 _EDGES = "edges"
-# Rows looked at for folding, by result asked for: in the labelled sessions a result takes up 1.4 rows.
-ROWS_A_RESULT = 6
-# Rows looked at for one that may meet a limit: of a project of 6,000 passages all.
-ROWS_A_KEPT_ROW = 20
 
 
 def search_store(
@@ -45,34 +36,56 @@ def search_store(
     Return at most `limit` results for `question` out of the memories and passages of `scopes`, best first.
 
     Works by words alone when `embedder` is None or cannot answer now. Nothing is returned where no result is
-    near enough to the question (`cortex.transforms.search.answers`). Superseded, pruned and merged memories
+    near enough to the question (`is_answered`). Superseded, pruned and merged memories
     are left out, archived ones found. A memory of external trust is found only with evidence of its source.
     With `by_stretch`, what bears on the question in one stretch of a session is one result. Only what meets
     `limits` is returned; of each list more rows are read for that.
     """
+    asking = question_of(question, policy)
     vector = _vector_of(question, embedder)
-    terms = query_terms(question, policy)
-    hits = Hits(vector)
-    wanted = int(setting(policy, "candidates")) * (1 if limits.is_empty else ROWS_A_KEPT_ROW)
-    kept = {MEMORIES: limits.memories, PASSAGES: limits.passages}
-    for name in (MEMORIES, PASSAGES):
-        rows = tables.open_index(scopes, name)
-        by_words = _comparable(rows, terms, wanted, ROW_COLUMNS[name])
-        hits.add(name, kept[name](by_words))
-        if vector is not None and is_of_same_model(by_words, vector):
-            hits.add(name, kept[name](rows.search_vector(vector, wanted, ROW_COLUMNS[name])))
-    scores = hits.scores(policy)
-    # Ties go by id, so that the order of scopes or of rows on disk changes nothing.
-    order = sorted(range(len(hits.ids)), key=lambda row: (-scores[row], hits.ids[row]))
-    looked_at = [hits.candidate(row, scores[row]) for row in order[: limit * ROWS_A_RESULT]]
-    groups = folded(looked_at, policy, limit, by_stretch=by_stretch)
-    asking = RecallQuestion.of(question, word_ranks(), policy)
+    similar = None if vector is None else _Similarity(tables, scopes, vector, asking, limits)
     model = embedder.model if embedder is not None and vector is not None else ""
-    nearness = (hits.nearness(row, asking.asked) for group in groups for row in group.all)
-    if not is_answered(asking.asked, nearness, policy, model):
-        return []
-    results = [hits.result(group, scores, asking) for group in groups]
-    return _with_code(tables, shown_once(results) if by_stretch else results)
+    with tables.reading_index(scopes) as connection:
+        results = find(
+            connection,
+            scopes,
+            asking,
+            limit=limit,
+            by_stretch=by_stretch,
+            admits=None if limits.is_empty else limits.admits,
+            similar=similar,
+            whole=model_answers(policy, model),
+        )
+    return _with_code(tables, [result_of(each) for each in results])
+
+
+def question_of(text: str, policy: Policy) -> Question:
+    """Return a question as a search looks at it."""
+    ranks = word_ranks()
+    return Question(
+        text, search_settings(policy), lambda words: {word: ranks[word] for word in words if word in ranks}
+    )
+
+
+class _Similarity:
+    """What a model knows of rows: how near they are to the vector of a question."""
+
+    def __init__(
+        self,
+        tables: Searchable,
+        scopes: Sequence[str],
+        vector: Vector,
+        question: Question,
+        limits: SearchLimits,
+    ) -> None:
+        self._tables, self._scopes, self._vector = tables, scopes, vector
+        wanted = int(question.settings.numbers["candidates"])
+        self._wanted = wanted * (1 if limits.is_empty else ROWS_A_KEPT_ROW)
+
+    def __call__(self, name: str, keys: Collection[str]) -> dict[str, float]:
+        """Return the cosines of the rows with these keys and of the nearest ones of a table."""
+        rows = self._tables.open_index(self._scopes, name)
+        return rows.similarities(self._vector, list(keys), self._wanted)
 
 
 def _with_code(tables: Searchable, results: list[RecallResult]) -> list[RecallResult]:
@@ -132,10 +145,3 @@ def _vector_of(question: str, embedder: Embedder | None) -> Vector | None:
     except ModelUnavailable:
         return None
     return vector
-
-
-def _comparable(rows: SearchableRows, terms: str, limit: int, columns: Sequence[str]) -> pa.Table:
-    hits = rows.search_words(terms, limit, columns)
-    at = hits.schema.get_field_index("score")
-    scores = comparable(hits["score"].to_numpy().astype(np.float64), rows.count())
-    return hits.set_column(at, "score", pa.array(scores.tolist(), pa.float64()))

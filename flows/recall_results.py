@@ -1,13 +1,14 @@
 """What recall returns: results with their evidence, and what was said near them."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from cortex.flows.described_code import Code
 from cortex.flows.replaced import Replaced
-from cortex.transforms.search.statements import is_known, news_in
-from cortex.transforms.words.overlap import words_in
+from cortex.hooks.evidence.search import Beside, Found, Place
+from cortex.transforms.memory.authors import speaker_of
+from cortex.transforms.schemas import EPOCH
 
 
 @dataclass(frozen=True)
@@ -91,50 +92,53 @@ class RecallResult:
         return (self.text, *passage, *nearby, *replaced)
 
 
-def shown_once(results: Sequence[RecallResult]) -> list[RecallResult]:
-    """
-    Return results below whose statements stands only what was not shown above: a turn is shown once.
-
-    Left out are sentences of a passage, of a reason and of what is nearby that were shown. Where something
-    nearby says the same as its result, the result rests on its lines.
-    """
-    above: list[str] = []
-    kept: list[RecallResult] = []
-    for result in results:
-        own = [result.statement]
-        why = news_in(result.why, [*own, *above])
-        quote = news_in(result.quote, [*own, why, *above])
-        own += [why, quote]
-        nearby: list[Nearby] = []
-        evidence = list(result.evidence)
-        for each in result.nearby:
-            if news := _news_of(each, [*own, *above]):
-                nearby.append(replace(each, statement=news))
-                own.append(news)
-            elif any(is_known(each.statement, text) for text in own):
-                evidence += each.evidence
-        above += own
-        kept.append(replace(result, why=why, quote=quote, nearby=tuple(nearby), evidence=merged(evidence)))
-    return kept
+def result_of(found: Found) -> RecallResult:
+    """Return what a search found, as everything else sees it."""
+    row, is_memory = found.row, found.is_memory
+    return RecallResult(
+        id=found.id,
+        kind=_kind(is_memory),
+        memory_type=row["memory_type"] if is_memory else None,
+        text=row["text"],
+        project_id=row["project_id"],
+        score=found.score,
+        confidence=row["confidence"] if is_memory else None,
+        created_at=instant_of(row["created_at"] if is_memory else row["said_at"]),
+        evidence=_evidence(found.evidence),
+        trust=row["trust"],
+        speaker=speaker_of(row) if is_memory else row["trust"],
+        status=row["status"] if is_memory else "active",
+        passage=found.passage,
+        statement=found.statement,
+        quote=found.quote,
+        why=found.why,
+        rejected=found.rejected,
+        nearby=tuple(_nearby(each) for each in found.nearby),
+    )
 
 
-def _news_of(nearby: Nearby, shown: Sequence[str]) -> str:
-    # Two facts may differ in a word: a memory goes only where its very words were shown.
-    if nearby.kind == "memory":
-        words = " ".join(words_in(nearby.statement))
-        is_shown = any(f" {words} " in f" {' '.join(words_in(text))} " for text in shown)
-        return "" if is_shown else nearby.statement
-    return news_in(nearby.statement, shown)
+def instant_of(microseconds: int | None) -> datetime | None:
+    """Return an instant (UTC) as the search index holds it."""
+    return None if microseconds is None else EPOCH + timedelta(microseconds=microseconds)
 
 
-def merged(items: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """Return the evidence of a group in its order, one entry per transcript, each line once."""
-    by_file: dict[str, Evidence] = {}
-    for item in items:
-        before = by_file.get(item.file)
-        if before is None:
-            by_file[item.file] = item
-            continue
-        new = tuple(line for line in item.lines if line not in before.lines)
-        by_file[item.file] = Evidence(before.session_id, item.file, before.lines + new, before.said_at)
-    return tuple(by_file.values())
+def _nearby(each: Beside) -> Nearby:
+    return Nearby(
+        id=each.id,
+        kind=_kind(each.is_memory),
+        memory_type=each.row["memory_type"] if each.is_memory else None,
+        text=each.row["text"],
+        statement=each.statement,
+        evidence=_evidence(each.evidence),
+        is_earlier=each.is_earlier,
+    )
+
+
+def _kind(is_memory: bool) -> str:
+    return "memory" if is_memory else "turn"
+
+
+def _evidence(places: Iterable[Place]) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence(each.session_id, each.file, each.lines, instant_of(each.said_at)) for each in places
+    )

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cortex.flows.recall_hits import HIDDEN_STATUSES
 from cortex.flows.recall_results import RecallResult
+from cortex.hooks.evidence.search import HIDDEN_STATUSES
 from cortex.storage.tables import Searchable
 from cortex.transforms.memory.link import neighbourhood
 from cortex.transforms.schemas import MEMORY_TYPES, values

@@ -3,14 +3,13 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
+from cortex.flows.recall import question_of
 from cortex.flows.recall_results import Evidence, Nearby, RecallResult
-from cortex.storage.reference import word_ranks
+from cortex.hooks.evidence.question import Question
+from cortex.hooks.evidence.statements import asks_anything, statement_in
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
-from cortex.transforms.search.index_text import setting
-from cortex.transforms.search.questions import RecallQuestion
 from cortex.transforms.search.session_context import command_for, reply_to
-from cortex.transforms.search.statements import asks_anything, statement_in
 
 # What is read of the turns of a session to see what was replied and run in it.
 RUN_COLUMNS = [
@@ -35,7 +34,7 @@ def with_session_context(
     shown below another. Apart from `recall`, since it reads the turns of the sessions that a question or a
     command is looked for in: the prompt has no time for that.
     """
-    asking = RecallQuestion.of(question, word_ranks(), policy)
+    asking = question_of(question, policy)
     turns = _turns_near(results, turns_of, is_all=asking.asks_how)
     if not turns:
         return list(results)
@@ -45,7 +44,7 @@ def with_session_context(
     for result in results:
         nearby = _with_reply(result, turns, shown, asking)
         call = (
-            _command_of(result, turns, asking, int(setting(policy, "stretch_lines")), commands)
+            _command_of(result, turns, asking, int(asking.settings.numbers["stretch_lines"]), commands)
             if asking.asks_how
             else []
         )
@@ -78,7 +77,7 @@ def _turns_shown(result: RecallResult) -> Iterator[tuple[str, int]]:
 
 
 def _with_reply(
-    result: RecallResult, turns: dict[str, list[Row]], shown: set[tuple[str, int]], asking: RecallQuestion
+    result: RecallResult, turns: dict[str, list[Row]], shown: set[tuple[str, int]], asking: Question
 ) -> list[Nearby]:
     """Return what is near a result, and behind the first turn of a person that asks what was replied."""
     nearby = list(result.nearby)
@@ -87,7 +86,7 @@ def _with_reply(
         if item.kind != "turn" or not item.evidence:
             continue
         place = item.evidence[0]
-        reply = reply_to(place.lines[0], turns.get(place.file, ()), asking.patterns.announces)
+        reply = reply_to(place.lines[0], turns.get(place.file, ()), asking.settings.pattern("announces"))
         if reply is not None and (reply["file"], reply["line"]) not in shown:
             shown.add((reply["file"], reply["line"]))
             nearby.insert(at, _nearby(reply, statement_in(reply["text"], asking.asked)))
@@ -96,7 +95,7 @@ def _with_reply(
 
 
 def _command_of(
-    result: RecallResult, run: dict[str, list[Row]], asking: RecallQuestion, within: int, shown: set[str]
+    result: RecallResult, run: dict[str, list[Row]], asking: Question, within: int, shown: set[str]
 ) -> list[Nearby]:
     """Return the command that a result is about, where nothing above shows it."""
     words = " ".join([result.statement, result.quote, *(each.statement for each in result.nearby)])

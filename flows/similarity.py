@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cortex.storage.tables import Vector
-from cortex.transforms.search.fusion import Scores
 
 
 def is_of_same_model(hits: pa.Table, vector: Vector) -> bool:
@@ -17,7 +17,7 @@ def is_of_same_model(hits: pa.Table, vector: Vector) -> bool:
     return not pa.types.is_fixed_size_list(kind) or kind.list_size == len(vector)
 
 
-def exact(hits: pa.Table, vector: Vector | None) -> Scores:
+def exact(hits: pa.Table, vector: Vector | None) -> NDArray[np.float64]:
     """Return the cosine of each row's stored vector with `vector`; NaN where there is none."""
     similarity = np.full(hits.num_rows, np.nan)
     if vector is None or "vector" not in hits.schema.names or not is_of_same_model(hits, vector):

@@ -1,13 +1,15 @@
 """Search by another model's vectors than those of the tables, where the hosted model does not answer."""
 
+import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from cortex.flows.recall_hits import ID_COLUMNS
 from cortex.flows.similarity import exact
+from cortex.hooks.evidence.search import KEYS
 from cortex.storage.tables import VECTOR, Filter, Searchable, SearchableRows, Vector
 
 HASH = "content_hash"
@@ -26,15 +28,19 @@ class SpareVectors:
         self._dimensions = dimensions
         self._vectors: pa.Table | None = None
 
+    def reading_index(self, scopes: Sequence[str]) -> AbstractContextManager[sqlite3.Connection | None]:
+        """Yield the search index to read by; of its vectors nothing is read there."""
+        return self._tables.reading_index(scopes)
+
     def open_index(self, scopes: Sequence[str], name: str) -> SearchableRows:
         """Return rows that are searched by the spare vectors; those that have such vectors as they are."""
         rows = self._tables.open_index(scopes, name)
-        if name not in ID_COLUMNS or not rows.count():
+        if name not in KEYS or not rows.count():
             return rows
-        columns = [ID_COLUMNS[name], VECTOR]
+        columns = [KEYS[name], VECTOR]
         kind = rows.search_words("a", 1, columns).schema
         is_same = VECTOR in kind.names and kind.field(VECTOR).type == self._kind()
-        return rows if is_same else _Searched(rows, ID_COLUMNS[name], self)
+        return rows if is_same else _Searched(rows, KEYS[name], self)
 
     def of(self, hashes: Sequence[str | None]) -> "pa.ChunkedArray[Any]":
         """Return the vectors of texts by their content hash, null where there is none."""
@@ -74,6 +80,13 @@ class _Searched:
         wanted = [name for name in columns if name != VECTOR]
         rows = self._with_vectors(self._rows.read([*wanted, HASH], {self._key: named}))
         return rows.append_column("similarity", pa.array(exact(rows, vector), pa.float32()))
+
+    def similarities(self, vector: Vector, keys: Sequence[str], nearest: int) -> dict[str, float]:
+        rows = self._with_vectors(self._rows.read([self._key, HASH]))
+        names = [str(name) for name in rows[self._key].to_pylist()]
+        near = {name: value for name, value in zip(names, exact(rows, vector), strict=True) if value == value}
+        best = sorted(near, key=lambda name: (-near[name], name))[:nearest]
+        return {name: float(near[name]) for name in {*best, *keys} & near.keys()}
 
     def _with_vectors(self, rows: pa.Table) -> pa.Table:
         vectors = self._spare.of(rows[HASH].to_pylist())

@@ -1,56 +1,60 @@
-"""Recall at a prompt: the notes of the project that bear on it, out of the published index, or nothing.
+"""Evidence at a prompt: what is kept of the project and bears on the message, dated and quoted, or nothing.
 
-Silent when unsure. A note is shown when it holds enough of the prompt's telling words: of these the rare ones
-of the language weigh most, and names that are no words of it. The gate's numbers stand in the index itself.
+The search index that every run leaves is read, and nothing else of the store: facts and what was said alike,
+ranked as `cortex recall` ranks them where it has no model. Silent when nothing answers.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import sqlite3
-    from typing import Any
-
-    # Of the index: memory_id, line, tokens, marks, brief_mark, score.
-    Row = tuple[Any, ...]
-
 if TYPE_CHECKING or __package__:
-    from cortex.hooks import brief, choices, shown, terms, ticket
+    import sqlite3
+
+    from cortex.hooks import brief, choices, echo, identity, notes, shown, ticket
+    from cortex.hooks.evidence.index import (
+        SEARCH_VERSION,
+        open_index,
+        parts_of,
+        ranks_in,
+        read_settings,
+        rows_of_state,
+        state_of,
+        version_of,
+    )
+    from cortex.hooks.evidence.question import Question, SearchSettings, asks_for_records, has_topic
+    from cortex.hooks.evidence.search import find, is_shown, records
 else:
     import brief
     import choices
+    import echo
+    import identity
+    import notes
     import shown
-    import terms
     import ticket
+    from evidence.index import (
+        SEARCH_VERSION,
+        open_index,
+        parts_of,
+        ranks_in,
+        read_settings,
+        rows_of_state,
+        state_of,
+        version_of,
+    )
+    from evidence.question import Question, asks_for_records, has_topic
+    from evidence.search import find, is_shown, records
 
-INDEX = "hook-index.sqlite"
+INDEX = os.path.join("tables", "search.sqlite")
+GLOBAL_SCOPE = "global"
 
-# Layout of the index; one of another is not read.
-INDEX_VERSION = 1
-
-# The index is given up after this. The client waits for the hook, and a person for the client.
-PROMPT_SECONDS = 0.15
-
-# "yes", "go on": nothing to look up. Gates of words would say so too, later.
-SHORTEST_PROMPT = 8
-
-# Of a longer prompt both ends are looked at: what is asked stands before or after what was pasted.
-MAX_PROMPT_CHARS = 4_000
-MAX_WORDS = 64
-
-# Rows of the index read for one prompt: about 40 ms.
-MAX_ROWS = 60_000
-
-# Notes whose length is looked up; of those that hold the most weight the right one is among the first ten.
-MAX_CANDIDATES = 64
-
-# SQLite instructions between two looks at the clock: about 0.1 ms.
-STEPS_BETWEEN_LOOKS = 1_000
+# Results looked for; the budget mostly has room for as many.
+RESULTS = 8
+# Where the work stands: the last sessions' records and the plan that goes on.
+RECORDS, PLANS = 3, 1
 
 # What the client, and other programs, send in a person's place.
 NOT_A_PERSONS = (
@@ -58,14 +62,11 @@ NOT_A_PERSONS = (
     *("<system-reminder", "[Request interrupted", "This session is being continued"),
 )
 
-# Entries of the journal that wait. With more no run has taken any in for months: its notes are old, too.
+# Entries of the journal that wait. With more no run has taken any in for months: its index is old, too.
 MAX_WAITING = 1_000
 
 # Of the journal's entry about what was shown.
 KIND, ACTOR = "recall", "prompt"
-
-# Places in a row of the index.
-MEMORY, LINE, TOKENS, MARKS, BRIEF_MARK, SCORE = range(6)
 
 
 def prompt_output(home: str, payload: dict[str, object], folders: list[str], now_ns: int) -> bytes | None:
@@ -76,167 +77,102 @@ def prompt_output(home: str, payload: dict[str, object], folders: list[str], now
     an echo of it is not learnt.
     """
     prompt, session_id = payload.get("prompt"), payload.get("session_id")
-    if not isinstance(prompt, str) or not isinstance(session_id, str) or not is_asked(prompt):
+    if not isinstance(prompt, str) or not isinstance(session_id, str) or not is_persons(prompt):
         return None
     project_id = brief.find_project(os.path.join(home, "published"), folders)
-    index = os.path.join(home, "published", project_id, INDEX) if project_id else ""
-    if not os.path.isfile(index) or not choices.HookSettings(home, project_id).is_on(
-        "recall.at_prompt", True
-    ):
+    index = os.path.join(home, INDEX)
+    if not project_id or not os.path.isfile(index):
+        return None
+    if not choices.HookSettings(home, project_id).is_on("recall.at_prompt", True):
         return None
     staging = os.path.join(home, "staging")
-    settings, matches = search(index, prompt)
-    brief_marks, known = shown.seen(staging, session_id)
-    new = [row for row in matches if row[MEMORY] not in known and row[BRIEF_MARK] not in brief_marks]
-    rows = rows_within_budget(new, settings)
-    if not rows or _is_full(os.path.join(staging, "journal")):
+    if _is_full(os.path.join(staging, "journal")):
         return None
-    shown.add(staging, session_id, [row[MEMORY] for row in rows])
-    marks = (settings["frame_marks"], *(row[MARKS] for row in rows))
-    line_marks = [mark for text in marks for mark in text.split()]
-    _write_entry(staging, str(project_id), line_marks, now_ns)
-    context = brief.visible_text("\n".join([settings["frame"], *(row[LINE] for row in rows)]))
+    seen = shown.read(staging, session_id)
+    seen.prompts += 1
+    found = notes_for(index, project_id, prompt, session_id, seen)
+    for note in found:
+        seen.add(note.id, note.shown, note.tokens)
+    if found:
+        seen.tokens += notes.FRAME_TOKENS
+    if found or seen.prompts == 1:
+        shown.write(staging, session_id, seen)
+    if not found:
+        return None
+    told = "\n".join([notes.FRAME, *(text for note in found for text in (note.line, *note.shown))])
+    _write_entry(staging, project_id, sorted(echo.fingerprints_of(told)), now_ns)
+    context = brief.visible_text("\n".join([notes.FRAME, *(note.line for note in found)]))
     inner = {"hookEventName": "UserPromptSubmit", "additionalContext": context}
     return json.dumps({"hookSpecificOutput": inner}).encode()
 
 
-def is_asked(prompt: str) -> bool:
-    """Return whether a prompt is a person's and long enough to look something up for."""
+def is_persons(prompt: str) -> bool:
+    """Return whether a prompt is a person's, and says anything."""
     text = prompt.strip()
-    return len(text.encode("utf-8", "replace")) >= SHORTEST_PROMPT and not text.startswith(NOT_A_PERSONS)
+    return bool(text) and not text.startswith(NOT_A_PERSONS)
 
 
-def search(path: str, prompt: str) -> tuple[dict[str, Any], list[Row]]:
-    """Return the settings of the index at `path`, and its rows that pass the gate, best first."""
-    import sqlite3  # only here: without an index nobody need wait 2 ms for it
+def notes_for(
+    path: str, project_id: str, prompt: str, session_id: str, seen: shown.Shown
+) -> list[notes.Note]:
+    """Return the notes for a prompt out of the index at `path`; none where another layout, or damaged, is."""
+    import sqlite3  # only here: most of what is no question ends before
 
-    give_up_at = time.monotonic() + PROMPT_SECONDS
-    address = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    index = sqlite3.connect(address + "?mode=ro&immutable=1", uri=True)
-    try:
-        index.set_progress_handler(lambda: time.monotonic() > give_up_at, STEPS_BETWEEN_LOOKS)
-        settings = dict(index.execute("select name, value from settings"))
-        if settings.get("version") != INDEX_VERSION:
-            return settings, []
-        return settings, _Gate(index, settings).passing(prompt)
-    except sqlite3.OperationalError:
-        if time.monotonic() > give_up_at:
-            return {}, []
-        raise
-    finally:
-        index.close()
-
-
-class _Gate:
-    """The gate of one index: what a prompt's words weigh, and which notes hold enough of them."""
-
-    def __init__(self, index: sqlite3.Connection, settings: dict[str, Any]) -> None:
-        self._index = index
-        self._settings = settings
-        self._rows_left = MAX_ROWS
-
-    def passing(self, prompt: str) -> list[Row]:
-        """Return the rows that pass, best first, none that says the same as one before it."""
-        settings = self._settings
-        held, counts, total = self._weigh(prompt)
-        least_weight = settings["least_share"] * total
-        likely = [
-            note
-            for note, weight in held.items()
-            if weight >= least_weight and counts[note] >= settings["least_words"]
-        ]
-        likely.sort(key=lambda note: (-held[note], note))
-        rows = self._scored(likely[:MAX_CANDIDATES], held, total)
-        floor = max(settings["least_score"], settings["beside_best"] * rows[0][SCORE]) if rows else 0
-        return _without_repeats([row for row in rows if row[SCORE] >= floor], settings["same_words"])
-
-    def _weigh(self, prompt: str) -> tuple[dict[int, float], dict[int, int], float]:
-        """Return by note the weight and the number of the prompt's words it holds, and the weight of all."""
-        held: dict[int, float] = {}
-        counts: dict[int, int] = {}
-        total = 0.0
-        stems = set()
-        for weight, word in self._telling_words(prompt):
-            notes = self._notes_with(word)
-            stem = (word[:3], weight, *notes)
-            # A word that notes all over the project hold tells none apart; "test" and "tests" are one.
-            if len(notes) > self._settings["most_rows"] or stem in stems:
-                continue
-            stems.add(stem)
-            weight *= self._rarity(len(notes))
-            total += weight
-            for note in notes:
-                held[note] = held.get(note, 0.0) + weight
-                counts[note] = counts.get(note, 0) + 1
-        return held, counts, total
-
-    def _telling_words(self, prompt: str) -> list[tuple[float, str]]:
-        """Return the weightiest words of a prompt, with what they weigh in the language."""
-        if len(prompt) > MAX_PROMPT_CHARS:
-            prompt = prompt[: MAX_PROMPT_CHARS // 2] + "\n" + prompt[-MAX_PROMPT_CHARS // 2 :]
-        stop_words = {word for (word,) in self._index.execute("select word from stop_words")}
-        words = [word for word in terms.index_terms(prompt) if word not in stop_words]
-        return sorted(((self._weight(word), word) for word in words), reverse=True)[:MAX_WORDS]
-
-    def _weight(self, word: str) -> float:
-        """Return what a word weighs by its rank among the words of the language."""
-        ranks = self._matching("common_words", word, 1)
-        rank: float = ranks[0] if ranks else self._settings["rarest_rank"]
-        return math.log(rank / self._settings["common_rank"] + 1)
-
-    def _rarity(self, count: int) -> float:
-        """Return 1 for a word that one note holds, and less the more hold it."""
-        notes = max(2, self._settings["notes"])
-        of_all = math.log(notes / max(1, count)) / math.log(notes)
-        rarity: float = 1 - self._settings["rarity_weight"] * (1 - of_all)
-        return rarity
-
-    def _notes_with(self, word: str) -> list[int]:
-        """Return the notes that hold a word, one more than count where there are too many."""
-        if self._rows_left <= 0:
-            return []
-        notes = self._matching("note_words", word, int(self._settings["most_rows"]) + 1)
-        self._rows_left -= len(notes)
-        return notes
-
-    def _matching(self, table: str, word: str, limit: int) -> list[int]:
-        asked = f"select rowid from {table} where {table} match ? limit ?"
-        return [row for (row,) in self._index.execute(asked, (f'"{word}"', limit))]
-
-    def _scored(self, notes: list[int], held: dict[int, float], total: float) -> list[Row]:
-        """Return the rows of notes with their scores: weight held, its share of all, by the note's length."""
-        columns = "id, length, memory_id, line, tokens, marks, brief_mark"
-        asked = f"select {columns} from notes where id in ({','.join('?' * len(notes))})"
-        by_length = self._settings["length_weight"]
-        rows = [
-            (*row, held[note] * math.sqrt(held[note] / total) / (1 - by_length + by_length * length))
-            for note, length, *row in self._index.execute(asked, notes)
-        ]
-        return sorted(rows, key=lambda row: (-row[SCORE], row[MEMORY]))
+    # Read without locks, a file that a run writes meanwhile may be read in two states: once more, then.
+    for _ in range(2):
+        before = state_of(path)
+        try:
+            connection = open_index(path)
+            try:
+                found = _notes_in(connection, project_id, prompt, session_id, seen)
+            finally:
+                connection.close()
+        except (sqlite3.Error, ValueError, KeyError, TypeError):
+            found = []
+        if state_of(path) == before:
+            return found
+    return []
 
 
-def _without_repeats(rows: list[Row], same_words: float) -> list[Row]:
-    kept: list[tuple[frozenset[str], Row]] = []
-    for row in rows:
-        words = frozenset(terms.index_terms(row[LINE]))
-        if not any(len(words & other) >= same_words * len(words | other) for other, _ in kept):
-            kept.append((words, row))
-    return [row for _, row in kept]
-
-
-def rows_within_budget(rows: list[Row], settings: dict[str, Any]) -> list[Row]:
-    """Return as many of the rows, in their order, as may be shown at one prompt."""
-    if not rows:
+def _notes_in(
+    connection: sqlite3.Connection, project_id: str, prompt: str, session_id: str, seen: shown.Shown
+) -> list[notes.Note]:
+    if version_of(connection) != SEARCH_VERSION:
         return []
-    tokens, chars = settings["frame_tokens"], len(settings["frame"])
-    kept: list[Row] = []
-    for row in rows:
-        tokens, chars = tokens + row[TOKENS], chars + len(row[LINE]) + 1
-        too_much = tokens > settings["max_tokens"] or chars > settings["max_chars"]
-        if too_much or len(kept) >= settings["max_notes"]:
-            break
-        kept.append(row)
-    return kept
+    settings, scopes = read_settings(connection), [project_id, GLOBAL_SCOPE]
+    budget = _budget(settings, seen)
+    if budget <= 0:
+        return []
+    select = "select memory_id, mark from marks where scope = ?"
+    marks = dict(connection.execute(select, (project_id,)))
+    kind = asks_for_records(prompt, settings)
+    if kind:
+        rows = records(connection, [project_id], limit=RECORDS, only_open=kind == "open")
+        plans = rows_of_state(connection, parts_of(connection, [project_id], "memories"), "progress")
+        plans = sorted(filter(is_shown, plans), key=lambda row: (-(row["updated_at"] or 0), row["memory_id"]))
+        found = notes.record_notes([*rows, *plans[:PLANS]], budget, marks=marks, is_known=seen.is_known)
+        if found:
+            return found
+    if not has_topic(prompt, settings):
+        return []
+    question = Question(prompt, settings, lambda words: ranks_in(connection, words))
+    results = find(connection, scopes, question, limit=RESULTS)
+    known = set(seen.ids)
+    return notes.note_lines(
+        [result for result in results if result.id not in known],
+        budget,
+        question.asked,
+        session_id=session_id,
+        marks=marks,
+        is_known=seen.is_known,
+    )
+
+
+def _budget(settings: SearchSettings, seen: shown.Shown) -> int:
+    """Return how many tokens of notes this prompt may bring, less what their frame takes."""
+    numbers = settings.numbers
+    most = numbers["first_prompt_tokens" if seen.prompts == 1 else "later_prompt_tokens"]
+    return int(min(most, numbers["session_prompt_tokens"] - seen.tokens)) - notes.FRAME_TOKENS
 
 
 def _is_full(journal: str) -> bool:
@@ -248,18 +184,11 @@ def _is_full(journal: str) -> bool:
 
 def _write_entry(staging: str, project_id: str, marks: list[str], now_ns: int) -> None:
     """Note in the journal what was told, as a recall that reinforces nothing: nobody asked for it."""
-    import hashlib  # only here: most prompts show nothing
-
     seconds, rest_ns = divmod(now_ns, 1_000_000_000)
     at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest_ns // 1000:06d}+00:00"
-    payload = json.dumps({"memory_ids": [], "told": sorted(set(marks))}, sort_keys=True)
-    digest = hashlib.sha256()
-    for part in (at, KIND, project_id, "", ACTOR, payload):
-        raw = part.encode("utf-8", "surrogatepass")
-        digest.update(b"%d:" % len(raw))
-        digest.update(raw)
+    payload = json.dumps({"memory_ids": [], "told": marks}, sort_keys=True)
     entry = {
-        "entry_id": digest.hexdigest()[:32],
+        "entry_id": identity.content_id(at, KIND, project_id, "", ACTOR, payload),
         "recorded_at": at,
         "kind": KIND,
         "project_id": project_id,

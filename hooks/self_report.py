@@ -43,7 +43,7 @@ def tags_in(text: str) -> Iterator[tuple[str, str]]:
         return
     lines = own_prose(text).split("\n")
     is_table = False
-    for line, following in zip(lines, [*lines[1:], ""]):  # noqa: B905 - Python 3.9
+    for line, following in zip(lines, [*lines[1:], ""]):
         is_table = bool(line.strip()) and (is_table or bool(_TABLE_RULE.match(following)))
         tag = None if is_table or len(line) > LONGEST_LINE else TAG.match(line)
         if tag and not _PLACEHOLDER.match(tag[2].strip()):

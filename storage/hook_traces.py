@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cortex.hooks import background, ticket
+from cortex.hooks import background, hook, ticket
 from cortex.storage.client_files import client_folder
 
 # Where the launcher keeps the path of the Python that it chose, below the home or the plugin's data folder.
@@ -28,6 +28,15 @@ def hooks_log(home: Path) -> HooksLog | None:
         return None
     status = path.stat()
     return HooksLog(path, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
+
+
+def late_prompts(home: Path) -> tuple[int, datetime] | None:
+    """Return how many prompts went on without Cortex since it took too long, and when the last one did."""
+    path = home / "runs" / hook.LATE_PROMPTS
+    if not path.is_file():
+        return None
+    status = path.stat()
+    return status.st_size, datetime.fromtimestamp(status.st_mtime, UTC)
 
 
 def hooks_python(home: Path) -> str | None:

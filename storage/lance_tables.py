@@ -2,9 +2,10 @@
 
 import os
 import shutil
+import sqlite3
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,10 @@ class LanceTables:
             return LanceDataset(table, None)
         with reading(scope, name):
             return LanceDataset(table, self._handle(scope, name), scope)
+
+    def reading_index(self, scopes: Sequence[str]) -> AbstractContextManager[sqlite3.Connection | None]:
+        """Yield the search index to read by; None where there is none. Raises TablesDamaged."""
+        return (self.index or SearchIndex(None)).reading(scopes)
 
     def open_index(self, scopes: Sequence[str], name: str) -> IndexedRows:
         """Return what the search index has of the table `name` of some scopes."""
@@ -217,6 +222,16 @@ class LanceTables:
             if self.index is not None:
                 hashes = hashes_in(with_row_hash(self._stored(rows)))
                 self.index.replace(scope, name, rows, hashes, keeps=False)
+
+    def settle_search(self, settings: str, ranks: Sequence[tuple[str, int]]) -> bool:
+        """Make these what the prompt hook searches by; return whether they were not already."""
+        with writing_to(self.home):
+            return self.index is not None and self.index.settle(settings, ranks)
+
+    def mark_search(self, scope: str, marks: Mapping[str, str]) -> bool:
+        """Make `marks` what the prompt hook says behind memories; return whether they were not already."""
+        with writing_to(self.home):
+            return self.index is not None and self.index.mark(scope, marks)
 
     def purge(self, scope: str) -> None:
         """

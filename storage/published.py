@@ -7,12 +7,12 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from cortex.hooks import branches as hook_branches
-from cortex.hooks import brief, health, prompt
+from cortex.hooks import brief, health
 from cortex.storage.catalogue import PROJECTS_FILE
 from cortex.storage.files import PART_SUFFIX, write_atomically, writing_to
 from cortex.storage.lake import Lake
@@ -24,9 +24,8 @@ from cortex.transforms.branch_notes import BranchLine, BranchTips
 from cortex.transforms.brief import ARCHIVE_NAME, EXPLANATION_NAME
 from cortex.transforms.schemas import TURNS, Table
 
-if TYPE_CHECKING:
-    from cortex.storage.hook_index import IndexBasis
-    from cortex.transforms.brief.hook_index import Note
+# What earlier versions published of each project, for a hook that reads the search index now.
+_FORMER_HOOK_INDEX = "hook-index.sqlite"
 
 # The oldest storage format that current DuckDB clients share, so that older ones open the file too.
 DUCKDB_STORAGE_VERSION = "v1.0.0"
@@ -109,30 +108,11 @@ class Published:
             write_atomically(path, text)
         return True
 
-    def publish_hook_index(
-        self,
-        project_id: str,
-        notes: Sequence["Note"] | Callable[[], Sequence["Note"]],
-        settings: Mapping[str, float | str],
-        stop_words: Sequence[str],
-        basis: "IndexBasis | None" = None,
-    ) -> bool:
-        """
-        Publish what a prompt may bring up, remove it where it is nothing; return whether it changed.
-
-        The notes are asked for where their `basis` is not the same as last time.
-        """
-        from cortex.storage.hook_index import write_hook_index
-
+    def remove_former(self) -> None:
+        """Remove what earlier versions published and nothing reads any more."""
         with writing_to(self._home):
-            path = self.root / project_id / prompt.INDEX
-            return write_hook_index(path, notes, settings, stop_words, basis)
-
-    def hook_index_state(self, project_id: str) -> "IndexBasis | None":
-        """Return what a project's hook index was made from; None when there is none."""
-        from cortex.storage.hook_index import fingerprint_in
-
-        return fingerprint_in(self.root / project_id / prompt.INDEX)
+            for path in self.root.glob(f"*/{_FORMER_HOOK_INDEX}"):
+                path.unlink(missing_ok=True)
 
     def projects(self) -> list[str]:
         """Return the projects that something is published of, sorted."""

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-# Of another layout nothing is read: the next run makes the index again.
-SEARCH_VERSION = 1
+from cortex.hooks.evidence.index import SEARCH_VERSION, version_of
+
 SEARCH_FILE = "search.sqlite"
 BESIDE_SEARCH_FILE = ("-wal", "-shm", "-journal")
 
@@ -16,8 +16,10 @@ _LAYOUT = (
     " columns text not null, rows integer not null, words integer not null, dimensions integer not null,"
     " unique (scope, name))",
     "create table bodies (row integer primary key, part integer not null, key text not null,"
-    " hash integer not null, body blob not null)",
+    " hash integer not null, body blob not null, state text)",
     "create index keys on bodies (part, key)",
+    # Of memories that say where the work stands their type: these are asked for by it.
+    "create index states on bodies (part, state) where state is not null",
     # What was counted of a row, packed, so that it can be taken out again.
     "create table texts (row integer primary key, packed blob not null)",
     "create table postings (word text not null, part integer not null, entries blob not null,"
@@ -26,6 +28,12 @@ _LAYOUT = (
     "create table vectors (row integer primary key, vector blob not null)",
     "create table blocks (part integer not null, block integer not null, rows blob not null,"
     " scales blob not null, codes blob not null, primary key (part, block))",
+    # What the policy says to a search, for a reader that has no policy: the prompt hook.
+    "create table settings (name text primary key, value text not null) without rowid",
+    "create table word_ranks (word text primary key, rank integer not null) without rowid",
+    # What a repository disagrees with, and how that is said.
+    "create table marks (scope text not null, memory_id text not null, mark text not null,"
+    " primary key (scope, memory_id)) without rowid",
 )
 _PAGE_BYTES = 8_192
 # Nobody but the holder of the lease writes; this is for what a killed one left to be undone.
@@ -43,7 +51,7 @@ def read_index(path: Path) -> Iterator[sqlite3.Connection | None]:
         yield None
         return
     with closing(_opened(path)) as connection:
-        yield connection if _version_of(connection) == SEARCH_VERSION else None
+        yield connection if version_of(connection) == SEARCH_VERSION else None
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -68,7 +76,7 @@ def write_index(path: Path) -> Iterator[sqlite3.Connection]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(_opened_to_write(path)) as connection:
         connection.execute("begin immediate")
-        if _version_of(connection) != SEARCH_VERSION:
+        if version_of(connection) != SEARCH_VERSION:
             create_layout(connection)
         yield connection
         connection.execute("commit")
@@ -79,7 +87,7 @@ def _opened_to_write(path: Path) -> sqlite3.Connection:
     for _ in range(2):
         connection = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
         try:
-            if _version_of(connection) in (0, SEARCH_VERSION):
+            if version_of(connection) in (0, SEARCH_VERSION):
                 connection.execute(f"pragma page_size = {_PAGE_BYTES}")
                 connection.execute("pragma journal_mode = wal")  # so that readers never wait
                 connection.execute("pragma synchronous = normal")
@@ -151,7 +159,3 @@ def has_part(path: Path, scope: str, name: str) -> bool:
     with suppress(sqlite3.DatabaseError), read_index(path) as connection:
         return connection is not None and connection.execute(select, (scope, name)).fetchone() is not None
     return False
-
-
-def _version_of(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("pragma user_version").fetchone()[0])

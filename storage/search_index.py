@@ -6,7 +6,7 @@ from it alone, over one project or all of them, without the library of the table
 """
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,7 +35,7 @@ class SearchIndex:
 
     def rows(self, scopes: Sequence[str], name: str) -> IndexedRows:
         """Return the rows of the table `name` of some scopes, to be searched as one."""
-        return IndexedRows(lambda: self._reading(scopes), scopes, name)
+        return IndexedRows(lambda: self.reading(scopes), scopes, name)
 
     def replace(
         self, scope: str, name: str, rows: pa.Table, hashes: Sequence[int], *, keeps: bool = True
@@ -64,13 +64,41 @@ class SearchIndex:
 
     def hashes(self, scope: str, name: str) -> list[int]:
         """Return the hashes of the rows that the index holds of a table, sorted. Raises TablesDamaged."""
-        with self._reading([scope]) as connection:
+        with self.reading([scope]) as connection:
             return indexed_hashes(connection, scope, name) if connection is not None else []
 
     def append(self, scope: str, name: str, rows: pa.Table, hashes: Sequence[int]) -> None:
         """Add rows that the index does not hold."""
         with self._writing() as connection:
             PartWriter(connection, scope, PROJECTED[name]).append(rows, hashes)
+
+    def settle(self, settings: str, ranks: Sequence[tuple[str, int]]) -> bool:
+        """
+        Make these what a reader without a policy goes by; return whether they were not already.
+
+        `settings` is a `settings_document`, `ranks` are the most frequent words, each with its place.
+        """
+        is_new = self._hold("settings", "name, value", "name = ?", "search", [(settings,)])
+        return self._hold("word_ranks", "word, rank", "rank > ?", 0, sorted(ranks)) or is_new
+
+    def mark(self, scope: str, marks: Mapping[str, str]) -> bool:
+        """Make `marks` what stands behind memories that the repository disagrees with, by their id."""
+        return self._hold("marks", "scope, memory_id, mark", "scope = ?", scope, sorted(marks.items()))
+
+    def _hold(
+        self, table: str, columns: str, where: str, value: str | int, rows: Sequence[tuple[str | int, ...]]
+    ) -> bool:
+        """Make `rows` what a table has where a condition holds; return whether it had not."""
+        given = [(value, *row) for row in rows] if isinstance(value, str) else rows
+        select = f"select {columns} from {table} where {where} order by {columns}"
+        with self.reading(()) as connection:
+            if connection is not None and connection.execute(select, (value,)).fetchall() == given:
+                return False
+        with self._writing() as connection:
+            connection.execute(f"delete from {table} where {where}", (value,))
+            places = ", ".join("?" * len(columns.split(",")))
+            connection.executemany(f"insert into {table} ({columns}) values ({places})", given)
+        return True
 
     def drop(self, scope: str) -> None:
         """Remove what the index holds of a scope; where the file is damaged, all of it."""
@@ -82,6 +110,7 @@ class SearchIndex:
         with self._writing() as connection:
             for table in PROJECTED.values():
                 PartWriter(connection, scope, table).remove()
+            connection.execute("delete from marks where scope = ?", (scope,))
 
     def remove(self, scope: str, name: str) -> None:
         """Remove what the index holds of one table."""
@@ -94,7 +123,8 @@ class SearchIndex:
             purge_index(self._path)
 
     @contextmanager
-    def _reading(self, scopes: Sequence[str]) -> Iterator[sqlite3.Connection | None]:
+    def reading(self, scopes: Sequence[str]) -> Iterator[sqlite3.Connection | None]:
+        """Yield a connection to read by; None where no index is. Raises TablesDamaged, of one of `scopes`."""
         if self._path is None:
             yield self._memory
             return

@@ -9,20 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cortex.storage.search_writing import ENTRY, block_arrays
+from cortex.hooks.evidence.index import Part, best_rows, parts_of
+from cortex.hooks.evidence.text import count_words
+from cortex.storage.search_writing import block_arrays
 from cortex.storage.tables import PROJECTED, VECTOR, Filter, Vector
-from cortex.storage.word_cutter import count_words
 from cortex.transforms.schemas import Row
 
-# As in the first measurements of BM25: how soon a repeated word weighs no more, and how much length matters.
-_K1, _B = 1.2, 0.75
 # Rows beyond the wanted ones whose exact vectors are compared: bytes round some to another place.
 _SPARE_ROWS = 50
-# Rows that score alike are told apart by their keys, which are read for this many times the wanted rows.
-_TIES = 4
 _VARIABLES = 500
-# A row number further apart than this is not given a place in a list of scores.
-_DENSE_ROWS = 8_000_000
 
 ReadIndex = Callable[[], AbstractContextManager[sqlite3.Connection | None]]
 
@@ -58,9 +53,32 @@ class IndexedRows:
         """
         with self._reading() as connection:
             parts = self._parts(connection)
-            rows, scores = _scored(connection, parts, [word for word, _, _ in count_words([query])])
-            chosen = _best(scores, limit * _TIES)
-            return self._ranked(connection, parts, rows[chosen], scores[chosen], "score", limit, columns)
+            best = best_rows(connection, parts, [word for word, _, _ in count_words([query])], limit)
+            rows = np.array([row for row, _ in best], np.int64)
+            scores = np.array([score for _, score in best])
+            return self._ranked(connection, parts, rows, scores, "score", limit, columns)
+
+    def similarities(self, vector: Vector, keys: Sequence[str], nearest: int) -> dict[str, float]:
+        """Return the cosines of the rows with these keys, and of the `nearest` rows of all."""
+        with self._reading() as connection:
+            parts = [part for part in self._parts(connection) if part.dimensions == len(vector)]
+            if connection is None or not parts:
+                return {}
+            rows, near = _compared(connection, parts, vector)
+            chosen = set(rows[_best(near, nearest + _SPARE_ROWS)].tolist())
+            listed = [
+                row
+                for part in parts
+                for row, _ in _by_values(
+                    connection, f"select row, key from bodies where part = {part.part} and key in", keys
+                )
+            ]
+            numbers = sorted(chosen | set(listed))
+            halves = _by_number(connection, "select row, vector from vectors where row in", numbers)
+            exact = {row: float(np.frombuffer(half, "<f2") @ vector) for row, half in halves.items()}
+            key_of = _by_number(connection, "select row, key from bodies where row in", [*exact])
+        order = sorted(chosen & exact.keys(), key=lambda row: (-exact[row], key_of[row]))
+        return {str(key_of[row]): exact[row] for row in {*order[:nearest], *listed} if row in exact}
 
     def search_vector(self, vector: Vector, limit: int, columns: Sequence[str] = ()) -> pa.Table:
         """Return the `limit` nearest rows with their cosine `similarity`, nearest first."""
@@ -77,18 +95,13 @@ class IndexedRows:
     def _known(self, columns: Sequence[str]) -> list[str]:
         return [name for name in dict.fromkeys(columns) if name in self._table.arrow.names]
 
-    def _parts(self, connection: sqlite3.Connection | None) -> list["_Part"]:
-        if connection is None:
-            return []
-        select = "select part, scope, columns, rows, words, dimensions from parts where name = ?"
-        scopes = set(self._scopes)
-        rows = connection.execute(select, (self._table.name,))
-        return [_Part(*row) for row in rows if row[1] in scopes]
+    def _parts(self, connection: sqlite3.Connection | None) -> list[Part]:
+        return parts_of(connection, self._scopes, self._table.name)
 
     def _ranked(
         self,
         connection: sqlite3.Connection | None,
-        parts: list["_Part"],
+        parts: list[Part],
         rows: Any,
         scores: Any,
         name: str,
@@ -98,7 +111,7 @@ class IndexedRows:
         """Return the first `limit` of these rows by score, then by key, with the columns asked for."""
         numbers = rows.tolist()
         select = "select row, key, part, body from bodies where row in"
-        known = {row: rest for row, *rest in _rows_by_number(connection, select, numbers)}
+        known = {row: rest for row, *rest in _by_values(connection, select, numbers)}
         order = sorted(zip(-scores, numbers, strict=True), key=lambda pair: (pair[0], known[pair[1]][0]))[
             :limit
         ]
@@ -117,15 +130,7 @@ class IndexedRows:
         return pa.table(arrays, schema=pa.schema(fields))
 
 
-class _Part:
-    """What is known of one table of one scope."""
-
-    def __init__(self, part: int, scope: str, columns: str, rows: int, words: int, dimensions: int) -> None:
-        self.part, self.scope, self.columns = part, scope, columns
-        self.rows, self.words, self.dimensions = rows, words, dimensions
-
-
-def _most(parts: list[_Part]) -> int:
+def _most(parts: list[Part]) -> int:
     """Return how many numbers the vectors of most rows have; 0 where there are none."""
     rows_of: dict[int, int] = {}
     for part in parts:
@@ -145,8 +150,8 @@ def _vectors(rows: list[int], halves: dict[int, bytes], dimensions: int) -> "pa.
     return pa.Array.from_buffers(kind, len(rows), [valid], children=[values])
 
 
-def _decoded(bodies: Iterable[tuple[int, bytes]], parts: list[_Part]) -> list[Row]:
-    names_of = {part.part: part.columns.split(",") for part in parts}
+def _decoded(bodies: Iterable[tuple[int, bytes]], parts: list[Part]) -> list[Row]:
+    names_of = {part.part: part.columns for part in parts}
     return [dict(zip(names_of[part], json.loads(str(body, "utf-8")), strict=True)) for part, body in bodies]
 
 
@@ -154,46 +159,7 @@ def _meets(row: Row, where: Filter) -> bool:
     return all(row.get(name) in allowed for name, allowed in where.items())
 
 
-def _scored(connection: sqlite3.Connection | None, parts: list[_Part], words: list[str]) -> tuple[Any, Any]:
-    """Return the rows that hold any of the words, and the BM25 score of each."""
-    count, length = sum(part.rows for part in parts), sum(part.words for part in parts)
-    rows, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
-    if connection is not None and count:
-        mean = max(length / count, 1e-9)
-        wanted = {part.part for part in parts}
-        for word in words:
-            blobs = _entries_of(connection, word, wanted)
-            entries = np.frombuffer(b"".join(blobs), ENTRY)
-            rarity = np.log(1 + (count - len(entries) + 0.5) / (len(entries) + 0.5))
-            often, long = entries["count"].astype(float), entries["length"].astype(float)
-            rows.append(entries["row"].astype(np.int64))
-            weights.append(rarity * often * (_K1 + 1) / (often + _K1 * (1 - _B + _B * long / mean)))
-    return _summed(np.concatenate(rows), np.concatenate(weights))
-
-
-def _summed(rows: Any, weights: Any) -> tuple[Any, Any]:
-    if not len(rows):
-        return rows, weights
-    first, last = int(rows.min()), int(rows.max())
-    if last - first < _DENSE_ROWS:
-        sums = np.bincount(rows - first, weights)
-        (held,) = np.nonzero(sums)
-        return held + first, sums[held]
-    names, places = np.unique(rows, return_inverse=True)
-    return names, np.bincount(places, weights)
-
-
-def _entries_of(connection: sqlite3.Connection, word: str, wanted: set[int]) -> list[bytes]:
-    """Return the entries of a word in these parts: asked for one by one where they are few."""
-    if len(wanted) <= 16:
-        select = "select entries from postings where word = ? and part = ?"
-        rows = (connection.execute(select, (word, part)).fetchone() for part in sorted(wanted))
-        return [row[0] for row in rows if row]
-    everywhere = connection.execute("select part, entries from postings where word = ?", (word,))
-    return [entries for part, entries in everywhere if part in wanted]
-
-
-def _compared(connection: sqlite3.Connection | None, parts: list[_Part], vector: Vector) -> tuple[Any, Any]:
+def _compared(connection: sqlite3.Connection | None, parts: list[Part], vector: Vector) -> tuple[Any, Any]:
     """Return all rows that have a vector, and about how near each is."""
     rows, near = [np.zeros(0, np.uint32)], [np.zeros(0, np.float32)]
     select = "select rows, scales, codes from blocks where part = ? order by block"
@@ -215,7 +181,7 @@ def _best(scores: Any, most: int) -> Any:
 
 
 def _bodies_of(
-    connection: sqlite3.Connection | None, parts: list[_Part], keys: list[str] | None
+    connection: sqlite3.Connection | None, parts: list[Part], keys: list[str] | None
 ) -> Iterator[tuple[int, bytes]]:
     if connection is None:
         return
@@ -230,16 +196,14 @@ def _bodies_of(
             yield from connection.execute(listed, (part.part, *some))
 
 
-def _by_number(
-    connection: sqlite3.Connection | None, select: str, numbers: Sequence[int]
-) -> dict[int, bytes]:
-    return dict(_rows_by_number(connection, select, numbers))
+def _by_number(connection: sqlite3.Connection | None, select: str, numbers: Sequence[int]) -> dict[int, Any]:
+    return dict(_by_values(connection, select, numbers))
 
 
-def _rows_by_number(
-    connection: sqlite3.Connection | None, select: str, numbers: Sequence[int]
+def _by_values(
+    connection: sqlite3.Connection | None, select: str, values: Sequence[int] | Sequence[str]
 ) -> Iterator[Any]:
-    for start in range(0, len(numbers) if connection is not None else 0, _VARIABLES):
+    for start in range(0, len(values) if connection is not None else 0, _VARIABLES):
         assert connection is not None
-        some = numbers[start : start + _VARIABLES]
+        some = values[start : start + _VARIABLES]
         yield from connection.execute(f"{select} ({','.join('?' * len(some))})", some)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cortex.hooks.evidence.index import STATE_TYPES
+from cortex.hooks.evidence.text import count_words
 from cortex.storage.tables import INDEX_TEXT, VECTOR
-from cortex.storage.word_cutter import count_words
 from cortex.transforms.schemas import EPOCH, Table, values
 
 # Of a word in a row: the row, how often it stands there, how many words the row has.
@@ -150,9 +151,12 @@ class PartWriter:
             numbers = range(next_row + start, next_row + start + len(chosen))
             keys = rows[self._table.key[0]].take(pa.array(chosen, pa.int64())).to_pylist()
             marks = [_signed(hashes[at]) for at in chosen]
-            bodies = zip(numbers, keys, marks, _bodies(rows, chosen, self._names_in(rows)), strict=True)
+            texts = _bodies(rows, chosen, self._names_in(rows))
+            bodies = zip(numbers, keys, marks, texts, _states(rows, chosen), strict=True)
             self._connection.executemany(
-                f"insert into bodies (row, part, key, hash, body) values (?, {self._part}, ?, ?, ?)", bodies
+                "insert into bodies (row, part, key, hash, body, state)"
+                f" values (?, {self._part}, ?, ?, ?, ?)",
+                bodies,
             )
             self._add_words(numbers, _packed(rows, chosen))
             self._add_vectors(numbers, rows, chosen)
@@ -272,6 +276,14 @@ def _bodies(rows: pa.Table, places: list[int], names: list[str]) -> list[bytes]:
     chosen = rows.select(names).take(pa.array(places, pa.int64())).to_pylist()
     option = orjson.OPT_PASSTHROUGH_DATETIME
     return [orjson.dumps([*row.values()], default=_microseconds, option=option) for row in chosen]
+
+
+def _states(rows: pa.Table, places: list[int]) -> list[str | None]:
+    """Return of each row its type where it says where the work stands, else None."""
+    if "memory_type" not in rows.schema.names:
+        return [None] * len(places)
+    types = rows["memory_type"].take(pa.array(places, pa.int64())).to_pylist()
+    return [name if name in STATE_TYPES else None for name in types]
 
 
 def _microseconds(value: datetime) -> int:

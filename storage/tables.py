@@ -5,7 +5,9 @@ The store of rows behind them is `lance_tables.py` with its `lance_library.py`, 
 `search_index.py`; only `store.py` names the first, and `projections.py` knows its folders.
 """
 
+import sqlite3
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 import numpy as np
@@ -77,9 +79,15 @@ class SearchableRows(Dataset, Protocol):
     def search_vector(self, vector: Vector, limit: int, columns: Sequence[str] = ()) -> pa.Table:
         """Return the `limit` nearest rows with their cosine `similarity`, nearest first."""
 
+    def similarities(self, vector: Vector, keys: Sequence[str], nearest: int) -> dict[str, float]:
+        """Return the cosines of the rows with these keys that have one, and of the `nearest` rows of all."""
+
 
 class Searchable(Protocol):
     """Where the rows of some scopes are searched: all that recall needs of a store."""
+
+    def reading_index(self, scopes: Sequence[str]) -> AbstractContextManager[sqlite3.Connection | None]:
+        """Yield the search index to read by; None where there is none. Raises TablesDamaged."""
 
     def open_index(self, scopes: Sequence[str], name: str) -> SearchableRows:
         """Return what the search index has of the table `name` of some scopes. Raises TablesDamaged."""
@@ -136,6 +144,12 @@ class StoredTables(Tables, Protocol):
 
         None where they cannot be read, or where the search index holds other rows.
         """
+
+    def settle_search(self, settings: str, ranks: Sequence[tuple[str, int]]) -> bool:
+        """Make these what the prompt hook searches by: a `settings_document`, and words with their places."""
+
+    def mark_search(self, scope: str, marks: Mapping[str, str]) -> bool:
+        """Make `marks` what the prompt hook says behind memories that their repository disagrees with."""
 
     def purge(self, scope: str) -> None:
         """Leave no byte of rows that are gone from a scope's tables."""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.hooks.tokens import tokens_in
 from cortex.transforms.database import query
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret
 from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, Column, Table, values
-from cortex.transforms.words.tokens import tokens_in
 
 # Imported where rows are checked: a run in which nothing is new has none.
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.hooks.evidence.statements import outcome_parts
 from cortex.transforms.brief.eligible import is_plan
-from cortex.transforms.extract.outcome import outcome_parts
 from cortex.transforms.memory.review import Item
 from cortex.transforms.policy import Policy
 from cortex.transforms.words.sentences import excerpt

@@ -18,7 +18,13 @@ from cortex.flows.stages.guard import pending_loss
 from cortex.hooks import background, health
 from cortex.storage.background_run import background_state
 from cortex.storage.client_files import client_folder
-from cortex.storage.hook_traces import hooks_log, hooks_python, last_capture, noted_engine
+from cortex.storage.hook_traces import (
+    hooks_log,
+    hooks_python,
+    last_capture,
+    late_prompts,
+    noted_engine,
+)
 from cortex.storage.model_failure import hosted_failure
 from cortex.storage.remote.open_sessions import is_copy, place_elsewhere
 from cortex.transforms.errors import ClientSettingsUnusable, CortexError, ModelUnavailable, StoreNotWritable
@@ -213,6 +219,18 @@ def _log(patient: Patient) -> str:
     return finding
 
 
+def _late(patient: Patient) -> str:
+    late = late_prompts(patient.home)
+    if late is None:
+        return "no prompt went on without an answer"
+    count, last = late
+    last_one = ago(last, patient.now)
+    finding = f"{counted(count, 'prompt')} went on without Cortex, which took too long; the last {last_one}"
+    if (patient.now - last).days < LOG_LOOK_DAYS:
+        raise Notice(finding)
+    return finding
+
+
 def _instant(stamp: str) -> datetime | None:
     """
     Return the instant of a ticket's stamp, to the second; None where it is not one.
@@ -327,6 +345,7 @@ CHECKS: list[tuple[str, Callable[[Patient], str]]] = [
     ("background run", _background),
     ("staging", _waiting),
     ("hooks' log", _log),
+    ("prompts", _late),
     ("home", _home),
     ("store", _store),
     ("loss", _loss),

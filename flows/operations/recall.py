@@ -13,19 +13,20 @@ from cortex.flows.recall import search_store as search
 from cortex.flows.recall import with_replaced
 from cortex.flows.recall_results import RecallResult
 from cortex.flows.session_context import RUN_COLUMNS, with_session_context
+from cortex.hooks.echo import fingerprints_of
+from cortex.hooks.evidence.question import asks_for_records
 from cortex.storage.catalogue import Catalogue
 from cortex.storage.repository import doubts_of
 from cortex.storage.store import Store
 from cortex.storage.tables import Searchable
 from cortex.transforms.errors import EmptyQuestion, NotFound, StoreNotWritable
-from cortex.transforms.extract.echoes import fingerprints_of
 from cortex.transforms.journal_entries import Recall
 from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.memory.review import doubts_left
 from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, Row
 from cortex.transforms.search.index_text import query_terms
 from cortex.transforms.search.limits import NO_LIMITS, SearchLimits, limits_in, start_of
-from cortex.transforms.search.questions import asks_for_records
+from cortex.transforms.search.settings import search_settings
 
 if TYPE_CHECKING:
     from cortex.flows.related import Related
@@ -187,7 +188,7 @@ class _Search:
 
     def results(self, question: str, limits: SearchLimits) -> list[RecallResult]:
         """Return what is found within the limits, best first; records of sessions, the newest first."""
-        if kind := asks_for_records(question, self.context.policy):
+        if kind := asks_for_records(question, search_settings(self.context.policy)):
             # Imported here: most questions have a subject, and need none of it.
             from cortex.flows.session_records import session_records
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from cortex.flows.context import Context
 from cortex.flows.operations.targets import projects_of
+from cortex.hooks.tokens import tokens_in
 from cortex.storage.lake import each_key_once
 from cortex.storage.projects import Project
 from cortex.transforms.memory.metrics import session_metrics
 from cortex.transforms.schemas import EPOCH, EVENTS, TURNS
-from cortex.transforms.words.tokens import tokens_in
 
 
 @dataclass(frozen=True)

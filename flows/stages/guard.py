@@ -13,6 +13,7 @@ from cortex.flows.given_way import lines_given_way
 from cortex.flows.run import Run
 from cortex.flows.stages.stage import stage
 from cortex.flows.withdraw import withdraw_forgotten
+from cortex.hooks.tokens import tokens_in
 from cortex.storage.manifest import Manifest
 from cortex.storage.notes import RefusedLoss
 from cortex.transforms.errors import LossRefused
@@ -30,7 +31,6 @@ from cortex.transforms.memory.loss import (
     too_many_memories,
 )
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, TURNS, Row, values
-from cortex.transforms.words.tokens import tokens_in
 
 # Entries by which a person takes a memory away, or what took its place; with `withdraw` a team did.
 TAKING_KINDS = ("forget", "supersede", "unmerge", "withdraw")

@@ -5,16 +5,27 @@ from cortex.flows.database import publish_database
 from cortex.flows.run import Run
 from cortex.flows.stages.stage import stage
 from cortex.flows.surfaces import show_briefs
+from cortex.storage.reference import word_ranks
 from cortex.storage.store import DATABASE
 from cortex.transforms.identity import content_id
+from cortex.transforms.policy import Policy
+from cortex.transforms.search.settings import search_settings, settings_document
 
 
 @stage(reads="journal")
 def map_projects(run: Run) -> None:
-    """Publish the map by which the hooks find a folder's project."""
+    """Publish the map by which the hooks find a folder's project, and what the prompt hook searches by."""
     with run.report.stage("render"):
         run.store.published.publish_projects(run.store.projects.paths())
+        run.store.published.remove_former()
         run.store.journal.publish_projects()
+        run.store.tables.settle_search(settings_document(run.policy), ranks_for(run.policy))
+
+
+def ranks_for(policy: Policy) -> list[tuple[str, int]]:
+    """Return the words that have a weight of their own in a question, each with its place by frequency."""
+    last = int(search_settings(policy).numbers["common_words"])
+    return [(word, rank) for word, rank in word_ranks().items() if rank <= last]
 
 
 @stage(reads="journal")

@@ -15,15 +15,14 @@ from cortex.flows.briefs import (
     without_rows,
 )
 from cortex.flows.given_way import forget_given_way
-from cortex.flows.hook_notes import publish_notes
 from cortex.flows.published_briefs import SHOWN_EVERYWHERE, SHOWN_FROM, shown_from
 from cortex.flows.report import StageReport
 from cortex.flows.run import Run
 from cortex.flows.stages.guard import guard_briefs
 from cortex.flows.stages.stage import stage
+from cortex.hooks.echo import fingerprints_of
 from cortex.transforms.audit import archive_violations, brief_violations
 from cortex.transforms.brief.explanation import brief_choices_of, explanation_document
-from cortex.transforms.extract.echoes import fingerprints_of
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS
 
@@ -33,7 +32,7 @@ ROWS_KEPT = 8
 
 @stage(reads="turns journal memories edges")
 def render(run: Run) -> None:
-    """Publish the brief, archive, branches and hook index of each project whose inputs have changed."""
+    """Publish the brief, archive and branches of each project whose inputs have changed."""
     with run.report.stage("render") as row:
         projects = [scope for scope in run.readings.scopes() if scope != GLOBAL_SCOPE]
         everywhere = _shown_everywhere(run)
@@ -95,7 +94,7 @@ def _publish(run: Run, scope: str, draft: Draft, archive: str, inputs: str, row:
     choices = brief_choices_of(draft.choices, draft.material.doubts)
     published.publish_explanation(scope, explanation_document(choices))
     row.rows_out += publish_branches(run, scope, draft)
-    row.rows_out += publish_notes(run, scope, draft)
+    row.rows_out += run.store.tables.mark_search(scope, draft.material.marks)
     notes = run.ledger.notes
     known = run.store.projects.known_project(scope)
     briefs = {**notes.briefs, scope: shown_from(notes, run.policy, run.settings, known)}

@@ -2,8 +2,8 @@
 
 import pytest
 
+from cortex.hooks.tokens import tokens_in
 from cortex.storage.lease import lease
-from cortex.transforms.words.tokens import tokens_in
 
 
 @pytest.mark.slow

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cortex.hooks.evidence.statements import outcome_parts
 from cortex.transforms.extract.events import extract_events
-from cortex.transforms.extract.outcome import outcome_parts
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS, JOURNAL

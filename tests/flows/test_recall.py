@@ -13,7 +13,6 @@ from cortex.flows.recall import search_store, with_replaced
 from cortex.flows.recall_results import RecallResult
 from cortex.storage.lance_tables import LanceTables
 from cortex.storage.reference import read_policy
-from cortex.storage.tables import PROJECTED, Filter, Vector, meeting
 from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
@@ -283,54 +282,6 @@ def test_the_only_memory_of_a_small_store_is_found_by_one_telling_word(ask: Aske
     ask.know(memory("m1", "Use pnpm"))
     assert [found.id for found in ask("npm or pnpm?")] == ["m1"]
     assert [found.id for found in ask("pnpm")] == ["m1"]
-
-
-# Another vector store behind the same protocols
-
-
-class ListedTables:
-    """Tables that are lists of rows: words count once each, vectors are compared one by one."""
-
-    def __init__(self, tables: dict[str, pa.Table]) -> None:
-        self.tables = tables
-
-    def open_index(self, scopes: Sequence[str], name: str) -> "ListedRows":
-        return ListedRows(self.tables.get(name, PROJECTED[name].empty()))
-
-
-class ListedRows:
-    def __init__(self, rows: pa.Table) -> None:
-        self.rows = rows
-
-    def count(self, where: Filter | None = None) -> int:
-        return int(meeting(self.rows, where).num_rows)
-
-    def read(self, columns: Sequence[str] = (), where: Filter | None = None) -> pa.Table:
-        return meeting(self.rows, where).select(list(columns) or self.rows.schema.names)
-
-    def search_words(self, query: str, limit: int, columns: Sequence[str] = ()) -> pa.Table:
-        texts = self.rows["text"].to_pylist()
-        return self._best([sum(word in text.lower() for word in query.split()) for text in texts], "score")
-
-    def search_vector(self, vector: Vector, limit: int, columns: Sequence[str] = ()) -> pa.Table:
-        vectors = self.rows["vector"].to_pylist() if self.rows.num_rows else []
-        return self._best([np.dot(row, vector) for row in vectors], "similarity")
-
-    def _best(self, scores: list[Any], name: str) -> pa.Table:
-        rows = self.rows.append_column(name, pa.array(scores, pa.float32()))
-        return rows.filter(pa.compute.greater(rows[name], 0)).sort_by([(name, "descending")])
-
-
-@pytest.mark.parametrize("embedder", [None, TopicEmbedder()])
-def test_another_store_behind_the_protocols_answers_as_well(policy: Policy, embedder: Any):
-    facts = memories(memory("m1", "The tide table is in feet."), memory("m2", "Use Redis for the queue."))
-    texts = [embedded_text(row) for row in facts.to_pylist()]
-    vectors = pa.array(list(TopicEmbedder().embed(texts)), pa.list_(pa.float32(), len(TOPICS) + 1))
-    tables = ListedTables({"memories": facts.append_column("vector", vectors)})
-    results = search_store(
-        tables, "tide table feet", scopes=["reef-1"], policy=policy, embedder=embedder, limit=1
-    )
-    assert [result.id for result in results] == ["m1"]
 
 
 def test_the_reason_and_what_was_rejected_stand_beside_a_choice(ask: Asked) -> None:

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.hooks import prompt
+from cortex.hooks.echo import fingerprints_of
 from cortex.hooks.plain import without_private
 from cortex.storage.reference import read_policy
 from cortex.storage.shown_lines import ShownLinesBook
 from cortex.transforms.brief.render import choose, lay_out
-from cortex.transforms.extract.echoes import ShownLines, fingerprints_of, without_echoes
+from cortex.transforms.extract.echoes import ShownLines, without_echoes
 from cortex.transforms.extract.quotes import with_quotes_lowered
 from cortex.transforms.masking import masked
 from cortex.transforms.memory.fading import WEAK

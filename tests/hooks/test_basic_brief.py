@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortex.hooks import basic_brief, plain, self_report, transcript_end
+from cortex.hooks.echo import PROVENANCE
 from cortex.hooks.plain import without_private
 from cortex.transforms.extract import statements, tags
-from cortex.transforms.extract.echoes import PROVENANCE
 from cortex.transforms.redaction.redact import redact
 from tests.rows import turn
 from tests.transforms.brief.test_render import HOSTILE

@@ -11,13 +11,13 @@ import time
 from datetime import date, datetime
 
 import pytest
+from cortex.storage.hook_index import write_hook_index
+from cortex.transforms.brief.hook_index import FRAME, Note, settings_of, stop_words_of
 
 from cortex.hooks import prompt, shown
-from cortex.storage.hook_index import write_hook_index
+from cortex.hooks.tokens import tokens_in
 from cortex.storage.reference import read_policy
-from cortex.transforms.brief.hook_index import FRAME, Note, settings_of, stop_words_of
 from cortex.transforms.journal_entries import Recall, from_row
-from cortex.transforms.words.tokens import tokens_in
 
 KILN = "/home/ada/kiln"
 FIRING = "The kiln is fired in two ramps because the celadon glaze crawls when it is heated fast."

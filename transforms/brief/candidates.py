@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.hooks.evidence.text import Subject, is_same_subject, subject_in
 from cortex.hooks.plain import on_one_line
 from cortex.transforms.brief import ARCHIVE_NAME
 from cortex.transforms.brief.choice import CONFIRM, REPOSITORY, SECTIONS, STATE, Choice
@@ -26,7 +27,6 @@ from cortex.transforms.brief.wording import (
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row, values
 from cortex.transforms.words.overlap import words_in
-from cortex.transforms.words.subjects import Subject, is_same_subject, subject_in
 
 Order = list[tuple[str, Literal["ascending", "descending"]]]
 OWN_WORDS = frozenset(("explicit", "code_index"))

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 
+from cortex.hooks.evidence.text import is_same_subject
 from cortex.hooks.plain import CLOSING, MORE, PREAMBLE, on_one_line
+from cortex.hooks.tokens import tokens_in
 from cortex.transforms.brief.candidates import LineCandidate
 from cortex.transforms.brief.choice import CONFIRM, GUARANTEED, REPOSITORY, STATE
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
 from cortex.transforms.words.overlap import share_of_all, share_of_fewer
-from cortex.transforms.words.subjects import is_same_subject
-from cortex.transforms.words.tokens import tokens_in
 
 
 def framed(project_name: str, lines: Iterable[str]) -> str:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from cortex.hooks.plain import CLOSING, MORE, PREAMBLE
+from cortex.hooks.tokens import tokens_in
 from cortex.transforms.brief.wording import without_provenance
-from cortex.transforms.words.tokens import tokens_in
 
 # A line is covered where one of the brief is this similar (cosine) or holds this share of its words: the rule
 # of the figures published for earlier versions.

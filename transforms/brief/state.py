@@ -3,10 +3,10 @@
 import re
 from collections.abc import Mapping
 
+from cortex.hooks.evidence.statements import outcome_parts
 from cortex.hooks.plain import on_one_line
 from cortex.transforms.brief.standing_alone import brief_wording, reason_not_alone
 from cortex.transforms.brief.wording import provenance
-from cortex.transforms.extract.outcome import outcome_parts
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
 

@@ -6,10 +6,10 @@ from functools import cache
 
 import pyarrow as pa
 
+from cortex.hooks.echo import PROVENANCE
 from cortex.hooks.plain import MONTHS, closed, on_one_line
 from cortex.transforms.brief.standing_alone import brief_wording
 from cortex.transforms.extract.candidate import PERSONS_LAYERS
-from cortex.transforms.extract.echoes import PROVENANCE
 from cortex.transforms.memory.authors import authors_of, standing_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row

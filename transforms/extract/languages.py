@@ -4,9 +4,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from cortex.hooks.evidence.text import HAN, HANGUL, KANA
 from cortex.transforms.extract.candidate import Turn, text_of
 from cortex.transforms.extract.phrases import ENGLISH
-from cortex.transforms.words.scripts import HAN, HANGUL, KANA
 
 # Of all small words that a person or the assistant says; a name ("Los Angeles") or a quotation stays below.
 LEAST_SHARE = 0.15

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from cortex.hooks.evidence.statements import OUTCOME_PART, OUTCOME_PARTS
 from cortex.hooks.sources import EDIT_TOOLS, SHELL_TOOLS
 from cortex.transforms.extract.candidate import PERSON, Candidate, Turn, line_of, text_of
 from cortex.transforms.extract.git import COMMIT, MERGED, PR_CREATE, PUSH
@@ -23,8 +24,6 @@ OUTCOME_CHARS = 210
 OPEN_CHARS = 140
 SAME_STATEMENT_SHARE = 0.7
 UNSAID = ("program", "tool_result")
-OUTCOME_PARTS = ("Goal", "Outcome", "Open")
-_PART = re.compile(rf"(?:^|(?<=\. ))({'|'.join(OUTCOME_PARTS)}): ")
 _CLAUSE_END = re.compile(r"[,;:.] |,? (?:so that|so|and|but|because|since|which|where|when|or) | [-–—] |\(")
 _NAME = re.compile(r"#\d+|\b[0-9a-f]{7,40}\b")  # of a pull request or a commit
 _AT_ONCE = re.compile(r"^(?:(?:also|just|maybe|then|now|please|first)\s+)+", re.IGNORECASE)
@@ -114,17 +113,6 @@ class _Findings:
     turns: tuple[Turn, ...]
 
 
-def outcome_parts(text: str) -> dict[str, str]:
-    """
-    Return what an outcome record says, by `goal`, `outcome` and `open`; parts that it lacks are absent.
-
-    >>> outcome_parts("Goal: Add tar support. Outcome: Tar files are read; tests pass. Open: Not pushed.")
-    {'goal': 'Add tar support', 'outcome': 'Tar files are read; tests pass', 'open': 'Not pushed'}
-    """
-    _, *cells = _PART.split(text)
-    return {name.lower(): words.rstrip(" .") for name, words in zip(cells[::2], cells[1::2], strict=True)}
-
-
 def outcome_candidates(turns: Sequence[Turn], phrases: Phrasebook) -> Iterator[Candidate]:
     """
     Yield the outcome record of one thread, or nothing where nothing can be said well.
@@ -205,7 +193,7 @@ def _quoted(part: Stretch) -> str:
         sentence = spoken.strip().rstrip(".")
         is_whole = len(sentence.split()) > _FEWEST_GOAL_WORDS and not _PRONOUN.match(sentence)
         if is_whole and len(sentence) <= GOAL_CHARS and not sentence.endswith("?"):
-            whole = _PART.sub(r"\1 ", sentence)
+            whole = OUTCOME_PART.sub(r"\1 ", sentence)
             return f'"{whole}"'
     return ""
 
@@ -253,7 +241,7 @@ def _joined(statements: Sequence[str], chars: int) -> str:
 
 def _bare(text: str, chars: int) -> str:
     """Return `text` within `chars` without a full stop, and without what would part it or open a part."""
-    return _PART.sub(r"\1 ", shortened(text.replace("; ", ", "), chars)).rstrip(" .。:;")
+    return OUTCOME_PART.sub(r"\1 ", shortened(text.replace("; ", ", "), chars)).rstrip(" .。:;")
 
 
 # What the client itself sums up of a session that was left: its recaps

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from cortex.hooks.evidence.text import PROSE, SentenceRule, sentences, shortened
 from cortex.hooks.plain import EMPHASIS, LINK
 from cortex.transforms.extract.phrases import Phrasebook
 from cortex.transforms.words.scripts import latin_length
-from cortex.transforms.words.sentences import PROSE, SentenceRule, sentences, shortened
 
 # A fact of a session is a sentence or two; a longer passage is cut between sentences.
 STATEMENT_CHARS = 350
@@ -26,7 +26,7 @@ BACKSLASH = re.compile(r"\\(?=\s|$)")  # a line break as some terminals type it
 SPACE = re.compile(r"\s+")
 SYMBOL = re.compile(r"[\U0001F300-\U0001FAFF\u2600-\u26FF\u2705-\u2728\u274C\u2753-\u2757\uFE0F\u200D]+\s*")
 # Of a person who types small letters too: "use tabs. then run it"; with the quotation marks at its end.
-ANY_SCRIPT = SentenceRule(re.compile(PROSE.end.pattern + r"|(?<=[a-z]{3}[.!?])\s+(?=[a-z])"), PROSE.goes_on)
+ANY_SCRIPT = SentenceRule(PROSE.end + r"|(?<=[a-z]{3}[.!?])\s+(?=[a-z])", PROSE.goes_on)
 # A longer heading leaves no room for what stands under it.
 HEADING_CHARS = 90
 # "**Loader** - reads it", "**Loader.** Reads it": the bold words are what is spoken of.

@@ -8,8 +8,8 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from cortex.hooks.evidence.text import normalised
 from cortex.transforms.identity import content_id
-from cortex.transforms.words.normalised import normalised
 
 BEGIN = "<!-- cortex decisions: one line each, merged by `cortex team merge` -->"
 END = "<!-- end of cortex decisions -->"

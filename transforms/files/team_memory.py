@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import cache
 
 from cortex.hooks.characters import visible
+from cortex.hooks.evidence.text import normalised
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret
 from cortex.transforms.vocabulary import MEMORY_TYPES
-from cortex.transforms.words.normalised import normalised
 
 # Where a repository keeps what its team knows; `/` between the parts, as git names it.
 TEAM_FOLDER = ".cortex/memories"

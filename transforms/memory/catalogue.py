@@ -8,7 +8,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.transforms.extract.outcome import outcome_parts
+from cortex.hooks.evidence.statements import outcome_parts
 from cortex.transforms.schemas import PROJECTS, SESSIONS, Row
 from cortex.transforms.words.sentences import shortened
 

@@ -7,6 +7,7 @@ from typing import assert_never
 
 import pyarrow as pa
 
+from cortex.hooks.evidence.text import normalised
 from cortex.transforms.extract.candidate import is_prose_alone
 from cortex.transforms.extract.living_plans import carried_on, plan_text
 from cortex.transforms.extract.technologies import tag_by_term, technology_tags
@@ -47,7 +48,6 @@ from cortex.transforms.memory.team import put_beside, withdrawn
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EPOCH, GLOBAL_SCOPE, MEMORIES, MEMORY_TYPES, TRUSTS, Row, checked
 from cortex.transforms.search.index_text import embedded_text
-from cortex.transforms.words.normalised import normalised
 
 DEFAULT_PRIORITY = 5  # the middle of 1 to 10
 

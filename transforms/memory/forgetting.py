@@ -255,7 +255,7 @@ def without_sentences(text: str, pattern: str) -> str:
     'Fine. [forgotten] Go on.'
     """
     spans = [(match.start(), match.end()) for match in re.finditer(pattern, text)]
-    ends = [match.span() for match in MEMORY.end.finditer(text)]
+    ends = [match.span() for match in MEMORY.patterns[0].finditer(text)]
     starts = [0, *[stop for _, stop in ends]]
     stops = [*[start for start, _ in ends], len(text)]
     left, at = "", 0

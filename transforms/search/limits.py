@@ -4,11 +4,10 @@ import re
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 
-import pyarrow as pa
-
+from cortex.hooks.evidence.index import MEMORIES
 from cortex.transforms.errors import UsageError
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import Row
+from cortex.transforms.schemas import EPOCH, Row
 
 # "in session 0211": the beginning of an id, which has a digit, so that no word is taken for it.
 _SESSION = re.compile(
@@ -50,19 +49,13 @@ class SearchLimits:
             **{field.name: getattr(self, field.name) for field in fields(self) if getattr(self, field.name)},
         )
 
-    def memories(self, rows: pa.Table) -> pa.Table:
-        """Return the MEMORIES rows that meet it: by a place they rest on, else by when they were said."""
-        if self.is_empty:
-            return rows
-        columns = ["evidence", "created_at", "updated_at", "files", "text"]
-        return _kept(rows, [self._admits_memory(row) for row in rows.select(columns).to_pylist()])
+    def admits(self, name: str, row: Row) -> bool:
+        """
+        Return whether a row of the table `name` meets it: a memory by a place it rests on, else by its dates.
 
-    def passages(self, rows: pa.Table) -> pa.Table:
-        """Return the PASSAGES rows that meet it."""
-        if self.is_empty:
-            return rows
-        columns = ["session_id", "said_at", "text"]
-        return _kept(rows, [self._admits_passage(row) for row in rows.select(columns).to_pylist()])
+        Instants may be microseconds since 1970, as the search index has them.
+        """
+        return self._admits_memory(row) if name == MEMORIES else self._admits_passage(row)
 
     def __str__(self) -> str:
         """Return it in words, for people."""
@@ -99,11 +92,13 @@ class SearchLimits:
             and self._is_on_branch(row["session_id"], None)
         )
 
-    def _admits(self, instant: datetime | None) -> bool:
+    def _admits(self, instant: datetime | int | None) -> bool:
         if self.since is None and self.until is None:
             return True
         if instant is None:
             return False
+        if isinstance(instant, int):
+            instant = EPOCH + timedelta(microseconds=instant)
         return (self.since is None or instant >= self.since) and (self.until is None or instant < self.until)
 
     def _is_of_session(self, session_id: str) -> bool:
@@ -211,7 +206,3 @@ def _names_file(text: str, wanted: str) -> bool:
         if _is_word(lowered, at, len(name)):
             return True
     return False
-
-
-def _kept(rows: pa.Table, admitted: list[bool]) -> pa.Table:
-    return rows.filter(pa.array(admitted, pa.bool_()))

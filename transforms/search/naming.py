@@ -4,9 +4,9 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from cortex.hooks.evidence.text import search_text
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
-from cortex.transforms.search.index_text import search_text
 
 # A single word may be in a memory by chance.
 _FEWEST_WORDS = 2

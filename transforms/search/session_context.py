@@ -4,11 +4,11 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
+from cortex.hooks.evidence.question import Asked
+from cortex.hooks.evidence.statements import asks_anything
+from cortex.hooks.evidence.text import PEOPLE_KINDS, prose
 from cortex.hooks.sources import SHELL_TOOLS
 from cortex.transforms.schemas import Row
-from cortex.transforms.search.answers import Asked
-from cortex.transforms.search.index_text import PEOPLE_KINDS, prose
-from cortex.transforms.search.statements import asks_anything
 from cortex.transforms.words.overlap import words_in
 from cortex.transforms.words.sentences import PROSE, sentences
 

@@ -4,13 +4,10 @@ import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3005"
-KANA = "\u3041-\u309f\u30a0-\u30ff\uff66-\uff9f"
-HANGUL = "\uac00-\ud7a3"
-# A sign of Japanese or Korean says as much as two letters, one of Chinese as nearly three: so long are the
-# same sentences in tests/extract/languages.py.
-SIGN_LETTERS = 2
-HAN_EXTRA_LETTERS = 0.75
+from cortex.hooks.evidence.text import HAN, HANGUL, KANA, latin_length
+
+__all__ = ["latin_length", "long_words"]
+
 
 _ASCII_WORD = re.compile(r"[A-Za-z][\w-]{3,}")  # three times faster than the general one
 LETTERS_OF_A_WORD = 4
@@ -19,16 +16,6 @@ SIGNS_OF_A_WORD = 2
 
 
 # Compiled at their first use, together 16 ms: a question in one script needs few of them.
-@cache
-def _signs() -> re.Pattern[str]:
-    return re.compile(f"[{HAN}{KANA}{HANGUL}]")
-
-
-@cache
-def _han_signs() -> re.Pattern[str]:
-    return re.compile(f"[{HAN}]")
-
-
 @cache
 def _run() -> re.Pattern[str]:
     # Letters of one script with what may stand inside a name; a run of signs; a word of Hangul.
@@ -50,21 +37,6 @@ def _particle() -> re.Pattern[str]:
         "(?<=[가-힣]{2})(?:에서|으로|에게|부터|까지|처럼|보다|이나|하고|하는|하지|해서|합니다|했습니다|됩니다|은|는|이|가|을|를|의"
         "|에|로|도|와|과|만)$"
     )
-
-
-def latin_length(text: str) -> int:
-    """
-    Return how long a text is in Latin letters: a sign of Chinese, Japanese or Korean says as much as several.
-
-    >>> latin_length("Use pnpm."), latin_length("用 pnpm")
-    (9, 7)
-    """
-    if text.isascii():
-        return len(text)
-    signs = len(_signs().findall(text))
-    if not signs:
-        return len(text)
-    return len(text) + (SIGN_LETTERS - 1) * signs + int(HAN_EXTRA_LETTERS * len(_han_signs().findall(text)))
 
 
 def long_words(text: str) -> set[str]:

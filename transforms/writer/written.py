@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 
 import pyarrow as pa
 
+from cortex.hooks.evidence.statements import OUTCOME_PARTS
 from cortex.transforms.extract.candidate import TAG_LAYER, Turn, line_of
 from cortex.transforms.extract.extractor import EXTRACTOR_VERSION
 from cortex.transforms.extract.outcome import (
-    OUTCOME_PARTS,
     UNSAID,
     subject_of_session,
 )

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from cortex.explorer.page import Page, ViewRequest
 from cortex.flows import operations
 from cortex.flows.operations.brief import Explanation
+from cortex.hooks.tokens import tokens_in
 from cortex.transforms.brief.choice import Choice
 from cortex.transforms.errors import NotFound
 from cortex.transforms.schemas import Row
-from cortex.transforms.words.tokens import tokens_in
 
 
 def show_brief(request: ViewRequest) -> Page:

@@ -7,13 +7,13 @@ from functools import cache
 import pyarrow as pa
 import pytest
 
+from cortex.hooks.tokens import tokens_in
 from cortex.transforms.brief.choice import Choice
 from cortex.transforms.brief.render import choose, lay_out
 from cortex.transforms.memory.fading import WEAK
 from cortex.transforms.memory.fold import fold, memory_id
 from cortex.transforms.memory.lifecycle import ACTIVITY, age
 from cortex.transforms.schemas import EDGES, JOURNAL
-from cortex.transforms.words.tokens import tokens_in
 from tests.rows import START, entry, event, events
 from tests.transforms.brief.test_render import POLICY
 

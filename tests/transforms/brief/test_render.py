@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cortex.hooks.characters import visible
 from cortex.hooks.plain import CLOSING, MORE, PREAMBLE, on_one_line
+from cortex.hooks.tokens import tokens_in
 from cortex.transforms.brief.choice import Choice
 from cortex.transforms.brief.decisions_archive import render_archive
 from cortex.transforms.brief.eligible import NO_SESSIONS
@@ -19,7 +20,6 @@ from cortex.transforms.brief.render import choose, lay_out
 from cortex.transforms.policy import Policy, load_policy
 from cortex.transforms.schemas import EDGES, MEMORIES, UTC_US
 from cortex.transforms.words.sentences import first_sentences
-from cortex.transforms.words.tokens import tokens_in
 from tests.examples import examples
 
 ROOT = Path(__file__).parents[3]

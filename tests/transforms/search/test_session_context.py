@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cortex.storage.reference import read_policy, word_ranks
-from cortex.transforms.search.questions import RecallQuestion
+from cortex.flows.recall import question_of
+from cortex.storage.reference import read_policy
 from cortex.transforms.search.session_context import command_for, reply_to
 
 ANNOUNCES = re.compile(r"^(?:let me|i'll)\b", re.IGNORECASE)
@@ -62,7 +62,7 @@ def test_statements_the_assistants_questions_and_announcements_have_no_reply(fir
 
 
 def command(turns: list[dict[str, Any]], *, shown: str = "", lines: tuple[int, ...] = (10,)) -> str | None:
-    asked = RecallQuestion.of("How do I run the gauge tests?", word_ranks(), read_policy(None)).asked
+    asked = question_of("How do I run the gauge tests?", read_policy(None)).asked
     return text_of(command_for(lines, shown, turns, asked, within=25))
 
 

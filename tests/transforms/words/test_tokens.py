@@ -2,7 +2,7 @@
 
 import pytest
 
-from cortex.transforms.words.tokens import tokens_in
+from cortex.hooks.tokens import tokens_in
 
 # Tokens by the vocabulary that Anthropic published last; what its models count is 1.05 times that.
 COUNTED = (

@@ -4,16 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex.storage.reference import read_policy, word_ranks
-from cortex.transforms.search.questions import QuestionPatterns, RecallQuestion, asks_for_records
-from cortex.transforms.search.statements import is_known, is_lead_in, reason_in, statement_in
+from cortex.flows.recall import question_of
+from cortex.hooks.evidence.question import Question, asks_for_records
+from cortex.hooks.evidence.statements import is_known, is_lead_in, reason_in, statement_in
+from cortex.storage.reference import read_policy
+from cortex.transforms.search.settings import search_settings
 
 POLICY = read_policy(None)
-GIVES_REASON = QuestionPatterns.of(POLICY).gives_reason
+SETTINGS = search_settings(POLICY)
+GIVES_REASON = SETTINGS.pattern("gives_reason")
 
 
-def asked(text: str) -> RecallQuestion:
-    return RecallQuestion.of(text, word_ranks(), POLICY)
+def asked(text: str) -> Question:
+    return question_of(text, POLICY)
 
 
 @pytest.mark.parametrize(
@@ -90,4 +93,4 @@ def test_a_short_command_stands_within_the_line() -> None:
     ],
 )
 def test_the_record_of_sessions_is_asked_for_where_no_subject_is_named(question: str, kind: str) -> None:
-    assert asks_for_records(question, POLICY) == kind
+    assert asks_for_records(question, SETTINGS) == kind

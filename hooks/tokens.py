@@ -1,5 +1,7 @@
 """A count of tokens that needs no vocabulary, close to that of the models which read a brief."""
 
+from __future__ import annotations
+
 import re
 from bisect import bisect_left
 

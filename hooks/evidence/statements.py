@@ -1,20 +1,32 @@
-"""What of a passage bears on a question: the sentences to show above it, and the one that says why."""
+"""What of a text bears on a question: the sentences to show above it, and the one that says why."""
+
+from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
 
-from cortex.transforms.search.answers import Asked
-from cortex.transforms.search.index_text import prose
-from cortex.transforms.words.overlap import share_of_fewer, words_in
-from cortex.transforms.words.sentences import MEMORY, PROSE, sentences, shortened
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from .question import Asked
+
+from .text import MEMORY, PROSE, prose, sentences, share_of_fewer, shortened, word_set, words_in
+
+# What a memory says of its own standing: its session went past it, or it was only proposed.
+CHANGED_SINCE = " (since changed)"
+PROPOSED = "Proposed: "
+
+# What the record of a session says, in this order.
+OUTCOME_PARTS = ("Goal", "Outcome", "Open")
+OUTCOME_PART = re.compile(rf"(?:^|(?<=\. ))({'|'.join(OUTCOME_PARTS)}): ")
 
 # Two or three sentences: what a reader takes in at a glance.
-_STATEMENT_CHARS = 320
+STATEMENT_CHARS = 320
 _REASON_CHARS = 240
 _SHORT_CODE = re.compile(r"^```\w*\n((?:[^\n`]{1,120}\n){1,2})```[^\S\n]*$", re.MULTILINE)
 _LIST_SIGN = re.compile(r"^\s*(?:[#>*-]+\s+|\d{1,2}[.)]\s+)?")
 # A sentence of which so many words were shown is known.
-_KNOWN_SHARE = 0.7
+KNOWN_SHARE = 0.7
 _QUESTION_MARKS = ("?", "？")
 _AFTER_SENTENCE = "*_`) \n"
 # Of a text so much puts something forward before it is called a proposal, as in memories.
@@ -23,7 +35,7 @@ _PROPOSED_SHARE = 0.5
 _FEWEST_WORDS = 4
 
 
-def statement_in(text: str, asked: Asked, limit: int = _STATEMENT_CHARS) -> str:
+def statement_in(text: str, asked: Asked, limit: int = STATEMENT_CHARS) -> str:
     """
     Return the sentences of `text` that hold most of a question's words, and what follows them, on one line.
 
@@ -65,6 +77,8 @@ def without_lead_in(text: str) -> str:
     >>> without_lead_in("Now I order the battery:")
     ''
     """
+    if not text.rstrip("*_ \n\r\t").endswith((":", "：")):
+        return text
     lines = text.rstrip().split("\n")
     if not lines[-1].rstrip("*_ ").endswith((":", "：")):
         return text
@@ -90,6 +104,8 @@ def ends_asking(text: str) -> bool:
 
 def asks_anything(text: str) -> bool:
     """Return whether a sentence of a text is a question."""
+    if not any(mark in text for mark in _QUESTION_MARKS):
+        return False
     lines = prose(text).split("\n")
     return any(
         part.rstrip(_AFTER_SENTENCE).endswith(_QUESTION_MARKS)
@@ -115,6 +131,8 @@ def is_proposal(text: str, suggests: re.Pattern[str]) -> bool:
 
 def _with_short_code(text: str) -> str:
     """Return a text with fenced code of a line or two within its line: mostly the command asked for."""
+    if "```" not in text:
+        return text
     return _SHORT_CODE.sub(lambda match: "`" + "; ".join(match[1].split("\n")).strip("; ") + "`", text)
 
 
@@ -132,12 +150,12 @@ def reason_in(
     'UTC it is, because tides know no summer time.'
     """
     best, most = "", 0.0
-    words_shown = set(words_in(shown))
+    words_shown = word_set(shown)
     for sentence in _prose_sentences(texts):
         if sentence.endswith((":", "：", "?", "？")) or not gives_reason.search(sentence):
             continue
         share = asked.share_in(sentence)
-        fit = share + share_of_fewer(set(words_in(sentence)), words_shown) if share else 0.0
+        fit = share + share_of_fewer(word_set(sentence), words_shown) if share else 0.0
         if fit > most and not is_known(sentence, shown):
             best, most = sentence, fit
     return shortened(best, limit)
@@ -145,8 +163,8 @@ def reason_in(
 
 def is_known(text: str, shown: str) -> bool:
     """Return whether most words of a text were shown already."""
-    words = set(words_in(text))
-    return not words or len(words.intersection(words_in(shown))) >= _KNOWN_SHARE * len(words)
+    words = word_set(text)
+    return not words or len(words & word_set(shown)) >= KNOWN_SHARE * len(words)
 
 
 def news_in(text: str, shown: Sequence[str]) -> str:
@@ -164,6 +182,17 @@ def news_in(text: str, shown: Sequence[str]) -> str:
         return text
     left = " ".join(fresh)
     return left if len(words_in(left)) >= _FEWEST_WORDS else ""
+
+
+def outcome_parts(text: str) -> dict[str, str]:
+    """
+    Return what an outcome record says, by `goal`, `outcome` and `open`; parts that it lacks are absent.
+
+    >>> outcome_parts("Goal: Add tar support. Outcome: Tar files are read; tests pass. Open: Not pushed.")
+    {'goal': 'Add tar support', 'outcome': 'Tar files are read; tests pass', 'open': 'Not pushed'}
+    """
+    _, *cells = OUTCOME_PART.split(text)
+    return {name.lower(): words.rstrip(" .") for name, words in zip(cells[::2], cells[1::2])}
 
 
 def _prose_sentences(texts: Iterable[str]) -> Iterator[str]:

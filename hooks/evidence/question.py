@@ -1,0 +1,251 @@
+"""What is asked: the words of a question with their weights, and what it asks for beyond its words."""
+
+from __future__ import annotations
+
+import math
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    # Numbers of ranking.csv by name; of words their place in the language by frequency, where they have one.
+    Numbers = Mapping[str, float]
+    RankOf = Callable[[Sequence[str]], Mapping[str, int]]
+
+from .text import count_words, index_words, query_words, search_text, stems_of, words_in
+
+# Of an English question hardly more than half of the words are rare ones, of any other nearly all.
+_UNKNOWN_SHARE = 0.75
+_PARTICLE_CHARS = 4
+_SHORTEST_TOPIC = 3
+# Of a longer text both ends are looked at: what is asked stands before or after what was pasted.
+LONGEST_QUESTION = 4_000
+# The words that most rows lack tell the most; of a longer question the others change nothing.
+MOST_WORDS = 64
+# A longer one is about something.
+_LONGEST_FOR_RECORDS = 300
+
+
+class SearchSettings:
+    """
+    What the policy says to a search.
+
+    `numbers` are those of ranking.csv, `dropped` the words that carry no topic, `patterns` regular
+    expressions by name: how questions ask (reason, means, work, open) and how sentences say why
+    (gives_reason), put something forward (suggests), or what is done next (announces).
+    """
+
+    def __init__(self, numbers: Numbers, dropped: Iterable[str], patterns: Mapping[str, str]) -> None:
+        self.numbers, self.dropped = numbers, frozenset(dropped)
+        self._patterns = patterns
+        self._compiled: dict[str, re.Pattern[str]] = {}
+
+    def pattern(self, name: str) -> re.Pattern[str]:
+        """Return a pattern by its name, compiled at its first use: some take 5 ms."""
+        if name not in self._compiled:
+            self._compiled[name] = re.compile(self._patterns[name], re.IGNORECASE)
+        return self._compiled[name]
+
+
+class Nearness:
+    """
+    How near a row is to its question.
+
+    `words` are those of the question that it has, `share` is their part of the weight of all, `cosine` its
+    similarity by meaning, None where that is not known.
+    """
+
+    __slots__ = ("cosine", "share", "words")
+
+    def __init__(self, share: float, cosine: float | None, words: frozenset[str] = frozenset()) -> None:
+        self.share, self.cosine, self.words = share, cosine, words
+
+
+class Asked:
+    """The words of a question by their stems, each with its weight: how rare the word is in its language."""
+
+    def __init__(self, weights: Mapping[str, float], rare: float = math.inf) -> None:
+        """Take what each word weighs, and what one does that is not among the common ones: a name, mostly."""
+        self.weights, self.rare = weights, rare
+        self._total = sum(weights.values())
+        self._initials = {word[:1] for word in weights}
+        # Word of a text → the stem of the question that it is, None where it is none of them.
+        self._stem_of: dict[str, str | None] = {}
+        self.names = frozenset(word for word, weight in weights.items() if weight >= rare)
+
+    @classmethod
+    def of(cls, words: Sequence[str], rank_of: RankOf, numbers: Numbers) -> Asked:
+        """
+        Return `words`, as `query_words` gives them, cut as the index is.
+
+        `rank_of` gives words their place in the language by frequency, from 1; any but the first
+        `common_words` weigh the most.
+        """
+        rarest, common, last = (numbers[name] for name in ("rarest_rank", "common_rank", "common_words"))
+        cut = index_words(" ".join(words))
+        known = rank_of(cut)
+        ranks = {}
+        for word, stem in zip(cut, stems_of(cut)):
+            rank = known.get(word, rarest)
+            ranks[stem] = rank if rank <= last else rarest
+        weights = {word: math.log(rank / common + 1) for word, rank in ranks.items()}
+        return cls(weights, math.log(rarest / common + 1))
+
+    def learn(self, texts: Iterable[str]) -> None:
+        """Cut all words of some texts at once that may be the question's: one by one takes much longer."""
+        unknown = {word for text in texts for word in index_words(text)} - self._stem_of.keys()
+        likely = sorted(word for word in unknown if word[0] in self._initials or not word[0].isascii())
+        self._stem_of.update(dict.fromkeys(unknown))
+        for word, stem in zip(likely, stems_of(likely)):
+            self._stem_of[word] = stem if stem in self.weights else None
+
+    def words_of(self, text: str) -> frozenset[str]:
+        """Return the words of the question that a text has."""
+        words = index_words(text)
+        if not self._stem_of.keys() >= set(words):
+            self.learn([text])
+        return frozenset([stem for stem in map(self._stem_of.get, words) if stem is not None])
+
+    def share_in(self, indexed: str) -> float:
+        """Return the part of the words' weight that a row has, by its text as the index holds it: 0 to 1."""
+        return self.nearness(indexed, None).share
+
+    def nearness(self, indexed: str, cosine: float | None) -> Nearness:
+        """Return how near a row is, by its text as the index holds it and its cosine with the question."""
+        words = self.words_of(indexed)
+        weight = sum(weight for word, weight in self.weights.items() if word in words)
+        return Nearness(weight / self._total if self._total else 0.0, cosine, words)
+
+    def missing_names(self, words: frozenset[str]) -> float:
+        """Return the part of the question's names and rare words that are not in `words`: 0 to 1."""
+        return len(self.names - words) / len(self.names) if self.names else 0.0
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nearly all words are names or rare ones: it is in another language, or names things."""
+        return len(self.names) >= _UNKNOWN_SHARE * len(self.weights)
+
+    def names_in(self, row: Nearness) -> int:
+        """Return how many names and rare words of the question a row has; a single sign is no name."""
+        return sum(len(word) > 1 for word in self.names & row.words)
+
+
+class Question:
+    """
+    A question as a search looks at it.
+
+    `terms` are the words that the index is asked for, `asked` those that results are compared by.
+    """
+
+    def __init__(self, text: str, settings: SearchSettings, rank_of: RankOf) -> None:
+        if len(text) > LONGEST_QUESTION:
+            text = f"{text[: LONGEST_QUESTION // 2]}\n{text[-LONGEST_QUESTION // 2 :]}"
+        self.text, self.settings = text, settings
+        words = query_words(text, settings.dropped)
+        self.terms = [word for word, _, _ in count_words([search_text(" ".join(words))])]
+        self.asked = Asked.of(words, rank_of, settings.numbers)
+
+    @property
+    def asks_why(self) -> bool:
+        """Whether it asks for a reason."""
+        return self.settings.pattern("reason").search(self.text) is not None
+
+    @property
+    def asks_how(self) -> bool:
+        """Whether it asks for the way to do something."""
+        return self.settings.pattern("means").search(self.text) is not None
+
+
+def has_topic(text: str, settings: SearchSettings) -> bool:
+    """
+    Return whether a message names anything that could be looked up.
+
+    "go on", "thanks" and "2" name nothing: of their words none is left, or no more than a number.
+    """
+    small = settings.dropped
+    return any(
+        word not in small and (len(word) >= _SHORTEST_TOPIC or not word.isascii()) and not word.isdigit()
+        for word in words_in(text[:LONGEST_QUESTION])
+    )
+
+
+def asks_for_records(text: str, settings: SearchSettings) -> str:
+    """
+    Return "work" or "open" where a question asks what was done or what is open and names no subject.
+
+    "where did we stop?" asks for the work, "where did we stop the pump?" for a pump.
+    """
+    text = " ".join(text.split())
+    if len(text) > _LONGEST_FOR_RECORDS:
+        return ""
+    for kind in ("open", "work"):
+        rest, matches = settings.pattern(kind).subn(" ", text)
+        if matches and all(_is_small(word, settings.dropped) for word in words_in(rest)):
+            return kind
+    return ""
+
+
+def _is_small(word: str, small: frozenset[str]) -> bool:
+    # What is left of a question without spaces between its words is a particle or an ending.
+    return word in small or (not word.isascii() and len(word) <= _PARTICLE_CHARS)
+
+
+def is_answered(
+    asked: Asked, rows: Iterable[Nearness], numbers: Numbers, whole: tuple[float, float] | None = None
+) -> bool:
+    """
+    Return whether any of `rows` is near enough to the question `asked` to be shown.
+
+    `whole` are the cosine and the share that would each do alone, by the model that gave the cosines
+    (calibration.csv): of each row the parts of them add up; what no row has of the question's names is taken
+    away, `missing_names` of ranking.csv where all are missing. A number of 0 hides nothing. Without a model
+    (None), or where no row has a vector yet, the share alone decides. Of a question whose words are nearly
+    all unknown, mostly since it is in another language than the facts, one row with `answer_names` of them
+    is enough.
+    """
+    by_words = _AnsweredByWords(asked, numbers)
+    is_unknown, most, missing, certainty = asked.is_unknown, numbers["missing_names"], 1.0, 0.0
+    has_vectors = is_enough = False
+    for row in rows:  # one by one: mostly the first is enough
+        if is_unknown and asked.names_in(row) >= numbers["answer_names"]:
+            return True
+        is_enough = by_words.is_enough_with(row)
+        if whole is None:
+            if is_enough:
+                return True
+            continue
+        missing = min(missing, asked.missing_names(row.words))
+        by_meaning = _part(row.cosine, whole[0]) if row.cosine is not None else 0.0
+        certainty = max(certainty, by_meaning + _part(row.share, whole[1]))
+        if certainty - most * missing >= 1:
+            return True
+        has_vectors = has_vectors or row.cosine is not None
+    return is_enough and not has_vectors
+
+
+class _AnsweredByWords:
+    """
+    Whether the words of rows answer: of one of them the share by `answer_share_alone`.
+
+    A single word of the question, all that the rows have between them, must have `answer_share_word` of its
+    weight. What none of them has of the question's names is taken away as above.
+    """
+
+    def __init__(self, asked: Asked, numbers: Numbers) -> None:
+        self._asked, self._numbers = asked, numbers
+        self._share, self._is_enough = 0.0, False
+        self._words: frozenset[str] = frozenset()
+
+    def is_enough_with(self, row: Nearness) -> bool:
+        """Take in a row; return whether those until now answer."""
+        self._share, self._words = max(self._share, row.share), self._words | row.words
+        numbers, missing = self._numbers, self._asked.missing_names(self._words)
+        if len(self._words) > 1 or _part(self._share, numbers["answer_share_word"]) >= 1:
+            certainty = _part(self._share, numbers["answer_share_alone"])
+            self._is_enough = self._is_enough or certainty - numbers["missing_names"] * missing >= 1
+        return self._is_enough
+
+
+def _part(value: float, whole: float) -> float:
+    return max(value, 0.0) / whole if whole else math.inf

@@ -1,0 +1,340 @@
+"""
+A search: what the memories and the words of past sessions say to a question, best first.
+
+The prompt hook asks it over a file that it opens itself, recall over the engine's connection and, where there
+is a model, with what that knows of each row's meaning. Without a model both get the same.
+"""
+
+from __future__ import annotations
+
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from .index import Row
+    from .question import Question
+
+    # Takes the name of a table and the keys found by words; returns the cosine of these, where they have a
+    # vector, and of the nearest rows by meaning.
+    Similar = Callable[[str, Collection[str]], Mapping[str, float]]
+    # Takes the name of a table and a row; returns whether it may be found.
+    Admits = Callable[[str, Row], bool]
+
+from .index import MEMORIES, PASSAGES, best_rows, parts_of, rows_by_key, rows_by_number, rows_of_state
+from .question import is_answered
+from .ranking import DECIDED, OVERTAKEN, STATED, Candidate, Group, comparable, folded, ranked
+from .ranking import PROPOSED as PUT_FORWARD
+from .statements import (
+    CHANGED_SINCE,
+    PROPOSED,
+    asks_anything,
+    ends_asking,
+    is_known,
+    is_lead_in,
+    is_proposal,
+    news_in,
+    outcome_parts,
+    reason_in,
+    statement_in,
+)
+from .text import PEOPLE_KINDS, heading, row_text, word_set, words_in
+
+KEYS = {MEMORIES: "memory_id", PASSAGES: "passage_id"}
+# A memory taken back by a person, or pruned, is not an answer; one merged into another is shown as that one.
+HIDDEN_STATUSES = ("superseded", "pruned")
+# Rows looked at for folding, by result asked for: in the labelled sessions a result takes up 1.4 rows.
+ROWS_A_RESULT = 6
+# Rows looked at for one that may meet a limit: of a project of 6,000 passages all.
+ROWS_A_KEPT_ROW = 20
+
+
+class Place:
+    """Where something was said: lines of a transcript from 1, best first; microseconds since 1970."""
+
+    __slots__ = ("file", "lines", "said_at", "session_id")
+
+    def __init__(self, session_id: str, file: str, lines: Sequence[int], said_at: int | None) -> None:
+        self.session_id, self.file, self.lines, self.said_at = session_id, file, tuple(lines), said_at
+
+
+class Beside:
+    """
+    A row of the same stretch of a session as a result, or of its subject, which bears on the question too.
+
+    `is_earlier` says that it is a memory of the result's subject that was said before it.
+    """
+
+    __slots__ = ("evidence", "id", "is_earlier", "is_memory", "row", "statement")
+
+    def __init__(self, candidate: Candidate, statement: str, is_earlier: bool) -> None:
+        self.id, self.is_memory, self.row = candidate.id, candidate.is_memory, candidate.row
+        self.statement, self.is_earlier = statement, is_earlier
+        self.evidence = merged(_evidence(candidate))
+
+
+class Found:
+    """
+    One result: a memory or a passage, with what was folded into it.
+
+    `row` has its columns. `score` orders the results of one question and means nothing across questions.
+    `statement` is what of it bears on the question: a memory's is its text. `passage` is the best passage
+    that was folded into a memory, `quote` what of it bears on the question; `why` and `rejected` are the
+    reason and what was turned down where the statement does not say them. `nearby` is what else bears on the
+    question, best first.
+    """
+
+    __slots__ = (
+        *("evidence", "id", "is_memory", "nearby", "passage", "quote", "rejected", "row", "score"),
+        *("statement", "why"),
+    )
+
+    def __init__(self, group: Group, question: Question) -> None:
+        lead = group.rows[0]
+        self.id, self.is_memory, self.row = lead.id, lead.is_memory, lead.row
+        passages = [other.text for other in group.rows[1:] if not other.is_memory]
+        self.passage = passages[0] if lead.is_memory and passages else None
+        self.statement = _statement(lead, question)
+        # Of the passage what the memory does not say: its words are mostly those of the question too.
+        news = news_in(self.passage, [self.statement]) if self.passage else ""
+        self.quote = statement_in(news, question.asked) if self.passage else ""
+        self.nearby = [
+            Beside(other, _statement(other, question), other in group.earlier) for other in group.nearby
+        ]
+        rejected = str(lead.row.get("rejected") or "") if lead.is_memory else ""
+        self.score = max(other.score for other in group.all)
+        self.evidence = merged(place for other in group.rows for place in _evidence(other))
+        self.why = _why(group, f"{self.statement} {self.quote}", question)
+        self.rejected = "" if is_known(rejected, self.statement) else rejected
+
+
+def find(
+    connection: sqlite3.Connection | None,
+    scopes: Collection[str],
+    question: Question,
+    *,
+    limit: int,
+    by_stretch: bool = True,
+    admits: Admits | None = None,
+    similar: Similar | None = None,
+    whole: tuple[float, float] | None = None,
+) -> list[Found]:
+    """
+    Return at most `limit` results for a question out of the memories and passages of `scopes`, best first.
+
+    Nothing is returned where no result is near enough to the question (`is_answered`, which `whole` is for).
+    Superseded, pruned and merged memories are left out, archived ones found; a memory of external trust only
+    with evidence of its source. With `by_stretch`, what bears on the question in one stretch of a session is
+    one result. Of each list more rows are read where only some are admitted.
+    """
+    numbers = question.settings.numbers
+    wanted = int(numbers["candidates"]) * (1 if admits is None else ROWS_A_KEPT_ROW)
+    candidates: list[Candidate] = []
+    for name in (MEMORIES, PASSAGES) if connection is not None else ():
+        candidates += _candidates(connection, scopes, name, question, wanted, admits, similar)
+    looked_at = ranked(candidates, numbers)[: limit * ROWS_A_RESULT]
+    for each in looked_at:
+        each.is_asking = not each.is_memory and _asks(each)
+    groups = folded(looked_at, question.settings, limit, by_stretch=by_stretch)
+    asked, rows = question.asked, [each for group in groups for each in group.all]
+    asked.learn([each.text for each in rows])
+    nearness = (asked.nearness(_indexed(each), each.similarity) for each in rows)
+    if not is_answered(asked, nearness, numbers, whole):
+        return []
+    results = [Found(group, question) for group in groups]
+    return shown_once(results) if by_stretch else results
+
+
+def _candidates(
+    connection: sqlite3.Connection | None,
+    scopes: Collection[str],
+    name: str,
+    question: Question,
+    wanted: int,
+    admits: Admits | None,
+    similar: Similar | None,
+) -> list[Candidate]:
+    """Return the rows of one table that any list names and that may be shown."""
+    assert connection is not None
+    parts = parts_of(connection, scopes, name)
+    count = sum(part.rows for part in parts)
+    scores = dict(best_rows(connection, parts, question.terms, wanted))
+    rows = rows_by_number(connection, parts, scores)
+    key = KEYS[name]
+    near = similar(name, [str(row[key]) for row in rows.values()]) if similar is not None and count else {}
+    rows.update(rows_by_key(connection, parts, near.keys() - {row[key] for row in rows.values()}))
+    candidates = []
+    for number, row in rows.items():
+        if (name == MEMORIES and not is_shown(row)) or (admits is not None and not admits(name, row)):
+            continue
+        candidate = candidate_of(name, row)
+        if number in scores:
+            candidate.lexical = comparable(scores[number], count)
+        candidate.similarity = near.get(candidate.id)
+        candidates.append(candidate)
+    return candidates
+
+
+def records(
+    connection: sqlite3.Connection | None,
+    scopes: Collection[str],
+    *,
+    limit: int,
+    only_open: bool = False,
+    admits: Admits | None = None,
+) -> list[Row]:
+    """
+    Return at most `limit` memories that record what a session came to, the newest first.
+
+    With `only_open` those that name something open.
+    """
+    parts = parts_of(connection, scopes, MEMORIES)
+    rows = [] if connection is None else rows_of_state(connection, parts, "outcome")
+    shown = [
+        row
+        for row in rows
+        if is_shown(row)
+        and row["trust"] != "external"
+        and (admits is None or admits(MEMORIES, row))
+        and (not only_open or outcome_parts(str(row["text"])).get("open"))
+    ]
+    return sorted(shown, key=lambda row: (-(row["updated_at"] or 0), row["memory_id"]))[:limit]
+
+
+def candidate_of(name: str, row: Row) -> Candidate:
+    """Return what ranking and folding need of a row of memories or passages."""
+    text = str(row["text"])
+    if name == MEMORIES:
+        return Candidate(
+            row["memory_id"],
+            text,
+            frozenset((place["file"], line) for place in row["evidence"] or () for line in place["lines"]),
+            is_memory=True,
+            updated_at=row["updated_at"] or 0,
+            validity=_validity(row, text),
+            is_record=row["memory_type"] == "outcome",
+            row=row,
+        )
+    is_persons = row["kind"] in PEOPLE_KINDS
+    return Candidate(
+        row["passage_id"],
+        text,
+        frozenset({(row["file"], row["line"])}),
+        place=(row["file"], row["seq"], row["line"]),
+        updated_at=row["said_at"] or 0,
+        is_persons=is_persons,
+        is_lead_in=not is_persons and is_lead_in(text),
+        row=row,
+    )
+
+
+def is_shown(memory: Row) -> bool:
+    """Return whether a memory may be told: a valid one; an external one with its source, or as imported."""
+    return (
+        memory["status"] not in HIDDEN_STATUSES
+        and memory["merged_into"] is None
+        and (memory["trust"] != "external" or bool(memory["evidence"]) or memory["source_type"] == "import")
+    )
+
+
+def _validity(memory: Row, text: str) -> int:
+    if text.endswith(CHANGED_SINCE):
+        return OVERTAKEN
+    if text.startswith(PROPOSED):
+        return PUT_FORWARD
+    return DECIDED if memory["memory_type"] == "decision" else STATED
+
+
+def _asks(turn: Candidate) -> bool:
+    return asks_anything(turn.text) if turn.is_persons else ends_asking(turn.text)
+
+
+def _indexed(candidate: Candidate) -> str:
+    row = candidate.row
+    return row_text(row, "" if candidate.is_memory else heading(row["kind"], day_of(row["said_at"])))
+
+
+def day_of(instant: object) -> tuple[int, int, int] | None:
+    """Return year, month and day (UTC) of an instant in microseconds since 1970."""
+    if not isinstance(instant, int):
+        return None
+    found = time.gmtime(instant // 1_000_000)
+    return found.tm_year, found.tm_mon, found.tm_mday
+
+
+def _statement(candidate: Candidate, question: Question) -> str:
+    """Return what of a row bears on a question; of a turn that only puts something forward it says so."""
+    if candidate.is_memory:
+        return candidate.text
+    statement = statement_in(candidate.text, question.asked)
+    is_said = statement and not candidate.is_persons
+    is_proposed = is_said and is_proposal(statement, question.settings.pattern("suggests"))
+    return f"{PROPOSED}{statement}" if is_proposed else statement
+
+
+def _why(group: Group, shown: str, question: Question) -> str:
+    """Return the reason of what leads a group: its own, else one that its turns give to the question."""
+    own = str(group.rows[0].row.get("reason") or "")
+    if own and not is_known(own, shown):
+        return own
+    if not question.asks_why:
+        return ""
+    texts = [each.text for each in group.all]
+    return reason_in(texts, shown, question.asked, question.settings.pattern("gives_reason"))
+
+
+def _evidence(candidate: Candidate) -> list[Place]:
+    row = candidate.row
+    places = row["evidence"] or () if candidate.is_memory else ({**row, "lines": (row["line"],)},)
+    return [Place(each["session_id"], each["file"], each["lines"], each["said_at"]) for each in places]
+
+
+def merged(places: Iterable[Place]) -> list[Place]:
+    """Return the places of a group in their order, one entry per transcript, each line once."""
+    by_file: dict[str, Place] = {}
+    for place in places:
+        before = by_file.get(place.file)
+        if before is None:
+            by_file[place.file] = place
+            continue
+        new = [line for line in place.lines if line not in before.lines]
+        by_file[place.file] = Place(before.session_id, place.file, (*before.lines, *new), before.said_at)
+    return list(by_file.values())
+
+
+def shown_once(results: list[Found]) -> list[Found]:
+    """
+    Return results below whose statements stands only what was not shown above: a turn is shown once.
+
+    Left out are sentences of a passage, of a reason and of what is nearby that were shown. Where something
+    nearby says the same as its result, the result rests on its lines.
+    """
+    above: list[str] = []
+    for result in results:
+        own = [result.statement]
+        result.why = news_in(result.why, [*own, *above])
+        result.quote = news_in(result.quote, [*own, result.why, *above])
+        own += [result.why, result.quote]
+        nearby, evidence = [], list(result.evidence)
+        for each in result.nearby:
+            news = _news_of(each, [*own, *above])
+            if news:
+                each.statement = news
+                nearby.append(each)
+                own.append(news)
+            elif any(is_known(each.statement, text) for text in own):
+                evidence += each.evidence
+        above += own
+        result.nearby, result.evidence = nearby, merged(evidence)
+    return results
+
+
+def _news_of(beside: Beside, shown: Sequence[str]) -> str:
+    # Two facts may differ in a word: a memory goes only where its very words were shown.
+    if beside.is_memory:
+        own, words = word_set(beside.statement), f" {' '.join(words_in(beside.statement))} "
+        is_there = any(own <= word_set(text) and words in f" {' '.join(words_in(text))} " for text in shown)
+        return "" if is_there else beside.statement
+    return news_in(beside.statement, shown)
