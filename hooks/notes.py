@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 
 TYPE_CHECKING = False
-if TYPE_CHECKING or __package__:
+if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cortex.hooks.evidence.index import Row
+
+    # Returns whether a session was shown a statement already.
+    IsKnown = Callable[[str], bool]
+
+if TYPE_CHECKING or __package__:
     from cortex.hooks.evidence.question import Asked
     from cortex.hooks.evidence.ranking import OVERTAKEN
     from cortex.hooks.evidence.search import Beside, Found, Place, candidate_of, day_of
@@ -17,9 +22,6 @@ if TYPE_CHECKING or __package__:
     from cortex.hooks.own_prose import own_prose
     from cortex.hooks.plain import MONTHS, brief_line
     from cortex.hooks.tokens import tokens_in
-
-    # Returns whether a session was shown a statement already.
-    IsKnown = Callable[[str], bool]
 else:
     from evidence.ranking import OVERTAKEN
     from evidence.search import Place, candidate_of, day_of
