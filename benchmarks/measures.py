@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pyarrow as pa
+from cortex.transforms.brief.hook_index import notes_of, settings_of, stop_words_of
 
 from benchmarks import invented
 from cortex.flows.context import Context
@@ -27,7 +28,6 @@ from cortex.storage.lance_tables import LanceTables
 from cortex.storage.published import Published
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import Settings
-from cortex.transforms.brief.hook_index import notes_of, settings_of, stop_words_of
 from cortex.transforms.brief.render import choose, lay_out
 from cortex.transforms.files.client_settings import with_status_line
 from cortex.transforms.memory.lifecycle import age

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+from cortex.storage.hook_index import write_hook_index
+from cortex.transforms.brief.hook_index import notes_of, settings_of, stop_words_of
 
 from benchmarks.retrieval import Place, cosqa, devmembench, labels, variants
 from cortex.hooks import prompt
-from cortex.storage.hook_index import write_hook_index
 from cortex.storage.reference import read_policy
-from cortex.transforms.brief.hook_index import notes_of, settings_of, stop_words_of
 from cortex.transforms.extract.events import extract_events
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.policy import Policy

@@ -76,7 +76,9 @@ class SearchIndex:
         with self.reading([scope]) as connection:
             if connection is None:
                 return []
-            return sorted(mark for part in _named(name) for mark in indexed_hashes(connection, scope, part.name))
+            return sorted(
+                mark for part in _named(name) for mark in indexed_hashes(connection, scope, part.name)
+            )
 
     def append(self, scope: str, name: str, rows: pa.Table, hashes: Sequence[int]) -> None:
         """Add rows that the index does not hold."""

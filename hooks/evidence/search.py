@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     # Takes the name of a table and a row; returns whether it may be found.
     Admits = Callable[[str, Row], bool]
 
-from .index import COMMANDS, MEMORIES, PASSAGES, best_rows, parts_of, rows_by_key, rows_by_number, rows_of_state
+from .index import (
+    COMMANDS,
+    MEMORIES,
+    PASSAGES,
+    best_rows,
+    parts_of,
+    rows_by_key,
+    rows_by_number,
+    rows_of_state,
+)
 from .question import is_answered
 from .ranking import DECIDED, OVERTAKEN, STATED, Candidate, Group, comparable, folded, ranked
 from .ranking import PROPOSED as PUT_FORWARD
@@ -192,14 +201,15 @@ def commands(
         return []
     scores = dict(best_rows(connection, parts, question.terms, limit * ROWS_A_RESULT))
     rows = rows_by_number(connection, parts, scores)
-    found: dict[str, Row] = {}
+    found: list[tuple[frozenset[str], Row]] = []
     for number in sorted(rows, key=lambda number: (-scores[number], -(rows[number]["said_at"] or 0))):
         row = rows[number]
         near = asked.nearness(str(row["text"]), None)
         is_near = near.share >= numbers["command_share"] or len(near.words) >= numbers["command_words"]
-        if is_near and not any(share_of_all(word_set(row["text"]), word_set(text)) >= numbers["duplicate_overlap"] for text in found):
-            found[str(row["text"])] = row
-    return list(found.values())[:limit]
+        words = word_set(str(row["text"]))
+        if is_near and all(share_of_all(words, own) < numbers["duplicate_overlap"] for own, _ in found):
+            found.append((words, row))
+    return [row for _, row in found[:limit]]
 
 
 def records(

@@ -3,10 +3,10 @@
 from datetime import timedelta
 
 import pytest
+from cortex.transforms.brief.hook_index import notes_of
 
 from cortex.storage.reference import read_policy
 from cortex.transforms.brief.eligible import NO_SESSIONS, believed, standings, with_choices_first
-from cortex.transforms.brief.hook_index import notes_of
 from cortex.transforms.brief.render import choose
 from cortex.transforms.memory.link import edges_between
 from cortex.transforms.memory.reality import CommitEdit, Snapshot, doubts, questions

@@ -121,7 +121,7 @@ def passages_of(turns: pa.Table, policy: Policy) -> pa.Table:
 
 
 def _command_passages(turns: pa.Table, last_seq: Mapping[str, object]) -> Iterator[dict[str, object]]:
-    """Yield the commands that ran as PASSAGES rows; each is nobody's neighbour, so its `seq` follows no other."""
+    """Yield the commands that ran as PASSAGES rows; `seq` follows no other: each is nobody's neighbour."""
     import pyarrow.compute as pc  # here: a question needs none of these functions
 
     calls = turns.filter(pc.is_in(turns["kind"], pa.array(["tool_call", "tool_result"])))
