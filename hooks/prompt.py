@@ -26,7 +26,7 @@ if TYPE_CHECKING or __package__:
         version_of,
     )
     from cortex.hooks.evidence.question import Question, SearchSettings, asks_for_records, has_topic
-    from cortex.hooks.evidence.search import find, is_shown, records
+    from cortex.hooks.evidence.search import commands, find, is_shown, records
 else:
     import brief
     import choices
@@ -46,13 +46,15 @@ else:
         version_of,
     )
     from evidence.question import Question, asks_for_records, has_topic
-    from evidence.search import find, is_shown, records
+    from evidence.search import commands, find, is_shown, records
 
 INDEX = os.path.join("tables", "search.sqlite")
 GLOBAL_SCOPE = "global"
 
-# Results looked for; the budget mostly has room for as many.
-RESULTS = 8
+# Results looked for: what is too long for the budget, or says the same again, leaves room for the next.
+RESULTS = 30
+# Commands beside them.
+COMMANDS = 2
 # Where the work stands: the last sessions' records and the plan that goes on.
 RECORDS, PLANS = 3, 1
 
@@ -156,12 +158,17 @@ def _notes_in(
     if not has_topic(prompt, settings):
         return []
     question = Question(prompt, settings, lambda words: ranks_in(connection, words))
-    results = find(connection, scopes, question, limit=RESULTS)
+    results = find(connection, scopes, question, limit=RESULTS, by_stretch=False)
     known = set(seen.ids)
     return notes.note_lines(
         [result for result in results if result.id not in known],
         budget,
-        question.asked,
+        question,
+        commands=[
+            row
+            for row in commands(connection, [project_id], question, limit=COMMANDS)
+            if row["passage_id"] not in known
+        ],
         session_id=session_id,
         marks=marks,
         is_known=seen.is_known,

@@ -53,25 +53,25 @@ class PartWriter:
                 gone.append(row)
         self._write(rows, hashes, before, gone)
 
-    def update(self, rows: pa.Table, hashes: Sequence[int], gone: Sequence[str], count: int) -> bool:
+    def update(self, rows: pa.Table, hashes: Sequence[int], gone: Sequence[str]) -> int | None:
         """
         Put `rows` in the place of those with their keys, take out the keys `gone`, leave the others.
 
-        Returns whether the part holds `count` rows then; not where it is to be written as a whole.
+        Returns how many rows the part holds then; None where it is to be written as a whole.
         """
         vector = rows.schema.field(VECTOR).type.list_size if VECTOR in rows.schema.names else 0
         if self._part is None or (self._columns, self._dimensions) != (
             ",".join(self._names_in(rows)),
             vector,
         ):
-            return False
+            return None
         keys = values(rows, self._table.key[0])
         select = f"select key, row, hash from bodies where part = {self._part} and key in"
         known = {key: (row, mark) for key, row, mark in self._values(select, [*keys, *gone])}
         gone_rows = [known.pop(key)[0] for key in gone if key in known]
         self._write(rows, hashes, known, gone_rows)
-        total = self._connection.execute("select rows from parts where part = ?", (self._part,)).fetchone()
-        return bool(total == (count,))
+        select = "select rows from parts where part = ?"
+        return int(self._connection.execute(select, (self._part,)).fetchone()[0])
 
     def _write(
         self, rows: pa.Table, hashes: Sequence[int], before: dict[str, tuple[int, int]], gone: list[int]

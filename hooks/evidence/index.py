@@ -24,7 +24,8 @@ from .question import MOST_WORDS, SearchSettings
 
 # Of another layout nothing is read: the next run makes the index again.
 SEARCH_VERSION = 2
-MEMORIES, PASSAGES = "memories", "passages"
+# Commands are passages with word counts of their own.
+MEMORIES, PASSAGES, COMMANDS = "memories", "passages", "commands"
 # Types of memories that say where the work stands: the records of sessions, and plans.
 STATE_TYPES = ("outcome", "progress")
 

@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     # Takes the name of a table and a row; returns whether it may be found.
     Admits = Callable[[str, Row], bool]
 
-from .index import MEMORIES, PASSAGES, best_rows, parts_of, rows_by_key, rows_by_number, rows_of_state
+from .index import (
+    COMMANDS,
+    MEMORIES,
+    PASSAGES,
+    best_rows,
+    parts_of,
+    rows_by_key,
+    rows_by_number,
+    rows_of_state,
+)
 from .question import is_answered
 from .ranking import DECIDED, OVERTAKEN, STATED, Candidate, Group, comparable, folded, ranked
 from .ranking import PROPOSED as PUT_FORWARD
@@ -40,7 +49,7 @@ from .statements import (
     reason_in,
     statement_in,
 )
-from .text import PEOPLE_KINDS, heading, row_text, word_set, words_in
+from .text import PEOPLE_KINDS, heading, row_text, share_of_all, word_set, words_in
 
 KEYS = {MEMORIES: "memory_id", PASSAGES: "passage_id"}
 # A memory taken back by a person, or pruned, is not an answer; one merged into another is shown as that one.
@@ -175,6 +184,32 @@ def _candidates(
         candidate.similarity = near.get(candidate.id)
         candidates.append(candidate)
     return candidates
+
+
+def commands(
+    connection: sqlite3.Connection | None, scopes: Collection[str], question: Question, *, limit: int
+) -> list[Row]:
+    """
+    Return at most `limit` commands that ran with success and do what a question speaks of, best first.
+
+    Each is a row of passages, with what it is for before the command in backticks. It has `command_share` of
+    the weight of the question's words, or `command_words` of these.
+    """
+    numbers, asked = question.settings.numbers, question.asked
+    parts = parts_of(connection, scopes, COMMANDS)
+    if connection is None or not parts:
+        return []
+    scores = dict(best_rows(connection, parts, question.terms, limit * ROWS_A_RESULT))
+    rows = rows_by_number(connection, parts, scores)
+    found: list[tuple[frozenset[str], Row]] = []
+    for number in sorted(rows, key=lambda number: (-scores[number], -(rows[number]["said_at"] or 0))):
+        row = rows[number]
+        near = asked.nearness(str(row["text"]), None)
+        is_near = near.share >= numbers["command_share"] or len(near.words) >= numbers["command_words"]
+        words = word_set(str(row["text"]))
+        if is_near and all(share_of_all(words, own) < numbers["duplicate_overlap"] for own, _ in found):
+            found.append((words, row))
+    return [row for _, row in found[:limit]]
 
 
 def records(

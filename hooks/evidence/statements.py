@@ -27,6 +27,7 @@ _SHORT_CODE = re.compile(r"^```\w*\n((?:[^\n`]{1,120}\n){1,2})```[^\S\n]*$", re.
 _LIST_SIGN = re.compile(r"^\s*(?:[#>*-]+\s+|\d{1,2}[.)]\s+)?")
 # A sentence of which so many words were shown is known.
 KNOWN_SHARE = 0.7
+_HEADING = re.compile(r"^#{1,6}\s+")
 _QUESTION_MARKS = ("?", "？")
 _AFTER_SENTENCE = "*_`) \n"
 # Of a text so much puts something forward before it is called a proposal, as in memories.
@@ -84,6 +85,30 @@ def without_lead_in(text: str) -> str:
         return text
     kept = " ".join(sentences(lines[-1].strip(), PROSE)[:-1])
     return "\n".join([*lines[:-1], kept] if kept else lines[:-1]).strip()
+
+
+def without_announcements(text: str, announces: re.Pattern[str]) -> str:
+    """
+    Return a text without what says nothing: "Perfect!", and what is done next by how it begins (`announces`).
+
+    A sentence that names something in backticks stays. A heading loses its marks.
+
+    >>> announces = re.compile("now let me", re.IGNORECASE)
+    >>> without_announcements("Great! Now let me look.\\n## Cause\\nThe gauge drifts.", announces)
+    'Cause\\nThe gauge drifts.'
+    """
+    lines = (
+        " ".join(part for part in sentences(line.strip(), PROSE) if _says_something(part, announces))
+        for line in text.split("\n")
+    )
+    return "\n".join(_HEADING.sub("", line) for line in lines if line)
+
+
+def _says_something(sentence: str, announces: re.Pattern[str]) -> bool:
+    if "`" in sentence or _HEADING.match(sentence):
+        return True
+    is_call = sentence.endswith("!") and len(words_in(sentence)) < _FEWEST_WORDS
+    return not is_call and not announces.search(sentence)
 
 
 def is_lead_in(text: str) -> bool:

@@ -45,6 +45,8 @@ _PLAIN_WORD = re.compile(r"\w+")
 FENCE = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)[^\n]*$\n?|^(?:```|~~~).*\Z", re.MULTILINE | re.DOTALL)
 
 # Prose: what people and the assistant said to each other.
+# A command that ran, among the passages.
+COMMAND_KIND = "tool_call"
 PEOPLE_KINDS = ("prompt", "command", "rejection", "choice")
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September"),

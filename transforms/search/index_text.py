@@ -1,12 +1,15 @@
 """What search reads: index text, query words, passages of turns, the text that is embedded."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 
 import pyarrow as pa
 
 from cortex.hooks.evidence.text import (
+    COMMAND_KIND,
     FENCE,
     PEOPLE_KINDS,
     UNSPACED,
@@ -19,6 +22,7 @@ from cortex.hooks.evidence.text import (
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import PASSAGES
+from cortex.transforms.search.commands import commands_run
 from cortex.transforms.search.settings import search_settings
 
 # Prose: what people and the assistant said to each other. Thinking is missing from most transcripts and
@@ -63,7 +67,8 @@ def embedded_text(row: dict[str, object]) -> str:
     A passage carries its date and speaker, which questions ask for ("what did I say in May"); a memory
     carries `[type] [project]` (spec 6.2).
     """
-    text = "" if row.get("memory_type") == "code" else prose(str(row["text"]))
+    is_code = row.get("memory_type") == "code" or row.get("kind") == COMMAND_KIND
+    text = "" if is_code else prose(str(row["text"]))
     if not text:
         return ""
     if "memory_type" in row:
@@ -86,9 +91,12 @@ def _heading(kind: str, said_at: object) -> str:
     return heading(kind, day)
 
 
+_TURN_COLUMNS = ["project_id", "session_id", "turn_id", "kind", "text", "said_at", "file", "line", "trust"]
+
+
 def passages_of(turns: pa.Table, policy: Policy) -> pa.Table:
     """
-    Cut the prose of TURNS into passages.
+    Cut the prose of TURNS into passages, and add the commands that went well.
 
     Takes TURNS of whole files in any order; returns PASSAGES ordered by file and `seq`, none longer than
     `passage_chars` of ranking.csv. A file's first passage has seq 0.
@@ -98,17 +106,34 @@ def passages_of(turns: pa.Table, policy: Policy) -> pa.Table:
     limit = int(search_settings(policy).numbers["passage_chars"])
     prose = turns.filter(pc.is_in(turns["kind"], pa.array(PASSAGE_KINDS)))
     prose = prose.sort_by([("file", "ascending"), ("line", "ascending"), ("block", "ascending")])
-    columns = ["project_id", "session_id", "turn_id", "kind", "text", "said_at", "file", "line", "trust"]
     rows: list[dict[str, object]] = []
     seq = 0
-    for turn in prose.select(columns).to_pylist():
+    for turn in prose.select(_TURN_COLUMNS).to_pylist():
         if not rows or rows[-1]["file"] != turn["file"]:
             seq = 0
         for part, text in enumerate(identifier_parts(turn["text"], limit)):
             row = {**turn, "text": text, "seq": seq, "passage_id": content_id(turn["turn_id"], str(part))}
             rows.append({**row, "content_hash": content_id(embedded_text(row))})
             seq += 1
+    rows += _command_passages(turns, {str(row["file"]): row["seq"] for row in rows})
+    rows.sort(key=lambda row: (str(row["file"]), row["seq"]))
     return PASSAGES.of(rows)
+
+
+def _command_passages(turns: pa.Table, last_seq: Mapping[str, object]) -> Iterator[dict[str, object]]:
+    """Yield the commands that ran as PASSAGES rows; `seq` follows no other: each is nobody's neighbour."""
+    import pyarrow.compute as pc  # here: a question needs none of these functions
+
+    calls = turns.filter(pc.is_in(turns["kind"], pa.array(["tool_call", "tool_result"])))
+    calls = calls.sort_by([("file", "ascending"), ("line", "ascending"), ("block", "ascending")])
+    columns = [*_TURN_COLUMNS, "block", "tool_name", "tool_use_id", "tool_status", "tool_input"]
+    for file, group in groupby(calls.select(columns).to_pylist(), key=itemgetter("file")):
+        seq = int(str(last_seq.get(file, -1)))
+        for run in commands_run(list(group)):
+            seq += 2
+            row = {name: run[name] for name in _TURN_COLUMNS} | {"seq": seq}
+            row |= {"text": run["text"], "passage_id": content_id(run["turn_id"], "0")}
+            yield {**row, "content_hash": content_id(embedded_text(row))}
 
 
 def identifier_parts(text: str, limit_chars: int) -> list[str]:
