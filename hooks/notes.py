@@ -40,8 +40,8 @@ FRAME = (
 
 FRAME_TOKENS = tokens_in(FRAME) + 1
 
-# What was said is quoted whole: of 87 facts that next sessions needed, passages cut to the sentences with most
-# of the message's words hold .29 within a budget of 400 tokens, whole ones .36 to .39.
+# What was said is quoted whole: of 87 facts that next sessions needed, passages cut to the sentences with
+# most of the message's words hold .29 within a budget of 400 tokens, whole ones .36 to .39.
 _QUOTE_CHARS = 500
 # Shorter ones of the assistant ("All tests pass.") tell nothing; a person's short sentence may be an order.
 _SHORTEST_QUOTE_CHARS = 80
