@@ -77,8 +77,6 @@ def test_a_good_token_says_who_through_what_and_with_which_scopes(provider, chec
         {"aud": None},
         {"exp": None},
         {"sub": None},
-        {"exp": int(time.time()) - LEEWAY_SECONDS - 60},
-        {"nbf": int(time.time()) + LEEWAY_SECONDS + 600},
         {"exp": "soon"},
         {"cnf": {"jkt": "x"}},
     ],
@@ -87,6 +85,12 @@ def test_a_good_token_says_who_through_what_and_with_which_scopes(provider, chec
 def test_a_token_with_a_claim_that_is_wrong_is_refused(provider, checker, changed):
     with pytest.raises(TokenRefused):
         checker.check(provider.token(**changed))
+
+
+@pytest.mark.parametrize(("claim", "seconds"), [("exp", -LEEWAY_SECONDS - 60), ("nbf", LEEWAY_SECONDS + 600)])
+def test_a_token_past_its_end_or_before_its_beginning_is_refused(provider, checker, claim, seconds):
+    with pytest.raises(TokenRefused):
+        checker.check(provider.token(**{claim: int(time.time()) + seconds}))
 
 
 def test_clocks_may_differ_by_the_leeway(provider, checker):

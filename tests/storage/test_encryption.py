@@ -210,7 +210,8 @@ def test_a_damaged_waiting_entry_is_set_aside(lake: Lake, home: Path):
     journal = Journal(home, lake)
     journal.write(entry("pin", "reef-1", {}, recorded_at=START, memory_id="m"))
     [waiting] = (home / "staging" / "journal").iterdir()
-    waiting.write_bytes(waiting.read_bytes()[:-1] + b"x")
+    encrypted = waiting.read_bytes()
+    waiting.write_bytes(encrypted[:-1] + bytes([encrypted[-1] ^ 1]))
     assert journal.take_in() == 0
     assert journal.quarantine_damaged() == [waiting]
 
