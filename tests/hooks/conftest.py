@@ -1,16 +1,22 @@
 """Runs hooks as the client does: a process of its own, JSON on stdin, an almost empty environment."""
 
+import compileall
 import json
+import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from py_compile import PycInvalidationMode
 
 import pytest
 
+from tests.hook_process import run_forked
+
 HOOKS = Path(__file__).parents[2] / "hooks"
+# Seconds that the hooks may take here.
+PATIENCE = {"basic_brief.py": 60, "hook.py": 5, "prompt.py": 5}
 SESSION = "0b6f4a52-7d3e-4c1b-9a55-3f1c8e2d7a10"
 
 
@@ -45,8 +51,9 @@ class Client:
         return json.dumps(told).encode()
 
     def hook(self, event: str, stdin: bytes, **environment: str) -> subprocess.CompletedProcess[bytes]:
-        command = [sys.executable, "-I", "-S", str(self.folder / "hooks" / "hook.py"), event]
-        return self.run(command, stdin, environment)
+        """Run the hook in a process of its own; what its start alone can show is shown by `launch`."""
+        hook = self.folder / "hooks" / "hook.py"
+        return run_forked(hook, event, stdin=stdin, environment=self.environment(environment))
 
     def launch(self, event: str, stdin: bytes, **environment: str) -> subprocess.CompletedProcess[bytes]:
         return self.run(["/bin/sh", str(self.folder / "hooks" / "run.sh"), event], stdin, environment)
@@ -54,13 +61,12 @@ class Client:
     def run(
         self, command: list[str], stdin: bytes, environment: Mapping[str, str]
     ) -> subprocess.CompletedProcess[bytes]:
-        real = {
-            "HOME": str(self.folder),
-            "CORTEX_HOME": str(self.home),
-            "PATH": "/usr/bin:/bin",
-            **environment,
-        }
+        real = self.environment(environment)
         return subprocess.run(command, input=stdin, capture_output=True, env=real, timeout=30)
+
+    def environment(self, chosen: Mapping[str, str]) -> dict[str, str]:
+        own = {"HOME": str(self.folder), "CORTEX_HOME": str(self.home), "PATH": "/usr/bin:/bin"}
+        return {**own, **chosen}
 
     @staticmethod
     def is_silent(ran: subprocess.CompletedProcess[bytes]) -> bool:
@@ -70,6 +76,13 @@ class Client:
     def tickets(self) -> list[dict[str, object]]:
         new = self.staging / "new"
         return [json.loads(path.read_bytes()) for path in sorted(new.iterdir())] if new.exists() else []
+
+    def own_hooks(self) -> Path:
+        """Return the folder of the hooks, for this client alone from now on."""
+        folder = self.folder / "hooks"
+        shared = folder.resolve()
+        folder.unlink()
+        return Path(shutil.copytree(shared, folder))
 
     def names(self, folder: str) -> list[str]:
         return sorted(path.name for path in (self.staging / folder).iterdir())
@@ -81,7 +94,24 @@ class Client:
         (published / "projects.json").write_text(json.dumps({folder: project_id}))
 
 
+@pytest.fixture(scope="session")
+def compiled_hooks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """
+    Return a copy of the hooks that waits for a busy machine; what they wait as shipped is measured elsewhere.
+
+    Its bytecode counts by its source, so that a copy of it may be written to.
+    """
+    folder = tmp_path_factory.mktemp("compiled") / "hooks"
+    shutil.copytree(HOOKS, folder, ignore=shutil.ignore_patterns("__pycache__", "skills", "agents"))
+    for name, seconds in PATIENCE.items():
+        text, count = re.subn(r"(?m)^(\w*SECONDS = ).*$", rf"\g<1>{seconds}", (folder / name).read_text())
+        assert count == 1, f"{name} has another deadline"
+        (folder / name).write_text(text)
+    compileall.compile_dir(folder, quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
+    return folder
+
+
 @pytest.fixture
-def client(tmp_path: Path) -> Client:
-    shutil.copytree(HOOKS, tmp_path / "hooks", ignore=shutil.ignore_patterns("__pycache__"))
+def client(tmp_path: Path, compiled_hooks: Path) -> Client:
+    (tmp_path / "hooks").symlink_to(compiled_hooks)
     return Client(tmp_path)

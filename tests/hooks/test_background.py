@@ -35,7 +35,7 @@ def install(client, *, seconds=0.0, code=0, pause_seconds=0):
     engine.chmod(0o755)
     client.home.mkdir(exist_ok=True)
     (client.home / "engine").write_text(f"{engine}\n")
-    keeper = client.folder / "hooks" / "background.py"
+    keeper = client.own_hooks() / "background.py"
     told = keeper.read_text()
     spoken = "SECONDS_BETWEEN_STARTS = 30"
     assert spoken in told

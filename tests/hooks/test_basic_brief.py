@@ -61,16 +61,6 @@ def start(client, source="startup", name="new-session", cwd="/home/ada/kiln", **
     return json.loads(ran.stdout)["hookSpecificOutput"]["additionalContext"] if ran.stdout else ""
 
 
-@pytest.fixture
-def client(client):
-    """The client on a machine that is never busy: the hook's deadline of 45 ms has its own test."""
-    module = client.folder / "hooks" / "basic_brief.py"
-    hurried = module.read_text()
-    assert "BASIC_BRIEF_SECONDS = 0.045\n" in hurried
-    module.write_text(hurried.replace("BASIC_BRIEF_SECONDS = 0.045\n", "BASIC_BRIEF_SECONDS = 60\n"))
-    return client
-
-
 def facts(text):
     return [line for line in text.split("\n") if line.startswith("- ")]
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import sqlite3
 import subprocess
@@ -62,14 +61,6 @@ def told(ran):
 def start(client, source, session="session-1"):
     payload = {"session_id": session, "transcript_path": "/t/s.jsonl", "cwd": KILN, "source": source}
     return client.hook("session-start", json.dumps(payload).encode())
-
-
-@pytest.fixture(autouse=True)
-def _patience(client):
-    """Let the hook's copy wait for a busy machine; how long it waits as it comes is measured elsewhere."""
-    for name in ("hook.py", "prompt.py"):
-        path = client.folder / "hooks" / name
-        path.write_text(re.sub(r"(?m)^(MAX_(?:PROMPT_)?SECONDS) = .*$", r"\1 = 5", path.read_text()))
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +12,7 @@ from cortex.hooks import basic_brief, sweep, ticket, transcript_end
 from cortex.storage.staging import Claim, Staging
 from cortex.storage.transcripts import open_transcript
 from cortex.transforms.errors import CortexError
+from tests.hook_process import run_forked
 from tests.transcripts import decisions
 
 HOOK = Path(__file__).parents[2] / "hooks" / "hook.py"
@@ -84,11 +83,8 @@ def run_hook(home: Path, event: str, **payload: object) -> float:
     """Run a hook as the client does and return how long it took."""
     fields = {"session_id": "s", "cwd": "/home/dev/kelp", "source": "startup", "agent_id": "a", **payload}
     began = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", str(HOOK), event],
-        input=json.dumps(fields).encode(), capture_output=True, timeout=20, check=False,
-        env={"CORTEX_HOME": str(home), "PATH": os.environ["PATH"]},
-    )  # fmt: skip
+    environment = {"CORTEX_HOME": str(home), "PATH": os.environ["PATH"]}
+    done = run_forked(HOOK, event, stdin=json.dumps(fields).encode(), environment=environment)
     assert (done.returncode, done.stderr) == (0, b"")
     return time.monotonic() - began
 
