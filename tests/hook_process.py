@@ -99,7 +99,7 @@ def run_forked(
     reading, writing = os.pipe()
     socket.send_fds(line, [order], [reading])
     os.close(reading)
-    with suppress(BrokenPipeError), open(writing, "wb") as pipe:
+    with suppress(BrokenPipeError), os.fdopen(writing, "wb") as pipe:
         pipe.write(stdin)
     code = int(line.recv(64))
     written = [Path(folder, name).read_bytes() for name in ("out", "err")]

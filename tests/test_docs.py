@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import click
-import pytest
 
 from docs.generate import commands, pages
 
@@ -20,12 +19,11 @@ def test_printed_pages_are_as_make_docs_prints_them():
     assert stale == [], "run `make docs`"
 
 
-@pytest.mark.parametrize("words", commands(), ids=" ".join)
-def test_every_command_and_option_says_what_it_does(words: tuple[str, ...]):
-    command = commands()[words]
-    silent = [p.name for p in command.params if isinstance(p, click.Option) and not p.help]
-    assert command.help
-    assert silent == []
+def test_every_command_and_option_says_what_it_does():
+    every = commands()
+    assert [words for words, command in every.items() if not command.help] == []
+    options = [(words, p) for words in every for p in every[words].params if isinstance(p, click.Option)]
+    assert [(words, option.name) for words, option in options if not option.help] == []
 
 
 def test_the_cli_page_has_every_command():
@@ -39,10 +37,11 @@ def test_the_readme_names_only_commands_that_exist():
     assert named - {words[0] for words in commands()} == set()
 
 
-@pytest.mark.parametrize("page", HAND_WRITTEN, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_every_link_of_a_page_leads_to_a_file(page: Path):
-    links = LINK.findall(page.read_text(encoding="utf-8"))
-    assert [link for link in links if not (page.parent / link).exists()] == []
+def test_every_link_of_a_page_leads_to_a_file():
+    links = [(page, link) for page in HAND_WRITTEN for link in LINK.findall(page.read_text(encoding="utf-8"))]
+    assert len(links) > 100
+    broken = [(page.relative_to(ROOT), link) for page, link in links if not (page.parent / link).exists()]
+    assert broken == []
 
 
 def test_decisions_are_numbered_without_a_gap():
