@@ -1,6 +1,7 @@
 """A workbench for whole runs: a scratch store, invented transcripts, an embedder that needs no model."""
 
 import hashlib
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from cortex.flows import runs
@@ -25,7 +27,7 @@ from cortex.transforms.schemas import VECTORS
 from tests.present import embedding_with, present
 
 NOW = datetime(2026, 11, 1, 10, tzinfo=UTC)
-SAMPLES = Path(__file__).parents[2] / "data" / "samples"
+SAMPLES = Path(__file__).parents[1] / "data" / "samples"
 
 
 class WordEmbedder:
@@ -195,6 +197,30 @@ def leftovers(home: Path) -> list[str]:
     waits = [path for folder in folders for path in (home / "staging" / folder).glob("*")]
     parts = [p for p in home.rglob("*") if p.name.endswith((".part", ".tmp"))]
     return sorted(str(path.relative_to(home)) for path in {*waits, *parts})
+
+
+@pytest.fixture(scope="session")
+def sample_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """
+    Return the folder of a store with the samples, one for all tests of a run; nothing may be changed in it.
+
+    The worker that needs it first fills it, the others wait.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    home, filled = shared / "samples" / "home", shared / "samples" / "filled"
+    with FileLock(shared / "samples.lock"):
+        if not filled.exists():
+            Bench(home, SAMPLES).backfill()
+            filled.touch()
+    return home
+
+
+@pytest.fixture
+def samples(sample_store: Path, home: Path) -> Path:
+    """Return the test's own store, with the samples read into it."""
+    shutil.copytree(sample_store, home)
+    return home
 
 
 @pytest.fixture

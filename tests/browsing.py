@@ -17,8 +17,7 @@ from cortex.explorer.application import Explorer
 from cortex.explorer.safety import AccessGate
 from cortex.flows.context import Context
 from cortex.storage.settings import load_settings
-from tests.flows.conftest import NOW, SAMPLES, Bench, words_for_a_model
-from tests.present import embedding_with
+from tests.bench import NOW, words_for_a_model
 
 # Two deeds at one instant would have no order.
 _MILLISECONDS = count()
@@ -79,15 +78,6 @@ class Browser:
 def words_of(html: str) -> str:
     """Return what a page says, without its marks."""
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", html.split("<body>")[-1])).split())
-
-
-@pytest.fixture(scope="session")
-def sample_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a store with the samples; nothing may be changed in it."""
-    home = tmp_path_factory.mktemp("explored") / "home"
-    with embedding_with(words_for_a_model):
-        Bench(home, SAMPLES).backfill()
-    return home
 
 
 def explorer_of(home: Path, folder: Path, *, is_read_only: bool = False) -> Explorer:

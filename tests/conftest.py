@@ -13,6 +13,8 @@ from cortex.transforms import faults
 from tests.examples import IS_FULL
 
 CONTAINED_AS_IN_USE = faults.NEVER_CONTAINED
+TESTS = Path(__file__).parent
+SLOW_FOLDERS = ("whole", "client")
 NUMBERS = count()
 REAL_DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -22,9 +24,11 @@ settings.load_profile("full" if IS_FULL else "quick")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Make the cases of a test slow where only the first that is not slow is to be quick."""
+    """Make slow what lies in a slow folder, and all cases but one of tests whose first alone is quick."""
     begun: set[tuple[Path, str]] = set()
     for item in items:
+        if item.path.relative_to(TESTS).parts[0] in SLOW_FOLDERS:
+            item.add_marker("slow")
         if item.get_closest_marker("first_is_quick") and not item.get_closest_marker("slow"):
             test = item.path, item.nodeid.partition("[")[0]
             if test in begun:

@@ -1,7 +1,6 @@
 """A client of the protocol's own package, in this process, against the server on a test's store."""
 
-import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from cortex.flows.context import Context
 from cortex.mcp.client import Client
 from cortex.mcp.server import server_of
 from cortex.storage.settings import load_settings
-from tests.flows.conftest import NOW, SAMPLES, Bench, words_for_a_model
+from tests.bench import NOW, words_for_a_model
 
 # Where the samples say that their project lies.
 SAMPLES_FOLDER = Path("/home/dev/tidepool")
@@ -76,20 +75,6 @@ class Assistant:
 def text_of(result: types.CallToolResult) -> str:
     [block] = result.content
     return block.text
-
-
-@pytest.fixture(scope="session")
-def _sample_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    home = tmp_path_factory.mktemp("mcp-samples") / "home"
-    Bench(home, SAMPLES).backfill()
-    yield home
-
-
-@pytest.fixture
-def samples(_sample_store: Path, home: Path) -> Path:
-    """Return the test's own store, with the samples read into it."""
-    shutil.copytree(_sample_store, home)
-    return home
 
 
 @pytest.fixture

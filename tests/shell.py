@@ -1,7 +1,6 @@
 """Calls commands as a shell does: words in; exit code, standard output and error out."""
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from cortex.cli.main import main
-from tests.flows.conftest import NOW, SAMPLES, Bench, words_for_a_model
+from tests.bench import NOW, words_for_a_model
 from tests.present import embedding_with, present
 
 
@@ -57,17 +56,3 @@ def cortex() -> Cortex:
         return Answer(result.exit_code, result.stdout, result.stderr)
 
     return run
-
-
-@pytest.fixture(scope="session")
-def _sample_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    home = tmp_path_factory.mktemp("samples") / "home"
-    Bench(home, SAMPLES).backfill()
-    yield home
-
-
-@pytest.fixture
-def samples(_sample_store: Path, home: Path) -> Path:
-    """Return the test's own store, with the samples read into it."""
-    shutil.copytree(_sample_store, home)
-    return home

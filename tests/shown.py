@@ -8,9 +8,9 @@ import pytest
 
 from cortex.transforms.extract.events import extract_events
 from cortex.transforms.policy import Policy, load_policy
-from tests.extract.sessions import Said, session
+from tests.sessions import Said, session
 
-REFERENCE = Path(__file__).parents[2] / "data" / "reference"
+REFERENCE = Path(__file__).parents[1] / "data" / "reference"
 Shown = Callable[..., list[dict[str, Any]]]
 
 

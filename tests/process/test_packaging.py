@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PACKAGED = ("cortex", "flows", "transforms", "storage", "hooks", "data")
 LINKED = ("flows", "transforms", "storage", "hooks", "data")
 LOCKS = ("uv.lock", "requirements.txt")
@@ -40,7 +40,7 @@ def repository_files() -> list[str]:
 
 def text_files(*left_out: str) -> dict[str, str]:
     """Return name → text of the repository's text files, links and this file left out."""
-    chosen = [n for n in repository_files() if n not in (*left_out, "tests/test_packaging.py")]
+    chosen = [n for n in repository_files() if n not in (*left_out, "tests/process/test_packaging.py")]
     texts = {}
     for name in chosen:
         path = ROOT / name

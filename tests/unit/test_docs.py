@@ -7,7 +7,7 @@ import click
 
 from docs.generate import commands, pages
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HAND_WRITTEN = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")

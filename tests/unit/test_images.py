@@ -8,7 +8,7 @@ import pytest
 
 from docs.images import IMAGES, MOST_LINES, image_of
 
-FOLDER = Path(__file__).parents[1] / "docs" / "images"
+FOLDER = Path(__file__).parents[2] / "docs" / "images"
 
 
 def test_there_is_a_picture_of_each_command_drawn_and_no_other():

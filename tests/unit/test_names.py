@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cortex.transforms.schemas import ALL_TABLES
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PRODUCTION = ("cortex", "flows", "hooks", "storage", "transforms")
 ROOMS = (*PRODUCTION, "benchmarks", "docs")
 

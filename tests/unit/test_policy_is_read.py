@@ -11,7 +11,7 @@ from cortex.transforms.policy import READERS
 from cortex.transforms.schemas import TURN_KINDS
 from docs.generate import commands
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "data" / "reference"
 TABLES = sorted(REFERENCE.glob("*.csv"))
 PRODUCTION = [

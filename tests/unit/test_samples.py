@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-SAMPLES = Path(__file__).parents[1] / "data" / "samples" / "projects" / "-home-dev-tidepool"
+SAMPLES = Path(__file__).parents[2] / "data" / "samples" / "projects" / "-home-dev-tidepool"
 Record = dict[str, object]
 CUT_OFF = ("59362054", 21)  # session and line of the one malformed line
 

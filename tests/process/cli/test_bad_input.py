@@ -11,10 +11,10 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
-from tests.flows.conftest import Bench, contents, difference, leftovers
+from tests.bench import Bench, contents, difference, leftovers
 from tests.transcripts import Talk, decisions, lines
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def reasons(answer):

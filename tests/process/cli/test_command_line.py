@@ -17,7 +17,7 @@ from cortex.cli.terminal import Listing
 from cortex.flows.context import Context
 from cortex.storage.settings import Settings
 from cortex.transforms.errors import AuditFailed
-from tests.cli.test_commands import HEAVY
+from tests.process.cli.test_commands import HEAVY
 
 NAMES = [name for commands in COMMAND_SECTIONS.values() for name in commands]
 

@@ -10,10 +10,10 @@ import pytest
 
 from cortex.cli.main import main
 from cortex.storage.lease import lease
-from tests.flows.conftest import SAMPLES
+from tests.bench import SAMPLES
 from tests.transcripts import KELP, decisions
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 COMMANDS = sorted(main.commands)
 HEAVY = ("pyarrow", "duckdb", "lancedb", "prefect", "polars", "numpy", "rich", "onnxruntime", "orjson")
 

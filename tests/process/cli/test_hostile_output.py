@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cortex.transforms.schemas import GLOBAL_SCOPE
-from tests.flows.conftest import Bench, kept
-from tests.hooks.test_characters import ORDINARY
+from tests.bench import Bench, kept
 from tests.transcripts import Talk
+from tests.unit.hooks.test_characters import ORDINARY
 
 HOSTILE = (
     "\x1b[31mred\x1b[0m \x1b]8;;https://evil.example\x1b\\click\x1b]8;;\x1b\\ \x1b]0;owned\x07 "
@@ -23,7 +23,7 @@ RAW = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800"
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
 )
-HOOKS = Path(__file__).parents[2] / "hooks"
+HOOKS = Path(__file__).parents[3] / "hooks"
 
 COMMANDS = (
     ("recall", "--all-projects", "which store for the gauges?"),

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cortex.transforms.schemas import MEMORIES, PROJECTS
-from tests.cli.test_command_line import HEAVY
+from tests.process.cli.test_command_line import HEAVY
 
 # What a look needs of them: the tables' reader.
 NEEDED = {"duckdb"}

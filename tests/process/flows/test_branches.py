@@ -11,10 +11,10 @@ import pytest
 from cortex.hooks import branches as hook
 from cortex.hooks import shown
 from cortex.transforms.memory.reality import branch_doubt
-from tests.flows.conftest import NOW, kept
+from tests.bench import NOW, kept
 from tests.transcripts import Talk
 
-HOOK = Path(__file__).parents[2] / "hooks" / "hook.py"
+HOOK = Path(__file__).parents[3] / "hooks" / "hook.py"
 TRUNK_FACT = "Levels are kept as whole millimetres."
 FEATURE_FACT = "The trial keeps its levels in a ring buffer."
 MARK = "[on branch try/ring, not merged]"

@@ -24,7 +24,7 @@ from cortex.storage.settings import load_settings
 from cortex.storage.store import Store
 from cortex.storage.swapping import finish_swap
 from cortex.transforms.errors import SchemaMismatch, StoreNotWritable
-from tests.flows.conftest import NOW, Bench, here
+from tests.bench import NOW, Bench, here
 from tests.present import clock_at
 from tests.transcripts import decisions
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cortex.storage import lake as lake_module
-from tests.flows.conftest import NOW, SAMPLES, contents, difference, fixed_state, leftovers
+from tests.bench import NOW, SAMPLES, contents, difference, fixed_state, leftovers
 from tests.transcripts import Talk, decisions, forked, lines, resumed
 
 

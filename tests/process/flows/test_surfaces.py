@@ -10,8 +10,8 @@ from cortex.flows import runs
 from cortex.flows.context import Context
 from cortex.storage.settings import Settings
 from cortex.storage.surface import Surfaces, roots_of
-from tests.flows.conftest import NOW, words_for_a_model
-from tests.hooks.conftest import HOOKS
+from tests.bench import NOW, words_for_a_model
+from tests.hook_client import HOOKS
 
 SAID = "We decided to keep the readings in SQLite, because one writer is enough, and rejected PostgreSQL."
 CONTEXT = "additionalContext"

@@ -18,7 +18,7 @@ from cortex.transforms.extract import sentences, tags
 from cortex.transforms.extract.echoes import PROVENANCE
 from cortex.transforms.redaction.redact import redact
 from tests.rows import turn
-from tests.transforms.brief.test_render import HOSTILE
+from tests.unit.transforms.brief.test_render import HOSTILE
 
 SESSION = "0b6f4a52-7d3e-4c1b-9a55-3f1c8e2d7a10"
 DAY = "2026-11-02T09:00:00.000Z"
@@ -530,7 +530,7 @@ def test_both_find_the_same_tags(lines):
 
 def test_both_name_alike():
     assert {kind for _, _, kinds in basic_brief.BASIC_SECTIONS for kind in kinds} == set(tags.MEANINGS)
-    reference = Path(__file__).parents[2] / "data" / "reference" / "memory_types.csv"
+    reference = Path(__file__).parents[3] / "data" / "reference" / "memory_types.csv"
     known = {
         name
         for row in reference.read_text().split("\n")

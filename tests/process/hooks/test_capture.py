@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-HOOKS = Path(__file__).parents[2] / "hooks"
+HOOKS = Path(__file__).parents[3] / "hooks"
 
 # Events that every client since 2.1.197 knows; one name it does not know, and it drops the whole file.
 OLD_EVENTS = {

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from cortex.hooks import background, health, ticket
-from tests.hooks.test_session_start import start
+from tests.process.hooks.test_session_start import start
 
 HOUR, DAY = 3600, 24 * 3600
 NOW = 1_795_000_000.0  # 18 November 2026

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.hooks.conftest import SESSION
+from tests.hook_client import SESSION
 
 EVENTS = ("stop", "subagent-stop", "pre-compact", "session-end")
 

@@ -15,7 +15,7 @@ from cortex.transforms.errors import CortexError
 from tests.hook_process import run_forked
 from tests.transcripts import decisions
 
-HOOK = Path(__file__).parents[2] / "hooks" / "hook.py"
+HOOK = Path(__file__).parents[3] / "hooks" / "hook.py"
 
 
 def pipe(path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from cortex.storage.config_file import publish_hook_settings
 
-SCRIPT = Path(__file__).parents[2] / "hooks" / "mcp.sh"
+SCRIPT = Path(__file__).parents[3] / "hooks" / "mcp.sh"
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from cortex.storage.git import GitFailed, ask, working_tree
 from cortex.storage.reference import read_policy
 from tests.rows import memories, memory
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 AT = datetime(2026, 9, 1, tzinfo=UTC)
 PACKAGES = ("cortex", "flows", "hooks", "storage", "transforms")
 

@@ -8,7 +8,7 @@ import pytest
 
 from cortex.storage.published_views import ALL_NAMES, FROM_THE_LAKE, LAKE_VIEWS
 
-PAGE = Path(__file__).parents[2] / "docs" / "analysis.md"
+PAGE = Path(__file__).parents[3] / "docs" / "analysis.md"
 QUESTIONS = re.findall(
     r"^## \d+\. (.*?)\n\n```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
 )

@@ -9,8 +9,8 @@ import pytest
 from cortex.flows.context import Context
 from cortex.flows.operations.audit import CalledTool, note_call
 from cortex.transforms.schemas import CALLS
-from tests.cli.test_commands import error_of
-from tests.flows.conftest import NOW
+from tests.bench import NOW
+from tests.process.cli.test_commands import error_of
 
 
 @pytest.fixture

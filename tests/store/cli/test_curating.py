@@ -13,11 +13,11 @@ from cortex.storage.settings import load_settings
 from cortex.storage.store import Store
 from cortex.transforms.memory.link import edges_between
 from cortex.transforms.schemas import VECTORS
-from tests.flows.conftest import Bench, kept
+from tests.bench import Bench, kept
 from tests.rows import memories as rows
 from tests.rows import memory
 from tests.traces import traces
-from tests.transforms.memory.test_link import MODEL, POLICY
+from tests.unit.transforms.memory.test_link import MODEL, POLICY
 
 CODE = "def kiln_curve(t):\n    if t > 3:\n        return t * 3\n"
 PROSE = "Computes the firing curve; linear because the controller only ramps."

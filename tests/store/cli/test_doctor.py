@@ -12,7 +12,7 @@ import pytest
 from cortex.flows.operations import doctor
 from cortex.hooks import background, ticket
 from cortex.transforms.errors import ModelUnavailable
-from tests.flows.conftest import NOW
+from tests.bench import NOW
 
 INSTALLED = {"enabledPlugins": {"cortex-lake@cortex-lake": True}}
 

@@ -7,7 +7,7 @@ import pytest
 from cortex.storage.config_file import ConfigFile
 from cortex.storage.setting_keys import key_of
 from cortex.storage.spending import Spending
-from tests.cli.conftest import Cortex
+from tests.shell import Cortex
 from tests.transcripts import decisions
 
 

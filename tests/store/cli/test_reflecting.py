@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.cli.test_commands import error_of
+from tests.process.cli.test_commands import error_of
 
 PORT = "The tide gauge listens on port 8080."
 

@@ -9,7 +9,7 @@ import pytest
 from cortex.flows.context import Context
 from cortex.flows.operations import schedule
 from cortex.storage.settings import Settings
-from tests.flows.conftest import words_for_a_model
+from tests.bench import words_for_a_model
 
 # Each notes its words; crontab keeps what it is given.
 FAKES = {

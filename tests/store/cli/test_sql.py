@@ -5,7 +5,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.cli.conftest import Cortex
+from tests.shell import Cortex
 
 LAKE_TABLES = ("turns", "events", "journal", "memories", "edges", "metrics")
 

@@ -7,7 +7,7 @@ import pytest
 from cortex.cli.stats import HEADINGS, SUMMED
 from cortex.cli.terminal import Listing, records, sparkline
 from cortex.transforms.words.phrases import counted
-from tests.flows.conftest import SAMPLES
+from tests.bench import SAMPLES
 from tests.transcripts import decisions
 
 

@@ -8,7 +8,7 @@ import pytest
 from cortex.explorer.export import export_pages, page_file_of
 from cortex.flows import operations
 from cortex.transforms.errors import UsageError
-from tests.explorer.conftest import PROJECT, words_of
+from tests.browsing import PROJECT, words_of
 
 
 def related(reader) -> str:

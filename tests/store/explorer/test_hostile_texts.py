@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 import pytest
 
 from cortex.explorer.views import NAVIGATION
-from tests.explorer.conftest import Browser, explorer_of
-from tests.explorer.planted import HOSTILE, MARK, plant
+from tests.browsing import Browser, explorer_of
+from tests.planted import HOSTILE, MARK, plant
 
 # Everything that the explorer's own templates and pictures are made of.
 ELEMENT_NAMES = """

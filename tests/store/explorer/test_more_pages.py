@@ -12,8 +12,8 @@ from cortex.flows.operations.apply import apply_now
 from cortex.flows.stages.order import APPLY
 from cortex.transforms.journal_entries import Archive, Merge
 from cortex.transforms.memory.review import MERGE, Item
-from tests.explorer.conftest import PROJECT, ticking, words_of
-from tests.explorer.test_deeds import undo
+from tests.browsing import PROJECT, ticking, words_of
+from tests.whole.explorer.test_deeds import undo
 
 
 def test_the_timeline_leads_from_all_time_to_a_day(reader):

@@ -10,7 +10,7 @@ from cortex.flows import operations
 from cortex.storage.published_columns import read_columns
 from cortex.transforms.brief.choice import Choice
 from cortex.transforms.brief.explanation import brief_choices_of, choices_in, explanation_document
-from tests.explorer.conftest import PROJECT
+from tests.browsing import PROJECT
 
 WORD = "quagga"
 

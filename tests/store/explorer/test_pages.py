@@ -7,8 +7,8 @@ import pytest
 from cortex.explorer.charts import ChartBar, ChartPoint, bar_chart, line_chart
 from cortex.explorer.views import NAVIGATION
 from cortex.flows import operations
-from tests.explorer.conftest import PROJECT, words_of
-from tests.flows.conftest import NOW
+from tests.bench import NOW
+from tests.browsing import PROJECT, words_of
 
 PAGES = [address for address, _, _ in NAVIGATION]
 

@@ -7,7 +7,7 @@ import pytest
 from cortex.explorer.safety import ANSWER_HEADERS, AccessGate
 from cortex.explorer.views import NAVIGATION
 from cortex.flows.operations.encrypt import encrypt
-from tests.explorer.conftest import HOST, Browser, explorer_of
+from tests.browsing import HOST, Browser, explorer_of
 
 PAGES = [address for address, _, _ in NAVIGATION]
 

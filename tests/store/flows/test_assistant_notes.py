@@ -9,7 +9,7 @@ from cortex.flows.memory import Memory
 from cortex.storage.assistant_notes import MAX_NOTE_BYTES
 from cortex.transforms.errors import NotFound
 from cortex.transforms.files.assistant_notes import LONGEST_NOTE_CHARS, facts_in, note_in
-from tests.flows.conftest import NOW
+from tests.bench import NOW
 from tests.transcripts import KELP, decisions
 
 NOTE = """---

@@ -13,8 +13,8 @@ from cortex.flows import runs
 from cortex.hooks import ticket
 from cortex.storage.assistant_folders import folders
 from cortex.storage.transcripts import open_transcript
+from tests.bench import contents, difference, fixed_state, leftovers
 from tests.examples import examples
-from tests.flows.conftest import contents, difference, fixed_state, leftovers
 from tests.other_assistants import (
     Codex,
     Gemini,

@@ -27,8 +27,8 @@ from cortex.transforms.errors import AuditFailed
 from cortex.transforms.masking import without_secrets
 from cortex.transforms.redaction.redact import Redactor, kinds_of_secret
 from cortex.transforms.schemas import EDGES, MEMORIES
+from tests.bench import NOW, contents, difference, leftovers
 from tests.examples import examples
-from tests.flows.conftest import NOW, contents, difference, leftovers
 from tests.present import present
 from tests.rows import event, events, memories, memory, turn, turns
 from tests.transcripts import Talk, decisions

@@ -16,8 +16,8 @@ from cortex.storage import spending
 from cortex.storage.settings import ModelBudget
 from cortex.storage.spending import Spending
 from cortex.transforms.writer.request import ModelRequest, Reply
-from tests.flows.test_asking import FACTS, a_run, requests
 from tests.model_server import Answer, ModelServer, always
+from tests.store.flows.test_asking import FACTS, a_run, requests
 
 BUDGET = ModelBudget(daily_usd=1.0)
 

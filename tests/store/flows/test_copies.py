@@ -11,7 +11,7 @@ from cortex.flows.operations.copies import copies_beside
 from cortex.storage.copies_book import note_copy, outside_copies
 from cortex.storage.remote.note import begin_copy
 from cortex.storage.settings import Settings, ShareSettings
-from tests.flows.conftest import NOW
+from tests.bench import NOW
 
 MEMORY = {"evidence": [], "source_type": "conversation", "created_at": NOW}
 

@@ -11,7 +11,7 @@ from cortex.flows import engines
 from cortex.flows.engine_choice import PLAIN, PREFECT, engine_for
 from cortex.storage.prefect_server import forget_serving, note_serving
 from cortex.transforms.errors import StoreNotWritable, UnknownValue
-from tests.flows.conftest import contents, difference
+from tests.bench import contents, difference
 from tests.transcripts import decisions
 
 NOWHERE = "http://127.0.0.1:9/api"

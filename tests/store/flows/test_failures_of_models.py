@@ -12,11 +12,11 @@ from cortex.flows.asking_round import AskingResult
 from cortex.flows.writers import anthropic_api, claude_login
 from cortex.storage.settings import ModelSettings
 from cortex.storage.spending import Spending
-from tests.flows.conftest import words_for_a_model
-from tests.flows.test_asking import a_run, ask, requests
-from tests.flows.test_writing import FACT, WritingBench, answers, replies, shown, talk
+from tests.bench import words_for_a_model
 from tests.model_server import Answer, ModelServer, always
+from tests.store.flows.test_asking import a_run, ask, requests
 from tests.transcripts import Talk
+from tests.whole.flows.test_writing import FACT, WritingBench, answers, replies, shown, talk
 
 
 def states(home: Path) -> list[str]:

@@ -16,7 +16,7 @@ from cortex.transforms.masking import masked
 from cortex.transforms.schemas import EVENTS, TURNS, values
 from cortex.transforms.transcripts.assistants import Head, lines_of_document
 from cortex.transforms.transcripts.transcript import Source, read_transcript
-from tests.flows.conftest import leftovers
+from tests.bench import leftovers
 from tests.hostile import HOSTILE, LINES, every_kind, hostile_sessions, line_of, mutated, nested
 from tests.other_assistants import gemini_decisions
 from tests.transcripts import Talk, decisions, lines

@@ -15,8 +15,8 @@ from cortex.storage.store import Store
 from cortex.transforms.errors import FileDamaged, KeyUnavailable, RoleMissing, UsageError
 from cortex.transforms.files.members import Members, read_members
 from cortex.transforms.files.team_memory import Unusable
-from tests.flows.conftest import NOW, words_for_a_model
-from tests.flows.test_team import PNPM, UTC_RULE, git
+from tests.bench import NOW, words_for_a_model
+from tests.whole.flows.test_team import PNPM, UTC_RULE, git
 
 
 class Desk:

@@ -16,7 +16,7 @@ from cortex.flows.stages.extract import extract
 from cortex.storage.settings import WorkerSettings
 from cortex.transforms.errors import RunnerMissing, UnknownValue
 from cortex.transforms.schemas import EVENTS
-from tests.flows.conftest import Bench, contents, difference
+from tests.bench import Bench, contents, difference
 from tests.transcripts import KELP, Talk, decisions, forked
 
 REEF = "/home/dev/reef"

@@ -21,8 +21,8 @@ from cortex.transforms.journal_entries import Forget, Remember
 from cortex.transforms.memory.fold import fold, memory_id
 from cortex.transforms.memory.team import SHARE, forgotten_in, team_changes, team_facts
 from cortex.transforms.schemas import EVENTS, JOURNAL
-from tests.flows.conftest import NOW, words_for_a_model
-from tests.flows.test_team import PNPM, UTC_RULE, git
+from tests.bench import NOW, words_for_a_model
+from tests.whole.flows.test_team import PNPM, UTC_RULE, git
 
 POLICY = read_policy(None)
 PROJECT = "kelp-00000001"

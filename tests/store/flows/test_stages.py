@@ -15,7 +15,7 @@ from cortex.storage.journal import Journal
 from cortex.storage.lake import Lake
 from cortex.storage.lance_tables import LanceTables
 from cortex.transforms.journal_entries import Forget
-from tests.flows.conftest import NOW, Bench
+from tests.bench import NOW, Bench
 from tests.transcripts import decisions
 
 EVERY_STAGE = {
@@ -107,7 +107,7 @@ def test_a_stage_reads_and_writes_what_it_declares(bench, recorder, monkeypatch)
 
 
 def test_the_architecture_page_says_what_each_stage_declares():
-    page = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "architecture.md").read_text(encoding="utf-8")
     printed = {
         name: (set(re.findall(r"[a-z]+", reads)), set(re.findall(r"[a-z]+", writes)))
         for name, reads, writes in re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", page, re.MULTILINE)

@@ -22,8 +22,8 @@ from cortex.transforms.memory.fading import WEAK
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.memory.lifecycle import ACTIVITY, age
 from cortex.transforms.schemas import EDGES, EVENTS, JOURNAL, TRUSTS, TURNS
+from tests.bench import NOW, contents, here
 from tests.examples import examples
-from tests.flows.conftest import NOW, contents, here
 from tests.present import clock_at
 from tests.rows import START, entry, event, events, turn, turns
 from tests.transcripts import KELP, Talk, decisions

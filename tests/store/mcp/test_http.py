@@ -13,9 +13,9 @@ import pytest
 from cortex.flows.operations.audit import read_calls
 from cortex.mcp.http import MOST_CALLERS, Callers, open_team_server
 from cortex.transforms.errors import UsageError
-from tests.mcp.conftest import SAMPLES_FOLDER, Assistant, text_of
-from tests.mcp.provider import provider_on_loopback
-from tests.mcp.team import team_of
+from tests.identity_provider import provider_on_loopback
+from tests.protocol import SAMPLES_FOLDER, Assistant, text_of
+from tests.team import team_of
 
 LESSON = "The breakwater gate in mole.py opens at 3 m."
 

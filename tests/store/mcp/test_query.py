@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.mcp.test_tools import error_of
+from tests.store.mcp.test_tools import error_of
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from mcp import MCPError
 
 from cortex.mcp.replies import NOTICE
 from cortex.mcp.shelf import PROMPTS, RESOURCES, TEMPLATES
-from tests.mcp.conftest import BOTH
-from tests.mcp.test_tools import other_project
+from tests.protocol import BOTH
+from tests.store.mcp.test_tools import other_project
 
 
 def contents(assistant, uri):

@@ -22,7 +22,7 @@ from cortex.mcp.tokens import (
     token_scopes,
 )
 from cortex.transforms.errors import UsageError
-from tests.mcp.provider import RESOURCE, Provider, provider_on_loopback
+from tests.identity_provider import RESOURCE, Provider, provider_on_loopback
 
 
 @pytest.fixture(scope="module")

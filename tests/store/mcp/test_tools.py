@@ -12,7 +12,7 @@ from cortex.mcp.arguments import checked_arguments
 from cortex.mcp.replies import NOTICE
 from cortex.mcp.tools import TOOL_BY_NAME, TOOLS
 from cortex.transforms.words.tokens import tokens_in
-from tests.mcp.conftest import BOTH, Assistant, text_of
+from tests.protocol import BOTH, Assistant, text_of
 
 # Of names, descriptions and argument schemas: what a client puts before its model with every session.
 MOST_TOKENS = 900

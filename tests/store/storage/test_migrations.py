@@ -21,7 +21,7 @@ from cortex.transforms.errors import SchemaMismatch
 from cortex.transforms.schemas import FINDING_KINDS, TURNS
 from tests.rows import at, turn, turns
 
-FIRST_RELEASE = Path(__file__).parents[1] / "fixtures" / "first-release-store"
+FIRST_RELEASE = Path(__file__).parents[2] / "fixtures" / "first-release-store"
 KEYS = {"turns": ("turn_id",)}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FOLDERS = {
     "brief.md", "claimed", "config.toml", "engine", "events", "hook-index.sqlite", "hooks.log", "journal",
     "lake", "lease.lock", "manifest.json", "memory.duckdb", "new", "policy", "prefect", "published", "python",

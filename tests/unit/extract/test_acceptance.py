@@ -5,8 +5,8 @@ import pytest
 from cortex.storage.reference import read_policy
 from cortex.transforms.extract.acceptance import accepted
 from cortex.transforms.extract.phrases import Phrasebook
-from tests.extract.conftest import Shown
-from tests.extract.sessions import prompt, text
+from tests.sessions import prompt, text
+from tests.shown import Shown
 
 PHRASES = Phrasebook.of(read_policy(None))
 OPTIONS = """There are three ways:

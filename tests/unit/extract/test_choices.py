@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from cortex.transforms.extract.choices import _topic
-from tests.extract.conftest import Shown
-from tests.extract.sessions import Said, call, said
+from tests.sessions import Said, call, said
+from tests.shown import Shown
 
 OPTIONS = {"SQLite": "One file, which the backup takes along.", "Postgres": "A server of its own."}
 

@@ -10,8 +10,8 @@ from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.languages import spoken_in
 from cortex.transforms.extract.lexicon import WORD_TABLES, Lexicon
 from cortex.transforms.words.scripts import latin_length
-from tests.extract.languages import KINDS, LANGUAGES, NOTHING
-from tests.extract.sessions import prompt, session, text
+from tests.languages import KINDS, LANGUAGES, NOTHING
+from tests.sessions import prompt, session, text
 
 POLICY = read_policy(None)
 LEXICON = Lexicon.of(POLICY)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cortex.transforms.extract.events import extract_events
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS
-from tests.extract.sessions import Said, call, prompt, session, text
+from tests.sessions import Said, call, prompt, session, text
 
 WORDS = st.sampled_from(
     [

@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 from cortex.transforms.extract.leaders import without_wrapping
-from tests.extract.conftest import Shown
-from tests.extract.sessions import Said, call, said, text
 from tests.rows import START
+from tests.sessions import Said, call, said, text
+from tests.shown import Shown
 
 FACT = "We chose Parquet over CSV for the readings of the gauge because a year of CSV takes 4 GB."
 

@@ -12,8 +12,8 @@ from cortex.transforms.extract.outcome import outcome_parts
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS, JOURNAL
-from tests.extract.conftest import Shown
-from tests.extract.sessions import Said, call, prompt, said, session, text
+from tests.sessions import Said, call, prompt, said, session, text
+from tests.shown import Shown
 
 EDIT = call("Edit", "harbour.py")
 TABLE = prompt("Can you please add a tide table to the harbour page?")

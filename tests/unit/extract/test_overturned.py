@@ -9,7 +9,7 @@ from cortex.transforms.extract.events import session_candidates, threads_by_sess
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.overturned import with_overturned
 from cortex.transforms.extract.select import Budget, confidences, weights_of
-from tests.extract.sessions import call, prompt, session, text
+from tests.sessions import call, prompt, session, text
 
 INTERVAL = "Decision: the gauge poller uses a POLL_SECONDS = 900 interval, so that the mast's battery lasts."
 DYNAMIC = "The station page has scripted offset detection, so that it works on the mast and in the office."

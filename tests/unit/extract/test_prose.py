@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.extract.conftest import Shown
-from tests.extract.sessions import call, prompt, said, text
+from tests.sessions import call, prompt, said, text
+from tests.shown import Shown
 
 FACT = "Tides are kept in `tides.db` instead of one file a day because the curve needs a whole month."
 

@@ -1,7 +1,7 @@
 """What the client sums up itself: recaps while a person was away, and summaries at a compaction."""
 
-from tests.extract.conftest import Shown
-from tests.extract.sessions import Said, call, prompt, said, text
+from tests.sessions import Said, call, prompt, said, text
+from tests.shown import Shown
 
 ASKED = prompt("Please keep the gauge's readings for a year.")
 WORK = [ASKED, call("Edit", "gauge.py"), text("Kept the readings.")]

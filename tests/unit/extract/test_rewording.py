@@ -9,8 +9,8 @@ from cortex.transforms.extract.rewording import reworded, without_speaker
 from cortex.transforms.extract.sentences import Passage
 from cortex.transforms.extract.typed import as_typed_statement, is_errand
 from cortex.transforms.policy import Policy
-from tests.extract.conftest import Shown
-from tests.extract.sessions import call, prompt, text
+from tests.sessions import call, prompt, text
+from tests.shown import Shown
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.settled import Settled, settled_rows
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS, SETTLED, values
-from tests.extract.sessions import session, text
-from tests.extract.test_laws import SESSIONS, Said, long_session
+from tests.sessions import session, text
+from tests.unit.extract.test_laws import SESSIONS, Said, long_session
 
 
 def shown(events: pa.Table) -> list[str]:

@@ -6,7 +6,7 @@ from cortex.transforms.extract.candidate import Candidate
 from cortex.transforms.extract.events import session_candidates, threads_by_session
 from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.words.history_marks import CHANGED_SINCE, PROPOSED
-from tests.extract.sessions import call, prompt, session, text
+from tests.sessions import call, prompt, session, text
 
 FAULT = "`read_gauge` in `gauge.py` only handles whole numbers and ignores every other reading of the mast."
 LASTING = "The mast's logger only supports serial lines, which is why the gauge has a converter in front."

@@ -1,7 +1,7 @@
 """Layer 1: tool calls, answers, plans, commits."""
 
-from tests.extract.conftest import Shown
-from tests.extract.sessions import call, prompt, said, text
+from tests.sessions import call, prompt, said, text
+from tests.shown import Shown
 
 
 def of_type(rows: list[dict], event_type: str) -> list[str]:

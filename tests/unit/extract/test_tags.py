@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.extract.conftest import Shown
-from tests.extract.sessions import text
+from tests.sessions import text
+from tests.shown import Shown
 
 
 def test_a_tag_is_certain(shown: Shown) -> None:
@@ -59,7 +59,7 @@ def test_an_unknown_type_is_kept_and_never_shown(events: Shown) -> None:
 
 
 def test_a_person_writing_a_tag_does_not_report_for_the_assistant(events: Shown) -> None:
-    from tests.extract.sessions import prompt
+    from tests.sessions import prompt
 
     rows = events(prompt("[MEMORY: decision] Use SQLite for the tides, please."))
     assert not [row for row in rows if row["layer"] == "layer3:tag"]

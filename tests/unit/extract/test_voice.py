@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.extract.conftest import Shown
-from tests.extract.sessions import call, prompt, text
-from tests.extract.test_prose import kept
+from tests.sessions import call, prompt, text
+from tests.shown import Shown
+from tests.unit.extract.test_prose import kept
 
 REVIEW = (
     "Medium: the loader now exits with 0 although the argument is missing, so scripts that check the exit "

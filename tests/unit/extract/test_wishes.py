@@ -9,9 +9,9 @@ from cortex.transforms.extract.rewording import reworded
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EVENTS, JOURNAL
-from tests.extract.conftest import Shown
-from tests.extract.sessions import call, prompt, text
 from tests.rows import START
+from tests.sessions import call, prompt, text
+from tests.shown import Shown
 
 UNRELATED = text("The tide table is read from `levels.csv`, whose hours are counted from local midnight.")
 

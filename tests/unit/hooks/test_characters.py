@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cortex.hooks import plain
 from cortex.hooks.characters import escaped, visible
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 ORDINARY = {
     "English": "The reader's “budget” is 5 ms – no more… naïve café, €5, x² ≤ 10 °C",

@@ -19,7 +19,7 @@ from cortex.hooks import (
     ticket,
     transcript_end,
 )
-from tests.hooks.test_basic_brief import call, prose, result
+from tests.process.hooks.test_basic_brief import call, prose, result
 
 LATE = 60.0
 # What took seconds of the processor takes milliseconds, at most 0.1 s; the rest is room for a busy machine.

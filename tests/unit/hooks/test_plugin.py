@@ -10,7 +10,7 @@ import pytest
 import cortex
 from cortex.cli.main import main
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PLUGIN = ROOT / "hooks"
 SKILLS = sorted((PLUGIN / "skills").glob("*/SKILL.md"))
 AGENTS = sorted((PLUGIN / "agents").glob("*.md"))

@@ -18,7 +18,7 @@ from cortex.transforms.audit import (
 )
 from cortex.transforms.schemas import ALL_TABLES, EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, Table
 from tests.rows import START
-from tests.sql.test_queries import rows, table
+from tests.unit.transforms.sql.test_queries import rows, table
 
 HERE = Path(__file__).parent / "audit"
 POLICY = read_policy(None)

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from cortex.storage.store import Store
-from tests.cli.conftest import Cortex
-from tests.flows.conftest import Bench, contents, difference
+from tests.bench import Bench, contents, difference
+from tests.shell import Cortex
 from tests.transcripts import decisions
 
 Damage = Callable[[Path], object]

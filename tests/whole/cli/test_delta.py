@@ -14,8 +14,8 @@ from benchmarks.two_writers import URI, served_bucket
 from cortex.flows.context import Context
 from cortex.flows.operations.delta import EXPORTED
 from cortex.flows.operations.sql import query_tables
-from tests.cli.test_commands import error_of
-from tests.flows.conftest import NOW
+from tests.bench import NOW
+from tests.process.cli.test_commands import error_of
 from tests.traces import traces
 
 deltalake = pytest.importorskip("deltalake")

@@ -8,7 +8,7 @@ import pytest
 from cortex.flows.operations.forget import plan_forget
 from cortex.storage.lease import lease
 from cortex.storage.store import Store
-from tests.flows.conftest import Bench, kept
+from tests.bench import Bench, kept
 from tests.present import present
 
 INVOICES = "The invoice service is written in Go because its owners know Go."

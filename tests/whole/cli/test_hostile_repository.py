@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.cli.conftest import Cortex
-from tests.storage.test_git import Trap, hooked, promisor
+from tests.process.storage.test_git import Trap, hooked, promisor
+from tests.shell import Cortex
 from tests.transcripts import decisions
 
 COMMANDS = (

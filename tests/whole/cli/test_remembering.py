@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.test_commands import error_of
+from tests.process.cli.test_commands import error_of
 
 FACT = "The invoice service is written in Go."
 

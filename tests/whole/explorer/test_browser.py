@@ -15,10 +15,10 @@ from cortex.explorer.views import NAVIGATION
 from cortex.flows import operations
 from cortex.flows.context import Context
 from cortex.storage.settings import load_settings
-from tests.explorer.conftest import PROJECT, Browser, ticking
-from tests.explorer.planted import plant
-from tests.explorer.test_hostile_texts import planted_pages
-from tests.flows.conftest import words_for_a_model
+from tests.bench import words_for_a_model
+from tests.browsing import PROJECT, Browser, ticking
+from tests.planted import plant
+from tests.store.explorer.test_hostile_texts import planted_pages
 
 pytestmark = pytest.mark.slow
 

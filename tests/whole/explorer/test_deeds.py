@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 
 from cortex.flows import operations
-from tests.explorer.conftest import PROJECT, Browser, words_of
+from tests.browsing import PROJECT, Browser, words_of
 
 
 def undo(browser: Browser, html: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from cortex.flows import runs
 from cortex.flows.comparison import compare
-from tests.flows.conftest import NOW, contents, difference, fixed_state
+from tests.bench import NOW, contents, difference, fixed_state
 from tests.rows import entry
 from tests.transcripts import START, Talk, decisions
 

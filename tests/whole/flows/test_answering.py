@@ -15,7 +15,7 @@ from cortex.storage.settings import ModelBudget, ModelSettings, Settings
 from cortex.storage.spending import Spending
 from cortex.transforms.schemas import REPLIES
 from cortex.transforms.writer.cited import CITED_ID_CHARS
-from tests.flows.conftest import NOW, words_for_a_model
+from tests.bench import NOW, words_for_a_model
 from tests.model_server import HOSTILE, Answer, ModelServer, always
 
 LEVELS = "Levels of the harbour are stored as millimetres in levels.parquet, since the buoys send them so."

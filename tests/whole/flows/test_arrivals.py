@@ -27,14 +27,14 @@ from cortex.storage.store import Store
 from cortex.transforms.schemas import REPLIES
 from cortex.transforms.writer.request import Reply
 from tests.asking_process import read_sessions, write_up_to
-from tests.flows.conftest import words_for_a_model
-from tests.flows.test_asking import NOW, a_run, ask, request, requests
-from tests.flows.test_writing import FACT, STATEMENT, WritingBench, answers, shown, talk
+from tests.bench import words_for_a_model
 from tests.model_server import ModelServer, always
+from tests.store.flows.test_asking import NOW, a_run, ask, request, requests
 from tests.transcripts import START
+from tests.whole.flows.test_writing import FACT, STATEMENT, WritingBench, answers, shown, talk
 
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["tests.asking_process", "tests.flows.test_writing", "anthropic"])
+PROCESSES.set_forkserver_preload(["tests.asking_process", "tests.whole.flows.test_writing", "anthropic"])
 
 
 class Killed(BaseException):

@@ -15,7 +15,7 @@ from cortex.storage.reference import read_policy
 from cortex.storage.store import start_of_day
 from cortex.transforms.errors import UsageError
 from cortex.transforms.schemas import GLOBAL_SCOPE
-from tests.flows.conftest import NOW, SAMPLES, Bench, WordEmbedder, here
+from tests.bench import NOW, SAMPLES, Bench, WordEmbedder, here
 from tests.present import clock_at
 from tests.transcripts import START, Talk, decisions
 

@@ -15,7 +15,7 @@ import pytest
 from cortex.flows.operations import backup
 from cortex.storage.restore import restore_backup
 from cortex.transforms.errors import NotFound, SchemaMismatch, UsageError
-from tests.flows.conftest import NOW, contents, difference, here, leftovers
+from tests.bench import NOW, contents, difference, here, leftovers
 from tests.present import clock_at
 from tests.traces import traces
 from tests.transcripts import decisions

@@ -12,9 +12,9 @@ from cortex.flows.operations.plan import read_plan
 from cortex.storage.settings import ModelBudget
 from cortex.storage.spending import Spending
 from cortex.transforms.schemas import REPLIES
-from tests.flows.conftest import words_for_a_model
-from tests.flows.test_writing import FACT, OUTCOME, WritingBench, talk
+from tests.bench import words_for_a_model
 from tests.model_server import HOSTILE, Answer, Body, ModelServer, always, noisy, oracle, recorded
+from tests.whole.flows.test_writing import FACT, OUTCOME, WritingBench, talk
 
 ANSWER = {"outcome": OUTCOME, "facts": [FACT]}
 

@@ -7,7 +7,7 @@ import pytest
 
 from cortex.flows.operations.merges import MemoryMerge
 from cortex.transforms.errors import NotFound
-from tests.flows.conftest import NOW, Bench, contents, here
+from tests.bench import NOW, Bench, contents, here
 from tests.present import clock_at
 from tests.transcripts import Talk
 

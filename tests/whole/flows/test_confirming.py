@@ -6,7 +6,7 @@ import pytest
 
 from cortex.flows.memory import Memory
 from cortex.transforms.brief.confirmation import CONFIRM_HEADING
-from tests.flows.conftest import NOW
+from tests.bench import NOW
 from tests.transcripts import START, Talk, decisions
 
 DAY = timedelta(days=1)

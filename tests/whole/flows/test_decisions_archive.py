@@ -7,7 +7,7 @@ import pytest
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.storage.published import Published
-from tests.flows.conftest import NOW, fixed_state, here
+from tests.bench import NOW, fixed_state, here
 from tests.present import clock_at
 from tests.traces import traces
 from tests.transcripts import START, decisions

@@ -20,12 +20,12 @@ from cortex.storage.restore import restore_backup
 from cortex.storage.shown_lines import ShownLinesBook
 from cortex.storage.store import Store
 from cortex.transforms.errors import FileDamaged, KeyUnavailable, UsageError
-from tests.flows.conftest import NOW, Bench, contents, difference, here, leftovers
-from tests.flows.test_kills import Killed, _die_at
+from tests.bench import NOW, Bench, contents, difference, here, leftovers
 from tests.present import clock_at
 from tests.rows import entry
 from tests.traces import traces
 from tests.transcripts import decisions, forked
+from tests.whole.flows.test_kills import Killed, _die_at
 
 # Whole runs, two seconds each: together too long for the quick suite.
 pytestmark = pytest.mark.slow

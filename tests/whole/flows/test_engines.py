@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.conftest import contents, difference, leftovers
+from tests.bench import contents, difference, leftovers
 from tests.processes import processes_of
 from tests.transcripts import decisions
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 PROGRAM = """
 import sys
 from pathlib import Path
-from tests.flows.conftest import Bench
+from tests.bench import Bench
 
 if __name__ == "__main__":
     bench = Bench(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -16,13 +16,13 @@ from cortex.flows.rederive import propose_rederivation
 from cortex.flows.stages.order import FORGET
 from cortex.transforms.memory.forgetting import SHORTEST_PHRASE
 from cortex.transforms.schemas import TURNS
-from tests.flows.conftest import NOW, SAMPLES, Bench
+from tests.bench import NOW, SAMPLES, Bench
 from tests.rows import entry
 
 # Whole runs, a second each: together too long for the quick suite.
 pytestmark = pytest.mark.slow
 
-REAL = Path(__file__).parents[3] / "shared" / "data" / "transcripts"
+REAL = Path(__file__).parents[4] / "shared" / "data" / "transcripts"
 # Real sessions that grow: the last lines of each are read after something was forgotten.
 LINES_KEPT_BACK = 40
 

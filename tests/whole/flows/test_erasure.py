@@ -20,12 +20,12 @@ from cortex.storage.lease import lease
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.schemas import TURNS
-from tests.flows import test_kills
-from tests.flows.conftest import NOW, Bench, contents, difference, here, leftovers
+from tests.bench import NOW, Bench, contents, difference, here, leftovers
 from tests.present import clock_at
 from tests.rows import entry
 from tests.traces import traces
 from tests.transcripts import Talk, decisions, forked
+from tests.whole.flows import test_kills
 
 # Whole runs, two seconds each: together too long for the quick suite.
 pytestmark = pytest.mark.slow
@@ -255,14 +255,14 @@ def test_killed_anywhere_the_next_run_erases_to_the_end(bench, monkeypatch, stag
 def run_under_prefect(bench, flow):
     """Run in a process of its own: Prefect's home holds for a process, and another test may have set it."""
     program = (
-        "import sys; from pathlib import Path; from tests.flows.conftest import Bench;"
+        "import sys; from pathlib import Path; from tests.bench import Bench;"
         " Bench(Path(sys.argv[1]), Path(sys.argv[2])).run(sys.argv[3], engine='prefect')"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     subprocess.run(
         [sys.executable, "-c", program, str(bench.home), str(bench.projects), flow],
         env=environment,
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         check=True,
     )
 

@@ -15,7 +15,7 @@ from cortex.storage.store import Store
 from cortex.transforms.extract.echoes import ShownLines
 from cortex.transforms.extract.settled import NOTHING_SETTLED
 from cortex.transforms.schemas import EVENTS, TURNS
-from tests.flows.conftest import Bench, contents, difference
+from tests.bench import Bench, contents, difference
 from tests.transcripts import decisions, forked
 
 POLICY = read_policy(None)

@@ -6,7 +6,7 @@ from cortex.flows import runs
 from cortex.flows.stages import embed
 from cortex.storage.tables import HAS_VECTOR
 from cortex.transforms.schemas import VECTORS
-from tests.flows.conftest import NOW, Bench, WordEmbedder, contents, difference, leftovers
+from tests.bench import NOW, Bench, WordEmbedder, contents, difference, leftovers
 from tests.transcripts import decisions
 
 

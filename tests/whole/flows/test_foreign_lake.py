@@ -13,7 +13,7 @@ from cortex.storage.lake import LAKE_TABLES, Lake
 from cortex.storage.lake_files import files_below
 from cortex.transforms.errors import LakeUnclear
 from cortex.transforms.schemas import TURNS, values
-from tests.flows.conftest import NOW, Bench, contents, difference, kept
+from tests.bench import NOW, Bench, contents, difference, kept
 from tests.rows import entry
 from tests.transcripts import decisions, forked
 

@@ -21,7 +21,7 @@ from cortex.storage.reference import read_policy
 from cortex.storage.settings import Settings
 from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.schemas import VECTORS
-from tests.flows.conftest import NOW, Bench, WordEmbedder, contents
+from tests.bench import NOW, Bench, WordEmbedder, contents
 from tests.present import clock_at, embedding_with, present
 from tests.transcripts import decisions
 

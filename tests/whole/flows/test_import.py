@@ -10,7 +10,7 @@ import pytest
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.files.interchange import read_export
 from cortex.transforms.memory.fold import memory_id
-from tests.flows.conftest import NOW, fixed_state, here, kept
+from tests.bench import NOW, fixed_state, here, kept
 from tests.present import clock_at
 from tests.rows import entry
 from tests.transcripts import KELP, decisions

@@ -22,8 +22,10 @@ from cortex.storage.settings import ModelBudget
 from cortex.storage.spending import Spending
 from cortex.transforms.journal_entries import Forget
 from cortex.transforms.schemas import LINKS_PURPOSE, REPLIES
-from tests.flows.conftest import NOW, contents, words_for_a_model
-from tests.flows.test_writing import (
+from tests.bench import NOW, contents, words_for_a_model
+from tests.model_server import HOSTILE, Answer, Body, ModelServer, noisy, recorded
+from tests.transcripts import Talk
+from tests.whole.flows.test_writing import (
     FACT,
     OUTCOME,
     WritingBench,
@@ -32,8 +34,6 @@ from tests.flows.test_writing import (
     shown,
     talk,
 )
-from tests.model_server import HOSTILE, Answer, Body, ModelServer, noisy, recorded
-from tests.transcripts import Talk
 
 STATEMENT = FACT["statement"]
 NEWER = "Tide tables are kept in SQLite at storage/tides.db, one file a month."

@@ -17,10 +17,10 @@ from cortex.storage import lake, lance_tables, published
 from cortex.storage.journal import Journal
 from cortex.storage.search_index import SearchIndex
 from cortex.storage.staging import Staging
-from tests.flows.conftest import Bench, contents, difference, leftovers
+from tests.bench import Bench, contents, difference, leftovers
 from tests.transcripts import Talk, decisions, forked
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 class Killed(BaseException):
@@ -161,7 +161,7 @@ def test_killed_by_the_system_at_any_time(home, undisturbed, tmp_path):
     program = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from tests.flows.conftest import Bench\n"
+        "from tests.bench import Bench\n"
         "bench = Bench(Path(sys.argv[1]), Path(sys.argv[2]))\n"
         "print('begins', flush=True)\n"
         "bench.backfill()\n"

@@ -18,7 +18,7 @@ from cortex.flows.stages import render as rendering
 from cortex.hooks import background
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.schemas import EVENTS
-from tests.flows.conftest import NOW, contents, difference, here, leftovers
+from tests.bench import NOW, contents, difference, here, leftovers
 from tests.present import clock_at, present
 from tests.transcripts import Talk, decisions
 

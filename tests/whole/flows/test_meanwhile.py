@@ -8,7 +8,7 @@ from cortex.flows.stages.order import INGEST
 from cortex.flows.stages.stage import stage
 from cortex.flows.stages.team import team
 from cortex.transforms.memory.fold import memory_id
-from tests.flows.conftest import NOW, Bench
+from tests.bench import NOW, Bench
 from tests.rows import entry
 from tests.transcripts import decisions
 

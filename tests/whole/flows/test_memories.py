@@ -13,7 +13,7 @@ from cortex.flows.recall_results import RecallResult
 from cortex.storage.lease import lease
 from cortex.transforms.errors import ModelUnavailable, NotFound, StoreBusy
 from cortex.transforms.schemas import VECTORS
-from tests.flows.conftest import NOW, WordEmbedder, contents, here
+from tests.bench import NOW, WordEmbedder, contents, here
 from tests.rows import entry
 from tests.transcripts import START, Talk, decisions
 

@@ -9,7 +9,7 @@ from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.storage.lease import lease
 from cortex.transforms.errors import UsageError
-from tests.flows.conftest import NOW, Bench, contents, difference, here, leftovers
+from tests.bench import NOW, Bench, contents, difference, here, leftovers
 from tests.present import clock_at
 from tests.rows import entry
 from tests.traces import traces

@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from tests.flows.conftest import NOW, Bench
+from tests.bench import NOW, Bench
 from tests.transcripts import decisions
 
 

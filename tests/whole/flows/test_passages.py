@@ -15,7 +15,7 @@ from cortex.storage.lance_library import lancedb
 from cortex.storage.search_file import complete_index
 from cortex.storage.tables import HAS_VECTOR, INDEX_TEXT
 from cortex.transforms.schemas import PASSAGES
-from tests.flows.conftest import NOW, Bench
+from tests.bench import NOW, Bench
 from tests.transcripts import Talk, forked, resumed
 
 # Whole runs, a second or two each.

@@ -16,10 +16,10 @@ from cortex.storage.settings import ModelBudget, ModelSettings, Settings
 from cortex.storage.spending import Spending
 from cortex.transforms.errors import UsageError
 from cortex.transforms.schemas import REPLIES
-from tests.flows.conftest import NOW, Bench, words_for_a_model
-from tests.flows.test_writing import FACT, STATEMENT, answers, shown, talk
+from tests.bench import NOW, Bench, words_for_a_model
 from tests.model_server import Answer, ModelServer
 from tests.transcripts import Talk
+from tests.whole.flows.test_writing import FACT, STATEMENT, answers, shown, talk
 
 BETTER = "SQLite at storage/tides.db keeps the tide tables, one file a year."
 MARK = "Write as the second wording asks."

@@ -8,7 +8,7 @@ from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.flows.rebuild import rebuild
 from cortex.transforms.schemas import EVENTS, TURNS
-from tests.flows.conftest import NOW, Bench, here
+from tests.bench import NOW, Bench, here
 from tests.present import clock_at
 from tests.rows import entry
 from tests.traces import traces

@@ -13,7 +13,7 @@ from cortex.flows.operations.rebuild import compare_tables, rebuild_tables
 from cortex.flows.rebuild import rebuild
 from cortex.storage.lance_tables import RebuiltTables
 from cortex.storage.store import Store
-from tests.flows.conftest import NOW, SAMPLES, WordEmbedder, contents, difference, here, leftovers
+from tests.bench import NOW, SAMPLES, WordEmbedder, contents, difference, here, leftovers
 from tests.rows import entry
 from tests.transcripts import decisions
 

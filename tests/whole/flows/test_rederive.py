@@ -17,7 +17,7 @@ from cortex.storage import lake
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.extract import extractor
 from cortex.transforms.extract.events import extract_events
-from tests.flows.conftest import NOW, SAMPLES, contents, difference, here
+from tests.bench import NOW, SAMPLES, contents, difference, here
 from tests.present import present
 from tests.transcripts import decisions
 

@@ -10,7 +10,7 @@ from cortex.flows.stages import order
 from cortex.storage.lease import lease
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
-from tests.flows.conftest import NOW, Bench, here
+from tests.bench import NOW, Bench, here
 from tests.present import clock_at
 from tests.traces import traces
 from tests.transcripts import Talk, decisions

@@ -10,12 +10,12 @@ from cortex.storage.settings import Settings
 from cortex.transforms.memory.forgetting import tombstones_of
 from cortex.transforms.memory.retention import ProjectRetention, Retention
 from cortex.transforms.schemas import JOURNAL, TURNS
-from tests.flows.conftest import NOW, Bench
-from tests.flows.test_erasure import here
+from tests.bench import NOW, Bench
 from tests.present import clock_at
 from tests.rows import entry, turn
 from tests.traces import traces
 from tests.transcripts import Talk
+from tests.whole.flows.test_erasure import here
 
 RULE = "Tide gauges of the harbour report every six minutes."
 TRAP = "The quagsireplum pump stalls where its hose is longer than nine metres."

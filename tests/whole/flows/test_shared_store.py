@@ -8,8 +8,8 @@ from cortex.flows import operations
 from cortex.flows.operations.encrypt import encrypt
 from cortex.storage.remote.note import begin_copy
 from cortex.transforms.errors import KeyUnavailable
-from tests.flows.conftest import Bench, contents, difference
-from tests.storage.test_remote_index import index_of
+from tests.bench import Bench, contents, difference
+from tests.store.storage.test_remote_index import index_of
 from tests.transcripts import decisions
 
 pytestmark = pytest.mark.slow

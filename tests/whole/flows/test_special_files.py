@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cortex.hooks import ticket
-from tests.hooks.test_special_files import SPECIAL, Laying
+from tests.process.hooks.test_special_files import SPECIAL, Laying
 from tests.transcripts import decisions
 
 

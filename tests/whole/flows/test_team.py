@@ -22,7 +22,7 @@ from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.errors import UsageError
 from cortex.transforms.files.team_memory import TEAM_FOLDER, TeamMemory
-from tests.flows.conftest import NOW, contents, difference, leftovers, words_for_a_model
+from tests.bench import NOW, contents, difference, leftovers, words_for_a_model
 
 PNPM = "Use pnpm, not npm, in the web folder."
 UTC_RULE = "Store every tide reading in UTC, never in local time."

@@ -3,7 +3,7 @@
 import pytest
 
 from cortex.transforms.schemas import TURNS
-from tests.flows.conftest import contents, difference
+from tests.bench import contents, difference
 from tests.transcripts import Talk
 
 

@@ -11,7 +11,7 @@ from cortex.flows.snapshots import last_snapshots
 from cortex.flows.stages import embed, render
 from cortex.storage.lake import Lake
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, METRICS
-from tests.flows.conftest import NOW, Bench
+from tests.bench import NOW, Bench
 from tests.transcripts import decisions
 
 REEF = "/home/dev/reef"

@@ -6,7 +6,7 @@ import pytest
 
 from cortex.flows.recall import search_store
 from cortex.storage.reference import read_policy
-from tests.flows.conftest import Bench
+from tests.bench import Bench
 from tests.transcripts import decisions
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.conftest import Bench
+from tests.bench import Bench
 from tests.transcripts import decisions
 
 # What only a chosen language model needs.

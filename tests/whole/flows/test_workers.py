@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.workers import MARK, kill_until_done, workers_of
-from tests.flows.conftest import contents, difference, leftovers
+from tests.bench import contents, difference, leftovers
 from tests.processes import processes_of
 from tests.transcripts import decisions, forked
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # Fewer where the run is over before. A task is asked again so often when the worker that has it dies; how
 # many shards are left to the run depends on how fast workers come up, what comes out does not.
 KILLS = 3
@@ -29,7 +29,7 @@ from pathlib import Path
 from cortex.flows import runs, shard_batches
 from cortex.flows.context import Context
 from cortex.storage.settings import Settings, WorkerSettings
-from tests.flows.conftest import NOW, words_for_a_model
+from tests.bench import NOW, words_for_a_model
 
 if __name__ == "__main__":
     shard_batches.MEGABYTE = 0  # each session is a shard

@@ -20,7 +20,7 @@ from cortex.storage.spending import Spending
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.journal_entries import Forget
 from cortex.transforms.schemas import EVENTS, REPLIES
-from tests.flows.conftest import NOW, Bench, contents, words_for_a_model
+from tests.bench import NOW, Bench, contents, words_for_a_model
 from tests.model_server import Answer, ModelServer
 from tests.transcripts import Talk
 

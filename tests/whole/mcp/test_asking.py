@@ -3,8 +3,8 @@
 import pytest
 
 from cortex.flows.operations.merges import plan_merges
-from tests.mcp.conftest import BOTH
-from tests.mcp.test_tools import error_of
+from tests.protocol import BOTH
+from tests.store.mcp.test_tools import error_of
 
 PORT = "The tide gauge listens on port 8080."
 OTHER_PORT = "The tide gauge listens on port 9090."

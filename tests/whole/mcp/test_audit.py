@@ -22,10 +22,10 @@ from cortex.storage.store import Store
 from cortex.transforms.errors import RateLimited
 from cortex.transforms.schemas import REPLIES
 from cortex.transforms.writer.cited import GivenMemory
-from tests.flows.conftest import NOW, Bench
-from tests.mcp.conftest import text_of
-from tests.mcp.test_tools import error_of
+from tests.bench import NOW, Bench
 from tests.model_server import Answer, ModelServer, always
+from tests.protocol import text_of
+from tests.store.mcp.test_tools import error_of
 
 
 def model_at(url):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp.node import node_programs, run_node
+from tests.node import node_programs, run_node
 
 ENGINE = Path(sys.executable).absolute().with_name("cortex")
 HERE = Path(__file__).parent

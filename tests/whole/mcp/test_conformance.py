@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from cortex.mcp.http import open_team_server
-from tests.mcp.conftest import SAMPLES_FOLDER
-from tests.mcp.node import node_programs, run_node
-from tests.mcp.provider import provider_on_loopback
-from tests.mcp.team import serving
+from tests.identity_provider import provider_on_loopback
+from tests.node import node_programs, run_node
+from tests.protocol import SAMPLES_FOLDER
+from tests.team import serving
 
 # What a scenario proves about this server. Those marked "-" pass on any: they call a tool that is not there.
 PROVES = {

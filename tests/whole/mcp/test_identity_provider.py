@@ -19,8 +19,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 
 from cortex.flows.operations.audit import read_calls
-from tests.mcp.node import node_programs
-from tests.mcp.team import team_of
+from tests.node import node_programs
+from tests.team import team_of
 
 pytestmark = pytest.mark.slow
 CALLBACK = "http://127.0.0.1:9/callback"

@@ -14,9 +14,9 @@ from cortex import Memory
 from cortex.flows.operations import forget, projects, recall, remember
 from cortex.storage.lease import lease
 from cortex.transforms.errors import CortexError, NotFound, UsageError
-from tests.flows.conftest import NOW, SAMPLES, words_for_a_model
+from tests.bench import NOW, SAMPLES, words_for_a_model
 
-PAGE = Path(__file__).parents[3] / "docs" / "python-api.md"
+PAGE = Path(__file__).parents[4] / "docs" / "python-api.md"
 FACTS = ("Levels are stored as millimetres.", "Stations have names in lower case.")
 
 

@@ -19,7 +19,7 @@ from cortex.transforms.files.schedule_units import (
     time_of_day,
 )
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "schedule"
+GOLDEN = Path(__file__).parents[3] / "golden" / "schedule"
 NIGHTLY = Nightly(
     ("/home/ada/my tools/cortex", "nightly", "--if-due", "03:30"),
     hour=3,

@@ -10,7 +10,7 @@ from cortex.transforms.brief.confirmation import CONFIRM_HEADING, asked_until
 from cortex.transforms.brief.render import choose, lay_out
 from cortex.transforms.schemas import EDGES, MEMORIES, UTC_US
 from cortex.transforms.words.tokens import tokens_in
-from tests.transforms.brief.test_render import FIRST_DAY, POLICY, contradiction, memory
+from tests.unit.transforms.brief.test_render import FIRST_DAY, POLICY, contradiction, memory
 
 EVERY = int(POLICY.threshold("brief_confirm_sessions"))
 LATER = FIRST_DAY + timedelta(days=90)

@@ -15,7 +15,7 @@ from cortex.transforms.memory.lifecycle import ACTIVITY, age
 from cortex.transforms.schemas import EDGES, JOURNAL
 from cortex.transforms.words.tokens import tokens_in
 from tests.rows import START, entry, event, events
-from tests.transforms.brief.test_render import POLICY
+from tests.unit.transforms.brief.test_render import POLICY
 
 SAID_AT = START + timedelta(days=3)
 PROJECT, GLOBAL = "reef-1", "global"

@@ -22,7 +22,7 @@ from cortex.transforms.words.sentences import first_sentences
 from cortex.transforms.words.tokens import tokens_in
 from tests.examples import examples
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 GOLDEN = ROOT / "tests" / "golden" / "brief"
 REFERENCE = ROOT / "data" / "reference"
 NO_EDGES = EDGES.empty()

@@ -8,7 +8,7 @@ import pytest
 from cortex.transforms.brief.wording import choice, fact_forms, gist
 from cortex.transforms.policy import load_policy
 
-REFERENCE = Path(__file__).parents[3] / "data" / "reference"
+REFERENCE = Path(__file__).parents[4] / "data" / "reference"
 POLICY = load_policy({path.stem: path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.csv")})
 WHEN = datetime(2026, 9, 14, tzinfo=UTC)
 

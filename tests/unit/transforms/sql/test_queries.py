@@ -17,7 +17,7 @@ from cortex.transforms.memory.lifecycle import ACTIVITY
 from cortex.transforms.memory.repeated_decisions import REPEATS
 from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, UTC_US
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[3] / "sql"
 POLICY = read_policy(None)
 QUERIES = sorted(
     entry.name.removesuffix(".sql")

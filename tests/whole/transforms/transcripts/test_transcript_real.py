@@ -18,7 +18,7 @@ from cortex.transforms.transcripts.transcript import (
     read_transcript,
 )
 
-SHARED = Path(__file__).resolve().parents[3].parent / "shared" / "data"
+SHARED = Path(__file__).resolve().parents[4].parent / "shared" / "data"
 pytestmark = [
     pytest.mark.real,
     pytest.mark.skipif(not SHARED.is_dir(), reason="the real transcripts (../shared/data) are not here"),

@@ -9,7 +9,7 @@ from cortex.transforms.extract.dense_labels import DenseEvaluation
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-REPLIES = Path(__file__).parents[2] / "fixtures" / "recorded-replies"
+REPLIES = Path(__file__).parents[3] / "fixtures" / "recorded-replies"
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from cortex.transforms.writer.verdicts import BOTH, NEWER, SAME, UNANSWERED, bel
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 
 
 @pytest.fixture(scope="module")
