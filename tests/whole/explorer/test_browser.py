@@ -18,7 +18,7 @@ from cortex.storage.settings import load_settings
 from tests.bench import words_for_a_model
 from tests.browsing import PROJECT, Browser, ticking
 from tests.planted import plant
-from tests.store.explorer.test_hostile_texts import planted_pages
+from tests.whole.explorer.test_hostile_texts import planted_pages
 
 pytestmark = pytest.mark.slow
 
