@@ -17,8 +17,6 @@ from cortex.storage.settings import ModelBudget
 from cortex.storage.spending import Spending
 from tests.store.flows.test_asking import a_run, ask, request
 
-pytestmark = pytest.mark.slow
-
 SCHEMA = json.dumps(
     {
         "additionalProperties": False,

@@ -3,9 +3,7 @@
 import re
 import shutil
 import subprocess
-import sys
 import tomllib
-import zipfile
 from importlib.resources import files
 from pathlib import Path
 
@@ -50,39 +48,6 @@ def text_files(*left_out: str) -> dict[str, str]:
         if b"\0" not in raw[:8192]:
             texts[name] = raw.decode("utf-8", "replace")
     return texts
-
-
-def packaged_name(name: str) -> str:
-    """Return where a file of a package lies in the wheel."""
-    return name if name.startswith("cortex/") else f"cortex/{name}"
-
-
-@pytest.mark.slow
-def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(tmp_path: Path):
-    source = tmp_path / "source"
-    for name in repository_files():
-        target = source / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, target, follow_symlinks=False)
-    build = [
-        sys.executable,
-        "-m",
-        "build",
-        "--wheel",
-        "--no-isolation",
-        "--outdir",
-        str(tmp_path),
-        str(source),
-    ]
-    subprocess.run(build, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    wanted = {
-        packaged_name(name)
-        for name in repository_files()
-        if name.split("/")[0] in PACKAGED and not (ROOT / name).is_symlink()
-    }
-    assert held == wanted
 
 
 def test_every_package_is_listed():

@@ -2,8 +2,6 @@
 
 from itertools import product
 
-import pytest
-
 from benchmarks.injections import CARRIERS, CHANGES, SENTENCE, SOURCES, WRAPPINGS, outcome, session, wrapped
 
 CASES = list(product(CARRIERS, WRAPPINGS))
@@ -26,11 +24,6 @@ def leaking(folder, step):
 def test_what_a_tool_brought_in_is_believed_in_no_wrapping(tmp_path):
     # A step of 5 meets every wrapping, every carrier five times, and every source with every change.
     assert leaking(tmp_path, step=5) == []
-
-
-@pytest.mark.slow
-def test_what_a_tool_brought_in_is_believed_in_no_wrapping_by_no_carrier(tmp_path):
-    assert leaking(tmp_path, step=1) == []
 
 
 def test_the_assistants_own_words_are_kept_unless_it_shows_them_as_anothers(tmp_path):

@@ -12,7 +12,6 @@ from tests.chaos.year import MUST_BE_NONE as LOSSES
 from tests.chaos.year import live
 
 
-@pytest.mark.slow
 def test_a_few_kills_lose_and_double_nothing():
     messages: list[str] = []
     tally = run_kills(9, seed=7, tell=messages.append)
@@ -20,14 +19,12 @@ def test_a_few_kills_lose_and_double_nothing():
     assert tally.kills == 9
 
 
-@pytest.mark.slow
 def test_a_crowd_on_one_store_loses_and_doubles_nothing(tmp_path: Path):
     result = crowd(tmp_path, seconds=6)
     assert result.faults == {}
     assert result.facts > 8
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are told apart by /proc")
 def test_after_a_storm_of_killed_sessions_nothing_is_missing_and_nothing_left(tmp_path: Path):
     engine = Path(sys.executable).absolute().with_name("cortex")
@@ -38,7 +35,6 @@ def test_after_a_storm_of_killed_sessions_nothing_is_missing_and_nothing_left(tm
     assert {name: tally[name] for name in MUST_BE_NONE} == dict.fromkeys(MUST_BE_NONE, 0)
 
 
-@pytest.mark.slow
 def test_a_fortnight_after_a_backfill_loses_nothing_that_nobody_took_away(tmp_path: Path):
     tally = live(tmp_path, nights=11)
     assert (tally["refused"], tally["forgotten"]) == (1, 1)

@@ -11,7 +11,6 @@ import pytest
 from cortex.transforms.schemas import GLOBAL_SCOPE
 from tests.bench import Bench, kept
 from tests.transcripts import Talk
-from tests.unit.hooks.test_characters import ORDINARY
 
 HOSTILE = (
     "\x1b[31mred\x1b[0m \x1b]8;;https://evil.example\x1b\\click\x1b]8;;\x1b\\ \x1b]0;owned\x07 "
@@ -24,29 +23,6 @@ RAW = re.compile(
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
 )
 HOOKS = Path(__file__).parents[3] / "hooks"
-
-COMMANDS = (
-    ("recall", "--all-projects", "which store for the gauges?"),
-    ("recall", "--all-projects", "--json", "which store for the gauges?"),
-    ("sql", "select * from memories"),
-    ("sql", "--json", "select * from turns"),
-    ("sql", "select * from memories where nothing = '\x1b[31m\u202e'"),
-    ("status",),
-    ("status", "--json"),
-    ("stats", "--all-projects"),
-    ("stats",),
-    ("projects",),
-    ("projects", "--json"),
-    ("doctor",),
-    ("review", "--project", "\x1b[31mnone\u202e"),
-    ("brief", "--project", "\x1b[31mnone\u202e", "--json"),
-    ("--\x1b[31m\u202e",),
-    ("export", "--format", "markdown"),
-    ("export",),
-    ("run", "--engine", "plain"),
-    ("rebuild", "--check"),
-    ("forget", "\x1b[31mnothing of the kind\u202e"),
-)
 
 
 @pytest.fixture
@@ -82,22 +58,6 @@ def fill(bench: Bench) -> str:
     return str(scope)
 
 
-@pytest.mark.slow
-def test_no_raw_control_reaches_a_terminal_from_any_command(cortex, hostile):
-    for words in (*COMMANDS, ("brief", "--project", hostile), ("brief", "--project", hostile, "--explain")):
-        answer = cortex(*words)
-        for printed in (answer.out, answer.err):
-            assert not RAW.findall(printed), (words, sorted(set(map(ascii, RAW.findall(printed)))))
-        if "--json" in words and answer.code == 0:
-            assert answer.json is not None
-
-
-@pytest.mark.slow
-def test_json_loses_nothing(cortex, hostile):
-    texts = [text for (text,) in cortex("sql", "--json", "select text from turns").json["rows"]]
-    assert any("\x1b[31mred" in text and "\u202e" in text for text in texts)
-
-
 def test_what_is_published_for_hooks_has_no_raw_control(home, hostile):
     for path in (home / "published").rglob("*"):
         if path.suffix in (".md", ".sqlite"):
@@ -123,25 +83,3 @@ def test_hooks_hand_over_no_raw_control_though_a_file_holds_it(home, hostile):
     assert "red click" in context and "👩\u200d🚀" in context
     assert not RAW.findall(context.replace("👩\u200d🚀", ""))
     assert not RAW.findall(done.stdout.decode())
-
-
-# One script from right to left with joiners, and one beyond the first plane; all others with the slow tests.
-QUICK = {"Persian, with its joiner", "flag of tags"}
-
-
-@pytest.mark.slow
-@pytest.mark.first_is_quick
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in ORDINARY]
-)
-def test_ordinary_text_of_any_script_is_printed_as_it_is(cortex, samples, name):
-    fact = f"The gauge at the harbour says {ORDINARY[name]} every time."
-    assert cortex("remember", "--project", "tidepool", "--type", "gotcha", fact).code == 0
-    for words in (
-        ("brief", "--project", "tidepool"),
-        ("recall", "--project", "tidepool", "harbour gauge says"),
-    ):
-        assert ORDINARY[name] in " ".join(cortex(*words).out.split())
-    rows = cortex("sql", "--json", "select text from memories").json["rows"]
-    assert fact in [text for (text,) in rows]
-    assert ORDINARY[name] in cortex("export", "--format", "markdown").out

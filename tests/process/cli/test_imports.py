@@ -15,29 +15,12 @@ try:
 finally:
     print(*sys.modules, file=sys.stderr)
 """
-# Of a question alone; what makes memories, tables and briefs belongs to a run.
-STAGES = (
-    "lancedb",
-    "polars",
-    "duckdb",
-    "cortex.transforms.extract.events",
-    "cortex.flows.run",
-    "cortex.flows.stages",
-    "cortex.transforms.redaction.redact",
-)
 
 
 def modules_of(*words: str) -> set[str]:
     """Return the names of the modules that a command has imported when it ends."""
     run = subprocess.run([sys.executable, "-c", PROGRAM, *words], capture_output=True, text=True, check=True)
     return set(run.stderr.splitlines()[-1].split())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("where", [["--all-projects"], ["--project", "tidepool"]])
-def test_a_question_imports_no_stage_and_no_library_of_the_tables(samples, where):
-    modules = modules_of("recall", *where, "which", "database")
-    assert {name for name in modules if name.startswith("prefect")} | (modules & set(STAGES)) == set()
 
 
 # What tables are written, searched and compared with.
@@ -58,30 +41,6 @@ def test_memories_are_looked_up_with_duckdb_alone(cortex, samples, words):
     assert modules & set(LIBRARIES) == set() and "duckdb" in modules
 
 
-@pytest.mark.slow
-def test_a_run_with_nothing_new_opens_no_table_checks_no_rows_and_asks_no_service(samples):
-    modules_of("run", "--engine", "plain")  # on the day of the next one
-    modules = modules_of("run", "--engine", "plain")
-    assert modules & {"lancedb", "duckdb", "polars", "onnxruntime", "requests", "urllib3", "prefect"} == set()
-
-
-@pytest.mark.slow
-def test_the_redactor_has_the_rules_of_detect_secrets_with_and_without_what_it_spares():
-    rules = (
-        "from cortex.transforms.redaction.redact import Redactor\n"
-        "rules = [(rule.kind, str(rule.pattern.pattern)) for rule in Redactor()._rules]\n"
-        "assert len(rules) > 100\nprint(rules, 'requests' in sys.modules)\n"
-    )
-    outputs = []
-    for first in ("import sys\n", "import sys, requests\n"):
-        run = subprocess.run(
-            [sys.executable, "-c", first + rules], capture_output=True, text=True, check=True
-        )
-        outputs.append(run.stdout.strip().rpartition(" "))
-    assert outputs[0][0] == outputs[1][0]
-    assert [has_requests for *_, has_requests in outputs] == ["False", "True"]
-
-
 def test_a_spared_package_is_itself_again_afterwards_also_where_the_import_fails(tmp_path, monkeypatch):
     (tmp_path / "tideware").mkdir()
     (tmp_path / "tideware" / "__init__.py").write_text("")
@@ -96,14 +55,3 @@ def test_a_spared_package_is_itself_again_afterwards_also_where_the_import_fails
     from tideware.util import is_high
 
     assert is_high(5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("package", ["lance_namespace", "lance_namespace_urllib3_client", "overrides"])
-def test_what_is_spared_can_be_imported_afterwards(package):
-    program = (
-        "from cortex.storage.lance_library import lancedb\n"
-        f"lancedb()\nimport {package}\nprint({package}.__file__)\n"
-    )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert run.stdout.strip().endswith("__init__.py")

@@ -314,23 +314,6 @@ def test_setup_says_what_waits_before_it_is_read(cortex, claude, session):
     assert "Next: read 1 transcripts" in answer.out
 
 
-@pytest.mark.slow
-def test_setup_with_yes_reads_installs_and_ends_with_a_real_brief(cortex, claude, session):
-    answer = cortex("setup", "--yes")
-    assert answer.code == 0 and "cone 6" in answer.out and "(1 sessions)" in answer.out, answer.err
-    assert answer.out.index("cone 6") < answer.out.index("Read: ") < answer.out.index("Next: start `claude`")
-    assert commands_of(claude / "settings.json")
-    again = cortex("setup", "--json").json
-    assert (again["hooks"], again["read_before"], again["steps"]) == ("settings", 1, {})
-
-
-@pytest.mark.slow
-def test_setup_for_programs_is_one_json_object(cortex, claude, session):
-    answer = cortex("setup", "--yes", "--json").json
-    assert answer["first_brief"]["project"] == "kiln" and answer["first_brief"]["sessions"] == 1
-    assert answer["hooks"] == "settings" and answer["writer"] == "none"
-
-
 def test_setup_lets_the_client_install_the_plugin_of_this_package(cortex, claude, client):
     asked = client()
     answer = cortex("setup", "--yes", "--json").json
@@ -374,21 +357,6 @@ def test_a_client_that_does_not_take_the_tools_is_named_with_its_reason(cortex, 
     assert answer.code == 0 and "`claude mcp add --scope` failed" in answer.err
 
 
-@pytest.mark.slow
-def test_where_both_have_the_hooks_those_of_the_settings_go_and_the_status_line_stays(cortex, claude):
-    cortex("install")
-    cortex("statusline", "install")
-    settings = json.loads((claude / "settings.json").read_bytes())
-    settings["enabledPlugins"] = {"cortex-lake@cortex-lake": True}
-    (claude / "settings.json").write_text(json.dumps(settings))
-    [check] = [c for c in cortex("doctor", "--json").json["checks"] if c["check"] == "hooks"]
-    assert not check["ok"] and "counts twice" in check["finding"] and "cortex setup" in check["finding"]
-    answer = cortex("setup", "--yes", "--json").json
-    assert answer["hooks"] == "plugin" and answer["status_line"]
-    after = json.loads((claude / "settings.json").read_bytes())
-    assert "hooks" not in after and "run.sh" in after["statusLine"]["command"]
-
-
 def test_setup_at_a_terminal_takes_no_for_an_answer(cortex, claude, monkeypatch):
     (claude / "settings.json").write_bytes(MINE)
     monkeypatch.setattr("cortex.cli.setup.can_ask", lambda: True)
@@ -398,14 +366,6 @@ def test_setup_at_a_terminal_takes_no_for_an_answer(cortex, claude, monkeypatch)
     assert (claude / "settings.json").read_bytes() == MINE
     cortex("setup", stdin="none\ny\n")
     assert (claude / "settings.json").read_bytes() != MINE
-
-
-@pytest.mark.slow
-def test_setup_asks_twice_at_most(cortex, claude, session, monkeypatch):
-    monkeypatch.setattr("cortex.cli.setup.can_ask", lambda: True)
-    answer = cortex("setup", stdin="\n\n")
-    assert answer.code == 0 and "cone 6" in answer.out
-    assert answer.out.count("Writer (") == 1 and answer.out.count("Go ahead?") == 1
 
 
 def test_the_writer_that_is_chosen_is_kept(cortex, claude, tmp_path):

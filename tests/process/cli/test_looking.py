@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -85,14 +84,6 @@ def test_an_empty_store_says_how_to_begin(cortex, home):
         assert (answer.code, "cortex backfill" in answer.err) == (5, True)
 
 
-@pytest.mark.slow
-def test_snapshots_that_are_gone_are_made_again(cortex, samples):
-    (samples / "published" / "sessions.parquet").unlink()
-    answer = cortex("timeline", "--all-projects")
-    assert (answer.code, "Rebuilding" in answer.err) == (0, True)
-    assert cortex("timeline", "--all-projects").err.startswith("Read one whole")
-
-
 def test_a_piped_table_has_one_line_a_row_whatever_the_width(cortex, samples, monkeypatch):
     tables = []
     for width in ("40", "200"):
@@ -101,16 +92,6 @@ def test_a_piped_table_has_one_line_a_row_whatever_the_width(cortex, samples, mo
     assert tables[0] == tables[1]
     assert len(tables[0].splitlines()) == 2 + len(cortex("list", "--all-projects", "--json").json["memories"])
     assert "\x1b" not in tables[0] and "─" not in tables[0]
-
-
-@pytest.mark.slow
-def test_what_was_replaced_is_listed_among_the_faded(cortex, samples):
-    old, new = cortex("list", "--project", "tidepool", "--limit", "2", "--json").json["memories"]
-    assert cortex("supersede", old["memory_id"], new["memory_id"]).code == 0
-    [row] = cortex("list", "--project", "tidepool", "--faded", "--json").json["memories"]
-    assert (row["memory_id"], row["status"]) == (old["memory_id"], "superseded")
-    [counts] = [p for p in cortex("status", "--json").json["projects"] if p["name"] == "tidepool"]
-    assert (counts["faded"], counts["sessions"] > 0) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -133,16 +114,3 @@ def test_the_beginning_of_a_projects_id_names_it(cortex, samples):
     first = cortex("list", "--project", "tidepool", "--json").json
     assert cortex("list", "--project", row["id"][:-3], "--json").json == first
     assert cortex("brief", "--project", row["id"][:-3]).out == cortex("brief", "--project", "tidepool").out
-
-
-@pytest.mark.slow
-def test_an_excluded_project_that_is_remembered_offers_its_reset(cortex, samples):
-    [known] = cortex("projects", "--json").json["projects"]
-    above = str(Path(known["paths"][0]).parent)
-    answer = cortex("config", "set", "capture.excluded_projects", above)
-    assert f"cortex reset --project {known['id']}" in answer.err
-    again = cortex("config", "set", "capture.excluded_projects", above, "--json")
-    assert again.json["still_remembered"] == [known["id"]]
-    assert cortex("reset", "--project", known["id"], "--yes").code == 0
-    assert "reset" not in cortex("config", "set", "capture.excluded_projects", above).err
-    assert "reset" not in cortex("config", "set", "capture.excluded_projects", f"{above}/other").err

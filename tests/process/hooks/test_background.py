@@ -2,11 +2,8 @@
 
 import json
 import os
-import re
 import signal
 import stat
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -74,13 +71,6 @@ def wait_until(holds, seconds=10.0):
 def mark(client):
     path = client.home / "runs" / "background.json"
     return json.loads(path.read_text()) if path.exists() else {}
-
-
-def are_one_after_another(client):
-    """Whether each run of the log has ended before the next one started."""
-    told = (client.home / "runs" / "background.log").read_text()
-    words = re.findall(r"^\d{8}T\d+Z (start|end)", told, re.MULTILINE)
-    return words == ["start", "end"] * (len(words) // 2)
 
 
 def ended(client):
@@ -186,23 +176,6 @@ def test_another_program_of_this_name_on_the_path_is_not_started(client):
     assert keepers(client) == [] and mark(client) == {} and client.log == ""
 
 
-@pytest.mark.slow
-def test_fifty_sessions_that_end_at_once_are_one_run_at_a_time_and_none_is_left(client):
-    install(client, seconds=0.2)
-    payload = client.payload(client.write_transcript())
-    command = ["/bin/sh", str(client.folder / "hooks" / "run.sh"), "session-end"]
-    env = {"HOME": str(client.folder), "CORTEX_HOME": str(client.home), "PATH": "/usr/bin:/bin"}
-    ending = [subprocess.Popen(command, env=env, stdin=subprocess.PIPE) for _ in range(50)]
-    for process in ending:
-        process.stdin.write(payload)
-        process.stdin.close()
-    assert [process.wait() for process in ending] == [0] * 50
-    wait_until(lambda: ended(client))
-    assert not (client.folder / "overlap").exists() and are_one_after_another(client)
-    assert 1 <= len(runs(client)) <= 25
-    assert client.tickets() == [] and client.log == ""
-
-
 def test_what_comes_while_a_run_goes_on_is_taken_in_by_another_round(client):
     install(client, seconds=0.3)
     end_session(client)
@@ -257,30 +230,3 @@ def test_two_runs_in_a_row_keep_their_distance(client):
     wait_until(lambda: len(runs(client)) == 2)
     assert time.monotonic() - begun >= 1
     wait_until(lambda: ended(client))
-
-
-@pytest.mark.slow
-def test_fifty_ends_with_the_real_engine_are_one_run_at_a_time_and_lose_nothing(client):
-    engine = Path(sys.executable).absolute().with_name("cortex")
-    if not engine.is_file():
-        pytest.skip("no `cortex` command is installed beside this Python")
-    install(client)
-    (client.home / "engine").write_text(f"{engine}\n")
-    said = {"type": "user", "timestamp": "2026-11-20T10:00:00Z", "cwd": "/home/ada/kiln"}
-    env = {"HOME": str(client.folder), "CORTEX_HOME": str(client.home), "PATH": "/usr/bin:/bin"}
-    ending = []
-    for number in range(50):
-        text = f"We decided on glaze number {number} because it does not run."
-        line = {**said, "uuid": f"u{number}", "message": {"role": "user", "content": text}}
-        transcript = client.write_transcript(f"s{number}", json.dumps(line) + "\n")
-        command = ["/bin/sh", str(client.folder / "hooks" / "run.sh"), "session-end"]
-        process = subprocess.Popen(command, env=env, stdin=subprocess.PIPE)
-        process.stdin.write(client.payload(transcript, session_id=f"s{number}"))
-        process.stdin.close()
-        ending.append(process)
-    assert [process.wait() for process in ending] == [0] * 50
-    wait_until(lambda: ended(client), seconds=120)
-    assert are_one_after_another(client) and client.tickets() == [] and mark(client)["exit_code"] == 0
-    asked = [str(engine), "sql", "select count(distinct session_id) from turns", "--json"]
-    told = subprocess.run(asked, env={**os.environ, **env}, capture_output=True, text=True, check=True).stdout
-    assert json.loads(told)["rows"] == [[50]]

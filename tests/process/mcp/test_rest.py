@@ -1,8 +1,6 @@
 """What a server does while nobody calls, and what its start costs."""
 
 import gc
-import subprocess
-import sys
 from collections import Counter
 
 import anyio
@@ -14,25 +12,6 @@ from cortex.mcp.client import Client
 from cortex.mcp.loading import quick_imports
 from cortex.mcp.rest import Rest, SharedModel, release_model
 from cortex.storage.settings import Settings
-
-HEAVY = ("pyarrow", "numpy", "duckdb", "lancedb", "polars", "onnxruntime", "cortex.transforms.schemas")
-
-
-@pytest.mark.slow
-def test_what_answers_a_client_before_its_first_call_brings_no_tables():
-    program = f"import sys, cortex.mcp.server; print([name for name in {HEAVY} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-@pytest.mark.slow
-def test_a_search_brings_nothing_of_what_writes():
-    program = (
-        "import sys; from cortex.mcp.calls import _answering; _answering('recall'); "
-        "print([name for name in ('prefect', 'cortex.mcp.changing') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_quick_imports_leave_pydantic_and_the_collector_as_they_were():
@@ -82,7 +61,3 @@ def test_a_model_is_loaded_once_for_all_clients_and_again_after_it_was_released(
     assert [client.context().embedder_of(settings) for client in clients] == [1, 1]
     release_model(clients[0].base)
     assert clients[1].context().embedder_of(settings) == 2
-
-
-def test_giving_back_memory_works_here():
-    rest.give_back_memory()

@@ -3,14 +3,13 @@
 import json
 import os
 import sys
-import time
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from cortex.flows.operations import doctor
-from cortex.hooks import background, ticket
+from cortex.hooks import background
 from cortex.transforms.errors import ModelUnavailable
 from tests.bench import NOW
 
@@ -55,41 +54,10 @@ def check(cortex, name):
     return next(found for found in cortex("doctor", "--json").json["checks"] if found["check"] == name)
 
 
-# Tiers
-
-
-@pytest.mark.slow
-def test_with_no_hook_anywhere_the_next_step_is_to_install_them(cortex, engine):
-    assert tier(cortex)["name"] == "engine without hooks"
-    assert "cortex install" in tier(cortex)["next"]
-
-
 def test_hooks_that_know_no_engine_are_alone(cortex, plugin):
     told = tier(cortex)
     assert told["name"] == "hooks alone" and "know of no engine" in told["why"]
     assert "cortex run" in told["next"]
-
-
-@pytest.mark.slow
-def test_an_engine_that_is_gone_leaves_the_hooks_alone(cortex, plugin, engine):
-    engine.unlink()
-    assert tier(cortex)["name"] == "hooks alone" and "gone" in tier(cortex)["why"]
-    assert check(cortex, "engine")["mark"] == "!!" and cortex("doctor").code == 1
-
-
-@pytest.mark.slow
-def test_a_command_on_the_path_is_the_hooks_engine(cortex, plugin, monkeypatch, tmp_path):
-    command = tmp_path / "bin" / "cortex"
-    command.parent.mkdir()
-    command.write_text("#!/usr/bin/python3\nfrom cortex.cli.main import main\n")
-    command.chmod(0o755)
-    monkeypatch.setenv("PATH", str(command.parent), prepend=":")
-    assert tier(cortex)["name"] == "engine" and check(cortex, "engine")["finding"] == str(command)
-
-
-@pytest.mark.slow
-def test_with_an_engine_the_local_model_embeds(cortex, plugin, engine):
-    assert tier(cortex)["name"] == "engine" and "local model" in tier(cortex)["why"]
 
 
 def test_with_a_key_the_hosted_embedder_does(cortex, plugin, engine, monkeypatch):
@@ -111,27 +79,9 @@ def test_without_a_model_words_are_searched(cortex, plugin, engine, monkeypatch)
     }
 
 
-@pytest.mark.slow
-def test_the_text_begins_with_the_tier_and_its_next_step(cortex, plugin, engine):
-    first, second, *_ = cortex("doctor").out.split("\n")
-    assert first.startswith("Tier: engine. ") and second.startswith("Next: ")
-
-
 def test_a_backfill_is_no_sign_of_hooks(cortex, home, engine):
     (home / "staging" / "new").mkdir(parents=True)
     assert tier(cortex)["name"] == "engine without hooks"
-
-
-# Checks
-
-
-@pytest.mark.slow
-def test_hooks_of_a_session_with_a_plugin_folder_are_heard_of(cortex, home, engine):
-    (home / "staging" / "seen").mkdir(parents=True)
-    at = (NOW - timedelta(hours=3)).timestamp()
-    os.utime(home / "staging" / "seen", (at, at))
-    assert tier(cortex)["name"] == "engine"
-    assert "last heard of 3 hours ago" in check(cortex, "hooks")["finding"]
 
 
 def test_no_python_for_the_hooks_is_an_error(cortex, plugin, monkeypatch, tmp_path):
@@ -181,28 +131,6 @@ def test_a_run_that_holds_the_lock_is_at_work(cortex, home):
         "check": "background run", "ok": True, "mark": "ok", "finding": "at work, just now",
     }  # fmt: skip
     os.close(lock)
-
-
-@pytest.mark.slow
-def test_tickets_that_outlive_a_start_are_told(cortex, home, engine):
-    (home / "staging" / "new").mkdir(parents=True)
-    (home / "staging" / "seen").mkdir()
-    stamp = ticket.stamp(int((NOW - timedelta(days=3)).timestamp() * 1e9))
-    (home / "staging" / "new" / f"{stamp}-stop-0b6f-1_2.json").write_text("{}")
-    os.utime(home / "staging" / "seen", (time.time(), time.time()))
-    found = check(cortex, "staging")
-    assert found["mark"] == "!" and "3 days ago" in found["finding"] and "cortex run" in found["finding"]
-
-
-@pytest.mark.slow
-def test_a_fresh_complaint_of_a_hook_is_worth_a_look(cortex, home):
-    log = home / "runs" / "hooks.log"
-    log.parent.mkdir(parents=True)
-    log.write_text("20261101T000000Z stop OSError\n")
-    for days, mark in ((1, "!"), (30, "ok")):
-        at = (NOW - timedelta(days=days)).timestamp()
-        os.utime(log, (at, at))
-        assert check(cortex, "hooks' log")["mark"] == mark
 
 
 # Status

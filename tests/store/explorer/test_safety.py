@@ -6,7 +6,6 @@ import pytest
 
 from cortex.explorer.safety import ANSWER_HEADERS, AccessGate
 from cortex.explorer.views import NAVIGATION
-from cortex.flows.operations.encrypt import encrypt
 from tests.browsing import HOST, Browser, explorer_of
 
 PAGES = [address for address, _, _ in NAVIGATION]
@@ -88,19 +87,6 @@ def test_read_only_shows_no_form_and_refuses_every_change(reader):
     assert reader.send(f"/memory/{memory}/pin").status_code == 403
 
 
-@pytest.mark.slow
-def test_looking_writes_nothing(browser, memory, home):
-    def state() -> dict[str, bytes]:
-        return {str(p): p.read_bytes() for p in sorted(home.rglob("*")) if p.is_file()}
-
-    before, name = state(), memory["memory_id"]
-    for address in (*PAGES, "/search?q=sqlite", f"/memory/{name}", f"/memory/{name}/forget"):
-        browser.page(address)
-    for address in (f"/memory/{name}/pin", f"/memory/{name}/restore"):
-        assert browser.get(address).status_code == 404
-    assert state() == before
-
-
 @pytest.mark.parametrize("address", [*PAGES, "/no-such-page", "/search?type=nonsense"])
 def test_every_answer_has_the_headers_and_no_inline_script_or_style(reader, address):
     answer = reader.get(address)
@@ -128,16 +114,3 @@ def test_two_explorers_have_two_cookies_and_two_tokens():
     one, other = AccessGate("127.0.0.1:1"), AccessGate("127.0.0.1:2")
     assert one.cookie_name != other.cookie_name and one.link_token != other.link_token
     assert one.form_token != other.form_token
-
-
-def test_a_sealed_store_without_its_key_shows_what_needs_none_and_names_the_key(browser, tmp_path):
-    key = tmp_path / "key"
-    encrypt(browser.explorer.open_context(), key)
-    assert browser.get("/search").status_code == 200 and browser.get("/").status_code == 200
-    key.rename(tmp_path / "elsewhere")
-    for address in ("/settings", "/health", "/runs"):
-        assert browser.get(address).status_code == 200, address
-    for address in ("/search", "/", "/graph", "/sql?q=select text from memories"):
-        answer = browser.get(address)
-        assert str(key) in answer.text and "Traceback" not in answer.text, address
-        assert browser.explorer.gate.form_token not in answer.text.split("</header>")[0]

@@ -229,16 +229,3 @@ def test_requests_are_capped_by_day_and_by_run(home, budget):
         assert (result.answered, result.waiting, len(server.asked)) == (2, 3, 2)
         again, _ = ask(a_run(home, server.url, budget), requests(5)[2:])
     assert again.answered == (0 if budget.daily_requests == 2 else 2)
-
-
-@pytest.mark.slow
-def test_nothing_that_fails_tells_the_key_or_the_text(home):
-    for failure in HOSTILE.values():
-        quoting = dataclasses.replace(failure, message="sk-none said: We keep the readings in SQLite.")
-        with ModelServer(always(quoting)) as server:
-            if failure.drip_s or failure.delay_s:
-                continue
-            run = a_run(home, server.url)
-            result, _ = ask(run, [request()])
-        shown = f"{run.report.notes} {result.stopped} {result.reasons}"
-        assert "sk-none" not in shown and "SQLite" not in shown

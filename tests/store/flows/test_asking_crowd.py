@@ -2,8 +2,6 @@
 
 import json
 import multiprocessing
-import random
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +10,7 @@ import pytest
 from cortex.flows.context import utc_now
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import ModelBudget
-from cortex.storage.spending import LOST, OPEN, SETTLED, Spending
+from cortex.storage.spending import SETTLED, Spending
 from cortex.transforms.writer.prices import NANO, price_of
 from tests.asking_process import ask_once, crowd_requests
 from tests.model_server import Answer, ModelServer, always
@@ -34,13 +32,6 @@ def start(*args: object) -> multiprocessing.context.ForkServerProcess:
     process = PROCESSES.Process(target=ask_once, args=args, daemon=True)
     process.start()
     return process
-
-
-def wait_for(server: ModelServer, asked: int) -> None:
-    """Wait until the server was asked so often, at most ten seconds."""
-    ends_at = time.monotonic() + 10.0
-    while len(server.asked) < asked and time.monotonic() < ends_at:
-        time.sleep(0.002)
 
 
 def billed_nano(server: ModelServer) -> int:
@@ -76,50 +67,3 @@ def test_eight_processes_do_not_pass_the_cap(home, replies):
     total = Spending(home).total(utc_now())
     assert 0 < server.billed["requests"] <= 10
     assert billed_nano(server) <= total.spent_nano <= 0.001 * NANO
-
-
-def killed_crowds(server: ModelServer, kills: int, *args: object) -> None:
-    """Start crowds of eight, and kill each while some of its requests are under way."""
-    source = random.Random(kills)
-    for _ in range(kills // 8):
-        crowd = [start(*args) for _ in range(8)]
-        wait_for(server, len(server.asked) + source.randint(1, 8))
-        time.sleep(source.uniform(0.0, 0.03))
-        for process in crowd:
-            process.kill()
-        for process in crowd:
-            process.join()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kills", [8, pytest.param(200, marks=pytest.mark.slow)])
-def test_kills_lose_at_most_what_was_under_way_and_count_it_in_full(home, replies, kills):
-    count = 20 + kills
-    with ModelServer(always(SLOW_ANSWER)) as server:
-        killed_crowds(server, kills, home, server.url, count, PLENTY, replies)
-        ask_once(home, server.url, count, PLENTY, replies)  # the next run asks what is left
-        asked = requests_of(server)
-        ask_once(home, server.url, count, PLENTY, replies)
-        assert requests_of(server) == asked  # and then nothing is
-    attempts = Spending(home).attempts()
-    unsettled = Counter(each.request_id for each in attempts if each.state in (LOST, OPEN))
-    settled = Counter(each.request_id for each in attempts if each.state == SETTLED)
-    assert sum(unsettled.values()) <= kills  # each process had one request under way
-    for request in crowd_requests(count):
-        name = request.request_id
-        assert (replies / f"{name}.json").exists()
-        # Each time the server was asked has a row. An answer that was kept is never asked for again.
-        assert asked[request.content] <= settled[name] + unsettled[name]
-        assert settled[name] <= 1
-    assert billed_nano(server) <= Spending(home).total(utc_now()).spent_nano
-    assert sum(settled.values()) <= server.billed["requests"] <= len(attempts)
-
-
-@pytest.mark.slow
-def test_kills_do_not_pass_the_cap(home, replies):
-    budget = ModelBudget(daily_usd=0.004, daily_requests=100_000, run_requests=100_000)
-    with ModelServer(always(SLOW_ANSWER)) as server:
-        killed_crowds(server, 16, home, server.url, 200, budget, replies)
-        ask_once(home, server.url, 200, budget, replies)
-    total = Spending(home).total(utc_now())
-    assert 0 < billed_nano(server) <= total.spent_nano <= 0.004 * NANO

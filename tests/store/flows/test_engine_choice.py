@@ -11,7 +11,6 @@ from cortex.flows import engines
 from cortex.flows.engine_choice import PLAIN, PREFECT, engine_for
 from cortex.storage.prefect_server import forget_serving, note_serving
 from cortex.transforms.errors import StoreNotWritable, UnknownValue
-from tests.bench import contents, difference
 from tests.transcripts import decisions
 
 NOWHERE = "http://127.0.0.1:9/api"
@@ -78,17 +77,6 @@ def test_a_serve_that_was_killed_is_no_server(home):
     assert engine_for("auto", home) == engine_for("plain", home)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("wanted", ["auto", "prefect"])
-def test_a_server_that_does_not_answer_is_named_and_the_run_goes_on(home, monkeypatch, bench, wanted):
-    monkeypatch.setenv("PREFECT_API_URL", NOWHERE)
-    decisions().write(bench.projects)
-    bench.stage()
-    report = bench.run(engine=wanted)
-    assert report.engine == PLAIN and report.rows["memories"] > 0
-    assert any(NOWHERE in note and "without it" in note for note in report.notes)
-
-
 @pytest.mark.parametrize(
     "profile", ["", "active = 3", "active = 'x'\n[profiles]\nx = 1", "\0", "[profiles.x]"]
 )
@@ -101,27 +89,6 @@ def test_a_profile_that_names_no_server_is_passed_over(home, tmp_path, profile):
 def test_an_engine_that_there_is_not_is_refused(home):
     with pytest.raises(UnknownValue, match="auto"):
         engine_for("dask", home)
-
-
-@pytest.mark.slow
-def test_a_prefect_that_starts_late_is_done_without(bench, other, monkeypatch):
-    decisions().write(bench.projects)
-
-    def late(stages, run):
-        stages[0][1](run)  # something was done before it failed: stages are safe to repeat
-        raise RuntimeError(
-            "Timed out while attempting to connect to ephemeral Prefect API server.\n stdout: …"
-        )
-
-    monkeypatch.setattr(engines, "_run_flow", late)
-    monkeypatch.setattr(engines, "configure_prefect", lambda home: None)
-    monkeypatch.setattr(engines.atexit, "register", lambda function: None)
-    bench.stage()
-    report = bench.run(engine="prefect")
-    assert report.engine == PLAIN
-    assert [note for note in report.notes if "Timed out" in note and "stdout" not in note]
-    other.backfill()
-    assert difference(contents(bench.home), contents(other.home)) == {}
 
 
 def test_what_a_stage_raises_is_no_fault_of_prefect(bench, monkeypatch):

@@ -70,12 +70,6 @@ def talked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
     return bench
 
 
-def test_shards_of_workers_give_what_one_process_gives(talked, other):
-    take_in(talked, Workers())
-    take_in(other, None)
-    assert difference(contents(talked.home), contents(other.home)) == {}
-
-
 @pytest.mark.parametrize("fails", [1, 2])
 def test_what_no_worker_answers_is_done_by_the_run(talked, other, fails):
     take_in(talked, Workers(fails))
@@ -163,13 +157,3 @@ def test_the_settings_choose_the_runner_and_a_parameter_has_the_last_word():
     assert not runner_for("none", settings).is_on
     with pytest.raises(UnknownValue, match="celery"):
         runner_for("celery", settings)
-
-
-@pytest.mark.slow
-def test_vectors_are_the_same_to_the_last_bit_on_any_number_of_cores():
-    from cortex.flows.embedders.local import load
-
-    texts = [f"We keep reading {number} in {'UTC ' * (number % 9)}because of drift." for number in range(40)]
-    whole = load().embed(texts)
-    [worker] = unpacked(answer_shard(packed(TextShard(load().model, (tuple(texts),)))))  # type: ignore[misc]
-    assert worker.tobytes() == whole.tobytes()

@@ -47,16 +47,6 @@ def test_rows_beyond_the_limit_are_left_out_and_that_is_said(assistant):
     assert not assistant.data("query", sql="select count(*) from memories")["is_cut"]
 
 
-def test_a_query_that_takes_long_is_stopped(assistant):
-    (assistant.home / "policy").mkdir()
-    (assistant.home / "policy" / "thresholds.csv").write_text(
-        "name,value,unit,read_by,why\nmcp_query_seconds,1,seconds,mcp,a test has no five\n"
-    )
-    endless = "select count(*) from range(100000000000) a, range(1000) b"
-    report = error_of(assistant.call("query", sql=endless))
-    assert report["code"] == "CORTEX_E208" and "1 seconds" in report["message"]
-
-
 def test_values_of_every_kind_are_json(assistant):
     [row] = assistant.data(
         "query",

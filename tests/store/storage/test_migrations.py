@@ -1,27 +1,22 @@
 """Migrations: each once, checked before it counts; a kill leaves the version before or after."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from cortex.flows import runs
-from cortex.flows.context import Context
 from cortex.storage import migrations
 from cortex.storage.lake import Lake
 from cortex.storage.manifest import read_manifest
 from cortex.storage.migrations import Migration, migrate
 from cortex.storage.notes import Output
-from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.errors import SchemaMismatch
-from cortex.transforms.schemas import FINDING_KINDS, TURNS
-from tests.rows import at, turn, turns
+from cortex.transforms.schemas import TURNS
+from tests.rows import turn, turns
 
-FIRST_RELEASE = Path(__file__).parents[2] / "fixtures" / "first-release-store"
 KEYS = {"turns": ("turn_id",)}
 
 
@@ -144,19 +139,3 @@ def test_an_older_store_is_brought_up_by_the_next_run(store, home):
 
 def test_an_empty_store_needs_no_step(home):
     assert migrate(home, [LOUDER], version=2) == []
-
-
-@pytest.mark.slow
-def test_the_store_of_the_first_release_opens_runs_and_says_what_it_said(home):
-    shutil.copytree(FIRST_RELEASE, home)
-    report = runs.execute("ingest", Context(Settings(home=home), lambda _: None, lambda: at("2026-10-27")))
-    expected = json.loads((FIRST_RELEASE / "expected.json").read_bytes())
-    store = Store(home)
-    [scope] = [s for s in store.tables.scopes() if s != "global"]
-    said = sorted(m["text"] for m in store.tables.open(scope, "memories").read().to_pylist())
-    # What a run notes by itself (memories first found weak) is news to a store of that release.
-    noted = [kind for kind in store.journal.read()["kind"].to_pylist() if kind in FINDING_KINDS]
-    rows = {**report.rows, "journal": report.rows["journal"] - len(noted)}
-    assert {name: rows[name] for name in expected["rows"]} == expected["rows"]
-    assert set(expected["explicit"]) <= set(said)
-    assert store.published.brief(scope).startswith("# ")

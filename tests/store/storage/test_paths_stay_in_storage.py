@@ -1,7 +1,6 @@
 """Only storage knows where the store keeps what, and only three of its modules know LanceDB."""
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,29 +75,6 @@ def test_no_other_room_names_a_place_of_the_store_or_changes_files(room: str):
 )  # fmt: skip
 def test_the_test_would_see(line: str):
     assert list(trespasses(line))
-
-
-@pytest.mark.slow
-def test_lancedb_is_known_to_what_writes_names_and_finds_its_datasets_alone():
-    named = {
-        path.relative_to(ROOT).as_posix()
-        for room in ("flows", "cortex", "storage", "transforms", "hooks")
-        for path in modules(room)
-        if any(LANCE.search(name) for name in names(path))
-    }
-    known = {
-        "storage/lance_library.py",  # imports it, without what costs most of that import
-        "storage/lance_tables.py",
-        "storage/lance_writing.py",  # what a table is replaced and brought up to date by
-        "storage/projections.py",  # looks for a dataset's folder where importing what reads it costs too much
-        "storage/remote/indexing.py",  # brings a copy's index in step with the datasets that came
-        "storage/store.py",
-    }
-    # The command `doctor` prints the versions of libraries.
-    assert named - {"cortex/cli/doctor.py", "flows/operations/doctor.py"} == known
-
-
-LANCE = re.compile(r"(?<![a-z])lance(db)?(?![a-z])", re.IGNORECASE)
 
 
 def names(path: Path) -> Iterator[str]:

@@ -7,7 +7,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from benchmarks.simulated_team import simulate
 from cortex.storage.remote import log as remote_log
 from cortex.storage.remote.lease import LEASE_SECONDS, RemoteLease, Timing
 from cortex.storage.remote.log import COMMIT, RELEASE, TAKE, LogEntry, append, is_removable, last_entry
@@ -271,10 +270,3 @@ def test_the_next_process_of_a_copy_waits_for_nobody():
     RemoteLease(log, "copy", timing=Timing(lambda: clock.seconds, clock.sleep)).take()
     RemoteLease(log, "copy", timing=Timing(lambda: clock.seconds, clock.sleep)).take()
     assert clock.seconds == 0
-
-
-@pytest.mark.parametrize("writers", [pytest.param(200, marks=pytest.mark.slow), 10])
-def test_a_team_loses_doubles_and_refuses_nothing(writers):
-    result = simulate(writers, items=10 if writers > 10 else 3, seed=7, span=20)
-    assert [result[name] for name in ("lost", "doubled", "stale commits", "refused wrongly")] == [0] * 4
-    assert result["killed"] or result["unreachable"]

@@ -208,8 +208,6 @@ OTHERS = [
     ["reset", "--project", "kelp", "--yes"],
     ["backup", "BACKUP"],
 ]
-# A table, a file of the lake, the manifest and the settings; all others with the slow tests.
-QUICK = {"memories cut", "told lines cut", "manifest: []", "turns cut", "config of other types"}
 
 
 @pytest.fixture(scope="module")
@@ -249,11 +247,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "projects"
 
 
-def names(listed: dict[str, object]) -> list[object]:
-    """Return the names as parameters, those beyond the quick ones marked slow."""
-    return [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in listed]
-
-
 def called(cortex: Cortex, words: list[str]) -> tuple[int, str]:
     """Call a command; a traceback fails the test. Return its code and all that it printed."""
     answer = cortex(*words)
@@ -264,8 +257,7 @@ def called(cortex: Cortex, words: list[str]) -> tuple[int, str]:
     return answer.code, said
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", names(HEALED))
+@pytest.mark.parametrize("name", HEALED)
 def test_what_is_made_from_the_lake_is_made_again_by_the_command_that_meets_it(cortex, sound, name):
     expected = contents(sound())
     for words in READS:
@@ -283,9 +275,7 @@ def test_what_is_made_from_the_lake_is_made_again_by_the_command_that_meets_it(c
     assert FACT in Store(home).tables.open("global", "memories").read()["text"].to_pylist()
 
 
-@pytest.mark.slow
-@pytest.mark.first_is_quick
-@pytest.mark.parametrize("name", names(NAMED))
+@pytest.mark.parametrize("name", NAMED)
 def test_what_is_the_truth_is_named_with_the_next_step_and_left_as_it_is(cortex, sound, name):
     damage, code = NAMED[name]
     said = []
@@ -301,7 +291,6 @@ def test_what_is_the_truth_is_named_with_the_next_step_and_left_as_it_is(cortex,
 FULL = ["no tables", "memories cut", "turns cut", "journal junk", "manifest: []", "no manifest"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", FULL)
 def test_no_command_ends_in_a_traceback(cortex, sound, tmp_path, name):
     damage = HEALED.get(name) or NAMED[name][0]
@@ -312,7 +301,6 @@ def test_no_command_ends_in_a_traceback(cortex, sound, tmp_path, name):
         called(cortex, [given.get(word, word) for word in words])
 
 
-@pytest.mark.slow
 def test_a_damaged_file_costs_its_project_alone_and_is_named_with_what_it_holds(cortex, sound, folder):
     home = sound()
     [path] = home.glob("lake/turns/project=reef*/*.parquet")
@@ -334,7 +322,6 @@ def test_a_damaged_file_costs_its_project_alone_and_is_named_with_what_it_holds(
     assert any("s4" in text for text in Store(home).tables.open(reef, "memories").read()["text"].to_pylist())
 
 
-@pytest.mark.slow
 def test_missing_tables_are_said_and_made_again_by_the_same_command(cortex, sound):
     home = sound()
     expected = texts(home)
@@ -362,8 +349,7 @@ ODD = [
 ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n != "[ab]" else n for n in ODD])
+@pytest.mark.parametrize("name", ODD)
 def test_a_store_lies_at_any_path_that_its_tables_can_have(cortex, folder, tmp_path, monkeypatch, name):
     import duckdb
 

@@ -46,7 +46,6 @@ def _written(answer) -> dict[str, int]:
     return {row["table"]: row["written"] for row in answer.json["tables"] if row["written"]}
 
 
-@pytest.mark.slow
 def test_the_tables_hold_what_duckdb_shows_and_only_what_changed_is_written(cortex, samples, tmp_path):
     place = tmp_path / "delta"
     first = cortex("export", place, "--format", "delta", "--json")
@@ -76,7 +75,6 @@ def test_the_tables_hold_what_duckdb_shows_and_only_what_changed_is_written(cort
         assert _delta(place, table) == _duckdb(table), table
 
 
-@pytest.mark.slow
 def test_one_project_leaves_the_others_as_they_are(cortex, samples, tmp_path):
     place = tmp_path / "delta"
     cortex("export", place, "--format", "delta")
@@ -97,7 +95,6 @@ def _scopes(answer, name: str) -> set[str]:
     return {row[0] for row in shown.rows} | {"global"}
 
 
-@pytest.mark.slow
 def test_tables_of_others_are_left_alone(cortex, samples, tmp_path, monkeypatch):
     import pyarrow as pa
 
@@ -143,7 +140,6 @@ def test_what_delta_cannot_do_is_a_usage_error(cortex, words):
     assert error_of(answer)["code"] in ("CORTEX_E_USAGE", "CORTEX_E_UNKNOWN_VALUE")
 
 
-@pytest.mark.slow
 def test_a_bucket_is_a_place_too(samples):
     # In a process of its own: a thread of this one serves the bucket, which the library's calls hold up.
     def written(place: str) -> dict[str, int]:

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 # Runs over the sample store.
-pytestmark = pytest.mark.slow
 
 
 def test_on_and_off_again(cortex, samples: Path, tmp_path: Path):

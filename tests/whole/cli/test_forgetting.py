@@ -53,8 +53,6 @@ def error_of(answer: Any) -> dict[str, str]:
     return error
 
 
-@pytest.mark.slow
-@pytest.mark.first_is_quick
 @pytest.mark.parametrize(
     "words",
     [
@@ -72,13 +70,11 @@ def test_words_that_could_be_mistaken_forget_nothing(cortex, store, words):
     assert "Nothing was forgotten" in error_of(answer)["next_step"]
 
 
-@pytest.mark.slow
 def test_what_the_words_may_mean_is_listed_with_ids(cortex, store):
     problem = error_of(cortex("forget", "--yes", "tide", "turns", "--json"))["problem"]
     assert BARGES[:40] in problem and ROPES[:40] in problem and INVOICES[:20] not in problem
 
 
-@pytest.mark.slow
 def test_words_that_stand_in_one_memory_alone_are_enough_with_yes(cortex, store):
     answer = cortex("forget", "--yes", "invoice", "service", "--json")
     assert answer.json["forgotten"] and texts(store) == [BARGES, ROPES]
@@ -90,7 +86,6 @@ def test_without_yes_and_nobody_to_ask_words_only_show_what_would_go(cortex, sto
     assert len(texts(store)) == 3
 
 
-@pytest.mark.slow
 def test_what_goes_with_it_is_shown_before_a_person_is_asked(cortex, store, monkeypatch):
     both = f"{BARGES} {ROPES}"
     gone = cortex("remember", both, "--json").json["id"]
@@ -98,7 +93,6 @@ def test_what_goes_with_it_is_shown_before_a_person_is_asked(cortex, store, monk
     assert [row["memory_id"] for row in plan.others] == [gone]
 
 
-@pytest.mark.slow
 def test_an_id_just_printed_is_forgotten_while_another_run_writes(cortex, store):
     with lease(store.home):
         printed = cortex("remember", "Lanterns hang on the seaward side.", "--json").json
@@ -119,7 +113,6 @@ def test_an_id_from_recall_is_forgotten_while_the_tables_are_swapped(cortex, sto
         assert cortex("forget", result["id"][:12], "--json").json["applied"] is False
 
 
-@pytest.mark.slow
 def test_forgetting_twice_says_that_it_is_done(cortex, store):
     name = cortex("remember", "Lanterns hang on the seaward side.", "--json").json["id"]
     assert cortex("forget", name[:12]).code == 0
@@ -145,8 +138,6 @@ REPEATED = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.first_is_quick
 @pytest.mark.parametrize("command", REPEATED)
 def test_killed_before_it_took_effect_and_given_again_it_journals_once(cortex, store, command):
     """A run that holds the lease stands for the kill: the entry is written, nothing else is done."""

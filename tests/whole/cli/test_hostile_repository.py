@@ -1,7 +1,5 @@
 """Every command that asks a repository, over one whose configuration names programs: none of them runs."""
 
-import pytest
-
 from tests.process.storage.test_git import Trap, hooked, promisor
 from tests.shell import Cortex
 from tests.transcripts import decisions
@@ -21,7 +19,6 @@ COMMANDS = (
 )
 
 
-@pytest.mark.slow
 def test_no_command_runs_what_a_repository_names(cortex: Cortex, tmp_path, monkeypatch):
     trap = Trap(tmp_path)
     trap.sign_head("PGP SIGNATURE")

@@ -12,7 +12,6 @@ def _own_folders(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.slow
 def test_a_backfill_finds_and_lists_each_assistants_transcripts(cortex, tmp_path):
     decisions().write(tmp_path / ".claude" / "projects")
     codex_decisions().write(tmp_path)
@@ -31,7 +30,6 @@ def test_a_backfill_finds_and_lists_each_assistants_transcripts(cortex, tmp_path
     assert any("/.gemini/tmp/" in file for file in files)
 
 
-@pytest.mark.slow
 def test_a_backfill_needs_no_claude_code(cortex, tmp_path):
     codex_decisions().write(tmp_path)
     assert cortex("backfill", "--engine", "plain", "--json").json["transcripts"] == 1
@@ -43,7 +41,6 @@ def test_a_machine_without_any_assistant_is_told_so(cortex):
     assert "Name the folder" in answer.err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("flow", ["run", "nightly"])
 def test_a_run_takes_in_what_grew_after_a_backfill(cortex, tmp_path, flow):
     talk = Codex().user("Sort the imports of the exporter, and keep those of its tests as they are.")

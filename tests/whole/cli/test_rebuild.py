@@ -2,10 +2,7 @@
 
 import shutil
 
-import pytest
 
-
-@pytest.mark.slow
 def test_a_lost_table_is_found_by_the_check_and_comes_back(cortex, samples):
     shutil.rmtree(samples / "tables")
     check = cortex("rebuild", "--check", "--json")

@@ -23,7 +23,6 @@ def test_noise_is_refused_and_nothing_is_kept(cortex, home, text):
     assert "[CORTEX_E400]" in cortex("remember", text).err
 
 
-@pytest.mark.slow
 def test_an_edit_to_noise_is_refused(cortex, home):
     name = cortex("remember", FACT, "--json").json["id"]
     answer = cortex("edit", name, "???", "--json")
@@ -38,7 +37,6 @@ def test_a_recall_of_nothing_is_refused(cortex, samples, question, words):
     assert answer.code == 18 and "[CORTEX_E401]" in answer.err
 
 
-@pytest.mark.slow
 def test_a_fact_said_again_is_one_memory_and_loses_nothing(cortex, home):
     name = cortex("remember", FACT, "--pin", "--priority", "9", "--json").json["id"]
     cortex("recall", "invoice service")
@@ -51,7 +49,6 @@ def test_a_fact_said_again_is_one_memory_and_loses_nothing(cortex, home):
     assert cortex("remember", FACT).out.startswith(f"Known already as {name[:12]}")
 
 
-@pytest.mark.slow
 def test_words_that_say_more_take_the_place_of_the_shorter_ones(cortex, home):
     name = cortex("remember", FACT, "--json").json["id"]
     more = "The invoice service is written in Go, since the team knows it."
@@ -60,7 +57,6 @@ def test_words_that_say_more_take_the_place_of_the_shorter_ones(cortex, home):
     assert [row["text"] for row in of(cortex, name)] == [more]
 
 
-@pytest.mark.slow
 def test_another_fact_is_another_memory(cortex, home):
     first = cortex("remember", FACT, "--json").json
     other = cortex("remember", "The invoice service is not written in Go.", "--json").json

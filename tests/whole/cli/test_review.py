@@ -5,7 +5,6 @@ import pytest
 from tests.transcripts import Talk
 
 # Whole runs, some seconds each.
-pytestmark = pytest.mark.slow
 
 FACTS = (
     "[MEMORY: decision] Gauge readings are cached in SQLite because one writer is enough.",

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[3]
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -27,7 +25,6 @@ def pattern_of(line: str) -> re.Pattern[str]:
     return re.compile("^" + ".*".join(map(re.escape, line.split("…"))) + "$", re.MULTILINE)
 
 
-@pytest.mark.slow
 def test_the_tutorial_does_what_it_says(tmp_path):
     end = '\necho "::end $?"\n'
     script = end.join(command for command, _ in steps()) + end

@@ -20,8 +20,6 @@ from tests.browsing import PROJECT, Browser, ticking
 from tests.planted import plant
 from tests.whole.explorer.test_hostile_texts import planted_pages
 
-pytestmark = pytest.mark.slow
-
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOSTILE = (
     '<script>window.hit=1</script><img src=x onerror="window.hit=1"> "\'><svg onload=window.hit=1> `</code>'

@@ -22,7 +22,6 @@ def row_of(browser: Browser, memory_id: str) -> dict:
     return browser.json(f"/memory/{memory_id}")["memory"]
 
 
-@pytest.mark.slow
 def test_pinning_and_taking_it_back(browser, memory):
     name = memory["memory_id"]
     html = browser.do(f"/memory/{name}/pin")
@@ -31,7 +30,6 @@ def test_pinning_and_taking_it_back(browser, memory):
     assert not row_of(browser, name)["is_pinned"]
 
 
-@pytest.mark.slow
 def test_other_words_and_the_old_ones_again(browser, memory):
     name = memory["memory_id"]
     html = browser.do(f"/memory/{name}/edit", text="Levels are stored in one table per harbour.")
@@ -40,14 +38,12 @@ def test_other_words_and_the_old_ones_again(browser, memory):
     assert row_of(browser, name)["text"] == memory["text"]
 
 
-@pytest.mark.slow
 def test_words_that_are_no_fact_change_nothing(browser, memory):
     answer = browser.send(f"/memory/{memory['memory_id']}/edit", text="  ")
     assert answer.status_code == 400 and "CORTEX_E400" in answer.text
     assert row_of(browser, memory["memory_id"])["text"] == memory["text"]
 
 
-@pytest.mark.slow
 def test_one_memory_takes_anothers_place_and_gives_it_back(browser, memory):
     name = memory["memory_id"]
     offers = browser.json(f"/memory/{name}/supersede")["offers"]
@@ -61,7 +57,6 @@ def test_one_memory_takes_anothers_place_and_gives_it_back(browser, memory):
     assert row_of(browser, name)["status"] == "active"
 
 
-@pytest.mark.slow
 def test_forgetting_names_the_other_memories_that_hold_its_words(browser, memory):
     longer = f"{memory['text']} It was agreed in spring."
     operations.remember.remember(
@@ -71,7 +66,6 @@ def test_forgetting_names_the_other_memories_that_hold_its_words(browser, memory
     assert "in 1 other memory" in words and "agreed in spring" in words
 
 
-@pytest.mark.slow
 def test_forgetting_shows_what_goes_and_then_it_is_gone_from_every_page_and_file(browser, home):
     context = browser.explorer.open_context()
     word = "quagga"

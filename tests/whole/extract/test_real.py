@@ -28,14 +28,12 @@ def scores(real_data: Path, policy: Policy) -> Evaluation:
     return evaluate(extract_events(pa.concat_tables(tables), policy), labels, least_shown)
 
 
-@pytest.mark.slow
 def test_two_of_five_labels_have_all_their_terms_in_one_of_ten_facts(scores: Evaluation) -> None:
     # Single sentences with all key terms; what is worth keeping is counted by the dense labels.
     assert scores.recall >= 0.40
     assert scores.recall_importance_3 >= 0.45
 
 
-@pytest.mark.slow
 def test_at_most_one_trap_in_twenty_is_hit(scores: Evaluation) -> None:
     assert scores.traps_hit <= 0.05
 

@@ -13,7 +13,6 @@ from tests.rows import entry
 from tests.transcripts import START, Talk, decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
-pytestmark = pytest.mark.slow
 
 PLAN = "Move the tide tables into one file."
 DAY = timedelta(days=1)

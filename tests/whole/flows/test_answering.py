@@ -47,7 +47,6 @@ def short(memory_id: str) -> str:
     return memory_id[:CITED_ID_CHARS]
 
 
-@pytest.mark.slow
 def test_only_sentences_that_cite_what_was_recalled_and_say_no_more_are_shown(reader):
     name = reader().remember(LEVELS, memory_type="decision").memory_id
     hostile = sentences(
@@ -72,7 +71,6 @@ def test_only_sentences_that_cite_what_was_recalled_and_say_no_more_are_shown(re
         assert reader("http://127.0.0.1:9", replays=True).reflect(QUESTION).answer == answer
 
 
-@pytest.mark.slow
 def test_what_a_memory_orders_stays_data(reader):
     name = reader().remember(LEVELS).memory_id
     injected = reader().remember(INJECTED).memory_id
@@ -85,7 +83,6 @@ def test_what_a_memory_orders_stays_data(reader):
     assert "never an instruction" in server.asked[0]["system"]
 
 
-@pytest.mark.slow
 def test_a_chain_is_told_with_its_reasons(reader):
     memory = reader()
     old = memory.remember("Gauge readings are polled each minute.", memory_type="decision").memory_id
@@ -100,7 +97,6 @@ def test_a_chain_is_told_with_its_reasons(reader):
     assert [step.memory_id for step in inference.chain] == [old, new]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("temper", ["bad key", "refusal", "cut off", "no JSON", "a list", "bad request"])
 def test_a_model_that_fails_leaves_the_answer_of_the_rules_and_says_why(reader, temper):
     name = reader().remember(LEVELS).memory_id
@@ -110,7 +106,6 @@ def test_a_model_that_fails_leaves_the_answer_of_the_rules_and_says_why(reader, 
     assert not answer.is_written and answer.note and "no language model is chosen" not in answer.note
 
 
-@pytest.mark.slow
 def test_over_budget_and_beside_another_run_the_rules_answer(reader):
     name = reader().remember(LEVELS).memory_id
     with ModelServer(always(sentences(("Stored as millimetres.", [short(name)])))) as server:
@@ -122,7 +117,6 @@ def test_over_budget_and_beside_another_run_the_rules_answer(reader):
         assert server.asked == []
 
 
-@pytest.mark.slow
 def test_what_is_forgotten_takes_the_answers_with_it(reader):
     memory = reader()
     name = memory.remember(LEVELS).memory_id

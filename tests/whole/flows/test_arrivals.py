@@ -63,7 +63,6 @@ def killed_while_keeping(bench: WritingBench, monkeypatch: pytest.MonkeyPatch) -
             bench.run()
 
 
-@pytest.mark.slow
 def test_an_answer_that_arrived_before_a_kill_is_kept_by_the_next_run_and_not_asked_for_again(
     writing_bench, monkeypatch
 ):
@@ -79,7 +78,6 @@ def test_an_answer_that_arrived_before_a_kill_is_kept_by_the_next_run_and_not_as
         assert (attempt.state, attempt.input_tokens) == (SETTLED, server.billed["input_tokens"])
 
 
-@pytest.mark.slow
 def test_it_is_found_although_more_is_known_of_the_project_by_then(writing_bench, monkeypatch):
     # The session that ends last is read first; what it settled at its beginning is then known to the other.
     long = talk().user("And which harbour comes first?").assistant("The one with the pilots.")
@@ -106,7 +104,6 @@ def test_it_is_found_although_more_is_known_of_the_project_by_then(writing_bench
         assert (len(server.asked), len(bench.store.lake.read(REPLIES)), waiting(bench.home)) == (2, 2, [])
 
 
-@pytest.mark.slow
 def test_an_answer_is_written_down_redacted_and_before_anything_else(home, monkeypatch):
     secret = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"
     answer = answers(FACT | {"statement": f"The token of the tide service is {secret}."})
@@ -138,7 +135,6 @@ def test_an_answer_that_nobody_asks_for_is_settled_and_waits_a_week(home):
     assert waiting(home) == []
 
 
-@pytest.mark.slow
 def test_what_is_forgotten_takes_the_answers_that_wait_with_it(writing_bench, monkeypatch):
     talk().write(writing_bench.projects)
     with ModelServer(always(answers(FACT))) as server:
@@ -151,7 +147,6 @@ def test_what_is_forgotten_takes_the_answers_that_wait_with_it(writing_bench, mo
     assert not any(b"tides.db" in path.read_bytes() for path in bench.home.rglob("*") if path.is_file())
 
 
-@pytest.mark.slow
 def test_in_an_encrypted_store_an_answer_waits_encrypted(writing_bench, monkeypatch, tmp_path):
     talk().write(writing_bench.projects)
     with ModelServer(always(answers(FACT))) as server:
@@ -194,10 +189,8 @@ def operations_of(bench: WritingBench, operation: int, log: Path) -> list[str]:
     return log.read_text().splitlines()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_at_any_file_operation_it_is_paid_twice_only_while_it_is_being_written_down(
-    writing_bench, tmp_path, every
+    writing_bench, tmp_path
 ):
     talk().write(writing_bench.projects)
     WritingBench(writing_bench.home, writing_bench.projects).backfill()
@@ -207,7 +200,7 @@ def test_killed_at_any_file_operation_it_is_paid_twice_only_while_it_is_being_wr
         undisturbed = operations_of(replace(writing_bench, url=server.url), NEVER, log)
     begin = undisturbed.index("sqlite3.connect runs/spending.sqlite")
     asked_twice = []
-    for operation in range(begin, len(undisturbed), every):
+    for operation in range(begin, len(undisturbed)):
         shutil.rmtree(writing_bench.home)
         shutil.copytree(before, writing_bench.home)
         with ModelServer(always(answers(FACT))) as server:

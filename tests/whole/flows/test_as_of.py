@@ -20,7 +20,6 @@ from tests.present import clock_at
 from tests.transcripts import START, Talk, decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
-pytestmark = pytest.mark.slow
 
 DAY = timedelta(days=1)
 QUESTION = "How are the harvest records and levels kept?"

@@ -21,7 +21,6 @@ from tests.traces import traces
 from tests.transcripts import decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)

@@ -38,7 +38,6 @@ def shown(bench: WritingBench) -> list[str]:
     return [row["text"] for table in tables for row in table.to_pylist() if row["status"] == "active"]
 
 
-@pytest.mark.slow
 def test_the_plan_the_bill_and_the_ledger_agree_and_a_second_run_asks_nothing(home, projects):
     with ModelServer(oracle(know)) as server:
         bench = bench_of(home, projects, server.url, 3)
@@ -64,7 +63,6 @@ def test_the_plan_the_bill_and_the_ledger_agree_and_a_second_run_asks_nothing(ho
         assert (server.billed["requests"], read_plan(bench.context).stages[0].requests) == (3, 0)
 
 
-@pytest.mark.slow
 def test_a_backfill_sends_a_batch_and_the_night_takes_it_in(home, projects):
     with ModelServer(oracle(know)) as server:
         bench = bench_of(home, projects, server.url, 6)
@@ -79,7 +77,6 @@ def test_a_backfill_sends_a_batch_and_the_night_takes_it_in(home, projects):
     assert read_cost(bench.context).total.output_tokens == server.billed["output_tokens"]
 
 
-@pytest.mark.slow
 def test_killed_while_a_batch_is_taken_in_the_ledger_still_equals_the_bill(home, projects, monkeypatch):
     with ModelServer(oracle(know)) as server:
         bench = bench_of(home, projects, server.url, 6)
@@ -99,7 +96,6 @@ def test_killed_while_a_batch_is_taken_in_the_ledger_still_equals_the_bill(home,
     assert read_cost(bench.context).total.output_tokens == server.billed["output_tokens"]
 
 
-@pytest.mark.slow
 def test_what_does_not_fit_the_budget_waits_and_the_next_day_asks_it(home, projects):
     with ModelServer(oracle(know)) as server:
         bench = bench_of(home, projects, server.url, 3, budget=ModelBudget(daily_requests=2))
@@ -111,7 +107,6 @@ def test_what_does_not_fit_the_budget_waits_and_the_next_day_asks_it(home, proje
     assert len(server.asked) == 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "failure", ["bad key", "out of credit", "refusal", "half a JSON", "hung up", "no JSON"]
 )
@@ -123,7 +118,6 @@ def test_a_model_that_fails_leaves_the_facts_of_the_rules_and_the_run_goes_on(ho
     assert any("anguage model" in note for note in report.notes)
 
 
-@pytest.mark.slow
 def test_a_noisy_model_adds_nothing_that_its_session_lacks(home, projects):
     with ModelServer(noisy(know, seed=4)) as server:
         bench = bench_of(home, projects, server.url, 4)
@@ -132,7 +126,6 @@ def test_a_noisy_model_adds_nothing_that_its_session_lacks(home, projects):
     assert [text for text in invented if text not in shown(dataclasses.replace(bench, url=""))] == []
 
 
-@pytest.mark.slow
 def test_recorded_answers_are_found_by_the_request_that_was_sent(home, projects, tmp_path):
     folder = tmp_path / "recorded"
     folder.mkdir()

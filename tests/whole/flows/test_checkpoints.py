@@ -12,7 +12,6 @@ from tests.present import clock_at
 from tests.transcripts import Talk
 
 # Whole runs, two seconds each: together too long for the quick suite.
-pytestmark = pytest.mark.slow
 
 PAIR = ("Use SQLite in WAL mode.", "Always use SQLite in WAL mode here.")
 OTHER = ("Name stations in lower case letters.", "Name stations in lower case letters always.")

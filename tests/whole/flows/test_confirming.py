@@ -2,8 +2,6 @@
 
 from datetime import timedelta
 
-import pytest
-
 from cortex.flows.memory import Memory
 from cortex.transforms.brief.confirmation import CONFIRM_HEADING
 from tests.bench import NOW
@@ -24,7 +22,6 @@ def brief_of(bench) -> str:
     return str(bench.store.published.brief(scope))
 
 
-@pytest.mark.slow
 def test_the_tenth_session_asks_and_a_confirmation_ends_it(bench):
     decisions().write(bench.projects)
     work_on(bench, *range(1, 9))

@@ -13,7 +13,6 @@ from tests.traces import traces
 from tests.transcripts import START, decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
-pytestmark = pytest.mark.slow
 
 WORD = "quagsireplum"
 

@@ -28,7 +28,6 @@ from tests.transcripts import decisions, forked
 from tests.whole.flows.test_kills import Killed, _die_at
 
 # Whole runs, two seconds each: together too long for the quick suite.
-pytestmark = pytest.mark.slow
 
 CANARY = "whole millimetres"
 

@@ -27,7 +27,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are told apart by /proc")
 def test_prefect_gives_what_plain_gives_and_leaves_no_process(bench, other, tmp_path):
     home = bench.home
@@ -49,7 +48,6 @@ def test_prefect_gives_what_plain_gives_and_leaves_no_process(bench, other, tmp_
     assert leftovers(home) == []
 
 
-@pytest.mark.slow
 def test_backfill_under_prefect_prints_json_alone(tmp_path):
     projects = tmp_path / "projects"
     decisions().write(projects)
@@ -67,7 +65,6 @@ def test_backfill_under_prefect_prints_json_alone(tmp_path):
     assert "Traceback" not in ran.stderr
 
 
-@pytest.mark.slow
 def test_an_error_under_prefect_has_its_exit_code(tmp_path):
     home, projects = tmp_path / "home", tmp_path / "projects"
     decisions().write(projects)

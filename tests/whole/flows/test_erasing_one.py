@@ -7,8 +7,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from cortex.flows import runs
 from cortex.flows.comparison import compare
 from cortex.flows.engines import run_plain
@@ -20,7 +18,6 @@ from tests.bench import NOW, SAMPLES, Bench
 from tests.rows import entry
 
 # Whole runs, a second each: together too long for the quick suite.
-pytestmark = pytest.mark.slow
 
 REAL = Path(__file__).parents[4] / "shared" / "data" / "transcripts"
 # Real sessions that grow: the last lines of each are read after something was forgotten.

@@ -28,7 +28,6 @@ from tests.transcripts import Talk, decisions, forked
 from tests.whole.flows import test_kills
 
 # Whole runs, two seconds each: together too long for the quick suite.
-pytestmark = pytest.mark.slow
 
 CANARY = "quagsireplum"
 # Of copies the one in the first file counts: a fork with this name lies behind the session it began as.
@@ -267,7 +266,6 @@ def run_under_prefect(bench, flow):
     )
 
 
-@pytest.mark.slow
 def test_prefects_own_files_hold_nothing_either(bench):
     told_canary().write(bench.projects)
     bench.stage()
@@ -374,7 +372,6 @@ PLACES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize(("place", "number"), [(place, n) for place in PLACES for n in (1, 2, 3)])
 def test_killed_around_a_write_the_next_run_erases_to_the_end(bench, monkeypatch, place, number, moment):

@@ -43,7 +43,6 @@ def is_running(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
-@pytest.mark.slow
 def test_a_pool_gives_what_one_process_gives(talked, other, monkeypatch):
     talked.begin()
     monkeypatch.setattr(extract_pool, "BYTES_FOR_WORKERS", 0)
@@ -52,7 +51,6 @@ def test_a_pool_gives_what_one_process_gives(talked, other, monkeypatch):
     assert difference(contents(other.home), contents(talked.home)) == {}
 
 
-@pytest.mark.slow
 def test_a_pool_answers_in_order_and_ends_its_processes(sessions):
     pool = ExtractPool(POLICY, 1)
     results = pool.extract(sessions * 3)
@@ -62,7 +60,6 @@ def test_a_pool_answers_in_order_and_ends_its_processes(sessions):
     assert not is_running(worker.pid)
 
 
-@pytest.mark.slow
 def test_a_killed_worker_costs_nothing(sessions):
     pool = ExtractPool(POLICY, 1)
     [worker] = pool._workers

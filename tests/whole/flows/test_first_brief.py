@@ -30,7 +30,6 @@ def passages_in(bench: Bench) -> list[dict[str, object]]:
     return [row for table in tables for row in table.read(["text", HAS_VECTOR]).to_pylist()]
 
 
-@pytest.mark.slow
 def test_the_briefs_are_there_before_a_passage_has_a_vector(bench):
     seen: dict[str, object] = {}
 
@@ -48,7 +47,6 @@ def test_the_briefs_are_there_before_a_passage_has_a_vector(bench):
     assert vectors_in(bench) > len(memories) and all(row[HAS_VECTOR] for row in passages_in(bench))
 
 
-@pytest.mark.slow
 def test_killed_while_search_by_meaning_fills_up_the_next_run_gives_the_same_store(
     bench, tmp_path, monkeypatch
 ):
@@ -74,7 +72,6 @@ def test_killed_while_search_by_meaning_fills_up_the_next_run_gives_the_same_sto
     assert leftovers(bench.home) == []
 
 
-@pytest.mark.slow
 def test_reading_is_shown_in_bytes_up_to_the_last_one(bench):
     steps: list[tuple[int, int]] = []
 

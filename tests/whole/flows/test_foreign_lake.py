@@ -77,10 +77,7 @@ def _empty(home: Path, older: bytes, foreign: bytes) -> None:
     (home / MANIFEST).write_text('{"version": 1, "generation": 0, "files": {}, "cursors": {}, "stages": {}}')
 
 
-CASES = [
-    _no_runs,
-    *(pytest.param(case, marks=pytest.mark.slow) for case in (_older, _lost, _foreign, _empty)),
-]
+CASES = [_no_runs, _older, _lost, _foreign, _empty]
 
 
 @pytest.fixture
@@ -101,7 +98,6 @@ def manifests(bench: Bench, other: Bench, tmp_path: Path) -> tuple[bytes, bytes]
     return manifests
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_lake_files_that_no_manifest_names_are_refused_and_left_as_they_are(bench, manifests, case):
     case(bench.home, *manifests)
@@ -115,7 +111,6 @@ def test_lake_files_that_no_manifest_names_are_refused_and_left_as_they_are(benc
     assert len(bench.store.staging.list_waiting()) >= 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_an_adopted_lake_says_what_it_said_and_no_forgotten_word(bench, manifests, case):
     expected, counted = contents(bench.home), rows(bench.home)
@@ -131,7 +126,6 @@ def test_an_adopted_lake_says_what_it_said_and_no_forgotten_word(bench, manifest
     assert not any(FORGOTTEN in text for text in said)
 
 
-@pytest.mark.slow
 def test_replaced_files_that_were_not_swept_yet_do_not_come_back(bench, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Lake, "sweep", lambda lake: 0)
@@ -145,7 +139,6 @@ def test_replaced_files_that_were_not_swept_yet_do_not_come_back(bench, monkeypa
     assert set(files(bench.home)) == set(bench.store.lake.manifest.files)
 
 
-@pytest.mark.slow
 def test_turns_of_a_killed_commit_get_their_events_when_they_are_adopted(bench, other):
     decisions("s1").write(bench.projects)
     bench.begin()
@@ -158,7 +151,6 @@ def test_turns_of_a_killed_commit_get_their_events_when_they_are_adopted(bench, 
     assert difference(contents(bench.home), contents(other.home)) == {}
 
 
-@pytest.mark.slow
 def test_a_foreign_file_in_the_lake_is_neither_read_nor_removed(bench):
     decisions("s1").write(bench.projects)
     bench.begin()
@@ -173,7 +165,6 @@ def test_a_foreign_file_in_the_lake_is_neither_read_nor_removed(bench):
     assert [name for name in foreign if not (bench.home / "lake" / name).is_file()] == []
 
 
-@pytest.mark.slow
 def test_foreign_files_beside_tables_published_files_and_reports_stay(bench):
     decisions("s1").write(bench.projects)
     bench.begin()
@@ -190,7 +181,6 @@ def test_foreign_files_beside_tables_published_files_and_reports_stay(bench):
     assert [name for name in foreign if not (bench.home / name).is_file()] == []
 
 
-@pytest.mark.slow
 def test_a_lake_file_copied_in_beside_an_intact_manifest_is_refused_not_swept(bench, other, tmp_path):
     decisions("s1").write(bench.projects)
     bench.begin()
@@ -209,7 +199,6 @@ def test_a_lake_file_copied_in_beside_an_intact_manifest_is_refused_not_swept(be
     bench.run()
 
 
-@pytest.mark.slow
 def test_a_manifest_that_names_files_outside_the_lake_is_refused(bench):
     decisions("s1").write(bench.projects)
     bench.begin()

@@ -104,8 +104,6 @@ FAULTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
-@pytest.mark.first_is_quick
 @pytest.mark.parametrize("fault", FAULTS[:1] + FAULTS[5:7])
 def test_a_key_that_fails_gives_what_no_key_gives(bench, service, tmp_path, fault):
     service.fault = fault
@@ -124,7 +122,6 @@ def test_each_way_to_fail_is_no_answer(service, fault):
     assert "pa-secret" not in str(raised.value)
 
 
-@pytest.mark.slow
 def test_a_service_that_fails_midway_leaves_no_mixture(bench, service, tmp_path, monkeypatch):
     monkeypatch.setattr(provider, "BATCH_TEXTS", 2)
     service.fault, service.fails_from = "RateLimitError", 1
@@ -132,7 +129,6 @@ def test_a_service_that_fails_midway_leaves_no_mixture(bench, service, tmp_path,
     assert contents(bench.home) == contents(without_key(bench, tmp_path).home)
 
 
-@pytest.mark.slow
 def test_the_next_run_does_not_wait_for_it_and_a_later_one_fills_in(bench, service):
     service.fault = "Timeout"
     bench.backfill()
@@ -149,7 +145,6 @@ def test_the_next_run_does_not_wait_for_it_and_a_later_one_fills_in(bench, servi
     assert rows.search_vector(np.ones(WIDTH, np.float32), 1)["vector"].type.list_size == WIDTH
 
 
-@pytest.mark.slow
 def test_with_nothing_new_a_probe_says_whether_it_answers_again(bench, service):
     bench.backfill()
     service.fault = "Timeout"
@@ -163,7 +158,6 @@ def test_with_nothing_new_a_probe_says_whether_it_answers_again(bench, service):
     assert read_failure(bench.home) is None
 
 
-@pytest.mark.slow
 def test_a_question_it_does_not_answer_is_compared_with_the_local_vectors(bench, service):
     bench.backfill()
     assert vectors_of(bench)[Local.model] > 0  # kept beside the hosted ones for this day
@@ -190,7 +184,6 @@ def cortex(*words: str) -> Any:
     return CliRunner().invoke(main, list(words), obj=present)
 
 
-@pytest.mark.slow
 def test_status_and_doctor_say_so(bench, service):
     service.fault = "AuthenticationError"
     bench.backfill()
@@ -202,7 +195,6 @@ def test_status_and_doctor_say_so(bench, service):
     assert "AuthenticationError" in checks["embedding model"]["finding"]
 
 
-@pytest.mark.slow
 def test_without_a_key_no_note_counts(bench, service, tmp_path):
     service.fault = "Timeout"
     bench.backfill()

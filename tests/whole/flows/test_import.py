@@ -89,7 +89,6 @@ def imported_into(bench, file, monkeypatch, **chosen):
     return here().import_memories(file, **chosen)
 
 
-@pytest.mark.slow
 def test_an_export_imported_into_an_empty_store_is_that_store(bench, other, exported, monkeypatch):
     imported_into(other, exported, monkeypatch)
     assert {key: value for key, value in rows(other).items() if value} == {
@@ -101,7 +100,6 @@ def test_an_export_imported_into_an_empty_store_is_that_store(bench, other, expo
     assert other.store.projects.known("/home/dev/wreck") == scope_of("wreck")
 
 
-@pytest.mark.slow
 def test_a_second_import_and_one_into_its_own_store_change_nothing(bench, other, exported, monkeypatch):
     for target in (bench, other):
         imported_into(target, exported, monkeypatch)
@@ -111,14 +109,12 @@ def test_a_second_import_and_one_into_its_own_store_change_nothing(bench, other,
     assert [r["kind"] for r in bench.store.journal.read().to_pylist()].count("import") == 0
 
 
-@pytest.mark.slow
 def test_an_export_of_an_imported_store_says_the_same(bench, other, exported, tmp_path, monkeypatch):
     imported_into(other, exported, monkeypatch)
     here().export(tmp_path / "again.json")
     assert json.loads((tmp_path / "again.json").read_bytes()) == json.loads(exported.read_bytes())
 
 
-@pytest.mark.slow
 def test_one_project_goes_to_its_own_or_to_the_one_named(bench, other, exported, tmp_path, monkeypatch):
     monkeypatch.setenv("CORTEX_HOME", str(bench.home))
     here().export(tmp_path / "kelp.json", project="kelp")
@@ -128,7 +124,6 @@ def test_one_project_goes_to_its_own_or_to_the_one_named(bench, other, exported,
         here().import_memories(exported, project="kelp")
 
 
-@pytest.mark.slow
 def test_what_was_forgotten_stays_forgotten(bench, exported, monkeypatch):
     monkeypatch.setenv("CORTEX_HOME", str(bench.home))
     [target] = [m for m in bench.memories() if "weighed twice" in m["text"]]
@@ -137,7 +132,6 @@ def test_what_was_forgotten_stays_forgotten(bench, exported, monkeypatch):
     assert not any("weighed" in text for text in bench.texts())
 
 
-@pytest.mark.slow
 def test_what_was_pruned_stays_pruned(bench, exported, monkeypatch):
     [target] = [m for m in bench.memories() if "weighed twice" in m["text"]]
     names = ("memory_type", "source_type", "trust", "created_at", "updated_at")
@@ -147,7 +141,6 @@ def test_what_was_pruned_stays_pruned(bench, exported, monkeypatch):
     assert bench.run().violations == [] and not any("weighed" in text for text in bench.texts())
 
 
-@pytest.mark.slow
 def test_a_file_changed_by_hand_is_external_unless_it_is_vouched_for(
     bench, other, exported, monkeypatch, tmp_path
 ):
@@ -165,7 +158,6 @@ def test_a_file_changed_by_hand_is_external_unless_it_is_vouched_for(
     assert {m["trust"] for m in other.memories()} >= {"user", "assistant"}
 
 
-@pytest.mark.slow
 def test_an_export_signed_elsewhere_raises_no_trust(other, exported, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "another-user"))
     result = imported_into(other, exported, monkeypatch)
@@ -174,7 +166,6 @@ def test_an_export_signed_elsewhere_raises_no_trust(other, exported, monkeypatch
     assert {m["trust"] for m in other.memories("global")} == {"external"}
 
 
-@pytest.mark.slow
 def test_what_is_said_here_outweighs_what_a_file_said_of_it(bench, tmp_path):
     (tmp_path / "notes.md").write_text(
         "- [decision] s1 writes levels as whole millimetres because floats drift.\n"
@@ -192,14 +183,12 @@ def test_what_is_said_here_outweighs_what_a_file_said_of_it(bench, tmp_path):
     assert len(after["evidence"]) == 1
 
 
-@pytest.mark.slow
 def test_markdown_comes_back_with_its_texts_types_and_projects(bench, exported, tmp_path):
     here().export(tmp_path / "all.md", form="markdown")
     read = read_export((tmp_path / "all.md").read_bytes())
     assert sorted((m.project, m.memory_type, m.text) for m in read.memories) == exchanged(bench)
 
 
-@pytest.mark.slow
 def test_a_link_and_a_pipe_that_take_an_export_stay_what_they_are(bench, exported, tmp_path):
     (tmp_path / "link.json").symlink_to(tmp_path / "target.json")
     os.mkfifo(tmp_path / "pipe")
@@ -220,7 +209,6 @@ def exchanged(bench):
     )
 
 
-@pytest.mark.slow
 def test_what_comes_from_elsewhere_is_external_and_in_no_brief(bench, tmp_path):
     (tmp_path / "notes.md").write_text("- The harbour gauge is read by hand on Sundays.\n")
     here().import_memories(tmp_path / "notes.md")
@@ -229,14 +217,12 @@ def test_what_comes_from_elsewhere_is_external_and_in_no_brief(bench, tmp_path):
     assert "harbour" not in bench.store.published.brief(memory["project_id"])
 
 
-@pytest.mark.slow
 def test_a_secret_in_a_file_is_not_imported(bench, tmp_path):
     (tmp_path / "notes.md").write_text("- The token is ghp_" + "a1B2" * 9 + "\n")
     here().import_memories(tmp_path / "notes.md")
     assert "ghp_" not in json.dumps(bench.texts())
 
 
-@pytest.mark.slow
 def test_an_imported_memory_can_be_forgotten(bench, tmp_path):
     (tmp_path / "notes.md").write_text("- The harbour gauge is read by hand on Sundays.\n")
     here().import_memories(tmp_path / "notes.md")

@@ -101,7 +101,6 @@ def live_tables_are_what_the_lake_gives(bench: WritingBench) -> bool:
     return comparison.rows > 0 and comparison.differences == []
 
 
-@pytest.mark.slow
 def test_a_newer_fact_that_holds_is_proposed_and_a_second_run_asks_nothing(unasked):
     write_two(unasked, NEWER)
     with ModelServer(reading(NEWER, verdicts("newer holds"))) as server:
@@ -126,7 +125,6 @@ def test_a_newer_fact_that_holds_is_proposed_and_a_second_run_asks_nothing(unask
         assert len(server.asked) == 3
 
 
-@pytest.mark.slow
 def test_kept_side_by_side_the_two_are_not_asked_about_again(unasked):
     write_two(unasked, NEWER)
     with ModelServer(reading(NEWER, verdicts("unsure"))) as server:
@@ -140,7 +138,6 @@ def test_kept_side_by_side_the_two_are_not_asked_about_again(unasked):
         assert {NEWER, STATEMENT} <= set(shown(bench)) and asked_about_pairs(server) == 1
 
 
-@pytest.mark.slow
 def test_two_that_say_the_same_become_one_of_their_own_words_and_can_be_parted_again(unasked):
     write_two(unasked, SAME)
     with ModelServer(reading(SAME, verdicts("same"))) as server:
@@ -160,7 +157,6 @@ def test_two_that_say_the_same_become_one_of_their_own_words_and_can_be_parted_a
         assert {STATEMENT, SAME} <= set(shown(bench)) and asked_about_pairs(server) == 1
 
 
-@pytest.mark.slow
 def test_both_that_hold_are_left_as_they_are(unasked):
     write_two(unasked, NEWER)
     with ModelServer(reading(NEWER, verdicts("both hold"))) as server:
@@ -172,7 +168,6 @@ def test_both_that_hold_are_left_as_they_are(unasked):
         assert "contradicts" not in {edge["edge_type"] for edge in edges_of(bench)}
 
 
-@pytest.mark.slow
 def test_only_new_pairs_are_asked_about(unasked):
     write_two(unasked, NEWER)
     with ModelServer(reading(NEWER, verdicts("both hold"))) as server:
@@ -186,7 +181,6 @@ def test_only_new_pairs_are_asked_about(unasked):
         assert asked_about_pairs(server) == 1
 
 
-@pytest.mark.slow
 def test_the_plan_the_bill_and_the_ledger_know_the_stage(unasked):
     write_two(unasked, NEWER)
     with ModelServer(reading(NEWER, verdicts("both hold"))) as server:
@@ -210,7 +204,6 @@ def test_the_plan_the_bill_and_the_ledger_know_the_stage(unasked):
             assert server.billed[name] == sum(row[name] for row in bench.store.lake.read(REPLIES).to_pylist())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "failure",
     ["rate limit", "refusal", "cut off", "half a JSON", "no JSON", "a list", "hung up", "bad request"],
@@ -230,7 +223,6 @@ def test_a_hostile_answer_changes_nothing_and_the_run_goes_on(unasked, failure):
         assert (asked_about_pairs(server) == asked, len(judgements(bench)) == 1) == (is_kept, is_kept)
 
 
-@pytest.mark.slow
 def test_noise_is_believed_only_where_it_is_a_known_word_about_a_given_pair(unasked):
     write_two(unasked, NEWER)
 
@@ -246,7 +238,6 @@ def test_noise_is_believed_only_where_it_is_a_known_word_about_a_given_pair(unas
     assert words <= {"newer holds", ""}
 
 
-@pytest.mark.slow
 def test_a_recorded_answer_is_found_by_the_request_that_was_sent(unasked, tmp_path):
     write_two(unasked, NEWER)
     with ModelServer(reading(NEWER, verdicts("newer holds"))) as server:
@@ -258,7 +249,6 @@ def test_a_recorded_answer_is_found_by_the_request_that_was_sent(unasked, tmp_pa
     assert recorded(tmp_path, [("links", "links@1")])(body, 0).text == '{"pairs": []}'
 
 
-@pytest.mark.slow
 def test_killed_after_an_answer_it_is_not_asked_for_again(unasked, monkeypatch):
     write_two(unasked, NEWER)
     with ModelServer(reading(NEWER, verdicts("newer holds"))) as server:
@@ -281,7 +271,6 @@ def test_killed_after_an_answer_it_is_not_asked_for_again(unasked, monkeypatch):
         assert live_tables_are_what_the_lake_gives(bench)
 
 
-@pytest.mark.slow
 def test_what_is_forgotten_is_gone_from_the_verdicts_and_nothing_is_asked_again(unasked):
     write_two(unasked, NEWER)
     with ModelServer(reading(NEWER, verdicts("newer holds"))) as server:
@@ -303,7 +292,6 @@ def test_what_is_forgotten_is_gone_from_the_verdicts_and_nothing_is_asked_again(
         assert len(server.asked) == 3
 
 
-@pytest.mark.slow
 def test_with_replays_the_kept_verdicts_count_and_nothing_is_asked(unasked):
     write_two(unasked, NEWER)
     with ModelServer(reading(NEWER, verdicts("newer holds"))) as server:

@@ -40,13 +40,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path
     yield bench.projects, contents(bench.home)
 
 
-# One stage in the quick suite, the others with the slow tests.
-STAGES_DONE = [
-    pytest.param(count, marks=() if count == 2 else pytest.mark.slow) for count in range(len(order.INGEST))
-]
+STAGES_DONE = range(len(order.INGEST))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stages_done", STAGES_DONE)
 def test_killed_between_two_stages(home, undisturbed, monkeypatch, stages_done):
     projects, expected = undisturbed
@@ -89,19 +85,14 @@ WRITTEN = {
 }
 
 
-# One of the lake, one of the tables and the last one of a run; all others with the slow tests.
-QUICK = {("the manifest", 1, "after"), ("a table", 1, "before"), ("the database", 1, "after")}
 WRITES = [
-    pytest.param(*write, marks=() if write in QUICK else pytest.mark.slow)
+    (place, number, moment)
     for place, times in WRITTEN.items()
     for number in range(1, times + 1)
     for moment in ("before", "after")
-    for write in [(place, number, moment)]
 ]
 
 
-@pytest.mark.slow
-@pytest.mark.first_is_quick
 @pytest.mark.parametrize(("place", "number", "moment"), WRITES)
 def test_killed_around_a_write(home, undisturbed, monkeypatch, place, number, moment):
     projects, expected = undisturbed
@@ -133,7 +124,6 @@ def _die_at(patch: pytest.MonkeyPatch, owner: Any, name: str, number: int, momen
     patch.setattr(owner, name, counted)
 
 
-@pytest.mark.slow
 def test_killed_while_merging_nothing_is_merged_twice(bench, other, monkeypatch):
     for text in ("Use SQLite in WAL mode.", "Always use SQLite in WAL mode here."):
         Talk(text).user("Go on.").assistant(f"[MEMORY: decision] {text}").write(bench.projects)
@@ -155,7 +145,6 @@ def merges(bench: Bench) -> int:
     return [row["kind"] for row in bench.store.journal.read().to_pylist()].count("merge")
 
 
-@pytest.mark.slow
 def test_killed_by_the_system_at_any_time(home, undisturbed, tmp_path):
     projects, expected = undisturbed
     program = (

@@ -23,7 +23,6 @@ from tests.present import clock_at, present
 from tests.transcripts import Talk, decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
-pytestmark = pytest.mark.slow
 
 REEF_FACTS = (
     "The sonar drops its first ping after a reset.",

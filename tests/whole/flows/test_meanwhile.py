@@ -15,15 +15,13 @@ from tests.transcripts import decisions
 FACT = "The lamp oil is ordered in spring"
 
 
-# After `decay` the tables are made and the brief is not: the quick run looks there alone.
 BEHIND = [
-    pytest.param(position, id=f"{position}-{s.name}", marks=[] if s.name == "decay" else pytest.mark.slow)
+    pytest.param(position, id=f"{position}-{s.name}")
     for position, s in enumerate(INGEST, start=1)
     if position > INGEST.index(team)  # the last that takes in what was written
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("position", BEHIND)
 def test_what_is_remembered_between_two_stages_is_in_the_brief_after_the_next_run(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, position: int

@@ -33,7 +33,6 @@ def found(question: str, *, all_projects: bool = True) -> Sequence[RecallResult]
     return here().recall(question, all_projects=all_projects).matches
 
 
-@pytest.mark.slow
 def test_what_is_remembered_is_found_at_once(bench):
     remembered("Levels are stored as millimetres.")
     [best] = found("how are levels stored", all_projects=False)
@@ -41,20 +40,17 @@ def test_what_is_remembered_is_found_at_once(bench):
     assert best.project_id == here().list_projects().projects[0].project_id
 
 
-@pytest.mark.slow
 def test_what_is_remembered_twice_is_one_memory(bench):
     remembered("Levels are millimetres.")
     remembered("levels are  millimetres")
     assert len(bench.memories()) == 1
 
 
-@pytest.mark.slow
 def test_a_secret_is_not_remembered(bench):
     remembered("The token of the release bot is ghp_" + "a1B2" * 9)
     assert "ghp_" not in json.dumps(contents(bench.home), default=str)
 
 
-@pytest.mark.slow
 def test_what_is_forgotten_is_found_neither_as_memory_nor_as_turn(bench):
     decisions().write(bench.projects)
     bench.begin()
@@ -67,7 +63,6 @@ def test_what_is_forgotten_is_found_neither_as_memory_nor_as_turn(bench):
     assert "millimetres" not in str(found("whole millimetres drift"))
 
 
-@pytest.mark.slow
 def test_forgetting_a_global_memory_hides_the_turn_it_came_from(bench):
     Talk().user("[MEMORY: preference] Always answer with metric units everywhere.").assistant("Noted.").write(
         bench.projects
@@ -78,7 +73,6 @@ def test_forgetting_a_global_memory_hides_the_turn_it_came_from(bench):
     assert "metric" not in str(found("metric units"))
 
 
-@pytest.mark.slow
 def test_forgetting_by_question_reinforces_nothing(bench):
     remembered("Levels are millimetres.")
     remembered("Stations have names in lower case.")
@@ -93,7 +87,6 @@ def test_forgetting_what_is_not_there_says_where_to_look(bench):
         here().forget("0123456789ab")
 
 
-@pytest.mark.slow
 def test_a_recall_counts_at_the_next_run(bench):
     remembered("Levels are millimetres.")
     found("millimetres")
@@ -103,7 +96,6 @@ def test_a_recall_counts_at_the_next_run(bench):
     assert memory["access_count"] == 2 and memory["last_accessed_at"] is not None
 
 
-@pytest.mark.slow
 def test_an_archived_memory_that_is_recalled_becomes_active_again(bench):
     decisions().write(bench.projects)
     bench.backfill(now=START + timedelta(days=1))
@@ -129,7 +121,6 @@ def test_a_second_run_is_refused_while_one_writes(bench):
         bench.run()
 
 
-@pytest.mark.slow
 def test_remember_recall_and_forget_work_while_a_run_writes(bench):
     remembered("Levels are millimetres.")
     remembered("Stations have names in lower case.")
@@ -143,7 +134,6 @@ def test_remember_recall_and_forget_work_while_a_run_writes(bench):
     assert list((bench.home / "staging" / "journal").iterdir()) == []
 
 
-@pytest.mark.slow
 def test_a_model_that_gives_no_answer_stops_no_run_and_is_asked_again(bench, other):
     class Away(WordEmbedder):
         def embed(self, texts, *, as_query=False):

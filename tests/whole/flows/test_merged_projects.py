@@ -16,7 +16,6 @@ from tests.traces import traces
 from tests.transcripts import Talk, decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
-pytestmark = pytest.mark.slow
 
 REEF = "/home/dev/reef"
 SHARED = "[MEMORY: decision] Readings are kept in UTC because the buoys cross two zones."

@@ -1,7 +1,6 @@
 """A store that was moved: the next run lets any DuckDB client ask it again, though nothing new was read."""
 
 import duckdb
-import pytest
 
 from tests.bench import NOW, Bench
 from tests.transcripts import decisions
@@ -12,7 +11,6 @@ def turns_in(bench: Bench) -> int:
         return int(database.sql("select count(*) from turns").fetchall()[0][0])
 
 
-@pytest.mark.slow
 def test_the_views_of_a_moved_store_answer_again_after_a_run(bench, tmp_path):
     decisions().write(bench.projects)
     bench.backfill(now=NOW)
@@ -22,7 +20,6 @@ def test_the_views_of_a_moved_store_answer_again_after_a_run(bench, tmp_path):
     assert turns_in(moved) == count > 0
 
 
-@pytest.mark.slow
 def test_in_its_place_the_file_is_not_written_again(bench):
     decisions().write(bench.projects)
     bench.backfill(now=NOW)

@@ -19,7 +19,6 @@ from tests.bench import NOW, Bench
 from tests.transcripts import Talk, forked, resumed
 
 # Whole runs, a second or two each.
-pytestmark = pytest.mark.slow
 
 DAY = timedelta(days=1)
 

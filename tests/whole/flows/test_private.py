@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from cortex.transforms.schemas import TURNS
 from tests.transcripts import Talk, decisions
 
@@ -12,7 +10,6 @@ def sessions_of(bench) -> set[str]:
     return set(bench.store.lake.read(TURNS)["session_id"].to_pylist())
 
 
-@pytest.mark.slow
 def test_a_session_that_the_hooks_noted_is_not_read_nor_are_its_subagents(bench):
     path = decisions("s1").write(bench.projects)
     other = decisions("s2")
@@ -25,7 +22,6 @@ def test_a_session_that_the_hooks_noted_is_not_read_nor_are_its_subagents(bench)
     assert sessions_of(bench) == {other.session_id}
 
 
-@pytest.mark.slow
 def test_the_word_in_the_first_prompt_keeps_the_whole_session_out(bench):
     talk = Talk("s1").user("#private: What is this lump?").assistant("[MEMORY: decision] Ask a doctor.")
     path = talk.write(bench.projects)
@@ -42,7 +38,6 @@ def test_the_word_in_the_first_prompt_keeps_the_whole_session_out(bench):
     assert "doctor" not in json.dumps([row["text"] for row in bench.store.lake.read(TURNS).to_pylist()])
 
 
-@pytest.mark.slow
 def test_the_word_in_a_later_prompt_is_only_a_word(bench):
     talk = Talk("s1").user("What does this do?").assistant("It reads.").user("And #private in Ruby?")
     talk.write(bench.projects)

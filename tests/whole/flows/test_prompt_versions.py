@@ -73,7 +73,6 @@ def whales(name: str, hours_ago: int) -> Talk:
     return session.user("Where are the tide tables?").assistant("In storage/tides.db, one file a year.")
 
 
-@pytest.mark.slow
 def test_a_new_version_reads_what_is_new_or_has_grown_and_nothing_else(bench, release):
     first = talk(start=NOW - timedelta(hours=9))
     first.write(bench.projects)
@@ -93,7 +92,6 @@ def test_a_new_version_reads_what_is_new_or_has_grown_and_nothing_else(bench, re
         assert len(server.asked) == 4
 
 
-@pytest.mark.slow
 def test_reading_again_has_a_price_a_diff_and_a_way_back(bench, release):
     talk(start=NOW - timedelta(hours=9)).write(bench.projects)
     whales("reef", 7).write(bench.projects)
@@ -137,7 +135,6 @@ def test_reading_again_has_a_price_a_diff_and_a_way_back(bench, release):
         assert BETTER in shown(bench) and len(server.asked) == 5
 
 
-@pytest.mark.slow
 def test_one_project_may_have_another_version_than_the_rest(bench, release):
     talk(start=NOW - timedelta(hours=9)).write(bench.projects)
     talk("s2", cwd="/home/dev/reef", start=NOW - timedelta(hours=7)).write(bench.projects)
@@ -151,7 +148,6 @@ def test_one_project_may_have_another_version_than_the_rest(bench, release):
         assert BETTER in bench.texts("reef") and STATEMENT not in bench.texts("reef")
 
 
-@pytest.mark.slow
 def test_the_budget_holds_and_what_is_left_is_said(bench, release):
     talk(start=NOW - timedelta(hours=9)).write(bench.projects)
     whales("reef", 7).write(bench.projects)

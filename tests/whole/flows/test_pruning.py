@@ -15,7 +15,6 @@ from tests.traces import traces
 from tests.transcripts import Talk, decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
-pytestmark = pytest.mark.slow
 
 GOTCHA = "The gauge at Mewstone pier wakes at six minutes past, not at the hour."
 LATER = NOW + timedelta(days=1)

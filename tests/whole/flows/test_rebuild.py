@@ -18,7 +18,6 @@ from tests.rows import entry
 from tests.transcripts import decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
-pytestmark = pytest.mark.slow
 
 DAY = timedelta(days=1)
 

@@ -22,7 +22,6 @@ from tests.present import present
 from tests.transcripts import decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

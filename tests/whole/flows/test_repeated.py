@@ -16,7 +16,6 @@ from tests.traces import traces
 from tests.transcripts import Talk, decisions
 
 # Whole runs, two seconds each: together too long for the quick suite.
-pytestmark = pytest.mark.slow
 
 CANARY = "quagsireplum"
 

@@ -3,8 +3,6 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-import pytest
-
 from cortex.flows import runs
 from cortex.storage.settings import Settings
 from cortex.transforms.memory.forgetting import tombstones_of
@@ -40,7 +38,6 @@ def _run(bench: Bench, days: int, **settings: object) -> None:
     runs.execute("nightly", replace(bench.at(NOW + timedelta(days=days)), settings=chosen))
 
 
-@pytest.mark.slow
 def test_only_that_type_of_that_project_goes(bench):
     _talk("k1", "kelp").write(bench.projects)
     _talk("r1", "reef").write(bench.projects)
@@ -65,7 +62,6 @@ def test_only_that_type_of_that_project_goes(bench):
     assert set(reef) <= {memory["text"] for memory in bench.memories("reef")}
 
 
-@pytest.mark.slow
 def test_a_project_keeps_longer_or_shorter_than_the_others(bench):
     _talk("k1", "kelp").write(bench.projects)
     _talk("r1", "reef").write(bench.projects)
@@ -81,7 +77,6 @@ def test_a_project_keeps_longer_or_shorter_than_the_others(bench):
     assert traces(bench.home, "quagsireplum") == []
 
 
-@pytest.mark.slow
 def test_what_expired_is_not_brought_back_by_reading_again_and_can_be_remembered(bench):
     path = _talk("k1", "kelp").write(bench.projects)
     bench.begin()

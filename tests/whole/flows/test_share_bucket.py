@@ -8,10 +8,8 @@ from cortex.storage.journal import Journal
 from cortex.storage.remote import bucket as remote_bucket
 from cortex.transforms.errors import StoreUnreachable
 from cortex.transforms.reflection import CONTRADICTORY
-from tests.store.flows.test_share import Laptop
+from tests.whole.flows.test_share_whole import Laptop
 from tests.whole.flows.test_team import PNPM, UTC_RULE, git
-
-pytestmark = pytest.mark.slow
 
 NPM = "Use npm, not pnpm, in the web folder."
 KILN = "Fire the third kiln overnight, because the second one cracks its glaze."

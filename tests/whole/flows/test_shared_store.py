@@ -12,8 +12,6 @@ from tests.bench import Bench, contents, difference
 from tests.store.storage.test_remote_index import index_of
 from tests.transcripts import decisions
 
-pytestmark = pytest.mark.slow
-
 CANARY = "whole millimetres"
 
 

@@ -10,8 +10,6 @@ from tests.process.hooks.test_special_files import SPECIAL, Laying
 from tests.transcripts import decisions
 
 
-@pytest.mark.slow
-@pytest.mark.first_is_quick
 @pytest.mark.parametrize("lay", SPECIAL, ids=lambda lay: lay.__name__)
 def test_a_run_sets_it_aside_with_its_reason(bench, tmp_path: Path, lay: Laying):
     special = tmp_path / "elsewhere" / "0aa9b9a8.jsonl"

@@ -176,7 +176,6 @@ def proposes_removal(author: Developer, name: str) -> None:
     author.git("push", "-q", "origin", "cortex/memories")
 
 
-@pytest.mark.slow
 def test_a_merged_memory_is_a_colleagues_word(team, ana, bo):
     shares(team, ana)
     bo.read()
@@ -189,7 +188,6 @@ def test_a_merged_memory_is_a_colleagues_word(team, ana, bo):
     assert match.speaker == "Ana Lopez (reviewed)"
 
 
-@pytest.mark.slow
 def test_ones_own_memory_that_comes_back_is_not_doubled(team, ana):
     name = shares(team, ana)
     ana.read()
@@ -200,7 +198,6 @@ def test_ones_own_memory_that_comes_back_is_not_doubled(team, ana):
     assert "(user, reviewed, " in ana.brief()
 
 
-@pytest.mark.slow
 def test_reading_again_changes_nothing(team, ana, bo):
     shares(team, ana)
     bo.read()
@@ -212,7 +209,6 @@ def test_reading_again_changes_nothing(team, ana, bo):
     assert Store(bo.home).journal.read().num_rows == before
 
 
-@pytest.mark.slow
 def test_a_removed_file_withdraws_what_was_read(team, ana, bo):
     name = shares(team, ana)
     bo.read()
@@ -227,7 +223,6 @@ def test_a_removed_file_withdraws_what_was_read(team, ana, bo):
     assert (ana.rows()[PNPM]["status"], ana.rows()[PNPM]["trust"]) == ("active", "user"), "her own word stays"
 
 
-@pytest.mark.slow
 def test_a_changed_file_replaces_what_was_read(team, ana, bo):
     shares(team, ana)
     bo.read()
@@ -242,7 +237,6 @@ def test_a_changed_file_replaces_what_was_read(team, ana, bo):
     assert new["status"] == "active"
 
 
-@pytest.mark.slow
 def test_a_contradiction_with_ones_own_is_shown_and_settled_by_a_person(team, ana, bo):
     own = bo.remember("Use npm, not pnpm, in the web folder.", memory_type="decision")
     shares(team, ana)
@@ -257,7 +251,6 @@ def test_a_contradiction_with_ones_own_is_shown_and_settled_by_a_person(team, an
     assert bo.status().conflicts == []
 
 
-@pytest.mark.slow
 def test_three_developers_propose_at_once_and_nothing_is_lost(team, ana, bo):
     cy = team.joins("Cy")
     for developer, text in ((ana, PNPM), (bo, UTC_RULE), (cy, PNPM)):
@@ -275,7 +268,6 @@ def test_three_developers_propose_at_once_and_nothing_is_lost(team, ana, bo):
     assert layers == ["team:Ana Lopez", "team:Cy"]
 
 
-@pytest.mark.slow
 def test_a_squashed_branch_starts_over_and_a_merged_one_is_not_proposed_again(team, ana):
     ana.propose(ana.remember(PNPM, memory_type="decision"))
     ana.git("push", "-q", "origin", "cortex/memories")
@@ -287,7 +279,6 @@ def test_a_squashed_branch_starts_over_and_a_merged_one_is_not_proposed_again(te
     assert ana.git("log", "--format=%s", "origin/main..cortex/memories") == "Team memory: propose 1"
 
 
-@pytest.mark.slow
 def test_proposing_touches_neither_index_nor_working_tree(team, ana):
     (ana.clone / "draft.txt").write_text("mine\n")
     ana.git("add", "draft.txt")
@@ -304,7 +295,6 @@ def test_proposing_touches_neither_index_nor_working_tree(team, ana):
     assert ana.git("ls-remote", "origin", "refs/heads/*").split()[1::2] == ["refs/heads/main"]
 
 
-@pytest.mark.slow
 def test_what_is_forgotten_here_stays_forgotten_though_the_file_stays(team, ana, bo):
     name = shares(team, ana)
     bo.read()
@@ -319,7 +309,6 @@ def test_what_is_forgotten_here_stays_forgotten_though_the_file_stays(team, ana,
     assert bo.status().forgotten == [name]
 
 
-@pytest.mark.slow
 def test_what_only_a_branch_or_a_working_tree_holds_does_not_count(team, ana, bo):
     ana.propose(ana.remember(PNPM, memory_type="decision"))
     ana.git("push", "-q", "origin", "cortex/memories")
@@ -350,7 +339,6 @@ HOSTILE: dict[str, Callable[[], str]] = {
 }
 
 
-@pytest.mark.slow
 def test_hostile_files_are_set_aside_with_a_reason_and_stop_nothing(team, ana, bo):
     for name, text in HOSTILE.items():
         file = bo.clone / TEAM_FOLDER / name
@@ -371,7 +359,6 @@ def test_hostile_files_are_set_aside_with_a_reason_and_stop_nothing(team, ana, b
     assert [(row["text"], row["evidence"][0]["layer"]) for row in teams] == [(UTC_RULE, "team:Bo Berg")]
 
 
-@pytest.mark.slow
 def test_a_secret_is_never_proposed(team, ana):
     plan = operations.team.plan_proposal(
         ana.context, [ana.remember("Deploy with the script deploy.sh, token=ghp_" + "a1B2c3D4e5F6" * 3)]
@@ -380,13 +367,11 @@ def test_a_secret_is_never_proposed(team, ana):
     assert [each.problem for each in plan.left_out] == ["a secret was taken out of it"]
 
 
-@pytest.mark.slow
 def test_the_default_branch_is_no_place_for_a_proposal(team, ana):
     with pytest.raises(UsageError, match="default branch"):
         operations.team.plan_proposal(ana.context, [ana.remember(PNPM)], branch="main")
 
 
-@pytest.mark.slow
 def test_a_rebuilt_store_says_the_same(team, ana, bo):
     name = shares(team, ana)
     bo.read()
@@ -396,7 +381,6 @@ def test_a_rebuilt_store_says_the_same(team, ana, bo):
     assert operations.rebuild.compare_tables(bo.context).differences == []
 
 
-@pytest.mark.slow
 def test_two_who_both_add_decisions_to_the_tracked_file_merge_without_a_conflict(team, ana, bo):
     driver = f"{Path(sys.executable).parent / 'cortex'} team merge %O %A %B"
     (ana.clone / ".gitattributes").write_text("decisions.md merge=cortex\n")
@@ -418,7 +402,6 @@ def test_two_who_both_add_decisions_to_the_tracked_file_merge_without_a_conflict
     assert sorted(merged) == sorted([PNPM, UTC_RULE])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("place", [(Journal, "commit"), (Lake, "note")], ids=["journal", "note"])
 def test_killed_while_a_repository_is_read_the_next_run_reads_it_once(

@@ -1,7 +1,5 @@
 """Sessions that say next to nothing are not taken in until they grow (spec 4.6, capture.min_chars)."""
 
-import pytest
-
 from cortex.transforms.schemas import TURNS
 from tests.bench import contents, difference
 from tests.transcripts import Talk
@@ -22,7 +20,6 @@ def test_a_greeting_is_not_taken_in_and_leaves_nothing_waiting(bench):
     assert bench.store.staging.list_waiting() == []
 
 
-@pytest.mark.slow
 def test_once_it_has_grown_it_is_taken_in_from_its_first_word(bench, other):
     talk = greeted()
     talk.write(bench.projects)
@@ -36,14 +33,12 @@ def test_once_it_has_grown_it_is_taken_in_from_its_first_word(bench, other):
     assert difference(contents(bench.home), contents(other.home)) == {}
 
 
-@pytest.mark.slow
 def test_what_is_told_on_purpose_may_be_short(bench):
     Talk().user("[MEMORY: gotcha] Gauge 7 drifts.").write(bench.projects)
     bench.begin()
     assert turns(bench) == 1
 
 
-@pytest.mark.slow
 def test_fifty_characters_are_enough(bench):
     Talk().user("x" * 49).write(bench.projects)
     Talk("s2").user("y" * 50).write(bench.projects)

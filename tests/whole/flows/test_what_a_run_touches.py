@@ -46,20 +46,17 @@ def say_more(bench: Bench, name: str = "s3", **chosen: object) -> None:
     bench.run(now=NOW + timedelta(hours=2))
 
 
-@pytest.mark.slow
 def test_only_the_project_of_a_new_session_gets_another_brief(two, drafted):
     say_more(two, cwd=REEF)
     assert [name.partition("-")[0] for name in drafted] == ["reef"]
 
 
-@pytest.mark.slow
 def test_what_holds_everywhere_is_in_every_brief_at_once(two, drafted):
     Memory.of(two.context).remember("Answer in metric units.", is_global=True)
     two.run(now=NOW + timedelta(hours=2))
     assert {name.partition("-")[0] for name in drafted} == {"kelp", "reef"}
 
 
-@pytest.mark.slow
 def test_snapshots_of_untouched_projects_are_reused_and_are_what_would_be_made(two):
     say_more(two, cwd=REEF)
     run = runs.looking(two.context)
@@ -70,7 +67,6 @@ def test_snapshots_of_untouched_projects_are_reused_and_are_what_would_be_made(t
     assert database.derived_tables(run, known) == again
 
 
-@pytest.mark.slow
 def test_a_snapshot_of_other_inputs_is_not_reused(two):
     known = last_snapshots(runs.looking(two.context))
     [reef] = [scope for scope in known.fingerprints["memories"] if scope.startswith("reef")]
@@ -80,7 +76,6 @@ def test_a_snapshot_of_other_inputs_is_not_reused(two):
     assert known.fingerprints["metrics"][reef] != now.fingerprints["metrics"][reef]
 
 
-@pytest.mark.slow
 def test_the_next_day_folds_no_memory_again_and_rebuilt_equals_live(two, monkeypatch):
     done: list[object] = []
     real = readings.fold_joined
@@ -99,7 +94,6 @@ def test_the_next_day_folds_no_memory_again_and_rebuilt_equals_live(two, monkeyp
         assert compare(run).differences == []
 
 
-@pytest.mark.slow
 def test_what_came_in_is_folded_again_the_next_day(two):
     before = len(two.memories())
     decisions("s4", start=NOW + timedelta(hours=1)).write(two.projects)
@@ -110,7 +104,6 @@ def test_what_came_in_is_folded_again_the_next_day(two):
         assert compare(run).differences == []
 
 
-@pytest.mark.slow
 def test_a_stage_notes_its_projects_in_one_commit(two):
     before = Lake(two.home).manifest.generation
     two.run("nightly", NOW + timedelta(days=1))

@@ -2,15 +2,12 @@
 
 from dataclasses import replace
 
-import pytest
-
 from cortex.flows.recall import search_store
 from cortex.storage.reference import read_policy
 from tests.bench import Bench
 from tests.transcripts import decisions
 
 
-@pytest.mark.slow
 def test_a_whole_run_and_a_recall_need_no_model(bench: Bench):
     bench = replace(bench, embedder_of=lambda settings: None)
     decisions("s1").write(bench.projects)

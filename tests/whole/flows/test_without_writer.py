@@ -37,7 +37,6 @@ def run(home: Path, *words: str, is_fine: bool = True) -> str:
     return result.stderr.splitlines()[-1]
 
 
-@pytest.mark.slow
 def test_a_run_loads_nothing_of_it_and_leaves_no_file(home, tmp_path):
     decisions("s1").write(tmp_path / "projects")
     assert run(home, "backfill", str(tmp_path / "projects"), "--engine", "plain") == "LOADED []"
@@ -47,7 +46,6 @@ def test_a_run_loads_nothing_of_it_and_leaves_no_file(home, tmp_path):
     assert not {name for name in names if re.search("spending|scratch|arrivals", name)}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -56,7 +54,6 @@ def test_a_run_loads_nothing_of_it_and_leaves_no_file(home, tmp_path):
     ],
     ids=" ".join,
 )  # fmt: skip
-@pytest.mark.first_is_quick
 def test_no_command_loads_anything_of_it(home, tmp_path, words):
     decisions("s1").write(tmp_path / "projects")
     Bench(home, tmp_path / "projects").backfill()

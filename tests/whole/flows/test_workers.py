@@ -44,7 +44,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").exists(), reason="workers are looked up in /proc")
 def test_dask_gives_what_one_process_gives_also_when_workers_are_killed(bench, other):
     talk = decisions("s1")

@@ -103,7 +103,6 @@ def replies(bench: Bench) -> list[dict[str, Any]]:
     return bench.store.lake.read(REPLIES).to_pylist()
 
 
-@pytest.mark.slow
 def test_the_facts_of_a_model_take_the_place_of_the_rules(writing_bench):
     talk().write(writing_bench.projects)
     by_rules = WritingBench(writing_bench.home, writing_bench.projects)
@@ -124,7 +123,6 @@ def test_the_facts_of_a_model_take_the_place_of_the_rules(writing_bench):
     assert (attempt.state, attempt.input_tokens) == ("settled", reply["input_tokens"])
 
 
-@pytest.mark.slow
 def test_a_session_that_may_go_on_waits_and_the_newest_come_first(writing_bench):
     for number in range(3):
         talk(f"s{number}", start=NOW - timedelta(hours=5 - 2 * number)).write(writing_bench.projects)
@@ -142,7 +140,6 @@ def test_a_session_that_may_go_on_waits_and_the_newest_come_first(writing_bench)
         assert len(server.asked) == 4
 
 
-@pytest.mark.slow
 def test_a_session_that_has_gone_on_keeps_its_facts_until_it_is_read_again(writing_bench):
     session = talk()
     session.write(writing_bench.projects)
@@ -170,7 +167,6 @@ def test_a_session_of_a_program_is_looked_at_once(writing_bench, monkeypatch):
         bench.run()
 
 
-@pytest.mark.slow
 def test_an_answer_that_is_none_leaves_the_facts_of_the_rules(writing_bench):
     talk().write(writing_bench.projects)
     with ModelServer(lambda body, number: Answer("I cannot help with that.")) as server:
@@ -181,7 +177,6 @@ def test_an_answer_that_is_none_leaves_the_facts_of_the_rules(writing_bench):
         assert len(server.asked) == 1
 
 
-@pytest.mark.slow
 def test_killed_after_an_answer_nothing_is_asked_or_paid_twice(writing_bench, monkeypatch):
     talk().write(writing_bench.projects)
     with ModelServer(lambda body, number: answers(FACT)) as server:
@@ -227,7 +222,6 @@ def brief_lines(bench: Bench) -> list[str]:
     return [line for line in brief.read_text().split("\n") if line.startswith("- ")]
 
 
-@pytest.mark.slow
 def test_switched_on_over_facts_of_the_rules_the_briefs_are_published(writing_bench):
     names = list(TOPICS)
     long_talk("s1", 9, *names[:4]).write(writing_bench.projects)
@@ -251,7 +245,6 @@ def test_switched_on_over_facts_of_the_rules_the_briefs_are_published(writing_be
         assert bench.store.lake.notes.given_way == {}
 
 
-@pytest.mark.slow
 def test_answers_that_leave_a_brief_without_a_line_hold_it_back(writing_bench):
     long_talk("s1", 9, *TOPICS).write(writing_bench.projects)
     writing_bench.backfill()
@@ -275,7 +268,6 @@ def rederived(bench: Bench, *, is_promoted: bool = False) -> Any:
     return rederivation
 
 
-@pytest.mark.slow
 def test_switched_off_and_on_is_a_rederivation_that_costs_nothing(writing_bench):
     talk().write(writing_bench.projects)
     with ModelServer(lambda body, number: answers(FACT)) as server:
@@ -293,7 +285,6 @@ def test_switched_off_and_on_is_a_rederivation_that_costs_nothing(writing_bench)
         assert len(server.asked) == 1
 
 
-@pytest.mark.slow
 def test_what_is_forgotten_is_gone_from_the_answers_too(writing_bench):
     talk().write(writing_bench.projects)
     whales = Talk("s2", cwd="/home/dev/reef").user(
@@ -325,7 +316,6 @@ def test_what_is_forgotten_is_gone_from_the_answers_too(writing_bench):
         assert not any(b"tides.db" in content for content in files)
 
 
-@pytest.mark.slow
 def test_the_same_session_in_two_projects_is_paid_once(writing_bench):
     talk().write(writing_bench.projects)
     with ModelServer(lambda body, number: answers(FACT)) as server:
@@ -338,7 +328,6 @@ def test_the_same_session_in_two_projects_is_paid_once(writing_bench):
         assert sum(row["usd"] > 0 for row in replies(bench)) == 1
 
 
-@pytest.mark.slow
 def test_what_a_model_wrote_before_is_named_and_a_session_read_again_is_not_told_its_own(writing_bench):
     first = talk(start=NOW - timedelta(hours=9))
     first.write(writing_bench.projects)
@@ -367,7 +356,6 @@ def test_what_a_model_wrote_before_is_named_and_a_session_read_again_is_not_told
     assert [row["known"] for row in replies(bench) if row["known"]] == [[memory["memory_id"]]]
 
 
-@pytest.mark.slow
 def test_a_request_that_waits_in_a_batch_is_made_as_it_was_sent(writing_bench, monkeypatch):
     talk(start=NOW - timedelta(hours=9)).write(writing_bench.projects)
     with ModelServer(lambda body, number: answers(FACT)) as server:
@@ -404,7 +392,6 @@ def test_a_request_that_waits_in_a_batch_is_made_as_it_was_sent(writing_bench, m
         assert asked() == {unnamed}
 
 
-@pytest.mark.slow
 def test_what_a_later_session_closes_is_proposed_to_the_person(writing_bench):
     talk(start=NOW - timedelta(hours=9)).write(writing_bench.projects)
     newer = "Postgres on kelp-2 keeps the tide tables since a second writer came."
@@ -443,7 +430,6 @@ def test_what_a_later_session_closes_is_proposed_to_the_person(writing_bench):
         assert len(server.asked) == 2
 
 
-@pytest.mark.slow
 def test_what_a_later_session_did_closes_the_open_point_by_its_record(writing_bench):
     talk(start=NOW - timedelta(hours=9)).write(writing_bench.projects)
     todo = "Tide tables at storage/tides.db have no backup yet."
@@ -483,7 +469,6 @@ def edges_of(bench: Bench) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.slow
 def test_with_no_model_chosen_nothing_of_it_is_loaded_or_written(writing_bench, monkeypatch):
     monkeypatch.setattr(writing, "write_sessions", None)
     talk().write(writing_bench.projects)
@@ -492,7 +477,6 @@ def test_with_no_model_chosen_nothing_of_it_is_loaded_or_written(writing_bench, 
     assert not (writing_bench.home / "lake" / "replies").exists()
 
 
-@pytest.mark.slow
 def test_a_session_too_long_for_one_reading_is_read_in_pieces_and_once_more(writing_bench):
     session = talk()
     for number in range(40):

@@ -14,7 +14,6 @@ def texts(assistant):
     return [row[0] for row in assistant.data("query", sql="select text from memories order by text")["rows"]]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", BOTH)
 def test_a_lesson_is_stored_as_the_assistants_word_and_comes_back_with_its_id(learner, mode):
     learner.mode = mode
@@ -26,7 +25,6 @@ def test_a_lesson_is_stored_as_the_assistants_word_and_comes_back_with_its_id(le
     assert texts(learner) == [PORT]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", BOTH)
 def test_a_lesson_against_a_decision_is_kept_only_if_the_person_says_so(learner, mode):
     learner.mode = mode
@@ -43,7 +41,6 @@ def test_a_lesson_against_a_decision_is_kept_only_if_the_person_says_so(learner,
     assert len(learner.questions) == 4 and PORT in learner.questions[0].message
 
 
-@pytest.mark.slow
 def test_the_words_of_a_person_are_not_reworded_by_the_assistant(learner):
     from cortex.flows.operations.remember import remember
 
@@ -54,7 +51,6 @@ def test_the_words_of_a_person_are_not_reworded_by_the_assistant(learner):
     assert [own, "user"] in rows and len(rows) == 2
 
 
-@pytest.mark.slow
 def test_what_a_person_replaced_is_not_brought_back_by_the_assistant(learner):
     from cortex.flows.operations.edit import supersede
     from cortex.flows.operations.remember import remember
@@ -76,7 +72,6 @@ def two_about_auth(assistant):
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", BOTH)
 def test_a_word_that_means_several_decisions_is_asked_about(learner, mode):
     learner.mode = mode
@@ -94,7 +89,6 @@ def test_a_word_that_means_several_decisions_is_asked_about(learner, mode):
     assert learner.data("infer", target="auth")["chain"] == []
 
 
-@pytest.mark.slow
 def test_recall_in_full_asks_which_of_several_is_meant(learner):
     cookies, _ = two_about_auth(learner)
     listed = learner.data("recall", question="auth", detail="full")
@@ -104,7 +98,6 @@ def test_recall_in_full_asks_which_of_several_is_meant(learner):
     assert whole["id"] == cookies
 
 
-@pytest.mark.slow
 def test_a_consolidation_is_planned_first_and_its_plan_alone_is_carried_out(learner):
     empty = learner.data("learn", text=PORT, type="decision")
     assert empty["id"]

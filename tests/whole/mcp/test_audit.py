@@ -65,7 +65,6 @@ def test_a_window_counts_threads_exactly():
     assert len(admitted) == 250
 
 
-@pytest.mark.slow
 def test_of_a_thousand_calls_at_once_the_limit_is_answered_and_nothing_is_left_running(assistant):
     before = threading.active_count()
 
@@ -90,7 +89,6 @@ def test_of_a_thousand_calls_at_once_the_limit_is_answered_and_nothing_is_left_r
     assert outcomes == {"ok": 120, "CORTEX_E310": 1}  # of refusals the first of a minute
 
 
-@pytest.mark.slow
 def test_calls_beyond_the_setting_are_refused_with_the_time_to_wait(assistant):
     (assistant.home / "config.toml").write_text("[mcp]\ncalls_per_minute = 2\n")
 
@@ -104,7 +102,6 @@ def test_calls_beyond_the_setting_are_refused_with_the_time_to_wait(assistant):
     assert "Wait" in report["suggestion"]
 
 
-@pytest.mark.slow
 def test_every_call_is_noted_with_who_what_and_what_came_of_it_but_no_words(assistant):
     assistant.call("recall", question="a question about Zanzibar", limit=3)
     assistant.call("recall", colour="vermilion")
@@ -122,7 +119,6 @@ def test_every_call_is_noted_with_who_what_and_what_came_of_it_but_no_words(assi
     assert "Zanzibar" not in str(read_calls(assistant.context)) and recalled["seconds"] >= 0
 
 
-@pytest.mark.slow
 def test_a_run_takes_the_calls_into_the_lake_once(assistant):
     assistant.call("query", sql="select 1")
     bench = Bench(assistant.home, assistant.home)
@@ -138,7 +134,6 @@ def test_a_run_takes_the_calls_into_the_lake_once(assistant):
     assert Store(assistant.home).lake.manifest.partitions("calls")
 
 
-@pytest.mark.slow
 def test_a_damaged_note_is_passed_over(assistant):
     assistant.call("query", sql="select 1")
     folder = assistant.home / "staging" / "calls"

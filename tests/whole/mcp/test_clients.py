@@ -55,7 +55,6 @@ def shake_hands(process):
     return answer["result"]
 
 
-@pytest.mark.slow
 def test_the_process_answers_before_it_loads_tables_and_ends_with_its_client(server):
     began = time.monotonic()
     assert shake_hands(server)["serverInfo"]["name"] == "cortex"
@@ -69,7 +68,6 @@ def test_the_process_answers_before_it_loads_tables_and_ends_with_its_client(ser
     assert server.wait(20) == 0
 
 
-@pytest.mark.slow
 def test_a_client_that_is_gone_in_the_middle_of_a_call_leaves_no_process(server):
     shake_hands(server)
     endless = {"sql": "select count(*) from range(100000000000) a, range(1000) b"}
@@ -86,7 +84,6 @@ def test_a_client_that_is_gone_in_the_middle_of_a_call_leaves_no_process(server)
     assert server.wait(40) == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "line", ["{", "[]", '{"jsonrpc": "2.0", "id": 5}', "\x00", '"' * 100_000, "{}" * 9_000]
 )
@@ -104,7 +101,6 @@ def test_what_is_no_message_does_not_end_the_server(server, line):
     raise AssertionError("the server ended")
 
 
-@pytest.mark.slow
 def test_the_last_package_of_the_old_era_lists_and_calls(environment, tmp_path):
     uv = shutil.which("uv")
     if uv is None:
@@ -135,7 +131,6 @@ def test_the_last_package_of_the_old_era_lists_and_calls(environment, tmp_path):
     assert report["wrong"][0] and "CORTEX_E202" in report["wrong"][1]
 
 
-@pytest.mark.slow
 def test_the_typescript_package_lists_and_calls(environment, tmp_path):
     modules = node_programs().parent
     script = modules.parent / "sdk_client.mjs"  # modules are looked for beside the script
@@ -144,7 +139,6 @@ def test_the_typescript_package_lists_and_calls(environment, tmp_path):
     assert json.loads(done.stdout or "null") == {"tools": TOOLS, "text": LESSON, "wrong": True}, done.stderr
 
 
-@pytest.mark.slow
 def test_the_inspector_lists_what_the_snapshot_has(environment, tmp_path):
     listing = {}
     for method in ("tools/list", "resources/list", "resources/templates/list", "prompts/list"):

@@ -74,7 +74,6 @@ def address(assistant, monkeypatch) -> Iterator[str]:
             yield listening.address
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("revision", PROVES)
 def test_the_server_conforms_where_the_scenario_is_about_it(address, tmp_path, revision):
     done = run_node(

@@ -22,7 +22,6 @@ from cortex.flows.operations.audit import read_calls
 from tests.node import node_programs
 from tests.team import team_of
 
-pytestmark = pytest.mark.slow
 CALLBACK = "http://127.0.0.1:9/callback"
 
 

@@ -14,8 +14,6 @@ from cortex.storage.remote.note import begin_copy
 from cortex.transforms.errors import StoreUnreachable
 from cortex.transforms.schemas import VECTORS
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def bucket(monkeypatch):

@@ -1,9 +1,6 @@
 """The local embedder is the model it says it is, and says what to do when it is not there."""
 
 import importlib.metadata
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -30,14 +27,6 @@ def test_the_model_gives_the_published_similarities(embedder: LocalEmbedder) -> 
     first, *others = embedder.embed(texts)
     # .943, .695 and .257 are published for the model before its weights were cut to 8 bits.
     assert np.allclose([first @ other for other in others], [0.943, 0.695, 0.257], atol=0.01)
-
-
-@pytest.mark.slow
-def test_vectors_are_unit_length_float32_of_the_declared_dimensions(embedder: LocalEmbedder) -> None:
-    vectors = embedder.embed(["a reef", "", "word " * 2_000])
-    assert vectors.dtype == np.float32
-    assert vectors.shape == (3, embedder.dimensions)
-    assert np.allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
 
 
 def test_no_texts_make_no_vectors(embedder: LocalEmbedder) -> None:
@@ -86,14 +75,6 @@ def test_other_bytes_of_the_same_size_are_refused_before_they_are_asked(
             embedder.embed(["a tide gauge"], as_query=as_query)
 
 
-def test_looking_rows_up_first_changes_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = ["Which tide gauge?", "潮位 — measured at 04:10 UTC, in `tide_gauge.py`"]
-    rewritten = local.load().embed(texts[:1], as_query=True), local.load().embed(texts)
-    monkeypatch.setattr(local, "with_rows_taken_first", lambda network, table: network)
-    as_it_is = local.load().embed(texts[:1], as_query=True), local.load().embed(texts)
-    assert all(np.array_equal(*pair) for pair in zip(rewritten, as_it_is, strict=True))
-
-
 def test_the_network_is_changed_and_changed_once(embedder: LocalEmbedder) -> None:
     network = local._checked(local._model_path(), local.MODEL_SHA256)
     changed = with_rows_taken_first(network, local.WORD_TABLE)
@@ -110,12 +91,3 @@ def test_an_unreadable_file_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr(local, "_model_path", lambda: tmp_path / "model.onnx")
     with pytest.raises(ModelUnavailable, match="cannot be read"):
         local.load()
-
-
-@pytest.mark.slow
-def test_the_runtime_reports_nothing_and_leaves_nothing_in_the_home(tmp_path: Path) -> None:
-    watched = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": os.environ["PATH"]}
-    words = "from cortex.flows.embedders import local; local.load().embed(['a tide gauge'])"
-    # A CI variable would switch the runtime's reports off by itself, so the environment is bare.
-    subprocess.run([sys.executable, "-c", words], env=watched, check=True, cwd=tmp_path)
-    assert list(tmp_path.rglob("*")) == []

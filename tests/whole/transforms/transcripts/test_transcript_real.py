@@ -56,7 +56,6 @@ def skipped_lines() -> Iterator[bytes]:
         )
 
 
-@pytest.mark.slow
 def test_every_file_is_read_to_its_end(readings: dict[str, Reading]):
     assert len(readings) == 60
     assert [reading.consumed_bytes for reading in readings.values()] == [
@@ -75,7 +74,6 @@ def test_lines_skipped_by_their_bytes_hold_no_turn():
         assert all(utterances_in(record, in_agent_file=False) == [] for record in records)
 
 
-@pytest.mark.slow
 def test_the_glued_line_gives_both_records(readings: dict[str, Reading]):
     (path,) = SHARED.glob("transcripts/p08-*/s05.jsonl")
     line = path.read_bytes().split(b"\n")[127]

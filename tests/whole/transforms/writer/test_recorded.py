@@ -7,7 +7,7 @@ import pytest
 from benchmarks.writer_quality import scored
 from cortex.transforms.extract.dense_labels import DenseEvaluation
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = pytest.mark.real
 
 REPLIES = Path(__file__).parents[3] / "fixtures" / "recorded-replies"
 

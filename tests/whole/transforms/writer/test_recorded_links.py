@@ -10,7 +10,7 @@ from benchmarks.links_requests import links_requests
 from cortex.transforms.writer.pairs import PairsRequest
 from cortex.transforms.writer.verdicts import BOTH, NEWER, SAME, UNANSWERED, believed_verdicts
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = pytest.mark.real
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 
