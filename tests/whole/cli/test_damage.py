@@ -257,10 +257,15 @@ def called(cortex: Cortex, words: list[str]) -> tuple[int, str]:
     return answer.code, said
 
 
+def half(commands: list[list[str]], name: str) -> list[list[str]]:
+    """Return every second command, the others for the next damage: all meet all kinds of damage."""
+    return commands[[*HEALED, *NAMED].index(name) % 2 :: 2]
+
+
 @pytest.mark.parametrize("name", HEALED)
 def test_what_is_made_from_the_lake_is_made_again_by_the_command_that_meets_it(cortex, sound, name):
     expected = contents(sound())
-    for words in READS:
+    for words in half(READS, name):
         HEALED[name](home := sound())
         code, said = called(cortex, words)
         assert code == 0 or words == ["doctor"], (words, said)
@@ -279,7 +284,7 @@ def test_what_is_made_from_the_lake_is_made_again_by_the_command_that_meets_it(c
 def test_what_is_the_truth_is_named_with_the_next_step_and_left_as_it_is(cortex, sound, name):
     damage, code = NAMED[name]
     said = []
-    for words in [*READS, *WRITES]:
+    for words in [*half(READS, name), *half(WRITES, name)]:
         damage(home := sound())
         before = {p: p.read_bytes() for p in (home / "lake").rglob("*.parquet")}
         exit_code, text = called(cortex, words)
@@ -349,7 +354,8 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("name", ODD)
+# Those that mean something to several formats at once, and all in one path: each damages the path for itself.
+@pytest.mark.parametrize("name", ["it's", "[ab]", "100%41", "/".join(ODD)])
 def test_a_store_lies_at_any_path_that_its_tables_can_have(cortex, folder, tmp_path, monkeypatch, name):
     import duckdb
 

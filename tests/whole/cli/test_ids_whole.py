@@ -17,10 +17,14 @@ def with_a_digit(name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [["show", "{}"], ["pin", "{}"], ["confirm", "{}"], ["edit", "{}", "The harbour door is blue."]],
+    ("words", "form"),
+    [
+        (["show", "{}"], "{}"),
+        (["pin", "{}"], "[{}]"),
+        (["confirm", "{}"], " {} "),
+        (["edit", "{}", "The harbour door is blue."], "`{}`"),
+    ],
 )
-@pytest.mark.parametrize("form", ["{}", "[{}]", " {} ", "`{}`"])
 def test_the_beginning_names_a_memory_as_it_is_printed_and_copied(cortex, name, words, form):
     target = form.format(with_a_digit(name).upper())
     assert cortex(*(word.format(target) for word in words)).code == 0

@@ -372,8 +372,9 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize(("place", "number"), [(place, n) for place in PLACES for n in (1, 2, 3)])
+# What lies on disk after a write lies there before the next one.
+@pytest.mark.parametrize(("number", "moment"), [(1, "before"), (2, "before"), (3, "before"), (3, "after")])
+@pytest.mark.parametrize("place", PLACES)
 def test_killed_around_a_write_the_next_run_erases_to_the_end(bench, monkeypatch, place, number, moment):
     told_canary().write(bench.projects)
     bench.begin()

@@ -85,11 +85,10 @@ WRITTEN = {
 }
 
 
+# What lies on disk after a write lies there before the next: after it is tried with the last of each place.
 WRITES = [
-    (place, number, moment)
-    for place, times in WRITTEN.items()
-    for number in range(1, times + 1)
-    for moment in ("before", "after")
+    *((place, number, "before") for place, times in WRITTEN.items() for number in range(1, times + 1)),
+    *((place, times, "after") for place, times in WRITTEN.items()),
 ]
 
 
