@@ -13,7 +13,7 @@ from cortex.storage.remote import copy
 from cortex.storage.remote.copy import refresh
 from cortex.storage.remote.indexing import UNINDEXED_FILE
 from cortex.storage.remote.note import begin_copy
-from cortex.storage.search_file import SEARCH_FILE, is_sound, parts_in, read_index
+from cortex.storage.search_file import SEARCH_FILE, parts_in, read_index
 from cortex.storage.tables import INDEX_TEXT, with_vectors
 from cortex.transforms.schemas import VECTORS
 from tests.rows import memories, memory
@@ -115,19 +115,6 @@ def test_a_damaged_index_or_list_here_is_no_reason_to_stop(machines, content):
     refresh(two)
     path = two / "tables" / SEARCH_FILE
     assert index_of(two) == index_of(one) if path.is_file() else parts_in(path) == set()
-
-
-def test_one_reads_while_the_index_follows_and_what_a_killed_writer_left_is_no_harm(machines):
-    one, two = machines
-    remember(one, "kiln", "glaze")
-    refresh(two)
-    with read_index(two / "tables" / SEARCH_FILE) as reader:
-        reader.execute("begin")
-        before = reader.execute("select count(*) from bodies").fetchone()
-        remember(one, "kiln", "glaze", "zanzibarkey")
-        refresh(two)
-        assert reader.execute("select count(*) from bodies").fetchone() == before
-    assert index_of(two) == index_of(one) and is_sound(two / "tables" / SEARCH_FILE)
 
 
 def test_vectors_of_another_model_replace_those_of_the_first_also_here_and_of_the_same_length(machines):

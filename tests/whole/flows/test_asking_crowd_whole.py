@@ -10,7 +10,7 @@ from cortex.storage.spending import LOST, OPEN, SETTLED, Spending
 from cortex.transforms.writer.prices import NANO
 from tests.asking_process import ask_once, crowd_requests
 from tests.model_server import ModelServer, always
-from tests.store.flows.test_asking_crowd import (
+from tests.whole.flows.test_asking_crowd import (
     PLENTY,
     SLOW_ANSWER,
     billed_nano,
