@@ -65,7 +65,7 @@ demo: setup  ## the whole way on a scratch store: backfill the samples, report, 
 COMPILED := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode
 
 test: setup  ## the quick tests, under two minutes
-	$(COMPILED) $(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow"
+	$(COMPILED) $(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow" tests/unit tests/store tests/process
 
 test-all: setup  ## every test, and every property on all its examples
 	$(COMPILED) HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -q -n auto --dist worksteal

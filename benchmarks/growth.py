@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.flows.conftest import Bench
+from tests.bench import Bench
 from tests.transcripts import decisions
 
 HEADINGS = ("batches", "bytes", "files", "memories", "bytes/memory")

@@ -20,7 +20,7 @@ from cortex.storage.store import Store
 from cortex.transforms.writer.request import ModelRequest, Reply
 
 if TYPE_CHECKING:
-    from tests.flows.test_writing import WritingBench
+    from tests.whole.flows.test_writing import WritingBench
 
 COUNTED = ("os.rename", "os.remove", "os.link", "os.mkdir", "os.rmdir", "os.truncate", "shutil.rmtree")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -57,8 +57,8 @@ def write_up_to(home: Path, projects: Path, url: str, operation: int, log: Path)
 
     Each operation is noted in `log` before it is done.
     """
-    from tests.flows.conftest import words_for_a_model
-    from tests.flows.test_writing import WritingBench
+    from tests.bench import words_for_a_model
+    from tests.whole.flows.test_writing import WritingBench
 
     bench = WritingBench(home, projects, words_for_a_model, url=url)
     seen = 0

@@ -2,6 +2,8 @@
 
 import gc
 import shutil
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,9 @@ from cortex.transforms import faults
 from tests.examples import IS_FULL
 
 CONTAINED_AS_IN_USE = faults.NEVER_CONTAINED
+TESTS = Path(__file__).parent
+SLOW_FOLDERS = ("whole", "client")
+NUMBERS = count()
 REAL_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
@@ -19,9 +24,11 @@ settings.load_profile("full" if IS_FULL else "quick")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Make the cases of a test slow where only the first that is not slow is to be quick."""
+    """Make slow what lies in a slow folder, and all cases but one of tests whose first alone is quick."""
     begun: set[tuple[Path, str]] = set()
     for item in items:
+        if item.path.relative_to(TESTS).parts[0] in SLOW_FOLDERS:
+            item.add_marker("slow")
         if item.get_closest_marker("first_is_quick") and not item.get_closest_marker("slow"):
             test = item.path, item.nodeid.partition("[")[0]
             if test in begun:
@@ -35,20 +42,34 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_settings_of_the_user() -> Iterator[None]:
+    """Let no test see a key or a setting of the user's."""
+    with pytest.MonkeyPatch.context() as environment:
+        for name in (
+            "VOYAGE_API_KEY",
+            "ANTHROPIC_API_KEY",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+            "CORTEX_INTERNAL",
+            "CLAUDE_CONFIG_DIR",
+            "CLAUDE_PLUGIN_DATA",
+        ):
+            environment.delenv(name, raising=False)
+        yield
+
+
 @pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Give each test a home of its own; no key, no real store."""
-    monkeypatch.setenv("CORTEX_HOME", str(tmp_path / "cortex-home"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))  # the key of exports
-    for name in (
-        "VOYAGE_API_KEY",
-        "ANTHROPIC_API_KEY",
-        "CLAUDE_CODE_OAUTH_TOKEN",
-        "CORTEX_INTERNAL",
-        "CLAUDE_CONFIG_DIR",
-        "CLAUDE_PLUGIN_DATA",
-    ):
-        monkeypatch.delenv(name, raising=False)
+def _own_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, unused: Path) -> None:
+    """Give each test a home of its own; the folder is made only for a test that asks for one."""
+    folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else unused
+    monkeypatch.setenv("CORTEX_HOME", str(folder / "cortex-home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))  # the key of exports
+
+
+@pytest.fixture
+def unused(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a path of this test's own, where nothing is."""
+    return tmp_path_factory.getbasetemp() / f"unused-{next(NUMBERS)}"
 
 
 @pytest.fixture(autouse=True)

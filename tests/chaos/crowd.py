@@ -29,8 +29,8 @@ from cortex.storage.reference import read_policy
 from cortex.transforms.errors import StoreBusy
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import GLOBAL_SCOPE
+from tests.bench import NOW, Bench, leftovers
 from tests.chaos.harness import in_child, unnamed_files
-from tests.flows.conftest import NOW, Bench, leftovers
 from tests.rows import entry
 from tests.transcripts import decisions
 

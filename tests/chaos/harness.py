@@ -30,7 +30,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from tests.flows.conftest import here, words_for_a_model
+from tests.bench import here, words_for_a_model
 from tests.present import embedding_with
 
 os.environ.setdefault("LANCEDB_LOG", "error")
@@ -41,7 +41,7 @@ from cortex.storage.lake import LAKE_TABLES
 from cortex.storage.store import Store
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import GLOBAL_SCOPE
-from tests.flows.conftest import NOW, Bench, contents, difference, leftovers
+from tests.bench import NOW, Bench, contents, difference, leftovers
 from tests.present import clock_at
 from tests.rows import entry
 from tests.traces import traces

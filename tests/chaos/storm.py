@@ -24,8 +24,8 @@ from pathlib import Path
 
 from cortex.storage.store import Store
 from cortex.transforms.schemas import TURNS
+from tests.bench import leftovers
 from tests.chaos.harness import unnamed_files
-from tests.flows.conftest import leftovers
 from tests.processes import processes_of
 from tests.transcripts import decisions
 

@@ -32,7 +32,7 @@ from cortex.storage.lease import lease
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import EVENTS, TURNS, values
-from tests.flows.conftest import Bench, leftovers
+from tests.bench import Bench, leftovers
 from tests.rows import entry
 from tests.transcripts import START, Talk
 

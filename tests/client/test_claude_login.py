@@ -15,9 +15,7 @@ from cortex.flows.writers import claude_login
 from cortex.storage.scratch import PREFIX
 from cortex.storage.settings import ModelBudget
 from cortex.storage.spending import Spending
-from tests.flows.test_asking import a_run, ask, request
-
-pytestmark = pytest.mark.slow
+from tests.store.flows.test_asking import a_run, ask, request
 
 SCHEMA = json.dumps(
     {

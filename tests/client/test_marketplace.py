@@ -9,8 +9,6 @@ import pytest
 
 from tests.client.conftest import ROOT
 
-pytestmark = pytest.mark.slow
-
 # The client's own state and the plugin with its bytecode; the checkout has a thousand times as much.
 MOST_COPIED_BYTES = 1_000_000
 

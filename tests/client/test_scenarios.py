@@ -10,8 +10,6 @@ import pytest
 
 from tests.client.conftest import SCENARIOS, scenario, take_step
 
-pytestmark = pytest.mark.slow
-
 # Of a scenario file: for the reader, and played by us.
 NOT_FOR_THE_CLIENT = ("name", "about", "steps", "expect")
 

@@ -8,8 +8,6 @@ import pytest
 
 from tests.client.conftest import ENGINE, take_step
 
-pytestmark = pytest.mark.slow
-
 OWN = {
     "permissions": {"allow": ["Bash(ls *)"]},
     "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]},

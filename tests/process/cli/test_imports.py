@@ -1,0 +1,57 @@
+"""What a command imports: most of the time that a question takes is spent on it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from cortex.transforms.spared_imports import sparing
+
+PROGRAM = """
+import sys
+from cortex.cli.main import main
+try:
+    main(sys.argv[1:])
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+def modules_of(*words: str) -> set[str]:
+    """Return the names of the modules that a command has imported when it ends."""
+    run = subprocess.run([sys.executable, "-c", PROGRAM, *words], capture_output=True, text=True, check=True)
+    return set(run.stderr.splitlines()[-1].split())
+
+
+# What tables are written, searched and compared with.
+LIBRARIES = ("pyarrow", "numpy", "polars", "lancedb", "prefect", "onnxruntime", "cortex.storage.store")
+
+
+@pytest.mark.parametrize("words", [["status"], ["brief", "--project", "tidepool"]])
+def test_what_is_published_is_shown_without_a_table_library(samples, words):
+    assert modules_of(*words) & {*LIBRARIES, "duckdb"} == set()
+
+
+@pytest.mark.parametrize(
+    "words", [["list", "--all-projects"], ["timeline", "--all-projects"], ["show", "ID"]]
+)
+def test_memories_are_looked_up_with_duckdb_alone(cortex, samples, words):
+    first = cortex("list", "--all-projects", "--limit", "1", "--json").json["memories"][0]["memory_id"]
+    modules = modules_of(*[first if word == "ID" else word for word in words])
+    assert modules & set(LIBRARIES) == set() and "duckdb" in modules
+
+
+def test_a_spared_package_is_itself_again_afterwards_also_where_the_import_fails(tmp_path, monkeypatch):
+    (tmp_path / "tideware").mkdir()
+    (tmp_path / "tideware" / "__init__.py").write_text("")
+    (tmp_path / "tideware" / "util.py").write_text("def is_high(level):\n    return level > 4\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ZeroDivisionError), sparing("tideware"):
+        from tideware.util import Anything
+
+        assert issubclass(Anything, Exception)
+        1 / 0  # noqa: B018
+    assert not any(name.partition(".")[0] == "tideware" for name in sys.modules)
+    from tideware.util import is_high
+
+    assert is_high(5)

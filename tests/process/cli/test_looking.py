@@ -1,0 +1,116 @@
+"""`list`, `show`, `timeline` and `today`: looking around without a question, from published files alone."""
+
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+
+from cortex.transforms.schemas import MEMORIES, PROJECTS
+from tests.process.cli.test_command_line import HEAVY
+
+# What a look needs of them: the tables' reader.
+NEEDED = {"duckdb"}
+
+
+@pytest.mark.parametrize("words", [["list"], ["timeline"], ["today"], ["show", "ID"]])
+def test_a_look_imports_neither_the_vector_store_nor_the_engine(cortex, samples, words):
+    first = cortex("list", "--limit", "1", "--json").json["memories"][0]["memory_id"]
+    given = [first if word == "ID" else word for word in words]
+    program = (
+        "import sys\n"
+        "from cortex.cli.main import main\n"
+        "try:\n    main(sys.argv[1:])\n"
+        "finally:\n    print(*sys.modules, file=sys.stderr)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program, *given], capture_output=True, text=True, check=True)
+    loaded = set(run.stderr.splitlines()[-1].split())
+    assert loaded & (set(HEAVY) - NEEDED) == set()
+    assert "cortex.storage.store" not in loaded
+
+
+def test_the_newest_memories_come_first_with_ids_that_show_takes(cortex, samples):
+    rows = cortex("list", "--project", "tidepool", "--json").json["memories"]
+    assert [row["updated_at"] for row in rows] == sorted((row["updated_at"] for row in rows), reverse=True)
+    lines = cortex("list", "--project", "tidepool").out.splitlines()
+    assert lines[0].startswith("tidepool: ") and lines[1].split()[:3] == ["id", "day", "type"]
+    short = lines[2].split()[0]
+    assert len(short) == 6 and rows[0]["memory_id"].startswith(short)
+    shown = cortex("show", short)
+    assert shown.code == 0 and rows[0]["memory_id"] in shown.out
+    for label in ("project", "status", "confidence", "from"):
+        assert f"\n{label} " in shown.out
+
+
+def test_a_type_is_one_of_a_closed_set(cortex, samples):
+    assert {r["memory_type"] for r in cortex("list", "--type", "decision", "--json").json["memories"]} == {
+        "decision"
+    }
+    assert (cortex("list", "--type", "idea").code, "decision" in cortex("list", "--type", "idea").err) == (
+        4,
+        True,
+    )
+
+
+def test_the_timeline_says_what_came_of_each_session(cortex, samples):
+    answer = cortex("timeline", "--all-projects", "--json")
+    ended = [row["ended_at"] for row in answer.json["sessions"]]
+    assert ended == sorted(ended, reverse=True) and answer.json["total"] == len(ended)
+    first = answer.json["sessions"][0]
+    shown = cortex("show", first["session_id"][:8])
+    assert first["session_id"] in shown.out and f"project     {first['project']}" in shown.out
+
+
+def test_today_is_the_last_session_of_each_project(cortex, samples):
+    sessions = cortex("today", "--json").json["sessions"]
+    names = [row["project_id"] for row in sessions]
+    assert len(set(names)) == len(names) > 0
+    [own] = cortex("today", "--project", "tidepool", "--json").json["sessions"]
+    assert own in sessions
+    text = cortex("today", "--project", "tidepool").out
+    assert text.startswith(f"tidepool: session {own['session_id'][:8]}, ")
+    assert ("  open " in text) == bool(own["still_open"])
+
+
+def test_an_id_that_is_too_short_or_unknown_or_of_several_says_so(cortex, samples):
+    assert "at least 4" in cortex("show", "ab").err
+    unknown = cortex("show", "ffffffffff")
+    assert (unknown.code, "cortex list" in unknown.err) == (5, True)
+
+
+def test_an_empty_store_says_how_to_begin(cortex, home):
+    for command in ("list", "timeline", "today"):
+        answer = cortex(command)
+        assert (answer.code, "cortex backfill" in answer.err) == (5, True)
+
+
+def test_a_piped_table_has_one_line_a_row_whatever_the_width(cortex, samples, monkeypatch):
+    tables = []
+    for width in ("40", "200"):
+        monkeypatch.setenv("COLUMNS", width)
+        tables.append(cortex("list", "--all-projects").out)
+    assert tables[0] == tables[1]
+    assert len(tables[0].splitlines()) == 2 + len(cortex("list", "--all-projects", "--json").json["memories"])
+    assert "\x1b" not in tables[0] and "─" not in tables[0]
+
+
+@pytest.mark.parametrize(
+    ("faded", "words"),
+    [(3, "its 3 memories have faded: cortex list --faded"), (0, "said nothing that is kept")],
+)
+def test_a_project_without_a_memory_says_why(cortex, samples, faded, words):
+    path = samples / "published" / "projects.parquet"
+    rows = pq.read_table(path).to_pylist()
+    pq.write_table(PROJECTS.of([{**row, "active": 0, "faded": faded} for row in rows]), path)
+    (samples / "published" / "catalogue.json").unlink()  # an older version published none
+    path = samples / "published" / "memories.parquet"
+    pq.write_table(MEMORIES.empty(), path)
+    answer = cortex("list", "--project", "tidepool")
+    assert (answer.code, words in answer.err) == (0, True)
+
+
+def test_the_beginning_of_a_projects_id_names_it(cortex, samples):
+    [row] = [p for p in cortex("projects", "--json").json["projects"] if p["name"] == "tidepool"]
+    first = cortex("list", "--project", "tidepool", "--json").json
+    assert cortex("list", "--project", row["id"][:-3], "--json").json == first
+    assert cortex("brief", "--project", row["id"][:-3]).out == cortex("brief", "--project", "tidepool").out

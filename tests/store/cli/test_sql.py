@@ -1,0 +1,32 @@
+"""A person's SQL sees the tables of the store: no other file, no network, and it changes nothing."""
+
+import duckdb
+import pytest
+
+from tests.shell import Cortex
+
+
+def test_an_unsealed_duckdb_does_write_in_a_select(tmp_path):
+    duckdb.sql(f"with x as (copy (select 1) to '{tmp_path}/out.csv') from x").fetchall()
+    assert (tmp_path / "out.csv").is_file()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "with m as (from memories) select count(*) from m",
+        "describe memories",
+        "summarize memories",
+        "show tables",
+        "pragma table_info('memories')",
+        "explain select * from memories",
+        "EXPLAIN ANALYZE select count(*) from turns",
+        "pivot memories on memory_type using count(*) group by status",
+        "select * from memories where text ilike '%copy%' -- copy",
+        "select 1; select 2",
+    ],
+)
+def test_what_only_reads_is_answered(cortex: Cortex, samples, query):
+    answer = cortex("sql", query, "--json")
+    assert answer.code == 0, answer.err
+    assert answer.json["columns"]

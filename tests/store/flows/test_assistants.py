@@ -1,0 +1,102 @@
+"""Other assistants' transcripts in whole runs: the laws, a chat's project, found by default, swept up."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cortex.flows import runs
+from cortex.storage.assistant_folders import folders
+from cortex.storage.transcripts import open_transcript
+from tests.bench import contents
+from tests.examples import examples
+from tests.other_assistants import (
+    codex_decisions,
+    copilot_decisions,
+    gemini_decisions,
+)
+from tests.transcripts import KELP, decisions
+
+
+@pytest.fixture(autouse=True)
+def user_home(tmp_path, monkeypatch):
+    """Stand in for the person's own home folder, where the assistants keep their files."""
+    home = tmp_path / "person"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return home
+
+
+def written(home, *, as_lines=False):
+    """Write one session of each assistant, all of one project; return their paths."""
+    claude = decisions().write(home / ".claude" / "projects")
+    codex, copilot = codex_decisions().write(home), copilot_decisions().write(home)
+    return [claude, codex, gemini_decisions().write(home, as_lines=as_lines, name="kelp"), copilot]
+
+
+def packed(path):
+    """Compress a rollout as the program does after a week; return the new file in place of the old."""
+    target = path.with_name(path.name + ".zst")
+    with pa.output_stream(str(target), compression="zstd") as stream:
+        stream.write(path.read_bytes())
+    path.unlink()
+    return target
+
+
+@given(cuts=st.integers(1, 40), texts=st.lists(st.text("ab", max_size=60), max_size=8))
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60), deadline=None
+)
+def test_pieces_of_a_compressed_file_are_its_lines_whatever_their_size(tmp_path, cuts, texts):
+    data = "\n".join(['{"timestamp":"t","type":"session_meta"}', *texts]).encode()
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(data)
+    with open_transcript(packed(path)) as transcript:
+        assert transcript.format == "packed"
+        pieces = list(transcript.pieces(piece_bytes=cuts))
+    whole = data.split(b"\n")
+    lines_read = {}
+    for piece in pieces:
+        for at, line in enumerate(piece.data.removesuffix(b"\n").split(b"\n") if piece.data else []):
+            lines_read[piece.first_line + at] = line
+    assert all(whole[number - 1] == line for number, line in lines_read.items())
+    assert {number for number, line in enumerate(whole, 1) if line and len(line) < cuts} <= set(lines_read)
+
+
+def test_an_excluded_project_is_excluded_for_every_assistant(bench, user_home):
+    chosen = bench.settings.__class__(home=bench.home, excluded_projects=(KELP,))
+    paths = written(user_home)
+    runs.stage_all(chosen, paths)
+    runs.execute("ingest", replace(bench.context, settings=chosen))
+    assert contents(bench.home) == {}
+
+
+def test_only_chats_are_taken_from_geminis_folder(bench, user_home):
+    path = gemini_decisions().write(user_home)
+    for name in ("logs.json", "chats/checkpoint-a.json", "tool_output/session-x.json"):
+        beside = path.parents[1] / name
+        beside.parent.mkdir(exist_ok=True)
+        beside.write_text("[]")
+    assert runs.look_for(bench.settings, [user_home / ".gemini"]).transcripts == (path,)
+
+
+def test_a_backfill_counts_by_assistant(bench, user_home):
+    paths = written(user_home)
+    found = runs.look_for(bench.settings, [user_home])
+    assert found.by_assistant == {
+        name: (1, path.stat().st_size)
+        for name, path in zip(("Claude Code", "Codex CLI", "Gemini CLI", "Copilot CLI"), paths, strict=True)
+    }
+
+
+def test_each_assistants_folder_may_be_elsewhere(monkeypatch, tmp_path):
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "x"))
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path / "y"))
+    assert folders()["codex"][0] == tmp_path / "x" / "sessions"
+    monkeypatch.setenv("COPILOT_HOME", str(tmp_path / "z"))
+    assert folders()["copilot"] == [tmp_path / "z" / "session-state"]
+    assert folders()["gemini"] == [tmp_path / "y" / ".gemini" / "tmp"]

@@ -1,0 +1,30 @@
+"""The pictures of terminals in docs/images: one for each command drawn; nothing is fetched from elsewhere."""
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from docs.images import IMAGES, MOST_LINES, image_of
+
+FOLDER = Path(__file__).parents[2] / "docs" / "images"
+
+
+def test_there_is_a_picture_of_each_command_drawn_and_no_other():
+    assert {path.stem for path in FOLDER.iterdir()} == set(IMAGES)
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_a_picture_is_svg_that_fetches_nothing(name: str):
+    text = (FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+    assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
+    assert re.findall(r"https?://(?!www\.w3\.org/)", text) == []
+    assert "Traceback" not in text and "cortex:&#160;" not in text
+
+
+def test_the_same_text_is_drawn_the_same_and_a_long_one_is_cut():
+    text = "\x1b[1mlevels\x1b[0m\n" * (MOST_LINES + 5)
+    image = image_of("today", ["today"], text)
+    assert image == image_of("today", ["today"], text)
+    assert image.count("levels") == MOST_LINES - 1

@@ -1,0 +1,170 @@
+"""Every query in transforms/sql: planned against empty tables, and run on the golden cases here."""
+
+import csv
+import json
+import re
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from cortex.storage.reference import read_policy
+from cortex.transforms.database import query, sql_text
+from cortex.transforms.memory.fading import WEAK
+from cortex.transforms.memory.lifecycle import ACTIVITY
+from cortex.transforms.memory.repeated_decisions import REPEATS
+from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, UTC_US
+
+HERE = Path(__file__).parents[3] / "sql"
+POLICY = read_policy(None)
+QUERIES = sorted(
+    entry.name.removesuffix(".sql")
+    for entry in resources.files("cortex.transforms.sql").iterdir()
+    if entry.name.endswith(".sql")
+)
+CASES = sorted(path.parent for path in HERE.glob("*/*/expected.csv"))
+INPUTS = {
+    "memories": MEMORIES.arrow,
+    "edges": EDGES.arrow,
+    "events": EVENTS.arrow,
+    "passages": PASSAGES.arrow,
+    "turns": TURNS.arrow,
+    "known_turns": TURNS.arrow,
+    "repeats": REPEATS,
+    "sessions": pa.schema([("project_id", pa.string()), ("session_id", pa.string()), ("started_at", UTC_US)]),
+    "activity": ACTIVITY,
+    "weak": WEAK,
+    "clock": pa.schema(
+        [
+            ("project_id", pa.string()),
+            ("active_at", UTC_US),
+            ("worked_us", pa.int64()),
+            ("runs_us", pa.int64()),
+        ]
+    ),
+    "terms": pa.schema(
+        [
+            ("memory_id", pa.string()),
+            ("project_id", pa.string()),
+            ("term", pa.string()),
+            ("has_vector", pa.bool_()),
+        ]
+    ),
+}
+UNNAMED = {pa.int16(): 0, pa.int32(): 0}
+# What a case does not say about a row.
+UNSAID = {
+    "project_id": "p",
+    "category": "project",
+    "memory_type": "progress",
+    "status": "active",
+    "source_type": "conversation",
+    "trust": "user",
+    "is_pinned": "false",
+    "priority": "5",
+    "initial_confidence": "0.8",
+    "confidence": "0.8",
+    "salience": "0.5",
+    "access_count": "0",
+    "created_at": "2026-03-01",
+    "updated_at": "2026-03-01",
+    "centrality": "0",
+    "rank": "0",
+    "session_count": "1",
+    "edge_type": "relates_to",
+    "strength": "0.5",
+    "has_vector": "false",
+    "kind": "prompt",
+    "text": "Keep readings in UTC.",
+    "event_type": "DECISION_MADE",
+    "rule": "similarity",
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_each_query_plans_against_empty_tables_and_writes_the_columns_its_header_names(name):
+    made = query(name, params(name, {"memory_ids": []}), **tables({}))
+    header = "".join(line for line in sql_text(name).splitlines() if line.startswith("--"))
+    writes = header.split("writes", 1)[1]
+    assert made.num_rows == 0
+    assert [column for column in made.column_names if column not in writes] == []
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_each_query_has_a_golden_case(name):
+    assert [case for case in CASES if case.parent.name == name]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_no_query_is_ordered_by_nothing_or_written_in_capitals(name):
+    code = "\n".join(line.split("--")[0] for line in sql_text(name).splitlines())
+    assert re.search(r"order by\s+[\w\s.,]+$", code)
+    words = re.sub(r"'[^']*'", "''", code)  # a pattern such as \\pL has its own capitals
+    assert words == words.lower()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
+def test_golden_case(case):
+    told = json.loads((case / "params.json").read_text()) if (case / "params.json").exists() else {}
+    given = {path.stem: rows(path) for path in case.glob("*.csv") if path.stem != "expected"}
+    made = query(case.parent.name, params(case.parent.name, told), **tables(given)).to_pylist()
+    assert [shown(row) for row in made] == rows(case / "expected.csv")
+
+
+def params(name, told):
+    """Return every parameter the query names: as told, else from the policy."""
+    known = {"now": datetime(2026, 3, 1, tzinfo=UTC), "memory_ids": ["m1"], "depth": 2, "scope": "p"}
+    known |= {"edit_tools": ["Edit"], "read_tools": ["Read"], "complaint": "wrong|still fails"} | told
+    if isinstance(known["now"], str):
+        known["now"] = instant(known["now"])
+    wanted = set(re.findall(r"\$(\w+)", sql_text(name)))
+    return {param: known[param] if param in known else POLICY.threshold(param) for param in wanted}
+
+
+def tables(given):
+    made = {name: table(schema, given.get(name, [])) for name, schema in INPUTS.items()}
+    return made | {name: POLICY.tables[name] for name in ("memory_types", "event_types", "edge_types")}
+
+
+def table(schema, given):
+    filled = [{field.name: value(field, row) for field in schema} for row in given]
+    return pa.Table.from_pylist(filled, schema=schema)
+
+
+def value(field, row):
+    said = row[field.name] if field.name in row else UNSAID.get(field.name, "")
+    if pa.types.is_list(field.type):
+        return []
+    if said == "":
+        return None if field.nullable else UNNAMED.get(field.type, "")
+    if pa.types.is_timestamp(field.type):
+        return instant(said)
+    if pa.types.is_boolean(field.type):
+        return said == "true"
+    if pa.types.is_integer(field.type):
+        return int(said)
+    return float(said) if pa.types.is_floating(field.type) else said
+
+
+def shown(row):
+    """Return a result row as the text of expected.csv: fractions to six decimals, instants to the second."""
+    return {name: text(cell) for name, cell in row.items()}
+
+
+def text(cell):
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return f"{cell:.6f}".rstrip("0").rstrip(".")
+    return f"{cell:%Y-%m-%d %H:%M:%S}".removesuffix(" 00:00:00") if isinstance(cell, datetime) else str(cell)
+
+
+def rows(path):
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def instant(text):
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)

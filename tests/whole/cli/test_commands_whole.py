@@ -1,0 +1,93 @@
+"""Each command as its user meets it: help, text, JSON, exit codes, the next step in every error."""
+
+from pathlib import Path
+
+from tests.bench import SAMPLES
+from tests.process.cli.test_commands import error_of
+from tests.transcripts import KELP, decisions
+
+
+def test_backfill_prints_the_run_report_as_json_and_nothing_else(cortex, home):
+    answer = cortex("backfill", SAMPLES, "--engine", "plain", "--json")
+    assert answer.code == 0
+    report = answer.json
+    assert set(report) == {
+        "flow", "engine", "started_at", "seconds", "transcripts", "transcript_bytes", "stages", "rows",
+        "new_rows", "set_aside", "left_out", "notes", "breaches",
+    }  # fmt: skip
+    assert (report["flow"], report["engine"], report["transcripts"]) == ("backfill", "plain", 7)
+    assert [stage["stage"] for stage in report["stages"]] == [
+        "erase", "extract", "audit", "guard", "embed", "link", "decay", "consolidate", "render",
+    ]  # fmt: skip
+    assert {"rows_in", "rows_out", "seconds", "note", "stage"} == set(report["stages"][0])
+    [line] = report["set_aside"]
+    assert Path(line["file"]).is_file() and (line["line"], line["reason"]) == (21, "not JSON")
+    assert list((home / "runs" / "reports").iterdir())
+
+
+def test_backfill_prints_tables_for_people(cortex):
+    answer = cortex("backfill", SAMPLES, "--engine", "plain")
+    assert answer.code == 0
+    for told in ("7 transcripts", "extract", "render", "Store now: turns", "Quarantined: 1", "not JSON"):
+        assert told in answer.out
+
+
+def test_backfill_without_a_path_reads_the_assistants_own_folder(cortex, tmp_path):
+    answer = cortex("backfill", "--engine", "plain")
+    assert (answer.code, "CORTEX_E_NOT_FOUND" in answer.err) == (5, True)
+    decisions().write(tmp_path / ".claude" / "projects")
+    assert cortex("backfill", "--engine", "plain", "--json").json["transcripts"] == 1
+
+
+def test_recall_that_finds_nothing_says_where_else_to_look(cortex, tmp_path, monkeypatch):
+    cortex("remember", "Levels are millimetres.")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    answer = cortex("recall", "zzzyx", "--json")
+    assert (answer.code, answer.json) == (0, {"results": [], "limits": None})
+    told = cortex("recall", "zzzyx")
+    assert (told.code, told.out) == (0, "") and "--all-projects" in told.err
+
+
+def test_remember_then_forget_by_the_id_that_was_printed(cortex, samples):
+    told = cortex("remember", "Levels", "are", "millimetres.", "--project", "tidepool", "--json").json
+    assert set(told) == {"id", "project", "searchable", "outcome"} and told["searchable"] is True
+    assert "Levels are millimetres." in cortex("recall", "millimetres", "--project", "tidepool").out
+    gone = cortex("forget", told["id"][:12], "--json").json
+    assert gone == {
+        "id": told["id"],
+        "forgotten": True,
+        "applied": True,
+        "went_with_it": [],
+        "copies_left": [],
+        "copies_reached": gone["copies_reached"],
+    }
+    assert len(gone["copies_reached"]) == 1 and str(samples) in gone["copies_reached"][0]
+    assert "Levels are millimetres." not in cortex("recall", "millimetres", "--project", "tidepool").out
+
+
+def test_forget_asks_before_it_forgets_the_best_answer(cortex, samples):
+    named = ("forget", "delivers the same reading twice", "--project", "tidepool", "--json")
+    answer = cortex(*named)
+    assert answer.code == 2 and "--yes" in error_of(answer)["next_step"]
+    assert cortex(*named, "--yes").json["forgotten"]
+
+
+def test_a_project_is_known_by_its_folder(cortex, tmp_path, monkeypatch):
+    decisions(cwd=str(tmp_path / "kelp")).write(tmp_path / "t")
+    (tmp_path / "kelp" / "docs").mkdir(parents=True)
+    cortex("backfill", tmp_path / "t", "--engine", "plain", "--json")
+    monkeypatch.chdir(tmp_path / "kelp" / "docs")
+    assert "kelp" in cortex("recall", "millimetres").out
+    assert "millimetres" in cortex("brief").out
+    assert KELP not in cortex("status").out
+
+
+def test_recall_shows_what_is_linked_to_the_results(cortex, home):
+    cortex("remember", "--type", "decision", "The poller in src/poll_gauge.py retries three times.")
+    cortex("remember", "--type", "gotcha", "src/poll_gauge.py drops readings when the clock steps back.")
+    plain = cortex("recall", "retries three times", "--limit", "1", "--json").json
+    near = cortex("recall", "retries three times", "--limit", "1", "--related", "1", "--json").json
+    assert "related" not in plain and near["results"] == plain["results"]
+    assert [memory["text"][:17] for memory in near["related"]] == ["src/poll_gauge.py"]
+    assert "Related:" in cortex("recall", "retries three times", "--limit", "1", "--related", "1").out

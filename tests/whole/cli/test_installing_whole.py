@@ -1,0 +1,41 @@
+"""Install, uninstall, setup: the client's settings are ours to add to, and the user's to the last byte."""
+
+import json
+
+from tests.process.cli.test_installing import _no_client_and_no_scheduler, claude, commands_of, session  # noqa: F401
+
+
+def test_setup_with_yes_reads_installs_and_ends_with_a_real_brief(cortex, claude, session):
+    answer = cortex("setup", "--yes")
+    assert answer.code == 0 and "cone 6" in answer.out and "(1 sessions)" in answer.out, answer.err
+    assert answer.out.index("cone 6") < answer.out.index("Read: ") < answer.out.index("Next: start `claude`")
+    assert commands_of(claude / "settings.json")
+    again = cortex("setup", "--json").json
+    assert (again["hooks"], again["read_before"], again["steps"]) == ("settings", 1, {})
+
+
+def test_setup_for_programs_is_one_json_object(cortex, claude, session):
+    answer = cortex("setup", "--yes", "--json").json
+    assert answer["first_brief"]["project"] == "kiln" and answer["first_brief"]["sessions"] == 1
+    assert answer["hooks"] == "settings" and answer["writer"] == "none"
+
+
+def test_where_both_have_the_hooks_those_of_the_settings_go_and_the_status_line_stays(cortex, claude):
+    cortex("install")
+    cortex("statusline", "install")
+    settings = json.loads((claude / "settings.json").read_bytes())
+    settings["enabledPlugins"] = {"cortex-lake@cortex-lake": True}
+    (claude / "settings.json").write_text(json.dumps(settings))
+    [check] = [c for c in cortex("doctor", "--json").json["checks"] if c["check"] == "hooks"]
+    assert not check["ok"] and "counts twice" in check["finding"] and "cortex setup" in check["finding"]
+    answer = cortex("setup", "--yes", "--json").json
+    assert answer["hooks"] == "plugin" and answer["status_line"]
+    after = json.loads((claude / "settings.json").read_bytes())
+    assert "hooks" not in after and "run.sh" in after["statusLine"]["command"]
+
+
+def test_setup_asks_twice_at_most(cortex, claude, session, monkeypatch):
+    monkeypatch.setattr("cortex.cli.setup.can_ask", lambda: True)
+    answer = cortex("setup", stdin="\n\n")
+    assert answer.code == 0 and "cone 6" in answer.out
+    assert answer.out.count("Writer (") == 1 and answer.out.count("Go ahead?") == 1

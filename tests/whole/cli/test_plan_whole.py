@@ -1,0 +1,43 @@
+"""`cortex plan` and `backfill --dry-run`: what a language model would be asked, before anything is."""
+
+import json
+
+from cortex.storage.config_file import ConfigFile
+from cortex.storage.setting_keys import key_of
+from cortex.storage.spending import Spending
+from tests.shell import Cortex
+from tests.transcripts import decisions
+
+
+def test_a_plan_counts_what_waits_and_asks_nothing(cortex: Cortex, home, tmp_path):
+    for name in ("s1", "s2"):
+        decisions(name, cwd=f"/home/dev/{name}").write(tmp_path / "projects")  # over for months
+    assert cortex("backfill", tmp_path / "projects", "--engine", "plain").code == 0
+    plan = json.loads(cortex("plan", "--json").out)
+    [stage, judge] = plan["stages"]
+    assert (stage["stage"], stage["sessions"], stage["requests"]) == ("write", 2, 2)
+    # Two thousand tokens an answer, at $.10 in and $.50 out a million; half of that in a batch.
+    assert stage["output_tokens"] == 4_000
+    expected = stage["input_tokens"] * 1e-7 + 4_000 * 5e-7
+    assert abs(stage["usd"] - expected) < 1e-8 and abs(stage["batch_usd"] - expected / 2) < 1e-8
+    # What the two sessions may bring is counted on the safe side; it is not sent in batches.
+    assert (judge["stage"], judge["requests"]) == ("judge", 1) and judge["batch_usd"] == judge["usd"] > 0
+    assert plan["days"] == 1
+    shown = cortex("plan")
+    assert "claude-haiku-5-5" in shown.out and "models.writer" in shown.err
+    assert not Spending(home).path.exists()
+
+
+def test_a_dry_run_says_what_the_language_model_would_cost_where_there_is_one(cortex: Cortex, home, tmp_path):
+    decisions("s1").write(tmp_path / "projects")
+    words = ("backfill", tmp_path / "projects", "--dry-run")
+    assert "No hosted model is used" in cortex(*words).out
+    ConfigFile(home).set(key_of("models.writer"), "api")
+    shown = " ".join(cortex(*words).out.split())
+    assert "language model would be asked about 1 session:" in shown and "in batches" in shown
+    assert "in 1 request, how near their memories stand" in shown
+    write, judge = json.loads(cortex(*words, "--json").out)["would_read"]["asking"]
+    assert (write["stage"], write["requests"]) == ("write", 1) and write["usd"] > 0
+    # The same price as of a session that has been read and waits to be asked about.
+    assert cortex("backfill", tmp_path / "projects", "--engine", "plain", "--json").code == 0
+    assert judge == json.loads(cortex("plan", "--json").out)["stages"][1]

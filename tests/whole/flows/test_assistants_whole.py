@@ -1,0 +1,189 @@
+"""Other assistants' transcripts in whole runs: the laws, a chat's project, found by default, swept up."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from cortex.flows import runs
+from cortex.hooks import ticket
+from tests.bench import contents, difference, fixed_state, leftovers
+from tests.other_assistants import (
+    Codex,
+    Gemini,
+    codex_decisions,
+    gemini_decisions,
+)
+from tests.store.flows.test_assistants import (
+    packed,
+    user_home,  # noqa: F401
+    written,
+)
+from tests.transcripts import KELP, decisions, lines
+
+
+def test_sessions_of_four_assistants_fold_into_one_project(bench, user_home):
+    report = bench.backfill(*written(user_home))
+    assert (report.transcripts, report.quarantined) == (4, [])
+    assert [project.paths for project in bench.store.projects.all()] == [(KELP,)]
+    gotchas = [text for text in bench.texts() if "tide table" in text]
+    assert len(gotchas) == 4
+    assert leftovers(bench.home) == []
+
+
+def test_each_memory_says_in_its_evidence_from_which_assistants_file_it_is(bench, user_home):
+    claude, codex, gemini, copilot = written(user_home)
+    bench.backfill(claude, codex, gemini, copilot)
+    by_name = {
+        name: {
+            each["file"]
+            for row in bench.memories()
+            if f"table of {name} " in row["text"]
+            for each in row["evidence"]
+        }
+        for name in ("s1", "c1", "g1", "p1")
+    }
+    names = zip(("s1", "c1", "g1", "p1"), (claude, codex, gemini, copilot), strict=True)
+    assert by_name == {name: {str(path)} for name, path in names}
+    clients = {row["client_version"].split()[0] for row in contents(bench.home)["turns"]}
+    assert clients == {"2.1.330", "codex", "gemini", "copilot"}
+
+
+def test_a_run_opens_each_transcript_once(bench, user_home, monkeypatch):
+    paths, opened, open_file = written(user_home), [], ticket.open_regular
+    bench.stage(*paths)
+    monkeypatch.setattr(ticket, "open_regular", lambda path: opened.append(path) or open_file(path))
+    bench.run()
+    assert [path for path in opened if path in map(str, paths)] == [*map(str, paths)]
+
+
+@pytest.mark.parametrize("as_lines", [True, False])
+def test_read_twice_is_read_once(bench, user_home, as_lines):
+    paths = written(user_home, as_lines=as_lines)
+    bench.backfill(*paths)
+    before = fixed_state(bench.home)
+    bench.backfill(*paths)
+    for path in paths:
+        bench.store.staging.stage(path)
+    bench.run()
+    assert fixed_state(bench.home) == before
+
+
+def test_a_rollout_that_grows_gives_what_it_gives_at_once(bench, other, user_home):
+    talk = codex_decisions()
+    path = talk.write(user_home)
+    whole = path.read_bytes()
+    for share in (0.2, 0.63, 0.8, 1.0):
+        path.write_bytes(whole[: int(len(whole) * share)])
+        bench.backfill(path)
+    other.backfill(path)
+    assert difference(contents(bench.home), contents(other.home)) == {}
+    assert leftovers(bench.home) == []
+
+
+def test_a_rewritten_document_gives_what_it_gives_at_once(bench, other, user_home):
+    talk = gemini_decisions()
+    path = talk.write(user_home)
+    for count in (0, 1, 3, 5, 6):
+        path.write_bytes(talk.document(count))
+        bench.backfill(path)
+    assert bench.store.lake.manifest.cursors[str(path)].read_lines == 6
+    other.backfill(path)
+    assert difference(contents(bench.home), contents(other.home)) == {}
+    assert leftovers(bench.home) == []
+
+
+def test_a_document_caught_half_written_is_read_when_it_is_whole(bench, other, user_home):
+    talk = gemini_decisions()
+    path = talk.write(user_home)
+    path.write_bytes(talk.document(3))
+    bench.backfill(path)
+    path.write_bytes(talk.document()[:2500])
+    assert [each.reason for each in bench.backfill(path).quarantined] == ["not a transcript: not JSON"]
+    path.write_bytes(talk.document())
+    bench.backfill(path)
+    other.backfill(path)
+    assert difference(contents(bench.home), contents(other.home)) == {}
+    assert leftovers(bench.home) == []
+
+
+def test_a_compressed_rollout_gives_what_it_gave_before(bench, other, user_home):
+    path = codex_decisions().write(user_home)
+    bench.backfill(path)
+    said, before = contents(bench.home), bench.store.lake.manifest.cursors
+    target = packed(path)
+    assert runs.look_for(bench.settings, [user_home]).transcripts == (target,)
+    bench.backfill(target)
+    assert contents(bench.home) == said
+    assert set(bench.store.lake.manifest.cursors) - set(before) == {str(target)}
+    assert runs.look_for(bench.settings, [user_home]).transcripts == ()
+    other.backfill(target)
+    assert other.texts() == bench.texts()
+    assert leftovers(other.home) == []
+
+
+def test_a_chat_that_goes_on_as_lines_after_a_resume_gives_no_second_turn(bench, other, user_home):
+    path = gemini_decisions().write(user_home)
+    bench.backfill(path)
+    resumed = gemini_decisions().user("Which unit are the levels in?").write(user_home, as_lines=True)
+    bench.backfill(resumed)
+    turns = contents(bench.home)["turns"]
+    other.backfill(resumed)
+    assert {row["turn_id"] for row in turns} == {row["turn_id"] for row in contents(other.home)["turns"]}
+    assert bench.texts() == other.texts()
+
+
+@pytest.mark.parametrize("names", [("c1", "c2"), ("c2", "c1")])
+def test_a_fork_of_a_rollout_gives_no_second_memory_whichever_is_read_first(bench, other, user_home, names):
+    parent = codex_decisions("c1")
+    fork = parent.forked("c2").assistant("[MEMORY: pattern] Each poller gets a queue of its own.")
+    paths = {"c1": parent.write(user_home), "c2": fork.write(user_home)}
+    for name in names:
+        bench.backfill(paths[name])
+    other.backfill(*paths.values())
+    assert difference(contents(bench.home), contents(other.home)) == {}
+    assert sum("tide table" in text for text in bench.texts()) == 1
+
+
+def test_a_chat_that_tells_its_project_only_as_a_hash_is_known_by_the_folders_seen(bench, user_home):
+    bench.backfill(decisions().write(user_home / ".claude" / "projects"))
+    bench.backfill(gemini_decisions().write(user_home))
+    assert [project.paths for project in bench.store.projects.all()] == [(KELP,)]
+
+
+def test_a_chat_is_known_by_the_programs_own_list_of_projects(bench, user_home):
+    path = gemini_decisions().write(user_home)
+    (user_home / ".gemini" / "projects.json").write_text(json.dumps({"projects": {KELP: "kelp"}}))
+    bench.backfill(path)
+    assert [project.paths for project in bench.store.projects.all()] == [(KELP,)]
+
+
+def test_a_chat_of_a_project_that_nobody_knows_is_a_project_by_its_folder(bench, user_home):
+    path = gemini_decisions().write(user_home)
+    bench.backfill(path)
+    assert [project.paths for project in bench.store.projects.all()] == [(str(path.parents[1]),)]
+
+
+def test_a_run_looks_for_what_grew_only_where_a_backfill_has_read(bench, user_home):
+    asked = "Sort the imports of the exporter, and keep those of its tests as they are."
+    codex, gemini = Codex().user(asked), Gemini().user(asked)
+    path, chat = codex.write(user_home), gemini.write(user_home)
+    assert runs.grown(bench.settings) == []
+    bench.backfill(path)
+    assert runs.grown(bench.settings) == []
+    path.write_bytes(lines(codex.assistant("Sorted.").records))
+    later = codex_decisions("c9").write(user_home)
+    assert sorted(runs.grown(bench.settings)) == sorted([path, later])
+    bench.backfill(chat)
+    chat.write_bytes(gemini.assistant("Sorted.").document())
+    assert chat in runs.grown(bench.settings)
+
+
+def test_a_file_that_gave_nothing_is_looked_at_again_only_once_it_changes(bench, user_home):
+    bench.backfill(codex_decisions("c1").write(user_home))
+    broken = codex_decisions("c2").write(user_home)
+    broken.write_bytes(b"no transcript")
+    later = datetime.fromtimestamp(broken.stat().st_mtime, tz=UTC) + timedelta(hours=1)
+    assert runs.grown(bench.settings) == [broken]
+    bench.backfill(broken, now=later)
+    assert runs.grown(bench.settings) == []

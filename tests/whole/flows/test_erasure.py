@@ -1,0 +1,393 @@
+"""Erasure is real: after it, no file of the store holds the text, in raw bytes or decoded (spec 12)."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from cortex.flows import runs
+from cortex.flows.comparison import compare
+from cortex.flows.rebuild import rebuild
+from cortex.hooks import prompt
+from cortex.storage import lake, lance_tables
+from cortex.storage.lease import lease
+from cortex.storage.settings import Settings
+from cortex.storage.store import Store
+from cortex.transforms.schemas import TURNS
+from tests.bench import NOW, Bench, contents, difference, here, leftovers
+from tests.present import clock_at
+from tests.rows import entry
+from tests.traces import traces
+from tests.transcripts import Talk, decisions, forked
+from tests.whole.flows import test_kills
+
+# Whole runs, two seconds each: together too long for the quick suite.
+
+CANARY = "quagsireplum"
+# Of copies the one in the first file counts: a fork with this name lies behind the session it began as.
+LATER = "f2"
+FACT = f"Gauges of the {CANARY} reef report every six minutes because batteries are small."
+
+
+@pytest.fixture(autouse=True)
+def _here_is_kelp(monkeypatch, tmp_path):
+    (tmp_path / "kelp").mkdir()
+    monkeypatch.chdir(tmp_path / "kelp")
+    with clock_at(NOW):
+        yield
+
+
+def told_canary(name: str = "s1") -> Talk:
+    """Return a session with the canary in one fact, beside others."""
+    return decisions(name).user("And the gauges?").assistant(f"[MEMORY: decision] {FACT}").user("Fine.")
+
+
+def forget(bench: Bench, word: str = CANARY) -> None:
+    [memory] = [m for m in bench.memories() if word in m["text"] and m["status"] != "archived"]
+    here().forget(memory["memory_id"])
+
+
+def test_no_byte_of_a_forgotten_fact_is_left_and_the_others_stay(bench):
+    told_canary().write(bench.projects)
+    bench.begin()
+    others = [text for text in bench.texts() if CANARY not in text]
+    assert any("lake/turns" in place for place in traces(bench.home, CANARY))
+    assert any("passages.lance" in place for place in traces(bench.home, CANARY))
+    forget(bench)
+    assert traces(bench.home, CANARY) == []
+    assert bench.texts() == others
+    assert leftovers(bench.home) == []
+
+
+def test_reading_the_transcript_again_brings_nothing_back(bench):
+    talk = told_canary()
+    path = talk.write(bench.projects)
+    bench.begin()
+    forget(bench)
+    talk.assistant("We go on with the tide table.").write(bench.projects)
+    forked(talk.records, "a0").write(bench.projects)
+    bench.backfill(now=NOW + timedelta(hours=1))
+    path.write_bytes(
+        path.read_bytes().replace(b'"2.1.330"', b'"2.1.331"')
+    )  # another file: read from its start
+    bench.backfill(now=NOW + timedelta(hours=2))
+    assert traces(bench.home, CANARY) == []
+
+
+def test_a_turn_that_other_memories_rest_on_loses_only_the_sentence(bench):
+    Talk().user("Go.").assistant(
+        f"[MEMORY: decision] {FACT}\n[MEMORY: gotcha] The tide table counts hours from midnight."
+    ).write(bench.projects)
+    bench.begin()
+    assert len(bench.memories()) == 2
+    forget(bench)
+    assert traces(bench.home, CANARY) == []
+    assert bench.texts() == ["The tide table counts hours from midnight."]
+
+
+def test_the_same_words_elsewhere_go_too(bench):
+    told_canary().write(bench.projects)
+    Talk("s2", cwd="/home/dev/reef").user(f"In kelp I read: {FACT} Is that so? Tell me.").assistant(
+        "Yes."
+    ).write(bench.projects)
+    bench.begin()
+    forget(bench)
+    assert traces(bench.home, CANARY) == []
+    turns = Store(bench.home).lake.read(TURNS)["text"].to_pylist()
+    assert (
+        "In kelp I read: [forgotten] Is that so? Tell me." in turns
+        or "[forgotten] Is that so? Tell me." in turns
+    )
+
+
+def test_a_remembered_fact_goes_with_its_entry_and_its_edits(bench):
+    remember(FACT)
+    [memory] = bench.memories()
+    edited = entry(
+        "edit",
+        memory["project_id"],
+        {"text": f"{FACT} Since May."},
+        recorded_at=NOW,
+        memory_id=memory["memory_id"],
+    )
+    bench.store.journal.write(edited)
+    forget(bench)
+    assert traces(bench.home, CANARY) == []
+    assert bench.texts() == []
+
+
+def test_what_is_remembered_again_after_it_was_forgotten_stays(bench):
+    remember(FACT)
+    with clock_at(NOW + timedelta(minutes=1)):
+        forget(bench)
+    with clock_at(NOW + timedelta(minutes=2)):
+        remember(FACT)
+    bench.run("nightly", NOW + timedelta(days=1))
+    assert bench.texts() == [FACT]
+
+
+def test_a_merged_memory_takes_its_members_along(bench):
+    Talk().user("Go.").assistant("[MEMORY: decision] Use SQLite in WAL mode.").write(bench.projects)
+    said_again = "[MEMORY: decision] Always use SQLite in WAL mode here."
+    Talk("s2").user("Go.").assistant(said_again).write(bench.projects)
+    bench.begin()
+    bench.run("nightly", NOW + timedelta(days=1))
+    assert len(bench.memories()) == 3
+    forget(bench, "WAL")
+    assert traces(bench.home, "WAL mode") == []
+    assert bench.memories() == []
+
+
+def test_forgetting_a_session_takes_all_it_said_also_from_its_forks(bench):
+    talk = told_canary()
+    talk.write(bench.projects)
+    forked(talk.records, LATER).assistant("[MEMORY: pattern] One queue a poller.").write(bench.projects)
+    bench.begin()
+    here().forget_session(talk.session_id[:8])
+    assert traces(bench.home, CANARY) == []
+    assert bench.texts() == ["One queue a poller."]
+    talk.assistant(f"More of {CANARY}.").write(bench.projects)
+    bench.backfill(now=NOW + timedelta(hours=1))
+    assert traces(bench.home, CANARY) == []
+
+
+def test_resetting_a_project_leaves_the_others(bench, tmp_path):
+    told_canary().write(bench.projects)
+    decisions("s2", cwd="/home/dev/reef").write(bench.projects)
+    bench.begin()
+    remember(f"The {CANARY} again.", project="/home/dev/kelp")
+    before = bench.memories("reef")
+    here().reset("/home/dev/kelp")
+    assert traces(bench.home, CANARY, "tide table of s1") == []
+    assert bench.memories("reef") == before
+    bench.backfill(now=NOW + timedelta(hours=1))
+    assert traces(bench.home, CANARY) == []
+
+
+def test_what_is_past_its_days_goes_and_what_is_pinned_stays(bench):
+    told_canary().write(bench.projects)
+    bench.begin()
+    [pinned] = [m for m in bench.memories() if "tide table" in m["text"]]
+    bench.store.journal.write(
+        entry("pin", pinned["project_id"], {}, recorded_at=NOW, memory_id=pinned["memory_id"])
+    )
+    settings = Settings(home=bench.home, retention_days=90)
+    runs.execute("nightly", replace(bench.at(NOW + timedelta(days=1)), settings=settings))
+    assert traces(bench.home, CANARY) != []
+    runs.execute("nightly", replace(bench.at(NOW + timedelta(days=60)), settings=settings))
+    assert traces(bench.home, CANARY) == []
+    assert bench.texts() == [pinned["text"]]
+
+
+def test_a_set_aside_transcript_that_holds_the_fact_goes_too(bench, tmp_path):
+    told_canary().write(bench.projects)
+    bad = bench.projects / "bad.jsonl"
+    bad.write_text(f"not a transcript\n{FACT}\n")
+    bench.begin()
+    assert any("staging/transcripts" in place for place in traces(bench.home, CANARY))
+    forget(bench)
+    assert traces(bench.home, CANARY) == []
+
+
+def test_a_reset_project_leaves_no_transcript_that_was_set_aside(bench):
+    told_canary().write(bench.projects)
+    bad = bench.projects / "bad.jsonl"
+    bad.write_text(f"not a transcript, of the {CANARY}\n")
+    bench.stage()
+    bench.store.staging.stage(bad, cwd="/home/dev/kelp")
+    bench.run()
+    assert any("staging/transcripts" in place for place in traces(bench.home, CANARY))
+    here().reset("/home/dev/kelp")
+    assert traces(bench.home, CANARY) == []
+
+
+def test_the_reason_for_which_it_was_archived_or_kept_goes_too(bench):
+    told_canary().write(bench.projects)
+    bench.begin()
+    [memory] = [m for m in bench.memories() if CANARY in m["text"]]
+    scope, name, reason = memory["project_id"], memory["memory_id"], f"`read_{CANARY}` is gone"
+    kept = {"item": "stale", "memory_ids": [name], "reason": reason}
+    bench.store.journal.write(entry("dismiss", scope, kept, recorded_at=NOW))
+    bench.store.journal.write(entry("archive", scope, {"reason": reason}, recorded_at=NOW, memory_id=name))
+    here().forget(name)
+    assert traces(bench.home, CANARY) == []
+
+
+def test_while_another_run_writes_the_wish_waits_and_the_next_run_grants_it(bench):
+    told_canary().write(bench.projects)
+    bench.begin()
+    with lease(bench.home):
+        forget(bench)
+    assert traces(bench.home, CANARY) != []
+    bench.run()
+    assert traces(bench.home, CANARY) == []
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.mark.parametrize("stages_done", range(7))
+def test_killed_anywhere_the_next_run_erases_to_the_end(bench, monkeypatch, stages_done):
+    told_canary().write(bench.projects)
+    bench.begin()
+    with lease(bench.home):
+        forget(bench)
+
+    def dies(run: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setitem(runs.FLOWS, "ingest", (*runs.FLOWS["ingest"][:stages_done], dies))
+        with pytest.raises(Killed):
+            bench.run()
+    bench.run()
+    assert traces(bench.home, CANARY) == []
+
+
+def run_under_prefect(bench, flow):
+    """Run in a process of its own: Prefect's home holds for a process, and another test may have set it."""
+    program = (
+        "import sys; from pathlib import Path; from tests.bench import Bench;"
+        " Bench(Path(sys.argv[1]), Path(sys.argv[2])).run(sys.argv[3], engine='prefect')"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    subprocess.run(
+        [sys.executable, "-c", program, str(bench.home), str(bench.projects), flow],
+        env=environment,
+        cwd=Path(__file__).parents[3],
+        check=True,
+    )
+
+
+def test_prefects_own_files_hold_nothing_either(bench):
+    told_canary().write(bench.projects)
+    bench.stage()
+    run_under_prefect(bench, "ingest")
+    assert list((bench.home / "runs" / "prefect").rglob("*.db"))
+    forget(bench)
+    run_under_prefect(bench, "ingest")
+    assert traces(bench.home, CANARY) == []
+
+
+def test_the_search_sees_the_words_wherever_they_lie_before(bench):
+    told_canary().write(bench.projects)
+    bench.begin()
+    places = " ".join(traces(bench.home, CANARY))
+    for place in (
+        "lake/events",
+        "lake/turns",
+        "memories.lance/data",
+        "published/memories.parquet",
+        "published/memory.duckdb",
+        "brief.md",
+        "hook-index.sqlite",
+        "search.sqlite",
+    ):
+        assert place in places
+
+
+def test_what_a_session_was_shown_of_it_leaves_nothing_either(bench, monkeypatch):
+    monkeypatch.setattr(prompt, "PROMPT_SECONDS", 60)  # a busy machine
+    told_canary().write(bench.projects)
+    bench.backfill()
+    payload = {"prompt": f"How often do the gauges of the {CANARY} reef report?", "session_id": "later"}
+    shown = prompt.prompt_output(str(bench.home), payload, ["/home/dev/kelp"], time.time_ns())
+    assert shown and CANARY in shown.decode()
+    forget(bench)
+    assert traces(bench.home, CANARY) == []
+    payload["session_id"] = "another"
+    assert prompt.prompt_output(str(bench.home), payload, ["/home/dev/kelp"], time.time_ns()) is None
+
+
+def test_a_project_that_is_reset_keeps_no_hook_index(bench):
+    told_canary().write(bench.projects)
+    bench.begin()
+    assert list(bench.home.glob("published/kelp-*/hook-index.sqlite"))
+    here().reset("/home/dev/kelp")
+    assert not list(bench.home.glob("published/kelp-*/hook-index.sqlite"))
+
+
+def test_the_search_index_is_one_file_without_the_words(bench):
+    told_canary().write(bench.projects)
+    bench.begin()
+    index = "tables/search.sqlite"
+    assert index in traces(bench.home, CANARY)
+    forget(bench)
+    assert index not in traces(bench.home, CANARY)
+    assert [path.name for path in bench.home.glob("tables/*.*")] == ["search.sqlite"]
+
+
+def test_an_erasure_leaves_nothing_for_a_second_run_to_do(bench):
+    told_canary().write(bench.projects)
+    bench.begin()
+    forget(bench)
+    before = contents(bench.home)
+    generation = bench.store.lake.manifest.generation
+    bench.run(now=NOW)
+    assert difference(before, contents(bench.home)) == {}
+    assert bench.store.lake.manifest.generation - generation <= 1  # the day's ageing
+
+
+def remember(text: str, project: str | None = None) -> None:
+    here().remember(text, memory_type="decision", project=project)
+
+
+def test_the_journal_says_that_something_was_forgotten_and_not_what(bench):
+    remember(FACT)
+    forget(bench)
+    told = [row for row in bench.store.journal.read().to_pylist() if row["kind"] == "forget"]
+    assert told and CANARY not in json.dumps(told, default=str)
+
+
+@pytest.mark.parametrize("way", ["memory", "session", "project"])
+def test_tables_made_again_after_an_erasure_equal_the_live_ones(bench, way):
+    talk = told_canary()
+    talk.write(bench.projects)
+    decisions("s2").write(bench.projects)
+    bench.begin()
+    if way == "memory":
+        forget(bench)
+    elif way == "session":
+        here().forget_session(talk.session_id)
+    else:
+        here().reset("/home/dev/kelp")
+    with runs.opened("rebuild", bench.context) as run:
+        assert compare(run).differences == []
+        rebuild(run)
+    assert traces(bench.home, CANARY) == []
+
+
+PLACES = {
+    "a lake file": (lake.Lake, "write_file"),
+    "the manifest": (lake, "write_manifest"),
+    "the tables' older versions": (lance_tables.LanceTables, "purge"),
+    "unnamed files": (lake.Lake, "sweep"),
+}
+
+
+# What lies on disk after a write lies there before the next one.
+@pytest.mark.parametrize(("number", "moment"), [(1, "before"), (2, "before"), (3, "before"), (3, "after")])
+@pytest.mark.parametrize("place", PLACES)
+def test_killed_around_a_write_the_next_run_erases_to_the_end(bench, monkeypatch, place, number, moment):
+    told_canary().write(bench.projects)
+    bench.begin()
+    with lease(bench.home):
+        forget(bench)
+    with monkeypatch.context() as patch:
+        test_kills._die_at(patch, *PLACES[place], number, moment)
+        try:
+            bench.run()
+        except test_kills.Killed:
+            pass
+        else:
+            pytest.skip(f"{place} is not written {number} times")
+    bench.run()
+    assert traces(bench.home, CANARY) == []
+    assert leftovers(bench.home) == []

@@ -1,0 +1,100 @@
+"""Members who push and pull in any order, offline for days: in step in the end, nothing lost or doubled."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from cortex.flows import operations
+from cortex.flows.context import Context
+from cortex.storage.settings import Settings, ShareSettings
+from cortex.storage.store import Store
+from cortex.transforms.errors import StoreUnreachable
+from tests.bench import NOW, words_for_a_model
+from tests.whole.flows.test_team import PNPM, UTC_RULE, git
+
+
+@dataclass
+class Laptop:
+    """A person's store and clone, and the team's place."""
+
+    clone: Path
+    home: Path
+    place: str
+    hours: int = 0
+
+    def context(self, *projects: str) -> Context:
+        self.hours += 1
+        at = NOW + timedelta(hours=self.hours)
+        settings = Settings(home=self.home, share=ShareSettings(self.place, projects))
+        return Context(settings, words_for_a_model, lambda: at, folder=self.clone)
+
+    def chosen(self) -> Context:
+        return self.context(str(self.clone))
+
+    def rows(self) -> dict[str, dict]:
+        tables = Store(self.home).tables
+        rows = (row for scope in tables.scopes() for row in tables.open(scope, "memories").read().to_pylist())
+        return {row["text"]: row for row in rows}
+
+
+@pytest.fixture
+def laptops(tmp_path: Path) -> tuple[Laptop, Laptop]:
+    made = []
+    for name in ("ana", "bo"):
+        clone = tmp_path / name / "kelp"
+        git(tmp_path, "init", "-q", "-b", "main", str(clone))
+        git(clone, "remote", "add", "origin", "https://example.org/team/kelp.git")
+        git(clone, "config", "user.name", name.title())
+        git(clone, "config", "user.email", f"{name}@example.org")
+        made.append(Laptop(clone, tmp_path / name / "home", f"file://{tmp_path}/place"))
+    return made[0], made[1]
+
+
+def test_a_laptop_shares_only_what_was_chosen_and_withdraws_what_was_forgotten(laptops, tmp_path):
+    ana, bo = laptops
+    for text in (PNPM, UTC_RULE):
+        operations.remember.remember(ana.context(), text, memory_type="decision")
+    operations.remember.remember(bo.context(), "The gauge of pier two is Bo's.")
+    assert operations.share.plan_push(ana.context()) == [], "nothing by default"
+    with pytest.raises(StoreUnreachable):
+        operations.share.pull(bo.chosen())
+    [planned] = operations.share.plan_push(ana.chosen())
+    assert (planned.shared, planned.fresh, planned.withdrawn) == (2, 2, 0)
+    assert not (tmp_path / "place").exists(), "planning writes nothing"
+    operations.share.push(ana.chosen(), [planned])
+    [pulled], applied = operations.share.pull(bo.chosen())
+    assert (pulled.shared, pulled.fresh, applied.is_in_effect) == (2, 2, True)
+    assert bo.rows()[PNPM]["trust"] == "colleague"
+    [brief] = operations.brief.read_briefs(bo.chosen())
+    assert "(Ana, shared, " in brief.text
+    forgotten = operations.forget.plan_forget(ana.context(), ana.rows()[PNPM]["memory_id"])
+    operations.forget.forget(ana.context(), forgotten)
+    [planned] = operations.share.plan_push(ana.chosen())
+    assert (planned.shared, planned.withdrawn) == (1, 1)
+    operations.share.push(ana.chosen(), [planned])
+    assert not any(PNPM.encode() in file.read_bytes() for file in (tmp_path / "place").rglob("*.json"))
+    [pulled], _ = operations.share.pull(bo.chosen())
+    assert pulled.withdrawn == 1
+    assert (bo.rows()[PNPM]["status"], bo.rows()[UTC_RULE]["status"]) == ("superseded", "active")
+    [planned] = operations.share.plan_push(ana.context())
+    assert (planned.content, planned.withdrawn) == (None, 1), "a project that is shared no more is withdrawn"
+
+
+def test_a_project_that_was_merged_is_still_pulled_from_where_colleagues_share_it(laptops, tmp_path):
+    ana, bo = laptops
+    operations.remember.remember(ana.context(), PNPM, memory_type="decision")
+    operations.remember.remember(bo.context(), "The gauge of pier two is Bo's.")
+    operations.share.push(ana.chosen(), operations.share.plan_push(ana.chosen()))
+    operations.share.pull(bo.chosen())
+    harbour = Laptop(tmp_path / "bo" / "harbour", bo.home, bo.place)
+    git(tmp_path, "init", "-q", "-b", "main", str(harbour.clone))
+    operations.remember.remember(harbour.context(), "The harbour has three piers.")
+    operations.projects.merge_projects(bo.context(), "kelp", "harbour")
+    operations.remember.remember(ana.context(), UTC_RULE, memory_type="decision")
+    operations.share.push(ana.chosen(), operations.share.plan_push(ana.chosen()))
+    operations.share.pull(bo.chosen())
+    assert {PNPM, UTC_RULE} <= {text for text, row in bo.rows().items() if row["status"] == "active"}
+    pulls, _ = operations.share.pull(bo.chosen())
+    assert sum(each.fresh + each.withdrawn for each in pulls) == 0

@@ -1,0 +1,30 @@
+"""Migrations: each once, checked before it counts; a kill leaves the version before or after."""
+
+import json
+import shutil
+from pathlib import Path
+
+from cortex.flows import runs
+from cortex.flows.context import Context
+from cortex.storage.settings import Settings
+from cortex.storage.store import Store
+from cortex.transforms.schemas import FINDING_KINDS
+from tests.rows import at
+from tests.store.storage.test_migrations import store  # noqa: F401
+
+FIRST_RELEASE = Path(__file__).parents[2] / "fixtures" / "first-release-store"
+
+
+def test_the_store_of_the_first_release_opens_runs_and_says_what_it_said(home):
+    shutil.copytree(FIRST_RELEASE, home)
+    report = runs.execute("ingest", Context(Settings(home=home), lambda _: None, lambda: at("2026-10-27")))
+    expected = json.loads((FIRST_RELEASE / "expected.json").read_bytes())
+    store = Store(home)
+    [scope] = [s for s in store.tables.scopes() if s != "global"]
+    said = sorted(m["text"] for m in store.tables.open(scope, "memories").read().to_pylist())
+    # What a run notes by itself (memories first found weak) is news to a store of that release.
+    noted = [kind for kind in store.journal.read()["kind"].to_pylist() if kind in FINDING_KINDS]
+    rows = {**report.rows, "journal": report.rows["journal"] - len(noted)}
+    assert {name: rows[name] for name in expected["rows"]} == expected["rows"]
+    assert set(expected["explicit"]) <= set(said)
+    assert store.published.brief(scope).startswith("# ")

@@ -1,0 +1,40 @@
+"""What a language model wrote of real sessions, recorded: believed or refused, and what is worth keeping."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.writer_quality import scored
+from cortex.transforms.extract.dense_labels import DenseEvaluation
+
+pytestmark = pytest.mark.real
+
+REPLIES = Path(__file__).parents[3] / "fixtures" / "recorded-replies"
+
+
+@pytest.fixture(scope="module")
+def results(real_data: Path) -> dict[str, DenseEvaluation]:
+    """Return the scores of rules and writer on the sessions with a recorded answer."""
+    dense = real_data / "labels-dense"
+    pairs = [
+        (real_data / "transcripts", dense / "dev.jsonl"),
+        (real_data / "transcripts-2", dense / "second.jsonl"),
+    ]
+    return scored(pairs, REPLIES)[0]
+
+
+def test_every_recorded_answer_belongs_to_a_request_as_it_is_made_today(results):
+    answered = {label["session"] for label in results["writer"].labels}
+    assert len(answered) == len(list(REPLIES.glob("*.json")))
+
+
+def test_what_is_shown_of_them_is_worth_keeping(results):
+    figures = results["writer"].as_dict()
+    assert figures["worth"] >= 0.88 and figures["noise"] <= 0.06
+    assert figures["recall"] >= 0.85 and figures["recall_grade_3"] >= 0.95
+    assert figures["facts_per_session"] <= 12
+
+
+def test_they_say_more_of_it_than_the_rules(results):
+    rules, writer = results["rules"].as_dict(), results["writer"].as_dict()
+    assert all(writer[name] > rules[name] for name in ("worth", "recall", "recall_grade_3"))
