@@ -21,7 +21,7 @@ def test_a_secret_split_by_unseen_characters_is_marked_and_the_brief_goes_on(ben
     split = unseen.join(SECRET)
     talk = decisions("s1")
     talk.user("And the mirror?").assistant(
-        f"We decided to keep the mirror behind the key {split} because the depot asks for it."
+        f"[MEMORY: decision] We keep the mirror behind the key {split} because the depot asks for it."
     )
     talk.write(bench.projects)
     bench.backfill()
@@ -34,7 +34,7 @@ def test_a_secret_split_by_unseen_characters_is_marked_and_the_brief_goes_on(ben
 def test_what_an_older_version_stored_is_marked_and_stops_nothing(bench, monkeypatch):
     talk = decisions("s1")
     talk.user("And the mirror?").assistant(
-        f"We decided to keep the mirror behind the key {SECRET} because the depot asks for it."
+        f"[MEMORY: decision] We keep the mirror behind the key {SECRET} because the depot asks for it."
     )
     talk.write(bench.projects)
     with monkeypatch.context() as patch:
