@@ -133,7 +133,7 @@ def _note(item: Found, question: Question, session_id: str, marks: Mapping[str, 
     if item.evidence and not places:
         return None
     if item.is_memory:
-        # The record of a session answers where the work stands; to another message it says little in 60 tokens.
+        # The record of a session answers where the work stands; to another message it says little.
         is_record = item.row["memory_type"] == "outcome"
         return None if is_record else _fact(item.row, item.why, places, marks)
     return _quotation(item, question, places)
