@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from cortex.flows.described_code import Code, code_behind
 from cortex.flows.embedders import Embedder
-from cortex.flows.recall_results import Nearby, RecallResult, result_of
+from cortex.flows.recall_results import Nearby, RecallResult, recall_result_of
 from cortex.flows.replaced import Replaced, pairs_of_subject, replaced_by
 from cortex.hooks.evidence.index import MEMORIES
-from cortex.hooks.evidence.question import Question
+from cortex.hooks.evidence.question import SearchQuestion
 from cortex.hooks.evidence.search import ROWS_A_KEPT_ROW, find
 from cortex.hooks.evidence.statements import PROPOSED
 from cortex.storage.reference import word_ranks
@@ -56,13 +56,13 @@ def search_store(
             similar=similar,
             whole=model_answers(policy, model),
         )
-    return _with_code(tables, [result_of(each) for each in results])
+    return _with_code(tables, [recall_result_of(each) for each in results])
 
 
-def question_of(text: str, policy: Policy) -> Question:
+def question_of(text: str, policy: Policy) -> SearchQuestion:
     """Return a question as a search looks at it."""
     ranks = word_ranks()
-    return Question(
+    return SearchQuestion(
         text, search_settings(policy), lambda words: {word: ranks[word] for word in words if word in ranks}
     )
 
@@ -75,7 +75,7 @@ class _Similarity:
         tables: Searchable,
         scopes: Sequence[str],
         vector: Vector,
-        question: Question,
+        question: SearchQuestion,
         limits: SearchLimits,
     ) -> None:
         self._tables, self._scopes, self._vector = tables, scopes, vector

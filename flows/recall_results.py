@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from cortex.flows.described_code import Code
 from cortex.flows.replaced import Replaced
-from cortex.hooks.evidence.search import Beside, Found, Place
+from cortex.hooks.evidence.search import Beside, Place, SearchResult
 from cortex.transforms.memory.authors import speaker_of
 from cortex.transforms.schemas import EPOCH
 
@@ -92,28 +92,28 @@ class RecallResult:
         return (self.text, *passage, *nearby, *replaced)
 
 
-def result_of(found: Found) -> RecallResult:
+def recall_result_of(match: SearchResult) -> RecallResult:
     """Return what a search found, as everything else sees it."""
-    row, is_memory = found.row, found.is_memory
+    row, is_memory = match.row, match.is_memory
     return RecallResult(
-        id=found.id,
+        id=match.id,
         kind=_kind(is_memory),
         memory_type=row["memory_type"] if is_memory else None,
         text=row["text"],
         project_id=row["project_id"],
-        score=found.score,
+        score=match.score,
         confidence=row["confidence"] if is_memory else None,
         created_at=instant_of(row["created_at"] if is_memory else row["said_at"]),
-        evidence=_evidence(found.evidence),
+        evidence=_evidence(match.evidence),
         trust=row["trust"],
         speaker=speaker_of(row) if is_memory else row["trust"],
         status=row["status"] if is_memory else "active",
-        passage=found.passage,
-        statement=found.statement,
-        quote=found.quote,
-        why=found.why,
-        rejected=found.rejected,
-        nearby=tuple(_nearby(each) for each in found.nearby),
+        passage=match.passage,
+        statement=match.statement,
+        quote=match.quote,
+        why=match.why,
+        rejected=match.rejected,
+        nearby=tuple(_nearby(each) for each in match.nearby),
     )
 
 

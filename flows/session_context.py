@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from cortex.flows.recall import question_of
 from cortex.flows.recall_results import Evidence, Nearby, RecallResult
-from cortex.hooks.evidence.question import Question
+from cortex.hooks.evidence.question import SearchQuestion
 from cortex.hooks.evidence.statements import asks_anything, statement_in
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
@@ -77,7 +77,7 @@ def _turns_shown(result: RecallResult) -> Iterator[tuple[str, int]]:
 
 
 def _with_reply(
-    result: RecallResult, turns: dict[str, list[Row]], shown: set[tuple[str, int]], asking: Question
+    result: RecallResult, turns: dict[str, list[Row]], shown: set[tuple[str, int]], asking: SearchQuestion
 ) -> list[Nearby]:
     """Return what is near a result, and behind the first turn of a person that asks what was replied."""
     nearby = list(result.nearby)
@@ -95,7 +95,7 @@ def _with_reply(
 
 
 def _command_of(
-    result: RecallResult, run: dict[str, list[Row]], asking: Question, within: int, shown: set[str]
+    result: RecallResult, run: dict[str, list[Row]], asking: SearchQuestion, within: int, shown: set[str]
 ) -> list[Nearby]:
     """Return the command that a result is about, where nothing above shows it."""
     words = " ".join([result.statement, result.quote, *(each.statement for each in result.nearby)])

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cortex.flows.recall_results import Evidence, RecallResult, instant_of
-from cortex.hooks.evidence.search import records
+from cortex.hooks.evidence.search import outcome_records
 from cortex.storage.tables import Searchable
 from cortex.transforms.memory.authors import speaker_of
 from cortex.transforms.schemas import Row
@@ -20,7 +20,7 @@ def session_records(
     """
     admits = None if limits.is_empty else limits.admits
     with tables.reading_index(scopes) as connection:
-        rows = records(connection, scopes, limit=limit, only_open=only_open, admits=admits)
+        rows = outcome_records(connection, scopes, limit=limit, only_open=only_open, admits=admits)
     return [_result(row) for row in rows]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from cortex.flows.similarity import exact
-from cortex.hooks.evidence.search import KEYS
+from cortex.hooks.evidence.search import KEY_COLUMNS
 from cortex.storage.tables import VECTOR, Filter, Searchable, SearchableRows, Vector
 
 HASH = "content_hash"
@@ -35,12 +35,12 @@ class SpareVectors:
     def open_index(self, scopes: Sequence[str], name: str) -> SearchableRows:
         """Return rows that are searched by the spare vectors; those that have such vectors as they are."""
         rows = self._tables.open_index(scopes, name)
-        if name not in KEYS or not rows.count():
+        if name not in KEY_COLUMNS or not rows.count():
             return rows
-        columns = [KEYS[name], VECTOR]
+        columns = [KEY_COLUMNS[name], VECTOR]
         kind = rows.search_words("a", 1, columns).schema
         is_same = VECTOR in kind.names and kind.field(VECTOR).type == self._kind()
-        return rows if is_same else _Searched(rows, KEYS[name], self)
+        return rows if is_same else _Searched(rows, KEY_COLUMNS[name], self)
 
     def of(self, hashes: Sequence[str | None]) -> "pa.ChunkedArray[Any]":
         """Return the vectors of texts by their content hash, null where there is none."""

@@ -15,7 +15,7 @@ else:
     from identity import content_id
 
 # Extraction takes nothing shorter (sentences.SHORTEST_CHARS); "Yes, go on." is nobody's echo.
-SHORTEST_CHARS = 24
+SHORTEST_ECHO_CHARS = 24
 # Half of the id's digits: with a million lines the chance of one collision is about 1e-7.
 FINGERPRINT_DIGITS = 16
 
@@ -50,10 +50,12 @@ def fingerprints_of(text: str) -> frozenset[str]:
     ... )
     True
     """
-    return frozenset(mark for line in text.split("\n") for part in parts_of(line) for mark in marks_of(part))
+    return frozenset(
+        mark for line in text.split("\n") for part in marked_parts(line) for mark in marks_of(part)
+    )
 
 
-def parts_of(line: str) -> list[str]:
+def marked_parts(line: str) -> list[str]:
     """Return the sentences of a line without its marks and provenance."""
     return sentences(_LEAD.sub("", PROVENANCE.sub("", line)), LINE)
 
@@ -68,5 +70,5 @@ def marks_of(sentence: str) -> Iterator[str]:
         *_QUOTED_WIDE.findall(sentence),
     ):
         bare = normalised(words)
-        if latin_length(bare) >= SHORTEST_CHARS:
+        if latin_length(bare) >= SHORTEST_ECHO_CHARS:
             yield content_id("told", bare)[:FINGERPRINT_DIGITS]

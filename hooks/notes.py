@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     IsKnown = Callable[[str], bool]
 
 if TYPE_CHECKING or __package__:
-    from cortex.hooks.evidence.question import Question
+    from cortex.hooks.evidence.question import SearchQuestion
     from cortex.hooks.evidence.ranking import OVERTAKEN
-    from cortex.hooks.evidence.search import Found, Place, candidate_of, day_of
+    from cortex.hooks.evidence.search import Place, SearchResult, candidate_of, utc_day
     from cortex.hooks.evidence.statements import KNOWN_SHARE, PROPOSED, without_announcements
     from cortex.hooks.evidence.text import PEOPLE_KINDS, word_set
     from cortex.hooks.own_prose import own_prose
@@ -24,7 +24,7 @@ if TYPE_CHECKING or __package__:
     from cortex.hooks.tokens import tokens_in
 else:
     from evidence.ranking import OVERTAKEN
-    from evidence.search import Place, candidate_of, day_of
+    from evidence.search import Place, candidate_of, utc_day
     from evidence.statements import KNOWN_SHARE, PROPOSED, without_announcements
     from evidence.text import PEOPLE_KINDS, word_set
     from own_prose import own_prose
@@ -71,9 +71,9 @@ class Note:
 
 
 def note_lines(
-    results: Sequence[Found],
+    results: Sequence[SearchResult],
     budget_tokens: int,
-    question: Question,
+    question: SearchQuestion,
     *,
     commands: Iterable[Row] = (),
     session_id: str = "",
@@ -128,7 +128,9 @@ def record_notes(
     return notes.taken
 
 
-def _note(item: Found, question: Question, session_id: str, marks: Mapping[str, str]) -> Note | None:
+def _note(
+    item: SearchResult, question: SearchQuestion, session_id: str, marks: Mapping[str, str]
+) -> Note | None:
     places = [place for place in item.evidence if place.session_id != session_id]
     if item.evidence and not places:
         return None
@@ -156,7 +158,7 @@ def _fact(row: Row, why: str, places: list[Place], marks: Mapping[str, str]) -> 
     return Note(row["memory_id"], f"{line} {where}", [text, *([reason] if reason else [])])
 
 
-def _quotation(item: Found, question: Question, places: list[Place]) -> Note | None:
+def _quotation(item: SearchResult, question: SearchQuestion, places: list[Place]) -> Note | None:
     row = item.row
     if row["trust"] not in _QUOTED_TRUSTS:
         return None
@@ -189,7 +191,7 @@ def _command(row: Row) -> Note | None:
 
 def _where(by: str, instant: object, places: list[Place], id: str) -> str:
     """Return who said it, when, where, and the id that more of it is asked for by."""
-    day = day_of(instant)
+    day = utc_day(instant)
     parts = [by, f"{day[2]} {MONTHS[day[1] - 1]} {day[0] % 100:02}" if day else ""]
     if places:
         first = places[0]
@@ -200,8 +202,8 @@ def _where(by: str, instant: object, places: list[Place], id: str) -> str:
 
 
 def _places_of(row: Row) -> list[Place]:
-    found: Iterator[Place] = (
+    matches: Iterator[Place] = (
         Place(each["session_id"], each["file"], each["lines"], each["said_at"])
         for each in row["evidence"] or ()
     )
-    return list(found)
+    return list(matches)

@@ -17,16 +17,16 @@ if TYPE_CHECKING or __package__:
     from cortex.hooks import brief, choices, echo, identity, notes, shown, ticket
     from cortex.hooks.evidence.index import (
         SEARCH_VERSION,
+        file_state,
+        index_parts,
+        layout_version,
         open_index,
-        parts_of,
         ranks_in,
         read_settings,
         rows_of_state,
-        state_of,
-        version_of,
     )
-    from cortex.hooks.evidence.question import Question, SearchSettings, asks_for_records, has_topic
-    from cortex.hooks.evidence.search import commands, find, is_shown, records
+    from cortex.hooks.evidence.question import SearchQuestion, SearchSettings, asks_for_records, has_topic
+    from cortex.hooks.evidence.search import commands, find, is_shown, outcome_records
 else:
     import brief
     import choices
@@ -37,24 +37,24 @@ else:
     import ticket
     from evidence.index import (
         SEARCH_VERSION,
+        file_state,
+        index_parts,
+        layout_version,
         open_index,
-        parts_of,
         ranks_in,
         read_settings,
         rows_of_state,
-        state_of,
-        version_of,
     )
-    from evidence.question import Question, asks_for_records, has_topic
-    from evidence.search import commands, find, is_shown, records
+    from evidence.question import SearchQuestion, asks_for_records, has_topic
+    from evidence.search import commands, find, is_shown, outcome_records
 
 INDEX = os.path.join("tables", "search.sqlite")
-GLOBAL_SCOPE = "global"
+GLOBAL_PART = "global"
 
 # Results looked for: what is too long for the budget, or says the same again, leaves room for the next.
-RESULTS = 30
+MOST_RESULTS = 30
 # Commands beside them.
-COMMANDS = 2
+MOST_COMMANDS = 2
 # Where the work stands: the last sessions' records and the plan that goes on.
 RECORDS, PLANS = 3, 1
 
@@ -79,7 +79,7 @@ def prompt_output(home: str, payload: dict[str, object], folders: list[str], now
     an echo of it is not learnt.
     """
     prompt, session_id = payload.get("prompt"), payload.get("session_id")
-    if not isinstance(prompt, str) or not isinstance(session_id, str) or not is_persons(prompt):
+    if not isinstance(prompt, str) or not isinstance(session_id, str) or not is_typed(prompt):
         return None
     project_id = brief.find_project(os.path.join(home, "published"), folders)
     index = os.path.join(home, INDEX)
@@ -92,56 +92,56 @@ def prompt_output(home: str, payload: dict[str, object], folders: list[str], now
         return None
     seen = shown.read(staging, session_id)
     seen.prompts += 1
-    found = notes_for(index, project_id, prompt, session_id, seen)
-    for note in found:
+    matches = notes_for(index, project_id, prompt, session_id, seen)
+    for note in matches:
         seen.add(note.id, note.shown, note.tokens)
-    if found:
+    if matches:
         seen.tokens += notes.FRAME_TOKENS
-    if found or seen.prompts == 1:
-        shown.write(staging, session_id, seen)
-    if not found:
+    if matches or seen.prompts == 1:
+        shown.save_record(staging, session_id, seen)
+    if not matches:
         return None
-    told = "\n".join([notes.FRAME, *(text for note in found for text in (note.line, *note.shown))])
-    _write_entry(staging, project_id, sorted(echo.fingerprints_of(told)), now_ns)
-    context = brief.visible_text("\n".join([notes.FRAME, *(note.line for note in found)]))
+    shown_text = "\n".join([notes.FRAME, *(text for note in matches for text in (note.line, *note.shown))])
+    _write_entry(staging, project_id, sorted(echo.fingerprints_of(shown_text)), now_ns)
+    context = brief.visible_text("\n".join([notes.FRAME, *(note.line for note in matches)]))
     inner = {"hookEventName": "UserPromptSubmit", "additionalContext": context}
     return json.dumps({"hookSpecificOutput": inner}).encode()
 
 
-def is_persons(prompt: str) -> bool:
+def is_typed(prompt: str) -> bool:
     """Return whether a prompt is a person's, and says anything."""
     text = prompt.strip()
     return bool(text) and not text.startswith(NOT_A_PERSONS)
 
 
 def notes_for(
-    path: str, project_id: str, prompt: str, session_id: str, seen: shown.Shown
+    path: str, project_id: str, prompt: str, session_id: str, seen: shown.ShownRecord
 ) -> list[notes.Note]:
     """Return the notes for a prompt out of the index at `path`; none where another layout, or damaged, is."""
     import sqlite3  # only here: most of what is no question ends before
 
     # Read without locks, a file that a run writes meanwhile may be read in two states: once more, then.
     for _ in range(2):
-        before = state_of(path)
+        before = file_state(path)
         try:
             connection = open_index(path)
             try:
-                found = _notes_in(connection, project_id, prompt, session_id, seen)
+                matches = _notes_in(connection, project_id, prompt, session_id, seen)
             finally:
                 connection.close()
         except (sqlite3.Error, ValueError, KeyError, TypeError):
-            found = []
-        if state_of(path) == before:
-            return found
+            matches = []
+        if file_state(path) == before:
+            return matches
     return []
 
 
 def _notes_in(
-    connection: sqlite3.Connection, project_id: str, prompt: str, session_id: str, seen: shown.Shown
+    connection: sqlite3.Connection, project_id: str, prompt: str, session_id: str, seen: shown.ShownRecord
 ) -> list[notes.Note]:
-    if version_of(connection) != SEARCH_VERSION:
+    if layout_version(connection) != SEARCH_VERSION:
         return []
-    settings, scopes = read_settings(connection), [project_id, GLOBAL_SCOPE]
+    settings, scopes = read_settings(connection), [project_id, GLOBAL_PART]
     budget = _budget(settings, seen)
     if budget <= 0:
         return []
@@ -149,16 +149,16 @@ def _notes_in(
     marks = dict(connection.execute(select, (project_id,)))
     kind = asks_for_records(prompt, settings)
     if kind:
-        rows = records(connection, [project_id], limit=RECORDS, only_open=kind == "open")
-        plans = rows_of_state(connection, parts_of(connection, [project_id], "memories"), "progress")
+        rows = outcome_records(connection, [project_id], limit=RECORDS, only_open=kind == "open")
+        plans = rows_of_state(connection, index_parts(connection, [project_id], "memories"), "progress")
         plans = sorted(filter(is_shown, plans), key=lambda row: (-(row["updated_at"] or 0), row["memory_id"]))
-        found = notes.record_notes([*rows, *plans[:PLANS]], budget, marks=marks, is_known=seen.is_known)
-        if found:
-            return found
+        matches = notes.record_notes([*rows, *plans[:PLANS]], budget, marks=marks, is_known=seen.is_known)
+        if matches:
+            return matches
     if not has_topic(prompt, settings):
         return []
-    question = Question(prompt, settings, lambda words: ranks_in(connection, words))
-    results = find(connection, scopes, question, limit=RESULTS, by_stretch=False)
+    question = SearchQuestion(prompt, settings, lambda words: ranks_in(connection, words))
+    results = find(connection, scopes, question, limit=MOST_RESULTS, by_stretch=False)
     known = set(seen.ids)
     return notes.note_lines(
         [result for result in results if result.id not in known],
@@ -166,7 +166,7 @@ def _notes_in(
         question,
         commands=[
             row
-            for row in commands(connection, [project_id], question, limit=COMMANDS)
+            for row in commands(connection, [project_id], question, limit=MOST_COMMANDS)
             if row["passage_id"] not in known
         ],
         session_id=session_id,
@@ -175,7 +175,7 @@ def _notes_in(
     )
 
 
-def _budget(settings: SearchSettings, seen: shown.Shown) -> int:
+def _budget(settings: SearchSettings, seen: shown.ShownRecord) -> int:
     """Return how many tokens of notes this prompt may bring, less what their frame takes."""
     numbers = settings.numbers
     most = numbers["first_prompt_tokens" if seen.prompts == 1 else "later_prompt_tokens"]

@@ -27,7 +27,7 @@ MAX_STATEMENTS = 400
 _MAX_BYTES = 256 * 1024
 
 
-class Shown:
+class ShownRecord:
     """
     What one session was shown: `ids` of notes, `tokens` given in all, `prompts` that were looked at.
 
@@ -58,22 +58,22 @@ def begin(staging: str, session_id: str, output: bytes | None) -> None:
     brief = json.loads(output)["hookSpecificOutput"]["additionalContext"] if output else ""
     lines = [line.partition(branches.MARK_BEGINS)[0] for line in brief.split("\n") if line.startswith("- ")]
     if lines or os.path.exists(_path(staging, session_id)):
-        shown = Shown({})
+        shown = ShownRecord({})
         shown.statements = [_hashes(line) for line in lines]
-        write(staging, session_id, shown)
+        save_record(staging, session_id, shown)
 
 
-def read(staging: str, session_id: str) -> Shown:
+def read(staging: str, session_id: str) -> ShownRecord:
     """Return what the session was shown; a file that cannot be read is as one that says nothing."""
     try:
         with open(_path(staging, session_id), "rb") as file:
             record = json.loads(file.read(_MAX_BYTES))
     except (FileNotFoundError, ValueError):
         record = None
-    return Shown(record if isinstance(record, dict) else {})
+    return ShownRecord(record if isinstance(record, dict) else {})
 
 
-def write(staging: str, session_id: str, shown: Shown) -> None:
+def save_record(staging: str, session_id: str, shown: ShownRecord) -> None:
     """Keep what the session was shown."""
     path = _path(staging, session_id)
     record = {

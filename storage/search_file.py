@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from cortex.hooks.evidence.index import SEARCH_VERSION, version_of
+from cortex.hooks.evidence.index import SEARCH_VERSION, layout_version
 
 SEARCH_FILE = "search.sqlite"
 BESIDE_SEARCH_FILE = ("-wal", "-shm", "-journal")
@@ -51,7 +51,7 @@ def read_index(path: Path) -> Iterator[sqlite3.Connection | None]:
         yield None
         return
     with closing(_opened(path)) as connection:
-        yield connection if version_of(connection) == SEARCH_VERSION else None
+        yield connection if layout_version(connection) == SEARCH_VERSION else None
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -76,7 +76,7 @@ def write_index(path: Path) -> Iterator[sqlite3.Connection]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(_opened_to_write(path)) as connection:
         connection.execute("begin immediate")
-        if version_of(connection) != SEARCH_VERSION:
+        if layout_version(connection) != SEARCH_VERSION:
             create_layout(connection)
         yield connection
         connection.execute("commit")
@@ -87,7 +87,7 @@ def _opened_to_write(path: Path) -> sqlite3.Connection:
     for _ in range(2):
         connection = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
         try:
-            if version_of(connection) in (0, SEARCH_VERSION):
+            if layout_version(connection) in (0, SEARCH_VERSION):
                 connection.execute(f"pragma page_size = {_PAGE_BYTES}")
                 connection.execute("pragma journal_mode = wal")  # so that readers never wait
                 connection.execute("pragma synchronous = normal")

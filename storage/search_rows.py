@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cortex.hooks.evidence.index import Part, best_rows, parts_of
+from cortex.hooks.evidence.index import Part, best_rows, index_parts
 from cortex.hooks.evidence.text import count_words
 from cortex.storage.search_writing import block_arrays
 from cortex.storage.tables import PROJECTED, VECTOR, Filter, Vector
@@ -96,7 +96,7 @@ class IndexedRows:
         return [name for name in dict.fromkeys(columns) if name in self._table.arrow.names]
 
     def _parts(self, connection: sqlite3.Connection | None) -> list[Part]:
-        return parts_of(connection, self._scopes, self._table.name)
+        return index_parts(connection, self._scopes, self._table.name)
 
     def _ranked(
         self,

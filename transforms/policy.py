@@ -89,7 +89,6 @@ READERS = {
     "memory_types": ("decay", "link", "render", "review"),
     "model_prices": ("backfill", "plan", "cost"),
     "phrases": ("extract", "recall", "stats"),
-    "prompt_words": ("render",),
     "query_words": ("extract", "link", "consolidate", "recall", "remember", "render", "stats", "forget"),
     "question_patterns": ("recall",),
     "ranking": ("embed", "recall"),

@@ -224,8 +224,8 @@ def _late(patient: Patient) -> str:
     if late is None:
         return "no prompt went on without an answer"
     count, last = late
-    last_one = ago(last, patient.now)
-    finding = f"{counted(count, 'prompt')} went on without Cortex, which took too long; the last {last_one}"
+    last_age = ago(last, patient.now)
+    finding = f"{counted(count, 'prompt')} went on without Cortex, which took too long; the last {last_age}"
     if (patient.now - last).days < LOG_LOOK_DAYS:
         raise Notice(finding)
     return finding

@@ -55,10 +55,10 @@ def open_index(path: str) -> sqlite3.Connection:
     return sqlite3.connect(f"{address}?{mode}", uri=True, timeout=0, isolation_level=None)
 
 
-def state_of(path: str) -> tuple[int, ...]:
+def file_state(path: str) -> tuple[int, ...]:
     """Return what differs once somebody has written into the file; a reader without locks looks twice."""
-    found = os.stat(path)
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    matches = os.stat(path)
+    return matches.st_ino, matches.st_size, matches.st_mtime_ns
 
 
 def _size(path: str) -> int:
@@ -78,7 +78,7 @@ class Part:
         self.rows, self.words, self.dimensions = rows, words, dimensions
 
 
-def parts_of(connection: sqlite3.Connection | None, scopes: Collection[str], name: str) -> list[Part]:
+def index_parts(connection: sqlite3.Connection | None, scopes: Collection[str], name: str) -> list[Part]:
     """Return what an index has of the table `name` of some scopes."""
     if connection is None:
         return []
@@ -87,7 +87,7 @@ def parts_of(connection: sqlite3.Connection | None, scopes: Collection[str], nam
     return [Part(*row) for row in connection.execute(select, (name,)) if row[1] in wanted]
 
 
-def version_of(connection: sqlite3.Connection) -> int:
+def layout_version(connection: sqlite3.Connection) -> int:
     """Return the layout of an index; 0 of an empty file. Raises sqlite3.Error."""
     (version,) = connection.execute("pragma user_version").fetchone()
     return int(version)
@@ -244,20 +244,20 @@ def rows_by_key(
     connection: sqlite3.Connection, parts: Sequence[Part], keys: Collection[str]
 ) -> dict[int, Row]:
     """Return the rows with these keys by their number."""
-    found: dict[int, Row] = {}
+    matches: dict[int, Row] = {}
     for part in parts:
         asked = f"select row, part, body from bodies where part = {part.part} and key in"
-        found.update(_decoded(_chunked(connection, asked, sorted(keys)), parts))
-    return found
+        matches.update(_decoded(_chunked(connection, asked, sorted(keys)), parts))
+    return matches
 
 
 def rows_of_state(connection: sqlite3.Connection, parts: Sequence[Part], state: str) -> list[Row]:
     """Return the memories of one of STATE_TYPES."""
-    found: list[Row] = []
+    matches: list[Row] = []
     for part in parts:
         asked = "select row, part, body from bodies where part = ? and state = ?"
-        found += _decoded(connection.execute(asked, (part.part, state)), parts).values()
-    return found
+        matches += _decoded(connection.execute(asked, (part.part, state)), parts).values()
+    return matches
 
 
 def _chunked(connection: sqlite3.Connection, asked: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
@@ -266,9 +266,9 @@ def _chunked(connection: sqlite3.Connection, asked: str, values: Sequence[Any]) 
         yield from connection.execute(f"{asked} ({','.join('?' * len(some))})", some)
 
 
-def _decoded(found: Iterable[tuple[Any, ...]], parts: Sequence[Part]) -> dict[int, Row]:
+def _decoded(matches: Iterable[tuple[Any, ...]], parts: Sequence[Part]) -> dict[int, Row]:
     columns = {part.part: part.columns for part in parts}
-    known = [row for row in found if row[1] in columns]
+    known = [row for row in matches if row[1] in columns]
     # All of them as one document: one by one takes twice as long.
     bodies = json.loads("[%s]" % ",".join([str(body, "utf-8") for _, _, body in known]))
     return {number: dict(zip(columns[part], body)) for (number, part, _), body in zip(known, bodies)}

@@ -131,7 +131,7 @@ class Asked:
         return sum(len(word) > 1 for word in self.names & row.words)
 
 
-class Question:
+class SearchQuestion:
     """
     A question as a search looks at it.
 

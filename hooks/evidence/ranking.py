@@ -24,7 +24,7 @@ _SUBJECT_WORDS = 3
 OVERTAKEN, PROPOSED, STATED, DECIDED = range(4)
 
 
-class Candidate:
+class SearchCandidate:
     """
     A row of a search's lists, and what ranks and folds it.
 
@@ -66,7 +66,7 @@ class Candidate:
         self.row = row or {}
 
 
-def ranked(candidates: Sequence[Candidate], numbers: Numbers) -> list[Candidate]:
+def ranked(candidates: Sequence[SearchCandidate], numbers: Numbers) -> list[SearchCandidate]:
     """Return candidates with their scores, best first; ties go by id, so that their order changes nothing."""
     if not candidates:
         return []
@@ -132,7 +132,7 @@ def comparable(bm25: float, rows_in_table: int) -> float:
     return bm25 / math.log(1 + max(rows_in_table, 1))
 
 
-def lend(scores: Sequence[float], candidates: Sequence[Candidate], numbers: Numbers) -> list[float]:
+def lend(scores: Sequence[float], candidates: Sequence[SearchCandidate], numbers: Numbers) -> list[float]:
     """
     Return `scores` with a share of the passages before and after added to each passage.
 
@@ -157,7 +157,7 @@ def lend(scores: Sequence[float], candidates: Sequence[Candidate], numbers: Numb
 
 
 def lend_to_sources(
-    scores: Sequence[float], candidates: Sequence[Candidate], numbers: Numbers
+    scores: Sequence[float], candidates: Sequence[SearchCandidate], numbers: Numbers
 ) -> list[float]:
     """
     Return what passages get of the scores of the memories that rest on them.
@@ -176,7 +176,7 @@ def lend_to_sources(
     ]
 
 
-def place_in_session(candidates: Sequence[Candidate], numbers: Numbers) -> list[float]:
+def place_in_session(candidates: Sequence[SearchCandidate], numbers: Numbers) -> list[float]:
     """Return what a row gains by standing late in its session, less what it loses by saying nothing."""
     last: dict[str, int] = {}
     for each in candidates:
@@ -201,18 +201,21 @@ class Group:
     __slots__ = ("earlier", "nearby", "rows")
 
     def __init__(
-        self, rows: Sequence[Candidate], nearby: Sequence[Candidate] = (), earlier: Sequence[Candidate] = ()
+        self,
+        rows: Sequence[SearchCandidate],
+        nearby: Sequence[SearchCandidate] = (),
+        earlier: Sequence[SearchCandidate] = (),
     ) -> None:
         self.rows, self.nearby, self.earlier = list(rows), list(nearby), list(earlier)
 
     @property
-    def all(self) -> list[Candidate]:
+    def all(self) -> list[SearchCandidate]:
         """Return all its rows."""
         return [*self.rows, *self.nearby]
 
 
 def folded(
-    candidates: Sequence[Candidate], settings: SearchSettings, limit: int, *, by_stretch: bool = False
+    candidates: Sequence[SearchCandidate], settings: SearchSettings, limit: int, *, by_stretch: bool = False
 ) -> list[Group]:
     """
     Return at most `limit` groups of rows, each to be shown as one result.
@@ -245,21 +248,21 @@ def folded(
 
 
 class _Folding:
-    def __init__(self, best: Candidate, words: frozenset[str], settings: SearchSettings) -> None:
+    def __init__(self, best: SearchCandidate, words: frozenset[str], settings: SearchSettings) -> None:
         self._best, self._numbers, self._stop_words = best, settings.numbers, settings.dropped
         self._rows = [best]
         self._lines = set(best.lines)
         self._words = [words]
-        self.nearby: list[Candidate] = []
+        self.nearby: list[SearchCandidate] = []
 
-    def takes(self, candidate: Candidate, words: frozenset[str]) -> bool:
+    def takes(self, candidate: SearchCandidate, words: frozenset[str]) -> bool:
         """Return whether a row says what the group says."""
         if any(share_of_all(words, own) >= self._numbers["duplicate_overlap"] for own in self._words):
             return True
         is_both_memory = self._rows[0].is_memory and candidate.is_memory
         return not is_both_memory and not self._lines.isdisjoint(candidate.lines)
 
-    def add(self, candidate: Candidate, words: frozenset[str]) -> None:
+    def add(self, candidate: SearchCandidate, words: frozenset[str]) -> None:
         """Take in a row that says the same."""
         if candidate.is_memory and not self._rows[0].is_memory:
             self._rows.insert(0, candidate)
@@ -268,7 +271,7 @@ class _Folding:
         self._lines |= candidate.lines
         self._words.append(words)
 
-    def has_beside(self, candidate: Candidate) -> bool:
+    def has_beside(self, candidate: SearchCandidate) -> bool:
         """Return whether a row belongs below the group's own, and there is room for it."""
         head = self._rows[0]
         is_of_subject = self.is_of_subject(head, candidate)
@@ -279,7 +282,7 @@ class _Folding:
         is_good = candidate.score >= self._numbers["stretch_score"] * self._best.score
         return (is_good and self._is_near(candidate)) or is_of_subject
 
-    def _is_near(self, candidate: Candidate) -> bool:
+    def _is_near(self, candidate: SearchCandidate) -> bool:
         most = self._numbers["stretch_lines"]
         return any(
             file == own_file and abs(line - own_line) <= most
@@ -287,7 +290,7 @@ class _Folding:
             for own_file, own_line in self._best.lines
         )
 
-    def is_of_subject(self, head: Candidate, candidate: Candidate) -> bool:
+    def is_of_subject(self, head: SearchCandidate, candidate: SearchCandidate) -> bool:
         """Return whether two memories are of one subject."""
         if not (head.is_memory and candidate.is_memory) or head.is_record or candidate.is_record:
             return False
@@ -301,23 +304,23 @@ class _Folding:
         return self._best.score
 
     @property
-    def lead(self) -> Candidate:
+    def lead(self) -> SearchCandidate:
         """Return the row that speaks for the group: of the memories of its subject the one that holds now."""
         newest = max((self._rows[0], *self._same), key=_precedence)
         return newest if _precedence(newest) > _precedence(self._rows[0]) else self._rows[0]
 
     @property
-    def _same(self) -> list[Candidate]:
+    def _same(self) -> list[SearchCandidate]:
         return [each for each in self.nearby if self.is_of_subject(self._rows[0], each)]
 
     @property
-    def _after_the_question(self) -> Candidate | None:
+    def _after_the_question(self) -> SearchCandidate | None:
         """Return the best row below a question of the assistant that was said after it, and asks nothing."""
         if not self._rows[0].is_asking or self._rows[0].is_persons:
             return None
         return next((each for each in self.nearby if not each.is_asking and self._follows(each)), None)
 
-    def _follows(self, candidate: Candidate) -> bool:
+    def _follows(self, candidate: SearchCandidate) -> bool:
         return any(
             file == own_file and line > own_line
             for file, line in candidate.lines
@@ -336,7 +339,7 @@ class _Folding:
         return Group([lead], [*self._rows, *below], earlier)
 
 
-def _precedence(candidate: Candidate) -> tuple[int, int]:
+def _precedence(candidate: SearchCandidate) -> tuple[int, int]:
     """Return what a memory holds by: its validity, and of equal ones the newer the more."""
     return candidate.validity, candidate.updated_at
 

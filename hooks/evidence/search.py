@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from .index import Row
-    from .question import Question
+    from .question import SearchQuestion
 
     # Takes the name of a table and the keys found by words; returns the cosine of these, where they have a
     # vector, and of the nearest rows by meaning.
@@ -28,13 +28,13 @@ from .index import (
     MEMORIES,
     PASSAGES,
     best_rows,
-    parts_of,
+    index_parts,
     rows_by_key,
     rows_by_number,
     rows_of_state,
 )
 from .question import is_answered
-from .ranking import DECIDED, OVERTAKEN, STATED, Candidate, Group, comparable, folded, ranked
+from .ranking import DECIDED, OVERTAKEN, STATED, Group, SearchCandidate, comparable, folded, ranked
 from .ranking import PROPOSED as PUT_FORWARD
 from .statements import (
     CHANGED_SINCE,
@@ -51,7 +51,7 @@ from .statements import (
 )
 from .text import PEOPLE_KINDS, heading, row_text, share_of_all, word_set, words_in
 
-KEYS = {MEMORIES: "memory_id", PASSAGES: "passage_id"}
+KEY_COLUMNS = {MEMORIES: "memory_id", PASSAGES: "passage_id"}
 # A memory taken back by a person, or pruned, is not an answer; one merged into another is shown as that one.
 HIDDEN_STATUSES = ("superseded", "pruned")
 # Rows looked at for folding, by result asked for: in the labelled sessions a result takes up 1.4 rows.
@@ -78,13 +78,13 @@ class Beside:
 
     __slots__ = ("evidence", "id", "is_earlier", "is_memory", "row", "statement")
 
-    def __init__(self, candidate: Candidate, statement: str, is_earlier: bool) -> None:
+    def __init__(self, candidate: SearchCandidate, statement: str, is_earlier: bool) -> None:
         self.id, self.is_memory, self.row = candidate.id, candidate.is_memory, candidate.row
         self.statement, self.is_earlier = statement, is_earlier
         self.evidence = merged(_evidence(candidate))
 
 
-class Found:
+class SearchResult:
     """
     One result: a memory or a passage, with what was folded into it.
 
@@ -100,7 +100,7 @@ class Found:
         *("statement", "why"),
     )
 
-    def __init__(self, group: Group, question: Question) -> None:
+    def __init__(self, group: Group, question: SearchQuestion) -> None:
         lead = group.rows[0]
         self.id, self.is_memory, self.row = lead.id, lead.is_memory, lead.row
         passages = [other.text for other in group.rows[1:] if not other.is_memory]
@@ -122,14 +122,14 @@ class Found:
 def find(
     connection: sqlite3.Connection | None,
     scopes: Collection[str],
-    question: Question,
+    question: SearchQuestion,
     *,
     limit: int,
     by_stretch: bool = True,
     admits: Admits | None = None,
     similar: Similar | None = None,
     whole: tuple[float, float] | None = None,
-) -> list[Found]:
+) -> list[SearchResult]:
     """
     Return at most `limit` results for a question out of the memories and passages of `scopes`, best first.
 
@@ -140,7 +140,7 @@ def find(
     """
     numbers = question.settings.numbers
     wanted = int(numbers["candidates"]) * (1 if admits is None else ROWS_A_KEPT_ROW)
-    candidates: list[Candidate] = []
+    candidates: list[SearchCandidate] = []
     for name in (MEMORIES, PASSAGES) if connection is not None else ():
         candidates += _candidates(connection, scopes, name, question, wanted, admits, similar)
     looked_at = ranked(candidates, numbers)[: limit * ROWS_A_RESULT]
@@ -152,7 +152,7 @@ def find(
     nearness = (asked.nearness(_indexed(each), each.similarity) for each in rows)
     if not is_answered(asked, nearness, numbers, whole):
         return []
-    results = [Found(group, question) for group in groups]
+    results = [SearchResult(group, question) for group in groups]
     return shown_once(results) if by_stretch else results
 
 
@@ -160,18 +160,18 @@ def _candidates(
     connection: sqlite3.Connection | None,
     scopes: Collection[str],
     name: str,
-    question: Question,
+    question: SearchQuestion,
     wanted: int,
     admits: Admits | None,
     similar: Similar | None,
-) -> list[Candidate]:
+) -> list[SearchCandidate]:
     """Return the rows of one table that any list names and that may be shown."""
     assert connection is not None
-    parts = parts_of(connection, scopes, name)
+    parts = index_parts(connection, scopes, name)
     count = sum(part.rows for part in parts)
     scores = dict(best_rows(connection, parts, question.terms, wanted))
     rows = rows_by_number(connection, parts, scores)
-    key = KEYS[name]
+    key = KEY_COLUMNS[name]
     near = similar(name, [str(row[key]) for row in rows.values()]) if similar is not None and count else {}
     rows.update(rows_by_key(connection, parts, near.keys() - {row[key] for row in rows.values()}))
     candidates = []
@@ -187,7 +187,7 @@ def _candidates(
 
 
 def commands(
-    connection: sqlite3.Connection | None, scopes: Collection[str], question: Question, *, limit: int
+    connection: sqlite3.Connection | None, scopes: Collection[str], question: SearchQuestion, *, limit: int
 ) -> list[Row]:
     """
     Return at most `limit` commands that ran with success and do what a question speaks of, best first.
@@ -196,23 +196,23 @@ def commands(
     the weight of the question's words, or `command_words` of these.
     """
     numbers, asked = question.settings.numbers, question.asked
-    parts = parts_of(connection, scopes, COMMANDS)
+    parts = index_parts(connection, scopes, COMMANDS)
     if connection is None or not parts:
         return []
     scores = dict(best_rows(connection, parts, question.terms, limit * ROWS_A_RESULT))
     rows = rows_by_number(connection, parts, scores)
-    found: list[tuple[frozenset[str], Row]] = []
+    matches: list[tuple[frozenset[str], Row]] = []
     for number in sorted(rows, key=lambda number: (-scores[number], -(rows[number]["said_at"] or 0))):
         row = rows[number]
         near = asked.nearness(str(row["text"]), None)
         is_near = near.share >= numbers["command_share"] or len(near.words) >= numbers["command_words"]
         words = word_set(str(row["text"]))
-        if is_near and all(share_of_all(words, own) < numbers["duplicate_overlap"] for own, _ in found):
-            found.append((words, row))
-    return [row for _, row in found[:limit]]
+        if is_near and all(share_of_all(words, own) < numbers["duplicate_overlap"] for own, _ in matches):
+            matches.append((words, row))
+    return [row for _, row in matches[:limit]]
 
 
-def records(
+def outcome_records(
     connection: sqlite3.Connection | None,
     scopes: Collection[str],
     *,
@@ -225,7 +225,7 @@ def records(
 
     With `only_open` those that name something open.
     """
-    parts = parts_of(connection, scopes, MEMORIES)
+    parts = index_parts(connection, scopes, MEMORIES)
     rows = [] if connection is None else rows_of_state(connection, parts, "outcome")
     shown = [
         row
@@ -238,11 +238,11 @@ def records(
     return sorted(shown, key=lambda row: (-(row["updated_at"] or 0), row["memory_id"]))[:limit]
 
 
-def candidate_of(name: str, row: Row) -> Candidate:
+def candidate_of(name: str, row: Row) -> SearchCandidate:
     """Return what ranking and folding need of a row of memories or passages."""
     text = str(row["text"])
     if name == MEMORIES:
-        return Candidate(
+        return SearchCandidate(
             row["memory_id"],
             text,
             frozenset((place["file"], line) for place in row["evidence"] or () for line in place["lines"]),
@@ -253,7 +253,7 @@ def candidate_of(name: str, row: Row) -> Candidate:
             row=row,
         )
     is_persons = row["kind"] in PEOPLE_KINDS
-    return Candidate(
+    return SearchCandidate(
         row["passage_id"],
         text,
         frozenset({(row["file"], row["line"])}),
@@ -282,24 +282,24 @@ def _validity(memory: Row, text: str) -> int:
     return DECIDED if memory["memory_type"] == "decision" else STATED
 
 
-def _asks(turn: Candidate) -> bool:
+def _asks(turn: SearchCandidate) -> bool:
     return asks_anything(turn.text) if turn.is_persons else ends_asking(turn.text)
 
 
-def _indexed(candidate: Candidate) -> str:
+def _indexed(candidate: SearchCandidate) -> str:
     row = candidate.row
-    return row_text(row, "" if candidate.is_memory else heading(row["kind"], day_of(row["said_at"])))
+    return row_text(row, "" if candidate.is_memory else heading(row["kind"], utc_day(row["said_at"])))
 
 
-def day_of(instant: object) -> tuple[int, int, int] | None:
+def utc_day(instant: object) -> tuple[int, int, int] | None:
     """Return year, month and day (UTC) of an instant in microseconds since 1970."""
     if not isinstance(instant, int):
         return None
-    found = time.gmtime(instant // 1_000_000)
-    return found.tm_year, found.tm_mon, found.tm_mday
+    matches = time.gmtime(instant // 1_000_000)
+    return matches.tm_year, matches.tm_mon, matches.tm_mday
 
 
-def _statement(candidate: Candidate, question: Question) -> str:
+def _statement(candidate: SearchCandidate, question: SearchQuestion) -> str:
     """Return what of a row bears on a question; of a turn that only puts something forward it says so."""
     if candidate.is_memory:
         return candidate.text
@@ -309,7 +309,7 @@ def _statement(candidate: Candidate, question: Question) -> str:
     return f"{PROPOSED}{statement}" if is_proposed else statement
 
 
-def _why(group: Group, shown: str, question: Question) -> str:
+def _why(group: Group, shown: str, question: SearchQuestion) -> str:
     """Return the reason of what leads a group: its own, else one that its turns give to the question."""
     own = str(group.rows[0].row.get("reason") or "")
     if own and not is_known(own, shown):
@@ -320,7 +320,7 @@ def _why(group: Group, shown: str, question: Question) -> str:
     return reason_in(texts, shown, question.asked, question.settings.pattern("gives_reason"))
 
 
-def _evidence(candidate: Candidate) -> list[Place]:
+def _evidence(candidate: SearchCandidate) -> list[Place]:
     row = candidate.row
     places = row["evidence"] or () if candidate.is_memory else ({**row, "lines": (row["line"],)},)
     return [Place(each["session_id"], each["file"], each["lines"], each["said_at"]) for each in places]
@@ -339,7 +339,7 @@ def merged(places: Iterable[Place]) -> list[Place]:
     return list(by_file.values())
 
 
-def shown_once(results: list[Found]) -> list[Found]:
+def shown_once(results: list[SearchResult]) -> list[SearchResult]:
     """
     Return results below whose statements stands only what was not shown above: a turn is shown once.
 

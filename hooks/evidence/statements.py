@@ -21,7 +21,7 @@ OUTCOME_PARTS = ("Goal", "Outcome", "Open")
 OUTCOME_PART = re.compile(rf"(?:^|(?<=\. ))({'|'.join(OUTCOME_PARTS)}): ")
 
 # Two or three sentences: what a reader takes in at a glance.
-STATEMENT_CHARS = 320
+SHOWN_STATEMENT_CHARS = 320
 _REASON_CHARS = 240
 _SHORT_CODE = re.compile(r"^```\w*\n((?:[^\n`]{1,120}\n){1,2})```[^\S\n]*$", re.MULTILINE)
 _LIST_SIGN = re.compile(r"^\s*(?:[#>*-]+\s+|\d{1,2}[.)]\s+)?")
@@ -36,7 +36,7 @@ _PROPOSED_SHARE = 0.5
 _FEWEST_WORDS = 4
 
 
-def statement_in(text: str, asked: Asked, limit: int = STATEMENT_CHARS) -> str:
+def statement_in(text: str, asked: Asked, limit: int = SHOWN_STATEMENT_CHARS) -> str:
     """
     Return the sentences of `text` that hold most of a question's words, and what follows them, on one line.
 

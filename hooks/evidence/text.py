@@ -42,7 +42,7 @@ _QUERY_WORD = re.compile(r"[^\W_]+(?:['’._-][^\W_]+)*")
 _INDEX_WORD = re.compile(r"[^\W_]+")
 _FACT_WORD = re.compile(r"[\w][\w./:#@+-]*")
 _PLAIN_WORD = re.compile(r"\w+")
-FENCE = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)[^\n]*$\n?|^(?:```|~~~).*\Z", re.MULTILINE | re.DOTALL)
+CODE_BLOCK = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)[^\n]*$\n?|^(?:```|~~~).*\Z", re.MULTILINE | re.DOTALL)
 
 # Prose: what people and the assistant said to each other.
 # A command that ran, among the passages.
@@ -77,10 +77,10 @@ def stems_of(words: Sequence[str]) -> list[str]:
     >>> stems_of(["tables", "kept", "端口"])
     ['tabl', 'kept', '端口']
     """
-    found: dict[int, list[str]] = {}
+    matches: dict[int, list[str]] = {}
     for stem, at, _ in count_words(words):
-        found.setdefault(at, []).append(stem)
-    return [found[at][0] if len(found.get(at, ())) == 1 else word for at, word in enumerate(words)]
+        matches.setdefault(at, []).append(stem)
+    return [matches[at][0] if len(matches.get(at, ())) == 1 else word for at, word in enumerate(words)]
 
 
 def search_text(text: str) -> str:
@@ -112,13 +112,13 @@ def search_text(text: str) -> str:
     return " ".join([UNSPACED.sub(r" \g<0> ", text), *added])
 
 
-def row_text(row: dict[str, object], said: str) -> str:
-    """Return what the index counts of a row of memories or passages; `said` is its date and speaker."""
+def row_text(row: dict[str, object], spoken: str) -> str:
+    """Return what the index counts of a row of memories or passages; `spoken` is its date and speaker."""
     if "memory_type" in row:
         files, tags = row.get("files") or (), row.get("tags") or ()
         assert isinstance(files, (list, tuple)) and isinstance(tags, (list, tuple))
         return search_text(" ".join([str(row["text"]), *files, *tags]))
-    return search_text(f"{said}: {row['text']}")
+    return search_text(f"{spoken}: {row['text']}")
 
 
 def heading(kind: str, day: tuple[int, int, int] | None) -> str:
@@ -160,7 +160,7 @@ def _index_words(text: str) -> tuple[str, ...]:
 
 def prose(text: str) -> str:
     """Return `text` without fenced code blocks."""
-    return FENCE.sub("", text).strip() if "```" in text or "~~~" in text else text.strip()
+    return CODE_BLOCK.sub("", text).strip() if "```" in text or "~~~" in text else text.strip()
 
 
 def normalised(fact: str) -> str:

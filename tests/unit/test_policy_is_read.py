@@ -77,7 +77,7 @@ LOOKUPS = (
     "confidence",
 )
 # Named settings, whose rows the code asks for one by one.
-NAMED = ("thresholds", "ranking", "prompt_gate")
+NAMED = ("thresholds", "ranking")
 
 
 @cache

@@ -12,10 +12,10 @@ import pyarrow as pa
 from cortex.hooks.echo import (
     PROVENANCE,
     RECALL_SOURCE,
-    SHORTEST_CHARS,
+    SHORTEST_ECHO_CHARS,
     fingerprints_of,
+    marked_parts,
     marks_of,
-    parts_of,
 )
 from cortex.transforms.schemas import TURNS, values
 from cortex.transforms.words.scripts import latin_length
@@ -93,10 +93,10 @@ def _without(text: str, shown: ShownLines, at: datetime | None, pasted: set[str]
     for line in text.split("\n"):
         if PROVENANCE.search(line) or RECALL_SOURCE.match(line):
             continue
-        parts = [] if STEP.match(line) else parts_of(line)
+        parts = [] if STEP.match(line) else marked_parts(line)
         left = [part for part in parts if not is_echo(part)]
         if len(left) == len(parts):
             kept.append(line)
-        elif latin_length(" ".join(left)) >= SHORTEST_CHARS:
+        elif latin_length(" ".join(left)) >= SHORTEST_ECHO_CHARS:
             kept.append(" ".join(left))
     return "\n".join(kept)

@@ -9,8 +9,8 @@ from operator import itemgetter
 import pyarrow as pa
 
 from cortex.hooks.evidence.text import (
+    CODE_BLOCK,
     COMMAND_KIND,
-    FENCE,
     PEOPLE_KINDS,
     UNSPACED,
     heading,
@@ -145,7 +145,7 @@ def identifier_parts(text: str, limit_chars: int) -> list[str]:
     """
     pieces: list[str] = []
     at = 0
-    for fence in FENCE.finditer(text):
+    for fence in CODE_BLOCK.finditer(text):
         pieces += _cut(text[at : fence.start()], limit_chars)
         pieces += _cut_fence(fence.group().strip(), limit_chars)
         at = fence.end()

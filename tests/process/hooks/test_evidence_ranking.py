@@ -14,8 +14,8 @@ from cortex.hooks.evidence.ranking import (
     OVERTAKEN,
     PROPOSED,
     STATED,
-    Candidate,
     Group,
+    SearchCandidate,
     comparable,
     folded,
     fuse,
@@ -37,7 +37,7 @@ def best_of(values: list[float]) -> int:
     return max(range(len(values)), key=values.__getitem__)
 
 
-def changed(candidate: Candidate, **values: Any) -> Candidate:
+def changed(candidate: SearchCandidate, **values: Any) -> SearchCandidate:
     other = copy(candidate)
     for name, value in values.items():
         setattr(other, name, value)
@@ -93,11 +93,11 @@ def test_the_same_hit_weighs_alike_in_a_small_and_a_large_table() -> None:
 
 def dialogue(
     *is_person: bool, lines: list[int] | None = None, files: list[str] | None = None
-) -> list[Candidate]:
+) -> list[SearchCandidate]:
     count = len(is_person)
     places = zip(files or ["s1"] * count, range(count), lines or range(1, count + 1), strict=True)
     return [
-        Candidate(f"p{at}", "", place=place, is_persons=person)
+        SearchCandidate(f"p{at}", "", place=place, is_persons=person)
         for at, (place, person) in enumerate(zip(places, is_person, strict=True))
     ]
 
@@ -134,7 +134,7 @@ def test_lending_does_not_depend_on_the_order_of_rows(order: list[int]) -> None:
     assert moved == pytest.approx([lent[at] for at in order])
 
 
-def numbers_of(rows: list[Candidate]) -> list[int]:
+def numbers_of(rows: list[SearchCandidate]) -> list[int]:
     return [int(row.id) for row in rows]
 
 
@@ -146,12 +146,12 @@ def all_of(groups: list[Group]) -> list[list[int]]:
     return [numbers_of(group.all) for group in groups]
 
 
-def passage(row: int, text: str, line: int) -> Candidate:
-    return Candidate(str(row), text, frozenset({("s1", line)}), place=("s1", line, line))
+def passage(row: int, text: str, line: int) -> SearchCandidate:
+    return SearchCandidate(str(row), text, frozenset({("s1", line)}), place=("s1", line, line))
 
 
-def fact(row: int, text: str, *lines: int) -> Candidate:
-    return Candidate(str(row), text, frozenset(("s1", line) for line in lines), is_memory=True)
+def fact(row: int, text: str, *lines: int) -> SearchCandidate:
+    return SearchCandidate(str(row), text, frozenset(("s1", line) for line in lines), is_memory=True)
 
 
 def test_parts_of_one_turn_are_one_result() -> None:
@@ -244,7 +244,7 @@ def test_what_the_session_went_past_stands_below_what_came_of_it() -> None:
 
 
 @st.composite
-def subjects(draw: st.DrawFn) -> list[Candidate]:
+def subjects(draw: st.DrawFn) -> list[SearchCandidate]:
     """Draw memories of one or two subjects, said at any time, in any order and with any validity."""
     texts = ("Tide tables are kept in {}", "Buoys report their battery level to {}")
     stores = ("Postgres", "SQLite", "Parquet", "Redis", "files", "memory")
@@ -262,7 +262,7 @@ def subjects(draw: st.DrawFn) -> list[Candidate]:
 
 
 @given(subjects())
-def test_a_result_is_led_by_the_memory_of_its_subject_that_holds(hits: list[Candidate]) -> None:
+def test_a_result_is_led_by_the_memory_of_its_subject_that_holds(hits: list[SearchCandidate]) -> None:
     groups = folded(hits, SETTINGS, 10, by_stretch=True)
     for group in groups:
         lead = group.rows[0]
@@ -274,7 +274,7 @@ def test_a_result_is_led_by_the_memory_of_its_subject_that_holds(hits: list[Cand
 
 
 @given(subjects())
-def test_no_proposal_stands_above_a_decision_on_its_subject(hits: list[Candidate]) -> None:
+def test_no_proposal_stands_above_a_decision_on_its_subject(hits: list[SearchCandidate]) -> None:
     leads = [group.rows[0] for group in folded(hits, SETTINGS, 10, by_stretch=True)]
     for at, row in enumerate(leads):
         if row.validity == PROPOSED:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from cortex.flows.recall import question_of, search_store
 from cortex.hooks.evidence import index as reading
-from cortex.hooks.evidence.index import best_rows, open_index, parts_of, ranks_in, read_settings
-from cortex.hooks.evidence.question import Question
+from cortex.hooks.evidence.index import best_rows, index_parts, open_index, ranks_in, read_settings
+from cortex.hooks.evidence.question import SearchQuestion
 from cortex.hooks.evidence.search import find
 from cortex.storage.lance_tables import LanceTables
 from cortex.storage.reference import read_policy, word_ranks
@@ -72,7 +72,7 @@ def made(home: Path, facts: list[tuple[str, int, str]], said: list[tuple[str, st
 
 def by_hook(home: Path, text: str, limit: int) -> list[object]:
     connection = open_index(str(home / "tables" / "search.sqlite"))
-    question = Question(text, read_settings(connection), lambda words: ranks_in(connection, words))
+    question = SearchQuestion(text, read_settings(connection), lambda words: ranks_in(connection, words))
     found = find(connection, ["reef-1", "global"], question, limit=limit)
     connection.close()
     return [shown(each) for each in found]
@@ -107,7 +107,7 @@ def exact_scores(index: SearchIndex, words: list[str]) -> dict[int, float]:
     """Return BM25 of all rows as numpy adds it up, without any bound."""
     with index.reading([]) as connection:
         assert connection is not None
-        parts = parts_of(connection, ["reef-1"], "passages")
+        parts = index_parts(connection, ["reef-1"], "passages")
         count, mean = parts[0].rows, parts[0].words / parts[0].rows
         scores: dict[int, float] = {}
         for word in words:
@@ -133,7 +133,7 @@ def test_within_the_bound_of_entries_the_best_rows_are_the_best_of_all(tmp_path:
     words = ["tide", "gaug", "pump", "8080"]
     exact = exact_scores(index, words)
     with index.reading([]) as connection:
-        best = best_rows(connection, parts_of(connection, ["reef-1"], "passages"), words, 50)
+        best = best_rows(connection, index_parts(connection, ["reef-1"], "passages"), words, 50)
     assert [score for _, score in best] == pytest.approx(sorted(exact.values(), reverse=True)[:50])
 
 
@@ -145,7 +145,7 @@ def test_beyond_the_bound_common_words_still_order_the_rows_of_the_rarer_ones(
     exact = exact_scores(index, words)
     monkeypatch.setattr(reading, "MOST_ENTRIES", 250)
     with index.reading([]) as connection:
-        best = best_rows(connection, parts_of(connection, ["reef-1"], "passages"), words, 20)
+        best = best_rows(connection, index_parts(connection, ["reef-1"], "passages"), words, 20)
     for row, score in best:
         assert score == pytest.approx(exact[row])
     assert [row for row, _ in best[:5]] == sorted(exact, key=lambda row: -exact[row])[:5]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortex.flows.recall import question_of
-from cortex.hooks.evidence.question import Question, asks_for_records
+from cortex.hooks.evidence.question import SearchQuestion, asks_for_records
 from cortex.hooks.evidence.statements import is_known, is_lead_in, reason_in, statement_in
 from cortex.storage.reference import read_policy
 from cortex.transforms.search.settings import search_settings
@@ -15,7 +15,7 @@ SETTINGS = search_settings(POLICY)
 GIVES_REASON = SETTINGS.pattern("gives_reason")
 
 
-def asked(text: str) -> Question:
+def asked(text: str) -> SearchQuestion:
     return question_of(text, POLICY)
 
 
