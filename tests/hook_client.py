@@ -16,7 +16,7 @@ from tests.hook_process import run_forked
 
 HOOKS = Path(__file__).parents[1] / "hooks"
 # Seconds that the hooks may take here.
-PATIENCE = {"basic_brief.py": 60, "hook.py": 2, "prompt.py": 2}
+PATIENCE = {"basic_brief.py": 60, "hook.py": 2}
 SESSION = "0b6f4a52-7d3e-4c1b-9a55-3f1c8e2d7a10"
 
 

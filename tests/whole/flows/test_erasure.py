@@ -287,14 +287,12 @@ def test_the_search_sees_the_words_wherever_they_lie_before(bench):
         "published/memories.parquet",
         "published/memory.duckdb",
         "brief.md",
-        "hook-index.sqlite",
         "search.sqlite",
     ):
         assert place in places
 
 
-def test_what_a_session_was_shown_of_it_leaves_nothing_either(bench, monkeypatch):
-    monkeypatch.setattr(prompt, "PROMPT_SECONDS", 60)  # a busy machine
+def test_what_a_session_was_shown_of_it_leaves_nothing_either(bench):
     told_canary().write(bench.projects)
     bench.backfill()
     payload = {"prompt": f"How often do the gauges of the {CANARY} reef report?", "session_id": "later"}
