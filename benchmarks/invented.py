@@ -14,7 +14,7 @@ import pyarrow as pa
 from cortex.storage.tables import INDEX_TEXT, VECTOR
 from cortex.transforms.memory.fading import WEAK
 from cortex.transforms.memory.lifecycle import ACTIVITY
-from cortex.transforms.schemas import EDGES, MEMORIES
+from cortex.transforms.schemas import EDGES, MEMORIES, PASSAGES
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 PROJECT = "made-00000000"
@@ -24,6 +24,8 @@ TYPES = ("decision", "gotcha", "pattern", "progress", "context", "architecture")
 SYLLABLES = [c + v for c in "bdfklmnprt" for v in "ai"]
 WORDS = [a + b + c for a in SYLLABLES for b in SYLLABLES for c in SYLLABLES]
 WORDS_PER_FACT = 24
+# A passage is a part of a turn.
+WORDS_PER_PASSAGE, WORDS_PER_COMMAND = 60, 12
 
 _RESULT = re.compile(rb'"toolUseResult":')
 SAMPLE_FOLDER = b"/home/dev/tidepool"
@@ -64,6 +66,35 @@ def memories(count: int, *, texts: bool = True, seed: int = 1) -> pa.Table:
         for f in MEMORIES.arrow
     ]
     return pa.Table.from_arrays(arrays, schema=MEMORIES.arrow)
+
+
+def passages(count: int, *, seed: int = 6) -> pa.Table:
+    """Return `count` made PASSAGES in sessions of 200 lines: prompts, replies and (a tenth) commands."""
+    random = np.random.default_rng(seed)
+    numbers = np.arange(count)
+    kinds = np.array(["prompt", "text", "text", "text", "tool_call"], dtype=object)[numbers % 10 // 2]
+    kinds[(numbers % 10 == 8)] = "text"
+    lengths = {"tool_call": WORDS_PER_COMMAND}
+    texts = [
+        " ".join(_words(random, lengths.get(kind, WORDS_PER_PASSAGE))).capitalize() + "." for kind in kinds
+    ]
+    sessions = [f"{number // 200:08x}-0000" for number in range(count)]
+    columns: dict[str, object] = {
+        "passage_id": [f"p{number:031x}" for number in range(count)],
+        "project_id": pa.repeat(PROJECT, count),
+        "session_id": sessions,
+        "turn_id": [f"t{number:031x}" for number in range(count)],
+        "seq": numbers % 200,
+        "kind": kinds,
+        "text": texts,
+        "said_at": _instants(random, count),
+        "file": [f"/t/{session}.jsonl" for session in sessions],
+        "line": numbers % 200 + 1,
+        "trust": ["user" if kind == "prompt" else "assistant" for kind in kinds],
+        "content_hash": [f"{number:032x}" for number in range(count)],
+    }
+    arrays = [pa.array(columns[field.name]).cast(field.type) for field in PASSAGES.arrow]
+    return pa.Table.from_arrays(arrays, schema=PASSAGES.arrow)
 
 
 def activity(days: int = 365) -> pa.Table:

@@ -13,16 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import orjson
-import pyarrow as pa
-from cortex.transforms.brief.hook_index import notes_of, settings_of, stop_words_of
 
-from benchmarks import invented
+from benchmarks import invented, prompts
 from cortex.flows.context import Context
 from cortex.flows.engines import run_plain
 from cortex.flows.models import embedder_in_force
 from cortex.flows.recall import search_store
 from cortex.flows.runs import FLOWS, opened, stage_all
-from cortex.hooks.prompt import INDEX
 from cortex.storage.assistant_folders import find_transcripts
 from cortex.storage.lance_tables import LanceTables
 from cortex.storage.published import Published
@@ -122,39 +119,23 @@ def status_line(sizes: Sizes) -> Iterator[Measured]:
 
 
 def prompt_hook(sizes: Sizes) -> Iterator[Measured]:
-    """Time the whole process of a prompt's hook over an index of all memories, and the writing of that."""
-    policy = read_policy(None)
-    rows = invented.memories(sizes.recalled)
-    position = rows.schema.get_field_index("confidence")
-    sure = rows.set_column(position, "confidence", pa.repeat(0.9, rows.num_rows))
-    with tempfile.TemporaryDirectory() as scratch:
-        published = Published(Path(scratch, "home"))
-        begun = time.perf_counter()
-        notes = notes_of(sure, policy)
-        published.publish_hook_index(invented.PROJECT, notes, settings_of(policy), stop_words_of(policy))
-        written = time.perf_counter() - begun
-        published.publish_projects({scratch: invented.PROJECT})
-        surroundings = {"CORTEX_HOME": str(Path(scratch, "home")), "PATH": os.environ["PATH"]}
-        launched = ["sh", str(ROOT / "hooks" / "run.sh"), "user-prompt-submit"]
-        bare = ["sh", "-c", "python3 -I -S -c pass; exit 0"]
-        asked = [
-            _asked(scratch, *question) for question in enumerate(invented.questions(sizes.processes + 1))
-        ]
-        ours = [_run_once(launched, payload, surroundings) for payload in asked][1:]
-        none = _milliseconds(bare, sizes.processes, b"{}", surroundings)
-        size = (published.root / invented.PROJECT / INDEX).stat().st_size
-    what = f"{len(notes):,} memories"
+    """Time the whole process of a prompt's hook over an index of made rows, and the writing of that."""
+    count = sizes.recalled
+    found = prompts.timed(count, sizes.processes)
+    must = str(prompts.MUST.get(count, ""))
     yield Measured(
-        f"prompt hook, p95, {what}", _p95(ours), "ms", "sh + python -c pass", _p95(none), "250", "100"
+        f"prompt hook, p95, {count:,} rows",
+        _p95(found.ours),
+        "ms",
+        "sh + python -c pass",
+        _p95(found.bare),
+        must,
     )
-    yield Measured(f"writing the hook index, {what}", len(notes) / written / 1e3, "thousand/s", "", 0.0)
-    yield Measured(f"hook index, disk per memory, {what}", size / len(notes) / 1024, "KiB", "", 0.0)
-
-
-def _asked(folder: str, number: int, question: str) -> bytes:
-    # A session of its own for each: what was shown once is not shown again.
-    payload = {"session_id": f"s{number}", "cwd": folder, "prompt": question, "transcript_path": "/t/s.jsonl"}
-    return json.dumps(payload).encode()
+    rate = count / found.written_seconds / 1e3
+    yield Measured(f"writing the search index, {count:,} rows", rate, "thousand/s", "", 0.0)
+    yield Measured(
+        f"search index, disk per row, {count:,} rows", found.index_bytes / count / 1024, "KiB", "", 0.0
+    )
 
 
 def command_line(sizes: Sizes) -> Iterator[Measured]:

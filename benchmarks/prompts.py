@@ -1,233 +1,142 @@
 """
-The gate of prompt-time recall measured: `python -m benchmarks.prompts [--set NAME=VALUE …] [--half 0|1]`.
+The prompt hook timed: `python -m benchmarks.prompts [--rows 10000 100000] [--runs 1000]`.
 
-Each project of the labelled transcripts, and the generated sessions of DevMemBench, become a real hook index,
-which the hook's own code is asked. Questions about a project should bring up a note that rests on a labelled
-line (or session); questions and prompts of other projects, web questions and everyday prompts should bring up
-nothing. Thresholds are chosen on half 0, the figures of half 1 count. Sets are read from ../shared/data.
+A project of made facts, passages and commands is indexed as a run leaves it; then the hook is started as the
+client starts it, a process for each message, and timed from its start to its end. Bare processes that do
+nothing are timed in between: what the hook costs is the difference.
 """
 
 import argparse
-import random
+import json
+import os
+import resource
+import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
-from cortex.storage.hook_index import write_hook_index
-from cortex.transforms.brief.hook_index import notes_of, settings_of, stop_words_of
 
-from benchmarks.retrieval import Place, cosqa, devmembench, labels, variants
-from cortex.hooks import prompt
-from cortex.storage.reference import read_policy
-from cortex.transforms.extract.events import extract_events
-from cortex.transforms.memory.fold import fold
-from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import JOURNAL, values
+from benchmarks import invented
+from cortex.hooks import hook
+from cortex.storage.lance_tables import LanceTables
+from cortex.storage.published import Published
+from cortex.storage.reference import read_policy, word_ranks
+from cortex.transforms.search.index_text import index_text
+from cortex.transforms.search.settings import settings_document
 
-# Prompts of another project, web questions: enough for a share of 5 % to be told from 4 %.
-FOREIGN_PROMPTS, WEB_QUESTIONS = 20, 100
-
-EVERYDAY = """
-Write a function that reverses a linked list.
-Please fix the failing test.
-Commit this and push it.
-What does this error mean: TypeError: 'NoneType' object is not subscriptable?
-Add type hints to this module.
-Refactor this into smaller functions.
-Write a README for this repository.
-Can you explain how async and await work in JavaScript?
-Run all the tests and tell me what fails.
-Rename the variable x to something meaningful.
-How do I undo my last git commit without losing changes?
-Create a new branch and open a pull request.
-What is the difference between a list and a tuple in Python?
-Make the button blue.
-Add a dark mode toggle to the settings page.
-Write a regular expression that matches e-mail addresses.
-Upgrade all dependencies to their latest versions.
-Why is this loop so slow?
-Convert this callback code to promises.
-Generate a bash script that backs up my photos to an external drive.
-Tell me a joke about programmers.
-What is a good name for a grey cat?
-Translate the error messages into French.
-Draft an e-mail to my landlord about the broken heating.
-How many days are there between 3 March and 19 November?
-Explain the CAP theorem in simple words.
-Sort this list of dictionaries by the key age.
-Write a SQL query that returns the ten best customers of last year.
-Add logging to every request handler.
-Set up ESLint and Prettier.
-Write a Dockerfile for a small Flask app.
-How do I center a div?
-Implement binary search in Rust.
-Add pagination to the users endpoint.
-What are the pros and cons of microservices?
-Delete the unused imports.
-Show me the last five commits.
-Create a React component for a star rating.
-Increase the timeout to thirty seconds.
-Document the public functions.
-What changed since yesterday?
-Look at the screenshot and tell me what is wrong with the layout.
-Parse this CSV file and plot the second column.
-Write a haiku about the sea.
-Check whether the server is running on port 8080.
-Use environment variables instead of hard coded passwords.
-Write a GitHub Action that publishes to npm when I tag a release.
-Move the helper functions into a separate file.
-How does garbage collection work in Go?
-Validate the form before it is submitted.
-Add a progress bar to the upload.
-Let's think about the architecture of a chat application.
-Review my changes and point out bugs.
-Fix the merge conflict in package.json.
-Add a unit test for the edge case of an empty list.
-Why do I get a CORS error in the browser?
-Cache the result of this function for ten minutes.
-Make it work on Windows too.
-Build a small game of snake in the terminal.
-Recommend a book about distributed systems.
-Summarise what this repository does.
-yes
-ok thanks, continue
-sounds good, go ahead with option two
-Wie kann ich eine Liste in Python umdrehen?
-Schreib einen Test für diese Funktion.
-Explique-moi la différence entre une interface et une classe abstraite.
-リストを逆順にする関数を書いてください。
-이 함수에 대한 단위 테스트를 작성해 주세요.
-"""
+ROOT = Path(__file__).resolve().parents[1]
+# Milliseconds that 95 of 100 processes may take on a quiet machine, by the rows of the project.
+MUST = {10_000: 80, 100_000: 150}
+# Of ten rows of a project one is a fact.
+FACTS_SHARE = 10
 
 
 @dataclass(frozen=True)
-class Case:
-    """A prompt in a project; `answers` are the places that it asks for, none for an unrelated one."""
+class Timed:
+    """Milliseconds of each process, of `busy` the processor's, how many answered, how many gave up, the index's bytes and seconds."""
 
-    kind: str
-    project: str
-    prompt: str
-    answers: frozenset[Place] = frozenset()
-
-
-@dataclass
-class Counts:
-    """How many prompts of a kind there were, were answered, were answered rightly; notes shown and right."""
-
-    asked: int = 0
-    answered: int = 0
-    right: int = 0
-    notes: int = 0
-    right_notes: int = 0
-
-    def __str__(self) -> str:
-        """Return one line of figures."""
-        shown = f"{self.asked:5} prompts, shown {self.answered / max(1, self.asked):.3f}"
-        if not self.right:
-            return shown
-        right, of_shown = self.right / self.asked, self.right / self.answered
-        notes, of_notes = self.notes / self.answered, self.right_notes / self.notes
-        return (
-            f"{shown}, right {right:.3f} ({of_shown:.2f} of shown), {notes:.1f} notes, {of_notes:.2f} right"
-        )
+    ours: list[float]
+    bare: list[float]
+    busy: list[float]
+    answered: int
+    late: int
+    index_bytes: int
+    written_seconds: float
 
 
-def memories_by_project() -> dict[str, pa.Table]:
-    """Return the MEMORIES that extraction makes of each project."""
+def index_rows(home: Path, count: int) -> float:
+    """Index `count` made rows of the made project below `home`; return the seconds that it took."""
     policy = read_policy(None)
-    turns = {**labels(everywhere=False).turns, "devmembench": devmembench().turns["p"]}
-    return {
-        name: fold(extract_events(its_turns, policy), JOURNAL.empty(), policy)
-        for name, its_turns in turns.items()
-    }
+    facts = invented.memories(count // FACTS_SHARE)
+    said = invented.passages(count - facts.num_rows)
+    tables = LanceTables(home)
+    assert tables.index is not None
+    worded = [(name, _with_text(rows)) for name, rows in (("memories", facts), ("passages", said))]
+    begun = time.perf_counter()
+    for name, rows in worded:
+        tables.index.replace(invented.PROJECT, name, rows, range(rows.num_rows))
+    taken = time.perf_counter() - begun
+    tables.settle_search(settings_document(policy), [*word_ranks().items()])
+    return taken
 
 
-def cases() -> list[Case]:
-    """Return every prompt in every project that it is to be asked in, shuffled the same way each time."""
-    of, sessions = labels(everywhere=False), devmembench()
-    web = [question.text for question in cosqa().questions[: 5 * WEB_QUESTIONS : 5]]
-    everyday = EVERYDAY.strip().split("\n")
-    cases = [Case("asked of the project", q.scopes[0], q.text, q.answers) for q in of.questions]
-    cases += [Case("asked of made sessions", "devmembench", q.text, q.answers) for q in sessions.questions]
-    for project in [*of.turns, "devmembench"]:
-        others = [q.text for q in of.questions if q.scopes[0] != project]
-        if project != "devmembench":
-            others += [q.text for q in sessions.questions[::7]]
-        cases += [Case("questions of other projects", project, text) for text in others]
-        prompts = [text for other in of.turns if other != project for text in _prompts(of.turns[other])]
-        cases += [Case("prompts of other projects", project, text) for text in prompts]
-        cases += [Case("web questions", project, text) for text in web]
-        cases += [Case("everyday prompts", project, text) for text in everyday]
-    random.Random(1).shuffle(cases)
-    return cases
-
-
-def _prompts(turns: pa.Table) -> list[str]:
-    kinds, texts = values(turns, "kind"), values(turns, "text")
-    return [text for kind, text in zip(kinds, texts, strict=True) if kind == "prompt"][:FOREIGN_PROMPTS]
-
-
-def measure(memories: dict[str, pa.Table], policy: Policy, asked: Sequence[Case]) -> dict[str, Counts]:
-    """Return the counts by kind of case."""
-    counts: dict[str, Counts] = {}
+def timed(count: int, runs: int) -> Timed:
+    """Time `runs` processes of the hook over `count` rows, and as many that do nothing."""
     with tempfile.TemporaryDirectory() as scratch:
-        paths = {name: Path(scratch, name) for name in memories}
-        for name, rows in memories.items():
-            write_hook_index(paths[name], notes_of(rows, policy), settings_of(policy), stop_words_of(policy))
-        rests_on = {name: _places(rows) for name, rows in memories.items()}
-        for case in asked:
-            shown = list(_shown(paths[case.project], case.prompt))
-            count = counts.setdefault(case.kind, Counts())
-            right = sum(_answers(case, rests_on[case.project][note]) for note in shown)
-            count.asked += 1
-            count.answered += bool(shown)
-            count.right += bool(right)
-            count.notes += len(shown)
-            count.right_notes += right
-    return counts
+        home = Path(scratch, "home")
+        written = index_rows(home, count)
+        Published(home).publish_projects({scratch: invented.PROJECT})
+        surroundings = {"CORTEX_HOME": str(home), "PATH": os.environ["PATH"]}
+        launched = ["sh", str(ROOT / "hooks" / "run.sh"), "user-prompt-submit"]
+        bare = ["sh", "-c", "python3 -I -S -c pass; exit 0"]
+        ours, none, busy, answered = [], [], [], 0
+        # One by one in turn: a machine that gets busier slows both.
+        for number, payload in enumerate(_payloads(scratch, runs + 1)):
+            before = _busy()
+            milliseconds, output = _run_once(launched, payload, surroundings)
+            spent = (_busy() - before) * 1e3
+            nothing, _ = _run_once(bare, b"{}", surroundings)
+            if number:  # the first one fills the caches
+                ours.append(milliseconds)
+                none.append(nothing)
+                busy.append(spent)
+                answered += bool(output)
+        late = home / "runs" / hook.LATE_PROMPTS
+        size = (home / "tables" / "search.sqlite").stat().st_size
+        return Timed(ours, none, busy, answered, late.stat().st_size if late.exists() else 0, size, written)
 
 
-def _shown(path: Path, text: str) -> Iterator[str]:
-    """Yield the ids of the memories that the hook would show."""
-    if prompt.is_asked(text):
-        settings, rows = prompt.search(str(path), text)
-        for row in prompt.rows_within_budget(rows, settings):
-            yield row[prompt.MEMORY]
+def _with_text(rows: pa.Table) -> pa.Table:
+    texts = pa.array([index_text(row) for row in rows.to_pylist()], pa.string())
+    return rows.append_column("index_text", texts)
 
 
-def _places(memories: pa.Table) -> dict[str, set[Place]]:
-    rows = memories.select(["memory_id", "evidence"]).to_pylist()
-    return {
-        row["memory_id"]: {
-            place
-            for e in row["evidence"]
-            for line in e["lines"]
-            for place in ((e["file"], line), (e["file"], None))
-        }
-        for row in rows
-    }
+def _payloads(folder: str, count: int) -> Iterator[bytes]:
+    # A session of its own for each: what was shown once is not shown again.
+    for number, question in enumerate(invented.questions(count)):
+        payload = {"session_id": f"s{number}", "cwd": folder, "prompt": question}
+        yield json.dumps({**payload, "transcript_path": "/t/s.jsonl"}).encode()
 
 
-def _answers(case: Case, places: set[Place]) -> bool:
-    return not case.answers.isdisjoint(places)
+def _busy() -> float:
+    """Return the seconds of the processor that ended processes took: on a shared machine a truer figure."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _run_once(command: list[str], given: bytes, surroundings: dict[str, str]) -> tuple[float, bytes]:
+    begun = time.perf_counter()
+    done = subprocess.run(command, input=given, env=surroundings, capture_output=True, check=True)
+    return (time.perf_counter() - begun) * 1e3, done.stdout
 
 
 def main() -> None:
-    """Measure the numbers as shipped, and with other ones."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--set", action="append", default=[], dest="changes", metavar="NAME=VALUE")
-    parser.add_argument("--half", type=int, choices=(0, 1), default=1)
+    """Time the hook at each size and print a line of figures for it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=sorted(MUST))
+    parser.add_argument("--runs", type=int, default=1_000)
     chosen = parser.parse_args()
-    prompt.PROMPT_SECONDS = 10.0  # what is shown is measured here, and not how a busy machine delays it
-    memories, asked = memories_by_project(), cases()[chosen.half :: 2]
-    for name, policy in variants(read_policy(None), chosen.changes, "prompt_gate"):
-        print(name)
-        for kind, count in sorted(measure(memories, policy, asked).items()):
-            print(f"  {kind:28} {count}")
+    for count in chosen.rows:
+        found = timed(count, chosen.runs)
+        figures = [
+            f"{name} p50 {np.percentile(values, 50):.0f} p95 {np.percentile(values, 95):.0f} ms"
+            for name, values in (
+                ("hook", found.ours),
+                ("bare process", found.bare),
+                ("processor", found.busy),
+            )
+        ]
+        must = f" (must: {MUST[count]})" if count in MUST else ""
+        print(
+            f"{count:,} rows, {chosen.runs:,} runs{must}: {'; '.join(figures)};"
+            f" {found.answered} answered, {found.late} gave up; index {found.index_bytes / 1e6:.0f} MB;"
+            f" load {os.getloadavg()[0]:.1f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

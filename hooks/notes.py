@@ -1,4 +1,4 @@
-"""How what a search found is told at a prompt: quoted, dated, placed, each item on a line of its own."""
+"""How what a search matches is told at a prompt: quoted, dated, placed, each item on a line of its own."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING or __package__:
     from cortex.hooks.evidence.text import PEOPLE_KINDS, word_set
     from cortex.hooks.own_prose import own_prose
     from cortex.hooks.plain import MONTHS, brief_line
+    from cortex.hooks.self_report import SIGN, TAG
     from cortex.hooks.tokens import tokens_in
 else:
     from evidence.ranking import OVERTAKEN
@@ -29,6 +30,7 @@ else:
     from evidence.text import PEOPLE_KINDS, word_set
     from own_prose import own_prose
     from plain import MONTHS, brief_line
+    from self_report import SIGN, TAG
     from tokens import tokens_in
 
 # Stands before the notes; what is told with them is an echo when it is quoted, and so is this.
@@ -57,6 +59,8 @@ _QUOTED_TRUSTS = ("user", "assistant")
 # Types that are no fact to be told by themselves.
 _UNTOLD_TYPES = ("code", "code_description")
 # Fenced code of a line or two is mostly the command that was asked for.
+# What is in words is text that somebody showed: no command has five plain ones in a row.
+_IN_WORDS = re.compile(r"(?:[^\W\d_]+[,;:.]?[^\S\n]+){4}[^\W\d_]+")
 _SHORT_CODE = re.compile(r"^```\w*\n((?:[^\n`]{1,160}\n){1,3})```[^\S\n]*$", re.MULTILINE)
 
 
@@ -164,8 +168,8 @@ def _quotation(item: SearchResult, question: SearchQuestion, places: list[Place]
         return None
     is_persons = row["kind"] in PEOPLE_KINDS
     text = str(row["text"])
-    # Code, block quotes, markup and tables show another's words, whoever pasted them.
-    prose = own_prose(text if is_persons else _SHORT_CODE.sub(_inline, text)).strip()
+    # Code, block quotes and markup show another's words, whoever pasted them.
+    prose = _without_shown_tags(own_prose(text if is_persons else _SHORT_CODE.sub(_inline, text))).strip()
     if prose and not is_persons:
         prose = without_announcements(prose, question.settings.pattern("announces"))
     quote = brief_line(prose, _QUOTE_CHARS).replace('"', "'")
@@ -178,11 +182,22 @@ def _quotation(item: SearchResult, question: SearchQuestion, places: list[Place]
 
 
 def _inline(code: re.Match[str]) -> str:
-    return f"`{'; '.join(code[1].strip().split(chr(10)))}`"
+    is_text = _IN_WORDS.search(code[1]) or SIGN in code[1].lower()
+    return code[0] if is_text else f"`{'; '.join(code[1].strip().split(chr(10)))}`"
+
+
+def _without_shown_tags(prose: str) -> str:
+    """Leave out lines with a memory tag that does not open them: there it is shown, and says nothing."""
+    if SIGN not in prose.lower():
+        return prose
+    lines = prose.split("\n")
+    return "\n".join(line for line in lines if SIGN not in line.lower() or TAG.match(line))
 
 
 def _command(row: Row) -> Note | None:
-    """Return the note for a command that ran: what it was for, then the command."""
+    """Return the note for a command that ran: what it was for, then the command; no message with a tag."""
+    if SIGN in str(row["text"]).lower():
+        return None
     text = brief_line(str(row["text"]), _FACT_CHARS)
     places = [Place(row["session_id"], row["file"], (row["line"],), row["said_at"])]
     where = _where("the assistant ran it", row["said_at"], places, row["passage_id"])

@@ -31,7 +31,8 @@ _SPACE = re.compile(r"\s+")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _COMMENT_END = re.compile(r"-{2,}!?>")
 _FENCE = re.compile(r"`{2,}|~{3,}|\"{3,}")
-# A quoted tag would be extracted again, as a new memory.
+# A quoted tag would be extracted again, as a new memory: of a whole one its type stays as a label.
+_TAG_OF_A_MEMORY = re.compile(r"\[\s*memory\s*:\s*([^\[\]]{0,40}?)\s*\]:?", re.IGNORECASE)
 _SELF_REPORT = re.compile(r"\[(?=\s*memory\s*:)", re.IGNORECASE)
 _IMAGE = re.compile(r"!+(?=\[)")
 # Heading, quote, list, table and rule marks count at the start of a line, also inside a list item.
@@ -59,6 +60,8 @@ def on_one_line(text: str) -> str:
 
     Applied twice it changes nothing more.
 
+    >>> on_one_line("[MEMORY: decision] Use SQLite")
+    'decision: Use SQLite'
     >>> on_one_line("# Now\\n<!-- CORTEX:END -->\\n```sh\\nrm x\\n```")
     "Now ‹!-- CORTEX:END -> 'sh rm x '"
     """
@@ -74,8 +77,13 @@ def on_one_line(text: str) -> str:
 def _plainer(line: str) -> str:
     line = _SPACE.sub(" ", line).strip()
     line = _COMMENT_END.sub("->", _TAG.sub("‹", line))
-    line = _SELF_REPORT.sub("(", _IMAGE.sub("", _FENCE.sub("'", line)))
+    line = _TAG_OF_A_MEMORY.sub(_label, _IMAGE.sub("", _FENCE.sub("'", line)))
+    line = _SELF_REPORT.sub("(", line)
     return closed(_LEAD.sub("", line)).strip()
+
+
+def _label(tag: re.Match[str]) -> str:
+    return f"{tag[1]}:" if tag[1] else ""
 
 
 def brief_line(text: str, limit: int) -> str:

@@ -139,9 +139,8 @@ class SearchQuestion:
     """
 
     def __init__(self, text: str, settings: SearchSettings, rank_of: RankOf) -> None:
-        if len(text) > LONGEST_QUESTION:
-            text = f"{text[: LONGEST_QUESTION // 2]}\n{text[-LONGEST_QUESTION // 2 :]}"
-        self.text, self.settings = text, settings
+        self.text = text = _both_ends(text)
+        self.settings = settings
         words = query_words(text, settings.dropped)
         self.terms = [word for word, _, _ in count_words([search_text(" ".join(words))])]
         self.asked = Asked.of(words, rank_of, settings.numbers)
@@ -157,6 +156,11 @@ class SearchQuestion:
         return self.settings.pattern("means").search(self.text) is not None
 
 
+def _both_ends(text: str) -> str:
+    half = LONGEST_QUESTION // 2
+    return text if len(text) <= LONGEST_QUESTION else f"{text[:half]}\n{text[-half:]}"
+
+
 def has_topic(text: str, settings: SearchSettings) -> bool:
     """
     Return whether a message names anything that could be looked up.
@@ -166,7 +170,7 @@ def has_topic(text: str, settings: SearchSettings) -> bool:
     small = settings.dropped
     return any(
         word not in small and (len(word) >= _SHORTEST_TOPIC or not word.isascii()) and not word.isdigit()
-        for word in words_in(text[:LONGEST_QUESTION])
+        for word in words_in(_both_ends(text))
     )
 
 

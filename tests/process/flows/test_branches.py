@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from cortex.hooks import branches as hook
-from cortex.hooks import shown
 from cortex.transforms.memory.reality import branch_doubt
 from tests.bench import NOW, kept
 from tests.transcripts import Talk
@@ -132,4 +131,3 @@ def test_a_head_that_is_no_file_is_not_waited_for(bench, checkout):
 
 def test_both_sides_write_the_same_mark():
     assert hook.MARK.format("b") == f" {branch_doubt('m', 'b').mark}"
-    assert shown.mark_of("- A fact") == shown.mark_of(f"- A fact{hook.MARK.format('b')}")

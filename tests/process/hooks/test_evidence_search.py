@@ -27,7 +27,7 @@ from cortex.transforms.search.settings import settings_document
 from tests.rows import memories, memory, turn, turns
 
 POLICY = read_policy(None)
-HOOKS = Path(__file__).resolve().parents[2] / "hooks"
+HOOKS = Path(__file__).resolve().parents[3] / "hooks"
 VOCABULARY = """
 tide gauge buoy reef harbour pump valve sensor pnpm sqlite postgres redis release deploy config
 loadTideTable tide_table.py metres feet because instead of never always use keep the a of port 8080
@@ -70,17 +70,24 @@ def made(home: Path, facts: list[tuple[str, int, str]], said: list[tuple[str, st
     return tables
 
 
-def by_hook(home: Path, text: str, limit: int) -> list[object]:
+def by_hook(home: Path, text: str, limit: int, *, by_stretch: bool = True) -> list[object]:
     connection = open_index(str(home / "tables" / "search.sqlite"))
+<<<<<<< HEAD
     question = SearchQuestion(text, read_settings(connection), lambda words: ranks_in(connection, words))
     found = find(connection, ["reef-1", "global"], question, limit=limit)
+=======
+    question = Question(text, read_settings(connection), lambda words: ranks_in(connection, words))
+    found = find(connection, ["reef-1", "global"], question, limit=limit, by_stretch=by_stretch)
+>>>>>>> hooktests
     connection.close()
     return [shown(each) for each in found]
 
 
-def by_recall(tables: LanceTables, text: str, limit: int) -> list[object]:
+def by_recall(tables: LanceTables, text: str, limit: int, *, by_stretch: bool = True) -> list[object]:
     scopes = ["reef-1", "global"]
-    results = search_store(tables, text, scopes=scopes, policy=POLICY, embedder=None, limit=limit)
+    results = search_store(
+        tables, text, scopes=scopes, policy=POLICY, embedder=None, limit=limit, by_stretch=by_stretch
+    )
     return [shown(each) for each in results]
 
 
@@ -100,7 +107,9 @@ def test_hook_and_recall_give_the_same_results_in_the_same_order(
     home = tmp_path_factory.mktemp("store")
     tables = made(home, *store)
     for question in questions:
-        assert by_hook(home, question, limit) == by_recall(tables, question, limit)
+        for by_stretch in (True, False):  # as recall shows them, and as the hook does
+            found = by_hook(home, question, limit, by_stretch=by_stretch)
+            assert found == by_recall(tables, question, limit, by_stretch=by_stretch)
 
 
 def exact_scores(index: SearchIndex, words: list[str]) -> dict[int, float]:

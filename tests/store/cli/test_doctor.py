@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cortex.flows.operations import doctor
-from cortex.hooks import background
+from cortex.hooks import background, hook
 from cortex.transforms.errors import ModelUnavailable
 from tests.bench import NOW
 
@@ -44,6 +44,11 @@ def engine(home, tmp_path):
 def ran(home, **told):
     (home / "runs").mkdir(parents=True, exist_ok=True)
     (home / "runs" / "background.json").write_text(json.dumps(told))
+
+
+def late(home, count):
+    (home / "runs").mkdir(parents=True, exist_ok=True)
+    (home / "runs" / hook.LATE_PROMPTS).write_bytes(b"." * count)
 
 
 def tier(cortex):
@@ -145,3 +150,21 @@ def test_status_tells_how_the_last_background_run_went_and_where_its_output_is(c
     told = cortex("status", "--json").json["background"]
     assert (told["outcome"], told["failures"]) == ("failed with exit code 12", 1)
     assert Path(told["log"]) == home / "runs" / "background.log"
+
+
+def test_messages_that_went_without_evidence_are_counted_with_a_next_step(cortex, home):
+    assert check(cortex, "prompts")["finding"].startswith("no message went without evidence")
+    for count, said in ((1, "1 message went"), (7, "7 messages went")):
+        late(home, count)
+        found = check(cortex, "prompts")
+        assert found["finding"].startswith(
+            f"{said} without evidence because looking took too long; the last "
+        )
+        assert "cortex config set recall.at_prompt off" in found["finding"]
+
+
+def test_messages_of_long_ago_are_told_and_are_no_complaint(cortex, home):
+    late(home, 3)
+    os.utime(home / "runs" / hook.LATE_PROMPTS, (1, 1))
+    found = check(cortex, "prompts")
+    assert "3 messages went without evidence" in found["finding"] and "try:" not in found["finding"]

@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from cortex.transforms.brief.hook_index import notes_of
 
 from cortex.storage.reference import read_policy
 from cortex.transforms.brief.eligible import NO_SESSIONS, believed, standings, with_choices_first
@@ -130,7 +129,7 @@ def test_disputed_types_are_reviewed(flipped):
     assert disputes(rows, edges, flipped("decision", "is_disputed")) == []
 
 
-def test_what_passes_is_neither_in_the_brief_nor_in_a_prompts_notes(flipped):
+def test_what_passes_is_not_in_the_brief(flipped):
     rows, stays = (
         memories(memory("a", "All tests pass.", memory_type="progress")),
         flipped("progress", "is_passing"),
@@ -140,4 +139,3 @@ def test_what_passes_is_neither_in_the_brief_nor_in_a_prompts_notes(flipped):
             rows, EDGES.empty(), policy, project_name="reef", budget_tokens=1000, sessions=NO_SESSIONS
         )
         assert len([choice for choice in choices if choice.is_shown]) == count
-        assert len(notes_of(rows, policy)) == count

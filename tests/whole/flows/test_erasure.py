@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
@@ -287,14 +288,12 @@ def test_the_search_sees_the_words_wherever_they_lie_before(bench):
         "published/memories.parquet",
         "published/memory.duckdb",
         "brief.md",
-        "hook-index.sqlite",
         "search.sqlite",
     ):
         assert place in places
 
 
-def test_what_a_session_was_shown_of_it_leaves_nothing_either(bench, monkeypatch):
-    monkeypatch.setattr(prompt, "PROMPT_SECONDS", 60)  # a busy machine
+def test_what_a_session_was_shown_of_it_leaves_nothing_either(bench):
     told_canary().write(bench.projects)
     bench.backfill()
     payload = {"prompt": f"How often do the gauges of the {CANARY} reef report?", "session_id": "later"}
@@ -306,12 +305,21 @@ def test_what_a_session_was_shown_of_it_leaves_nothing_either(bench, monkeypatch
     assert prompt.prompt_output(str(bench.home), payload, ["/home/dev/kelp"], time.time_ns()) is None
 
 
-def test_a_project_that_is_reset_keeps_no_hook_index(bench):
+def test_a_project_that_is_reset_keeps_nothing_in_the_search_index_nor_in_the_hook_index_of_earlier_versions(
+    bench,
+):
     told_canary().write(bench.projects)
     bench.begin()
-    assert list(bench.home.glob("published/kelp-*/hook-index.sqlite"))
-    here().reset("/home/dev/kelp")
-    assert not list(bench.home.glob("published/kelp-*/hook-index.sqlite"))
+    [brief] = bench.home.glob("published/kelp-*/brief.md")
+    former = brief.with_name("hook-index.sqlite")
+    former.write_text(FACT)
+    with sqlite3.connect(bench.home / "tables" / "search.sqlite") as index:
+        scopes = "select count(*) from parts where scope like 'kelp-%'"
+        assert index.execute(scopes).fetchone() > (0,)
+        here().reset("/home/dev/kelp")
+    with sqlite3.connect(bench.home / "tables" / "search.sqlite") as index:
+        assert index.execute(scopes).fetchone() == (0,)
+    assert not former.exists()
 
 
 def test_the_search_index_is_one_file_without_the_words(bench):

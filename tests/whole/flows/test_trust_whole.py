@@ -86,8 +86,7 @@ def test_what_was_recalled_and_repeated_is_not_learnt(bench):
     assert [(row["memory_id"], row["evidence"]) for row in bench.memories()] == before
 
 
-def test_what_was_shown_at_a_prompt_and_repeated_is_not_learnt(bench, monkeypatch):
-    monkeypatch.setattr(prompt, "PROMPT_SECONDS", 60)  # a busy machine
+def test_what_was_shown_at_a_prompt_and_repeated_is_not_learnt(bench):
     decisions().write(bench.projects)
     bench.backfill()
     # Out of the brief it is told no more: nothing but what the prompt's hook noted says that it was shown.

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.flows import database, hook_notes, readings, runs
+from cortex.flows import database, readings, runs
 from cortex.flows.comparison import compare
 from cortex.flows.memory import Memory
 from cortex.flows.snapshots import last_snapshots
@@ -87,7 +87,6 @@ def test_the_next_day_folds_no_memory_again_and_rebuilt_equals_live(two, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(readings, "fold_joined", folding)
         patch.setattr(embed, "index_text", done.append)
-        patch.setattr(hook_notes, "notes_of", lambda *parts, **more: done.append(parts))
         two.run("nightly", NOW + timedelta(days=1))
     assert set(done) <= {GLOBAL_SCOPE}  # without a memory it has no table to be read
     with runs.opened("rebuild", two.at(NOW + timedelta(days=1))) as run:
