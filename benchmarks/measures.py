@@ -121,20 +121,20 @@ def status_line(sizes: Sizes) -> Iterator[Measured]:
 def prompt_hook(sizes: Sizes) -> Iterator[Measured]:
     """Time the whole process of a prompt's hook over an index of made rows, and the writing of that."""
     count = sizes.recalled
-    found = prompts.timed(count, sizes.processes)
+    measured = prompts.timed(count, sizes.processes)
     must = str(prompts.MUST.get(count, ""))
     yield Measured(
         f"prompt hook, p95, {count:,} rows",
-        _p95(found.ours),
+        _p95(measured.ours),
         "ms",
         "sh + python -c pass",
-        _p95(found.bare),
+        _p95(measured.bare),
         must,
     )
-    rate = count / found.written_seconds / 1e3
+    rate = count / measured.written_seconds / 1e3
     yield Measured(f"writing the search index, {count:,} rows", rate, "thousand/s", "", 0.0)
     yield Measured(
-        f"search index, disk per row, {count:,} rows", found.index_bytes / count / 1024, "KiB", "", 0.0
+        f"search index, disk per row, {count:,} rows", measured.index_bytes / count / 1024, "KiB", "", 0.0
     )
 
 

@@ -37,7 +37,7 @@ FACTS_SHARE = 10
 
 @dataclass(frozen=True)
 class Timed:
-    """Milliseconds of each process, of `busy` the processor's, how many answered, how many gave up, the index's bytes and seconds."""
+    """Milliseconds of each process, of `busy` the processor's; answers, givings up; the index's bytes, seconds."""
 
     ours: list[float]
     bare: list[float]
@@ -52,10 +52,10 @@ def index_rows(home: Path, count: int) -> float:
     """Index `count` made rows of the made project below `home`; return the seconds that it took."""
     policy = read_policy(None)
     facts = invented.memories(count // FACTS_SHARE)
-    said = invented.passages(count - facts.num_rows)
+    passages = invented.passages(count - facts.num_rows)
     tables = LanceTables(home)
     assert tables.index is not None
-    worded = [(name, _with_text(rows)) for name, rows in (("memories", facts), ("passages", said))]
+    worded = [(name, _with_text(rows)) for name, rows in (("memories", facts), ("passages", passages))]
     begun = time.perf_counter()
     for name, rows in worded:
         tables.index.replace(invented.PROJECT, name, rows, range(rows.num_rows))
@@ -121,19 +121,19 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1_000)
     chosen = parser.parse_args()
     for count in chosen.rows:
-        found = timed(count, chosen.runs)
+        measured = timed(count, chosen.runs)
         figures = [
             f"{name} p50 {np.percentile(values, 50):.0f} p95 {np.percentile(values, 95):.0f} ms"
             for name, values in (
-                ("hook", found.ours),
-                ("bare process", found.bare),
-                ("processor", found.busy),
+                ("hook", measured.ours),
+                ("bare process", measured.bare),
+                ("processor", measured.busy),
             )
         ]
         must = f" (must: {MUST[count]})" if count in MUST else ""
         print(
             f"{count:,} rows, {chosen.runs:,} runs{must}: {'; '.join(figures)};"
-            f" {found.answered} answered, {found.late} gave up; index {found.index_bytes / 1e6:.0f} MB;"
+            f" {measured.answered} answered, {measured.late} gave up; index {measured.index_bytes / 1e6:.0f} MB;"
             f" load {os.getloadavg()[0]:.1f}",
             flush=True,
         )

@@ -93,7 +93,7 @@ class RecallResult:
 
 
 def recall_result_of(match: SearchResult) -> RecallResult:
-    """Return what a search match, as everything else sees it."""
+    """Return what a search found, as everything else sees it."""
     row, is_memory = match.row, match.is_memory
     return RecallResult(
         id=match.id,

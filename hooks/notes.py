@@ -1,4 +1,4 @@
-"""How what a search matches is told at a prompt: quoted, dated, placed, each item on a line of its own."""
+"""How what a search found is told at a prompt: quoted, dated, placed, each item on a line of its own."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ _ID_DIGITS, _SESSION_DIGITS = 8, 6
 _QUOTED_TRUSTS = ("user", "assistant")
 # Types that are no fact to be told by themselves.
 _UNTOLD_TYPES = ("code", "code_description")
-# Fenced code of a line or two is mostly the command that was asked for.
 # What is in words is text that somebody showed: no command has five plain ones in a row.
 _IN_WORDS = re.compile(r"(?:[^\W\d_]+[,;:.]?[^\S\n]+){4}[^\W\d_]+")
+# Fenced code of a line or two is mostly the command that was asked for.
 _SHORT_CODE = re.compile(r"^```\w*\n((?:[^\n`]{1,160}\n){1,3})```[^\S\n]*$", re.MULTILINE)
 
 

@@ -190,7 +190,7 @@ def _is_full(journal: str) -> bool:
 
 
 def _write_entry(staging: str, project_id: str, marks: list[str], now_ns: int) -> None:
-    """Note in the journal what was shown_text, as a recall that reinforces nothing: nobody asked for it."""
+    """Note in the journal what was told, as a recall that reinforces nothing: nobody asked for it."""
     seconds, rest_ns = divmod(now_ns, 1_000_000_000)
     at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest_ns // 1000:06d}+00:00"
     payload = json.dumps({"memory_ids": [], "told": marks}, sort_keys=True)

@@ -224,14 +224,9 @@ def _late(patient: Patient) -> str:
     if late is None:
         return "no message went without evidence because looking took too long"
     count, last = late
-<<<<<<< HEAD
     last_age = ago(last, patient.now)
-    finding = f"{counted(count, 'prompt')} went on without Cortex, which took too long; the last {last_age}"
-=======
-    last_one = ago(last, patient.now)
     messages = counted(count, "message")
-    finding = f"{messages} went without evidence because looking took too long; the last {last_one}"
->>>>>>> hooktests
+    finding = f"{messages} went without evidence because looking took too long; the last {last_age}"
     if (patient.now - last).days < LOG_LOOK_DAYS:
         raise Notice(f"{finding}. If the machine was not busy, try: cortex config set recall.at_prompt off")
     return finding

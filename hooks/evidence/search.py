@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from .index import Row
     from .question import SearchQuestion
 
-    # Takes the name of a table and the keys matches by words; returns the cosine of these, where they have a
+    # Takes the name of a table and the keys found by words; returns the cosine of these, where they have a
     # vector, and of the nearest rows by meaning.
     Similar = Callable[[str, Collection[str]], Mapping[str, float]]
-    # Takes the name of a table and a row; returns whether it may be matches.
+    # Takes the name of a table and a row; returns whether it may be found.
     Admits = Callable[[str, Row], bool]
 
 from .index import (
@@ -134,7 +134,7 @@ def find(
     Return at most `limit` results for a question out of the memories and passages of `scopes`, best first.
 
     Nothing is returned where no result is near enough to the question (`is_answered`, which `whole` is for).
-    Superseded, pruned and merged memories are left out, archived ones matches; a memory of external trust only
+    Superseded, pruned and merged memories are left out, archived ones found; a memory of external trust only
     with evidence of its source. With `by_stretch`, what bears on the question in one stretch of a session is
     one result. Of each list more rows are read where only some are admitted.
     """

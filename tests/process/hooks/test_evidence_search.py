@@ -72,13 +72,8 @@ def made(home: Path, facts: list[tuple[str, int, str]], said: list[tuple[str, st
 
 def by_hook(home: Path, text: str, limit: int, *, by_stretch: bool = True) -> list[object]:
     connection = open_index(str(home / "tables" / "search.sqlite"))
-<<<<<<< HEAD
     question = SearchQuestion(text, read_settings(connection), lambda words: ranks_in(connection, words))
-    found = find(connection, ["reef-1", "global"], question, limit=limit)
-=======
-    question = Question(text, read_settings(connection), lambda words: ranks_in(connection, words))
     found = find(connection, ["reef-1", "global"], question, limit=limit, by_stretch=by_stretch)
->>>>>>> hooktests
     connection.close()
     return [shown(each) for each in found]
 
