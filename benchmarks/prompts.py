@@ -37,7 +37,7 @@ FACTS_SHARE = 10
 
 @dataclass(frozen=True)
 class Timed:
-    """Milliseconds of each process, of `busy` the processor's; answers, givings up; the index's bytes, seconds."""
+    """Milliseconds of each process (`busy`: the processor's), answers, late ones; the index's bytes, seconds."""
 
     ours: list[float]
     bare: list[float]
@@ -133,7 +133,8 @@ def main() -> None:
         must = f" (must: {MUST[count]})" if count in MUST else ""
         print(
             f"{count:,} rows, {chosen.runs:,} runs{must}: {'; '.join(figures)};"
-            f" {measured.answered} answered, {measured.late} gave up; index {measured.index_bytes / 1e6:.0f} MB;"
+            f" {measured.answered} answered, {measured.late} gave up;"
+            f" index {measured.index_bytes / 1e6:.0f} MB;"
             f" load {os.getloadavg()[0]:.1f}",
             flush=True,
         )
