@@ -37,7 +37,7 @@ FACTS_SHARE = 10
 
 @dataclass(frozen=True)
 class Timed:
-    """Milliseconds of each process (`busy`: the processor's), answers, late ones; bytes and seconds of the index."""
+    """Milliseconds of each process (`busy`: the processor's), answers, late ones; the index's bytes, seconds."""
 
     ours: list[float]
     bare: list[float]
