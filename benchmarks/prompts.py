@@ -37,7 +37,7 @@ FACTS_SHARE = 10
 
 @dataclass(frozen=True)
 class Timed:
-    """Milliseconds of each process (`busy`: the processor's), answers, late ones; the index's bytes, seconds."""
+    """Milliseconds of each process, of which `busy` of work; answers, late ones; bytes, seconds of the index."""
 
     ours: list[float]
     bare: list[float]
