@@ -37,7 +37,7 @@ FACTS_SHARE = 10
 
 @dataclass(frozen=True)
 class Timed:
-    """Milliseconds of each process, of which `busy` of work; answers, late ones; bytes, seconds of the index."""
+    """Milliseconds of each process and of its work (`busy`); answers, late ones; the index's size and seconds."""
 
     ours: list[float]
     bare: list[float]
