@@ -1,4 +1,4 @@
-"""At a prompt the session is told what is kept of its project and bears on it: quoted, dated, placed, once."""
+"""At a prompt the session is told what of its project bears on it: quoted, dated, placed, once."""
 
 import ast
 import json
@@ -266,9 +266,9 @@ def test_of_many_sessions_the_newest_are_remembered(kiln):
 
 # Budgets
 
-NOUNS = (
-    ["kiln", "glaze", "tile", "shelf", "slip", "cobalt", "celadon", "ash", "bisque", "wheel", "crank", "ochre", "feldspar", "sieve", "rim", "foot"]
-)
+NOUNS = """
+kiln glaze tile shelf slip cobalt celadon ash bisque wheel crank ochre feldspar sieve rim foot
+""".split()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -375,7 +375,7 @@ def test_a_line_with_a_secret_is_left_out(client):
 
 def test_what_was_shown_stands_in_the_journal_without_its_text(kiln):
     before = datetime.now().astimezone()
-    [line] = told(ask(kiln, ASKED))
+    assert told(ask(kiln, ASKED))
     [path] = (kiln.staging / "journal").iterdir()
     found = json.loads(path.read_bytes())
     at = datetime.fromisoformat(found["recorded_at"])
@@ -515,8 +515,10 @@ def test_it_runs_from_a_bare_copy_of_the_hooks_by_the_standard_library_alone(kil
     program = (
         "import os, runpy, sys\n"
         "os._exit = lambda code: None\n"
-        f"sys.argv = ['hook.py', 'user-prompt-submit']; runpy.run_path({str(bare / 'hook.py')!r}, run_name='__main__')\n"
-        "print(chr(10) + ' '.join(sorted(f'{n}={getattr(m, \"__file__\", None)}' for n, m in sys.modules.items())))\n"
+        "sys.argv = ['hook.py', 'user-prompt-submit']\n"
+        f"runpy.run_path({str(bare / 'hook.py')!r}, run_name='__main__')\n"
+        "files = {name: getattr(module, '__file__', None) for name, module in sys.modules.items()}\n"
+        "print(chr(10) + ' '.join(f'{name}={path}' for name, path in sorted(files.items())))\n"
     )
     done = subprocess.run([sys.executable, "-I", "-S", "-c", program], input=payload_of(ASKED),
                           capture_output=True, env=kiln.environment({}), timeout=30)  # fmt: skip

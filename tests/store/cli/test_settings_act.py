@@ -2,7 +2,6 @@
 
 import pytest
 
-from cortex.hooks.tokens import tokens_in
 from cortex.storage.lease import lease
 
 

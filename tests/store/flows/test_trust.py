@@ -8,9 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.flows import runs
-from cortex.flows.comparison import compare
-from cortex.hooks import prompt
 from cortex.hooks.echo import fingerprints_of
 from cortex.hooks.plain import without_private
 from cortex.storage.reference import read_policy

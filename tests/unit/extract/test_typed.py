@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.shown import Shown
 from tests.sessions import call, prompt, said, text
+from tests.shown import Shown
 
 REVIEW = (
     "Medium: the loader now exits with 0 although the argument is missing, so scripts that check the exit "
