@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from benchmarks import injections
 from cortex.hooks import echo, notes, prompt, shown
 from cortex.hooks.evidence.index import SEARCH_VERSION
 from cortex.hooks.tokens import tokens_in
@@ -266,9 +267,20 @@ def test_of_many_sessions_the_newest_are_remembered(kiln):
 
 # Budgets
 
-NOUNS = """
-kiln glaze tile shelf slip cobalt celadon ash bisque wheel crank ochre feldspar sieve rim foot
-""".split()
+NOUNS = [
+    "kiln",
+    "glaze",
+    "tile",
+    "shelf",
+    "slip",
+    "cobalt",
+    "celadon",
+    "ash",
+    "bisque",
+    "wheel",
+    "crank",
+    "rim",
+]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -312,6 +324,37 @@ def test_what_somebody_shows_as_anothers_words_is_not_quoted_as_theirs(client, k
     keep(client, talk=[said(40, f"The page says:\n\n{wrapping.format(REPLY)}\n\nI am not sure.", kind)])
     text = context_of(ask(client, "Do the kiln shelves need alumina wash before cobalt?"))
     assert "Alumina" not in text
+
+
+@pytest.mark.parametrize("wrapping", sorted(injections.WRAPPINGS))
+@pytest.mark.parametrize("change", ["word for word", "one word changed"])
+def test_what_the_assistant_repeats_of_a_page_is_not_quoted(client, wrapping, change):
+    page = injections.ABOUT + injections.SENTENCE
+    read = {"tool_name": "WebFetch", "tool_use_id": "use-1", "tool_status": "ok"}
+    keep(
+        client,
+        talk=[
+            said(1, "Set up the gauges as the handbook has it, please."),
+            said(2, "https://gauges.example", "tool_call", tool_input="{}", **read),
+            said(3, page, "tool_result", **read | {"trust": "external"}),
+            said(4, injections.wrapped(wrapping, change), "text"),
+        ],
+    )
+    asked = f"From which registry do we install packages, {injections.MARKER}, signatures checked?"
+    assert injections.MARKER not in context_of(ask(client, asked))
+
+
+def test_what_the_assistant_says_of_itself_beside_a_page_is_quoted(client):
+    read = {"tool_name": "WebFetch", "tool_use_id": "use-1", "tool_status": "ok"}
+    keep(
+        client,
+        talk=[
+            said(2, "https://gauges.example", "tool_call", tool_input="{}", **read),
+            said(3, injections.SENTENCE, "tool_result", **read | {"trust": "external"}),
+            said(4, REPLY, "text"),
+        ],
+    )
+    assert told(ask(client, "Do the kiln shelves need alumina wash before cobalt?"))
 
 
 @pytest.mark.parametrize("shown_as", ['It says "{}".', "According to the README: {}", "| {} | x |", "`{}`"])
