@@ -37,7 +37,11 @@ FACTS_SHARE = 10
 
 @dataclass(frozen=True)
 class Timed:
-    """Milliseconds of each process and of its work (`busy`); answers, late ones; the index's size and seconds."""
+    """
+    Milliseconds of each process of the hook, of each that does nothing, and of the processor (`busy`).
+
+    Beside them how many answered and how many gave up, and what the index took.
+    """
 
     ours: list[float]
     bare: list[float]

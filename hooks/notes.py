@@ -139,7 +139,7 @@ def _note(
     if item.evidence and not places:
         return None
     if item.is_memory:
-        # The record of a session answers where the work stands; to another message it says little.
+        # A record answers where the work stands; to another message it says little, at 60 tokens.
         is_record = item.row["memory_type"] == "outcome"
         return None if is_record else _fact(item.row, item.why, places, marks)
     return _quotation(item, question, places)

@@ -50,6 +50,46 @@ def with_quotes_lowered(events: pa.Table, turns: pa.Table) -> pa.Table:
     return _with_trusts(events, trusts)
 
 
+def passage_trusts(passages: Sequence[Row], turns: pa.Table) -> list[str]:
+    """
+    Return the trust of each passage: `external` where the assistant repeats what came from elsewhere.
+
+    Takes rows of PASSAGES and the TURNS of their whole files. Words of files and commands of this machine
+    stay the assistant's: most of what it reports is of them.
+    """
+    trusts = [str(row["trust"]) for row in passages]
+    places: dict[str, list[int]] = defaultdict(list)
+    for at, row in enumerate(passages):
+        if row["kind"] == "text" and row["trust"] == "assistant":
+            places[str(row["file"])].append(at)
+    for file, own_turns in _turns_with_pages(turns, places).items():
+        events = [
+            {"turn_id": passages[at]["turn_id"], "trust": "assistant", "layer": _PROSE, "reason": None}
+            | {"rejected": None, "text": passages[at]["text"]}
+            for at in places[file]
+        ]
+        session = _Session(own_turns, events)
+        for at, event in zip(places[file], events, strict=True):
+            if session.trust_of(event) == "external":
+                trusts[at] = "external"
+    return trusts
+
+
+def _turns_with_pages(turns: pa.Table, files: Mapping[str, object]) -> dict[str, list[Row]]:
+    """Return the turns, in order, of those of `files` into which something came from elsewhere."""
+    by_file: dict[str, list[Row]] = defaultdict(list)
+    for turn in turns.select(_TURN_COLUMNS).to_pylist():
+        if turn["file"] in files:
+            by_file[turn["file"]].append(turn)
+    found = {}
+    for file, rows in by_file.items():
+        calls = {turn["tool_use_id"]: turn for turn in rows if turn["kind"] == "tool_call"}
+        results = (turn for turn in rows if turn["kind"] == "tool_result")
+        if any(trust_of_result(calls.get(turn["tool_use_id"]), turn) == "external" for turn in results):
+            found[file] = sorted(rows, key=lambda turn: (turn["line"], turn["block"]))
+    return found
+
+
 class _Session:
     """What one session read, searched for the statements of its events."""
 

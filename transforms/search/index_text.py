@@ -19,6 +19,7 @@ from cortex.hooks.evidence.text import (
     row_text,
     search_text,
 )
+from cortex.transforms.extract.quotes import passage_trusts
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import PASSAGES
@@ -99,7 +100,8 @@ def passages_of(turns: pa.Table, policy: Policy) -> pa.Table:
     Cut the prose of TURNS into passages, and add the commands that went well.
 
     Takes TURNS of whole files in any order; returns PASSAGES ordered by file and `seq`, none longer than
-    `passage_chars` of ranking.csv. A file's first passage has seq 0.
+    `passage_chars` of ranking.csv. What the assistant repeats of a page is of the page's trust.
+    A file's first passage has seq 0.
     """
     import pyarrow.compute as pc  # here: a question needs none of these functions
 
@@ -115,6 +117,8 @@ def passages_of(turns: pa.Table, policy: Policy) -> pa.Table:
             row = {**turn, "text": text, "seq": seq, "passage_id": content_id(turn["turn_id"], str(part))}
             rows.append({**row, "content_hash": content_id(embedded_text(row))})
             seq += 1
+    for row, trust in zip(rows, passage_trusts(rows, turns), strict=True):
+        row["trust"] = trust
     rows += _command_passages(turns, {str(row["file"]): row["seq"] for row in rows})
     rows.sort(key=lambda row: (str(row["file"]), row["seq"]))
     return PASSAGES.of(rows)

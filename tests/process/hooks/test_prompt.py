@@ -1,4 +1,4 @@
-"""At a prompt the session is told what is kept of its project and bears on it: quoted, dated, once."""
+"""At a prompt the session is told what of its project bears on it: quoted, dated, placed, once."""
 
 import ast
 import json
@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from benchmarks import injections
 from cortex.hooks import echo, notes, prompt, shown
 from cortex.hooks.evidence.index import SEARCH_VERSION
 from cortex.hooks.tokens import tokens_in
@@ -278,11 +279,7 @@ NOUNS = [
     "bisque",
     "wheel",
     "crank",
-    "ochre",
-    "feldspar",
-    "sieve",
     "rim",
-    "foot",
 ]
 
 
@@ -327,6 +324,37 @@ def test_what_somebody_shows_as_anothers_words_is_not_quoted_as_theirs(client, k
     keep(client, talk=[said(40, f"The page says:\n\n{wrapping.format(REPLY)}\n\nI am not sure.", kind)])
     text = context_of(ask(client, "Do the kiln shelves need alumina wash before cobalt?"))
     assert "Alumina" not in text
+
+
+@pytest.mark.parametrize("wrapping", sorted(injections.WRAPPINGS))
+@pytest.mark.parametrize("change", ["word for word", "one word changed"])
+def test_what_the_assistant_repeats_of_a_page_is_not_quoted(client, wrapping, change):
+    page = injections.ABOUT + injections.SENTENCE
+    read = {"tool_name": "WebFetch", "tool_use_id": "use-1", "tool_status": "ok"}
+    keep(
+        client,
+        talk=[
+            said(1, "Set up the gauges as the handbook has it, please."),
+            said(2, "https://gauges.example", "tool_call", tool_input="{}", **read),
+            said(3, page, "tool_result", **read | {"trust": "external"}),
+            said(4, injections.wrapped(wrapping, change), "text"),
+        ],
+    )
+    asked = f"From which registry do we install packages, {injections.MARKER}, signatures checked?"
+    assert injections.MARKER not in context_of(ask(client, asked))
+
+
+def test_what_the_assistant_says_of_itself_beside_a_page_is_quoted(client):
+    read = {"tool_name": "WebFetch", "tool_use_id": "use-1", "tool_status": "ok"}
+    keep(
+        client,
+        talk=[
+            said(2, "https://gauges.example", "tool_call", tool_input="{}", **read),
+            said(3, injections.SENTENCE, "tool_result", **read | {"trust": "external"}),
+            said(4, REPLY, "text"),
+        ],
+    )
+    assert told(ask(client, "Do the kiln shelves need alumina wash before cobalt?"))
 
 
 @pytest.mark.parametrize("shown_as", ['It says "{}".', "According to the README: {}", "| {} | x |", "`{}`"])
@@ -390,7 +418,7 @@ def test_a_line_with_a_secret_is_left_out(client):
 
 def test_what_was_shown_stands_in_the_journal_without_its_text(kiln):
     before = datetime.now().astimezone()
-    assert len(told(ask(kiln, ASKED))) == 1
+    assert told(ask(kiln, ASKED))
     [path] = (kiln.staging / "journal").iterdir()
     found = json.loads(path.read_bytes())
     at = datetime.fromisoformat(found["recorded_at"])
@@ -533,7 +561,7 @@ def test_it_runs_from_a_bare_copy_of_the_hooks_by_the_standard_library_alone(kil
         "sys.argv = ['hook.py', 'user-prompt-submit']\n"
         f"runpy.run_path({str(bare / 'hook.py')!r}, run_name='__main__')\n"
         "files = {name: getattr(module, '__file__', None) for name, module in sys.modules.items()}\n"
-        "print(chr(10) + ' '.join(sorted(f'{name}={file}' for name, file in files.items())))\n"
+        "print(chr(10) + ' '.join(f'{name}={path}' for name, path in sorted(files.items())))\n"
     )
     done = subprocess.run([sys.executable, "-I", "-S", "-c", program], input=payload_of(ASKED),
                           capture_output=True, env=kiln.environment({}), timeout=30)  # fmt: skip

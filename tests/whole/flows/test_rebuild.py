@@ -206,12 +206,3 @@ def _handle(bench, scope):
     import lancedb
 
     return lancedb.connect(str(bench.home / "tables" / scope)).open_table("memories")
-
-
-def test_the_check_compares_what_prompts_bring_up(bench):
-    decisions().write(bench.projects)
-    bench.begin()
-    assert compared(bench).differences == []
-    [index] = bench.home.glob("published/kelp-*/hook-index.sqlite")
-    index.unlink()
-    assert [one.table for one in compared(bench).differences] == ["hook index"]
