@@ -28,6 +28,9 @@ TEMP, SEEN = "tmp", "seen"
 COPY_LIMIT_BYTES = 8 * 1024 * 1024
 COPY_CHUNK_BYTES = 1024 * 1024
 
+# A run may remove its link between a hook's two looks at it; the next attempt then finds the place free.
+LINK_ATTEMPTS = 3
+
 # A file of which more than this was never written is not a transcript; reading 1 TB of nothing takes minutes.
 # Less is what a power cut may leave in a real one.
 MAX_HOLE_BYTES = 64 * 1024 * 1024
@@ -242,16 +245,22 @@ def keep(staging: str, transcript: str, key: str, *, copy_limit_bytes: int | Non
     reader = open_regular(source)
     with os.fdopen(reader, "rb") as file:
         status = os.fstat(reader)
-        try:
-            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-            os.link(source, target)
-            if os.lstat(target).st_ino != status.st_ino:  # replaced meanwhile: by what, the next ticket asks
-                os.unlink(target)
-        except FileExistsError:
-            if os.lstat(target).st_ino != status.st_ino:
+        for _ in range(LINK_ATTEMPTS):
+            try:
+                os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+                os.link(source, target)
+                if os.lstat(target).st_ino != status.st_ino:  # replaced meanwhile: by what, the next ticket asks
+                    os.unlink(target)
+            except FileExistsError:
+                try:
+                    kept = os.lstat(target)
+                except FileNotFoundError:  # a run took the ticket and let go of its link between the two calls
+                    continue
+                if kept.st_ino != status.st_ino:
+                    _copy_rest(file, target, copy_limit_bytes)
+            except OSError:
                 _copy_rest(file, target, copy_limit_bytes)
-        except OSError:
-            _copy_rest(file, target, copy_limit_bytes)
+            return
 
 
 def _copy_rest(reader: BinaryIO, target: str, limit_bytes: int | None) -> None:

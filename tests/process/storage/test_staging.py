@@ -142,6 +142,25 @@ def test_a_ticket_that_comes_while_its_link_is_removed_gets_it_again(staging, tm
     assert len(names(staging, "new")) == len(names(staging, "transcripts")) == 1
 
 
+def test_a_link_that_goes_while_a_hook_looks_at_it_is_made_again(staging, tmp_path, monkeypatch):
+    path = transcript_at(tmp_path)
+    staging.stage(path)
+    link, attempts = os.link, []
+
+    def link_after_release(source, target):
+        attempts.append(target)
+        if len(attempts) > 1:
+            return link(source, target)
+        try:
+            link(source, target)
+        finally:  # the run lets go of its link after the hook has met it and before the hook looks what it is
+            os.unlink(target)
+
+    monkeypatch.setattr(os, "link", link_after_release)
+    ticket.keep(str(staging.root), str(path), ticket.key_for(str(path), path.stat().st_ino), copy_limit_bytes=None)
+    assert len(attempts) == 2 and os.path.samefile(attempts[0], path)
+
+
 def test_a_transcript_deleted_after_staging_is_read_through_the_link(staging, tmp_path):
     transcript = transcript_at(tmp_path, text="what was said\n")
     staging.stage(transcript)
