@@ -95,7 +95,7 @@ READERS = {
     "reversals": ("extract", "link"),
     "signal_patterns": ("recall",),
     "team_refusals": ("team",),
-    "technologies": ("extract", "fold", "render", "stats"),
+    "technologies": ("fold", "render", "stats"),
     "telling_words": ("render",),
     "time_words": ("recall",),
 }

@@ -9,8 +9,8 @@ from cortex.transforms.policy import Policy
 _MARK_ALONE = re.compile(r"\([^()]*\)\.?$")  # "(since changed)", parted from what was changed
 _QUESTION = re.compile(r"[?？][\"'”’)]*$")
 _MARK = re.compile(r"[`*\"'“”‘’(\s]+")
-# The answer to a question that was put with options; question and choice are read together.
-_ANSWERED = re.compile(r"[?？].* User chose\b|^For [^:]{3,120}: ")
+# The answer to a question that was put with options, and what was said of a call: both are read together.
+_ANSWERED = re.compile(r"[?？].* User chose\b|^For [^:]{3,120}: |^(?:Instead of|In) `[^`]{1,200}`: ")
 # Joins what one said to what the other answered; between names of code it is an arrow.
 _GLUE = re.compile(r"[.!?…)] → ")
 
@@ -28,7 +28,7 @@ def reason_not_alone(text: str, policy: Policy, *, is_persons: bool = False) -> 
     """
     Return why a statement says nothing to one who was not there, or nothing if it stands alone.
 
-    What an assistant was about to do is over; a person (`is_persons`) who says so states a wish.
+    What an assistant was about to do is over; a person (`is_persons`) who says "I prefer" states a wish.
     """
     bare = _MARK.sub(" ", text, count=1).strip() if _MARK.match(text) else text
     if not bare or bare.endswith(":") or _MARK_ALONE.match(text):
@@ -43,7 +43,7 @@ def reason_not_alone(text: str, policy: Policy, *, is_persons: bool = False) -> 
         return "two speakers' words glued together"
     if any(pattern.match(bare) for pattern, _ in _patterns(policy, "leans")):
         return f"leans on what was said before it: opens with “{_opening(bare)}”"
-    if any(pattern.match(bare) for pattern, _ in _patterns(policy, "speaks")):
+    if not is_persons and any(pattern.match(bare) for pattern, _ in _patterns(policy, "speaks")):
         return f"talk of the session: opens with “{_opening(bare)}”"
     if not is_persons and any(pattern.search(bare) for pattern, _ in _patterns(policy, "talks")):
         return "tells what the assistant was about to do"

@@ -70,13 +70,11 @@ class Phrasebook:
     everywhere: Phrase
     filler: Phrase
     generic_heading: Phrase
-    global_preference: Phrase
     goal_named: Phrase
     lead: Phrase
     narrates: Phrase
     next_named: Phrase
     no_next: Phrase
-    of_this_project: Phrase
     offer: Phrase
     ordered_value: Phrase
     own_deed: Phrase

@@ -81,13 +81,13 @@ def _turns_with_pages(turns: pa.Table, files: Mapping[str, object]) -> dict[str,
     for turn in turns.select(_TURN_COLUMNS).to_pylist():
         if turn["file"] in files:
             by_file[turn["file"]].append(turn)
-    found = {}
+    with_pages = {}
     for file, rows in by_file.items():
         calls = {turn["tool_use_id"]: turn for turn in rows if turn["kind"] == "tool_call"}
         results = (turn for turn in rows if turn["kind"] == "tool_result")
         if any(trust_of_result(calls.get(turn["tool_use_id"]), turn) == "external" for turn in results):
-            found[file] = sorted(rows, key=lambda turn: (turn["line"], turn["block"]))
-    return found
+            with_pages[file] = sorted(rows, key=lambda turn: (turn["line"], turn["block"]))
+    return with_pages
 
 
 class _Session:

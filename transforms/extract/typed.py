@@ -26,7 +26,6 @@ from cortex.transforms.extract.statements import (
     in_line,
     passages,
 )
-from cortex.transforms.extract.technologies import tag_by_term, technology_tags
 from cortex.transforms.policy import Policy
 from cortex.transforms.words.scripts import latin_length, long_words
 from cortex.transforms.words.sentences import PROSE, is_question, sentences, shortened
@@ -314,20 +313,13 @@ def _left_by(candidate: Candidate, lexicon: Lexicon) -> frozenset[str]:
 
 def category_of(candidate: Candidate, policy: Policy) -> str:
     """
-    Return `global` only for a wish about a person's way of working that is not tied to the project.
+    Return `global` only for a wish of a person, or a tag, that names every project by its own words.
 
-    A wish that names every project is global whatever it speaks of. Others are tied by what they name of code
-    or tools: a wrong `global` follows the person into every project, a wrong `project` is only missed there.
+    A wrong `global` follows the person into every project, a wrong `project` is only missed there: "always"
+    and "never" are said of the work at hand. Of 32 briefs 27 had such a line of another project; none held.
     """
     is_tag = candidate.layer == TAG_LAYER
     is_persons = candidate.layer.endswith(PERSONS_LAYERS) and candidate.turn["kind"] in TYPED
     if candidate.event_type != "PREFERENCE_NOTED" or not (is_persons or is_tag):
         return "project"
-    words, phrases = candidate.text, Phrasebook.of(policy)
-    if phrases.everywhere.search(words):
-        return "global"
-    is_tied = bool(
-        IDENTIFIER.search(words) or FILE.search(words) or technology_tags(words, tag_by_term(policy))
-    )
-    is_tied = is_tied or bool(phrases.of_this_project.search(words))
-    return "global" if (is_tag or phrases.global_preference.search(words)) and not is_tied else "project"
+    return "global" if Phrasebook.of(policy).everywhere.search(candidate.text) else "project"

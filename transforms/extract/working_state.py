@@ -113,12 +113,11 @@ def _add_commits(trail: _Trail, state: WorkingState) -> None:
     for number, turn in trail.pull_requests[-1:]:
         state.done.append(f"PR{f' #{number}' * bool(number)} {'merged' if trail.is_merged else 'opened'}")
         state.turns.append(turn)
+    # Whether these are committed is not said: most are soon after, where no session sees it.
     names = list(dict.fromkeys(reversed(trail.changed)))
     if names and not trail.commits:
         more = f" and {len(names) - _CHANGED_NAMED} more" if len(names) > _CHANGED_NAMED else ""
-        state.changed = f"changed {', '.join(names[:_CHANGED_NAMED])}{more}, not committed"
-    elif names:
-        state.open.append(f"later edits of {', '.join(names[:_CHANGED_NAMED])} are not committed")
+        state.changed = f"changed {', '.join(names[:_CHANGED_NAMED])}{more}"
     if trail.commits and not trail.is_pushed:
         state.open.append("not pushed")
 

@@ -54,7 +54,7 @@ def test_what_a_tag_reports_is_a_memory_of_its_own_and_not_said_again(shown: Sho
     rows = shown(TABLE, EDIT, report)
     assert [row["memory_type"] for row in rows if "local midnight" in row["text"]] == ["gotcha"]
     parts = record(shown, TABLE, EDIT, report)
-    assert parts["outcome"] == "changed harbour.py, not committed"
+    assert parts["outcome"] == "changed harbour.py"
     assert parts["open"] == "offered, unanswered: translate its headings"
 
 
@@ -65,7 +65,7 @@ def test_a_pushed_commit_is_not_open(shown: Shown) -> None:
 
 def test_edits_after_the_last_commit_are_open(shown: Shown) -> None:
     turns = (TABLE, EDIT, commit("Add a tide table", "1a2b3c4"), call("Edit", "map.py"), REPORT)
-    assert record(shown, *turns)["open"] == "later edits of map.py are not committed; not pushed"
+    assert record(shown, *turns)["open"] == "not pushed"
 
 
 def test_a_check_that_passed_before_the_last_edit_proves_nothing(shown: Shown) -> None:
@@ -134,7 +134,7 @@ def test_the_assistants_report_is_no_fact_of_the_record(shown: Shown) -> None:
     )
     assert record(shown, TABLE, EDIT, report) == {
         "goal": "Add a tide table to the harbour page",
-        "outcome": "changed harbour.py, not committed",
+        "outcome": "changed harbour.py",
     }
 
 
@@ -174,7 +174,7 @@ def test_the_last_recap_tells_the_outcome_in_its_words(shown: Shown) -> None:
 def test_a_recap_that_work_followed_is_overtaken(shown: Shown) -> None:
     recap = said("recap", "Planned a table below the map. Next: build it.", trust="assistant")
     assert record(shown, TABLE, EDIT, text("Planned it."), recap, EDIT, REPORT)["outcome"] == (
-        "changed harbour.py, not committed"
+        "changed harbour.py"
     )
 
 

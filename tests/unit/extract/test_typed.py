@@ -111,10 +111,10 @@ def test_words_that_stop_a_call_say_how_it_is_done_here_unless_only_for_now(even
     assert refused("don't worry about linting for now, just continue") is None
 
 
-def test_a_wish_about_the_way_of_working_is_global_and_one_about_a_tool_is_not(shown: Shown) -> None:
-    (everywhere,) = shown(prompt("I always prefer small steps, never one big change."))
-    (here,) = shown(prompt("I always prefer pnpm in this repository, never npm."))
-    assert (everywhere["category"], here["category"]) == ("global", "project")
+def test_a_wish_is_of_its_project_unless_it_names_every_one(shown: Shown) -> None:
+    (here,) = shown(prompt("Never commit to main, I always prefer small steps."))
+    (everywhere,) = shown(prompt("I always prefer small steps, in all my projects."))
+    assert (here["category"], everywhere["category"]) == ("project", "global")
 
 
 @pytest.mark.parametrize("words", ["", " ", "?", "ok", "please", "I", "→", "no, " * 2_000, "so, " * 5_000])

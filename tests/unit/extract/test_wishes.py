@@ -20,7 +20,7 @@ UNRELATED = text("The tide table is read from `levels.csv`, whose hours are coun
     [
         ("From now on always run ruff before you commit.", "project"),
         ("I prefer tabs over spaces, in every repository.", "global"),
-        ("Please never push without asking me first.", "global"),
+        ("Please never push without asking me first.", "project"),
         ("Always use uv.", "project"),
         ("In all my projects use conventional commit messages.", "global"),
         ("From now on always run ruff before each commit, in all my repositories.", "global"),
@@ -70,13 +70,13 @@ def test_a_wish_that_is_taken_back_is_not_sure_of_itself(events: Shown) -> None:
 @pytest.mark.parametrize(
     ("words", "category"),
     [
-        ("The user likes short answers.", "global"),
+        ("The user likes short answers.", "project"),
         ("Answers in this project are in Korean.", "project"),
         ("Levels are checked with `make levels`.", "project"),
         ("Commit messages start with a verb, in every repository.", "global"),
     ],
 )
-def test_a_preference_that_the_assistant_tags_is_global_unless_tied(
+def test_a_preference_that_the_assistant_tags_is_global_where_it_says_so(
     shown: Shown, words: str, category: str
 ) -> None:
     [row] = shown(text(f"[MEMORY: preference] {words}"))

@@ -301,7 +301,7 @@ def test_no_command_ends_in_a_traceback(cortex, sound, tmp_path, name):
     damage = HEALED.get(name) or NAMED[name][0]
     memory_id = Store(sound()).tables.open("kelp-0f5bd695", "memories").read()["memory_id"][0].as_py()
     given = {"MEMORY": memory_id[:12], "BACKUP": str(tmp_path / "backup")}
-    for words in OTHERS:
+    for words in OTHERS[FULL.index(name) % 2 :: 2]:
         damage(sound())
         called(cortex, [given.get(word, word) for word in words])
 

@@ -41,7 +41,9 @@ def test_prefect_gives_what_plain_gives_and_leaves_no_process(bench, other, tmp_
         timeout=120,
     )
     assert (ran.returncode, ran.stdout) == (0, "ran prefect\n"), ran.stderr
-    time.sleep(1)
+    give_up = time.monotonic() + 20  # a busy machine ends them late
+    while processes_of(mark) and time.monotonic() < give_up:
+        time.sleep(0.2)
     assert processes_of(mark) == set()
     other.backfill()
     assert difference(contents(home), contents(other.home)) == {}
