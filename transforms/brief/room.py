@@ -101,9 +101,7 @@ class Room:
     @staticmethod
     def _is_same(candidate: LineCandidate, other: LineCandidate, least: float) -> bool:
         """Return whether two lines say the same, or where the work stands holds all of the other."""
-        # A record is known by its goal too, which its line may leave out: a rule has a line of its own.
-        is_rule = candidate.is_persons and candidate.section != STATE
-        is_in_state = not is_rule and other.section == STATE and len(candidate.words) <= len(other.words)
+        is_in_state = other.section == STATE and len(candidate.words) <= len(other.words)
         share = share_of_fewer if is_in_state and candidate.section != STATE else share_of_all
         return share(candidate.words, other.words) >= least
 

@@ -9,8 +9,8 @@ from cortex.transforms.policy import Policy
 _MARK_ALONE = re.compile(r"\([^()]*\)\.?$")  # "(since changed)", parted from what was changed
 _QUESTION = re.compile(r"[?？][\"'”’)]*$")
 _MARK = re.compile(r"[`*\"'“”‘’(\s]+")
-# The answer to a question that was put with options, and what was said of a call: both are read together.
-_ANSWERED = re.compile(r"[?？].* User chose\b|^For [^:]{3,120}: |^(?:Instead of|In) `[^`]{1,200}`: ")
+# The answer to a question that was put with options; question and choice are read together.
+_ANSWERED = re.compile(r"[?？].* User chose\b|^For [^:]{3,120}: ")
 # Joins what one said to what the other answered; between names of code it is an arrow.
 _GLUE = re.compile(r"[.!?…)] → ")
 

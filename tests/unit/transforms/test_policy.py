@@ -31,7 +31,7 @@ def texts(**changed):
 
 def test_the_packaged_tables_say_what_the_specification_says():
     assert column("memory_types", "half_life_days") == [None, None, 60, 45, 7, 14, 30, None, None]
-    assert [POLICY.brief_lines(name) for name in MEMORY_TYPES] == [25, 25, 25, 20, 30, 6, 15, 10, 0]
+    assert [POLICY.brief_lines(name) for name in MEMORY_TYPES] == [25, 25, 25, 20, 30, 9, 15, 10, 0]
     saliences = [0.9, 0.9, 0.85, 0.8, 0.75, 0.7, 0.7, 0.6, 0.85, 0.4, 0.3, 0.2]
     assert [POLICY.salience(name) for name in EVENT_TYPES] == saliences
     immortal = zip(column("event_types", "event_type"), column("event_types", "is_immortal"), strict=True)

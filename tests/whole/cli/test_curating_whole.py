@@ -87,11 +87,11 @@ def test_from_a_subfolder_a_file_has_the_same_name(cortex, store, monkeypatch):
 
 
 def test_secrets_and_private_parts_of_code_are_not_kept(cortex, store):
-    Path("src/kiln.py").write_text('password = "hunter2-and-more"\n# <private>diary</private>\nx = 1\n')
+    Path("src/kiln.py").write_text('password = "hunter2-and-more"\n# <private>kilndiary</private>\nx = 1\n')
     assert cortex("index-code", "src/kiln.py", "--describe", "Settings <private>mine</private>.").code == 0
     text = of_type(store, "code")["text"]
-    assert "[REDACTED:password]" in text and "diary" not in text and "x = 1" in text
-    assert traces(load_settings().home, "hunter2") == traces(load_settings().home, "diary") == []
+    assert "[REDACTED:password]" in text and "kilndiary" not in text and "x = 1" in text
+    assert traces(load_settings().home, "hunter2") == traces(load_settings().home, "kilndiary") == []
 
 
 def test_forgotten_code_leaves_no_byte(cortex, store, indexed):

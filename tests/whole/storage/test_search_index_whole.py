@@ -58,7 +58,7 @@ CHANGES = st.lists(
 def held(index: SearchIndex) -> list[object]:
     """Return all that can be asked of an index of one scope, and what it counts."""
     rows = index.rows(["reef-1"], "memories")
-    with index._reading([]) as connection:
+    with index.reading([]) as connection:
         assert connection is not None
         counts = connection.execute("select rows, words from parts").fetchall()
         words = connection.execute("select word, length(entries) from postings order by word").fetchall()
