@@ -9,9 +9,15 @@ from __future__ import annotations
 
 import re
 
+TYPE_CHECKING = False
+if TYPE_CHECKING or __package__:
+    from cortex.hooks.evidence.lazy import lazy
+else:
+    from evidence.lazy import lazy
+
 # Escape sequences of terminals, whole: colours, cursor, titles, links (OSC 8), with ESC or as one C1
 # character. What is never closed on its line loses its first character only.
-ESCAPES = re.compile(
+ESCAPES = lazy(
     "(?:\x1b\\[|\x9b)[0-?]*[@-~]"
     "|(?:\x1b[\\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\\\|\x9c)"
     "|\x1b[!-/]*[0-Z\\\\^-~]"
@@ -24,24 +30,20 @@ _HIGH_FORMAT = "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 _UNUSED = "\ud800-\udfff\ue000-\uf8ff\ufffe\uffff\U000f0000-\U0010ffff"
 UNSEEN = f"{_FILLERS}{_FORMAT}{_HIGH_FORMAT}{_UNUSED}"
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029"
-_ODD = re.compile(f"[{UNSEEN}{CONTROLS}]+")
-_ODD_IN_LINE = re.compile(f"[{UNSEEN}{CONTROLS}\t\n]+")
+_ODD = lazy(f"[{UNSEEN}{CONTROLS}]+")
+_ODD_IN_LINE = lazy(f"[{UNSEEN}{CONTROLS}\t\n]+")
 # A blank stands for a blank: removed, it would join the words beside it.
 _BLANKS = frozenset("\u2800\u3164\uffa0\U0001d159\u2028\u2029\t\n")
 
 # Scripts whose letters a joiner shapes: Arabic, Syriac, N'Ko, those of India, Tibet, Burma, Khmer, Mongolian.
-_JOINING = re.compile(
-    "[\u0600-\u0dff\u0f00-\u109f\u1780-\u18af\ua840-\ua8ff\uaa60-\uaa7f\U00011000-\U00011aff]"
-)
+_JOINING = lazy("[\u0600-\u0dff\u0f00-\u109f\u1780-\u18af\ua840-\ua8ff\uaa60-\uaa7f\U00011000-\U00011aff]")
 # What may carry a variation selector or be joined into one emoji: symbols, skin tones, the bases of keycaps.
-_EMOJI = re.compile(
-    "[\u00a9\u00ae\u203c\u2049\u20e3\u2100-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
-)
-_KEYCAP = re.compile("[#*0-9]")
-_MONGOLIAN = re.compile("[\u1800-\u18af]")
+_EMOJI = lazy("[\u00a9\u00ae\u203c\u2049\u20e3\u2100-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]")
+_KEYCAP = lazy("[#*0-9]")
+_MONGOLIAN = lazy("[\u1800-\u18af]")
 _JOINERS, _EMOJI_SELECTORS, _MONGOLIAN_SELECTORS = "\u200c\u200d", "\ufe0e\ufe0f", "\u180b\u180c\u180d\u180f"
 # The three flags that Unicode recommends for interchange are spelt with tags behind a black flag.
-_FLAG = re.compile("\U0001f3f4(?:\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|"
+_FLAG = lazy("\U0001f3f4(?:\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|"
                    "\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)\U000e007f)")  # fmt: skip
 
 

@@ -8,9 +8,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
     from collections.abc import Iterator
 
+    from cortex.hooks.evidence.lazy import lazy
     from cortex.hooks.evidence.text import LINE, latin_length, normalised, sentences
     from cortex.hooks.identity import content_id
 else:
+    from evidence.lazy import lazy
     from evidence.text import LINE, latin_length, normalised, sentences
     from identity import content_id
 
@@ -26,17 +28,17 @@ _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _SURE = r"(?:, [^\s(),]{1,8}(?: \+\d+)?)?, (?:sure )?(?:1|\.\d\d)"
 # What a team's repository holds: (Ana Lopez, reviewed, 14 Sep 26), (user, reviewed, 14 Sep 26).
 _REVIEWED = r"(?:(?:[^(),\n]{1,66}, )?(?:reviewed|shared), )?"
-PROVENANCE = re.compile(
+PROVENANCE = lazy(
     rf"\s\((?:user, )?{_REVIEWED}(?:all projects, )?(?:\d{{4}}-\d\d-\d\d{_SURE}"
     rf"|\d{{1,2}} (?:{_MONTHS}) \d\d(?:{_SURE})?)\)(?: \[contradicted by .*\])?\s*$"
 )
 # The line below a result of `cortex recall`: kind, project, age, trust, id.
 _SPEAKER = r"(?:user|assistant|tool|external|colleague|[^(),\n]{1,66} \((?:reviewed|shared)\))"
-RECALL_SOURCE = re.compile(rf"^\s*[a-z_]+, .+, {_SPEAKER}\s+\[[0-9a-f]{{12}}\]\s*$")
+RECALL_SOURCE = lazy(rf"^\s*[a-z_]+, .+, {_SPEAKER}\s+\[[0-9a-f]{{12}}\]\s*$")
 # Marks before a fact: quote, list, number, heading, a memory tag, a label such as "Noted:".
-_LEAD = re.compile(r"^(?:[\s>#*•-]+|\d{1,2}[.)]\s+|(?:\*\*)?\[MEMORY:[^\]]{0,40}\](?:\*\*)?)+", re.IGNORECASE)
-_QUOTED = re.compile(r"[\"“«„]([^\"”»“]{24,})[\"”»“]")
-_QUOTED_WIDE = re.compile("[「『]([^「」『』]{8,})[」』]")
+_LEAD = lazy(r"^(?:[\s>#*•-]+|\d{1,2}[.)]\s+|(?:\*\*)?\[MEMORY:[^\]]{0,40}\](?:\*\*)?)+", re.IGNORECASE)
+_QUOTED = lazy(r"[\"“«„]([^\"”»“]{24,})[\"”»“]")
+_QUOTED_WIDE = lazy("[「『]([^「」『』]{8,})[」』]")
 
 
 def fingerprints_of(text: str) -> frozenset[str]:

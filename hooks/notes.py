@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     IsKnown = Callable[[str], bool]
 
 if TYPE_CHECKING or __package__:
+    from cortex.hooks.evidence.lazy import lazy
     from cortex.hooks.evidence.question import SearchQuestion
     from cortex.hooks.evidence.ranking import OVERTAKEN
     from cortex.hooks.evidence.search import Place, SearchResult, candidate_of, utc_day
@@ -24,6 +25,7 @@ if TYPE_CHECKING or __package__:
     from cortex.hooks.self_report import SIGN, TAG
     from cortex.hooks.tokens import tokens_in
 else:
+    from evidence.lazy import lazy
     from evidence.ranking import OVERTAKEN
     from evidence.search import Place, candidate_of, utc_day
     from evidence.statements import KNOWN_SHARE, PROPOSED, without_announcements
@@ -51,6 +53,10 @@ _FACT_CHARS = 300
 _WHY_CHARS = 160
 # Below this share of the best result's score nothing is told: it held no fact, and took 20 tokens.
 _LEAST_SCORE = 0.2
+# With less room than that left no more results are worded: of quotations one in a hundred is shorter.
+_LEAST_ROOM_TOKENS = 40
+# What a word takes at least, and the brackets behind.
+_LEAST_TOKENS_OF_A_WORD, _TOKENS_BEHIND = 0.9, 15
 # Digits of an id that name it in `cortex show`, and of a session that tell it from others.
 _ID_DIGITS, _SESSION_DIGITS = 8, 6
 
@@ -59,9 +65,9 @@ _QUOTED_TRUSTS = ("user", "assistant")
 # Types that are no fact to be told by themselves.
 _UNTOLD_TYPES = ("code", "code_description")
 # What is in words is text that somebody showed: no command has five plain ones in a row.
-_IN_WORDS = re.compile(r"(?:[^\W\d_]+[,;:.]?[^\S\n]+){4}[^\W\d_]+")
+_IN_WORDS = lazy(r"(?:[^\W\d_]+[,;:.]?[^\S\n]+){4}[^\W\d_]+")
 # Fenced code of a line or two is mostly the command that was asked for.
-_SHORT_CODE = re.compile(r"^```\w*\n((?:[^\n`]{1,160}\n){1,3})```[^\S\n]*$", re.MULTILINE)
+_SHORT_CODE = lazy(r"^```\w*\n((?:[^\n`]{1,160}\n){1,3})```[^\S\n]*$", re.MULTILINE)
 
 
 class Note:
@@ -97,8 +103,9 @@ def note_lines(
             notes.take(_command(row))
     least = _LEAST_SCORE * results[0].score if results else 0.0
     for result in results:
-        if result.score >= least:
-            notes.take(_note(result, question, session_id, marks))
+        if result.score < least or notes.left < _LEAST_ROOM_TOKENS:
+            break
+        notes.take(_note(result, question, session_id, marks, notes.left))
     return notes.taken
 
 
@@ -107,17 +114,17 @@ class _Notes:
 
     def __init__(self, budget_tokens: int, is_known: IsKnown) -> None:
         self.taken: list[Note] = []
-        self._left, self._is_known = budget_tokens, is_known
+        self.left, self._is_known = budget_tokens, is_known
         self._words: list[frozenset[str]] = []
 
     def take(self, note: Note | None) -> None:
         """Take a note if it fits, was not shown, and says more than those before it."""
-        if note is None or note.tokens > self._left or self._is_known(note.shown[0]):
+        if note is None or note.tokens > self.left or self._is_known(note.shown[0]):
             return
         words = word_set(note.shown[0])
         if any(len(words & own) >= KNOWN_SHARE * len(words) for own in self._words):
             return
-        self._left -= note.tokens
+        self.left -= note.tokens
         self._words.append(words)
         self.taken.append(note)
 
@@ -133,7 +140,7 @@ def record_notes(
 
 
 def _note(
-    item: SearchResult, question: SearchQuestion, session_id: str, marks: Mapping[str, str]
+    item: SearchResult, question: SearchQuestion, session_id: str, marks: Mapping[str, str], room_tokens: int
 ) -> Note | None:
     places = [place for place in item.evidence if place.session_id != session_id]
     if item.evidence and not places:
@@ -142,7 +149,7 @@ def _note(
         # A record answers where the work stands; to another message it says little, at 60 tokens.
         is_record = item.row["memory_type"] == "outcome"
         return None if is_record else _fact(item.row, item.why, places, marks)
-    return _quotation(item, question, places)
+    return _quotation(item, question, places, room_tokens)
 
 
 def _fact(row: Row, why: str, places: list[Place], marks: Mapping[str, str]) -> Note | None:
@@ -162,7 +169,9 @@ def _fact(row: Row, why: str, places: list[Place], marks: Mapping[str, str]) -> 
     return Note(row["memory_id"], f"{line} {where}", [text, *([reason] if reason else [])])
 
 
-def _quotation(item: SearchResult, question: SearchQuestion, places: list[Place]) -> Note | None:
+def _quotation(
+    item: SearchResult, question: SearchQuestion, places: list[Place], room_tokens: int
+) -> Note | None:
     row = item.row
     if row["trust"] not in _QUOTED_TRUSTS:
         return None
@@ -171,7 +180,11 @@ def _quotation(item: SearchResult, question: SearchQuestion, places: list[Place]
     # Code, block quotes and markup show another's words, whoever pasted them.
     prose = _without_shown_tags(own_prose(text if is_persons else _SHORT_CODE.sub(_inline, text))).strip()
     if prose and not is_persons:
-        prose = without_announcements(prose, question.settings.pattern("announces"))
+        prose = without_announcements(prose, question.pattern("announces"))
+    # What cannot fit is not worded, which takes most of the time.
+    least = _LEAST_TOKENS_OF_A_WORD * len(prose[:_QUOTE_CHARS].split()) + _TOKENS_BEHIND
+    if least > room_tokens:
+        return None
     quote = brief_line(prose, _QUOTE_CHARS).replace('"', "'")
     if len(question.asked.words_of(quote)) == 0 or (not is_persons and len(quote) < _SHORTEST_QUOTE_CHARS):
         return None

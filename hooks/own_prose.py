@@ -14,26 +14,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
     from collections.abc import Iterator
 
+    from cortex.hooks.evidence.lazy import lazy
     from cortex.hooks.plain import LONGEST_LINE
 else:
+    from evidence.lazy import lazy
     from plain import LONGEST_LINE
 
 _MARKER = r"(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)"
-_FENCE = re.compile(r"^([ \t]*)" + _MARKER + r"*(`{3,}(?=[^`]*$)|~{3,})")
-_FENCE_END = re.compile(r"^([ \t]*)(`{3,}|~{3,})[ \t]*$")
+_FENCE = lazy(r"^([ \t]*)" + _MARKER + r"*(`{3,}(?=[^`]*$)|~{3,})")
+_FENCE_END = lazy(r"^([ \t]*)(`{3,}|~{3,})[ \t]*$")
 # A line of nothing but quotation marks opens a quotation that the same line ends.
-_QUOTE_FENCE = re.compile(r"^[ \t]*(\"{1,3}|'{3}|“|«)[ \t]*$")
+_QUOTE_FENCE = lazy(r"^[ \t]*(\"{1,3}|'{3}|“|«)[ \t]*$")
 _QUOTE_FENCE_END = {"“": "”", "«": "»"}
-_BLOCKQUOTE = re.compile(r"^[ \t]*" + _MARKER + r"*>")
-_ITEM = re.compile(r"^([ \t]*)((?:[-*+•]|\d{1,9}[.)])[ \t]+)\S")
-_OPENING = re.compile(r"<([A-Za-z][\w-]*)(?=[\s>]|$)[^<>]*?(/?)(?:>|$)")
-_CODE_SPAN = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
-_COMMENT = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>")
-_COMMENT_START = re.compile(r"<!--|<!\[CDATA\[|<\?(?=\w)")
+_BLOCKQUOTE = lazy(r"^[ \t]*" + _MARKER + r"*>")
+_ITEM = lazy(r"^([ \t]*)((?:[-*+•]|\d{1,9}[.)])[ \t]+)\S")
+_OPENING = lazy(r"<([A-Za-z][\w-]*)(?=[\s>]|$)[^<>]*?(/?)(?:>|$)")
+_CODE_SPAN = lazy(r"(`+)(?!`).*?(?<!`)\1(?!`)")
+_COMMENT = lazy(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>")
+_COMMENT_START = lazy(r"<!--|<!\[CDATA\[|<\?(?=\w)")
 _COMMENT_ENDS = {"<!--": "-->", "<![": "]]>", "<?": "?>"}
-_SHOWN_INLINE = re.compile(
-    r"<(pre|blockquote|q|cite|script|style|textarea|xmp)\b[^>]*>.*?</\1\s*>", re.IGNORECASE
-)
+_SHOWN_INLINE = lazy(r"<(pre|blockquote|q|cite|script|style|textarea|xmp)\b[^>]*>.*?</\1\s*>", re.IGNORECASE)
 # Elements that show something wherever they open; any other one only at the start of a line.
 _SHOWING = frozenset(
     (

@@ -7,8 +7,10 @@ import re
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
     from cortex.hooks.characters import visible
+    from cortex.hooks.evidence.lazy import lazy
 else:
     from characters import visible
+    from evidence.lazy import lazy
 
 # How every brief begins and ends.
 PREAMBLE = (
@@ -26,25 +28,25 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 # 4 ms for this much, minutes for the 256 kB that a line of a transcript may have.
 LONGEST_LINE = 2_000
 
-_SPACE = re.compile(r"\s+")
+_SPACE = lazy(r"\s+")
 # The start of a tag, comment or instruction; `a < b` stays.
-_TAG = re.compile(r"<(?=[A-Za-z/!?])")
-_COMMENT_END = re.compile(r"-{2,}!?>")
-_FENCE = re.compile(r"`{2,}|~{3,}|\"{3,}")
+_TAG = lazy(r"<(?=[A-Za-z/!?])")
+_COMMENT_END = lazy(r"-{2,}!?>")
+_FENCE = lazy(r"`{2,}|~{3,}|\"{3,}")
 # A quoted tag would be extracted again, as a new memory: of a whole one its type stays as a label.
-_TAG_OF_A_MEMORY = re.compile(r"\[\s*memory\s*:\s*([^\[\]]{0,40}?)\s*\]:?", re.IGNORECASE)
-_SELF_REPORT = re.compile(r"\[(?=\s*memory\s*:)", re.IGNORECASE)
-_IMAGE = re.compile(r"!+(?=\[)")
+_TAG_OF_A_MEMORY = lazy(r"\[\s*memory\s*:\s*([^\[\]]{0,40}?)\s*\]:?", re.IGNORECASE)
+_SELF_REPORT = lazy(r"\[(?=\s*memory\s*:)", re.IGNORECASE)
+_IMAGE = lazy(r"!+(?=\[)")
 # Heading, quote, list, table and rule marks count at the start of a line, also inside a list item.
-_LEAD = re.compile(r"^(?:(?:[#>*+=|~_-]+|\d{1,9}[.)])(?:\s+|$))+")
-LINK = re.compile(r"!?\[([^\]]*)\]\((?:[^()]|\([^()]*\))*\)")
-EMPHASIS = re.compile(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])")
-_PRIVATE = re.compile(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
-_DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)T")
+_LEAD = lazy(r"^(?:(?:[#>*+=|~_-]+|\d{1,9}[.)])(?:\s+|$))+")
+LINK = lazy(r"!?\[([^\]]*)\]\((?:[^()]|\([^()]*\))*\)")
+EMPHASIS = lazy(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])")
+_PRIVATE = lazy(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
+_DAY = lazy(r"(\d{4})-(\d\d)-(\d\d)T")
 
 # The plainest secrets only: a key known by its prefix, a value given to such a name, a login in an address, a
 # key's block, 40 letters and digits on end. The engine's redaction knows a hundred shapes more.
-_SECRET = re.compile(
+_SECRET = lazy(
     r"\b(?:sk-|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AKIA|ASIA|AIza|hf_|npm_|pypi-|eyJ)[\w.-]{12,}"
     r"|PRIVATE KEY|://[^/\s:@]*:[^/\s@]+@"
     r"|(?i:passwd|password|passphrase|secret|token|api[_ -]?key|credentials?)"

@@ -8,26 +8,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
     from collections.abc import Iterator
 
+    from cortex.hooks.evidence.lazy import lazy
     from cortex.hooks.own_prose import own_prose
     from cortex.hooks.plain import LONGEST_LINE
 else:
+    from evidence.lazy import lazy
     from own_prose import own_prose
     from plain import LONGEST_LINE
 
 SIGN = "[memory:"
 
 # A list that the assistant keeps in its prose, or with the client's tools; a single step is not a plan.
-CHECKBOX = re.compile(r"^[^\S\n]*[-*]\s+\[([ xX])\]\s+(\S.*)$", re.MULTILINE)
-TASK_NUMBER = re.compile(r"#(\d+)")
+CHECKBOX = lazy(r"^[^\S\n]*[-*]\s+\[([ xX])\]\s+(\S.*)$", re.MULTILINE)
+TASK_NUMBER = lazy(r"#(\d+)")
 STEP_STATUSES = ("pending", "in_progress", "completed")
 FEWEST_STEPS = 2
 
 # A tag opens its line; in a sentence or in backticks it is being talked about, further in it is code.
-TAG = re.compile(r"^ {0,3}(?:[-*•] +)?(?:\*\*)?\[MEMORY:\s*([^\]\n]{0,40})\](?:\*\*)?\s*(.*)$", re.IGNORECASE)
-_PLACEHOLDER = re.compile(
+TAG = lazy(r"^ {0,3}(?:[-*•] +)?(?:\*\*)?\[MEMORY:\s*([^\]\n]{0,40})\](?:\*\*)?\s*(.*)$", re.IGNORECASE)
+_PLACEHOLDER = lazy(
     r"^(?:\.{2,}|…|<[^>]*>|\{[^}]*\}|\[[^\]]*\]|text|your text|description|what .*\?)?[.…]*$", re.IGNORECASE
 )
-_TABLE_RULE = re.compile(
+_TABLE_RULE = lazy(
     r"^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)+\|?[ \t]*$|^[ \t]*\|[ \t:-]+\|[ \t]*$"
 )
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
+
+TYPE_CHECKING = False
+if TYPE_CHECKING or __package__:
+    from cortex.hooks.evidence.lazy import lazy
+else:
+    from evidence.lazy import lazy
 
 # Hundredths of a token, fitted (least squares, then rounded) to the vocabulary that Anthropic published last,
 # on 6,700 paragraphs of 83 sessions (prose, code and commands; English, Japanese, Korean, Spanish) and 130
@@ -34,9 +39,9 @@ _SCRIPTS = (
     (0x10FFFF, 350),  # emoji
 )
 
-_RUNS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[!-/:-@\[-`{-~]+|[^A-Za-z0-9 \t]")
-_KANA = re.compile("[\u3041-\u30ff]")
-_HAN = re.compile("[\u3400-\u9fff]")
+_RUNS = lazy(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[!-/:-@\[-`{-~]+|[^A-Za-z0-9 \t]")
+_KANA = lazy("[\u3041-\u30ff]")
+_HAN = lazy("[\u3400-\u9fff]")
 
 
 def tokens_in(text: str) -> int:

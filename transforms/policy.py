@@ -84,7 +84,7 @@ READERS = {
     "filler_words": ("remember",),
     "flaws": ("remember",),
     "kinds": ("extract",),
-    "language_words": ("extract",),
+    "language_words": ("extract", "recall"),
     "markers": ("extract",),
     "memory_types": ("decay", "link", "render", "review"),
     "model_prices": ("backfill", "plan", "cost"),

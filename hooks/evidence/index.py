@@ -97,7 +97,7 @@ def read_settings(connection: sqlite3.Connection) -> SearchSettings:
     """Return the settings that the last run wrote. Raises sqlite3.Error, ValueError or KeyError."""
     (text,) = connection.execute("select value from settings where name = 'search'").fetchone()
     document = json.loads(text)
-    return SearchSettings(document["numbers"], document["dropped"], document["patterns"])
+    return SearchSettings(**document)
 
 
 def ranks_in(connection: sqlite3.Connection, words: Sequence[str]) -> dict[str, int]:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from .question import Numbers, SearchSettings
@@ -231,28 +231,38 @@ def folded(
     the assistant asks, the best one of its stretch that was said after it.
     """
     groups: list[_Folding] = []
+    in_texts: dict[str, int] = {}
+    for candidate in candidates:
+        for word in word_set(candidate.text):
+            in_texts[word] = in_texts.get(word, 0) + 1
+    # The groups that may say the same, by a line or a word that they share: most candidates share neither.
+    sharing: dict[object, set[int]] = {}
     for candidate in candidates:
         words = word_set(candidate.text)
-        home = next((group for group in groups if group.takes(candidate, words)), None)
+        likely = {at for key in (*words, *candidate.lines) if key in sharing for at in sharing[key]}
+        home = next((at for at in sorted(likely) if groups[at].takes(candidate, words)), None)
         if home is not None:
-            home.add(candidate, words)
+            for key in groups[home].add(candidate, words, in_texts):
+                sharing.setdefault(key, set()).add(home)
             continue
         beside = (group for group in groups if by_stretch and group.has_beside(candidate))
         group = next(beside, None)
         if group is not None:
             group.nearby.append(candidate)
         elif len(groups) < limit:
-            groups.append(_Folding(candidate, words, settings))
+            groups.append(_Folding(candidate, settings))
+            for key in groups[-1].add(candidate, words, in_texts):
+                sharing.setdefault(key, set()).add(len(groups) - 1)
     ordered = _in_force_first(groups, settings.numbers["outcome_score"]) if by_stretch else groups
     return [group.settled() for group in ordered]
 
 
 class _Folding:
-    def __init__(self, best: SearchCandidate, words: frozenset[str], settings: SearchSettings) -> None:
+    def __init__(self, best: SearchCandidate, settings: SearchSettings) -> None:
         self._best, self._numbers, self._stop_words = best, settings.numbers, settings.dropped
-        self._rows = [best]
-        self._lines = set(best.lines)
-        self._words = [words]
+        self._rows: list[SearchCandidate] = []
+        self._lines: set[Line] = set()
+        self._words: list[frozenset[str]] = []
         self.nearby: list[SearchCandidate] = []
 
     def takes(self, candidate: SearchCandidate, words: frozenset[str]) -> bool:
@@ -262,14 +272,23 @@ class _Folding:
         is_both_memory = self._rows[0].is_memory and candidate.is_memory
         return not is_both_memory and not self._lines.isdisjoint(candidate.lines)
 
-    def add(self, candidate: SearchCandidate, words: frozenset[str]) -> None:
-        """Take in a row that says the same."""
-        if candidate.is_memory and not self._rows[0].is_memory:
+    def add(
+        self, candidate: SearchCandidate, words: frozenset[str], in_texts: Mapping[str, int]
+    ) -> list[object]:
+        """
+        Take in a row that says the same; return its lines, and words of which a row that says it has one.
+
+        These are so many of its words that no text with enough words in common lacks all of them: those that
+        the fewest texts have.
+        """
+        if self._rows and candidate.is_memory and not self._rows[0].is_memory:
             self._rows.insert(0, candidate)
         else:
             self._rows.append(candidate)
         self._lines |= candidate.lines
         self._words.append(words)
+        telling = int((1 - self._numbers["duplicate_overlap"]) * len(words)) + 1
+        return [*sorted(words, key=lambda word: in_texts[word])[:telling], *candidate.lines]
 
     def has_beside(self, candidate: SearchCandidate) -> bool:
         """Return whether a row belongs below the group's own, and there is room for it."""

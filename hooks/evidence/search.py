@@ -8,6 +8,7 @@ is a model, with what that knows of each row's meaning. Without a model both get
 from __future__ import annotations
 
 import time
+from functools import cached_property
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,34 +90,57 @@ class SearchResult:
     One result: a memory or a passage, with what was folded into it.
 
     `row` has its columns. `score` orders the results of one question and means nothing across questions.
-    `statement` is what of it bears on the question: a memory's is its text. `passage` is the best passage
-    that was folded into a memory, `quote` what of it bears on the question; `why` and `rejected` are the
-    reason and what was turned down where the statement does not say them. `nearby` is what else bears on the
-    question, best first.
     """
-
-    __slots__ = (
-        *("evidence", "id", "is_memory", "nearby", "passage", "quote", "rejected", "row", "score"),
-        *("statement", "why"),
-    )
 
     def __init__(self, group: Group, question: SearchQuestion) -> None:
         lead = group.rows[0]
+        self._group, self._question = group, question
         self.id, self.is_memory, self.row = lead.id, lead.is_memory, lead.row
-        passages = [other.text for other in group.rows[1:] if not other.is_memory]
-        self.passage = passages[0] if lead.is_memory and passages else None
-        self.statement = _statement(lead, question)
-        # Of the passage what the memory does not say: its words are mostly those of the question too.
-        news = news_in(self.passage, [self.statement]) if self.passage else ""
-        self.quote = statement_in(news, question.asked) if self.passage else ""
-        self.nearby = [
-            Beside(other, _statement(other, question), other in group.earlier) for other in group.nearby
-        ]
-        rejected = str(lead.row.get("rejected") or "") if lead.is_memory else ""
         self.score = max(other.score for other in group.all)
-        self.evidence = merged(place for other in group.rows for place in _evidence(other))
-        self.why = _why(group, f"{self.statement} {self.quote}", question)
-        self.rejected = "" if is_known(rejected, self.statement) else rejected
+
+    # Found out where somebody asks for it: at a prompt most results are never told.
+    @cached_property
+    def statement(self) -> str:
+        """What of it bears on the question."""
+        return _statement(self._group.rows[0], self._question)
+
+    @cached_property
+    def passage(self) -> str | None:
+        """The best passage that was folded into a memory."""
+        passages = (other.text for other in self._group.rows[1:] if not other.is_memory)
+        return next(passages, None) if self.is_memory else None
+
+    @cached_property
+    def quote(self) -> str:
+        """What of that passage bears on the question."""
+        if not self.passage:
+            return ""
+        # What the memory does not say: its words are mostly those of the question too.
+        return statement_in(news_in(self.passage, [self.statement]), self._question.asked)
+
+    @cached_property
+    def why(self) -> str:
+        """The reason, where the statement does not say it."""
+        return _why(self._group, f"{self.statement} {self.quote}", self._question)
+
+    @cached_property
+    def rejected(self) -> str:
+        """What was turned down, where the statement does not say it."""
+        rejected = str(self.row.get("rejected") or "") if self.is_memory else ""
+        return "" if is_known(rejected, self.statement) else rejected
+
+    @cached_property
+    def nearby(self) -> list[Beside]:
+        """What else bears on the question, best first."""
+        earlier = self._group.earlier
+        return [
+            Beside(other, _statement(other, self._question), other in earlier) for other in self._group.nearby
+        ]
+
+    @cached_property
+    def evidence(self) -> list[Place]:
+        """Where it was said."""
+        return merged(place for other in self._group.rows for place in _evidence(other))
 
 
 def find(
@@ -148,7 +172,9 @@ def find(
         each.is_asking = not each.is_memory and _asks(each)
     groups = folded(looked_at, question.settings, limit, by_stretch=by_stretch)
     asked, rows = question.asked, [each for group in groups for each in group.all]
-    asked.learn([each.text for each in rows])
+    texts = [each.text for each in rows]
+    asked.learn(texts)
+    question.answered_in(texts)
     nearness = (asked.nearness(_indexed(each), each.similarity) for each in rows)
     if not is_answered(asked, nearness, numbers, whole):
         return []
@@ -295,8 +321,8 @@ def utc_day(instant: object) -> tuple[int, int, int] | None:
     """Return year, month and day (UTC) of an instant in microseconds since 1970."""
     if not isinstance(instant, int):
         return None
-    matches = time.gmtime(instant // 1_000_000)
-    return matches.tm_year, matches.tm_mon, matches.tm_mday
+    day = time.gmtime(instant // 1_000_000)
+    return day.tm_year, day.tm_mon, day.tm_mday
 
 
 def _statement(candidate: SearchCandidate, question: SearchQuestion) -> str:
@@ -305,7 +331,7 @@ def _statement(candidate: SearchCandidate, question: SearchQuestion) -> str:
         return candidate.text
     statement = statement_in(candidate.text, question.asked)
     is_said = statement and not candidate.is_persons
-    is_proposed = is_said and is_proposal(statement, question.settings.pattern("suggests"))
+    is_proposed = is_said and is_proposal(statement, question.pattern("suggests"))
     return f"{PROPOSED}{statement}" if is_proposed else statement
 
 
@@ -317,7 +343,7 @@ def _why(group: Group, shown: str, question: SearchQuestion) -> str:
     if not question.asks_why:
         return ""
     texts = [each.text for each in group.all]
-    return reason_in(texts, shown, question.asked, question.settings.pattern("gives_reason"))
+    return reason_in(texts, shown, question.asked, question.pattern("gives_reason"))
 
 
 def _evidence(candidate: SearchCandidate) -> list[Place]:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from .question import Asked
 
+from .lazy import lazy
 from .text import MEMORY, PROSE, prose, sentences, share_of_fewer, shortened, word_set, words_in
 
 # What a memory says of its own standing: its session went past it, or it was only proposed.
@@ -18,16 +19,16 @@ PROPOSED = "Proposed: "
 
 # What the record of a session says, in this order.
 OUTCOME_PARTS = ("Goal", "Outcome", "Open")
-OUTCOME_PART = re.compile(rf"(?:^|(?<=\. ))({'|'.join(OUTCOME_PARTS)}): ")
+OUTCOME_PART = lazy(rf"(?:^|(?<=\. ))({'|'.join(OUTCOME_PARTS)}): ")
 
 # Two or three sentences: what a reader takes in at a glance.
 SHOWN_STATEMENT_CHARS = 320
 _REASON_CHARS = 240
-_SHORT_CODE = re.compile(r"^```\w*\n((?:[^\n`]{1,120}\n){1,2})```[^\S\n]*$", re.MULTILINE)
-_LIST_SIGN = re.compile(r"^\s*(?:[#>*-]+\s+|\d{1,2}[.)]\s+)?")
+_SHORT_CODE = lazy(r"^```\w*\n((?:[^\n`]{1,120}\n){1,2})```[^\S\n]*$", re.MULTILINE)
+_LIST_SIGN = lazy(r"^\s*(?:[#>*-]+\s+|\d{1,2}[.)]\s+)?")
 # A sentence of which so many words were shown is known.
 KNOWN_SHARE = 0.7
-_HEADING = re.compile(r"^#{1,6}\s+")
+_HEADING = lazy(r"^#{1,6}\s+")
 _QUESTION_MARKS = ("?", "？")
 _AFTER_SENTENCE = "*_`) \n"
 # Of a text so much puts something forward before it is called a proposal, as in memories.

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     # Word, number of the text, how often it stands there.
     WordCount = tuple[str, int, int]
 
+from .lazy import lazy
+
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3005"
 KANA = "\u3041-\u309f\u30a0-\u30ff\uff66-\uff9f"
 HANGUL = "\uac00-\ud7a3"
@@ -33,16 +35,16 @@ _COUNTS = "select term, doc, count(*) from instances group by term, doc order by
 # A longer one is a hash or a picture: nobody asks for it.
 LONGEST_WORD = 64
 
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NAME = re.compile(r"[A-Za-z0-9]+(?:[_.-]+[A-Za-z0-9]+)*")
 _SIGNS = re.compile(r"[_.-]+")
 # Scripts written without spaces, or (Hangul) with endings glued on: Han, kana, Hangul syllables.
-UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3]+")
+UNSPACED = lazy(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3]+")
 _QUERY_WORD = re.compile(r"[^\W_]+(?:['’._-][^\W_]+)*")
 _INDEX_WORD = re.compile(r"[^\W_]+")
-_FACT_WORD = re.compile(r"[\w][\w./:#@+-]*")
+_FACT_WORD = lazy(r"[\w][\w./:#@+-]*")
 _PLAIN_WORD = re.compile(r"\w+")
-CODE_BLOCK = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)[^\n]*$\n?|^(?:```|~~~).*\Z", re.MULTILINE | re.DOTALL)
+CODE_BLOCK = lazy(r"^(?:```|~~~).*?^(?:```|~~~)[^\n]*$\n?|^(?:```|~~~).*\Z", re.MULTILINE | re.DOTALL)
 
 # Prose: what people and the assistant said to each other.
 # A command that ran, among the passages.
@@ -54,33 +56,41 @@ _MONTHS = (
 )
 
 
+class WordCutter:
+    """Cuts texts as the index does; who cuts several times keeps one: making it takes a millisecond."""
+
+    def __init__(self) -> None:
+        self._database = sqlite3.connect(":memory:", isolation_level=None)
+        self._database.execute(_TEXTS)
+        self._database.execute(_WORDS)
+
+    def count(self, texts: Iterable[str]) -> list[WordCount]:
+        """Return how often each word stands in each text, by word, then by the text's number from 0."""
+        self._database.execute("begin")
+        self._database.executemany("insert into cut(rowid, words) values (?, ?)", enumerate(texts))
+        counts = [row for row in self._database.execute(_COUNTS) if len(row[0]) <= LONGEST_WORD]
+        self._database.execute("rollback")
+        return counts
+
+    def stems(self, words: Sequence[str]) -> list[str]:
+        """
+        Return each word as the index counts it; one that it counts as none or as several as it is.
+
+        >>> WordCutter().stems(["tables", "kept", "端口"])
+        ['tabl', 'kept', '端口']
+        """
+        stems: dict[int, list[str]] = {}
+        for stem, at, _ in self.count(words) if words else ():
+            stems.setdefault(at, []).append(stem)
+        return [stems[at][0] if len(stems.get(at, ())) == 1 else word for at, word in enumerate(words)]
+
+    def __del__(self) -> None:
+        self._database.close()
+
+
 def count_words(texts: Sequence[str]) -> list[WordCount]:
     """Return how often each word stands in each text, by word, then by the text's number from 0."""
-    if not texts:
-        return []
-    database = sqlite3.connect(":memory:", isolation_level=None)
-    try:
-        database.execute(_TEXTS)
-        database.execute(_WORDS)
-        database.execute("begin")
-        database.executemany("insert into cut(rowid, words) values (?, ?)", enumerate(texts))
-        database.execute("commit")
-        return [row for row in database.execute(_COUNTS) if len(row[0]) <= LONGEST_WORD]
-    finally:
-        database.close()
-
-
-def stems_of(words: Sequence[str]) -> list[str]:
-    """
-    Return each word as the index counts it; one that the index counts as none or as several as it is.
-
-    >>> stems_of(["tables", "kept", "端口"])
-    ['tabl', 'kept', '端口']
-    """
-    matches: dict[int, list[str]] = {}
-    for stem, at, _ in count_words(words):
-        matches.setdefault(at, []).append(stem)
-    return [matches[at][0] if len(matches.get(at, ())) == 1 else word for at, word in enumerate(words)]
+    return WordCutter().count(texts) if texts else []
 
 
 def search_text(text: str) -> str:
@@ -260,7 +270,7 @@ PROSE = SentenceRule(
 # A memory's text, whose parts are compared or taken out one by one.
 MEMORY = SentenceRule(r"(?<=[.!?。])\s+|\n+" + _WIDE_END)
 
-_TO_LAST_SIGN = re.compile(rf".*[{HAN}{KANA}、。，；：！？）」』]", re.DOTALL)
+_TO_LAST_SIGN = lazy(rf".*[{HAN}{KANA}、。，；：！？）」』]", re.DOTALL)
 # Longer texts are rare, and are cut each time.
 _REMEMBERED_CHARS = 2_000
 # What a sentence goes on after is short; looking at all before each stop takes minutes for 6,000 of them.
@@ -319,11 +329,9 @@ def to_last_word(head: str) -> str:
 
 
 # A name of code, a path, a number or a quoted string: two facts whose names all differ are about two things.
-_CODE_NAME = re.compile(
-    r"`[^`]+`|[\w./-]*(?:[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[\w]_[\w]|[\w]\.[\w]|\w/\w)[\w./-]*"
-)
-_LONG_WORD = re.compile(r"[^\W\d_]{3,}")
-_WIDE = re.compile("[\u3041-\u30ff\u3400-\u9fff]{2,}")
+_CODE_NAME = lazy(r"`[^`]+`|[\w./-]*(?:[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[\w]_[\w]|[\w]\.[\w]|\w/\w)[\w./-]*")
+_LONG_WORD = lazy(r"[^\W\d_]{3,}")
+_WIDE = lazy("[\u3041-\u30ff\u3400-\u9fff]{2,}")
 _TRIM = "`.,;:()/- "
 
 

@@ -7,7 +7,9 @@ from cortex.transforms.policy import Policy
 
 # The signal of signal_patterns.csv and the phrases of phrases.csv that a search looks for in each language:
 # a sentence says why or names a cause, only puts something forward, says what comes next.
-_GIVES_REASON, _NAMES_CAUSE, _PHRASES = "gives_reason", "names_cause", ("suggests", "announces")
+_GIVES_REASON, _NAMES_CAUSE = "gives_reason", "names_cause"
+# What a search looks for by a name: how questions ask, then how sentences say something.
+_SEARCHED = ("reason", "means", "work", "open", _GIVES_REASON, "suggests", "announces")
 
 
 def search_settings(policy: Policy) -> SearchSettings:
@@ -34,25 +36,38 @@ def model_answers(policy: Policy, model: str) -> tuple[float, float] | None:
 
 def _settings(policy: Policy) -> SearchSettings:
     document = json.loads(settings_document(policy))
-    return SearchSettings(document["numbers"], document["dropped"], document["patterns"])
+    return SearchSettings(**document)
 
 
 def _document(policy: Policy) -> str:
     numbers = {str(name): float(row["value"] or 0.0) for (name,), row in policy.rows["ranking"].items()}
     dropped = sorted(str(row["word"]) for row in policy.rows["query_words"].values())
-    return json.dumps({"numbers": numbers, "dropped": dropped, "patterns": _patterns(policy)}, sort_keys=True)
+    small_words = {
+        str(row["language"]): str(row["words"]).split() for row in policy.rows["language_words"].values()
+    }
+    document = {
+        "numbers": numbers,
+        "dropped": dropped,
+        "small_words": small_words,
+        "patterns": _patterns(policy),
+    }
+    return json.dumps(document, sort_keys=True)
 
 
-def _patterns(policy: Policy) -> dict[str, str]:
-    asked: dict[str, list[str]] = {}
-    for row in policy.rows["question_patterns"].values():
-        asked.setdefault(str(row["asks"]), []).append(str(row["pattern"]))
-    signals = policy.rows["signal_patterns"].values()
-    reasons = [str(row["pattern"]) for row in signals if row["signal"] == _GIVES_REASON]
-    patterns = {**asked, _GIVES_REASON: [*reasons, *_phrases(policy, _NAMES_CAUSE)]}
-    patterns.update({name: _phrases(policy, name) for name in _PHRASES})
-    return {name: "|".join(parts) for name, parts in patterns.items()}
-
-
-def _phrases(policy: Policy, name: str) -> list[str]:
-    return [str(row["pattern"]) for row in policy.rows["phrases"].values() if row["name"] == name]
+def _patterns(policy: Policy) -> dict[str, dict[str, str]]:
+    rows = [(row["asks"], row) for row in policy.rows["question_patterns"].values()]
+    rows += [(row["signal"], row) for row in policy.rows["signal_patterns"].values()]
+    rows += [
+        (_GIVES_REASON if row["name"] == _NAMES_CAUSE else row["name"], row)
+        for row in policy.rows["phrases"].values()
+    ]
+    patterns: dict[str, dict[str, list[str]]] = {}
+    for name, row in rows:
+        if name in _SEARCHED:
+            patterns.setdefault(str(name), {}).setdefault(str(row["language"]), []).append(
+                str(row["pattern"])
+            )
+    return {
+        name: {language: "|".join(parts) for language, parts in of_name.items()}
+        for name, of_name in patterns.items()
+    }

@@ -24,6 +24,7 @@ from cortex.hooks.evidence.ranking import (
     reciprocal_ranks,
     standardised,
 )
+from cortex.hooks.evidence.text import share_of_all, word_set
 from cortex.storage.reference import read_policy
 from cortex.transforms.search.settings import search_settings
 
@@ -286,3 +287,22 @@ def test_no_proposal_stands_above_a_decision_on_its_subject(hits: list[SearchCan
 def test_a_passage_gets_a_share_of_the_memory_made_of_it() -> None:
     rows = [fact(0, "Use UTC", 4), passage(1, "tides", 4), passage(2, "gauges", 5)]
     assert lend_to_sources([2.0, 0.5, 0.5], rows, NUMBERS) == pytest.approx([0.0, 0.4, 0.0])
+
+
+NAMES = ("tide", "gauge", "buoy", "reef", "pump", "pier", "boat")
+FEW_WORDS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=5)
+
+
+@given(st.lists(st.tuples(FEW_WORDS, st.integers(1, 9)), max_size=12))
+def test_a_row_joins_the_first_group_that_says_the_same(drawn: list[tuple[list[str], int]]) -> None:
+    rows = [passage(row, " ".join(words), line) for row, (words, line) in enumerate(drawn)]
+    expected: list[list[SearchCandidate]] = []
+    for row in rows:
+        home = next((group for group in expected if any(says_the_same(row, own) for own in group)), None)
+        expected.append([row]) if home is None else home.append(row)
+    assert rows_of(folded(rows, SETTINGS, 20)) == [numbers_of(group) for group in expected]
+
+
+def says_the_same(row: SearchCandidate, other: SearchCandidate) -> bool:
+    share = share_of_all(word_set(row.text), word_set(other.text))
+    return share >= NUMBERS["duplicate_overlap"] or not row.lines.isdisjoint(other.lines)

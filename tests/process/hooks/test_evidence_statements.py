@@ -94,3 +94,23 @@ def test_a_short_command_stands_within_the_line() -> None:
 )
 def test_the_record_of_sessions_is_asked_for_where_no_subject_is_named(question: str, kind: str) -> None:
     assert asks_for_records(question, SETTINGS) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "languages"),
+    [
+        ("The tide is logged each hour.", {"en"}),
+        ("Die Tide ist nicht in Metern.", {"en", "de"}),
+        ("潮位を記録します。", {"en", "ja", "ko", "zh"}),
+    ],
+)
+def test_sentences_are_looked_at_in_the_languages_of_what_was_found(text: str, languages: set[str]) -> None:
+    assert SETTINGS.languages_of([text]) == languages
+
+
+@pytest.mark.parametrize(
+    ("text", "languages"),
+    [("add a tide chart to the page", {"en"}), ("was ist noch offen?", set()), ("tide chart", set())],
+)
+def test_a_message_is_english_only_where_its_small_words_are(text: str, languages: set[str]) -> None:
+    assert SETTINGS.language_of(text) == languages
