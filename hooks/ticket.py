@@ -249,12 +249,12 @@ def keep(staging: str, transcript: str, key: str, *, copy_limit_bytes: int | Non
             try:
                 os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
                 os.link(source, target)
-                if os.lstat(target).st_ino != status.st_ino:  # replaced meanwhile: by what, the next ticket asks
+                if os.lstat(target).st_ino != status.st_ino:  # replaced meanwhile: the next ticket asks
                     os.unlink(target)
             except FileExistsError:
                 try:
                     kept = os.lstat(target)
-                except FileNotFoundError:  # a run took the ticket and let go of its link between the two calls
+                except FileNotFoundError:  # a run let go of its link between the two calls
                     continue
                 if kept.st_ino != status.st_ino:
                     _copy_rest(file, target, copy_limit_bytes)

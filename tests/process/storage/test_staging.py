@@ -154,11 +154,12 @@ def test_a_link_that_goes_while_a_hook_looks_at_it_is_made_again(staging, tmp_pa
         try:
             link(source, target)
         finally:  # the run lets go of its link after the hook has met it and before the hook looks what it is
-            os.unlink(target)
+            Path(target).unlink()
 
     monkeypatch.setattr(os, "link", link_after_release)
-    ticket.keep(str(staging.root), str(path), ticket.key_for(str(path), path.stat().st_ino), copy_limit_bytes=None)
-    assert len(attempts) == 2 and os.path.samefile(attempts[0], path)
+    key = ticket.key_for(str(path), path.stat().st_ino)
+    ticket.keep(str(staging.root), str(path), key, copy_limit_bytes=None)
+    assert len(attempts) == 2 and path.samefile(attempts[0])
 
 
 def test_a_transcript_deleted_after_staging_is_read_through_the_link(staging, tmp_path):
