@@ -7,13 +7,16 @@ Memory for AI coding assistants.
 from typing import Any
 
 __all__ = ["Memory", "__version__"]
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Import the API once it is asked for: `import cortex` alone costs nothing."""
+    """Import what is asked for once it is: `import cortex` alone costs nothing."""
     if name == "Memory":
         from cortex.flows.memory import Memory
 
         return Memory
+    if name == "__version__":
+        from cortex.transforms.version import __version__
+
+        return __version__
     raise AttributeError(f"module 'cortex' has no attribute '{name}'")

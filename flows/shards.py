@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex import __version__
 from cortex.flows.extraction import Extracted, Extraction, by_session, extract_or_fault
 from cortex.flows.first_places import in_first_place, unknown_turns
 from cortex.flows.reading import TurnsRead, read_turns
@@ -31,6 +30,7 @@ from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import TURNS, values
 from cortex.transforms.transcripts.transcript import Source
 from cortex.transforms.transcripts.turn_text import Limits
+from cortex.transforms.version import __version__
 
 if TYPE_CHECKING:
     from cortex.flows.embedders import Vectors

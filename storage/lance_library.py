@@ -9,7 +9,7 @@ import sys
 from functools import cache
 from typing import Any
 
-from cortex.transforms.spared_imports import sparing
+from cortex.spared_imports import sparing
 
 # For LanceDB's namespaces; and marks of methods, which Python 3.12 has itself.
 SPARED = ("lance_namespace", "lance_namespace_urllib3_client", "overrides")

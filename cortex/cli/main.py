@@ -4,8 +4,8 @@ import os
 
 import click
 
-from cortex import __version__
 from cortex.cli.command_line import CommandLine
+from cortex.transforms.version import __version__
 
 
 @click.group(

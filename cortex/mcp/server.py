@@ -26,7 +26,6 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import is_version_at_least
 
-from cortex import __version__
 from cortex.mcp.asking import ChoiceNeeded, ChoiceQuestion, FormAnswer, Person
 from cortex.mcp.client import Caller
 from cortex.mcp.rest import Rest, release_model
@@ -41,6 +40,7 @@ from cortex.mcp.shelf import (
 )
 from cortex.mcp.tools import TOOLS
 from cortex.transforms.errors import CortexError, InternalError, UnknownTool
+from cortex.transforms.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

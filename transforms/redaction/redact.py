@@ -9,12 +9,12 @@ from typing import Any
 
 import re2
 
+from cortex.spared_imports import sparing
 from cortex.transforms.redaction import secret_rules as shapes
 from cortex.transforms.redaction.secret_judges import JUDGES, kind_of_key, looks_random, looks_token
 from cortex.transforms.redaction.secret_places import PLACE_RULES
 from cortex.transforms.redaction.secret_rules import Rule
 from cortex.transforms.redaction.secret_tokens import TOKEN_RULES
-from cortex.transforms.spared_imports import sparing
 from cortex.transforms.words.plain_view import READS_OTHERWISE, PlainView, plain_view
 
 _MARK = re.compile(rb"\[REDACTED:[a-z0-9-]+\]")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from cortex.transforms.spared_imports import sparing
+from cortex.spared_imports import sparing
 
 PROGRAM = """
 import sys

@@ -1,0 +1,3 @@
+"""This Cortex's version."""
+
+__version__ = "0.1.0"
