@@ -25,9 +25,9 @@ from benchmarks import invented, nightly, two_writers
 from cortex.flows import runs
 from cortex.flows.context import Context
 from cortex.storage.lease import lease
+from cortex.storage.place import begin_copy
 from cortex.storage.remote.bucket import FolderBucket
 from cortex.storage.remote.copy import refresh
-from cortex.storage.remote.note import begin_copy
 from cortex.storage.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.schemas import EVENTS

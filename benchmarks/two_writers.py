@@ -29,10 +29,10 @@ from typing import Any
 
 from cortex.flows import runs
 from cortex.flows.context import Context
+from cortex.storage.place import remote_note
 from cortex.storage.remote.bucket import BucketLog, bucket_at
 from cortex.storage.remote.copy import refresh
 from cortex.storage.remote.log import last_entry
-from cortex.storage.remote.note import remote_note
 from cortex.storage.remote.tree import read_tree
 from cortex.storage.settings import load_settings
 from cortex.storage.store import Store

@@ -116,7 +116,7 @@ class Context:
 
     def _bring_in_step(self) -> None:
         """Take in what other machines wrote to a store elsewhere, where this folder is a copy of one."""
-        from cortex.storage.remote.open_sessions import is_copy
+        from cortex.storage.place import is_copy
 
         if is_copy(self.home):
             from cortex.storage.remote.copy import refresh

@@ -1,7 +1,7 @@
 """Whether the brief that is published is the one that would be: found out without what makes briefs."""
 
-from cortex.storage.catalogue import KnownProject
 from cortex.storage.git import state_of
+from cortex.storage.noted_projects import KnownProject
 from cortex.storage.notes import ManifestNotes, Output
 from cortex.storage.settings import Settings
 from cortex.transforms.identity import content_id

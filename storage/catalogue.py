@@ -10,11 +10,13 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from cortex.hooks import brief
 from cortex.storage.manifest import Manifest, read_manifest
+from cortex.storage.noted_projects import KnownProject
 from cortex.storage.projections import published_brief
+from cortex.storage.staging import Staging
 from cortex.transforms.brief import ARCHIVE_NAME, EXPLANATION_NAME
 from cortex.transforms.errors import NotFound, TablesDamaged
 from cortex.transforms.vocabulary import GLOBAL_SCOPE, Row
@@ -31,14 +33,6 @@ GLOBAL_LABEL = "(global)"
 
 # As DuckDB calls it. Python values of it need a library that is not installed with Cortex.
 _INSTANT, _PLAIN_INSTANT = "TIMESTAMP WITH TIME ZONE", "TIMESTAMP"
-
-
-class KnownProject(NamedTuple):
-    """A project's id, its name, and its folders, sorted."""
-
-    project_id: str
-    name: str
-    paths: tuple[str, ...]
 
 
 class Catalogue:
@@ -230,8 +224,6 @@ class Catalogue:
 
     def waiting(self) -> int:
         """Return how many transcripts are staged and not read yet."""
-        from cortex.storage.staging import Staging
-
         return len(Staging(self._home).list_waiting())
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from cortex.storage.files import write_atomically
 from cortex.storage.notes import ManifestNotes
-from cortex.storage.remote.open_sessions import commit_elsewhere
+from cortex.storage.place import commit_elsewhere
 from cortex.transforms.errors import ManifestDamaged, SchemaMismatch
 
 MANIFEST_VERSION = 1
@@ -223,5 +223,5 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
         "replaced": sorted(manifest.replaced),
     }
     content = orjson.dumps(raw, option=orjson.OPT_INDENT_2)
-    commit_elsewhere(path.parent.parent, manifest, content)
+    commit_elsewhere(path.parent.parent, manifest.files, manifest.notes.encrypted_with, content)
     write_atomically(path, content)

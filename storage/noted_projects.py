@@ -1,8 +1,9 @@
-"""The journal's entries about projects, published as one file: every command asks which folder is whose."""
+"""The projects as every command needs them: the journal's entries about them, published as one file."""
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from cortex.storage.files import write_atomically, writing_to
 
@@ -10,6 +11,14 @@ _FILE = Path("published") / "project-entries.json"
 
 # A project's id, and what an entry says of it as JSON.
 Noted = tuple[str, str]
+
+
+class KnownProject(NamedTuple):
+    """A project's id, its name, and its folders, sorted."""
+
+    project_id: str
+    name: str
+    paths: tuple[str, ...]
 
 
 def read_noted(home: Path, journal: str) -> list[Noted] | None:

@@ -6,10 +6,10 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import assert_never
 
-from cortex.storage.catalogue import KnownProject
 from cortex.storage.files import stored_name
 from cortex.storage.git import GitFailed, ask
 from cortex.storage.journal import Journal
+from cortex.storage.noted_projects import KnownProject
 from cortex.transforms.errors import UnknownProject, UsageError
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cortex.hooks.home import copy_of
+from cortex.storage.place import store_home
 from cortex.storage.setting_keys import BY_NAME, KEYS, key_of
 from cortex.storage.setting_kinds import Key
 from cortex.transforms.errors import UsageError
@@ -177,23 +177,6 @@ class Chosen:
     def is_default(self) -> bool:
         """Return whether nobody chose it."""
         return self.source == "default"
-
-
-def store_home() -> Path:
-    """
-    Return the store's folder: `CORTEX_HOME`, else `~/.cortex`; for a URI this machine's copy of that store.
-
-    Raises UsageError for what is not the place of a store.
-    """
-    named = os.environ.get("CORTEX_HOME")
-    if named and "://" in named:
-        from cortex.storage.remote.bucket import check_uri
-        from cortex.storage.remote.note import begin_copy
-
-        check_uri(named)
-        begin_copy(Path(copy_of(named)), named)
-        return Path(copy_of(named))
-    return Path(named).expanduser().absolute() if named else Path.home() / ".cortex"
 
 
 def _check_path(home: Path) -> None:

@@ -23,7 +23,7 @@ import click
 
 from cortex.cli.command_line import JSON_FLAG
 from cortex.cli.terminal import Listing, hint, print_json, print_listing, say
-from cortex.storage.settings import store_home
+from cortex.storage.place import store_home
 from cortex.transforms.errors import CortexError
 
 if TYPE_CHECKING:

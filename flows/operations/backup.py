@@ -10,7 +10,7 @@ from cortex.flows.runs import opened
 from cortex.flows.stages.order import FORGET
 from cortex.storage.backup import Backup, write_backup
 from cortex.storage.copies_book import note_copy
-from cortex.storage.remote.open_sessions import is_copy
+from cortex.storage.place import is_copy
 from cortex.storage.restore import restore_backup
 from cortex.storage.settings import load_settings
 from cortex.storage.swapping import disabled_settings

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cortex.flows.context import Context
-from cortex.storage.catalogue import Catalogue, KnownProject
+from cortex.storage.catalogue import Catalogue
+from cortex.storage.noted_projects import KnownProject
 
 if TYPE_CHECKING:
     from cortex.storage.projects import Project, ProjectBook

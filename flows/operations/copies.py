@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cortex.flows.context import Context
 from cortex.storage.copies_book import OutsideCopy, outside_copies
-from cortex.storage.remote.note import remote_note
+from cortex.storage.place import remote_note
 from cortex.transforms.memory.authors import copies_of
 from cortex.transforms.memory.team import TEAM_SOURCE
 from cortex.transforms.schemas import Row

@@ -26,7 +26,7 @@ from cortex.storage.hook_traces import (
     noted_engine,
 )
 from cortex.storage.model_failure import hosted_failure
-from cortex.storage.remote.open_sessions import is_copy, place_elsewhere
+from cortex.storage.place import is_copy
 from cortex.transforms.errors import ClientSettingsUnusable, CortexError, ModelUnavailable, StoreNotWritable
 from cortex.transforms.words.phrases import age_of, ago, counted
 
@@ -266,6 +266,8 @@ def _home(patient: Patient) -> str:
         raise StoreNotWritable(f"{place} is not writable.", "Set CORTEX_HOME to a writable folder.")
     free = f"{home}, {decimal(shutil.disk_usage(place).free)} free"
     if is_copy(home):
+        from cortex.storage.remote.copy import place_elsewhere
+
         return f"{free}; a copy of {place_elsewhere(home)}, which answers"
     return free
 

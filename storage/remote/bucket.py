@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeVar
 
-from cortex.hooks.home import COPIES
 from cortex.storage.files import PART_SUFFIX, sync_folder
+from cortex.storage.place import check_uri
 from cortex.storage.remote.log import is_removable
 from cortex.transforms.errors import StoreUnreachable, UsageError, install_extra
 
@@ -24,10 +24,6 @@ REQUEST_SECONDS, RETRY_SECONDS = 60, 30
 TRANSFERS = 8
 
 CHUNK_BYTES = 4 * 1024 * 1024
-
-# Longest URI after the scheme: a file name holds 255 bytes.
-MAX_URI_CHARS = 200
-
 
 # Also of what is not an entry yet.
 _LOG_NAME = re.compile(r"log/\.?(\d{10,})\.json")
@@ -271,20 +267,6 @@ def bucket_at(uri: str) -> Bucket:
         return FolderBucket(Path(rest))
     bucket, _, prefix = rest.strip("/").partition("/")
     return S3Bucket(bucket, prefix)
-
-
-def check_uri(uri: str) -> None:
-    """Raise UsageError for what is not the URI of a store; its copy lies in a folder named after it."""
-    scheme, mark, rest = uri.partition("://")
-    parts = rest.strip("/").split("/")
-    is_plain = all(part not in ("", ".", "..") and part.isprintable() for part in parts)
-    is_known = mark and (scheme == "s3" or (scheme == "file" and rest.startswith("/")))
-    if not is_known or not is_plain or len(uri) > MAX_URI_CHARS or any(mark in uri for mark in "+?#\\"):
-        raise UsageError(
-            f"CORTEX_HOME is {uri!r}, which is not the place of a store.",
-            "Name a folder, s3://BUCKET/PREFIX, or file:///FOLDER for one that machines share "
-            f"(this machine's copy is then below ~/{COPIES}).",
-        )
 
 
 def unreachable(place: str, reason: str) -> StoreUnreachable:

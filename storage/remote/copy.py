@@ -7,13 +7,18 @@ from pathlib import Path
 
 from cortex.storage.encryption import Vault
 from cortex.storage.files import PART_SUFFIX, replacing, writing_to
+from cortex.storage.journal import Journal
 from cortex.storage.lake import Lake
+from cortex.storage.lock import own_lock
 from cortex.storage.manifest import read_manifest
+from cortex.storage.place import RemoteNote, keep_note, remote_note
 from cortex.storage.projections import DATABASE
+from cortex.storage.projects import ProjectBook
+from cortex.storage.published import Published
 from cortex.storage.remote.bucket import Bucket, BucketLog, bucket_at, in_parallel
 from cortex.storage.remote.indexing import index_tables, note_unindexed
 from cortex.storage.remote.log import CommitLog, LogEntry, last_entry
-from cortex.storage.remote.note import FileIndex, RemoteNote, keep_note, remote_note
+from cortex.storage.remote.note import FileIndex
 from cortex.storage.remote.tree import (
     MANIFEST_FILE,
     SHARED,
@@ -49,6 +54,14 @@ def check_origin(note: RemoteNote, log: CommitLog) -> RemoteNote:
             "from the copy, and run again.",
         )
     return replace(note, origin=origin)
+
+
+def place_elsewhere(home: Path) -> str:
+    """Return the URI of the store that `home` is a copy of, once it answers. Raises StoreUnreachable."""
+    note = remote_note(home)
+    assert note is not None
+    check_origin(note, BucketLog(bucket_at(note.uri)))
+    return note.uri
 
 
 def take_in(
@@ -125,10 +138,6 @@ def _remove(home: Path, paths: Iterable[str]) -> None:
 
 def _write_database(home: Path) -> None:
     """Write the DuckDB file of this machine from what was brought in."""
-    from cortex.storage.journal import Journal
-    from cortex.storage.projects import ProjectBook
-    from cortex.storage.published import Published
-
     lake = Lake(home)
     if DATABASE in lake.notes.outputs:
         merged = ProjectBook(Journal(home, lake, counts_waiting=False)).merged()
@@ -145,8 +154,6 @@ def refresh(home: Path) -> None:
     note = remote_note(home)
     if note is None:
         return
-    from cortex.storage.lease import own_lock
-
     try:
         bucket = bucket_at(note.uri)
         log, is_new = BucketLog(bucket), not note.origin

@@ -1,66 +1,13 @@
-"""What a folder knows of being a copy of a store elsewhere: `remote.json`, and what its files were last."""
+"""What the files of a copy of a store elsewhere were when they were last read."""
 
 import json
 import os
-import secrets
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cortex.storage.files import write_atomically, writing_to
-from cortex.storage.remote.open_sessions import NOTE_FILE
 from cortex.storage.remote.tree import digest_of
-from cortex.transforms.errors import UsageError
 
 INDEX_FILE = Path("runs") / "remote-index.json"
-
-
-@dataclass(frozen=True)
-class RemoteNote:
-    """
-    `uri` is the store's place and `copy` the id of this machine's copy.
-
-    `number` is the entry of the log that this copy has taken in (0: none yet), `tree` the state that it
-    named; `origin` is the nonce of the log's first entry: another is another store.
-    """
-
-    uri: str
-    copy: str
-    number: int = 0
-    tree: str = ""
-    origin: str = ""
-
-
-def remote_note(home: Path) -> RemoteNote | None:
-    """Return what a folder is a copy of, None for a store of its own. Raises UsageError for a damaged one."""
-    try:
-        return RemoteNote(**json.loads((home / NOTE_FILE).read_bytes()))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError, TypeError) as error:
-        raise UsageError(
-            f"{home / NOTE_FILE} is damaged.",
-            "Remove it, and name the store again: CORTEX_HOME=s3://BUCKET/PREFIX",
-        ) from error
-
-
-def begin_copy(home: Path, uri: str) -> RemoteNote:
-    """Make `home` a copy of the store at `uri`, unless it is; nothing is asked there. Raises UsageError."""
-    note = remote_note(home)
-    if note is None:
-        note = RemoteNote(uri, secrets.token_hex(8))
-        keep_note(home, note)
-    if note.uri.rstrip("/") != uri.rstrip("/"):
-        raise UsageError(
-            f"{home} is the copy of {note.uri}, not of {uri}.", "Name the store in the same way."
-        )
-    return note
-
-
-def keep_note(home: Path, note: RemoteNote) -> None:
-    """Write the note."""
-    with writing_to(home):
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_atomically(home / NOTE_FILE, json.dumps(asdict(note), indent=1).encode())
 
 
 class FileIndex:

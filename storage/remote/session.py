@@ -2,18 +2,18 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from cortex.storage.encryption import Vault
-from cortex.storage.manifest import Manifest, read_manifest
+from cortex.storage.manifest import read_manifest
+from cortex.storage.place import RemoteNote, closed_session, keep_note, opened_session, remote_note
 from cortex.storage.remote.bucket import Bucket, BucketLog, bucket_at, in_parallel
 from cortex.storage.remote.copy import ObjectGone, check_origin, origin_of, take_in
 from cortex.storage.remote.lease import RENEW_SECONDS, RemoteLease
 from cortex.storage.remote.log import milestone_after
-from cortex.storage.remote.note import FileIndex, RemoteNote, keep_note, remote_note
-from cortex.storage.remote.open_sessions import closed_session, opened_session
+from cortex.storage.remote.note import FileIndex
 from cortex.storage.remote.tree import (
     MANIFEST_FILE,
     FileTree,
@@ -41,7 +41,7 @@ class RemoteSession:
         self._index = FileIndex(home)
         self._has_replaced = lease.was_left_open
 
-    def push(self, manifest: Manifest, content: bytes) -> None:
+    def push(self, lake_files: Iterable[str], key_id: str | None, manifest: bytes) -> None:
         """
         Make the copy's present files, with this manifest, the state that counts; nothing where it is that.
 
@@ -50,16 +50,16 @@ class RemoteSession:
         """
         tree: FileTree = {}
         new: list[str] = []
-        for path in shared_paths(self._home, manifest):
+        for path in shared_paths(self._home, lake_files):
             if seen := self._index.look(path):
-                tree[path] = self._stored(path, *seen, manifest.notes.encrypted_with)
+                tree[path] = self._stored(path, *seen, key_id)
                 if tree[path] != self._tree.get(path):
                     new.append(path)
         in_parallel(lambda path: self._put(path, tree[path]), new)
-        tree[MANIFEST_FILE] = self._stored(MANIFEST_FILE, digest_of_bytes(content), len(content), None)
+        tree[MANIFEST_FILE] = self._stored(MANIFEST_FILE, digest_of_bytes(manifest), len(manifest), None)
         if tree == self._tree:
             return
-        self._bucket.put(tree[MANIFEST_FILE].name, content)
+        self._bucket.put(tree[MANIFEST_FILE].name, manifest)
         named = tree_bytes(tree)
         name = object_name("trees/tree.json", self._lease.term, digest_of_bytes(named))
         self._bucket.put(name, named)
@@ -88,7 +88,8 @@ class RemoteSession:
             (self._home / MANIFEST_FILE).read_bytes() if (self._home / MANIFEST_FILE).is_file() else None
         )
         if content is not None:
-            self.push(read_manifest(self._home / MANIFEST_FILE, any_version=True), content)
+            manifest = read_manifest(self._home / MANIFEST_FILE, any_version=True)
+            self.push(manifest.files, manifest.notes.encrypted_with, content)
         term = self._lease.term
         self._lease.release()
         if self._has_replaced:

@@ -3,12 +3,12 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from cortex.storage.files import PART_SUFFIX
-from cortex.storage.manifest import Manifest, is_lake_file
+from cortex.storage.manifest import is_lake_file
 from cortex.storage.projections import DATABASE_FILE
 from cortex.storage.search_file import BESIDE_SEARCH_FILE, SEARCH_FILE
 from cortex.transforms.errors import ManifestDamaged
@@ -99,9 +99,9 @@ def is_shared(path: str) -> bool:
     return bool(_PATH.fullmatch(path)) and not {".", ".."} & set(parts) and path not in NOT_SHARED
 
 
-def shared_paths(home: Path, manifest: Manifest) -> Iterator[str]:
+def shared_paths(home: Path, lake_files: Iterable[str]) -> Iterator[str]:
     """Yield the files that make the present state, but for the manifest; unfinished ones are left out."""
-    yield from (f"lake/{path}" for path in sorted(manifest.files))
+    yield from (f"lake/{path}" for path in sorted(lake_files))
     yield from folder_paths(home)
 
 

@@ -9,7 +9,7 @@ import pytest
 from cortex.flows.context import Context
 from cortex.flows.operations.copies import copies_beside
 from cortex.storage.copies_book import note_copy, outside_copies
-from cortex.storage.remote.note import begin_copy
+from cortex.storage.place import begin_copy
 from cortex.storage.settings import Settings, ShareSettings
 from tests.bench import NOW
 

@@ -7,13 +7,12 @@ import pytest
 
 from cortex.storage.lake import Lake
 from cortex.storage.lease import lease
+from cortex.storage.place import begin_copy, check_uri, remote_note, store_home
 from cortex.storage.remote import lease as remote_lease
 from cortex.storage.remote import log as remote_log
-from cortex.storage.remote.bucket import BucketLog, FolderBucket, bucket_at, check_uri
+from cortex.storage.remote.bucket import BucketLog, FolderBucket, bucket_at
 from cortex.storage.remote.copy import refresh
-from cortex.storage.remote.note import begin_copy, remote_note
 from cortex.storage.remote.tree import Stored, object_name, read_tree, term_of, tree_bytes
-from cortex.storage.settings import store_home
 from cortex.transforms.errors import (
     FileDamaged,
     LakeUnclear,

@@ -9,10 +9,10 @@ import pytest
 from cortex.storage.lake import Lake
 from cortex.storage.lance_tables import LanceTables
 from cortex.storage.lease import lease
+from cortex.storage.place import begin_copy
 from cortex.storage.remote import copy
 from cortex.storage.remote.copy import refresh
 from cortex.storage.remote.indexing import UNINDEXED_FILE
-from cortex.storage.remote.note import begin_copy
 from cortex.storage.search_file import SEARCH_FILE, parts_in, read_index
 from cortex.storage.tables import INDEX_TEXT, with_vectors
 from cortex.transforms.schemas import VECTORS

@@ -6,7 +6,7 @@ import pytest
 
 from cortex.flows import operations
 from cortex.flows.operations.encrypt import encrypt
-from cortex.storage.remote.note import begin_copy
+from cortex.storage.place import begin_copy
 from cortex.transforms.errors import KeyUnavailable
 from tests.bench import Bench, contents, difference
 from tests.store.storage.test_remote_index import index_of

@@ -7,10 +7,10 @@ import pytest
 from benchmarks.two_writers import URI, served_bucket
 from cortex.storage.lake import Lake
 from cortex.storage.lease import lease
+from cortex.storage.place import begin_copy
 from cortex.storage.remote.bucket import BucketLog, bucket_at
 from cortex.storage.remote.copy import refresh
 from cortex.storage.remote.log import TAKE, LogEntry, append
-from cortex.storage.remote.note import begin_copy
 from cortex.transforms.errors import StoreUnreachable
 from cortex.transforms.schemas import VECTORS
 
