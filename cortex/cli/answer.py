@@ -21,13 +21,15 @@ from typing import TYPE_CHECKING, Any, Union
 
 import click
 
-from cortex.cli.command_line import JSON_FLAG
 from cortex.cli.terminal import Listing, hint, print_json, print_listing, say
 from cortex.storage.place import store_home
 from cortex.transforms.errors import CortexError
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
+
+# Where a click context notes that `--json` was given.
+JSON_FLAG = "cortex.json"
 
 
 @dataclass(frozen=True)

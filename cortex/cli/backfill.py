@@ -10,7 +10,7 @@ import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import ACCEPT_LOSS, ENGINE
-from cortex.cli.run import report_answer, running
+from cortex.cli.run_answer import report_answer, running
 from cortex.cli.terminal import size_of
 from cortex.flows import operations
 from cortex.transforms.words.phrases import counted

@@ -15,9 +15,6 @@ from cortex.transforms.errors import CortexError, TablesDamaged, UsageError
 # What a shell gives a program that Ctrl-C ended.
 STOPPED = 130
 
-# Where a click context notes that `--json` was given.
-JSON_FLAG = "cortex.json"
-
 COMMAND_SECTIONS: dict[str, dict[str, str]] = {
     "Start": {
         "setup": "See what is there and get started.",

@@ -9,8 +9,9 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from cortex.cli.answer import command
-from cortex.cli.main import main
 from cortex.cli.options import ENGINE
 from cortex.cli.terminal import say
 from cortex.storage.settings import load_settings
@@ -28,6 +29,7 @@ DEMO_QUESTION = "why SQLite and not Postgres?"
 @ENGINE
 def demo(context: Context, engine: str | None) -> None:
     """Show a backfill, its report, the brief and a recall on sample sessions. Touches no real data."""
+    main = click.get_current_context().find_root().command
     with (
         tempfile.TemporaryDirectory(prefix="cortex-demo-") as scratch,
         as_file(files("cortex.data") / "samples") as samples,
@@ -35,9 +37,9 @@ def demo(context: Context, engine: str | None) -> None:
         there = replace(context, settings=load_settings(Path(scratch)), clock=lambda: DEMO_DAY)
         say(f"Six sample sessions of an invented project, as of {DEMO_DAY:%-d %B %Y}, in a scratch store.\n")
         say("$ cortex backfill samples/")
-        main(["backfill", str(samples), *(["--engine", engine] if engine else [])], obj=there)
+        main.main(["backfill", str(samples), *(["--engine", engine] if engine else [])], obj=there)
         say(f"\n$ cortex brief --project {DEMO_PROJECT}\n")
-        main(["brief", "--project", DEMO_PROJECT], obj=there)
+        main.main(["brief", "--project", DEMO_PROJECT], obj=there)
         say(f'\n$ cortex recall --project {DEMO_PROJECT} "{DEMO_QUESTION}"\n')
-        main(["recall", "--project", DEMO_PROJECT, "--limit", "3", DEMO_QUESTION], obj=there)
+        main.main(["recall", "--project", DEMO_PROJECT, "--limit", "3", DEMO_QUESTION], obj=there)
     say("\nThe scratch store is deleted. To read your own sessions: cortex backfill")

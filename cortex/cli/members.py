@@ -9,7 +9,6 @@ import click
 
 from cortex.cli.answer import Answer, can_ask, command
 from cortex.cli.options import PROJECT_OPTION
-from cortex.cli.team import team
 from cortex.cli.terminal import Listing
 from cortex.flows import operations
 from cortex.transforms.errors import UsageError
@@ -26,13 +25,13 @@ if TYPE_CHECKING:
 NO_ROLE = "none"
 
 
-@command("members", parent=team)
+@command("members")
 def members(context: Context) -> Answer:
     """Show your id at the team's place (share.place), the members, their roles, and what each shares."""
     return _list(operations.members.list_members(context))
 
 
-@command("grant", parent=team)
+@command("grant")
 @click.argument("member")
 @click.argument("role", type=click.Choice([*ROLES, NO_ROLE]))
 @PROJECT_OPTION
@@ -47,7 +46,7 @@ def grant(context: Context, member: str, role: str, project: str | None, name: s
     return _list(operations.members.grant(context, member, given, project=project, name=name))
 
 
-@command("remove", parent=team)
+@command("remove")
 @click.argument("member")
 @PROJECT_OPTION
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -67,7 +66,7 @@ def remove(context: Context, member: str, project: str | None, yes: bool) -> Ans
     return Answer({"removed": removed}, [line if removed else f"{member} shares nothing there."], hints)
 
 
-@command("key", parent=team)
+@command("key")
 @click.argument("file", type=click.Path(path_type=Path))
 def key(context: Context, file: Path) -> Answer:
     """Encrypt what your team shares with the key in FILE, which is made where there is none.

@@ -9,7 +9,7 @@ import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import ACCEPT_LOSS
-from cortex.cli.run import report_answer
+from cortex.cli.run_answer import report_answer
 from cortex.cli.terminal import cell, hint, progress_bar
 from cortex.flows import operations
 from cortex.transforms.errors import AuditFailed, UsageError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, can_ask, command, prints_json
-from cortex.cli.run import running
+from cortex.cli.run_answer import running
 from cortex.cli.terminal import say, size_of
 from cortex.flows import operations
 

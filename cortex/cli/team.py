@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, can_ask, command, group
+from cortex.cli.members import grant, key, members, remove
 from cortex.cli.options import DRY_RUN, PROJECT_OPTION
 from cortex.flows import operations
 from cortex.transforms.errors import UsageError
@@ -190,5 +191,5 @@ def _status_lines(shown: TeamStatus) -> Iterator[str]:
         yield f"  theirs  {conflict.team_id[:6]}  {excerpt(conflict.team_text, 80)} ({conflict.speaker})"
 
 
-# They put themselves below `team`.
-from cortex.cli import members as members  # noqa: E402
+for below in (members, grant, remove, key):
+    team.add_command(below)

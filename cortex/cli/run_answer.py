@@ -1,0 +1,65 @@
+"""How any run is begun and its report printed, whichever command runs it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from cortex.cli.answer import Answer
+from cortex.cli.terminal import Listing, hint, progress_bar, size_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cortex.cli.terminal import ProgressBar
+    from cortex.flows.context import Context
+    from cortex.flows.report import RunReport
+
+QUARANTINED_SHOWN = 12
+
+
+@contextmanager
+def running(context: Context, engine: str | None = None) -> Iterator[tuple[str, ProgressBar]]:
+    """Yield the engine (default: the setting's) and a progress callback, after a hint on Prefect's start."""
+    engine = engine or context.settings.engine
+    if engine == "prefect":
+        hint("Starting Prefect, unless a server of it is set up (about 10 s; --engine plain runs without) …")
+    with progress_bar() as progress:
+        yield engine, progress
+
+
+def report_answer(report: RunReport) -> Answer:
+    """Return the answer that a run report gives."""
+    return Answer(report.as_dict(), list(_lines(report)))
+
+
+def _lines(report: RunReport) -> Iterator[str | Listing]:
+    yield Listing(
+        f"{report.flow} ({report.engine}): {report.transcripts} transcripts, "
+        f"{size_of(report.transcript_bytes)}, {report.seconds:.1f} s",
+        ["stage", "rows in", "rows out", "seconds", "note"],
+        [[s.stage, f"{s.rows_in:,}", f"{s.rows_out:,}", f"{s.seconds:.2f}", s.note] for s in report.stages],
+        numbers={"rows in", "rows out", "seconds"},
+    )
+    held = ", ".join(f"{name} {count:,}" for name, count in report.rows.items())
+    new = ", ".join(f"{count:,} {name}" for name, count in report.new_rows.items() if count)
+    yield f"Store now: {held}. New: {new or 'nothing'}."
+    yield from (f"Note: {note}" for note in report.notes)
+    yield from _quarantine(report)
+    for line in report.left_out:
+        yield (
+            f"Left out of the brief: {line.row_id[:12]} {line.reason}. "
+            f"`cortex forget {line.row_id[:12]}` removes it."
+        )
+
+
+def _quarantine(report: RunReport) -> Iterator[str | Listing]:
+    lines = report.quarantined
+    if not lines:
+        return
+    rows = [[line.file, str(line.line or ""), line.reason] for line in lines[:QUARANTINED_SHOWN]]
+    yield Listing(f"Quarantined: {len(lines)}", ["file", "line", "reason"], rows, numbers={"line"})
+    if len(lines) > QUARANTINED_SHOWN:
+        by_reason = dict(Counter(line.reason for line in lines))
+        yield f"… {len(lines) - QUARANTINED_SHOWN} more. By reason: {by_reason}. All of them: --json"
