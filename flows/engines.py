@@ -83,7 +83,7 @@ def noting(work: Callable[[Run], _Result], faults: list[BaseException]) -> Calla
 
 
 def _run_flow(stages: Sequence[tuple[str, Callable[[Run], object]]], run: Run) -> None:
-    from cortex.flows.prefect_flows import run_stages
+    from cortex.flows.prefect_stages import run_stages
 
     run_stages(stages, run)
 

@@ -2,15 +2,24 @@
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from typing import Any
+from contextlib import AbstractContextManager, suppress
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from cortex.flows.context import Context
+from cortex.flows.embedders import Embedder, local_or_none
 from cortex.flows.similarity import exact
 from cortex.hooks.evidence.search import KEY_COLUMNS
+from cortex.storage.model_failure import ModelFailure, note_failure
+from cortex.storage.store import Store
 from cortex.storage.tables import VECTOR, Filter, Searchable, SearchableRows, Vector
+from cortex.transforms.errors import ModelUnavailable, StoreNotWritable
+from cortex.transforms.schemas import VECTORS
+
+if TYPE_CHECKING:
+    from cortex.flows.embedders import Vectors
 
 HASH = "content_hash"
 
@@ -91,3 +100,41 @@ class _Searched:
     def _with_vectors(self, rows: pa.Table) -> pa.Table:
         vectors = self._spare.of(rows[HASH].to_pylist())
         return rows.drop_columns([HASH]).append_column(VECTOR, vectors)
+
+
+class Answered:
+    """A model that has embedded one question; it is not asked for it again."""
+
+    def __init__(self, embedder: Embedder, question: str) -> None:
+        """Ask `embedder` for the question's vector. Raises ModelUnavailable."""
+        self.model, self.dimensions = embedder.model, embedder.dimensions
+        self._vectors = embedder.embed([question], as_query=True)
+
+    def embed(self, texts: Sequence[str], *, as_query: bool = False) -> "Vectors":
+        """Return the question's vector."""
+        return self._vectors
+
+
+def model_for(
+    question: str, context: Context, store: Store, tables: Searchable
+) -> tuple[Embedder | None, Searchable]:
+    """
+    Return the model that embeds a question, and the tables with vectors to compare its answer with.
+
+    Where the model in force is hosted and does not answer, that is noted, so that the next question does not
+    wait for it, and the local model and its vectors take its place.
+    """
+    embedder = context.embedder()
+    if embedder is None or not context.settings.voyage_api_key or not question.strip():
+        return embedder, tables
+    spare = local_or_none()
+    if spare is None:
+        return embedder, tables
+    # Between a new key and the first run with it there is nothing to compare the hosted vector with.
+    if embedder.model != spare.model and embedder.model in store.lake.manifest.partitions("vectors"):
+        try:
+            return Answered(embedder, question), tables
+        except ModelUnavailable as error:
+            with suppress(StoreNotWritable):
+                note_failure(store.home, ModelFailure(embedder.model, context.now, error.problem))
+    return spare, SpareVectors(tables, lambda: store.lake.read(VECTORS, spare.model), spare.dimensions)

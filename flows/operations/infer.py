@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cortex.flows.context import Context
-from cortex.flows.models import model_for
 from cortex.flows.operations.reflect import BY_RULES, CitedAnswer, CitedStatement, cited_answer
 from cortex.flows.operations.targets import is_memory_id, memory_by_id, scopes_of
 from cortex.flows.recall import search_store
+from cortex.flows.spare_vectors import model_for
 from cortex.storage.store import Store
 from cortex.transforms.errors import EmptyQuestion, NotFound
 from cortex.transforms.memory.inference import Step, chain_of, looks_like_path, memories_about

@@ -7,12 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cortex.flows.context import Context
-from cortex.flows.models import model_for
 from cortex.flows.operations.targets import scopes_of
 from cortex.flows.recall import search_store as search
 from cortex.flows.recall import with_replaced
 from cortex.flows.recall_results import RecallResult
 from cortex.flows.session_context import RUN_COLUMNS, with_session_context
+from cortex.flows.spare_vectors import model_for
 from cortex.hooks.echo import fingerprints_of
 from cortex.hooks.evidence.question import asks_for_records
 from cortex.storage.catalogue import Catalogue

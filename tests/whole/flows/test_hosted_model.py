@@ -14,8 +14,9 @@ from click.testing import CliRunner
 from cortex.cli.main import main
 from cortex.flows.embedders import local
 from cortex.flows.embedders import voyage as provider
-from cortex.flows.models import embedder_in_force, model_for
+from cortex.flows.models import embedder_in_force
 from cortex.flows.recall import search_store
+from cortex.flows.spare_vectors import model_for
 from cortex.storage.model_failure import hosted_failure, read_failure
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import Settings
