@@ -15,8 +15,9 @@ from playwright.sync_api import sync_playwright
 
 from cortex.cli.demo import DEMO_DAY
 from cortex.explorer.server import listen, serve_pages
-from cortex.flows import operations, runs
+from cortex.flows import runs
 from cortex.flows.context import Context
+from cortex.flows.operations import status
 from cortex.storage.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -98,7 +99,7 @@ def _names_in(context: Context) -> dict[str, str]:
     return {
         "MEMORY": memory["memory_id"],
         "SESSION": memory["evidence"][0]["session_id"],
-        "RUN": next(iter(operations.status.list_reports(context))),
+        "RUN": next(iter(status.list_reports(context))),
     }
 
 

@@ -11,7 +11,6 @@ import click
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import LIMIT
 from cortex.cli.terminal import Listing
-from cortex.flows import operations
 from cortex.transforms.words.phrases import counted
 
 if TYPE_CHECKING:
@@ -49,11 +48,13 @@ def audit(
 
     The words of a call are not in the log: of a question it has the length alone.
     """
+    from cortex.flows.operations import audit
+
     begin = since.replace(tzinfo=UTC) if since else None
     end = until.replace(tzinfo=UTC) + timedelta(days=1) if until else None
-    rows = operations.audit.read_calls(context, tool=tool, failed=failed, days=days, since=begin, until=end)
+    rows = audit.read_calls(context, tool=tool, failed=failed, days=days, since=begin, until=end)
     if file is not None:
-        count = operations.audit.export_calls(rows, file.expanduser())
+        count = audit.export_calls(rows, file.expanduser())
         return Answer(
             {"exported": count, "file": str(file)}, [f"{counted(count, 'call')} written to {file}."]
         )

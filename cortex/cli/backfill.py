@@ -12,7 +12,6 @@ from cortex.cli.answer import Answer, command
 from cortex.cli.options import ACCEPT_LOSS, ENGINE
 from cortex.cli.run_answer import report_answer, running
 from cortex.cli.terminal import size_of
-from cortex.flows import operations
 from cortex.transforms.words.phrases import counted
 
 if TYPE_CHECKING:
@@ -33,12 +32,12 @@ def backfill(
 
     Default: where Claude Code, Codex CLI, Gemini CLI and Copilot CLI keep theirs, if they are there.
     """
+    from cortex.flows.operations import intake
+
     if dry_run:
-        return _planned(operations.intake.plan_backfill(context, paths))
+        return _planned(intake.plan_backfill(context, paths))
     with running(context, engine) as (choice, progress):
-        result = operations.intake.backfill(
-            context, paths, engine=choice, progress=progress, accepts_loss=accept_loss
-        )
+        result = intake.backfill(context, paths, engine=choice, progress=progress, accepts_loss=accept_loss)
     return replace(report_answer(result.report), error=result.problem)
 
 

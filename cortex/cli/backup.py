@@ -9,7 +9,6 @@ import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.terminal import size_of
-from cortex.flows import operations
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
@@ -21,8 +20,10 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(path_type=Path))
 def backup(context: Context, file: Path) -> Answer:
     """Write the whole store to one FILE (tar, zstd), with the hash of each part inside."""
-    written = operations.backup.backup(context, file)
-    return _answer("Written", file, operations.backup.Restored(written, None, ()))
+    from cortex.flows.operations import backup
+
+    written = backup.backup(context, file)
+    return _answer("Written", file, backup.Restored(written, None, ()))
 
 
 @command("restore")
@@ -30,7 +31,9 @@ def backup(context: Context, file: Path) -> Answer:
 @click.option("--into", type=click.Path(path_type=Path), help="Another folder than the present store's.")
 def restore(context: Context, file: Path, into: Path | None) -> Answer:
     """Check a backup FILE and put it in the store's place; the present store stays beside it."""
-    return _answer("Restored", file, operations.backup.restore(context, file, into=into))
+    from cortex.flows.operations import backup
+
+    return _answer("Restored", file, backup.restore(context, file, into=into))
 
 
 def _answer(verb: str, file: Path, result: Restored) -> Answer:

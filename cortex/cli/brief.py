@@ -8,7 +8,6 @@ import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import AS_OF, PROJECT_OPTION
-from cortex.flows import operations
 from cortex.hooks.plain import on_one_line
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.sentences import first_sentences
@@ -30,13 +29,15 @@ TEXT_CHARS = 110
 @AS_OF
 def brief(context: Context, explain: bool, archive: bool, project: str | None, as_of: str | None) -> Answer:
     """Print the brief that the assistant is given when a session starts."""
+    from cortex.flows.operations import brief as brief_operation
+
     if explain and archive:
         raise UsageError("--explain and --archive cannot be combined.", "Give one of them.")
     if explain:
-        explanations = operations.brief.explain_briefs(context, project, as_of=as_of)
+        explanations = brief_operation.explain_briefs(context, project, as_of=as_of)
         lines = [line for explanation in explanations for line in _lines(explanation)]
         return Answer({"briefs": [_as_dict(explanation) for explanation in explanations]}, lines)
-    briefs = operations.brief.read_briefs(context, project, archive=archive, as_of=as_of)
+    briefs = brief_operation.read_briefs(context, project, archive=archive, as_of=as_of)
     texts = [brief.text for brief in briefs if brief.text]
     return Answer(
         {"briefs": [{"project_id": brief.project_id, "text": brief.text} for brief in briefs]},
@@ -46,10 +47,12 @@ def brief(context: Context, explain: bool, archive: bool, project: str | None, a
 
 
 def _nothing(context: Context, project: str | None, archive: bool, *, is_known: bool) -> str:
+    from cortex.flows.operations import listing
+
     book, what = context.open_store().projects, "older decisions" if archive else "brief"
     if is_known:
         ids = book.named(project) if project else [book.known(str(context.folder)) or ""]
-        why = "" if archive else f": {operations.listing.why_nothing(context, ids[0])}"
+        why = "" if archive else f": {listing.why_nothing(context, ids[0])}"
         return f"No {what} for {project or 'this folder'}{why}."
     known = ", ".join(sorted(book.labels().values()))
     rest = f"Known projects: {known}." if known else "Read your sessions with: cortex backfill"

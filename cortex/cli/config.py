@@ -8,7 +8,6 @@ import click
 
 from cortex.cli.answer import Answer, command, current_context, current_home, group
 from cortex.cli.options import PROJECT_OPTION
-from cortex.flows import operations
 
 if TYPE_CHECKING:
     from cortex.flows.operations.config import Setting, SettingChange
@@ -35,7 +34,9 @@ def list_all(project: str | None) -> Answer:
 @PROJECT_OPTION
 def get(key: str, project: str | None) -> Answer:
     """Print the value of the setting KEY."""
-    setting = operations.config.get_setting(current_home(), key, project, current_context)
+    from cortex.flows.operations import config
+
+    setting = config.get_setting(current_home(), key, project, current_context)
     return Answer(_as_dict(setting), [_value(setting)])
 
 
@@ -45,7 +46,9 @@ def get(key: str, project: str | None) -> Answer:
 @NAMED_PROJECT
 def set_value(key: str, value: tuple[str, ...], project: str | None) -> Answer:
     """Set KEY to VALUE in config.toml; several values make a list."""
-    change = operations.config.set_setting(current_home(), key, value, project, current_context)
+    from cortex.flows.operations import config
+
+    change = config.set_setting(current_home(), key, value, project, current_context)
     where = f" for {change.project}" if change.project else ""
     line = f"{key} is now {_value(change.setting)}{where}; takes effect {change.acts}."
     hints = [f"{change.override} is set and overrides it."] if change.override else []
@@ -67,7 +70,9 @@ def set_value(key: str, value: tuple[str, ...], project: str | None) -> Answer:
 @NAMED_PROJECT
 def unset(key: str, project: str | None) -> Answer:
     """Remove the setting KEY from config.toml."""
-    change = operations.config.unset_setting(current_home(), key, project, current_context)
+    from cortex.flows.operations import config
+
+    change = config.unset_setting(current_home(), key, project, current_context)
     data = {"key": key, "removed": change.is_changed, "acts": change.acts}
     return Answer(data, [_removal(key, change)], warnings=change.warnings)
 
@@ -80,7 +85,9 @@ def _removal(key: str, change: SettingChange) -> str:
 
 
 def _list(project: str | None) -> Answer:
-    settings = operations.config.list_settings(current_home(), project, current_context)
+    from cortex.flows.operations import config
+
+    settings = config.list_settings(current_home(), project, current_context)
     lines = [
         line
         for setting in settings

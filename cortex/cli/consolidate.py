@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, command
-from cortex.flows import operations
 from cortex.transforms.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,18 +20,20 @@ if TYPE_CHECKING:
 @click.option("--to", "name", metavar="NAME", help="With --undo: all since this checkpoint.")
 def consolidate(context: Context, dry_run: bool, undo: bool, name: str | None) -> Answer:
     """Merge memories that say the same; the originals are archived."""
+    from cortex.flows.operations import merges as merges_operation
+
     if (dry_run and undo) or (name is not None and not undo):
         raise UsageError("--dry-run and --undo cannot be combined; --to needs --undo.", "Give one of them.")
     if undo:
-        undone = operations.merges.undo_merges(context, name)
+        undone = merges_operation.undo_merges(context, name)
         return Answer(
             {"undone": [_as_dict(merge) for merge in undone.merges]},
             [f"{len(undone.merges)} merges undone; their members are as they were."],
             warnings=undone.applied.warnings,
         )
     if dry_run:
-        return _proposed(operations.merges.propose_merges(context))
-    consolidation = operations.merges.merge_duplicates(context)
+        return _proposed(merges_operation.propose_merges(context))
+    consolidation = merges_operation.merge_duplicates(context)
     merges = consolidation.merges
     lines = [f"{m.project_id}: {len(m.members)} became one: {m.text}  [{m.memory_id[:12]}]" for m in merges]
     lines.append(f"{len(merges)} merges." + (" To undo them: cortex consolidate --undo" if merges else ""))
@@ -65,7 +66,9 @@ def _as_dict(merge: MemoryMerge) -> dict[str, object]:
 @click.argument("name")
 def checkpoint(context: Context, name: str) -> Answer:
     """Give this moment a NAME that `consolidate --undo --to NAME` returns to."""
-    moment = operations.merges.checkpoint(context, name)
+    from cortex.flows.operations import merges
+
+    moment = merges.checkpoint(context, name)
     return Answer(
         {"checkpoint": moment.name, "at": moment.at.isoformat()},
         [f"Checkpoint '{name}'. To return to it: cortex consolidate --undo --to '{name}'"],

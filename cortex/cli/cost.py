@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.terminal import Listing
-from cortex.flows import operations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +23,9 @@ PLOT_CHARS = 40
 @command("cost")
 def cost(context: Context) -> Answer:
     """Show what the language model has cost: by day, purpose, model and project."""
-    report = operations.cost.read_cost(context)
+    from cortex.flows.operations import cost
+
+    report = cost.read_cost(context)
     today = report.today
     left = (
         f"Today: ${today.spent_usd:.4f} of ${today.daily_usd:g} and {today.requests} of "

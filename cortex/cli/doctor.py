@@ -6,13 +6,14 @@ from dataclasses import asdict
 
 from cortex.cli.answer import Answer, command, current_context, current_home
 from cortex.cli.terminal import Listing
-from cortex.flows import operations
 
 
 @command("doctor", takes_context=False)
 def doctor() -> Answer:
     """Show how much of Cortex is at work here and why; check everything it needs, with next steps."""
-    examination = operations.doctor.examine(current_home(), current_context)
+    from cortex.flows.operations import doctor
+
+    examination = doctor.examine(current_home(), current_context)
     tier, checks = examination.tier, examination.checks
     rows = [[check.mark, check.check, check.finding] for check in checks]
     table = Listing("Checks", ["", "check", "finding"], rows)

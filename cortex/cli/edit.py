@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, command
-from cortex.flows import operations
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.sentences import excerpt
 
@@ -25,7 +24,9 @@ def edit(context: Context, memory: str, text: tuple[str, ...]) -> Answer:
 
     Its text before the change stays in the journal. To erase it: forget.
     """
-    change = operations.edit.edit(context, memory, " ".join(text))
+    from cortex.flows.operations import edit
+
+    change = edit.edit(context, memory, " ".join(text))
     data = {"id": change.memory_id, "text": change.text, "applied": change.applied.is_in_effect}
     line = f"{change.memory_id[:12]} now says: {excerpt(change.text, SHOWN_CHARS)}"
     return Answer(data, [line], warnings=change.applied.warnings)
@@ -36,7 +37,9 @@ def edit(context: Context, memory: str, text: tuple[str, ...]) -> Answer:
 @click.option("--off", is_flag=True, help="Let it fade and merge again.")
 def pin(context: Context, memory: str, off: bool) -> Answer:
     """Keep the MEMORY, named by its id, from fading and from being merged."""
-    change = operations.edit.unpin(context, memory) if off else operations.edit.pin(context, memory)
+    from cortex.flows.operations import edit
+
+    change = edit.unpin(context, memory) if off else edit.pin(context, memory)
     data = {"id": change.memory_id, "pinned": not off, "applied": change.applied.is_in_effect}
     state = "fades again as others do" if off else "neither fades nor is merged"
     line = f"{change.memory_id[:12]} {state}: {excerpt(change.text, SHOWN_CHARS)}"
@@ -50,7 +53,9 @@ def confirm(context: Context, memories: tuple[str, ...]) -> Answer:
 
     Every tenth brief of a project asks about the oldest claims it shows.
     """
-    changes = operations.edit.confirm(context, memories)
+    from cortex.flows.operations import edit
+
+    changes = edit.confirm(context, memories)
     data = {
         "confirmed": [{"id": change.memory_id, "text": change.text} for change in changes],
         "applied": changes[0].applied.is_in_effect,
@@ -67,14 +72,16 @@ def confirm(context: Context, memories: tuple[str, ...]) -> Answer:
 @click.option("--undo", is_flag=True, help="Show OLD again, as if nothing had taken its place.")
 def supersede(context: Context, old: str, new: str | None, undo: bool) -> Answer:
     """Put the memory NEW in the place of OLD, both named by id; OLD is no longer shown."""
+    from cortex.flows.operations import edit
+
     if undo == (new is not None):
         raise UsageError("Give two ids, or one with --undo.", "cortex supersede OLD NEW, or --undo OLD")
     if new is None:
-        change = operations.edit.undo_supersede(context, old)
+        change = edit.undo_supersede(context, old)
         data = {"id": change.memory_id, "superseded_by": None, "applied": change.applied.is_in_effect}
         line = f"Shown again: {change.memory_id[:12]} {excerpt(change.text, SHOWN_CHARS)}"
         return Answer(data, [line], warnings=change.applied.warnings)
-    replacement = operations.edit.supersede(context, old, new)
+    replacement = edit.supersede(context, old, new)
     return Answer(
         {
             "id": replacement.old_id,

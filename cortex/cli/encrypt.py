@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, command
-from cortex.flows import operations
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
@@ -26,7 +25,9 @@ def encrypt(context: Context, key_file: Path | None) -> Answer:
     Later backups are encrypted too. Tables, briefs and the hooks' index stay unencrypted, for the programs
     that read them; only an encrypted disk covers these.
     """
-    encrypted = operations.encrypt.encrypt(context, key_file)
+    from cortex.flows.operations import encrypt
+
+    encrypted = encrypt.encrypt(context, key_file)
     place = str(encrypted.key_file) if encrypted.key_file else "the OS keyring"
     return Answer(
         {"encrypted": True, "files": encrypted.files, "key": encrypted.key_id, "key_in": place},
@@ -41,6 +42,8 @@ def encrypt(context: Context, key_file: Path | None) -> Answer:
 @command("decrypt")
 def decrypt(context: Context) -> Answer:
     """Turn encryption off: every file of the lake is written unencrypted again."""
-    files = operations.encrypt.decrypt(context)
+    from cortex.flows.operations import encrypt
+
+    files = encrypt.decrypt(context)
     line = f"Decrypted: {files} lake files. The key is still there: earlier backups need it."
     return Answer({"encrypted": False, "files": files}, [line])

@@ -10,7 +10,6 @@ import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.terminal import Listing, progress_bar, size_of
-from cortex.flows import operations
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
@@ -37,7 +36,9 @@ def evaluation() -> None:
 @click.option("--list", "lists", is_flag=True, help="Print each noise, miss and overturned fact.")
 def extract(context: Context, transcripts: Path, labels: Path, lists: bool) -> Answer:
     """Score what extraction keeps: recall, noise, what was overturned, calibration, memories a session."""
-    scores = operations.evaluate.score_extraction(context, transcripts, labels)
+    from cortex.flows.operations import evaluate
+
+    scores = evaluate.score_extraction(context, transcripts, labels)
     figures = scores.as_dict()
     bands = [
         [f"{band['from']:.1f}", str(band["facts"]), f"{band['stated']:.2f}", f"{band['found']:.2f}"]
@@ -72,7 +73,9 @@ def extract(context: Context, transcripts: Path, labels: Path, lists: bool) -> A
 )
 def brief(context: Context, labels: Path, today: bool, is_listed: bool) -> Answer:
     """Score what the briefs tell: ideal lines told by weight, lines that match none, tokens."""
-    scores = operations.evaluate_briefs.score_briefs(context, labels, is_today=today)
+    from cortex.flows.operations import evaluate_briefs
+
+    scores = evaluate_briefs.score_briefs(context, labels, is_today=today)
     rows = [
         [score.project, f"{len(score.covered)} of {len(score.covered) + len(score.missed)}",
          f"{len(score.unmatched)} of {score.lines}", str(score.tokens)]
@@ -110,8 +113,10 @@ def brief(context: Context, labels: Path, today: bool, is_listed: bool) -> Answe
 @click.option("--no-model", is_flag=True, help="Search by words alone.")
 def retrieval(context: Context, corpus: Path, queries: Path, no_model: bool) -> Answer:
     """Score recall on a data set: recall@k, MRR, nDCG with 95 % intervals, times, beside plain rankings."""
+    from cortex.flows.operations import evaluate_retrieval
+
     with progress_bar() as progress:
-        scores = operations.evaluate_retrieval.score_retrieval(
+        scores = evaluate_retrieval.score_retrieval(
             context, corpus, queries, with_model=not no_model, progress=progress
         )
     return Answer(scores.as_dict(), _retrieval_lines(scores))

@@ -10,7 +10,6 @@ import click
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import AS_OF, PROJECT_OPTION
 from cortex.cli.terminal import hint, write_text
-from cortex.flows import operations
 from cortex.transforms.errors import UnknownValue, UsageError
 from cortex.transforms.words.phrases import counted
 
@@ -49,12 +48,14 @@ def export(
     of the active memories. With --format delta, FILE is a folder or s3://BUCKET/PREFIX: it gets the tables
     that `cortex sql` shows, transcripts (turns) included; repeated, only what changed is written.
     """
+    from cortex.flows.operations import exchange
+
     if form == "delta":
         return _export_delta(context, file, project, as_of, tables)
     if tables:
         raise UsageError("--table belongs to --format delta.", "Leave out one of them.")
     path = Path(file) if file is not None else None
-    exported = operations.exchange.export(context, path, form=form, project=project, as_of=as_of)
+    exported = exchange.export(context, path, form=form, project=project, as_of=as_of)
     warnings = []
     if not exported.is_signed:
         warnings.append(
@@ -77,14 +78,16 @@ def export(
 def _export_delta(
     context: Context, place: str | None, project: str | None, as_of: str | None, tables: tuple[str, ...]
 ) -> Answer:
+    from cortex.flows.operations import delta
+
     if place is None or as_of is not None:
         raise UsageError(
             "--format delta needs a folder, and has no --as-of.",
             "Give a folder or s3://BUCKET/PREFIX. Delta keeps the versions of each export by itself.",
         )
-    if unknown := sorted(set(tables) - operations.delta.EXPORTED.keys()):
-        raise UnknownValue("table", unknown[0], operations.delta.EXPORTED)
-    exported = operations.delta.export_delta(context, place, tables=tables, project=project)
+    if unknown := sorted(set(tables) - delta.EXPORTED.keys()):
+        raise UnknownValue("table", unknown[0], delta.EXPORTED)
+    exported = delta.export_delta(context, place, tables=tables, project=project)
     rows = [vars(each) for each in exported.tables]
     lines = [
         f"{each.table}: {counted(each.projects, 'project')}, {each.written} written, {each.removed} removed"
@@ -105,7 +108,9 @@ def import_(context: Context, file: Path, own: bool, project: str | None) -> Ans
     else is external: recall finds it, no brief shows it. Of a folder the notes are read that Claude Code
     keeps for itself (~/.claude/projects/*/memory), each into the project of its transcripts.
     """
-    result = operations.exchange.import_memories(context, file, project=project, is_own=own)
+    from cortex.flows.operations import exchange
+
+    result = exchange.import_memories(context, file, project=project, is_own=own)
     data = {
         "format": result.form,
         "own_export": result.is_own,

@@ -8,7 +8,6 @@ import click
 
 from cortex.cli.answer import Answer, can_ask, command
 from cortex.cli.options import PROJECT_OPTION
-from cortex.flows import operations
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.sentences import excerpt
 
@@ -37,12 +36,14 @@ def forget(
     several memories only list them. With --yes, words count if two or more are in one memory and at most half
     of them in any other.
     """
+    from cortex.flows.operations import forget
+
     if bool(target) == bool(session):
         raise UsageError("Name one thing to forget.", "Give an id or a question, or --session.")
     if session:
         yield _session(context, session)
         return
-    plan = operations.forget.plan_forget(context, " ".join(target), project=project)
+    plan = forget.plan_forget(context, " ".join(target), project=project)
     asks = can_ask() and not yes
     if not (asks and plan.words is not None and len(plan.words.exact) == 1):
         plan.check_words(count=yes)
@@ -51,7 +52,7 @@ def forget(
         if not click.confirm("Forget it?"):
             yield NOTHING_FORGOTTEN
             return
-    yield _answer(operations.forget.forget(context, plan))
+    yield _answer(forget.forget(context, plan))
 
 
 def _announcement(plan: ForgetPlan) -> Answer:
@@ -62,6 +63,8 @@ def _announcement(plan: ForgetPlan) -> Answer:
 
 
 def _answer(forgotten: Forgotten) -> Answer:
+    from cortex.flows.operations import copies
+
     data = {
         "id": forgotten.memory_id,
         "forgotten": True,
@@ -76,12 +79,14 @@ def _answer(forgotten: Forgotten) -> Answer:
     lines = [f"Forgotten: {forgotten.memory_id[:12]} {excerpt(forgotten.text)}"]
     if forgotten.others:
         lines.append(f"With it, for the same words: {', '.join(other[:12] for other in forgotten.others)}.")
-    lines += _copies(operations.copies.Copies(forgotten.reached, forgotten.copies))
+    lines += _copies(copies.Copies(forgotten.reached, forgotten.copies))
     return Answer(data, lines, [TRANSCRIPT_STAYS], forgotten.applied.warnings)
 
 
 def _session(context: Context, session: str) -> Answer:
-    forgotten = operations.forget.forget_session(context, session)
+    from cortex.flows.operations import forget
+
+    forgotten = forget.forget_session(context, session)
     name, applied = forgotten.session_id, forgotten.applied
     return Answer(
         {"session": name, "forgotten": True, "applied": applied.is_in_effect, **_data(forgotten.copies)},
@@ -109,7 +114,9 @@ def _data(copies: Copies) -> dict[str, object]:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def reset(context: Context, project: str, yes: bool) -> Iterator[Answer]:
     """Erase everything about a project up to now; what it says from now on is kept."""
-    plan = operations.forget.plan_reset(context, project)
+    from cortex.flows.operations import forget
+
+    plan = forget.plan_reset(context, project)
     names = ", ".join(plan.project_ids)
     if not yes:
         loss = f"{plan.memories} memories and {plan.turns} turns of {names} for good"
@@ -118,7 +125,7 @@ def reset(context: Context, project: str, yes: bool) -> Iterator[Answer]:
         if not click.confirm(f"This forgets {loss}. Go on?"):
             yield NOTHING_FORGOTTEN
             return
-    done = operations.forget.reset(context, plan)
+    done = forget.reset(context, plan)
     applied = done.applied
     data = {
         "projects": list(plan.project_ids),

@@ -10,7 +10,6 @@ import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import PROJECT_OPTION
-from cortex.flows import operations
 from cortex.transforms.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +25,9 @@ def index_code(context: Context, path: Path, describe: str | None, project: str 
 
     The code is stored, never embedded and never in a brief. A file indexed again replaces what was kept.
     """
-    code = operations.index_code.index_code(context, path, _described(describe), project=project)
+    from cortex.flows.operations import index_code
+
+    code = index_code.index_code(context, path, _described(describe), project=project)
     return Answer(
         {
             "file": code.file,

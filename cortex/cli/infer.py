@@ -9,7 +9,6 @@ import click
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import ALL_PROJECTS, LIMIT, PROJECT_OPTION
 from cortex.cli.reflect import answer_as_dict, answer_lines, note_of, short
-from cortex.flows import operations
 from cortex.transforms.words.sentences import excerpt
 
 if TYPE_CHECKING:
@@ -33,7 +32,9 @@ def infer(
     Each with its reason, what it rejected, what it replaced and what replaced it. The id of a memory gives
     the chain that it is part of.
     """
-    inference = operations.infer.infer(
+    from cortex.flows.operations import infer
+
+    inference = infer.infer(
         context, " ".join(target), project=project, all_projects=all_projects, limit=limit
     )
     data: dict[str, object] = {

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import DRY_RUN
-from cortex.flows import operations
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
@@ -20,7 +19,9 @@ def install(context: Context, dry_run: bool) -> Answer:
 
     Every other key, their order and the indentation stay; `cortex uninstall` removes them again.
     """
-    change = operations.install.install(context, dry_run=dry_run)
+    from cortex.flows.operations import install
+
+    change = install.install(context, dry_run=dry_run)
     hints = [] if dry_run else ["New sessions use them. Remove them again: cortex uninstall"]
     return change_answer(change, *hints)
 
@@ -29,8 +30,10 @@ def install(context: Context, dry_run: bool) -> Answer:
 @DRY_RUN
 def uninstall(context: Context, dry_run: bool) -> Answer:
     """Remove hooks and status line from the client's user settings; the memory stays."""
+    from cortex.flows.operations import install
+
     hints = [] if dry_run else [f"The memory itself stays in {context.home}."]
-    return change_answer(operations.install.uninstall(dry_run=dry_run), *hints)
+    return change_answer(install.uninstall(dry_run=dry_run), *hints)
 
 
 def change_answer(change: SettingsChange, *hints: str) -> Answer:

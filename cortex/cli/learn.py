@@ -8,7 +8,6 @@ import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import PROJECT_OPTION
-from cortex.flows import operations
 from cortex.transforms.words.sentences import excerpt
 
 if TYPE_CHECKING:
@@ -44,7 +43,9 @@ def learn(
     Refused, with the reason: questions, filler, what is too short or holds a secret, and what contradicts an
     active decision (unless --anyway). What is known already is reinforced.
     """
-    learned = operations.learn.learn(
+    from cortex.flows.operations import learn
+
+    learned = learn.learn(
         context,
         " ".join(text),
         memory_type=memory_type,

@@ -9,7 +9,6 @@ import click
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import ALL_PROJECTS, LIMIT, PROJECT_OPTION
 from cortex.cli.terminal import Listing
-from cortex.flows import operations
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
 from cortex.transforms.words.phrases import counted
 
@@ -35,7 +34,9 @@ def list_(
     limit: int,
 ) -> Answer:
     """List memories, the newest first: this folder's project, or all of them elsewhere."""
-    listed = operations.listing.list_memories(
+    from cortex.flows.operations import listing
+
+    listed = listing.list_memories(
         context,
         project,
         all_projects=all_projects,
@@ -56,7 +57,9 @@ def list_(
 
 
 def _table(listed: Listed, faded: bool) -> Listing:
-    short = operations.ids.short_ids([row["memory_id"] for row in listed.rows])
+    from cortex.flows.operations import ids
+
+    short = ids.short_ids([row["memory_id"] for row in listed.rows])
     has_several = len({row["project_id"] for row in listed.rows} - {GLOBAL_SCOPE}) > 1
     columns = ["id", "day", "type", *(["project"] if has_several else []), "memory"]
     rows = []
@@ -80,7 +83,9 @@ def _hints(listed: Listed) -> list[str]:
 
 
 def _nothing(context: Context, listed: Listed, memory_type: str | None, faded: bool, pinned: bool) -> str:
+    from cortex.flows.operations import listing
+
     if memory_type or faded or pinned or not listed.project_ids:
         return "No memory matches. Without options, cortex list shows all active memories."
     names = ", ".join(listed.labels.get(each, each) for each in listed.project_ids)
-    return f"Nothing to list for {names}: {operations.listing.why_nothing(context, listed.project_ids[0])}."
+    return f"Nothing to list for {names}: {listing.why_nothing(context, listed.project_ids[0])}."

@@ -10,7 +10,6 @@ import click
 from cortex.cli.answer import Answer, can_ask, command
 from cortex.cli.options import PROJECT_OPTION
 from cortex.cli.terminal import Listing
-from cortex.flows import operations
 from cortex.transforms.errors import UsageError
 from cortex.transforms.files.members import EVERYWHERE
 from cortex.transforms.roles import ROLES
@@ -28,7 +27,9 @@ NO_ROLE = "none"
 @command("members")
 def members(context: Context) -> Answer:
     """Show your id at the team's place (share.place), the members, their roles, and what each shares."""
-    return _list(operations.members.list_members(context))
+    from cortex.flows.operations import members
+
+    return _list(members.list_members(context))
 
 
 @command("grant")
@@ -42,8 +43,10 @@ def grant(context: Context, member: str, role: str, project: str | None, name: s
     A reader pulls, a writer also pushes, an admin also gives roles and removes what others share. Whoever
     grants first is admin of every project, and from then on those without a role may do nothing.
     """
+    from cortex.flows.operations import members
+
     given = "" if role == NO_ROLE else role
-    return _list(operations.members.grant(context, member, given, project=project, name=name))
+    return _list(members.grant(context, member, given, project=project, name=name))
 
 
 @command("remove")
@@ -52,12 +55,14 @@ def grant(context: Context, member: str, role: str, project: str | None, name: s
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def remove(context: Context, member: str, project: str | None, yes: bool) -> Answer:
     """Remove what a MEMBER shares at the team's place, of a project or of all; for admins."""
+    from cortex.flows.operations import members
+
     if not yes:
         if not can_ask():
             raise UsageError("this removes what they share.", "To do it, repeat the command with --yes.")
         if not click.confirm(f"Remove what {member} shares?"):
             return Answer({"removed": []}, ["Nothing was removed."])
-    removed = operations.members.remove_shared(context, member, project=project)
+    removed = members.remove_shared(context, member, project=project)
     line = f"Removed what {member} shares of {counted(len(removed), 'project')}: {', '.join(removed)}."
     hints = [
         "Colleagues lose it with their next pull; versions that the bucket keeps are out of reach.",
@@ -74,7 +79,9 @@ def key(context: Context, file: Path) -> Answer:
     With another key than before, everything at the place is put under the new one. Destroying every copy of
     a key makes what was only ever under that key unreadable, also in versions and backups of the bucket.
     """
-    key_id, count = operations.members.use_key(context, file)
+    from cortex.flows.operations import members
+
+    key_id, count = members.use_key(context, file)
     return Answer(
         {"key": key_id, "written": count},
         [f"What you push is encrypted with the key {key_id}; {counted(count, 'object')} put under it."],

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.terminal import Listing
-from cortex.flows import operations
 from cortex.transforms.words.phrases import counted
 
 if TYPE_CHECKING:
@@ -20,7 +19,9 @@ PLAN_HEADINGS = ("sessions", "requests", "tokens in", "tokens out", "$", "$ in b
 @command("plan")
 def plan(context: Context) -> Answer:
     """Show what the language model would be asked next: sessions, requests, tokens, dollars, minutes."""
-    planned = operations.plan.read_plan(context)
+    from cortex.flows.operations import plan
+
+    planned = plan.read_plan(context)
     table = Listing(
         f"To ask {planned.model}, about",
         ["stage", *PLAN_HEADINGS],

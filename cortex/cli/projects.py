@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, command, group
-from cortex.flows import operations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +19,9 @@ if TYPE_CHECKING:
 @group("projects")
 def projects(context: Context) -> Answer:
     """List the projects, with what identifies each and its folders; rename, merge or split them."""
-    listed = operations.projects.list_projects(context)
+    from cortex.flows.operations import projects
+
+    listed = projects.list_projects(context)
     data = {
         "projects": [
             {
@@ -59,7 +60,9 @@ def _with(merged: tuple[str, ...]) -> list[str]:
 @click.argument("name")
 def rename(context: Context, project: str, name: str) -> Answer:
     """Give PROJECT another NAME; its id stays."""
-    renamed = operations.projects.rename_project(context, project, name)
+    from cortex.flows.operations import projects
+
+    renamed = projects.rename_project(context, project, name)
     return Answer(
         {"id": renamed.project_id, "name": renamed.name, "applied": renamed.applied.is_in_effect},
         [f"{renamed.project_id} is now called {renamed.name}."],
@@ -72,7 +75,9 @@ def rename(context: Context, project: str, name: str) -> Answer:
 @click.argument("into", metavar="INTO")
 def merge(context: Context, project: str, into: str) -> Answer:
     """Make project FROM a part of INTO: its memories, folders and later sessions are INTO's."""
-    merged = operations.projects.merge_projects(context, project, into)
+    from cortex.flows.operations import projects
+
+    merged = projects.merge_projects(context, project, into)
     return Answer(
         {"from": merged.project_id, "into": merged.into, "applied": merged.applied.is_in_effect},
         [f"{merged.project_id} is part of {merged.into} now."],
@@ -85,7 +90,9 @@ def merge(context: Context, project: str, into: str) -> Answer:
 @click.argument("project")
 def split(context: Context, project: str) -> Answer:
     """Undo a merge of PROJECT: what was said in its folders is its own again."""
-    parted = operations.projects.split_project(context, project)
+    from cortex.flows.operations import projects
+
+    parted = projects.split_project(context, project)
     return Answer(
         {"split": parted.project_id, "from": parted.into, "applied": parted.applied.is_in_effect},
         [f"{parted.project_id} is a project of its own again."],

@@ -8,7 +8,6 @@ import click
 
 from cortex.cli.answer import Answer, can_ask, command
 from cortex.cli.options import DRY_RUN
-from cortex.flows import operations
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.phrases import counted
 
@@ -30,7 +29,9 @@ def push(context: Context, yes: bool, dry_run: bool) -> Iterator[Answer]:
     What would be shared and withdrawn is shown first, in counts. No transcript leaves this machine. What you
     forgot, superseded or stopped sharing since the last push is withdrawn.
     """
-    planned = operations.share.plan_push(context)
+    from cortex.flows.operations import share
+
+    planned = share.plan_push(context)
     data = {"projects": [_push_data(each) for each in planned], "pushed": False}
     if not planned:
         yield Answer(data, ["No project is shared."], [CHOOSE])
@@ -44,7 +45,7 @@ def push(context: Context, yes: bool, dry_run: bool) -> Iterator[Answer]:
         if not click.confirm("Share this?"):
             yield Answer(data, ["Nothing was shared."])
             return
-    operations.share.push(context, planned)
+    share.push(context, planned)
     lines = [line for each in planned for line in _push_lines(each)] if yes else []
     withdrawn = sum(each.withdrawn for each in planned)
     ending = f", {withdrawn} withdrawn" if withdrawn else ""
@@ -55,7 +56,9 @@ def push(context: Context, yes: bool, dry_run: bool) -> Iterator[Answer]:
 @command("pull")
 def pull(context: Context) -> Answer:
     """Read what colleagues share of the projects you chose, and take out what they withdrew."""
-    pulls, applied = operations.share.pull(context)
+    from cortex.flows.operations import share
+
+    pulls, applied = share.pull(context)
     data = {
         "projects": [{**vars(each), "refusals": dict(each.refusals)} for each in pulls],
         "applied": applied.is_in_effect,

@@ -11,7 +11,6 @@ from cortex.cli.answer import Answer, command
 from cortex.cli.options import ACCEPT_LOSS
 from cortex.cli.run_answer import report_answer
 from cortex.cli.terminal import cell, hint, progress_bar
-from cortex.flows import operations
 from cortex.transforms.errors import AuditFailed, UsageError
 
 if TYPE_CHECKING:
@@ -41,12 +40,14 @@ def rebuild(context: Context, check: bool, adopt_lake: bool, quarantine: bool, a
 
     With --check they are only compared, row for row; any difference exits with code 12.
     """
+    from cortex.flows.operations import rebuild
+
     if check and (adopt_lake or quarantine):
         raise UsageError("--check changes nothing.", "Give it alone, or omit it.")
     if check:
-        return _compared(operations.rebuild.compare_tables(context))
+        return _compared(rebuild.compare_tables(context))
     with progress_bar() as progress:
-        report = operations.rebuild.rebuild_tables(
+        report = rebuild.rebuild_tables(
             context,
             adopt_lake=adopt_lake,
             quarantine=quarantine,

@@ -9,7 +9,6 @@ import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import AS_OF, PROJECT_OPTION
-from cortex.flows import operations
 from cortex.transforms.words.phrases import age_of
 from cortex.transforms.words.sentences import excerpt
 
@@ -61,7 +60,9 @@ def recall(
 
     The question itself may say "last week", "since 2026-03-01" or "in session 0211".
     """
-    recalled = operations.recall.recall(
+    from cortex.flows.operations import recall
+
+    recalled = recall.recall(
         context,
         " ".join(question),
         project=project,
@@ -69,7 +70,7 @@ def recall(
         limit=limit,
         related=related,
         as_of=as_of,
-        limits=operations.recall.limits_from(context, **limits),
+        limits=recall.limits_from(context, **limits),
     )
     results = [_as_dict(recalled, rank, match) for rank, match in enumerate(recalled.matches, start=1)]
     data: dict[str, object] = {"results": results}

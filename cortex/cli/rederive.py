@@ -10,7 +10,6 @@ import click
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import ACCEPT_LOSS, PROJECT_OPTION
 from cortex.cli.terminal import cell
-from cortex.flows import operations
 from cortex.transforms.words.phrases import counted
 
 if TYPE_CHECKING:
@@ -48,7 +47,9 @@ def rederive(
     read is read again with --ask alone, changes nothing before --promote, and is taken back at no cost with
     --prompt session@1 --promote.
     """
-    rederived = operations.rebuild.rederive(
+    from cortex.flows.operations import rebuild
+
+    rederived = rebuild.rederive(
         context,
         project,
         promote=promote,

@@ -8,7 +8,6 @@ import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import ALL_PROJECTS, PROJECT_OPTION
-from cortex.flows import operations
 from cortex.transforms.words.phrases import ago
 from cortex.transforms.words.sentences import excerpt
 
@@ -44,7 +43,9 @@ def reflect(
     Where a language model is chosen it writes the answer, and a sentence that cites no recalled memory is
     dropped; else the answer is the recalled memories themselves, those that hold first.
     """
-    reflection = operations.reflect.reflect(
+    from cortex.flows.operations import reflect
+
+    reflection = reflect.reflect(
         context, " ".join(question), project=project, all_projects=all_projects, limit=limit
     )
     data: dict[str, object] = {

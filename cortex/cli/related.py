@@ -8,7 +8,6 @@ import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import LIMIT
-from cortex.flows import operations
 from cortex.transforms.words.phrases import counted
 from cortex.transforms.words.sentences import excerpt
 
@@ -35,7 +34,9 @@ _MOST_STEPS = 4
 @LIMIT
 def related(context: Context, id: str, steps: int, limit: int) -> Answer:
     """Show what the memory ID is linked to, and what that is linked to: the nearest and strongest first."""
-    near = operations.related.neighbourhood_of(context, id, steps=steps, limit=limit)
+    from cortex.flows.operations import related
+
+    near = related.neighbourhood_of(context, id, steps=steps, limit=limit)
     data = {
         "memory": {name: near.memory[name] for name in ("memory_id", "memory_type", "text")},
         "related": [_as_dict(each, near) for each in near.linked],

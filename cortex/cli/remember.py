@@ -8,7 +8,6 @@ import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import PROJECT_OPTION
-from cortex.flows import operations
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
@@ -34,7 +33,9 @@ def remember(
     project: str | None,
 ) -> Answer:
     """Store a fact in your own words; a known fact is reinforced, and text without content is refused."""
-    memory = operations.remember.remember(
+    from cortex.flows.operations import remember
+
+    memory = remember.remember(
         context,
         " ".join(text),
         memory_type=memory_type,

@@ -10,7 +10,6 @@ import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import ALL_PROJECTS, PROJECT_OPTION
-from cortex.flows import operations
 from cortex.transforms.errors import install_extra
 
 if TYPE_CHECKING:
@@ -39,13 +38,14 @@ def report(
     output: Path | None,
 ) -> Answer:
     """Report a month: decisions, corrections, what was said again and again, what was left open."""
+    from cortex.flows.operations import report
     from cortex.transforms.report import report_html, report_markdown
 
-    values = operations.report.month_report(context, month, project, all_projects=all_projects)
-    plots = operations.report.plots_of(values) if as_page else []
+    values = report.month_report(context, month, project, all_projects=all_projects)
+    plots = report.plots_of(values) if as_page else []
     text = report_html(values, plots or ()) if as_page else report_markdown(values)
     hints = [NO_PLOTS] if plots is None else []
     if output is not None:
-        operations.report.write_report(output, text)
+        report.write_report(output, text)
         return Answer({**asdict(values), "file": str(output)}, [f"Written: {output}"], hints)
     return Answer(asdict(values), [text.removesuffix("\n")], hints)

@@ -8,7 +8,6 @@ import click
 
 from cortex.cli.answer import Answer, command, prints_json
 from cortex.cli.options import PROJECT_OPTION
-from cortex.flows import operations
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.sentences import excerpt
 
@@ -42,14 +41,16 @@ def review(
 
     Accepted, the newer decision takes the older one's place, the claim is archived, the memories are merged.
     """
+    from cortex.flows.operations import review
+
     if ask and (accept or keep or prints_json()):
         raise UsageError(
             "--ask cannot be combined with other options.", "Give --ask, or ids with --accept and --keep."
         )
     if accept or keep:
-        yield _settled(operations.review.settle_items(context, accept=accept, keep=keep, project=project))
+        yield _settled(review.settle_items(context, accept=accept, keep=keep, project=project))
         return
-    reviews = operations.review.review(context, project=project)
+    reviews = review.review(context, project=project)
     if not ask:
         yield _listed(reviews)
         return
@@ -64,7 +65,7 @@ def review(
             break
         if choice != "skip":
             (accepted if choice == "accept" else kept).append(item)
-    yield _settled(operations.review.settle_items(context, accept=accepted, keep=kept))
+    yield _settled(review.settle_items(context, accept=accepted, keep=kept))
 
 
 def _settled(settlement: Settlement) -> Answer:

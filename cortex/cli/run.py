@@ -9,7 +9,6 @@ import click
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import ACCEPT_LOSS, ENGINE
 from cortex.cli.run_answer import report_answer, running
-from cortex.flows import operations
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
@@ -20,8 +19,10 @@ if TYPE_CHECKING:
 @ACCEPT_LOSS
 def run(context: Context, engine: str | None, accept_loss: bool) -> Answer:
     """Read what the hooks have staged."""
+    from cortex.flows.operations import intake
+
     with running(context, engine) as (choice, progress):
-        report = operations.intake.run_flow(
+        report = intake.run_flow(
             context, "ingest", engine=choice, progress=progress, accepts_loss=accept_loss
         )
     return report_answer(report)
@@ -33,10 +34,12 @@ def run(context: Context, engine: str | None, accept_loss: bool) -> Answer:
 @ACCEPT_LOSS
 def nightly(context: Context, at: str | None, engine: str | None, accept_loss: bool) -> Answer:
     """Read what is staged, age all memories, merge those that say the same, publish."""
-    if at and not operations.schedule.is_due(context, at):
+    from cortex.flows.operations import intake, schedule
+
+    if at and not schedule.is_due(context, at):
         return Answer({"due": False})
     with running(context, engine) as (choice, progress):
-        report = operations.intake.run_flow(
+        report = intake.run_flow(
             context, "nightly", engine=choice, progress=progress, accepts_loss=accept_loss
         )
     return report_answer(report)

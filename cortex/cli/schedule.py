@@ -8,7 +8,6 @@ import click
 
 from cortex.cli.answer import Answer, command, group
 from cortex.cli.options import DRY_RUN
-from cortex.flows import operations
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
@@ -18,7 +17,9 @@ if TYPE_CHECKING:
 @group("schedule")
 def schedule(context: Context) -> Answer:
     """Let the nightly run start by itself; without a subcommand, show whether it does."""
-    return _status(operations.schedule.schedule_status(context))
+    from cortex.flows.operations import schedule
+
+    return _status(schedule.schedule_status(context))
 
 
 @command("install", parent=schedule)
@@ -29,7 +30,9 @@ def schedule(context: Context) -> Answer:
 @DRY_RUN
 def install_schedule(context: Context, at: str, only: str | None, dry_run: bool) -> Answer:
     """Start the nightly run each night with systemd, launchd or cron; a missed night is caught up."""
-    name, files = operations.schedule.install_schedule(context, at=at, only=only, dry_run=dry_run)
+    from cortex.flows.operations import schedule
+
+    name, files = schedule.install_schedule(context, at=at, only=only, dry_run=dry_run)
     data = {"scheduler": name, "at": at, "files": files, "installed": not dry_run}
     if dry_run:
         lines = [line for place, text in files.items() for line in (f"{place}:", *text.splitlines(), "")]
@@ -44,13 +47,17 @@ def install_schedule(context: Context, at: str, only: str | None, dry_run: bool)
 @command("status", parent=schedule)
 def schedule_status(context: Context) -> Answer:
     """Show what starts the nightly run, and when it last ran."""
-    return _status(operations.schedule.schedule_status(context))
+    from cortex.flows.operations import schedule
+
+    return _status(schedule.schedule_status(context))
 
 
 @command("uninstall", parent=schedule, takes_context=False)
 def uninstall_schedule() -> Answer:
     """Remove the nightly run from systemd, launchd or cron."""
-    names = operations.schedule.uninstall_schedule()
+    from cortex.flows.operations import schedule
+
+    names = schedule.uninstall_schedule()
     words = f"{' and '.join(names)} no longer starts it." if names else "Nothing starts the nightly run."
     return Answer({"removed_from": names}, [words])
 

@@ -8,7 +8,6 @@ import click
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.terminal import hint
-from cortex.flows import operations
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
@@ -24,7 +23,9 @@ def serve(context: Context, port: int, cron: str) -> Answer:
     stays when it ends.
     """
 
+    from cortex.flows.operations import serve
+
     def tell(address: str) -> None:
         hint(f"Prefect's pages over the runs of {context.home}: {address} (ready in about 10 s; Ctrl-C ends)")
 
-    return Answer({}, exit_code=operations.serve.serve(context, port, tell, cron))
+    return Answer({}, exit_code=serve.serve(context, port, tell, cron))

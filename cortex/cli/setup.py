@@ -11,7 +11,6 @@ import click
 from cortex.cli.answer import Answer, can_ask, command, prints_json
 from cortex.cli.run_answer import running
 from cortex.cli.terminal import say, size_of
-from cortex.flows import operations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,12 +33,14 @@ def setup(context: Context, yes: bool, writer: str | None) -> Iterator[Answer]:
     It shows first what it will do, asks at a terminal, and ends with the brief of the project with most
     sessions. Elsewhere, without --yes, it only shows. It can be repeated: what is in place stays.
     """
-    surroundings = operations.setup.look_around(context)
-    operations.config.publish_settings(context)
+    from cortex.flows.operations import config, setup
+
+    surroundings = setup.look_around(context)
+    config.publish_settings(context)
     steps = dict(_steps(surroundings))
     yield Answer(_as_dict(surroundings, steps), list(_lines(surroundings, steps)))
     if chosen := writer or _asked_writer(context, steps, yes):
-        context = operations.setup.with_writer(context, chosen)
+        context = setup.with_writer(context, chosen)
     agreed, done = _agreed(steps, yes), _Done()
     for name in agreed:
         if name == HOOKS:
@@ -50,7 +51,7 @@ def setup(context: Context, yes: bool, writer: str | None) -> Iterator[Answer]:
             yield _read(context, done)
         else:
             yield _schedule(context)
-    after = operations.setup.look_around(context)
+    after = setup.look_around(context)
     left = dict(_steps(after))
     data = {**_as_dict(after, left), "first_brief": done.first_brief}
     yield Answer(data, [f"Next: {step}" for step in _next_steps(after, left)])
@@ -66,10 +67,12 @@ class _Done:
 
 def _steps(surroundings: Surroundings) -> Iterator[tuple[str, str]]:
     """Yield what setup would do, by name, in its order: the hooks first, reading last but for the timer."""
+    from cortex.flows.operations import setup
+
     settings = surroundings.client / "settings.json"
-    if surroundings.hooks == operations.setup.BOTH:
+    if surroundings.hooks == setup.BOTH:
         yield HOOKS, f"remove the hooks from {settings}: the plugin brings the same"
-    elif surroundings.hooks == operations.setup.NO_HOOKS:
+    elif surroundings.hooks == setup.NO_HOOKS:
         way = "install the plugin for Claude Code: hooks, skills, an agent, tools; 320 kB"
         yield HOOKS, way if surroundings.program else f"add hooks to {settings}"
     if surroundings.hooks == "settings" and _can_add_tools(surroundings):
@@ -89,10 +92,12 @@ def _can_add_tools(surroundings: Surroundings) -> bool:
 
 def _asked_writer(context: Context, steps: dict[str, str], yes: bool) -> str | None:
     """Return the writer that the person chooses; None where there is nobody to ask or it is chosen."""
+    from cortex.flows.operations import writer_choice
+
     if yes or not can_ask() or not steps or context.settings.models.writer != "none":
         return None
     say("Who writes the memories?")
-    options = operations.writer_choice.writer_options(context)
+    options = writer_choice.writer_options(context)
     for option in options:
         missing = f" First: {option.missing}" if option.missing else ""
         leaves = f"Leaves this machine: {option.leaves}."
@@ -113,21 +118,26 @@ def _agreed(steps: dict[str, str], yes: bool) -> list[str]:
 
 
 def _hooks_in_place(context: Context) -> Answer:
-    in_place = operations.setup.put_hooks_in_place(context)
+    from cortex.flows.operations import setup
+
+    in_place = setup.put_hooks_in_place(context)
     return Answer({}, [f"Hooks: {in_place.place}."], warnings=[in_place.note] if in_place.note else [])
 
 
 def _tools_in_place(surroundings: Surroundings) -> Answer:
-    failure = operations.setup.put_tools_in_place(surroundings)
+    from cortex.flows.operations import setup
+
+    failure = setup.put_tools_in_place(surroundings)
     lines = [] if failure else ["Tools: there with the next session."]
     return Answer({}, lines, warnings=[failure] if failure else [])
 
 
 def _schedule(context: Context) -> Answer:
+    from cortex.flows.operations import schedule
     from cortex.transforms.errors import ScheduleUnavailable
 
     try:
-        name, _ = operations.schedule.install_schedule(context)
+        name, _ = schedule.install_schedule(context)
     except ScheduleUnavailable as error:  # the memory works without it
         return Answer({}, warnings=[str(error)])
     return Answer({}, [f"Nightly run: {name}, 03:30; a missed night is caught up."])
@@ -135,9 +145,11 @@ def _schedule(context: Context) -> Answer:
 
 def _read(context: Context, done: _Done) -> Answer:
     """Read the transcripts; the first brief is shown while search by meaning still fills up."""
+    from cortex.flows.operations import intake
+
     with running(context, "plain") as (_, bar):
         shows = _ShowsBrief(context, bar, done)
-        result = operations.intake.backfill(context, (), engine="plain", progress=shows)
+        result = intake.backfill(context, (), engine="plain", progress=shows)
     if result.problem:
         raise result.problem
     if done.first_brief is None:
@@ -159,7 +171,9 @@ class _ShowsBrief:
 
     def show(self) -> None:
         """Print the brief, if there is one."""
-        brief = operations.setup.brief_of_busiest(self._context)
+        from cortex.flows.operations import setup
+
+        brief = setup.brief_of_busiest(self._context)
         if brief is None:
             return
         seconds = round(time.monotonic() - self._done.began, 1)

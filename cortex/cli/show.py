@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, command
-from cortex.flows import operations
 from cortex.transforms.memory.authors import author_of_layer, speaker_of
 from cortex.transforms.words.phrases import age_of, counted
 from cortex.transforms.words.sentences import excerpt
@@ -26,7 +25,9 @@ RELATED_SHOWN = 8
 @click.argument("id")
 def show(context: Context, id: str) -> Answer:
     """Show a memory or a session, named by its ID or the beginning of it (4 characters or more)."""
-    shown = operations.listing.show(context, id)
+    from cortex.flows.operations import listing
+
+    shown = listing.show(context, id)
     lines = _memory_lines if shown.kind == "memory" else _session_lines
     others = "related" if shown.kind == "memory" else "memories"
     return Answer({shown.kind: shown.row, others: list(shown.others)}, lines(shown, context.now))

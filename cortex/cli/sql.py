@@ -10,7 +10,6 @@ import click
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import AS_OF
 from cortex.cli.terminal import Listing
-from cortex.flows import operations
 
 if TYPE_CHECKING:
     from cortex.flows.context import Context
@@ -21,7 +20,9 @@ if TYPE_CHECKING:
 @AS_OF
 def sql(context: Context, query: str, as_of: str | None) -> Answer:
     """Query turns, events, memories, edges, metrics and the journal with DuckDB (read-only)."""
-    result = operations.sql.query_tables(context, query, as_of=as_of)
+    from cortex.flows.operations import sql
+
+    result = sql.query_tables(context, query, as_of=as_of)
     count = len(result.rows)
     rows = [[_cell(value) for value in row] for row in result.rows]
     return Answer(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import PROJECT_OPTION
 from cortex.cli.terminal import Listing, sparkline
-from cortex.flows import operations
 from cortex.transforms.words.phrases import counted
 
 if TYPE_CHECKING:
@@ -51,7 +50,9 @@ def stats(context: Context, project: str | None) -> Answer:
     twice    decisions that an earlier session had made
     again    proposals of what an earlier session rejected; by project both
     """
-    figures = operations.stats.read_stats(context, project)
+    from cortex.flows.operations import stats
+
+    figures = stats.read_stats(context, project)
     data = [
         {
             "project_id": each.project.project_id,

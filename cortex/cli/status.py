@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from cortex.cli.answer import Answer, command
 from cortex.cli.terminal import Listing, size_of
-from cortex.flows import operations
 from cortex.transforms.words.phrases import counted
 
 if TYPE_CHECKING:
@@ -21,7 +20,9 @@ if TYPE_CHECKING:
 @command("status")
 def status(context: Context) -> Answer:
     """Show what the store holds, what is waiting and how the last run went."""
-    state = operations.status.read_status(context)
+    from cortex.flows.operations import status
+
+    state = status.read_status(context)
     return Answer(_as_dict(state), list(_lines(state)))
 
 

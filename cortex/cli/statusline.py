@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from cortex.cli.answer import Answer, command, current_home, group
 from cortex.cli.install import change_answer
 from cortex.cli.options import DRY_RUN
-from cortex.flows import operations
 from cortex.hooks.statusline import line
 
 if TYPE_CHECKING:
@@ -37,11 +36,15 @@ def statusline() -> Iterator[Answer]:
 @DRY_RUN
 def install(context: Context, dry_run: bool) -> Answer:
     """Add the status line to the client's settings; an existing one is shown above it."""
-    return change_answer(operations.install.install_status_line(dry_run=dry_run))
+    from cortex.flows.operations import install
+
+    return change_answer(install.install_status_line(dry_run=dry_run))
 
 
 @command("uninstall", parent=statusline)
 @DRY_RUN
 def uninstall(context: Context, dry_run: bool) -> Answer:
     """Remove the status line; the one it was added to is restored."""
-    return change_answer(operations.install.uninstall_status_line(dry_run=dry_run))
+    from cortex.flows.operations import install
+
+    return change_answer(install.uninstall_status_line(dry_run=dry_run))

@@ -10,7 +10,6 @@ import click
 from cortex.cli.answer import Answer, can_ask, command, group
 from cortex.cli.members import grant, key, members, remove
 from cortex.cli.options import DRY_RUN, PROJECT_OPTION
-from cortex.flows import operations
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.phrases import counted
 from cortex.transforms.words.sentences import excerpt
@@ -29,14 +28,18 @@ ATTRIBUTES = "echo 'decisions.md merge=cortex' >> .gitattributes"
 @group("team")
 def team(context: Context) -> Answer:
     """Share memories with your team by git: proposed on a branch, reviewed, read once they are merged."""
-    return _status(operations.team.team_status(context))
+    from cortex.flows.operations import team
+
+    return _status(team.team_status(context))
 
 
 @command("status", parent=team)
 @PROJECT_OPTION
 def status(context: Context, project: str | None) -> Answer:
     """Show what is proposed and merged, what is set aside with its reason, and what contradicts your own."""
-    return _status(operations.team.team_status(context, project=project))
+    from cortex.flows.operations import team
+
+    return _status(team.team_status(context, project=project))
 
 
 @command("propose", parent=team)
@@ -64,11 +67,13 @@ def propose(
     Name them by ID, or propose what you said yourself in a project. The commit is made beside your work:
     index and working tree stay as they are. A memory that holds a secret is refused.
     """
+    from cortex.flows.operations import team
+
     if ids and (memory_type or pinned):
         raise UsageError("IDs and filters cannot be combined.", "Give IDs, or --type and --pinned.")
     if remove and not ids:
         raise UsageError("nothing is named.", "Give the IDs of what the team should drop.")
-    plan = operations.team.plan_proposal(
+    plan = team.plan_proposal(
         context,
         ids,
         project=project,
@@ -88,7 +93,7 @@ def propose(
         if not click.confirm("Commit this?"):
             yield Answer({**data, "commit": None}, [NOTHING_PROPOSED])
             return
-    committed = operations.team.propose_memories(context, plan)
+    committed = team.propose_memories(context, plan)
     lines = [] if not ids and not yes else list(_plan_lines(plan))
     lines.append(f"Committed to {committed.branch} as {committed.commit[:10]}; your work is untouched.")
     hints = [f"Next: {committed.next_command}, then open a pull request."]
@@ -104,7 +109,9 @@ def decisions(context: Context, file: Path | None, project: str | None) -> Answe
     What others wrote into FILE stays. Two branches that both add decisions merge without a conflict once git
     knows the merge driver, which docs/teams.md describes.
     """
-    written = operations.team_decisions.write_decisions(context, file, project=project)
+    from cortex.flows.operations import team_decisions
+
+    written = team_decisions.write_decisions(context, file, project=project)
     data = {"file": str(file) if file else None, "decisions": written.decisions, "left_out": written.left_out}
     warnings = [f"Left out: {name[:12]}: {reason}." for name, reason in written.left_out.items()]
     if file is None:
@@ -119,7 +126,9 @@ def decisions(context: Context, file: Path | None, project: str | None) -> Answe
 @click.argument("theirs", type=click.Path(path_type=Path))
 def merge(base: Path, ours: Path, theirs: Path) -> Answer:
     """Merge two versions of a list of decisions into OURS: a merge driver for git, which calls it."""
-    conflicts = operations.team_decisions.merge_decisions(base, ours, theirs)
+    from cortex.flows.operations import team_decisions
+
+    conflicts = team_decisions.merge_decisions(base, ours, theirs)
     lines = [f"{counted(conflicts, 'conflict')} left in {ours}"] if conflicts else []
     return Answer({"conflicts": conflicts}, lines, exit_code=1 if conflicts else 0)
 

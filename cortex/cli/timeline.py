@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import ALL_PROJECTS, LIMIT, PROJECT_OPTION
 from cortex.cli.terminal import Listing
-from cortex.flows import operations
 from cortex.transforms.words.phrases import counted
 
 if TYPE_CHECKING:
@@ -22,7 +21,9 @@ if TYPE_CHECKING:
 @LIMIT
 def timeline(context: Context, project: str | None, all_projects: bool, limit: int) -> Answer:
     """List sessions, the newest first, with what was done and left open."""
-    listed = operations.listing.list_sessions(context, project, all_projects=all_projects, limit=limit)
+    from cortex.flows.operations import listing
+
+    listed = listing.list_sessions(context, project, all_projects=all_projects, limit=limit)
     data = {"total": listed.total, "sessions": [session_as_dict(row, listed) for row in listed.rows]}
     if not listed.rows:
         return Answer(data, [], ["No session of that project has been read yet."])
@@ -37,7 +38,9 @@ def session_as_dict(row: Row, listed: Listed) -> dict[str, object]:
 
 
 def _table(listed: Listed) -> Listing:
-    short = operations.ids.short_ids([row["session_id"] for row in listed.rows], least=8)
+    from cortex.flows.operations import ids
+
+    short = ids.short_ids([row["session_id"] for row in listed.rows], least=8)
     has_several = len({row["project_id"] for row in listed.rows}) > 1
     columns = ["session", "ended", *(["project"] if has_several else []), "what came of it"]
     rows = []

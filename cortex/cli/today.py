@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from cortex.cli.answer import Answer, command
 from cortex.cli.options import PROJECT_OPTION
 from cortex.cli.timeline import session_as_dict
-from cortex.flows import operations
 from cortex.transforms.words.phrases import age_of, counted
 
 if TYPE_CHECKING:
@@ -23,11 +22,13 @@ if TYPE_CHECKING:
 @PROJECT_OPTION
 def today(context: Context, project: str | None) -> Answer:
     """Say what the last session did and left open; outside a project, those worked on last."""
-    listed = operations.listing.last_sessions(context, project)
+    from cortex.flows.operations import listing
+
+    listed = listing.last_sessions(context, project)
     data = {"sessions": [session_as_dict(row, listed) for row in listed.rows]}
     if not listed.rows:
         return Answer(data, [], ["No session of that project has been read yet."])
-    waiting = operations.listing.waiting(context)
+    waiting = listing.waiting(context)
     hints = [f"{counted(waiting, 'transcript')} waiting: cortex run"] if waiting else []
     return Answer(data, _lines(listed, context.now), hints)
 

@@ -7,8 +7,8 @@ from typing import TypeAlias
 from urllib.parse import urlencode
 
 from cortex.explorer.notices import DeedNotice, UndoForm
-from cortex.flows import operations
 from cortex.flows.context import Context
+from cortex.flows.operations import config, edit, forget, listing, merges, review
 from cortex.flows.operations.apply import Applied
 from cortex.flows.operations.config import Setting
 from cortex.transforms.errors import UsageError
@@ -29,53 +29,53 @@ Deed: TypeAlias = Callable[[Context, Mapping[str, str], Mapping[str, str]], Done
 
 
 def _pin(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
-    change = operations.edit.pin(context, parts["memory"])
+    change = edit.pin(context, parts["memory"])
     undo = UndoForm(f"/memory/{change.memory_id}/unpin")
     done = _at_memory(change.memory_id, "Pinned: it neither fades nor is merged.", change.applied, undo)
     return replace(done, address=_review_of(form["project"])) if form.get("project") else done
 
 
 def _unpin(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
-    change = operations.edit.unpin(context, parts["memory"])
+    change = edit.unpin(context, parts["memory"])
     undo = UndoForm(f"/memory/{change.memory_id}/pin")
     return _at_memory(change.memory_id, "No longer pinned: it fades as others do.", change.applied, undo)
 
 
 def _edit(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
-    before = operations.listing.show(context, parts["memory"]).row
-    change = operations.edit.edit(context, before["memory_id"], form.get("text", ""))
+    before = listing.show(context, parts["memory"]).row
+    change = edit.edit(context, before["memory_id"], form.get("text", ""))
     undo = UndoForm(f"/memory/{change.memory_id}/edit", {"text": before["text"]})
     return _at_memory(change.memory_id, "The words were changed.", change.applied, undo)
 
 
 def _supersede(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
-    replacement = operations.edit.supersede(context, parts["memory"], form.get("new", ""))
+    replacement = edit.supersede(context, parts["memory"], form.get("new", ""))
     undo = UndoForm(f"/memory/{replacement.old_id}/restore")
     text = "Replaced: the other memory is shown in its place."
     return _at_memory(replacement.old_id, text, replacement.applied, undo)
 
 
 def _restore(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
-    row = operations.listing.show(context, parts["memory"], with_others=False).row
+    row = listing.show(context, parts["memory"], with_others=False).row
     is_archived = row["status"] == "archived"
-    show_again = operations.edit.undo_archive if is_archived else operations.edit.undo_supersede
+    show_again = edit.undo_archive if is_archived else edit.undo_supersede
     change = show_again(context, row["memory_id"])
     return _at_memory(change.memory_id, "Shown again.", change.applied, None)
 
 
 def _split(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
-    merge = operations.merges.undo_merge(context, parts["memory"])
+    merge = merges.undo_merge(context, parts["memory"])
     text = f"Split again: the {len(merge.merges[0].members)} memories stand for themselves."
     return Done(f"/memory/{merge.merges[0].members[0]}", DeedNotice(text, merge.applied.warning))
 
 
 def _forget(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
-    plan = operations.forget.plan_forget(context, parts["memory"])
+    plan = forget.plan_forget(context, parts["memory"])
     if form.get("agreed") != FORGET_AGREED or form.get("going") != going(plan):
         raise UsageError(
             "what would go is not what was shown.", "Look at it again: it may have changed meanwhile."
         )
-    forgotten = operations.forget.forget(context, plan)
+    forgotten = forget.forget(context, plan)
     others = len(forgotten.others)
     text = "Forgotten: its words are erased from every file of the store."
     if others:
@@ -85,7 +85,7 @@ def _forget(context: Context, parts: Mapping[str, str], form: Mapping[str, str])
 
 def _accept(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
     project = form.get("project", "")
-    settlement = operations.review.settle_items(context, accept=[parts["item"]], project=project)
+    settlement = review.settle_items(context, accept=[parts["item"]], project=project)
     [item] = settlement.accepted
     merged = item.entry["memory_id"] if item.entry else ""
     undo = UndoForm(f"/memory/{merged}/split" if merged else f"/memory/{item.memory_ids[0]}/restore")
@@ -95,7 +95,7 @@ def _accept(context: Context, parts: Mapping[str, str], form: Mapping[str, str])
 
 def _keep(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
     project = form.get("project", "")
-    settlement = operations.review.settle_items(context, keep=[parts["item"]], project=project)
+    settlement = review.settle_items(context, keep=[parts["item"]], project=project)
     return Done(
         _review_of(project),
         DeedNotice("Kept as it is: it does not come up again.", settlement.applied.warning),
@@ -110,7 +110,7 @@ def _set(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) ->
     name, project = parts["key"], form.get("project") or None
     before = setting_of(context, name, project)
     value = (form.get("value", ""),)
-    change = operations.config.set_setting(context.home, name, value, project, lambda: context)
+    change = config.set_setting(context.home, name, value, project, lambda: context)
     text = f"{name} was changed{' for this project' if project else ''}, {change.acts}."
     if change.override:
         text += f" {change.override} is set and overrides it."
@@ -122,7 +122,7 @@ def _set(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) ->
 def _unset(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
     name, project = parts["key"], form.get("project") or None
     before = setting_of(context, name, project)
-    change = operations.config.unset_setting(context.home, name, project, lambda: context)
+    change = config.unset_setting(context.home, name, project, lambda: context)
     where = "as for all projects" if project else "at its default"
     text = f"{name} is {where} again, {change.acts}." if change.is_changed else f"{name} was not set."
     return Done(
@@ -137,7 +137,7 @@ def _settings_of(project: str | None) -> str:
 def setting_of(context: Context, name: str, project: str | None) -> Setting:
     """Return a setting for a project, or for all: not for that of the folder the explorer is started in."""
     everywhere = replace(context, folder=Path("/"))
-    return operations.config.get_setting(context.home, name, project, lambda: everywhere)
+    return config.get_setting(context.home, name, project, lambda: everywhere)
 
 
 def is_set_here(setting: Setting, project: str | None) -> bool:
@@ -166,7 +166,7 @@ def written(setting: Setting) -> str:
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 
-def going(plan: operations.forget.ForgetPlan) -> str:
+def going(plan: forget.ForgetPlan) -> str:
     """Return what a plan to forget would erase, as a form carries it: the beginnings of ids."""
     return " ".join(sorted(row["memory_id"][:16] for row in plan.others)) or "alone"
 

@@ -6,8 +6,8 @@ from typing import TypeAlias
 from urllib.parse import urlencode
 
 from cortex.explorer.kept_answers import Kept, KeptAnswers
-from cortex.flows import operations
 from cortex.flows.context import Context
+from cortex.flows.operations import state as state_operation
 from cortex.transforms.errors import UsageError
 
 PAGE_ROWS = 25
@@ -31,7 +31,7 @@ class ViewRequest:
 
     def kept(self, question: Hashable, project_id: str, find: Callable[[], Kept]) -> Kept:
         """Return an answer about a project: `find`'s, or what it was as long as nothing has changed since."""
-        state = operations.state.state_of_project(self.context, project_id)
+        state = state_operation.state_of_project(self.context, project_id)
         return self.answers.get(question, state, find)
 
     def word(self, name: str) -> str:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from cortex.flows import operations
+from cortex.flows.operations import learn
+from cortex.flows.operations import merges as merges_operation
 from cortex.flows.operations.apply import Applied
 from cortex.flows.operations.merges import MemoryMerge
 from cortex.mcp.asking import DECLINED, ChoiceQuestion, Option
@@ -41,8 +42,8 @@ def answer_learn(call: ToolCall) -> ToolReply:
     return ToolReply(data, "\n".join([*lines, queued] if queued else lines))
 
 
-def _learn(call: ToolCall, *, anyway: bool) -> operations.learn.Learned:
-    return operations.learn.learn(
+def _learn(call: ToolCall, *, anyway: bool) -> learn.Learned:
+    return learn.learn(
         call.context,
         call.arguments["text"],
         memory_type=call.get("type", "context"),
@@ -66,10 +67,10 @@ def answer_consolidate(call: ToolCall) -> ToolReply:
     """Plan merges, or carry out the plan named."""
     plan_id = call.get("plan")
     if plan_id is None:
-        plan = operations.merges.plan_merges(call.context)
+        plan = merges_operation.plan_merges(call.context)
         heading = f"Plan {plan.plan_id}: {len(plan.merges)} merges; nothing is changed."
         return _merges(call, plan.plan_id, list(plan.merges), heading, {"is_done": False})
-    done = operations.merges.carry_out(call.context, plan_id)
+    done = merges_operation.carry_out(call.context, plan_id)
     outcome = {"is_done": True, "in_effect": done.applied.is_in_effect, "note": _queued(done.applied)}
     heading = f"{len(done.merges)} merges done; the originals stay, archived. {outcome['note']}".strip()
     return _merges(call, plan_id, list(done.merges), heading, outcome)

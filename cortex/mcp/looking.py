@@ -5,7 +5,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from cortex.flows import operations
+from cortex.flows.operations import expand, recall, sql
 from cortex.flows.operations.expand import Expanded
 from cortex.flows.operations.recall import Recalled
 from cortex.flows.operations.sql import QueryLimits
@@ -40,13 +40,13 @@ LINES_OF_EVIDENCE = 5
 def answer_recall(call: ToolCall) -> ToolReply:
     """Search the memory, or show the entry whose id is the question."""
     question = call.arguments["question"]
-    whole = operations.expand.expand(call.context, question, project=call.get("project"))
+    whole = expand.expand(call.context, question, project=call.get("project"))
     if whole is not None:
         return _expanded(call, whole)
     subject = f"{question} {call.get('project')} {call.get('as_of')}"
     skip = position_of(call.get("cursor"), subject)
     limit = call.get("limit", RESULTS_SHOWN)
-    recalled = operations.recall.recall(
+    recalled = recall.recall(
         call.context,
         question,
         project=call.get("project"),
@@ -215,7 +215,7 @@ def answer_query(call: ToolCall) -> ToolReply:
         seconds=call.number("mcp_query_seconds"),
         memory_mib=call.number("mcp_query_memory_mib"),
     )
-    result = operations.sql.query_tables(call.context, call.arguments["sql"], limits=limits)
+    result = sql.query_tables(call.context, call.arguments["sql"], limits=limits)
     columns = [quoted(name, OPTION_CHARS) for name in result.columns]
     # The text repeats the rows: half of the room each.
     rows, is_cut = rows_that_fit(result.rows, call.chars - len(str(columns)), _cell)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cortex.flows import operations
+from cortex.flows.operations import infer, reflect
 from cortex.flows.operations.infer import Inference
 from cortex.flows.operations.reflect import CitedAnswer
 from cortex.flows.operations.targets import is_memory_id
@@ -22,7 +22,7 @@ def answer_reflect(call: ToolCall) -> ToolReply:
     question = call.get("question", "")
     subject = f"reflect {question} {call.get('project')}"
     skip = position_of(call.get("cursor"), subject)
-    reflection = operations.reflect.reflect(call.context, question, project=call.get("project"))
+    reflection = reflect.reflect(call.context, question, project=call.get("project"))
     points = reflection.points[skip:]
     answer = None if skip else reflection.answer
     items = [_point(call, point, reflection.project_names) for point in points]
@@ -96,9 +96,7 @@ def _is_exact(target: str) -> bool:
 
 def _infer(call: ToolCall, target: str, *, narrated: bool) -> Inference:
     limit = call.get("limit", POINTS_SHOWN)
-    return operations.infer.infer(
-        call.context, target, project=call.get("project"), limit=limit, narrated=narrated
-    )
+    return infer.infer(call.context, target, project=call.get("project"), limit=limit, narrated=narrated)
 
 
 def _options(call: ToolCall, chain: Sequence[Step]) -> list[Option]:

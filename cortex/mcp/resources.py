@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from cortex.flows import operations
 from cortex.flows.context import Context
+from cortex.flows.operations import brief as brief_operation
+from cortex.flows.operations import expand, listing
+from cortex.flows.operations import report as report_operation
 from cortex.flows.operations.targets import projects_of
 from cortex.mcp.call import ToolCall
 from cortex.mcp.looking import whole_entry
@@ -52,7 +54,7 @@ def complete(context: Context, argument: str, value: str) -> list[str]:
     elif argument == "session":
         names = [str(row["session_id"]) for row in _sessions(context, HERE)]
     elif argument == "id":
-        rows = operations.listing.list_memories(context, _project(context, HERE).project_id, limit=1_000).rows
+        rows = listing.list_memories(context, _project(context, HERE).project_id, limit=1_000).rows
         names = [str(row["memory_id"]) for row in rows]
     elif argument == "month":
         months = {f"{row['ended_at']:%Y-%m}" for row in _sessions(context, HERE) if row["ended_at"]}
@@ -77,19 +79,17 @@ def _projects(context: Context) -> list[Project]:
 
 def _sessions(context: Context, name: str) -> list[Row]:
     project_id = _project(context, name).project_id
-    return list(operations.listing.list_sessions(context, project_id, limit=1_000_000).rows)
+    return list(listing.list_sessions(context, project_id, limit=1_000_000).rows)
 
 
 def _brief(context: Context, name: str) -> Contents:
-    briefs = operations.brief.read_briefs(context, _project(context, name).project_id)
+    briefs = brief_operation.read_briefs(context, _project(context, name).project_id)
     return Contents(MARKDOWN, "\n\n".join(brief.text for brief in briefs) or "Nothing is remembered yet.")
 
 
 def _decisions(context: Context, name: str) -> Contents:
     project = _project(context, name)
-    listed = operations.listing.list_memories(
-        context, project.project_id, memory_type="decision", limit=MOST_DECISIONS
-    )
+    listed = listing.list_memories(context, project.project_id, memory_type="decision", limit=MOST_DECISIONS)
     lines = [
         f'- {row["updated_at"]:%Y-%m-%d} "{quoted(row["text"], 400)}" (id {row["memory_id"][:12]})'
         for row in listed.rows
@@ -99,7 +99,7 @@ def _decisions(context: Context, name: str) -> Contents:
 
 
 def _memory(context: Context, name: str) -> Contents:
-    whole = operations.expand.expand(context, name)
+    whole = expand.expand(context, name)
     if whole is None:
         raise NotFound(f"'{name[:40]}' is not the id of a memory.", "Find it with the tool recall.")
     data = whole_entry(ToolCall(context, {}), whole).data
@@ -116,7 +116,7 @@ def _session(context: Context, name: str) -> Contents:
 
 def _described(context: Context, name: str) -> Contents:
     project = _project(context, name)
-    known = operations.listing.list_known_projects(context)
+    known = listing.list_known_projects(context)
     row = next((row for row in known if row["project_id"] == project.project_id), {})
     return _as_json({"notice": NOTICE, "name": quoted(project.name, 80), **_plain_row(row)})
 
@@ -125,7 +125,7 @@ def _report(context: Context, name: str) -> Contents:
     month = name if _MONTH.fullmatch(name) else None
     if month is None and name not in (HERE, "last"):
         raise NotFound(f"'{name[:40]}' is not a month.", "Use YYYY-MM.")
-    report: MonthReport = operations.report.month_report(context, month, _project(context, HERE).project_id)
+    report: MonthReport = report_operation.month_report(context, month, _project(context, HERE).project_id)
     lines = [f"# {quoted(report.title, 200)}", NOTICE]
     for title, rows in report.sections.items():
         lines += [f"## {title}", *(f'- "{quoted(row.text, 400)}"' for row in rows)]

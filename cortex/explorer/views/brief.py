@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cortex.explorer.page import Page, ViewRequest
-from cortex.flows import operations
+from cortex.flows.operations import brief, listing
 from cortex.flows.operations.brief import Explanation
 from cortex.hooks.tokens import tokens_in
 from cortex.transforms.brief.choice import Choice
@@ -14,15 +14,15 @@ from cortex.transforms.schemas import Row
 def show_brief(request: ViewRequest) -> Page:
     """Show the brief of the project in the path, else of the folder's, else of the one worked on last."""
     context = request.context
-    projects = operations.listing.list_known_projects(context)
+    projects = listing.list_known_projects(context)
     project_id = request.parts.get("project") or project_meant(request, projects)
-    labels = operations.listing.labels_of(context)
+    labels = listing.labels_of(context)
     if project_id not in {row["project_id"] for row in projects}:
         raise NotFound(f"no project has the id '{project_id}'.", "The list beside the brief has them all.")
     as_of = request.word("as_of")
     explanation = _explanation(request, project_id, as_of)
     listed = [*explanation.shown, *explanation.left_out]
-    rows = operations.listing.memories_named(context, [each.memory_id for each in listed if each.memory_id])
+    rows = listing.memories_named(context, [each.memory_id for each in listed if each.memory_id])
     data = {
         "project_id": project_id,
         "project": labels[project_id],
@@ -40,7 +40,7 @@ def show_brief(request: ViewRequest) -> Page:
 def project_meant(request: ViewRequest, projects: Sequence[Row]) -> str:
     """Return the folder's project, else the one worked on last. Raises NotFound where there is none."""
     context = request.context
-    here = operations.listing.projects_meant(context, context.open_catalogue(), projects, None, False)
+    here = listing.projects_meant(context, context.open_catalogue(), projects, None, False)
     known = [*here, *(row["project_id"] for row in projects)]
     if not known:
         raise NotFound("no project was read yet.", "Read old sessions: cortex backfill")
@@ -50,11 +50,11 @@ def project_meant(request: ViewRequest, projects: Sequence[Row]) -> str:
 def _explanation(request: ViewRequest, project_id: str, as_of: str) -> Explanation:
     """Return what is published of a brief's lines where it still holds, else what holds now or held then."""
     context = request.context
-    if not as_of and (published := operations.brief.published_explanation(context, project_id)):
+    if not as_of and (published := brief.published_explanation(context, project_id)):
         return published
 
     def explain() -> Explanation:
-        [explanation] = operations.brief.explain_briefs(context, project_id, as_of=as_of or None)
+        [explanation] = brief.explain_briefs(context, project_id, as_of=as_of or None)
         return explanation
 
     return request.kept(("brief", project_id, as_of), project_id, explain)
@@ -90,4 +90,4 @@ def _line(explanation: Explanation, choice: Choice, rows: dict[str, Row]) -> dic
 
 
 def _why_nothing(request: ViewRequest, project_id: str, explanation: Explanation) -> str:
-    return "" if explanation.shown else operations.listing.why_nothing(request.context, project_id)
+    return "" if explanation.shown else listing.why_nothing(request.context, project_id)

@@ -4,14 +4,14 @@ from dataclasses import asdict
 
 from cortex.explorer.charts import ChartBar, bar_chart
 from cortex.explorer.page import Page, ViewRequest
-from cortex.flows import operations
+from cortex.flows.operations import cost
 
 DAYS_SHOWN = 60
 
 
 def show_costs(request: ViewRequest) -> Page:
     """Show the ledger in sums."""
-    report = operations.cost.read_cost(request.context)
+    report = cost.read_cost(request.context)
     days = report.by_day[-DAYS_SHOWN:]
     data = {**asdict(report), "today": {**asdict(report.today), "left_usd": report.today.left_usd}}
     bars = [ChartBar(row.name, row.usd, short=row.name[5:]) for row in days]

@@ -2,7 +2,7 @@
 
 from cortex.explorer.graph_picture import picture
 from cortex.explorer.page import Page, ViewRequest
-from cortex.flows import operations
+from cortex.flows.operations import browse, graph, listing
 from cortex.flows.operations.browse import Filters
 from cortex.flows.operations.graph import MOST_GRAPH_STEPS, GraphAround
 
@@ -17,10 +17,10 @@ def show_graph(request: ViewRequest) -> Page:
     steps = request.number("steps", 2, high=MOST_GRAPH_STEPS)
     around = None
     if memory:
-        memory = operations.listing.show(context, memory, with_others=False).row["memory_id"]
-        around = operations.graph.around_memory(context, memory, steps=steps)
+        memory = listing.show(context, memory, with_others=False).row["memory_id"]
+        around = graph.around_memory(context, memory, steps=steps)
     elif file or tag:
-        around = operations.graph.around_word(context, file=file, tag=tag)
+        around = graph.around_word(context, file=file, tag=tag)
     nodes = [] if around is None else [node for node in around.nodes if node.distance]
     middle = next((n.text for n in around.nodes if not n.distance), around.middle) if around else ""
     data = {
@@ -37,7 +37,7 @@ def show_graph(request: ViewRequest) -> Page:
         "steps": steps,
         "step_links": [(n, request.link(steps=n)) for n in range(1, MOST_GRAPH_STEPS + 1)] if memory else [],
         "relations": _relations(around) if around else {},
-        "begin": [] if around else operations.browse.browse(context, Filters(), limit=FIRST_OFFERED).rows,
+        "begin": [] if around else browse.browse(context, Filters(), limit=FIRST_OFFERED).rows,
     }
     return Page("graph.html", "Graph", data, extra)
 

@@ -3,7 +3,8 @@
 from dataclasses import asdict
 
 from cortex.explorer.page import Page, ViewRequest
-from cortex.flows import operations
+from cortex.flows.operations import doctor
+from cortex.flows.operations import status as status_operation
 from cortex.flows.operations.status import Status
 from cortex.transforms.errors import CortexError
 
@@ -12,7 +13,7 @@ def show_health(request: ViewRequest) -> Page:
     """Show the tier, the checks, and the state of the store."""
     context = request.context
     # A page that is merely looked at sends nothing and costs nothing.
-    examination = operations.doctor.examine(context.home, lambda: context, asks_models=False)
+    examination = doctor.examine(context.home, lambda: context, asks_models=False)
     status = _status(request)
     background = status.background if status else None
     data = {
@@ -28,6 +29,6 @@ def show_health(request: ViewRequest) -> Page:
 def _status(request: ViewRequest) -> Status | None:
     """Return the state of the store; None where it cannot be read, which the checks say more about."""
     try:
-        return operations.status.read_status(request.context)
+        return status_operation.read_status(request.context)
     except CortexError:
         return None

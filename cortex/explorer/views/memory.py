@@ -3,7 +3,8 @@
 from cortex.explorer.charts import ChartPoint, line_chart
 from cortex.explorer.deeds import FORGET_AGREED, going
 from cortex.explorer.page import Page, ViewRequest
-from cortex.flows import operations
+from cortex.flows.operations import browse, forget, graph, listing
+from cortex.flows.operations import history as history_operation
 from cortex.flows.operations.browse import Filters
 from cortex.flows.operations.listing import Details
 from cortex.transforms.errors import NotFound, UsageError
@@ -19,13 +20,13 @@ TABLE_STEP = 6
 def show_memory(request: ViewRequest) -> Page:
     """Show a memory: statement, reasons, evidence with the turns around it, relations, history."""
     shown = _memory(request)
-    history = operations.history.history_of(request.context, shown.row)
+    history = history_operation.history_of(request.context, shown.row)
     data = {
         "memory": shown.row,
         "project": _label(shown),
         "places": history.places,
         "places_total": len(shown.row["evidence"]),
-        "related": operations.graph.relations_of(request.context, shown.row["memory_id"]),
+        "related": graph.relations_of(request.context, shown.row["memory_id"]),
         "replaced": history.replaced,
         "replaced_by": history.replaced_by,
         "deeds": history.deeds,
@@ -48,7 +49,7 @@ def ask_edit(request: ViewRequest) -> Page:
 
 def ask_forget(request: ViewRequest) -> Page:
     """Show what forgetting the memory would erase, and ask."""
-    plan = operations.forget.plan_forget(request.context, request.parts["memory"])
+    plan = forget.plan_forget(request.context, request.parts["memory"])
     data = {"memory": plan.memory, "memory_id": plan.memory_id, "others": plan.others}
     extra = {"agreed": FORGET_AGREED, "going": going(plan)}
     return Page("forget.html", "Forget", data, extra)
@@ -58,7 +59,7 @@ def ask_supersede(request: ViewRequest) -> Page:
     """Offer memories of its project that may take a memory's place; with one named, show both and ask."""
     shown = _memory(request)
     new = request.word("new")
-    other = operations.listing.show(request.context, new, with_others=False) if new else None
+    other = listing.show(request.context, new, with_others=False) if new else None
     if other is not None and other.kind != "memory":
         raise UsageError(f"'{new}' is a session.", "Choose a memory of the list.")
     words = request.word("q")
@@ -74,13 +75,13 @@ def ask_supersede(request: ViewRequest) -> Page:
 
 def _offers(request: ViewRequest, memory: Row, words: str) -> list[Row]:
     filters = Filters(question=words or memory["text"][:400], project=memory["project_id"])
-    rows = operations.browse.browse(request.context, filters, limit=OFFERED * 3).rows
+    rows = browse.browse(request.context, filters, limit=OFFERED * 3).rows
     is_offered = [row for row in rows if row["kind"] == "memory" and row["memory_id"] != memory["memory_id"]]
     return [row for row in is_offered if row["project_id"] == memory["project_id"]][:OFFERED]
 
 
 def _memory(request: ViewRequest) -> Details:
-    shown = operations.listing.show(request.context, request.parts["memory"], with_others=False)
+    shown = listing.show(request.context, request.parts["memory"], with_others=False)
     if shown.kind != "memory":
         raise NotFound("this is the id of a session.", f"Look at /session/{shown.row['session_id']}")
     return shown

@@ -2,7 +2,8 @@
 
 from cortex.explorer.page import Page, ViewRequest
 from cortex.explorer.views.brief import project_meant
-from cortex.flows import operations
+from cortex.flows.operations import browse, listing
+from cortex.flows.operations import review as review_operation
 from cortex.transforms.memory.review import Item
 from cortex.transforms.schemas import PROPOSED_BY_MODEL
 
@@ -17,15 +18,15 @@ WEAK_SHOWN = 10
 def show_review(request: ViewRequest) -> Page:
     """Show what a person may settle of the project in the query, else of the one that the brief is of."""
     context = request.context
-    projects = operations.listing.list_known_projects(context)
+    projects = listing.list_known_projects(context)
     project_id = request.word("project") or project_meant(request, projects)
     [review] = request.kept(
-        ("review", project_id), project_id, lambda: operations.review.review(context, project=project_id)
+        ("review", project_id), project_id, lambda: review_operation.review(context, project=project_id)
     )
-    weak = operations.browse.weakest(context, project_id, limit=WEAK_SHOWN)
+    weak = browse.weakest(context, project_id, limit=WEAK_SHOWN)
     data = {
         "project_id": project_id,
-        "project": operations.listing.labels_of(context).get(project_id, project_id),
+        "project": listing.labels_of(context).get(project_id, project_id),
         "items": [{"id": item.item_id, **_as_dict(item)} for item in review.items],
         "weak": weak,
     }

@@ -5,15 +5,13 @@ from typing import Any
 
 from cortex.explorer.charts import WIDE, ChartPoint, line_chart, nice_top
 from cortex.explorer.page import PAGE_ROWS, Page, ViewRequest, pager
-from cortex.flows import operations
+from cortex.flows.operations import status
 from cortex.transforms.errors import NotFound
 
 
 def show_runs(request: ViewRequest) -> Page:
     """Show the last runs, the newest first, and how the store grew."""
-    reports = [
-        {"name": name, **report} for name, report in operations.status.list_reports(request.context).items()
-    ]
+    reports = [{"name": name, **report} for name, report in status.list_reports(request.context).items()]
     offset = (request.number("page", 1) - 1) * PAGE_ROWS
     shown = reports[offset : offset + PAGE_ROWS]
     growth = [(_instant(report), _memories(report)) for report in reversed(reports) if report.get("rows")]
@@ -31,7 +29,7 @@ def show_runs(request: ViewRequest) -> Page:
 def show_run(request: ViewRequest) -> Page:
     """Show one run by its name."""
     name = request.parts["run"]
-    report = operations.status.list_reports(request.context).get(name)
+    report = status.list_reports(request.context).get(name)
     if report is None:
         raise NotFound(f"no report is called '{name}'.", "The last 100 runs are kept; see Runs.")
     return Page("run.html", f"Run: {report['flow']}", {"name": name, "run": report})

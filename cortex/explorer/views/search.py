@@ -1,8 +1,8 @@
 """Search: memories by a question or without one, narrowed by facets, a page at a time."""
 
 from cortex.explorer.page import PAGE_ROWS, Page, ViewRequest, pager
-from cortex.flows import operations
 from cortex.flows.facets import Facet
+from cortex.flows.operations import browse
 from cortex.flows.operations.browse import MOST_MATCHES, Filters
 
 _NAMES = {"q": "question"}
@@ -13,7 +13,7 @@ def show_search(request: ViewRequest) -> Page:
     """Show the memories that pass the filters in the query: a question's answers, else the newest first."""
     filters = Filters(**{_NAMES.get(name, name): request.word(name) for name in _FIELDS})
     offset = (request.number("page", 1) - 1) * PAGE_ROWS
-    browsed = operations.browse.browse(request.context, filters, offset=offset, limit=PAGE_ROWS)
+    browsed = browse.browse(request.context, filters, offset=offset, limit=PAGE_ROWS)
     data = {
         "filters": dict(filters.chosen),
         "total": browsed.total,

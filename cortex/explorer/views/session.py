@@ -1,14 +1,14 @@
 """One session: what came of it, and the memories that rest on it."""
 
 from cortex.explorer.page import Page, ViewRequest
-from cortex.flows import operations
+from cortex.flows.operations import listing
 from cortex.transforms.errors import NotFound
 from cortex.transforms.words.sentences import excerpt
 
 
 def show_session(request: ViewRequest) -> Page:
     """Show a session."""
-    shown = operations.listing.show(request.context, request.parts["session"])
+    shown = listing.show(request.context, request.parts["session"])
     if shown.kind != "session":
         raise NotFound("this is the id of a memory.", "Look at it under Search.")
     row = shown.row

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cortex.explorer.deeds import is_set_here, written
 from cortex.explorer.page import Page, ViewRequest
-from cortex.flows import operations
+from cortex.flows.operations import config, listing
 from cortex.flows.operations.config import Setting
 from cortex.transforms.errors import NotFound
 
@@ -13,12 +13,12 @@ from cortex.transforms.errors import NotFound
 def show_settings(request: ViewRequest) -> Page:
     """Show every setting for all projects, or those of the project in the query; never a secret's value."""
     context, project = request.context, request.word("project") or None
-    labels = operations.listing.labels_of(context)
-    projects = operations.listing.list_known_projects(context)
+    labels = listing.labels_of(context)
+    projects = listing.list_known_projects(context)
     if project and project not in {row["project_id"] for row in projects}:
         raise NotFound(f"no project has the id '{project}'.", "The list on this page has them all.")
     everywhere = replace(context, folder=Path("/"))
-    settings = operations.config.list_settings(context.home, project, lambda: everywhere)
+    settings = config.list_settings(context.home, project, lambda: everywhere)
     sections: dict[str, list[dict[str, object]]] = {}
     for setting in settings:
         if setting.key.per_project or not project:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from starlette.responses import Response
 
 from cortex.explorer.page import Page, ViewRequest
-from cortex.flows import operations
+from cortex.flows.operations import sql
 from cortex.flows.operations.sql import QueryLimits, QueryResult
 from cortex.storage.published_views import VIEW_MEANINGS
 from cortex.transforms.errors import CortexError
@@ -89,7 +89,7 @@ def download(request: ViewRequest) -> Page:
 
 def _rows(request: ViewRequest, most: int) -> QueryResult:
     limits = QueryLimits(most, SECONDS, MEMORY_MIB)
-    return operations.sql.query_tables(request.context, request.query.get("q", ""), limits=limits)
+    return sql.query_tables(request.context, request.query.get("q", ""), limits=limits)
 
 
 def _column(values: Sequence[object]) -> Any:

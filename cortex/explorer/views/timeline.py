@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from cortex.explorer.charts import ChartBar, bar_chart
 from cortex.explorer.page import PAGE_ROWS, Page, ViewRequest, pager
-from cortex.flows import operations
+from cortex.flows.operations import listing
+from cortex.flows.operations import timeline as timeline_operation
 from cortex.flows.operations.timeline import TimelineStretch
 
 
@@ -12,7 +13,7 @@ def show_timeline(request: ViewRequest) -> Page:
     """Show the stretch of time and the project in the query, all of both by default."""
     period, project = request.word("in"), request.word("project")
     offset = (request.number("page", 1) - 1) * PAGE_ROWS
-    timeline = operations.timeline.read_timeline(
+    timeline = timeline_operation.read_timeline(
         request.context, project=project, period=period, offset=offset, limit=PAGE_ROWS
     )
     data = {
@@ -31,7 +32,7 @@ def show_timeline(request: ViewRequest) -> Page:
         ),
         "strip_rows": [(each, _zoom(request, each)) for each in timeline.strip if each.sessions],
         "trail": _trail(request, period),
-        "projects": operations.listing.list_known_projects(request.context),
+        "projects": listing.list_known_projects(request.context),
         "pager": pager(request, timeline.total, len(timeline.sessions)),
         "chosen_project": project,
         "period": period,

@@ -6,8 +6,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from cortex.flows import operations
 from cortex.flows.embedders import voyage
+from cortex.flows.operations import config, doctor, sql
 from tests.browsing import words_of
 
 
@@ -59,7 +59,7 @@ def test_health_sends_nothing_to_a_hosted_model(browser, monkeypatch):
     assert asked == [] and checks["embedding model"]["ok"]
     assert "not asked" in checks["embedding model"]["finding"]
     assert "cortex doctor" in words_of(browser.page("/health")) and asked == []
-    operations.doctor.examine(context.home, lambda: context)
+    doctor.examine(context.home, lambda: context)
     assert asked, "the command does ask"
 
 
@@ -69,7 +69,7 @@ QUERY = "select memory_id, text, files from memories order by memory_id"
 def test_a_query_gives_rows_on_the_page_and_in_files(reader):
     data = reader.json(f"/sql?q={QUERY}")
     assert data["columns"] == ["memory_id", "text", "files"] and data["rows"]
-    rows = operations.sql.query_tables(reader.explorer.open_context(), QUERY).rows
+    rows = sql.query_tables(reader.explorer.open_context(), QUERY).rows
     parquet = reader.get(f"/sql/rows.parquet?q={QUERY}")
     assert "attachment" in parquet.headers["content-disposition"]
     assert pq.read_table(BytesIO(parquet.content)).num_rows == len(rows)
@@ -109,7 +109,7 @@ def test_a_query_with_more_rows_says_so(reader):
 
 
 def test_a_secret_is_shown_nowhere_and_is_no_field(browser):
-    operations.config.set_setting(
+    config.set_setting(
         browser.explorer.open_context().home,
         "embed.voyage_api_key",
         ("pa-not-a-key-but-secret",),

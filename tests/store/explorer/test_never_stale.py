@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cortex.explorer.kept_answers import ANSWERS_KEPT, KeptAnswers
-from cortex.flows import operations
+from cortex.flows.operations import brief
 from cortex.storage.published_columns import read_columns
 from cortex.transforms.brief.choice import Choice
 from cortex.transforms.brief.explanation import brief_choices_of, choices_in, explanation_document
@@ -14,8 +14,8 @@ from cortex.transforms.brief.explanation import brief_choices_of, choices_in, ex
 def test_the_brief_shown_is_the_one_that_would_be_explained_now(browser):
     context = browser.explorer.open_context()
     data = browser.json("/")
-    published = operations.brief.published_explanation(context, data["project_id"])
-    [live] = operations.brief.explain_briefs(context, data["project_id"])
+    published = brief.published_explanation(context, data["project_id"])
+    [live] = brief.explain_briefs(context, data["project_id"])
     assert published is not None and published.text == live.text == data["text"]
     assert published.shown == live.shown and published.left_out == live.left_out
     assert published.total == live.total == data["candidates"]
@@ -34,16 +34,16 @@ def test_a_commit_in_the_repository_counts_at_once(browser, monkeypatch):
     project = browser.json("/")["project_id"]
     states = iter(["first", "second"])
     monkeypatch.setattr("cortex.flows.published_briefs.state_of", lambda paths: "moved")
-    assert operations.brief.published_explanation(browser.explorer.open_context(), project) is None
+    assert brief.published_explanation(browser.explorer.open_context(), project) is None
     monkeypatch.setattr("cortex.flows.operations.state.state_of", lambda paths: next(states))
     asked: list[str] = []
-    explain = operations.brief.explain_briefs
+    explain = brief.explain_briefs
 
     def counted(*words, **options):
         asked.append("asked")
         return explain(*words, **options)
 
-    monkeypatch.setattr(operations.brief, "explain_briefs", counted)
+    monkeypatch.setattr(brief, "explain_briefs", counted)
     browser.page("/")
     browser.page("/")
     assert asked == ["asked", "asked"]

@@ -4,7 +4,7 @@ import pytest
 
 from cortex.explorer.charts import ChartBar, ChartPoint, bar_chart, line_chart
 from cortex.explorer.views import NAVIGATION
-from cortex.flows import operations
+from cortex.flows.operations import recall
 from tests.bench import NOW
 from tests.browsing import words_of
 
@@ -23,7 +23,7 @@ def test_every_page_of_the_bar_has_a_heading_a_json_twin_and_one_current_entry(r
 def test_a_search_answers_as_recall_does_and_notes_nothing(reader):
     words = "why SQLite and not Postgres?"
     context = reader.explorer.open_context()
-    matches = operations.recall.search_only(context, words, all_projects=True, limit=100)
+    matches = recall.search_only(context, words, all_projects=True, limit=100)
     data = reader.json(f"/search?q={words}")
     assert [row["memory_id"] for row in data["memories"]] == [match.id for match in matches[:25]]
     first, match = data["memories"][0], matches[0]
@@ -36,7 +36,7 @@ def test_a_search_answers_as_recall_does_and_notes_nothing(reader):
 def test_a_filter_keeps_a_memory_that_stands_near_an_answer_which_it_leaves_out(reader):
     words = "why SQLite and not Postgres?"
     context = reader.explorer.open_context()
-    matches = operations.recall.search_only(context, words, all_projects=True, limit=100)
+    matches = recall.search_only(context, words, all_projects=True, limit=100)
     near = [name for match in matches for name in match.memory_ids if name != match.id]
     types = {row["memory_id"]: row["memory_type"] for row in reader.json("/search")["memories"]}
     everything = reader.json(f"/search?q={words}")

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from cortex.flows import operations
 from cortex.flows.context import Context
+from cortex.flows.operations import share
 from cortex.flows.operations.share import shared_facts
 from cortex.storage.reference import read_policy
 from cortex.storage.settings import Settings
@@ -133,4 +133,4 @@ def test_what_is_in_both_the_repository_and_the_place_is_withdrawn_once_both_are
 def test_without_a_place_nothing_is_shared(tmp_path):
     context = Context(Settings(home=tmp_path), words_for_a_model, lambda: NOW, folder=tmp_path)
     with pytest.raises(UsageError, match="no place"):
-        operations.share.plan_push(context)
+        share.plan_push(context)

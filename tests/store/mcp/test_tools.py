@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from cortex.flows import operations
+from cortex.flows.operations import recall as recall_operation
 from cortex.flows.operations.recall import recall
 from cortex.hooks.tokens import tokens_in
 from cortex.mcp.arguments import checked_arguments
@@ -74,7 +74,7 @@ def test_recall_shows_what_was_turned_down(assistant, monkeypatch):
         answer = recall(*given, **named)
         return replace(answer, matches=[replace(each, rejected="<b>Postgres</b>") for each in answer.matches])
 
-    monkeypatch.setattr(operations.recall, "recall", with_rejected)
+    monkeypatch.setattr(recall_operation, "recall", with_rejected)
     result = assistant.call("recall", question="why SQLite for readings?")
     [rejected] = {each["rejected"] for each in result.structured_content["results"]}
     assert "Postgres" in rejected and "<b>" not in rejected

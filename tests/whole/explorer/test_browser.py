@@ -12,8 +12,8 @@ import pytest
 
 from cortex.explorer.server import listen, serve_pages
 from cortex.explorer.views import NAVIGATION
-from cortex.flows import operations
 from cortex.flows.context import Context
+from cortex.flows.operations import remember
 from cortex.storage.settings import load_settings
 from tests.bench import words_for_a_model
 from tests.browsing import PROJECT, Browser, ticking
@@ -60,7 +60,7 @@ def site(sample_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     shutil.copytree(sample_store, home)
     context = Context(load_settings(home), words_for_a_model, ticking, home.parent)
     for text in (f"Berths are numbered {HOSTILE} from the north.", *DISPUTE):
-        operations.remember.remember(context, text, memory_type="decision", project=PROJECT)
+        remember.remember(context, text, memory_type="decision", project=PROJECT)
     served = Site(context)
     yield served
     served.end()
@@ -210,7 +210,7 @@ def test_words_are_changed_and_changed_back_without_scripts(site, plain_page):
 
 def test_a_memory_is_forgotten_after_it_was_shown_what_goes_without_scripts(site, plain_page):
     text = "The lighthouse keeper counts the seals."
-    name = operations.remember.remember(site.context, text, project=PROJECT).memory_id
+    name = remember.remember(site.context, text, project=PROJECT).memory_id
     plain_page.goto("/search")
     plain_page.get_by_role("searchbox").fill("lighthouse keeper seals")
     plain_page.get_by_role("button", name="Search").click()
@@ -301,7 +301,7 @@ def test_by_keyboard_alone_the_review_is_walked_settled_and_taken_back(site, pag
         ("Use Redis for the gauge cache.", "Do not use Redis for the gauge cache; use memcached."),
     ]
     for text in (text for pair in pairs for text in pair):
-        operations.remember.remember(site.context, text, memory_type="decision", project=PROJECT)
+        remember.remember(site.context, text, memory_type="decision", project=PROJECT)
     (older, newer), (_, kept) = pairs
     project = next(p.project_id for p in site.context.open_store().projects.all() if p.name == PROJECT)
     address = f"/review?project={project}"

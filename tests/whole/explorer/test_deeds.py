@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 
-from cortex.flows import operations
+from cortex.flows.operations import remember
 from tests.browsing import PROJECT, Browser, words_of
 
 
@@ -59,9 +59,7 @@ def test_one_memory_takes_anothers_place_and_gives_it_back(browser, memory):
 
 def test_forgetting_names_the_other_memories_that_hold_its_words(browser, memory):
     longer = f"{memory['text']} It was agreed in spring."
-    operations.remember.remember(
-        browser.explorer.open_context(), longer, memory_type="decision", project=PROJECT
-    )
+    remember.remember(browser.explorer.open_context(), longer, memory_type="decision", project=PROJECT)
     words = words_of(browser.page(f"/memory/{memory['memory_id']}/forget"))
     assert "in 1 other memory" in words and "agreed in spring" in words
 
@@ -70,7 +68,7 @@ def test_forgetting_shows_what_goes_and_then_it_is_gone_from_every_page_and_file
     context = browser.explorer.open_context()
     word = "quagga"
     text = f"The {word} buoys are read at noon."
-    name = operations.remember.remember(context, text, project="tidepool").memory_id
+    name = remember.remember(context, text, project="tidepool").memory_id
     edited = browser.do(f"/memory/{name}/edit", text=f"The {word} buoys are read at dusk.")
     assert text in unescape(edited), "undo holds the old words"
     asked = browser.page(f"/memory/{name}/forget")

@@ -4,7 +4,7 @@ import re
 from html import unescape
 
 from cortex.explorer.export import export_pages
-from cortex.flows import operations
+from cortex.flows.operations import index_code
 from tests.browsing import PROJECT, words_of
 
 
@@ -12,7 +12,7 @@ def test_a_file_has_the_memories_that_name_it(browser, tmp_path):
     path = tmp_path / "gauges.py"
     path.write_text("LEVELS = 3\n", encoding="utf-8")
     context = browser.explorer.open_context()
-    indexed = operations.index_code.index_code(context, path, "Reads the gauges.", project=PROJECT)
+    indexed = index_code.index_code(context, path, "Reads the gauges.", project=PROJECT)
     nodes = browser.json("/graph?file=gauges.py")["nodes"]
     assert indexed.description_id in {node["memory_id"] for node in nodes}
     assert "Nothing is related" in words_of(browser.page("/graph?file=no-such-file"))

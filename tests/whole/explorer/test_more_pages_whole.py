@@ -2,7 +2,8 @@
 
 import pytest
 
-from cortex.flows import operations
+from cortex.flows.operations import cost, doctor, remember
+from cortex.flows.operations import review as review_operation
 from cortex.flows.operations.apply import apply_now
 from cortex.flows.stages.order import APPLY
 from cortex.transforms.journal_entries import Archive, Merge
@@ -16,7 +17,7 @@ def dispute(browser):
     """Return the review of a store with two decisions at odds."""
     context = browser.explorer.open_context()
     for text in ("Use npm for the web client.", "Do not use npm for the web client; use pnpm."):
-        operations.remember.remember(context, text, memory_type="decision", project=PROJECT)
+        remember.remember(context, text, memory_type="decision", project=PROJECT)
     review = browser.json("/review")
     return next(item for item in review["items"] if item["kind"] == "contradiction")
 
@@ -50,8 +51,8 @@ def test_memories_that_say_the_same_are_merged_and_split_again(browser, monkeypa
         project.project_id, recorded_at=ticking(), memory_id="abcd" * 8
     )
     item = Item(MERGE, project.project_id, tuple(ids), tuple(texts), "2 become one", "Both of them.", entry)
-    proposed = [operations.review.ProjectReview(project, [item])]
-    monkeypatch.setattr(operations.review, "review", lambda context, project: proposed)
+    proposed = [review_operation.ProjectReview(project, [item])]
+    monkeypatch.setattr(review_operation, "review", lambda context, project: proposed)
     html = browser.do(f"/review/{item.item_id}/accept", project=project.project_id)
     assert {browser.json(f"/memory/{name}")["memory"]["status"] for name in ids} == {"archived"}
     assert browser.send(f"/memory/{ids[0]}/restore").status_code == 400
@@ -86,9 +87,9 @@ def test_each_thing_to_settle_has_a_key_for_each_answer(browser, dispute):
 
 def test_costs_and_health_say_what_their_commands_say(reader):
     context = reader.explorer.open_context()
-    assert reader.json("/costs")["total"]["requests"] == operations.cost.read_cost(context).total.requests
+    assert reader.json("/costs")["total"]["requests"] == cost.read_cost(context).total.requests
     checks = {check["check"] for check in reader.json("/health")["checks"]}
-    examination = operations.doctor.examine(context.home, lambda: context)
+    examination = doctor.examine(context.home, lambda: context)
     assert checks == {check.check for check in examination.checks}
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from cortex.flows import operations
+from cortex.flows.operations import remember
 from tests.browsing import PROJECT
 
 WORD = "quagga"
@@ -29,7 +29,7 @@ def pages(browser, name: str, project: str) -> list[str]:
 def test_what_was_forgotten_is_gone_from_every_page_and_answer_at_once(browser, home):
     context = browser.explorer.open_context()
     text = f"The {WORD} buoys are read at noon."
-    name = operations.remember.remember(context, text, memory_type="decision", project=PROJECT).memory_id
+    name = remember.remember(context, text, memory_type="decision", project=PROJECT).memory_id
     project = browser.json("/")["project_id"]
     addresses = pages(browser, name, project)
     before = [address for address in addresses if WORD in browser.get(address).text.replace(f"q={WORD}", "")]
@@ -51,9 +51,7 @@ def test_what_another_process_did_is_seen_at_once(browser):
     )
     texts = ("Use npm for the web client.", "Do not use npm for the web client; use pnpm.")
     for text in texts:
-        operations.remember.remember(
-            browser.explorer.open_context(), text, memory_type="decision", project=PROJECT
-        )
+        remember.remember(browser.explorer.open_context(), text, memory_type="decision", project=PROJECT)
     second = (
         browser.json("/search")["total"],
         browser.json("/")["candidates"],

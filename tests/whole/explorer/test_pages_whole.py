@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from cortex.flows import operations
+from cortex.flows.operations import brief as brief_operation
+from cortex.flows.operations import index_code
 from tests.browsing import PROJECT
 from tests.store.explorer.test_pages import PAGES
 
@@ -17,7 +18,7 @@ def test_every_link_of_a_page_leads_somewhere(reader, address):
 
 def test_the_brief_has_each_line_with_its_memory_and_its_reason(reader):
     context = reader.explorer.open_context()
-    [text] = [brief.text for brief in operations.brief.read_briefs(context, PROJECT) if brief.text]
+    [text] = [brief.text for brief in brief_operation.read_briefs(context, PROJECT) if brief.text]
     data = reader.json("/")
     assert data["text"] == text and data["project"] == PROJECT
     lines = [line for section in data["sections"] for line in section["lines"]]
@@ -38,7 +39,7 @@ def test_a_part_of_a_path_finds_what_names_the_file(browser, tmp_path):
     path.write_text("LEVELS = 3\n", encoding="utf-8")
     context = browser.explorer.open_context()
     description = "Reads the gauges of each berth."
-    indexed = operations.index_code.index_code(context, path, description, project=PROJECT)
+    indexed = index_code.index_code(context, path, description, project=PROJECT)
     rows = browser.json("/search?file=GAUGES.py&type=code_description")["memories"]
     assert [row["memory_id"] for row in rows] == [indexed.description_id]
     assert browser.json("/search?file=no-such-file")["total"] == 0

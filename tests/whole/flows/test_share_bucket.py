@@ -3,7 +3,11 @@
 import pytest
 
 from benchmarks.two_writers import URI, served_bucket
-from cortex.flows import operations
+from cortex.flows.operations import brief as brief_operation
+from cortex.flows.operations import forget as forget_operation
+from cortex.flows.operations import intake, rebuild, reflect, share
+from cortex.flows.operations import remember as remember_operation
+from cortex.flows.operations import team as team_operation
 from cortex.storage.journal import Journal
 from cortex.storage.remote import bucket as remote_bucket
 from cortex.transforms.errors import StoreUnreachable
@@ -34,22 +38,22 @@ def laptop(folder, name: str) -> Laptop:
 
 def remember(person: Laptop, *texts: str) -> None:
     for text in texts:
-        operations.remember.remember(person.context(), text, memory_type="decision")
+        remember_operation.remember(person.context(), text, memory_type="decision")
 
 
 def forget(person: Laptop, text: str) -> None:
-    planned = operations.forget.plan_forget(person.context(), person.rows()[text]["memory_id"])
-    operations.forget.forget(person.context(), planned)
+    planned = forget_operation.plan_forget(person.context(), person.rows()[text]["memory_id"])
+    forget_operation.forget(person.context(), planned)
 
 
 def push(person: Laptop) -> tuple[int, int, int]:
-    planned = operations.share.plan_push(person.chosen())
-    operations.share.push(person.chosen(), planned)
+    planned = share.plan_push(person.chosen())
+    share.push(person.chosen(), planned)
     return planned[0].shared, planned[0].fresh, planned[0].withdrawn
 
 
 def pull(person: Laptop) -> tuple[int, int, int]:
-    [pulled], applied = operations.share.pull(person.chosen())
+    [pulled], applied = share.pull(person.chosen())
     assert applied.is_in_effect and not pulled.refusals
     return pulled.shared, pulled.fresh, pulled.withdrawn
 
@@ -84,7 +88,7 @@ def test_who_was_offline_for_days_is_in_step_after_one_push_and_one_pull(team, m
     assert active(cy) == {UTC_RULE: "user", NPM: "colleague"}
     for person in team:
         assert pull(person)[1:] == (0, 0) and push(person)[1:] == (0, 0), "again changes nothing"
-        assert operations.rebuild.compare_tables(person.chosen()).differences == []
+        assert rebuild.compare_tables(person.chosen()).differences == []
 
 
 def test_what_contradicts_ones_own_is_pulled_beside_it_and_shown(team):
@@ -92,22 +96,22 @@ def test_what_contradicts_ones_own_is_pulled_beside_it_and_shown(team):
     remember(ana, PNPM)
     remember(bo, NPM)
     push(ana)
-    [pulled], _ = operations.share.pull(bo.chosen())
+    [pulled], _ = share.pull(bo.chosen())
     assert (pulled.fresh, pulled.conflicts) == (1, 1)
     assert active(bo) == {NPM: "user", PNPM: "colleague"}
-    [conflict] = operations.team.team_status(bo.chosen()).conflicts
+    [conflict] = team_operation.team_status(bo.chosen()).conflicts
     assert (conflict.own_text, conflict.team_text) == (NPM, PNPM)
     assert conflict.speaker == "Ana (shared)"
-    [brief] = operations.brief.read_briefs(bo.chosen())
+    [brief] = brief_operation.read_briefs(bo.chosen())
     lines = brief.text.splitlines()
     assert [line for line in lines if NPM in line and f'[contradicted by "{PNPM[:-1]}' in line]
-    [point] = operations.reflect.reflect(bo.chosen()).of_kind(CONTRADICTORY)
+    [point] = reflect.reflect(bo.chosen()).of_kind(CONTRADICTORY)
     assert set(point.texts) == {NPM, PNPM}
     forget(ana, PNPM)
     push(ana)
     pull(bo)
-    assert operations.team.team_status(bo.chosen()).conflicts == []
-    [brief] = operations.brief.read_briefs(bo.chosen())
+    assert team_operation.team_status(bo.chosen()).conflicts == []
+    [brief] = brief_operation.read_briefs(bo.chosen())
     assert NPM in brief.text and "[contradicted by" not in brief.text
 
 
@@ -127,9 +131,9 @@ def test_a_pull_that_is_killed_is_done_again(team, monkeypatch, written):
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Journal, "write", dies)
-        patch.setattr(operations.share, "apply_now", lambda *_: dies(None, None))
+        patch.setattr(share, "apply_now", lambda *_: dies(None, None))
         pull(bo)
     assert pull(bo)[0] == 2
-    operations.intake.run_flow(bo.chosen(), "ingest")
+    intake.run_flow(bo.chosen(), "ingest")
     assert active(bo) == {UTC_RULE: "user", PNPM: "colleague", KILN: "colleague"}
-    assert operations.rebuild.compare_tables(bo.chosen()).differences == []
+    assert rebuild.compare_tables(bo.chosen()).differences == []

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows import operations
 from cortex.flows.context import Context
+from cortex.flows.operations import brief as brief_operation
+from cortex.flows.operations import forget, remember, share
+from cortex.flows.operations import projects as projects_operation
 from cortex.storage.settings import Settings, ShareSettings
 from cortex.storage.store import Store
 from cortex.transforms.errors import StoreUnreachable
@@ -55,46 +57,46 @@ def laptops(tmp_path: Path) -> tuple[Laptop, Laptop]:
 def test_a_laptop_shares_only_what_was_chosen_and_withdraws_what_was_forgotten(laptops, tmp_path):
     ana, bo = laptops
     for text in (PNPM, UTC_RULE):
-        operations.remember.remember(ana.context(), text, memory_type="decision")
-    operations.remember.remember(bo.context(), "The gauge of pier two is Bo's.")
-    assert operations.share.plan_push(ana.context()) == [], "nothing by default"
+        remember.remember(ana.context(), text, memory_type="decision")
+    remember.remember(bo.context(), "The gauge of pier two is Bo's.")
+    assert share.plan_push(ana.context()) == [], "nothing by default"
     with pytest.raises(StoreUnreachable):
-        operations.share.pull(bo.chosen())
-    [planned] = operations.share.plan_push(ana.chosen())
+        share.pull(bo.chosen())
+    [planned] = share.plan_push(ana.chosen())
     assert (planned.shared, planned.fresh, planned.withdrawn) == (2, 2, 0)
     assert not (tmp_path / "place").exists(), "planning writes nothing"
-    operations.share.push(ana.chosen(), [planned])
-    [pulled], applied = operations.share.pull(bo.chosen())
+    share.push(ana.chosen(), [planned])
+    [pulled], applied = share.pull(bo.chosen())
     assert (pulled.shared, pulled.fresh, applied.is_in_effect) == (2, 2, True)
     assert bo.rows()[PNPM]["trust"] == "colleague"
-    [brief] = operations.brief.read_briefs(bo.chosen())
+    [brief] = brief_operation.read_briefs(bo.chosen())
     assert "(Ana, shared, " in brief.text
-    forgotten = operations.forget.plan_forget(ana.context(), ana.rows()[PNPM]["memory_id"])
-    operations.forget.forget(ana.context(), forgotten)
-    [planned] = operations.share.plan_push(ana.chosen())
+    forgotten = forget.plan_forget(ana.context(), ana.rows()[PNPM]["memory_id"])
+    forget.forget(ana.context(), forgotten)
+    [planned] = share.plan_push(ana.chosen())
     assert (planned.shared, planned.withdrawn) == (1, 1)
-    operations.share.push(ana.chosen(), [planned])
+    share.push(ana.chosen(), [planned])
     assert not any(PNPM.encode() in file.read_bytes() for file in (tmp_path / "place").rglob("*.json"))
-    [pulled], _ = operations.share.pull(bo.chosen())
+    [pulled], _ = share.pull(bo.chosen())
     assert pulled.withdrawn == 1
     assert (bo.rows()[PNPM]["status"], bo.rows()[UTC_RULE]["status"]) == ("superseded", "active")
-    [planned] = operations.share.plan_push(ana.context())
+    [planned] = share.plan_push(ana.context())
     assert (planned.content, planned.withdrawn) == (None, 1), "a project that is shared no more is withdrawn"
 
 
 def test_a_project_that_was_merged_is_still_pulled_from_where_colleagues_share_it(laptops, tmp_path):
     ana, bo = laptops
-    operations.remember.remember(ana.context(), PNPM, memory_type="decision")
-    operations.remember.remember(bo.context(), "The gauge of pier two is Bo's.")
-    operations.share.push(ana.chosen(), operations.share.plan_push(ana.chosen()))
-    operations.share.pull(bo.chosen())
+    remember.remember(ana.context(), PNPM, memory_type="decision")
+    remember.remember(bo.context(), "The gauge of pier two is Bo's.")
+    share.push(ana.chosen(), share.plan_push(ana.chosen()))
+    share.pull(bo.chosen())
     harbour = Laptop(tmp_path / "bo" / "harbour", bo.home, bo.place)
     git(tmp_path, "init", "-q", "-b", "main", str(harbour.clone))
-    operations.remember.remember(harbour.context(), "The harbour has three piers.")
-    operations.projects.merge_projects(bo.context(), "kelp", "harbour")
-    operations.remember.remember(ana.context(), UTC_RULE, memory_type="decision")
-    operations.share.push(ana.chosen(), operations.share.plan_push(ana.chosen()))
-    operations.share.pull(bo.chosen())
+    remember.remember(harbour.context(), "The harbour has three piers.")
+    projects_operation.merge_projects(bo.context(), "kelp", "harbour")
+    remember.remember(ana.context(), UTC_RULE, memory_type="decision")
+    share.push(ana.chosen(), share.plan_push(ana.chosen()))
+    share.pull(bo.chosen())
     assert {PNPM, UTC_RULE} <= {text for text, row in bo.rows().items() if row["status"] == "active"}
-    pulls, _ = operations.share.pull(bo.chosen())
+    pulls, _ = share.pull(bo.chosen())
     assert sum(each.fresh + each.withdrawn for each in pulls) == 0

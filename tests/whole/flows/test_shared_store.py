@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows import operations
+from cortex.flows.operations import forget, recall
 from cortex.flows.operations.encrypt import encrypt
 from cortex.storage.place import begin_copy
 from cortex.transforms.errors import KeyUnavailable
@@ -24,9 +24,7 @@ def benches(tmp_path) -> tuple[Bench, Bench]:
 
 
 def answers(bench: Bench, question: str) -> list[str]:
-    return [
-        each.text for each in operations.recall.recall(bench.context, question, all_projects=True).matches
-    ]
+    return [each.text for each in recall.recall(bench.context, question, all_projects=True).matches]
 
 
 def bytes_below(folder: Path, word: str) -> list[str]:
@@ -49,8 +47,8 @@ def test_what_one_machine_read_the_other_answers_from_goes_on_from_and_forgets(b
     )
     assert not bytes_below(tmp_path / "bucket", "postings"), "the search index stays here"
     for row in [row for row in two.memories() if CANARY in row["text"]]:
-        planned = operations.forget.plan_forget(two.context, row["memory_id"])
-        operations.forget.forget(two.context, planned)
+        planned = forget.plan_forget(two.context, row["memory_id"])
+        forget.forget(two.context, planned)
     assert not any(CANARY in text for text in answers(one, "Are levels whole millimetres?"))
     assert index_of(one.home) == index_of(two.home)
     assert bytes_below(tmp_path / "bucket", CANARY) == []

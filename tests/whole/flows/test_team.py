@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
-from cortex.flows import operations
 from cortex.flows.context import Context
 from cortex.flows.memory import Memory
+from cortex.flows.operations import brief as brief_operation
+from cortex.flows.operations import forget, intake, rebuild, review, team_decisions
+from cortex.flows.operations import team as team_operation
 from cortex.flows.stages import team as team_stage
 from cortex.storage.journal import Journal
 from cortex.storage.lake import Lake
@@ -69,21 +71,19 @@ class Developer:
         self.hours += 1
         return str(self.memory.remember(text, **chosen).memory_id)
 
-    def propose(self, *ids: str, **chosen: Any) -> operations.team.Committed:
+    def propose(self, *ids: str, **chosen: Any) -> team_operation.Committed:
         self.hours += 1
         context = self.context
-        return operations.team.propose_memories(
-            context, operations.team.plan_proposal(context, ids, **chosen)
-        )
+        return team_operation.propose_memories(context, team_operation.plan_proposal(context, ids, **chosen))
 
     def read(self) -> Any:
         """Fetch what the others pushed, and run."""
         self.git("pull", "-q", "--ff-only", check=False)
         self.hours += 1
-        return operations.intake.run_flow(self.context, "ingest")
+        return intake.run_flow(self.context, "ingest")
 
-    def status(self) -> operations.team.TeamStatus:
-        return operations.team.team_status(self.context)
+    def status(self) -> team_operation.TeamStatus:
+        return team_operation.team_status(self.context)
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """Return the memories of all scopes by their text."""
@@ -92,7 +92,7 @@ class Developer:
         return {row["text"]: row for row in rows}
 
     def brief(self) -> str:
-        [brief] = operations.brief.read_briefs(self.context)
+        [brief] = brief_operation.read_briefs(self.context)
         return brief.text
 
     def put(self, text: str, name: str = "by-hand.md", message: str = "by hand") -> None:
@@ -245,9 +245,9 @@ def test_a_contradiction_with_ones_own_is_shown_and_settled_by_a_person(team, an
     assert {rows[PNPM]["status"], rows["Use npm, not pnpm, in the web folder."]["status"]} == {"active"}
     [conflict] = bo.status().conflicts
     assert (conflict.own_id, conflict.team_text, conflict.speaker) == (own, PNPM, "Ana Lopez (reviewed)")
-    items = [item for each in operations.review.review(bo.context) for item in each.items]
+    items = [item for each in review.review(bo.context) for item in each.items]
     assert [set(item.memory_ids) for item in items] == [{own, rows[PNPM]["memory_id"]}]
-    operations.review.settle_items(bo.context, keep=items)
+    review.settle_items(bo.context, keep=items)
     assert bo.status().conflicts == []
 
 
@@ -273,7 +273,7 @@ def test_a_squashed_branch_starts_over_and_a_merged_one_is_not_proposed_again(te
     ana.git("push", "-q", "origin", "cortex/memories")
     team.merges(squash=True)
     ana.git("fetch", "-q")
-    plan = operations.team.plan_proposal(ana.context, memory_type="decision")
+    plan = team_operation.plan_proposal(ana.context, memory_type="decision")
     assert [each.problem for each in plan.left_out] == ["the team has it already"]
     ana.propose(ana.remember(UTC_RULE, memory_type="decision"))
     assert ana.git("log", "--format=%s", "origin/main..cortex/memories") == "Team memory: propose 1"
@@ -298,7 +298,7 @@ def test_proposing_touches_neither_index_nor_working_tree(team, ana):
 def test_what_is_forgotten_here_stays_forgotten_though_the_file_stays(team, ana, bo):
     name = shares(team, ana)
     bo.read()
-    forgotten = operations.forget.forget(bo.context, name)
+    forgotten = forget.forget(bo.context, name)
     assert [copy.partition(" on the ")[0] for copy in forgotten.copies] == [
         f"{TEAM_FOLDER}/{TeamMemory(PNPM, 'decision', 'Ana Lopez').file_name}"
     ]
@@ -317,7 +317,7 @@ def test_what_only_a_branch_or_a_working_tree_holds_does_not_count(team, ana, bo
     memory = TeamMemory(UTC_RULE, "decision", "Bo Berg")
     (bo.clone / TEAM_FOLDER / memory.file_name).write_text(memory.as_text())
     bo.hours += 1
-    operations.intake.run_flow(bo.context, "ingest")
+    intake.run_flow(bo.context, "ingest")
     assert not {PNPM, UTC_RULE} & set(bo.rows())
 
 
@@ -360,7 +360,7 @@ def test_hostile_files_are_set_aside_with_a_reason_and_stop_nothing(team, ana, b
 
 
 def test_a_secret_is_never_proposed(team, ana):
-    plan = operations.team.plan_proposal(
+    plan = team_operation.plan_proposal(
         ana.context, [ana.remember("Deploy with the script deploy.sh, token=ghp_" + "a1B2c3D4e5F6" * 3)]
     )
     assert plan.is_empty
@@ -369,7 +369,7 @@ def test_a_secret_is_never_proposed(team, ana):
 
 def test_the_default_branch_is_no_place_for_a_proposal(team, ana):
     with pytest.raises(UsageError, match="default branch"):
-        operations.team.plan_proposal(ana.context, [ana.remember(PNPM)], branch="main")
+        team_operation.plan_proposal(ana.context, [ana.remember(PNPM)], branch="main")
 
 
 def test_a_rebuilt_store_says_the_same(team, ana, bo):
@@ -378,7 +378,7 @@ def test_a_rebuilt_store_says_the_same(team, ana, bo):
     proposes_removal(ana, name)
     team.merges()
     bo.read()
-    assert operations.rebuild.compare_tables(bo.context).differences == []
+    assert rebuild.compare_tables(bo.context).differences == []
 
 
 def test_two_who_both_add_decisions_to_the_tracked_file_merge_without_a_conflict(team, ana, bo):
@@ -391,7 +391,7 @@ def test_two_who_both_add_decisions_to_the_tracked_file_merge_without_a_conflict
     for developer, text in ((ana, PNPM), (bo, UTC_RULE)):
         developer.git("config", "merge.cortex.driver", driver)
         developer.remember(text, memory_type="decision")
-        operations.team_decisions.write_decisions(developer.context, developer.clone / "decisions.md")
+        team_decisions.write_decisions(developer.context, developer.clone / "decisions.md")
         developer.git("add", "-A")
         developer.git("commit", "-q", "-m", "decisions")
     ana.git("push", "-q", "origin", "main")
@@ -418,9 +418,9 @@ def test_killed_while_a_repository_is_read_the_next_run_reads_it_once(
         shutil.copytree(bo.home, killed.home)
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             dies_in_the_stage(patch, *place, moment)
-            operations.intake.run_flow(killed.context, "ingest")
+            intake.run_flow(killed.context, "ingest")
         for developer in (bo, killed):
-            operations.intake.run_flow(developer.context, "ingest")
+            intake.run_flow(developer.context, "ingest")
         assert difference(contents(bo.home), contents(killed.home)) == {}
         assert leftovers(killed.home) == []
     assert bo.rows()[PNPM]["status"] == "superseded"
