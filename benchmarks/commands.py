@@ -12,7 +12,7 @@ from statistics import median
 
 from benchmarks import invented
 from benchmarks.measures import Measured, Sizes
-from cortex.storage.assistant_folders import find_transcripts
+from cortex.storage.staging.assistant_folders import find_transcripts
 from cortex.storage.store import Store
 
 # What a program pays that imports the libraries of tables alone.

@@ -24,9 +24,9 @@ import pyarrow.parquet as pq
 from benchmarks import invented
 from cortex.explorer.application import Explorer
 from cortex.explorer.safety import AccessGate
-from cortex.flows import runs
-from cortex.flows.context import Context
-from cortex.storage.settings import Settings, load_settings
+from cortex.flows.context.context import Context
+from cortex.flows.engines import runs
+from cortex.storage.settings.settings import Settings, load_settings
 from cortex.storage.store import Store
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import EDGES, EVENTS, TURNS

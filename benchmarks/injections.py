@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from cortex.cli.terminal import Listing, print_listing
 from cortex.hooks import basic_brief
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.brief.render import choose, lay_out
 from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.quotes import with_quotes_lowered

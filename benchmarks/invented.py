@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cortex.storage.tables import INDEX_TEXT, VECTOR
+from cortex.storage.tables.tables import INDEX_TEXT, VECTOR
 from cortex.transforms.memory.fading import WEAK
 from cortex.transforms.memory.lifecycle import ACTIVITY
 from cortex.transforms.schemas import EDGES, MEMORIES, PASSAGES

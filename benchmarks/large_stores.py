@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 
 from benchmarks import invented, nightly, stage_times, stream
 from benchmarks.measures import Measured, Sizes, parse_as_json
-from cortex.flows import runs
-from cortex.flows.context import Context
-from cortex.storage.assistant_folders import find_transcripts
-from cortex.storage.settings import Settings
+from cortex.flows.context.context import Context
+from cortex.flows.engines import runs
+from cortex.storage.settings.settings import Settings
+from cortex.storage.staging.assistant_folders import find_transcripts
 
 # What a program that imports the libraries of tables has in memory, printed in MB.
 LIBRARIES = (

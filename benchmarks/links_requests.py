@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from benchmarks.writer_quality import POLICY, read_corpus, written_events
 from benchmarks.writer_requests import MODEL
 from cortex.flows.embedders import local_or_none
-from cortex.storage.reference import read_prompt
+from cortex.storage.settings.reference import read_prompt
 from cortex.transforms.masking import masked
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.memory.link import edges_between

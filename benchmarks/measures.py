@@ -15,18 +15,18 @@ import numpy as np
 import orjson
 
 from benchmarks import invented, prompts
-from cortex.flows.context import Context
-from cortex.flows.engines import run_plain
-from cortex.flows.models import embedder_in_force
-from cortex.flows.recall import search_store
-from cortex.flows.runs import FLOWS, opened, stage_all
-from cortex.storage.assistant_folders import find_transcripts
-from cortex.storage.lance_tables import LanceTables
-from cortex.storage.published import Published
-from cortex.storage.reference import read_policy
-from cortex.storage.settings import Settings
+from cortex.flows.context.context import Context
+from cortex.flows.embedders.embedder_choice import embedder_in_force
+from cortex.flows.engines.engines import run_plain
+from cortex.flows.engines.runs import FLOWS, opened, stage_all
+from cortex.flows.recalling.recall_search import search_store
+from cortex.storage.published.published import Published
+from cortex.storage.settings.reference import read_policy
+from cortex.storage.settings.settings import Settings
+from cortex.storage.staging.assistant_folders import find_transcripts
+from cortex.storage.tables.lance_tables import LanceTables
 from cortex.transforms.brief.render import choose, lay_out
-from cortex.transforms.files.client_settings import with_status_line
+from cortex.transforms.documents.client_settings import with_status_line
 from cortex.transforms.memory.lifecycle import age
 from cortex.transforms.schemas import EDGES
 from cortex.transforms.transcripts.transcript import Source, read_transcript

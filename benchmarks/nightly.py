@@ -21,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks import invented, stage_times
-from cortex.flows import runs
-from cortex.flows.context import Context
-from cortex.storage.settings import Settings
+from cortex.flows.context.context import Context
+from cortex.flows.engines import runs
+from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import EVENTS, TURNS

@@ -22,9 +22,9 @@ import pyarrow as pa
 
 from benchmarks import invented
 from cortex.hooks import hook
-from cortex.storage.lance_tables import LanceTables
-from cortex.storage.published import Published
-from cortex.storage.reference import read_policy, word_ranks
+from cortex.storage.published.published import Published
+from cortex.storage.settings.reference import read_policy, word_ranks
+from cortex.storage.tables.lance_tables import LanceTables
 from cortex.transforms.search.index_text import index_text
 from cortex.transforms.search.settings import settings_document
 

@@ -17,8 +17,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from cortex.storage.reference import read_policy
-from cortex.storage.repository import doubts_of, snapshot_of
+from cortex.storage.projects.repository import doubts_of, snapshot_of
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.memory.reality import Questions, rewritten_share
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import MEMORIES

@@ -1,7 +1,8 @@
 """
 Recall measured: `python benchmarks/retrieval.py [SET …] [--set NAME=VALUE …] [--no-model] [--memories]`.
 
-Each set is put into real tables and asked through `cortex.flows.recall`: the figures are the product's.
+Each set is put into real tables and asked through `cortex.flows.recalling.recall_search`: the figures are
+the product's.
 DevMemBench is judged by session (share of the right sessions among the first k), CoSQA by function, the
 labels by transcript line (is any of the first k results one that rests on an evidence line?). The sets are
 read from ../shared/data; `--set` tries another number of ranking.csv, `--memories` adds extracted memories.
@@ -21,10 +22,10 @@ import numpy as np
 import pyarrow as pa
 
 from cortex.flows.embedders import Embedder, embedder_for
-from cortex.flows.recall import search_store
-from cortex.flows.recall_results import RecallResult
-from cortex.storage.lance_tables import LanceTables
-from cortex.storage.reference import read_policy
+from cortex.flows.recalling.recall_results import RecallResult
+from cortex.flows.recalling.recall_search import search_store
+from cortex.storage.settings.reference import read_policy
+from cortex.storage.tables.lance_tables import LanceTables
 from cortex.transforms.extract.events import extract_events
 from cortex.transforms.identity import content_id
 from cortex.transforms.memory.fold import fold

@@ -22,9 +22,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cortex.flows.runs import look_for, stage_all
-from cortex.storage.reports import last_report
-from cortex.storage.settings import Settings
+from cortex.flows.engines.runs import look_for, stage_all
+from cortex.storage.published.reports import last_report
+from cortex.storage.settings.settings import Settings
 
 SAMPLES = Path(__file__).parents[1] / "data" / "samples"
 DEBIAN = Path("/usr/lib/postgresql")

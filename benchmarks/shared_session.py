@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import invented, nightly, two_writers
-from cortex.flows import runs
-from cortex.flows.context import Context
-from cortex.storage.lease import lease
-from cortex.storage.place import begin_copy
-from cortex.storage.remote.bucket import FolderBucket
-from cortex.storage.remote.copy import refresh
-from cortex.storage.settings import Settings
+from cortex.flows.context.context import Context
+from cortex.flows.engines import runs
+from cortex.storage.elsewhere.bucket import FolderBucket
+from cortex.storage.elsewhere.store_copy import refresh
+from cortex.storage.elsewhere.store_lease import lease
+from cortex.storage.ground.place import begin_copy
+from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.schemas import EVENTS
 

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import invented
-from cortex.storage.assistant_folders import find_transcripts
+from cortex.storage.staging.assistant_folders import find_transcripts
 
 FOLDERS = ("lake", "tables", "published")
 

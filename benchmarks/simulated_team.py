@@ -27,9 +27,16 @@ from unittest.mock import patch
 
 from greenlet import getcurrent, greenlet
 
-from cortex.storage.remote import log
-from cortex.storage.remote.lease import RENEW_SECONDS, RemoteLease, Timing
-from cortex.storage.remote.log import COMMIT, RELEASE, TAKE, LogEntry, is_removable, milestone_after
+from cortex.storage.elsewhere import commit_log
+from cortex.storage.elsewhere.bucket_lease import RENEW_SECONDS, RemoteLease, Timing
+from cortex.storage.elsewhere.commit_log import (
+    COMMIT,
+    RELEASE,
+    TAKE,
+    LogEntry,
+    is_removable,
+    milestone_after,
+)
 from cortex.transforms.errors import LeaseLost, StoreBusy, StoreUnreachable
 
 TIMEOUT_SECONDS = 30.0
@@ -278,7 +285,7 @@ class Machine:
 
 def simulate(writers: int, items: int, seed: int, span: int) -> dict[str, object]:
     """Let the team work until everything is in, with milestones that close; return what came of it."""
-    with patch.object(log, "SPAN", span):
+    with patch.object(commit_log, "SPAN", span):
         return _simulate(writers, items, seed)
 
 

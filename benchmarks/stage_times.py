@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-from cortex.flows import runs
-from cortex.flows.run import Run
+from cortex.flows.engines import runs
+from cortex.flows.run.run import Run
 from cortex.flows.stages.stage import Stage
 
 # Of what takes less no exponent is told: it would be that of the clock.

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from benchmarks import invented, stage_times
-from cortex.flows import runs
-from cortex.flows.context import Context
-from cortex.storage.assistant_folders import find_transcripts
-from cortex.storage.settings import Settings
+from cortex.flows.context.context import Context
+from cortex.flows.engines import runs
+from cortex.storage.settings.settings import Settings
+from cortex.storage.staging.assistant_folders import find_transcripts
 
 # With so much in each tool's result a line has 4 kB on average, as in 57 real sessions of 25 MB.
 RESULT_CHARS = 14_000

@@ -27,14 +27,14 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from cortex.flows import runs
-from cortex.flows.context import Context
-from cortex.storage.place import remote_note
-from cortex.storage.remote.bucket import BucketLog, bucket_at
-from cortex.storage.remote.copy import refresh
-from cortex.storage.remote.log import last_entry
-from cortex.storage.remote.tree import read_tree
-from cortex.storage.settings import load_settings
+from cortex.flows.context.context import Context
+from cortex.flows.engines import runs
+from cortex.storage.elsewhere.bucket import BucketLog, bucket_at
+from cortex.storage.elsewhere.commit_log import last_entry
+from cortex.storage.elsewhere.file_tree import read_tree
+from cortex.storage.elsewhere.store_copy import refresh
+from cortex.storage.ground.place import remote_note
+from cortex.storage.settings.settings import load_settings
 from cortex.storage.store import Store
 from cortex.transforms.errors import LeaseLost, StoreBusy
 from cortex.transforms.schemas import TURNS, values

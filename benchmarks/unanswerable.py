@@ -18,9 +18,9 @@ from pathlib import Path
 
 from benchmarks.retrieval import Question, any_line, fill, labels
 from cortex.flows.embedders import Embedder, embedder_for
-from cortex.flows.recall import search_store
-from cortex.storage.lance_tables import LanceTables
-from cortex.storage.reference import read_policy
+from cortex.flows.recalling.recall_search import search_store
+from cortex.storage.settings.reference import read_policy
+from cortex.storage.tables.lance_tables import LanceTables
 from cortex.transforms.policy import Policy
 
 RANDOM_WORDS = """

@@ -29,10 +29,10 @@ from typing import Any
 
 from benchmarks import invented
 from benchmarks.served_nightly import ask, free_port
-from cortex.flows import runs
-from cortex.flows.context import Context
-from cortex.storage.lake import LAKE_TABLES
-from cortex.storage.settings import Settings, WorkerSettings
+from cortex.flows.context.context import Context
+from cortex.flows.engines import runs
+from cortex.storage.lake.lake import LAKE_TABLES
+from cortex.storage.settings.settings import Settings, WorkerSettings
 from cortex.storage.store import Store
 
 SCOPED = ("memories", "edges", "passages")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cortex.storage.reference import read_policy, read_prompt
+from cortex.storage.settings.reference import read_policy, read_prompt
 from cortex.transforms.schemas import TURNS
 from cortex.transforms.transcripts.transcript import Source, read_transcript
 from cortex.transforms.writer.fitting import estimated_tokens

@@ -4,7 +4,7 @@ Prints the reference pages from the code: `python -m docs.generate` writes them 
     docs/tables.md       every table and column, with meaning and unit    from transforms/schemas.py, entries
     docs/cli.md          every command with its options                   from cortex/cli/command_line.py
     docs/policy.md       every policy table, numbers with their reason    from data/reference/*.csv
-    docs/config.md       every setting with default, unit, variable       from storage/setting_keys.py
+    docs/config.md  every setting with default, unit, variable  from storage/settings/setting_keys.py
     docs/cortex.1        the manual page: every command with its options  from cortex/cli/command_line.py
     docs/exit-codes.md   every error, its exit code, whether to retry     from transforms/errors.py
 """
@@ -24,8 +24,8 @@ from click.testing import CliRunner
 
 from cortex.cli.command_line import COMMAND_SECTIONS
 from cortex.cli.main import main as command_line
-from cortex.storage import setting_keys
-from cortex.storage.setting_kinds import Key
+from cortex.storage.settings import setting_keys
+from cortex.storage.settings.setting_kinds import Key
 from cortex.transforms import errors, schemas
 from cortex.transforms.journal_entries import ENTRIES, FIELDS
 from cortex.transforms.policy import MEMORY_TYPE_FLAGS
@@ -148,7 +148,7 @@ def config_page() -> str:
     example = '[brief]\ntokens = 1500\n\n[project."/home/dev/tidepool".brief]\ntokens = 600'
     return _joined(
         [
-            _title("Settings", "storage/setting_keys.py"),
+            _title("Settings", "storage/settings/setting_keys.py"),
             "The environment takes precedence, then the project's section of `CORTEX_HOME/config.toml`, "
             "then the file's own sections, then the default. `cortex config` shows each value and its "
             "source; `cortex config set KEY VALUE [--project NAME]` and `unset` change the file and keep its "

@@ -17,10 +17,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from cortex.cli.demo import DEMO_DAY, DEMO_PROJECT, DEMO_QUESTION
 from cortex.cli.main import main as command_line
-from cortex.flows.context import Context
-from cortex.storage.settings import load_settings
+from cortex.cli.start.demo import DEMO_DAY, DEMO_PROJECT, DEMO_QUESTION
+from cortex.flows.context.context import Context
+from cortex.storage.settings.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 80

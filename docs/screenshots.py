@@ -13,12 +13,12 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from cortex.cli.demo import DEMO_DAY
+from cortex.cli.start.demo import DEMO_DAY
 from cortex.explorer.server import listen, serve_pages
-from cortex.flows import runs
-from cortex.flows.context import Context
-from cortex.flows.operations import status
-from cortex.storage.settings import load_settings
+from cortex.flows.context.context import Context
+from cortex.flows.engines import runs
+from cortex.flows.operations.care import status
+from cortex.storage.settings.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "explorer"

@@ -6,30 +6,29 @@ from functools import update_wrapper
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from cortex.flows.context import Context, EmbedderOf, utc_now
-from cortex.flows.models import embedder_in_force
-from cortex.flows.operations import (
-    backup,
+from cortex.flows.context.context import Context, EmbedderOf, utc_now
+from cortex.flows.embedders.embedder_choice import embedder_in_force
+from cortex.flows.operations.ask import (
     brief,
+    infer,
+    recall,
+    reflect,
+    sql,
+    stats,
+)
+from cortex.flows.operations.care import intake, rebuild, status
+from cortex.flows.operations.change import (
     edit,
-    exchange,
     forget,
     index_code,
-    infer,
-    intake,
     learn,
     merges,
     projects,
-    rebuild,
-    recall,
-    reflect,
     remember,
     review,
-    sql,
-    stats,
-    status,
 )
-from cortex.storage.settings import load_settings
+from cortex.flows.operations.share import backup, exchange
+from cortex.storage.settings.settings import load_settings
 
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")

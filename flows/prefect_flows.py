@@ -8,12 +8,12 @@ from typing import Any
 
 from prefect import flow
 
-from cortex.flows.context import Context
-from cortex.flows.operations.intake import backfill, run_flow
-from cortex.flows.prefect_stages import flow_name
-from cortex.flows.report import RunReport
-from cortex.flows.runner_choice import Runner
-from cortex.storage.settings import load_settings
+from cortex.flows.context.context import Context
+from cortex.flows.context.run_report import RunReport
+from cortex.flows.engines.prefect_stages import flow_name
+from cortex.flows.operations.care.intake import backfill, run_flow
+from cortex.flows.reading.runner_choice import Runner
+from cortex.storage.settings.settings import load_settings
 from cortex.transforms.errors import StoreBusy
 
 # A deployed run waits this long, as often, where another run writes to the store.

@@ -4,8 +4,8 @@ import sys
 
 from prefect import serve
 
+from cortex.flows.engines.prefect_stages import TAGS
 from cortex.flows.prefect_flows import PREFECT_FLOWS
-from cortex.flows.prefect_stages import TAGS
 
 
 def serve_flows(home: str, cron: str) -> None:

@@ -14,14 +14,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
     from typing import Optional
 
-    from cortex.hooks import plain, private, ticket, transcript_end
+    from cortex.hooks import private, ticket, transcript_end
+    from cortex.hooks.prose import plain
 
     Reports = tuple[list[transcript_end.TaggedFact], Optional[transcript_end.TaskList]]
 else:
-    import plain
     import private
     import ticket
     import transcript_end
+    from prose import plain
 
 # The start of a session waits: 100 ms are for interpreter (15), sweep (40 at most) and this.
 BASIC_BRIEF_SECONDS = 0.045

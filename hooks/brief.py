@@ -107,9 +107,9 @@ def visible_text(text: str) -> str:
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     if TYPE_CHECKING or __package__:
-        from cortex.hooks import characters
+        from cortex.hooks.prose import characters
     else:  # only where it is needed: 2 ms
-        import characters
+        from prose import characters
     return characters.visible(text, keeps_lines=True)
 
 

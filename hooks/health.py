@@ -137,9 +137,9 @@ def held(home: str, project_id: str) -> str:
 
 def _plain() -> ModuleType:
     if TYPE_CHECKING or __package__:
-        from cortex.hooks import plain
+        from cortex.hooks.prose import plain
     else:  # only for a warning: its patterns take a millisecond
-        import plain
+        from prose import plain
     return plain
 
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING or __package__:
     from cortex.hooks.evidence.search import Place, SearchResult, candidate_of, utc_day
     from cortex.hooks.evidence.statements import KNOWN_SHARE, PROPOSED, without_announcements
     from cortex.hooks.evidence.text import PEOPLE_KINDS, word_set
-    from cortex.hooks.own_prose import own_prose
-    from cortex.hooks.plain import MONTHS, brief_line
-    from cortex.hooks.self_report import SIGN, TAG
+    from cortex.hooks.prose.own_prose import own_prose
+    from cortex.hooks.prose.plain import MONTHS, brief_line
+    from cortex.hooks.prose.self_report import SIGN, TAG
     from cortex.hooks.tokens import tokens_in
 else:
     from evidence.lazy import lazy
@@ -30,9 +30,9 @@ else:
     from evidence.search import Place, candidate_of, utc_day
     from evidence.statements import KNOWN_SHARE, PROPOSED, without_announcements
     from evidence.text import PEOPLE_KINDS, word_set
-    from own_prose import own_prose
-    from plain import MONTHS, brief_line
-    from self_report import SIGN, TAG
+    from prose.own_prose import own_prose
+    from prose.plain import MONTHS, brief_line
+    from prose.self_report import SIGN, TAG
     from tokens import tokens_in
 
 # Stands before the notes; what is told with them is an echo when it is quoted, and so is this.

@@ -10,11 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
     from collections.abc import Iterator, Sequence
 
-    from cortex.hooks import plain, repeats, sources
+    from cortex.hooks.prose import plain, repeats, sources
 else:
-    import plain
-    import repeats
-    import sources
+    from prose import plain, repeats, sources
 
 # A longer line is neither a list (fifty steps have about 10 kB) nor an answer. A longer result is not read
 # word by word (half a megabyte takes 30 ms): it repeats a statement where its bytes hold enough of the words.

@@ -15,14 +15,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
     from collections.abc import Iterator
 
-    from cortex.hooks import plain, read_before, self_report, ticket
-    from cortex.hooks.own_prose import own_prose
+    from cortex.hooks import read_before, ticket
+    from cortex.hooks.prose import plain, self_report
+    from cortex.hooks.prose.own_prose import own_prose
 else:
-    import plain
     import read_before
-    import self_report
     import ticket
-    from own_prose import own_prose
+    from prose import plain, self_report
+    from prose.own_prose import own_prose
 
 # Of half the transcripts seen this is all, of others the last hours; to look through it takes 2 ms.
 TAIL_BYTES = 512 * 1024

@@ -8,27 +8,27 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-from cortex.storage import projections
-from cortex.storage.call_log import CallLog
-from cortex.storage.files import remove_parts, writing_to
-from cortex.storage.journal import Journal
-from cortex.storage.lake import Lake
-from cortex.storage.lance_tables import LanceTables, LanceTablesInMemory, RebuiltTables
-from cortex.storage.notes import Output
-from cortex.storage.projections import DATABASE as DATABASE
-from cortex.storage.projections import TABLE_OF
-from cortex.storage.projects import ProjectBook
-from cortex.storage.published import Published
-from cortex.storage.shown_lines import ShownLinesBook
-from cortex.storage.staging import Staging
-from cortex.storage.tables import GrowingTables, StoredTables
+from cortex.storage.ground.files import remove_parts, writing_to
+from cortex.storage.lake.call_log import CallLog
+from cortex.storage.lake.journal import Journal
+from cortex.storage.lake.lake import Lake
+from cortex.storage.lake.notes import Output
+from cortex.storage.projects.projects import ProjectBook
+from cortex.storage.published.published import Published
+from cortex.storage.published.shown_lines import ShownLinesBook
+from cortex.storage.staging.staging import Staging
+from cortex.storage.tables import projections
+from cortex.storage.tables.lance_tables import LanceTables, LanceTablesInMemory, RebuiltTables
+from cortex.storage.tables.projections import DATABASE as DATABASE
+from cortex.storage.tables.projections import TABLE_OF
+from cortex.storage.tables.tables import GrowingTables, StoredTables
 
 
 class Store:
     """
     Everything at rest below one folder: staging, lake, journal, tables, published files.
 
-    Opening reads the manifest only. Writing belongs under `cortex.storage.lease.lease(home)`,
+    Opening reads the manifest only. Writing belongs under `cortex.storage.elsewhere.store_lease.lease(home)`,
     bar `journal.write`, `calls.write` and `staging.stage`, which add files and never wait.
     """
 

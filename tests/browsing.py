@@ -15,8 +15,8 @@ from starlette.testclient import TestClient
 
 from cortex.explorer.application import Explorer
 from cortex.explorer.safety import AccessGate
-from cortex.flows.context import Context
-from cortex.storage.settings import load_settings
+from cortex.flows.context.context import Context
+from cortex.storage.settings.settings import load_settings
 from tests.bench import NOW, words_for_a_model
 
 # Two deeds at one instant would have no order.

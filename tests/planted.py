@@ -9,10 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cortex.flows.context import Context
-from cortex.storage.config_file import ConfigFile
-from cortex.storage.setting_keys import KEYS
-from cortex.storage.spending import DailyLimits, Reserved, Spending, SpendingClaim
+from cortex.flows.context.context import Context
+from cortex.storage.model_calls.spending import (
+    DailyLimits,
+    Reserved,
+    Spending,
+    SpendingClaim,
+)
+from cortex.storage.settings.config_file import ConfigFile
+from cortex.storage.settings.setting_keys import KEYS
 from cortex.storage.store import Store
 from cortex.transforms.schemas import TURNS
 

@@ -11,10 +11,10 @@ import pytest
 from mcp import Client as ProtocolClient
 from mcp import MCPError
 
-from cortex.flows.context import Context
-from cortex.mcp.client import Client
+from cortex.flows.context.context import Context
+from cortex.mcp.protocol.client import Client
 from cortex.mcp.server import server_of
-from cortex.storage.settings import load_settings
+from cortex.storage.settings.settings import load_settings
 from tests.bench import NOW, words_for_a_model
 
 # Where the samples say that their project lies.

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, Union
 import click
 
 from cortex.cli.terminal import Listing, hint, print_json, print_listing, say
-from cortex.storage.place import store_home
+from cortex.storage.ground.place import store_home
 from cortex.transforms.errors import CortexError
 
 if TYPE_CHECKING:
-    from cortex.flows.context import Context
+    from cortex.flows.context.context import Context
 
 # Where a click context notes that `--json` was given.
 JSON_FLAG = "cortex.json"
@@ -121,7 +121,7 @@ def _printing(function: Callable[..., Answers], takes_context: bool) -> Callable
 
 def context_from(source: ContextSource) -> "Context":
     """Return the context that a caller gave, or gave as a function; else that of the environment."""
-    from cortex.flows.context import Context
+    from cortex.flows.context.context import Context
 
     return source if isinstance(source, Context) else (source or Context)()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from cortex.hooks.characters import escaped, visible
+from cortex.hooks.prose.characters import escaped, visible
 from cortex.transforms.errors import CortexError, TablesDamaged, UsageError
 
 # What a shell gives a program that Ctrl-C ended.
@@ -86,21 +86,33 @@ COMMAND_SECTIONS: dict[str, dict[str, str]] = {
     },
 }
 
-# Where the module is not named after its only command.
+# Where the module is not named after its only command, or stands in the folder of another section.
 MODULES = {
-    "uninstall": "install",
-    "nightly": "run",
-    "decrypt": "encrypt",
-    "import": "export",
-    "index-code": "index_code",
-    "pin": "edit",
-    "confirm": "edit",
-    "supersede": "edit",
-    "checkpoint": "consolidate",
-    "restore": "backup",
-    "reset": "forget",
-    "pull": "push",
+    "uninstall": "start.install",
+    "nightly": "take_in.run",
+    "decrypt": "keep.encrypt",
+    "import": "keep.export",
+    "index-code": "take_in.index_code",
+    "pin": "shape.edit",
+    "confirm": "shape.edit",
+    "supersede": "shape.edit",
+    "checkpoint": "shape.consolidate",
+    "restore": "keep.backup",
+    "reset": "shape.forget",
+    "pull": "shape.push",
 }
+
+
+def module_of(name: str) -> str:
+    """
+    Return the module of a command: a section's commands stand in a folder of its title.
+
+    >>> module_of("backfill"), module_of("import")
+    ('cortex.cli.take_in.backfill', 'cortex.cli.keep.export')
+    """
+    title = next(title for title, commands in COMMAND_SECTIONS.items() if name in commands)
+    folder = title.lower().replace(" ", "_")
+    return f"cortex.cli.{MODULES.get(name, f'{folder}.{name}')}"
 
 
 class CommandLine(click.Group):
@@ -114,7 +126,7 @@ class CommandLine(click.Group):
         """Import the module of a command and return the command; None for a name that there is not."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        module = importlib.import_module(f"cortex.cli.{MODULES.get(cmd_name, cmd_name)}")
+        module = importlib.import_module(module_of(cmd_name))
         declared = (value for value in vars(module).values() if isinstance(value, click.Command))
         return next(each for each in declared if each.name == cmd_name)
 

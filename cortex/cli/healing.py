@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from cortex.cli.answer import ContextSource, context_from
 from cortex.cli.terminal import hint
-from cortex.flows.context import Context
-from cortex.flows.engines import run_plain
-from cortex.flows.runs import opened
+from cortex.flows.context.context import Context
+from cortex.flows.engines.engines import run_plain
+from cortex.flows.engines.runs import opened
 from cortex.flows.stages.order import PROJECTION
 from cortex.transforms.errors import CortexError, TablesDamaged
 

@@ -5,8 +5,8 @@ import click
 
 def _projects(context: click.Context, option: click.Parameter, word: str) -> list[str]:
     """Return the ids of the projects that begin with `word`, for a shell that completes."""
-    from cortex.storage.catalogue import Catalogue
-    from cortex.storage.place import store_home
+    from cortex.storage.ground.place import store_home
+    from cortex.storage.published.catalogue import Catalogue
 
     return [name for name in Catalogue(store_home()).project_ids() if name.startswith(word)]
 

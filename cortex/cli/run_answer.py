@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cortex.cli.terminal import ProgressBar
-    from cortex.flows.context import Context
-    from cortex.flows.report import RunReport
+    from cortex.flows.context.context import Context
+    from cortex.flows.context.run_report import RunReport
 
 QUARANTINED_SHOWN = 12
 

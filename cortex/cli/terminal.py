@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from cortex.hooks.characters import escaped, visible
+from cortex.hooks.prose.characters import escaped, visible
 
 # A bar for shorter work would only flicker.
 QUIET_SECONDS = 2.0

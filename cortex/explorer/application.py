@@ -14,14 +14,14 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from cortex.explorer.deeds import DEEDS, Deed, Done
-from cortex.explorer.kept_answers import KeptAnswers
+from cortex.explorer.actions import DEEDS, Deed, Done
+from cortex.explorer.answer_cache import KeptAnswers
 from cortex.explorer.notices import Notices
 from cortex.explorer.page import Page, ViewRequest
 from cortex.explorer.rendering import html_of, json_of
 from cortex.explorer.safety import ANSWER_HEADERS, AccessGate
 from cortex.explorer.views import NAVIGATION, STATIC_TYPES, VIEWS, nothing_here
-from cortex.flows.context import Context
+from cortex.flows.context.context import Context
 from cortex.transforms.errors import (
     CortexError,
     LowQuality,

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 from cortex.explorer.application import JSON_ENDING, Explorer
 from cortex.explorer.safety import AccessGate
 from cortex.explorer.views import STATIC_TYPES
-from cortex.flows.context import Context
-from cortex.storage.files import is_empty_folder, write_below
+from cortex.flows.context.context import Context
+from cortex.storage.ground.files import is_empty_folder, write_below
 from cortex.transforms.errors import UsageError
 
 # Where the crawl begins: the bar's pages; SQL and settings are for asking, which files cannot answer.

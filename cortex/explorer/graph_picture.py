@@ -7,8 +7,8 @@ from html import escape
 
 from markupsafe import Markup
 
-from cortex.flows.operations.graph import GraphAround, GraphNode
-from cortex.hooks.characters import visible
+from cortex.flows.operations.ask.graph import GraphAround, GraphNode
+from cortex.hooks.prose.characters import visible
 from cortex.transforms.words.sentences import excerpt
 
 SIDE, HEIGHT_OF_PICTURE = 900, 520

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from urllib.parse import urlencode
 
-from cortex.explorer.kept_answers import Kept, KeptAnswers
-from cortex.flows.context import Context
-from cortex.flows.operations import state as state_operation
+from cortex.explorer.answer_cache import Kept, KeptAnswers
+from cortex.flows.context.context import Context
+from cortex.flows.operations.lookup import state as state_operation
 from cortex.transforms.errors import UsageError
 
 PAGE_ROWS = 25

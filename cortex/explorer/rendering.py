@@ -11,9 +11,9 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from cortex.hooks.characters import escaped, visible
+from cortex.hooks.prose.characters import escaped, visible
 from cortex.transforms.memory.authors import author_of_layer, speaker_of
-from cortex.transforms.words.phrases import ago, counted
+from cortex.transforms.words.ages import ago, counted
 from cortex.transforms.words.sentences import excerpt
 
 # A name in backticks, as memories write code; bounded, so that a hostile text costs no more than its length.

@@ -10,9 +10,9 @@ import uvicorn
 
 from cortex.explorer.application import Explorer
 from cortex.explorer.safety import AccessGate
-from cortex.flows.context import Context
+from cortex.flows.context.context import Context
 from cortex.flows.embedders import Embedder
-from cortex.storage.settings import Settings, load_settings
+from cortex.storage.settings.settings import Settings, load_settings
 from cortex.transforms.errors import UsageError
 
 LOOPBACK = "127.0.0.1"

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from cortex.flows.context import Context
-from cortex.flows.operations import brief as brief_operation
-from cortex.flows.operations import expand, listing
-from cortex.flows.operations import report as report_operation
-from cortex.flows.operations.targets import projects_of
-from cortex.mcp.call import ToolCall
-from cortex.mcp.looking import whole_entry
-from cortex.mcp.replies import NOTICE, quoted
-from cortex.mcp.shelf import JSON, MARKDOWN
-from cortex.storage.projects import Project
+from cortex.flows.context.context import Context
+from cortex.flows.operations.ask import brief as brief_operation
+from cortex.flows.operations.ask import expand, listing
+from cortex.flows.operations.care import report as report_operation
+from cortex.flows.operations.lookup.targets import projects_of
+from cortex.mcp.listings import JSON, MARKDOWN
+from cortex.mcp.protocol.call import ToolCall
+from cortex.mcp.protocol.replies import NOTICE, quoted
+from cortex.mcp.tools.read_tools import whole_entry
+from cortex.storage.projects.projects import Project
 from cortex.transforms.errors import NotFound, UnknownTool
-from cortex.transforms.report import MonthReport
 from cortex.transforms.schemas import Row
+from cortex.transforms.views.report import MonthReport
 
 HERE = "here"
 MOST_DECISIONS = 100

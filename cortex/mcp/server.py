@@ -26,11 +26,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import is_version_at_least
 
-from cortex.mcp.asking import ChoiceNeeded, ChoiceQuestion, FormAnswer, Person
-from cortex.mcp.client import Caller
-from cortex.mcp.rest import Rest, release_model
-from cortex.mcp.scopes import needed_scope
-from cortex.mcp.shelf import (
+from cortex.mcp.listings import (
     CONTENTS_HOLD_MS,
     LISTS_HOLD_MS,
     PROMPTS,
@@ -38,16 +34,25 @@ from cortex.mcp.shelf import (
     TEMPLATES,
     prompt_filled,
 )
-from cortex.mcp.tools import TOOLS
+from cortex.mcp.protocol.client import Caller
+from cortex.mcp.protocol.idle_release import Rest, release_model
+from cortex.mcp.protocol.questions import (
+    ChoiceNeeded,
+    ChoiceQuestion,
+    FormAnswer,
+    Person,
+)
+from cortex.mcp.protocol.scopes import needed_scope
+from cortex.mcp.tools.schemas import TOOLS
 from cortex.transforms.errors import CortexError, InternalError, UnknownTool
 from cortex.transforms.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from cortex.flows.context import Context
-    from cortex.mcp.client import Client
-    from cortex.mcp.replies import ToolReply
+    from cortex.flows.context.context import Context
+    from cortex.mcp.protocol.client import Client
+    from cortex.mcp.protocol.replies import ToolReply
     from cortex.mcp.resources import Contents
 
 INSTRUCTIONS = (
@@ -198,7 +203,7 @@ class MemoryServer:
         arguments = params.arguments or {}
 
         def work(context: Context) -> ToolReply:
-            from cortex.mcp.calls import call_tool
+            from cortex.mcp.tools.calls import call_tool
 
             return call_tool(context, params.name, arguments, person)
 
@@ -246,7 +251,7 @@ def _result(reply: ToolReply) -> types.CallToolResult:
 def _failure(error: CortexError) -> types.CallToolResult:
     report = error.as_report(datetime.now(UTC))
     # Imported here: nothing of this is needed before the first call.
-    from cortex.mcp.replies import quoted
+    from cortex.mcp.protocol.replies import quoted
 
     # An error may name stored words: the memories whose ids begin alike.
     lines = {name: quoted(value, LONGEST_REASON) for name, value in report.items() if isinstance(value, str)}

@@ -10,8 +10,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cortex.flows.embedders.network_rewriting import with_rows_taken_first
 from cortex.transforms.errors import ModelUnavailable
-from cortex.transforms.network_rewriting import with_rows_taken_first
 
 if TYPE_CHECKING:
     import numpy as np

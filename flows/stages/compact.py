@@ -1,7 +1,7 @@
 """The stage compact: partitions of many small files become one file each."""
 
-from cortex.flows.passages import kept_cut
-from cortex.flows.run import Run
+from cortex.flows.publishing.passages import kept_cut
+from cortex.flows.run.run import Run
 from cortex.flows.stages.stage import stage
 from cortex.transforms.schemas import TURNS
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from cortex.flows.report import StageReport
-from cortex.flows.run import Run
+from cortex.flows.asking_model.verdicts import same_pairs_of
+from cortex.flows.context.run_report import StageReport
+from cortex.flows.run.run import Run
 from cortex.flows.stages.decay import decay
 from cortex.flows.stages.embed import embed_memories
 from cortex.flows.stages.link import link
 from cortex.flows.stages.stage import stage
-from cortex.flows.verdicts import same_pairs_of
-from cortex.storage.notes import Output
+from cortex.storage.lake.notes import Output
 from cortex.transforms.memory.consolidate import propose, wanted
 from cortex.transforms.schemas import EVENTS, values
 

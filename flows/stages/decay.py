@@ -5,12 +5,12 @@ from functools import partial
 
 import pyarrow as pa
 
-from cortex.flows.report import StageReport
-from cortex.flows.run import Run
+from cortex.flows.context.run_report import StageReport
+from cortex.flows.run.run import Run
 from cortex.flows.stages.embed import searchable
 from cortex.flows.stages.guard import settle
 from cortex.flows.stages.stage import stage
-from cortex.storage.tables import UNAGED
+from cortex.storage.tables.tables import UNAGED
 from cortex.transforms.audit import Violation, memories_violations
 from cortex.transforms.memory.fading import findings
 from cortex.transforms.schemas import MEMORIES

@@ -7,13 +7,23 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.flows.context.run_report import StageReport
 from cortex.flows.embedders import Embedder
-from cortex.flows.passages import Cutting, cut_since, passages_in, with_cut
-from cortex.flows.report import StageReport
-from cortex.flows.run import Run
-from cortex.flows.sharding import vectors_of
+from cortex.flows.publishing.passages import (
+    Cutting,
+    cut_since,
+    passages_in,
+    with_cut,
+)
+from cortex.flows.reading.sharding import vectors_of
+from cortex.flows.run.run import Run
 from cortex.flows.stages.stage import stage
-from cortex.storage.tables import HAS_VECTOR, INDEX_TEXT, Dataset, with_vectors
+from cortex.storage.tables.tables import (
+    HAS_VECTOR,
+    INDEX_TEXT,
+    Dataset,
+    with_vectors,
+)
 from cortex.transforms.audit import passages_violations
 from cortex.transforms.errors import FileDamaged, ModelUnavailable
 from cortex.transforms.schemas import PASSAGES, VECTORS, values

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.erased_calls import erase_calls
-from cortex.flows.erased_replies import about_turns, erase_beside_sessions
-from cortex.flows.retention import RETENTION_ACTOR, expired_requests
-from cortex.flows.run import Run
+from cortex.flows.forgetting.erased_calls import erase_calls
+from cortex.flows.forgetting.erased_replies import about_turns, erase_beside_sessions
+from cortex.flows.forgetting.retention import RETENTION_ACTOR, expired_requests
+from cortex.flows.run.run import Run
 from cortex.flows.stages.stage import stage
-from cortex.storage.erasure import drop_quarantined
-from cortex.storage.lake import Change, each_key_once
-from cortex.transforms.erased_events import erased_events
-from cortex.transforms.extract.settled import settled_rows
+from cortex.storage.lake.erasure import drop_quarantined
+from cortex.storage.lake.lake import Change, each_key_once
+from cortex.transforms.extract.ground.settled import settled_rows
 from cortex.transforms.journal_entries import Forget, Worded, from_row
+from cortex.transforms.memory.erased_events import erased_events
 from cortex.transforms.memory.fold import by_memory, memory_id
 from cortex.transforms.memory.forgetting import (
     TELLING_KINDS,
@@ -33,7 +33,7 @@ from cortex.transforms.memory.forgetting import (
     requested_memories,
     tombstones_of,
 )
-from cortex.transforms.memory.joined import fold_joined, in_project, joined_names
+from cortex.transforms.memory.merged_projects import fold_joined, in_project, joined_names
 from cortex.transforms.schemas import (
     EVENTS,
     GLOBAL_SCOPE,
@@ -113,7 +113,7 @@ class _Erasure:
     def commit(self) -> int:
         """Erase; return how many turns were removed or rewritten."""
         # Imported here: with nothing to forget it is not loaded.
-        from cortex.storage.arrivals import drop_arrivals
+        from cortex.storage.model_calls.received_answers import drop_arrivals
 
         run, lake = self._run, self._run.store.lake
         run.store.calls.take_in()  # what waits belongs to what is erased too

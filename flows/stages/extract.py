@@ -1,7 +1,7 @@
 """The stage extract: waiting transcripts and journal entries come into the lake."""
 
-from cortex.flows import extract as transcripts
-from cortex.flows.run import Run
+from cortex.flows.extracting import extract_transcripts as transcripts
+from cortex.flows.run.run import Run
 from cortex.flows.stages.stage import stage
 
 

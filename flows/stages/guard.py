@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.given_way import lines_given_way
-from cortex.flows.run import Run
+from cortex.flows.run.given_way import lines_given_way
+from cortex.flows.run.run import Run
+from cortex.flows.stages.hide_forgotten import withdraw_forgotten
 from cortex.flows.stages.stage import stage
-from cortex.flows.withdraw import withdraw_forgotten
 from cortex.hooks.tokens import tokens_in
-from cortex.storage.manifest import Manifest
-from cortex.storage.notes import RefusedLoss
+from cortex.storage.lake.manifest import Manifest
+from cortex.storage.lake.notes import RefusedLoss
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.journal_entries import from_row, is_prune
 from cortex.transforms.memory.forgetting import Tombstones, tombstones_of

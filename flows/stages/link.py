@@ -4,14 +4,14 @@ from functools import partial
 
 import pyarrow as pa
 
-from cortex.flows.report import StageReport
-from cortex.flows.run import Run
+from cortex.flows.asking_model.verdicts import verdicts_of
+from cortex.flows.context.run_report import StageReport
+from cortex.flows.run.run import Run
 from cortex.flows.stages.stage import stage
-from cortex.flows.verdicts import verdicts_of
 from cortex.transforms.audit import edges_violations
 from cortex.transforms.memory.link import edges_between as links_between
-from cortex.transforms.memory.review import settled_edges
 from cortex.transforms.schemas import REPLIES
+from cortex.transforms.views.review import settled_edges
 
 
 @stage(reads="turns events replies journal vectors", writes="edges")
@@ -44,7 +44,7 @@ def _with_closings(run: Run, scope: str, edges: pa.Table, memories: pa.Table) ->
     if not parts:
         return edges
     # Imported here: where no language model has answered none of this is loaded.
-    from cortex.transforms.writer.closing import REPLY_COLUMNS, with_closings
+    from cortex.transforms.writer.closing_edges import REPLY_COLUMNS, with_closings
 
     replies = [lake.read(REPLIES, part, columns=REPLY_COLUMNS) for part in sorted(parts)]
     return with_closings(edges, memories, pa.concat_tables(replies), run.readings.events(scope))

@@ -13,7 +13,7 @@ from cortex.flows.stages.publish import database, drop_moved, map_projects, surf
 from cortex.flows.stages.relink import relink
 from cortex.flows.stages.render import render
 from cortex.flows.stages.retire import retire
-from cortex.flows.stages.team import team
+from cortex.flows.stages.team_facts import team
 from cortex.flows.stages.wipe import wipe
 from cortex.flows.stages.write import write
 

@@ -1,11 +1,11 @@
 """What is published once for the whole store, after the briefs; in the report it is part of render."""
 
-from cortex.flows.briefs import drop_merged
-from cortex.flows.database import publish_database
-from cortex.flows.run import Run
+from cortex.flows.publishing.briefs import drop_merged
+from cortex.flows.publishing.database import publish_database
+from cortex.flows.publishing.surfaces import show_briefs
+from cortex.flows.run.run import Run
 from cortex.flows.stages.stage import stage
-from cortex.flows.surfaces import show_briefs
-from cortex.storage.reference import word_ranks
+from cortex.storage.settings.reference import word_ranks
 from cortex.storage.store import DATABASE
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy

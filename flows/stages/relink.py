@@ -1,6 +1,6 @@
 """The stage relink: what was made of the vectors of a model that failed later in the same run."""
 
-from cortex.flows.run import Run
+from cortex.flows.run.run import Run
 from cortex.flows.stages.consolidate import consolidate
 from cortex.flows.stages.decay import decay
 from cortex.flows.stages.link import link

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from cortex.flows.branch_notes import publish_branches
-from cortex.flows.briefs import (
+from cortex.flows.context.run_report import StageReport
+from cortex.flows.publishing.branch_notes import publish_branches
+from cortex.flows.publishing.briefs import (
     Draft,
     archive_of,
     draft_of,
@@ -14,10 +15,9 @@ from cortex.flows.briefs import (
     with_rows,
     without_rows,
 )
-from cortex.flows.given_way import forget_given_way
-from cortex.flows.published_briefs import SHOWN_EVERYWHERE, SHOWN_FROM, shown_from
-from cortex.flows.report import StageReport
-from cortex.flows.run import Run
+from cortex.flows.run.given_way import forget_given_way
+from cortex.flows.run.published_briefs import SHOWN_EVERYWHERE, SHOWN_FROM, shown_from
+from cortex.flows.run.run import Run
 from cortex.flows.stages.guard import guard_briefs
 from cortex.flows.stages.stage import stage
 from cortex.hooks.echo import fingerprints_of

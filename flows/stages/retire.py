@@ -5,7 +5,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.run import Run
+from cortex.flows.run.run import Run
 from cortex.flows.stages.stage import stage
 from cortex.transforms.journal_entries import Prune
 from cortex.transforms.schemas import JOURNAL, Row

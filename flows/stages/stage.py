@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cortex.flows.run import Run
+from cortex.flows.run.run import Run
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from cortex.flows.run import Run
+from cortex.flows.run.run import Run
 from cortex.flows.stages.stage import stage
 
 

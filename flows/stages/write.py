@@ -1,6 +1,6 @@
 """The stage write: a language model reads the sessions that are over, where a person chose one."""
 
-from cortex.flows.run import Run
+from cortex.flows.run.run import Run
 from cortex.flows.stages.stage import stage
 
 
@@ -10,6 +10,6 @@ def write(run: Run) -> None:
     if not run.settings.models.is_on or run.settings.models.replays:
         return
     # Imported here: with no language model chosen none of this is loaded.
-    from cortex.flows.writing import write_sessions
+    from cortex.flows.asking_model.writing import write_sessions
 
     write_sessions(run)

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from cortex.storage.settings import Settings
+from cortex.storage.settings.settings import Settings
 from cortex.transforms.errors import UnknownValue
 from cortex.transforms.writer.request import ModelRequest, Reply
 

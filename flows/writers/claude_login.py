@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from cortex.storage.scratch import Scratch, scratch
+from cortex.storage.machine.scratch import Scratch, scratch
 from cortex.transforms.errors import AnswerLost, ModelBusy, ModelClosed, ModelRefused, StoreBusy
 from cortex.transforms.writer.request import ModelRequest, Reply
 

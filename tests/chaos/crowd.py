@@ -23,9 +23,9 @@ os.environ.setdefault("LANCEDB_LOG", "error")
 
 import lancedb  # noqa: F401  (imported before forking: it takes a second)
 
-from cortex.flows.recall import search_store
+from cortex.flows.recalling.recall_search import search_store
 from cortex.hooks.ticket import QUARANTINED
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.errors import StoreBusy
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import GLOBAL_SCOPE

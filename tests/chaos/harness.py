@@ -37,7 +37,7 @@ os.environ.setdefault("LANCEDB_LOG", "error")
 
 import lancedb  # noqa: F401  (imported before forking: it takes a second)
 
-from cortex.storage.lake import LAKE_TABLES
+from cortex.storage.lake.lake import LAKE_TABLES
 from cortex.storage.store import Store
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import GLOBAL_SCOPE

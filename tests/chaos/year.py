@@ -24,11 +24,11 @@ os.environ.setdefault("LANCEDB_LOG", "error")
 
 import pyarrow as pa
 
-from cortex.flows import runs
-from cortex.flows.comparison import compare
+from cortex.flows.engines import runs
+from cortex.flows.past.comparison import compare
 from cortex.flows.stages.guard import pending_loss
 from cortex.flows.stages.order import FORGET
-from cortex.storage.lease import lease
+from cortex.storage.elsewhere.store_lease import lease
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import EVENTS, TURNS, values

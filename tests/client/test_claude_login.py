@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from cortex.flows.writers import claude_login
-from cortex.storage.scratch import PREFIX
-from cortex.storage.settings import ModelBudget
-from cortex.storage.spending import Spending
+from cortex.storage.machine.scratch import PREFIX
+from cortex.storage.model_calls.spending import Spending
+from cortex.storage.settings.settings import ModelBudget
 from tests.store.flows.test_asking import a_run, ask, request
 
 SCHEMA = json.dumps(

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from cortex.flows.stages import order
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.policy import READERS
 from docs.generate import commands
 
@@ -24,45 +24,44 @@ BELONGS_TO = {
     "transforms/audit.py": ("audit",),
     "transforms/brief/": ("render",),
     "transforms/extract/": ("extract",),
-    "transforms/memory/carried.py": ("rederive",),
-    "transforms/memory/chosen.py": ("render",),
+    "transforms/memory/reattached_edits.py": ("rederive",),
+    "transforms/memory/stated_alternatives.py": ("render",),
     "transforms/memory/consolidate.py": ("consolidate",),
-    "transforms/memory/curve.py": ("decay",),
+    "transforms/views/curve.py": ("decay",),
     "transforms/memory/fold.py": ("fold",),
     "transforms/memory/lifecycle.py": ("decay",),
     "transforms/memory/link.py": ("link",),
     "transforms/memory/loss.py": ("guard",),
-    "transforms/memory/metrics.py": ("stats",),
+    "transforms/views/metrics.py": ("stats",),
     "transforms/memory/neighbours.py": ("link", "consolidate"),
     "transforms/memory/quality.py": ("remember",),
-    "transforms/lessons.py": ("learn",),
-    "transforms/reflection.py": ("decay",),
+    "transforms/memory/lessons.py": ("learn",),
+    "transforms/views/reflection.py": ("decay",),
     "transforms/memory/reality.py": ("render",),
-    "transforms/memory/repeated_decisions.py": ("stats",),
-    "transforms/search/answers.py": ("recall",),
+    "transforms/views/repeated_decisions.py": ("stats",),
     "transforms/search/index_text.py": ("embed", "recall"),
     "transforms/search/naming.py": ("forget",),
     "transforms/writer/": ("write",),
     "transforms/writer/pairs.py": ("judge",),
     "transforms/writer/written.py": ("extract", "write"),
     "transforms/words/": ("extract", "link", "consolidate", "remember", "stats"),
-    "flows/readings.py": ("extract",),
-    "flows/run.py": ("render",),
-    "flows/shard_batches.py": ("backfill",),
-    "flows/prefect_runners.py": ("backfill",),
-    "flows/repository_doubts.py": ("render",),
+    "flows/run/lake_views.py": ("extract",),
+    "flows/run/run.py": ("render",),
+    "flows/extracting/shard_batches.py": ("backfill",),
+    "flows/engines/prefect_runners.py": ("backfill",),
+    "flows/publishing/repository_doubts.py": ("render",),
     "flows/stages/embed.py": ("embed",),
     "flows/stages/erase.py": ("erase",),
-    "flows/writing.py": ("write",),
-    "flows/judging.py": ("judge",),
+    "flows/asking_model/writing.py": ("write",),
+    "flows/asking_model/judging.py": ("judge",),
     "flows/stages/retire.py": ("retire",),
-    "flows/answering.py": ("reflect", "infer"),
+    "flows/operations/ask/answering.py": ("reflect", "infer"),
     "cortex/mcp/": ("mcp",),
-    "flows/operations/intake.py": ("backfill",),
-    "flows/operations/cost.py": ("cost",),
-    "flows/operations/plan.py": ("plan", "backfill"),
-    "flows/given_way.py": ("guard",),
-    "flows/operations/evaluate.py": ("eval",),
+    "flows/operations/care/intake.py": ("backfill",),
+    "flows/operations/care/cost.py": ("cost",),
+    "flows/operations/care/plan.py": ("plan", "backfill"),
+    "flows/run/given_way.py": ("guard",),
+    "flows/operations/care/evaluate.py": ("eval",),
 }
 # Said to the reader of a table, not to the program.
 REMARKS = {"why", "note", "unit", "prior", "language", "read_by"}
@@ -152,7 +151,8 @@ def test_every_source_of_events_has_its_confidence_and_every_confidence_its_sour
 
 def belongs_to(module: str) -> tuple[str, ...]:
     """Return the stages and commands that a module is part of."""
-    return BELONGS_TO.get(module) or BELONGS_TO.get(f"{module.rpartition('/')[0]}/", ())
+    above = [f"{parent.as_posix()}/" for parent in Path(module).parents]
+    return next((BELONGS_TO[each] for each in (module, *above) if each in BELONGS_TO), ())
 
 
 THRESHOLDS = {row["name"]: tuple(row["read_by"].split()) for row in rows(REFERENCE / "thresholds.csv")}

@@ -10,11 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.hooks.evidence.text import Subject, is_same_subject, subject_in
-from cortex.hooks.plain import on_one_line
+from cortex.hooks.prose.plain import on_one_line
 from cortex.transforms.brief import ARCHIVE_NAME
-from cortex.transforms.brief.choice import CONFIRM, REPOSITORY, SECTIONS, STATE, Choice
+from cortex.transforms.brief.brief_sections import (
+    CONFIRM,
+    REPOSITORY,
+    SECTIONS,
+    STATE,
+    Choice,
+)
 from cortex.transforms.brief.eligible import ARCHIVE, Standing, is_plan
-from cortex.transforms.brief.standing_alone import reason_not_alone
 from cortex.transforms.brief.state import outcome_forms
 from cortex.transforms.brief.wording import (
     explicit_forms,
@@ -27,6 +32,7 @@ from cortex.transforms.brief.wording import (
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row, values
 from cortex.transforms.words.overlap import words_in
+from cortex.transforms.words.self_contained import reason_not_alone
 
 Order = list[tuple[str, Literal["ascending", "descending"]]]
 OWN_WORDS = frozenset(("explicit", "code_index"))

@@ -6,8 +6,8 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.transforms.brief.brief_sections import CONFIRM, GUARANTEED, Choice
 from cortex.transforms.brief.candidates import LineCandidate
-from cortex.transforms.brief.choice import CONFIRM, GUARANTEED, Choice
 from cortex.transforms.brief.wording import without_provenance
 from cortex.transforms.policy import Policy
 from cortex.transforms.words.sentences import first_sentences

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from cortex.hooks.plain import on_one_line
+from cortex.hooks.prose.plain import on_one_line
 from cortex.transforms.brief.eligible import NO_SESSIONS, archived_decisions
 from cortex.transforms.brief.wording import full_provenance
 from cortex.transforms.policy import Policy

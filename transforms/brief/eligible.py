@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.transforms.brief.wording import LIVING_PLAN
-from cortex.transforms.extract.candidate import PERSONS_LAYERS
+from cortex.transforms.extract.ground.candidate import PERSONS_LAYERS
 from cortex.transforms.memory.lifecycle import TIER_COLUMNS, immortal_tiers, sessions_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import TRUSTS, TURNS, values

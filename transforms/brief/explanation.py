@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from cortex.transforms.brief.choice import Choice
+from cortex.transforms.brief.brief_sections import Choice
 from cortex.transforms.redaction.redact import kinds_of_secret
 
 EXPLANATION_VERSION = 1

@@ -7,14 +7,20 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.hooks.plain import on_one_line
+from cortex.hooks.prose.plain import on_one_line
+from cortex.transforms.brief.brief_budget import (
+    Room,
+    by_turns,
+    framed,
+    heading_lines,
+)
+from cortex.transforms.brief.brief_sections import PLACES, REPOSITORY, Choice
 from cortex.transforms.brief.candidates import (
     about_repository,
     candidates_of,
     printed_order,
     sign_to_archive,
 )
-from cortex.transforms.brief.choice import PLACES, REPOSITORY, Choice
 from cortex.transforms.brief.confirmation import question_about
 from cortex.transforms.brief.eligible import (
     NO_SESSIONS,
@@ -23,7 +29,6 @@ from cortex.transforms.brief.eligible import (
     standings,
     with_choices_first,
 )
-from cortex.transforms.brief.room import Room, by_turns, framed, heading_lines
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import PROPOSED_BY_MODEL, TRUSTS, Row
 from cortex.transforms.words.sentences import first_sentences

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from cortex.hooks.plain import CLOSING, MORE, PREAMBLE
+from cortex.hooks.prose.plain import CLOSING, MORE, PREAMBLE
 from cortex.hooks.tokens import tokens_in
 from cortex.transforms.brief.wording import without_provenance
 

@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping
 
 from cortex.hooks.evidence.statements import outcome_parts
-from cortex.hooks.plain import on_one_line
-from cortex.transforms.brief.standing_alone import brief_wording, reason_not_alone
+from cortex.hooks.prose.plain import on_one_line
 from cortex.transforms.brief.wording import provenance
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
+from cortex.transforms.words.self_contained import brief_wording, reason_not_alone
 
 # A check that passes says nothing without what was worked on.
 _CHECK = re.compile(r"^[`\w., /:-]+(?:`| ) ?(?:pass(?:es|ed)?|is clean|succeeds?)$")

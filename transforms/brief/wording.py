@@ -7,13 +7,13 @@ from functools import cache
 import pyarrow as pa
 
 from cortex.hooks.echo import PROVENANCE
-from cortex.hooks.plain import MONTHS, closed, on_one_line
-from cortex.transforms.brief.standing_alone import brief_wording
-from cortex.transforms.extract.candidate import PERSONS_LAYERS
+from cortex.hooks.prose.plain import MONTHS, closed, on_one_line
+from cortex.transforms.extract.ground.candidate import PERSONS_LAYERS
 from cortex.transforms.memory.authors import authors_of, standing_of
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
 from cortex.transforms.words.overlap import share_of_fewer, words_in
+from cortex.transforms.words.self_contained import brief_wording
 from cortex.transforms.words.sentences import LINE, first_sentences, sentences
 
 # "Yes." and "Use uv." say too little without the answer they got.

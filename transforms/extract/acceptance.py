@@ -4,10 +4,22 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cortex.hooks.own_prose import own_prose
-from cortex.transforms.extract.candidate import AGREED, PERSON, Candidate, Turn, line_of, text_of
-from cortex.transforms.extract.phrases import FILE, Phrasebook
-from cortex.transforms.extract.statements import ANY_SCRIPT, STATEMENT_CHARS, passages, plain
+from cortex.hooks.prose.own_prose import own_prose
+from cortex.transforms.extract.ground.candidate import (
+    AGREED,
+    PERSON,
+    Candidate,
+    Turn,
+    line_of,
+    text_of,
+)
+from cortex.transforms.extract.ground.phrases import FILE, Phrasebook
+from cortex.transforms.extract.ground.statements import (
+    ANY_SCRIPT,
+    STATEMENT_CHARS,
+    passages,
+    plain,
+)
 from cortex.transforms.schemas import TRUSTS
 from cortex.transforms.words.scripts import latin_length
 from cortex.transforms.words.sentences import sentences

@@ -4,9 +4,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
-from cortex.transforms.extract.phrases import Phrasebook
-from cortex.transforms.extract.statements import (
+from cortex.transforms.extract.ground.candidate import (
+    Candidate,
+    Turn,
+    line_of,
+    text_of,
+)
+from cortex.transforms.extract.ground.phrases import Phrasebook
+from cortex.transforms.extract.ground.statements import (
     ANY_SCRIPT,
     LONGEST_CHARS,
     STATEMENT_CHARS,

@@ -7,18 +7,18 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 from cortex.transforms.extract.acceptance import agreed_candidates
-from cortex.transforms.extract.candidate import Candidate, Turn
 from cortex.transforms.extract.choices import choice_candidates
-from cortex.transforms.extract.errors import error_candidates
-from cortex.transforms.extract.extractor import EXTRACTOR_VERSION
+from cortex.transforms.extract.failed_calls import error_candidates
 from cortex.transforms.extract.git import git_candidates
-from cortex.transforms.extract.languages import languages_of
+from cortex.transforms.extract.ground.candidate import Candidate, Turn
+from cortex.transforms.extract.ground.extractor import EXTRACTOR_VERSION
+from cortex.transforms.extract.ground.languages import languages_of
+from cortex.transforms.extract.ground.lexicon import Lexicon
+from cortex.transforms.extract.ground.settled import FORGOTTEN, NOTHING_SETTLED, Settled
 from cortex.transforms.extract.leaders import is_led_by_person, with_prompts_of_person
-from cortex.transforms.extract.lexicon import Lexicon
 from cortex.transforms.extract.outcome import outcome_candidates
 from cortex.transforms.extract.plans import plan_candidates
 from cortex.transforms.extract.prose import prose_candidates
-from cortex.transforms.extract.settled import FORGOTTEN, NOTHING_SETTLED, Settled
 from cortex.transforms.extract.structural import structural_candidates
 from cortex.transforms.extract.tags import tag_candidates
 from cortex.transforms.extract.typed import category_of, typed_candidates, without_taken_back

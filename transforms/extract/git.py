@@ -3,9 +3,19 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from cortex.hooks.sources import SHELL_TOOLS
-from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
-from cortex.transforms.extract.statements import LONGEST_CHARS, cut_between, plain, prose_blocks
+from cortex.hooks.prose.sources import SHELL_TOOLS
+from cortex.transforms.extract.ground.candidate import (
+    Candidate,
+    Turn,
+    line_of,
+    text_of,
+)
+from cortex.transforms.extract.ground.statements import (
+    LONGEST_CHARS,
+    cut_between,
+    plain,
+    prose_blocks,
+)
 from cortex.transforms.extract.structural import Call, calls_that_ran
 
 COMMIT = re.compile(r"\bgit (?:-[cC] \S+ )*commit\b")

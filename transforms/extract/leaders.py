@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from datetime import timedelta
 
-from cortex.transforms.extract.candidate import Turn, text_of
+from cortex.transforms.extract.ground.candidate import Turn, text_of
 from cortex.transforms.words.overlap import share_of_all, words_in
 
 # Words that only somebody at the client can give: no program is asked for them.

@@ -5,12 +5,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from cortex.hooks.evidence.statements import OUTCOME_PART, OUTCOME_PARTS
-from cortex.hooks.sources import EDIT_TOOLS, SHELL_TOOLS
-from cortex.transforms.extract.candidate import PERSON, Candidate, Turn, line_of, text_of
+from cortex.hooks.prose.sources import EDIT_TOOLS, SHELL_TOOLS
 from cortex.transforms.extract.git import COMMIT, MERGED, PR_CREATE, PUSH
-from cortex.transforms.extract.phrases import CHECK_COMMANDS, Phrasebook, part_of
+from cortex.transforms.extract.ground.candidate import (
+    PERSON,
+    Candidate,
+    Turn,
+    line_of,
+    text_of,
+)
+from cortex.transforms.extract.ground.phrases import CHECK_COMMANDS, Phrasebook, part_of
+from cortex.transforms.extract.ground.statements import plain, prose_blocks
 from cortex.transforms.extract.plans import plan_title, request
-from cortex.transforms.extract.statements import plain, prose_blocks
 from cortex.transforms.extract.structural import LINES_KEPT, calls_that_ran
 from cortex.transforms.extract.tags import without_tags
 from cortex.transforms.extract.typed import TERSE_CHARS, without_pasted_lines

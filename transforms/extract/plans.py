@@ -5,12 +5,22 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cortex.hooks.own_prose import own_prose
-from cortex.hooks.self_report import CHECKBOX, FEWEST_STEPS, STEP_STATUSES, TASK_NUMBER
-from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
-from cortex.transforms.extract.living_plans import APPROVED, APPROVED_LAYER, subject_of
-from cortex.transforms.extract.phrases import Phrasebook
-from cortex.transforms.extract.statements import (
+from cortex.hooks.prose.own_prose import own_prose
+from cortex.hooks.prose.self_report import (
+    CHECKBOX,
+    FEWEST_STEPS,
+    STEP_STATUSES,
+    TASK_NUMBER,
+)
+from cortex.transforms.extract.ground.candidate import (
+    Candidate,
+    Turn,
+    line_of,
+    text_of,
+)
+from cortex.transforms.extract.ground.living_plans import APPROVED, APPROVED_LAYER, subject_of
+from cortex.transforms.extract.ground.phrases import Phrasebook
+from cortex.transforms.extract.ground.statements import (
     LONGEST_CHARS,
     SHORTEST_CHARS,
     cut_between,

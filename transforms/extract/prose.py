@@ -2,12 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 
-from cortex.hooks.own_prose import own_prose
-from cortex.hooks.self_report import SIGN
-from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
-from cortex.transforms.extract.lexicon import Lexicon
-from cortex.transforms.extract.phrases import FILE
-from cortex.transforms.extract.statements import (
+from cortex.hooks.prose.own_prose import own_prose
+from cortex.hooks.prose.self_report import SIGN
+from cortex.transforms.extract.ground.candidate import (
+    Candidate,
+    Turn,
+    line_of,
+    text_of,
+)
+from cortex.transforms.extract.ground.lexicon import Lexicon
+from cortex.transforms.extract.ground.phrases import FILE
+from cortex.transforms.extract.ground.statements import (
     HEADING_CHARS,
     LONGEST_CHARS,
     SHORTEST_CHARS,

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from cortex.hooks.repeats import Heard, least_words, statements
-from cortex.hooks.sources import trust_of_call
+from cortex.hooks.prose.repeats import Heard, least_words, statements
+from cortex.hooks.prose.sources import trust_of_call
 from cortex.transforms.extract.structural import input_of
 from cortex.transforms.schemas import EPOCH, EVENTS, TRUSTS, Row
 

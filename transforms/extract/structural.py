@@ -7,9 +7,14 @@ from typing import Any
 
 import orjson
 
-from cortex.hooks.sources import EDIT_TOOLS, READ_TOOLS, SHELL_TOOLS
-from cortex.transforms.extract.candidate import Candidate, Turn, line_of, text_of
-from cortex.transforms.extract.phrases import CHECK_COMMANDS
+from cortex.hooks.prose.sources import EDIT_TOOLS, READ_TOOLS, SHELL_TOOLS
+from cortex.transforms.extract.ground.candidate import (
+    Candidate,
+    Turn,
+    line_of,
+    text_of,
+)
+from cortex.transforms.extract.ground.phrases import CHECK_COMMANDS
 from cortex.transforms.words.sentences import shortened
 
 # Enough to find the places again; a hot file is read a hundred times in one session.

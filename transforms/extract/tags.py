@@ -4,10 +4,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from cortex.hooks import self_report
-from cortex.transforms.extract.candidate import TAG_LAYER, Candidate, Turn, line_of, text_of
-from cortex.transforms.extract.living_plans import subject_of
-from cortex.transforms.extract.statements import LONGEST_CHARS, plain
+from cortex.hooks.prose import self_report
+from cortex.transforms.extract.ground.candidate import (
+    TAG_LAYER,
+    Candidate,
+    Turn,
+    line_of,
+    text_of,
+)
+from cortex.transforms.extract.ground.living_plans import subject_of
+from cortex.transforms.extract.ground.statements import LONGEST_CHARS, plain
 from cortex.transforms.words.sentences import shortened
 
 # "1. schema 2. copy", "schema; copy", "schema, then copy", "schema → copy".

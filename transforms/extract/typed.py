@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from cortex.hooks.sources import SHELL_TOOLS
-from cortex.transforms.extract.candidate import (
+from cortex.hooks.prose.sources import SHELL_TOOLS
+from cortex.transforms.extract.ground.candidate import (
     PERSON,
     PERSONS_LAYERS,
     TAG_LAYER,
@@ -16,9 +16,14 @@ from cortex.transforms.extract.candidate import (
     line_of,
     text_of,
 )
-from cortex.transforms.extract.lexicon import QUESTION, Lexicon
-from cortex.transforms.extract.phrases import FILE, PASTED_LINE, Phrasebook, part_of
-from cortex.transforms.extract.statements import (
+from cortex.transforms.extract.ground.lexicon import QUESTION, Lexicon
+from cortex.transforms.extract.ground.phrases import (
+    FILE,
+    PASTED_LINE,
+    Phrasebook,
+    part_of,
+)
+from cortex.transforms.extract.ground.statements import (
     ANY_SCRIPT,
     LONGEST_CHARS,
     SHORTEST_CHARS,

@@ -4,9 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cortex.hooks.sources import EDIT_TOOLS, SHELL_TOOLS
-from cortex.transforms.extract.candidate import Turn, text_of
-from cortex.transforms.extract.errors import is_red
+from cortex.hooks.prose.sources import EDIT_TOOLS, SHELL_TOOLS
+from cortex.transforms.extract.failed_calls import is_red
 from cortex.transforms.extract.git import (
     COMMIT,
     COMMITTED,
@@ -16,8 +15,9 @@ from cortex.transforms.extract.git import (
     PUSH,
     commit_message,
 )
-from cortex.transforms.extract.phrases import CHECK_COMMANDS
-from cortex.transforms.extract.statements import plain
+from cortex.transforms.extract.ground.candidate import Turn, text_of
+from cortex.transforms.extract.ground.phrases import CHECK_COMMANDS
+from cortex.transforms.extract.ground.statements import plain
 from cortex.transforms.extract.structural import Call
 from cortex.transforms.words.sentences import shortened
 

@@ -8,9 +8,9 @@ from typing import assert_never
 import pyarrow as pa
 
 from cortex.hooks.evidence.text import normalised
-from cortex.transforms.extract.candidate import is_prose_alone
-from cortex.transforms.extract.living_plans import carried_on, plan_text
-from cortex.transforms.extract.technologies import tag_by_term, technology_tags
+from cortex.transforms.extract.ground.candidate import is_prose_alone
+from cortex.transforms.extract.ground.living_plans import carried_on, plan_text
+from cortex.transforms.extract.ground.technologies import tag_by_term, technology_tags
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import (
     Archive,

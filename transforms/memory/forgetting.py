@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.transforms.extract.settled import FORGOTTEN
+from cortex.transforms.extract.ground.settled import FORGOTTEN
 from cortex.transforms.journal_entries import (
     Archive,
     Dismiss,

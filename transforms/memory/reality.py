@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from cortex.transforms.memory.chosen import Choices, Sides
+from cortex.transforms.memory.stated_alternatives import Choices, Sides
 from cortex.transforms.policy import Policy
 from cortex.transforms.vocabulary import Row
 from cortex.transforms.words.sentences import STATEMENT, sentences

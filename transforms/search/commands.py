@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from cortex.hooks.sources import SHELL_TOOLS
+from cortex.hooks.prose.sources import SHELL_TOOLS
 from cortex.transforms.extract.structural import Call, calls_that_ran, field_text, input_of, shown_command
 from cortex.transforms.schemas import Row
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from cortex.hooks.evidence.question import Asked
 from cortex.hooks.evidence.statements import asks_anything
 from cortex.hooks.evidence.text import PEOPLE_KINDS, prose
-from cortex.hooks.sources import SHELL_TOOLS
+from cortex.hooks.prose.sources import SHELL_TOOLS
 from cortex.transforms.schemas import Row
 from cortex.transforms.words.overlap import words_in
 from cortex.transforms.words.sentences import PROSE, sentences

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from cortex.hooks.plain import without_private
+from cortex.hooks.prose.plain import without_private
 
 Record = Mapping[str, object]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cortex.hooks.sources import EXTERNAL_TOOL_PREFIX, EXTERNAL_TOOLS
+from cortex.hooks.prose.sources import EXTERNAL_TOOL_PREFIX, EXTERNAL_TOOLS
 from cortex.transforms.schemas import TURNS, UTC_US, Table, column
 
 # Imported where it is used: it takes .1 s, which a run in which nothing is new can spare.

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from cortex.hooks.plain import without_private
+from cortex.hooks.prose.plain import without_private
 from cortex.transforms.transcripts.records import (
     Record,
     Utterance,

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import orjson
 
-from cortex.hooks.plain import without_private
-from cortex.hooks.sources import EDIT_TOOLS
+from cortex.hooks.prose.plain import without_private
+from cortex.hooks.prose.sources import EDIT_TOOLS
 from cortex.transforms.redaction.redact import redact
 
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import re2
 
-from cortex.hooks.characters import CONTROLS, ESCAPES, UNSEEN
+from cortex.hooks.prose.characters import CONTROLS, ESCAPES, UNSEEN
 
 # Letters, digits and signs that ASCII has, in another width or style: full-width, mathematical, in circles,
 # raised, lowered, small.

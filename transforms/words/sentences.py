@@ -11,7 +11,7 @@ from cortex.hooks.evidence.text import (
     shortened,
     to_last_word,
 )
-from cortex.hooks.plain import closed
+from cortex.hooks.prose.plain import closed
 
 __all__ = [
     "LINE",

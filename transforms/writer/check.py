@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cortex.transforms.extract.candidate import Turn, text_of
+from cortex.transforms.extract.ground.candidate import Turn, text_of
 from cortex.transforms.redaction.redact import kinds_of_secret
 from cortex.transforms.schemas import TRUSTS
 from cortex.transforms.words.overlap import share_of_fewer

@@ -7,7 +7,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.transforms.extract.candidate import TAG_LAYER
+from cortex.transforms.extract.ground.candidate import TAG_LAYER
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cortex.hooks.sources import EDIT_TOOLS, SHELL_TOOLS
-from cortex.transforms.extract.candidate import Turn, text_of
-from cortex.transforms.extract.phrases import CHECK_COMMANDS
+from cortex.hooks.prose.sources import EDIT_TOOLS, SHELL_TOOLS
+from cortex.transforms.extract.ground.candidate import Turn, text_of
+from cortex.transforms.extract.ground.phrases import CHECK_COMMANDS
 from cortex.transforms.extract.structural import field_text, input_of, objects_of
 from cortex.transforms.schemas import EPOCH, Row
 

@@ -17,7 +17,7 @@ from cortex.transforms.schemas import (
     UNSURE_BY_MODEL,
     Row,
 )
-from cortex.transforms.writer.closing import closing_edge
+from cortex.transforms.writer.closing_edges import closing_edge
 from cortex.transforms.writer.pairs import (
     PAIR_COLUMNS,
     MemoryPair,

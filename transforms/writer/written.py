@@ -9,15 +9,15 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 from cortex.hooks.evidence.statements import OUTCOME_PARTS
-from cortex.transforms.extract.candidate import TAG_LAYER, Turn, line_of
-from cortex.transforms.extract.extractor import EXTRACTOR_VERSION
+from cortex.transforms.extract.ground.candidate import TAG_LAYER, Turn, line_of
+from cortex.transforms.extract.ground.extractor import EXTRACTOR_VERSION
+from cortex.transforms.extract.ground.phrases import FILE
+from cortex.transforms.extract.ground.statements import cut_between
 from cortex.transforms.extract.outcome import (
     UNSAID,
     subject_of_session,
 )
-from cortex.transforms.extract.phrases import FILE
 from cortex.transforms.extract.prose import SUREST
-from cortex.transforms.extract.statements import cut_between
 from cortex.transforms.identity import content_id, event_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact

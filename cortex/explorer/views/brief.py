@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from cortex.explorer.page import Page, ViewRequest
-from cortex.flows.operations import brief, listing
-from cortex.flows.operations.brief import Explanation
+from cortex.flows.operations.ask import brief, listing
+from cortex.flows.operations.ask.brief import Explanation
 from cortex.hooks.tokens import tokens_in
-from cortex.transforms.brief.choice import Choice
+from cortex.transforms.brief.brief_sections import Choice
 from cortex.transforms.errors import NotFound
 from cortex.transforms.schemas import Row
 

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from cortex.explorer.charts import ChartBar, bar_chart
 from cortex.explorer.page import Page, ViewRequest
-from cortex.flows.operations import cost
+from cortex.flows.operations.care import cost
 
 DAYS_SHOWN = 60
 

@@ -2,9 +2,9 @@
 
 from cortex.explorer.graph_picture import picture
 from cortex.explorer.page import Page, ViewRequest
-from cortex.flows.operations import browse, graph, listing
-from cortex.flows.operations.browse import Filters
-from cortex.flows.operations.graph import MOST_GRAPH_STEPS, GraphAround
+from cortex.flows.operations.ask import browse, graph, listing
+from cortex.flows.operations.ask.browse import Filters
+from cortex.flows.operations.ask.graph import MOST_GRAPH_STEPS, GraphAround
 
 # Where nothing is named, the page begins with these.
 FIRST_OFFERED = 12

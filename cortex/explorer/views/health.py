@@ -3,9 +3,9 @@
 from dataclasses import asdict
 
 from cortex.explorer.page import Page, ViewRequest
-from cortex.flows.operations import doctor
-from cortex.flows.operations import status as status_operation
-from cortex.flows.operations.status import Status
+from cortex.flows.operations.care import doctor
+from cortex.flows.operations.care import status as status_operation
+from cortex.flows.operations.care.status import Status
 from cortex.transforms.errors import CortexError
 
 

@@ -1,12 +1,13 @@
 """One memory with all that is known of it, and the pages that ask before it is changed."""
 
+from cortex.explorer.actions import FORGET_AGREED, going
 from cortex.explorer.charts import ChartPoint, line_chart
-from cortex.explorer.deeds import FORGET_AGREED, going
 from cortex.explorer.page import Page, ViewRequest
-from cortex.flows.operations import browse, forget, graph, listing
-from cortex.flows.operations import history as history_operation
-from cortex.flows.operations.browse import Filters
-from cortex.flows.operations.listing import Details
+from cortex.flows.operations.ask import browse, graph, listing
+from cortex.flows.operations.ask import history as history_operation
+from cortex.flows.operations.ask.browse import Filters
+from cortex.flows.operations.ask.listing import Details
+from cortex.flows.operations.change import forget
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.schemas import Row
 from cortex.transforms.words.sentences import excerpt

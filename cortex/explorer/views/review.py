@@ -2,10 +2,10 @@
 
 from cortex.explorer.page import Page, ViewRequest
 from cortex.explorer.views.brief import project_meant
-from cortex.flows.operations import browse, listing
-from cortex.flows.operations import review as review_operation
-from cortex.transforms.memory.review import Item
+from cortex.flows.operations.ask import browse, listing
+from cortex.flows.operations.change import review as review_operation
 from cortex.transforms.schemas import PROPOSED_BY_MODEL
+from cortex.transforms.views.review import Item
 
 KIND_HEADINGS = {
     "contradiction": "Contradictions",

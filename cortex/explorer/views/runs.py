@@ -5,7 +5,7 @@ from typing import Any
 
 from cortex.explorer.charts import WIDE, ChartPoint, line_chart, nice_top
 from cortex.explorer.page import PAGE_ROWS, Page, ViewRequest, pager
-from cortex.flows.operations import status
+from cortex.flows.operations.care import status
 from cortex.transforms.errors import NotFound
 
 

@@ -1,9 +1,9 @@
 """Search: memories by a question or without one, narrowed by facets, a page at a time."""
 
 from cortex.explorer.page import PAGE_ROWS, Page, ViewRequest, pager
-from cortex.flows.facets import Facet
-from cortex.flows.operations import browse
-from cortex.flows.operations.browse import MOST_MATCHES, Filters
+from cortex.flows.operations.ask import browse
+from cortex.flows.operations.ask.browse import MOST_MATCHES, Filters
+from cortex.flows.recalling.facets import Facet
 
 _NAMES = {"q": "question"}
 _FIELDS = ("q", "project", "type", "status", "trust", "since", "until", "month", "file", "branch")

@@ -1,7 +1,7 @@
 """One session: what came of it, and the memories that rest on it."""
 
 from cortex.explorer.page import Page, ViewRequest
-from cortex.flows.operations import listing
+from cortex.flows.operations.ask import listing
 from cortex.transforms.errors import NotFound
 from cortex.transforms.words.sentences import excerpt
 

@@ -3,10 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
-from cortex.explorer.deeds import is_set_here, written
+from cortex.explorer.actions import is_set_here, written
 from cortex.explorer.page import Page, ViewRequest
-from cortex.flows.operations import config, listing
-from cortex.flows.operations.config import Setting
+from cortex.flows.operations.ask import listing
+from cortex.flows.operations.care import config
+from cortex.flows.operations.care.config import Setting
 from cortex.transforms.errors import NotFound
 
 

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 from starlette.responses import Response
 
 from cortex.explorer.page import Page, ViewRequest
-from cortex.flows.operations import sql
-from cortex.flows.operations.sql import QueryLimits, QueryResult
-from cortex.storage.published_views import VIEW_MEANINGS
+from cortex.flows.operations.ask import sql
+from cortex.flows.operations.ask.sql import QueryLimits, QueryResult
+from cortex.storage.published.published_views import VIEW_MEANINGS
 from cortex.transforms.errors import CortexError
 
 # What a page shows is looked at by a person; a file may hold more.

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from cortex.explorer.charts import ChartBar, bar_chart
 from cortex.explorer.page import PAGE_ROWS, Page, ViewRequest, pager
-from cortex.flows.operations import listing
-from cortex.flows.operations import timeline as timeline_operation
-from cortex.flows.operations.timeline import TimelineStretch
+from cortex.flows.operations.ask import listing
+from cortex.flows.operations.ask import timeline as timeline_operation
+from cortex.flows.operations.ask.timeline import TimelineStretch
 
 
 def show_timeline(request: ViewRequest) -> Page:

@@ -99,7 +99,7 @@ def test_reading_from_a_home_below_a_file_is_no_crash(cortex, tmp_path, monkeypa
 
 
 def test_a_line_beyond_the_limit_that_is_not_finished_is_not_taken_for_read(tmp_path, monkeypatch):
-    from cortex.storage.transcripts import open_transcript
+    from cortex.storage.staging.transcripts import open_transcript
 
     def pieces():
         with open_transcript(path) as transcript:

@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cortex.cli.answer import Answer, command
-from cortex.cli.command_line import COMMAND_SECTIONS, MODULES, CommandLine
+from cortex.cli.command_line import COMMAND_SECTIONS, MODULES, CommandLine, module_of
 from cortex.cli.main import main
 from cortex.cli.terminal import Listing
-from cortex.flows.context import Context
-from cortex.storage.settings import Settings
+from cortex.flows.context.context import Context
+from cortex.storage.settings.settings import Settings
 from cortex.transforms.errors import AuditFailed
 from tests.process.cli.test_commands import HEAVY
 
@@ -53,7 +53,7 @@ def test_a_commands_help_imports_nothing_of_what_it_does():
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     loaded = set(shown.split())
     assert loaded & set(HEAVY) == set()
-    assert {f"cortex.cli.{MODULES.get(name, name)}" for name in NAMES} <= loaded
+    assert {module_of(name) for name in NAMES} <= loaded
 
 
 @pytest.fixture

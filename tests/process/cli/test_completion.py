@@ -6,8 +6,8 @@ import subprocess
 import pytest
 from click.testing import CliRunner
 
-from cortex.cli.completion import SHELLS
 from cortex.cli.main import main
+from cortex.cli.start.completion import SHELLS
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cortex.storage import background_run as background
-from cortex.storage import client_files
-from cortex.storage.client_files import launcher, plugin_hooks
+from cortex.storage.machine import background_run as background
+from cortex.storage.staging import client_files
+from cortex.storage.staging.client_files import launcher, plugin_hooks
 
 MINE = (
     b'{\r\n   "model":"opus",\r\n   "hooks": '
@@ -168,7 +168,9 @@ def test_without_its_backup_it_is_still_taken_out(cortex, claude):
 def test_a_moved_installation_is_mended_by_installing_again(cortex, claude, monkeypatch):
     settings = claude / "settings.json"
     settings.write_bytes(MINE)
-    monkeypatch.setattr("cortex.flows.operations.install.launcher", lambda: Path("/old/cortex/hooks/run.sh"))
+    monkeypatch.setattr(
+        "cortex.flows.operations.care.install.launcher", lambda: Path("/old/cortex/hooks/run.sh")
+    )
     cortex("install")
     cortex("statusline", "install")
     monkeypatch.undo()
@@ -296,7 +298,7 @@ def client(claude: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.fixture(autouse=True)
 def _no_client_and_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    monkeypatch.setattr("cortex.flows.operations.setup.SCHEDULERS", ())
+    monkeypatch.setattr("cortex.flows.operations.care.setup.SCHEDULERS", ())
 
 
 def test_setup_without_a_terminal_asks_nothing_and_writes_the_engine_alone(cortex, claude, tmp_path):
@@ -359,7 +361,7 @@ def test_a_client_that_does_not_take_the_tools_is_named_with_its_reason(cortex, 
 
 def test_setup_at_a_terminal_takes_no_for_an_answer(cortex, claude, monkeypatch):
     (claude / "settings.json").write_bytes(MINE)
-    monkeypatch.setattr("cortex.cli.setup.can_ask", lambda: True)
+    monkeypatch.setattr("cortex.cli.start.setup.can_ask", lambda: True)
     assert "add hooks to" in cortex("setup", stdin="none\nn\n").out
     assert (claude / "settings.json").read_bytes() == MINE
     cortex("setup", stdin="none\neach\nn\n")

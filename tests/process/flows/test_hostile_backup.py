@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cortex.storage.backup import is_part
-from cortex.storage.lake import LAKE_TABLES, each_key_once
-from cortex.storage.restore import ALWAYS_BYTES, restore_backup
-from cortex.storage.settings import load_settings
+from cortex.storage.copies.backup import is_part
+from cortex.storage.copies.restore import ALWAYS_BYTES, restore_backup
+from cortex.storage.copies.swapping import finish_swap
+from cortex.storage.lake.lake import LAKE_TABLES, each_key_once
+from cortex.storage.settings.settings import load_settings
 from cortex.storage.store import Store
-from cortex.storage.swapping import finish_swap
 from cortex.transforms.errors import SchemaMismatch, StoreNotWritable
 from tests.bench import NOW, Bench, here
 from tests.present import clock_at

@@ -20,8 +20,8 @@ def test_a_transcript_of_an_excluded_project_is_not_kept(bench):
     decisions().write(bench.projects)
     (bench.home).mkdir()
     (bench.home / "config.toml").write_text('[capture]\nexcluded_projects = ["/home/dev/kelp"]\n')
-    from cortex.flows import runs
-    from cortex.storage.settings import load_settings
+    from cortex.flows.engines import runs
+    from cortex.storage.settings.settings import load_settings
 
     bench.stage()
     report = runs.execute("ingest", replace(bench.context, settings=load_settings(bench.home)))
@@ -31,8 +31,8 @@ def test_a_transcript_of_an_excluded_project_is_not_kept(bench):
 def test_at_most_a_hundred_reports_are_kept(bench):
     from datetime import timedelta
 
-    from cortex.flows.report import RunReport
-    from cortex.storage.reports import keep_report, last_report
+    from cortex.flows.context.run_report import RunReport
+    from cortex.storage.published.reports import keep_report, last_report
 
     for minutes in range(130):
         keep_report(bench.store.runs, RunReport("ingest", "plain", NOW + timedelta(minutes=minutes)))

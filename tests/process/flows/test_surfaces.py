@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from cortex.storage.surface import Surfaces, roots_of
+from cortex.storage.published.surface import Surfaces, roots_of
 
 
 def git(place, *words):
@@ -63,7 +63,7 @@ def test_a_folder_outside_of_git_needs_no_list(tmp_path):
 @pytest.mark.parametrize("step", range(1, 8))
 def test_a_kill_at_any_write_is_mended_by_the_next_run(tmp_path, project, monkeypatch, step):
     """Writes are counted; the one at `step` and all after it do not happen."""
-    from cortex.storage import surface as module
+    from cortex.storage.published import surface as module
 
     before, count = snapshot(project), 0
 

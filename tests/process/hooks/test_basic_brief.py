@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex.hooks import basic_brief, plain, self_report, transcript_end
+from cortex.hooks import basic_brief, transcript_end
 from cortex.hooks.echo import PROVENANCE
-from cortex.hooks.plain import without_private
-from cortex.transforms.extract import statements, tags
+from cortex.hooks.prose import plain, self_report
+from cortex.hooks.prose.plain import without_private
+from cortex.transforms.extract import tags
+from cortex.transforms.extract.ground import statements
 from cortex.transforms.redaction.redact import redact
 from tests.rows import turn
 from tests.unit.transforms.brief.test_render import HOSTILE

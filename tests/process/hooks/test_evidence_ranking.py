@@ -25,7 +25,7 @@ from cortex.hooks.evidence.ranking import (
     standardised,
 )
 from cortex.hooks.evidence.text import share_of_all, word_set
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.search.settings import search_settings
 
 LATER = 1_788_220_800_000_000

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.flows.recall import question_of, search_store
+from cortex.flows.recalling.recall_search import question_of, search_store
 from cortex.hooks.evidence import index as reading
 from cortex.hooks.evidence.index import best_rows, index_parts, open_index, ranks_in, read_settings
 from cortex.hooks.evidence.question import SearchQuestion
 from cortex.hooks.evidence.search import find
-from cortex.storage.lance_tables import LanceTables
-from cortex.storage.reference import read_policy, word_ranks
-from cortex.storage.search_file import write_index
-from cortex.storage.search_index import SearchIndex
+from cortex.storage.settings.reference import read_policy, word_ranks
+from cortex.storage.tables.lance_tables import LanceTables
+from cortex.storage.tables.search_file import write_index
+from cortex.storage.tables.search_index import SearchIndex
 from cortex.transforms.search.index_text import index_text, passages_of
 from cortex.transforms.search.settings import settings_document
 from tests.rows import memories, memory, turn, turns

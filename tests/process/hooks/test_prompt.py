@@ -19,8 +19,8 @@ from benchmarks import injections
 from cortex.hooks import echo, notes, prompt, shown
 from cortex.hooks.evidence.index import SEARCH_VERSION
 from cortex.hooks.tokens import tokens_in
-from cortex.storage.lance_tables import LanceTables
-from cortex.storage.reference import read_policy, word_ranks
+from cortex.storage.settings.reference import read_policy, word_ranks
+from cortex.storage.tables.lance_tables import LanceTables
 from cortex.transforms.journal_entries import Recall, from_row
 from cortex.transforms.search.index_text import index_text, passages_of
 from cortex.transforms.search.settings import settings_document

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cortex.hooks import basic_brief, sweep, ticket, transcript_end
-from cortex.storage.staging import Claim, Staging
-from cortex.storage.transcripts import open_transcript
+from cortex.storage.staging.staging import Claim, Staging
+from cortex.storage.staging.transcripts import open_transcript
 from cortex.transforms.errors import CortexError
 from tests.hook_process import run_forked
 from tests.transcripts import decisions

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.storage.config_file import publish_hook_settings
+from cortex.storage.settings.config_file import publish_hook_settings
 
 SCRIPT = Path(__file__).parents[3] / "hooks" / "mcp.sh"
 

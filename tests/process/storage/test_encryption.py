@@ -11,13 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.storage import encryption, lake_files
-from cortex.storage.config_file import ConfigFile
-from cortex.storage.encryption import EncryptionKey, decrypted_bytes, encrypted_bytes, make_key_file, new_key
-from cortex.storage.journal import Journal
-from cortex.storage.lake import Lake
-from cortex.storage.migrations import Migration, migrate
-from cortex.storage.setting_keys import key_of
+from cortex.storage.lake import encryption, lake_files
+from cortex.storage.lake.encryption import (
+    EncryptionKey,
+    decrypted_bytes,
+    encrypted_bytes,
+    make_key_file,
+    new_key,
+)
+from cortex.storage.lake.journal import Journal
+from cortex.storage.lake.lake import Lake
+from cortex.storage.lake.migrations import Migration, migrate
+from cortex.storage.settings.config_file import ConfigFile
+from cortex.storage.settings.setting_keys import key_of
 from cortex.transforms.errors import (
     CortexError,
     FileDamaged,
@@ -141,7 +147,7 @@ def test_killed_while_sealing_the_lake_is_as_it_was_and_sealing_again_ends_it(
         real(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr("cortex.storage.lake.write_durably", dying)
+        patch.setattr("cortex.storage.lake.lake.write_durably", dying)
         with pytest.raises(Killed):
             lake.reencrypt(key)
     assert Lake(home).read(TURNS).equals(before)

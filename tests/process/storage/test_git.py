@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from cortex.storage import git, projects, repository
-from cortex.storage.git import GitFailed, ask, working_tree
-from cortex.storage.reference import read_policy
+from cortex.storage.ground import git
+from cortex.storage.ground.git import GitFailed, ask, working_tree
+from cortex.storage.projects import projects, repository
+from cortex.storage.settings.reference import read_policy
 from tests.rows import memories, memory
 
 ROOT = Path(__file__).parents[3]
@@ -448,15 +449,15 @@ def test_what_a_repository_configures_of_the_form_of_answers_changes_none(trap):
 def test_no_other_module_starts_a_program():
     starts = re.compile(r"\b(subprocess|Popen|pty|posix_spawn\w*|os\.(?:system|popen|exec\w+|spawn\w+))\b")
     allowed = {
-        "storage/git.py": {"subprocess", "Popen"},
+        "storage/ground/git.py": {"subprocess", "Popen"},
         "hooks/background.py": {"os.execve"},
         # Started only where a person asks for it: the client, Prefect's server, the machine's timer.
         "flows/writers/claude_login.py": {"subprocess", "Popen"},
-        "flows/operations/serve.py": {"subprocess", "Popen"},
-        "storage/client_program.py": {"subprocess"},
-        "storage/schedule.py": {"subprocess"},
+        "flows/operations/care/serve.py": {"subprocess", "Popen"},
+        "storage/machine/client_program.py": {"subprocess"},
+        "storage/machine/schedule.py": {"subprocess"},
         # Cortex itself, for the length of a large batch.
-        "flows/extract_pool.py": {"subprocess", "Popen"},
+        "flows/reading/extract_pool.py": {"subprocess", "Popen"},
     }
     found: dict[str, set[str]] = {}
     for package in PACKAGES:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cortex.storage import projects
-from cortex.storage.journal import Journal
-from cortex.storage.lake import Lake
-from cortex.storage.projects import ProjectBook, identify, normalised_remote
+from cortex.storage.lake.journal import Journal
+from cortex.storage.lake.lake import Lake
+from cortex.storage.projects import projects
+from cortex.storage.projects.projects import ProjectBook, identify, normalised_remote
 from cortex.transforms.errors import UnknownProject
 from tests.rows import START, entry
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cortex.storage.git import repository_at, state_of
-from cortex.storage.reference import read_policy
-from cortex.storage.repository import commits_since, doubts_of
+from cortex.storage.ground.git import repository_at, state_of
+from cortex.storage.projects.repository import commits_since, doubts_of
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.memory.reality import CommitEdit, rewritten_share
 from cortex.transforms.policy import Policy
 from tests.rows import memories, memory

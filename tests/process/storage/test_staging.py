@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cortex.hooks import ticket
-from cortex.storage.assistant_folders import find_transcripts
-from cortex.storage.manifest import Cursor
-from cortex.storage.staging import Claim, Staging
+from cortex.storage.lake.manifest import Cursor
+from cortex.storage.staging.assistant_folders import find_transcripts
+from cortex.storage.staging.staging import Claim, Staging
 from cortex.transforms.errors import NotFound, StoreNotWritable, UsageError
 
 

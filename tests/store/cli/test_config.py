@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from cortex.hooks.choices import HookSettings
 from cortex.hooks.statusline import PARTS, WARN_PERCENT
-from cortex.storage.config_file import HOOK_SETTINGS, ConfigFile, publish_hook_settings
-from cortex.storage.setting_keys import BY_NAME, KEYS
-from cortex.storage.settings import load_settings, read_config
+from cortex.storage.settings.config_file import HOOK_SETTINGS, ConfigFile, publish_hook_settings
+from cortex.storage.settings.setting_keys import BY_NAME, KEYS
+from cortex.storage.settings.settings import load_settings, read_config
 from cortex.transforms.errors import UsageError
 from tests.examples import examples
 

@@ -8,12 +8,18 @@ import pytest
 from click.testing import CliRunner
 
 from cortex.cli.main import main
-from cortex.flows.context import Context
-from cortex.flows.operations.writer_choice import budget_state, choose_writer, writer_options
-from cortex.storage import spending
-from cortex.storage.config_file import ConfigFile
-from cortex.storage.settings import load_settings
-from cortex.storage.spending import DailyLimits, Reserved, Spending, SpendingClaim, Withheld
+from cortex.flows.context.context import Context
+from cortex.flows.operations.care.writer_choice import budget_state, choose_writer, writer_options
+from cortex.storage.model_calls import spending
+from cortex.storage.model_calls.spending import (
+    DailyLimits,
+    Reserved,
+    Spending,
+    SpendingClaim,
+    Withheld,
+)
+from cortex.storage.settings.config_file import ConfigFile
+from cortex.storage.settings.settings import load_settings
 from cortex.transforms.errors import UsageError
 
 LIMITS = DailyLimits(150_000_000, 200)

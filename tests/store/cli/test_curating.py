@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from cortex.cli.main import main
-from cortex.storage.settings import load_settings
+from cortex.storage.settings.settings import load_settings
 from cortex.storage.store import Store
 from cortex.transforms.memory.link import edges_between
 from cortex.transforms.schemas import VECTORS

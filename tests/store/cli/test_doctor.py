@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows.operations import doctor
+from cortex.flows.operations.care import doctor
 from cortex.hooks import background, hook
 from cortex.transforms.errors import ModelUnavailable
 from tests.bench import NOW

@@ -1,6 +1,7 @@
 """An id is typed by its beginning, 4 characters or more, wherever one is asked for; several are listed."""
 
-from cortex.flows.operations import ids, listing, targets
+from cortex.flows.operations.ask import listing
+from cortex.flows.operations.lookup import ids, targets
 from cortex.transforms.errors import UsageError
 
 

@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex.transforms.report import MonthReport, ReportLine, report_html, report_markdown
+from cortex.transforms.views.report import (
+    MonthReport,
+    ReportLine,
+    report_html,
+    report_markdown,
+)
 
 HEADINGS = ["Decisions", "Gotchas", "Corrections", "Said again and again", "Left open"]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows.context import Context
-from cortex.flows.operations import schedule
-from cortex.storage.settings import Settings
+from cortex.flows.context.context import Context
+from cortex.flows.operations.care import schedule
+from cortex.storage.settings.settings import Settings
 from tests.bench import words_for_a_model
 
 # Each notes its words; crontab keeps what it is given.

@@ -1,7 +1,7 @@
 """`cortex stats`: its table can be read, and says which project is which."""
 
 from cortex.cli.terminal import Listing, records, sparkline
-from cortex.transforms.words.phrases import counted
+from cortex.transforms.words.ages import counted
 
 
 def test_one_session_is_one_session():

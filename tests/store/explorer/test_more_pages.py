@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from cortex.flows.embedders import voyage
-from cortex.flows.operations import config, doctor, sql
+from cortex.flows.operations.ask import sql
+from cortex.flows.operations.care import config, doctor
 from tests.browsing import words_of
 
 

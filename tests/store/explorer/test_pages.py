@@ -4,7 +4,7 @@ import pytest
 
 from cortex.explorer.charts import ChartBar, ChartPoint, bar_chart, line_chart
 from cortex.explorer.views import NAVIGATION
-from cortex.flows.operations import recall
+from cortex.flows.operations.ask import recall
 from tests.bench import NOW
 from tests.browsing import words_of
 

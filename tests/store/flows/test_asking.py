@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from cortex.flows import asking
-from cortex.flows.asking import ask_all
-from cortex.flows.asking_round import AskingResult
-from cortex.flows.report import RunReport
-from cortex.flows.run import Run
+from cortex.flows.asking_model import asking
+from cortex.flows.asking_model.asking import ask_all
+from cortex.flows.asking_model.request_round import AskingResult
+from cortex.flows.context.run_report import RunReport
+from cortex.flows.run.run import Run
 from cortex.flows.writers import anthropic_api
-from cortex.storage.model_failure import WRITER, read_failure
-from cortex.storage.reference import read_policy
-from cortex.storage.settings import ModelBudget, ModelSettings, Settings
-from cortex.storage.spending import Spending
+from cortex.storage.model_calls.model_failure import WRITER, read_failure
+from cortex.storage.model_calls.spending import Spending
+from cortex.storage.settings.reference import read_policy
+from cortex.storage.settings.settings import ModelBudget, ModelSettings, Settings
 from cortex.storage.store import Store
 from cortex.transforms.writer.prices import price_of
 from cortex.transforms.writer.request import ModelRequest, Reply

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cortex.flows import runs
-from cortex.storage.assistant_folders import folders
-from cortex.storage.transcripts import open_transcript
+from cortex.flows.engines import runs
+from cortex.storage.staging.assistant_folders import folders
+from cortex.storage.staging.transcripts import open_transcript
 from tests.bench import contents
 from tests.examples import examples
 from tests.other_assistants import (

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.cli.main import main
-from cortex.flows import extraction
-from cortex.storage.reference import read_policy
+from cortex.flows.reading import extraction
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.audit import (
     brief_violations,
     edges_violations,
@@ -16,7 +16,7 @@ from cortex.transforms.audit import (
     memories_violations,
     turns_violations,
 )
-from cortex.transforms.brief.choice import Choice
+from cortex.transforms.brief.brief_sections import Choice
 from cortex.transforms.brief.render import lay_out
 from cortex.transforms.masking import without_secrets
 from cortex.transforms.redaction.redact import kinds_of_secret

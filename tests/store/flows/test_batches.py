@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from cortex.flows.asking import ask_all
-from cortex.flows.asking_round import AskingResult
-from cortex.flows.run import Run
-from cortex.storage import spending
-from cortex.storage.settings import ModelBudget
-from cortex.storage.spending import Spending
+from cortex.flows.asking_model.asking import ask_all
+from cortex.flows.asking_model.request_round import AskingResult
+from cortex.flows.run.run import Run
+from cortex.storage.model_calls import spending
+from cortex.storage.model_calls.spending import Spending
+from cortex.storage.settings.settings import ModelBudget
 from cortex.transforms.writer.request import ModelRequest, Reply
 from tests.model_server import Answer, ModelServer, always
 from tests.store.flows.test_asking import FACTS, a_run, requests
@@ -101,7 +101,7 @@ def test_a_kill_before_create_leaves_nothing_reserved(home, monkeypatch):
     with ModelServer(always(FACTS)) as server:
         nights = Nights(home, server)
         claims_sent = monkeypatch.setattr
-        claims_sent("cortex.flows.asking_batches.submit", killed)
+        claims_sent("cortex.flows.asking_model.request_batches.submit", killed)
         with pytest.raises(KeyboardInterrupt):
             nights.run(asked)
         assert nights.states() == {"batched": 6} and not server.batches

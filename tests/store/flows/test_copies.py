@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows.context import Context
-from cortex.flows.operations.copies import copies_beside
-from cortex.storage.copies_book import note_copy, outside_copies
-from cortex.storage.place import begin_copy
-from cortex.storage.settings import Settings, ShareSettings
+from cortex.flows.context.context import Context
+from cortex.flows.operations.change.copies import copies_beside
+from cortex.storage.copies.copy_register import note_copy, outside_copies
+from cortex.storage.ground.place import begin_copy
+from cortex.storage.settings.settings import Settings, ShareSettings
 from tests.bench import NOW
 
 MEMORY = {"evidence": [], "source_type": "conversation", "created_at": NOW}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows import engines
-from cortex.flows.engine_choice import PLAIN, PREFECT, engine_for
-from cortex.storage.prefect_server import forget_serving, note_serving
+from cortex.flows.engines import engines
+from cortex.flows.engines.engine_choice import PLAIN, PREFECT, engine_for
+from cortex.storage.machine.prefect_server import forget_serving, note_serving
 from cortex.transforms.errors import StoreNotWritable, UnknownValue
 from tests.transcripts import decisions
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from cortex.flows.asking_round import AskingResult
+from cortex.flows.asking_model.request_round import AskingResult
 from cortex.flows.writers import anthropic_api, claude_login
-from cortex.storage.settings import ModelSettings
-from cortex.storage.spending import Spending
+from cortex.storage.model_calls.spending import Spending
+from cortex.storage.settings.settings import ModelSettings
 from tests.store.flows.test_asking import a_run, ask, requests
 
 

@@ -5,8 +5,8 @@ from itertools import islice
 import pyarrow.compute as pc
 import pytest
 
-from cortex.flows import extraction
-from cortex.storage.reference import read_policy
+from cortex.flows.reading import extraction
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.audit import events_violations, turns_violations
 from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.quotes import with_quotes_lowered

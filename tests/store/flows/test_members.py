@@ -2,11 +2,11 @@
 
 import pytest
 
-from cortex.storage.encryption import new_key
-from cortex.storage.envelope import decrypted_object, encrypted_object, rewrapped_object
+from cortex.storage.elsewhere.envelope import decrypted_object, encrypted_object, rewrapped_object
+from cortex.storage.lake.encryption import new_key
+from cortex.transforms.documents.members import Members, read_members
+from cortex.transforms.documents.team_memory import Unusable
 from cortex.transforms.errors import FileDamaged, KeyUnavailable
-from cortex.transforms.files.members import Members, read_members
-from cortex.transforms.files.team_memory import Unusable
 
 
 def test_an_object_opens_under_its_name_with_its_key_and_whole():

@@ -4,9 +4,9 @@ from contextlib import nullcontext
 
 import pytest
 
-from cortex.flows import prefect_runners
-from cortex.flows.prefect_runners import START_ATTEMPTS, PrefectCarrier
-from cortex.flows.runner_choice import RunnerChoice
+from cortex.flows.engines import prefect_runners
+from cortex.flows.engines.prefect_runners import START_ATTEMPTS, PrefectCarrier
+from cortex.flows.reading.runner_choice import RunnerChoice
 
 REQUESTS = [b"a", b"b", b"c"]
 

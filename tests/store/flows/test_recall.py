@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cortex.flows.recall import search_store, with_replaced
-from cortex.flows.recall_results import RecallResult
-from cortex.storage.lance_tables import LanceTables
-from cortex.storage.reference import read_policy
+from cortex.flows.recalling.recall_results import RecallResult
+from cortex.flows.recalling.recall_search import search_store, with_replaced
+from cortex.storage.settings.reference import read_policy
+from cortex.storage.tables.lance_tables import LanceTables
 from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy

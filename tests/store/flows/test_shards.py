@@ -7,13 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows import runs, shard_batches, shards
-from cortex.flows.engines import run_plain
-from cortex.flows.runner_choice import RUNNERS, runner_for
-from cortex.flows.sharding import Carrier, ShardAnswers
-from cortex.flows.shards import TextShard, TranscriptAnswer, TranscriptShard, answer_shard, packed, unpacked
+from cortex.flows.engines import runs
+from cortex.flows.engines.engines import run_plain
+from cortex.flows.extracting import shard_batches
+from cortex.flows.reading import shards
+from cortex.flows.reading.runner_choice import RUNNERS, runner_for
+from cortex.flows.reading.sharding import Carrier, ShardAnswers
+from cortex.flows.reading.shards import (
+    TextShard,
+    TranscriptAnswer,
+    TranscriptShard,
+    answer_shard,
+    packed,
+    unpacked,
+)
 from cortex.flows.stages.extract import extract
-from cortex.storage.settings import WorkerSettings
+from cortex.storage.settings.settings import WorkerSettings
 from cortex.transforms.errors import RunnerMissing, UnknownValue
 from cortex.transforms.schemas import EVENTS
 from tests.bench import Bench, contents, difference
@@ -94,8 +103,8 @@ def test_a_run_takes_readings_and_events_from_the_answers(talked, monkeypatch):
     class Distant(Workers):
         def map(self, requests: Iterable[bytes]) -> Iterator[bytes | None]:
             answers = list(super().map(requests))
-            monkeypatch.setattr("cortex.flows.transcript_batches.read_turns", fails)
-            monkeypatch.setattr("cortex.flows.sharding.extract_or_fault", fails)
+            monkeypatch.setattr("cortex.flows.extracting.transcript_batches.read_turns", fails)
+            monkeypatch.setattr("cortex.flows.reading.sharding.extract_or_fault", fails)
             yield from answers
 
     session(talked, "f4").unlink()  # which of its turns are the origin's, only a run with both can say

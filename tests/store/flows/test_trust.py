@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.hooks.echo import fingerprints_of
-from cortex.hooks.plain import without_private
-from cortex.storage.reference import read_policy
-from cortex.storage.shown_lines import ShownLinesBook
+from cortex.hooks.prose.plain import without_private
+from cortex.storage.published.shown_lines import ShownLinesBook
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.brief.render import choose, lay_out
 from cortex.transforms.extract.echoes import ShownLines, without_echoes
 from cortex.transforms.extract.quotes import with_quotes_lowered

@@ -6,9 +6,9 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.mcp.arguments import checked_arguments
-from cortex.mcp.shelf import PROMPTS, prompt_filled
-from cortex.mcp.tools import TOOLS
+from cortex.mcp.listings import PROMPTS, prompt_filled
+from cortex.mcp.tools.arguments import checked_arguments
+from cortex.mcp.tools.schemas import TOOLS
 from cortex.transforms.errors import ToolCallInvalid
 from tests.examples import examples
 

@@ -3,8 +3,8 @@
 import pytest
 from mcp import MCPError
 
-from cortex.mcp.replies import NOTICE
-from cortex.mcp.shelf import PROMPTS, RESOURCES, TEMPLATES
+from cortex.mcp.listings import PROMPTS, RESOURCES, TEMPLATES
+from cortex.mcp.protocol.replies import NOTICE
 from tests.protocol import BOTH
 
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from cortex.flows.operations import recall as recall_operation
-from cortex.flows.operations.recall import recall
+from cortex.flows.operations.ask import recall as recall_operation
+from cortex.flows.operations.ask.recall import recall
 from cortex.hooks.tokens import tokens_in
-from cortex.mcp.arguments import checked_arguments
-from cortex.mcp.replies import NOTICE
-from cortex.mcp.tools import TOOL_BY_NAME, TOOLS
+from cortex.mcp.protocol.replies import NOTICE
+from cortex.mcp.tools.arguments import checked_arguments
+from cortex.mcp.tools.schemas import TOOL_BY_NAME, TOOLS
 from tests.protocol import BOTH, text_of
 
 # Of names, descriptions and argument schemas: what a client puts before its model with every session.

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cortex.storage.journal import Journal
-from cortex.storage.lake import Lake
+from cortex.storage.lake.journal import Journal
+from cortex.storage.lake.lake import Lake
 from cortex.transforms.errors import UnknownValue
 from cortex.transforms.journal_entries import entry_in
 from tests.rows import START, entry
@@ -67,7 +67,7 @@ def written_while_read(monkeypatch: pytest.MonkeyPatch, home: Path) -> dict[str,
         journal(home).write(late)
         return read_entry(content)
 
-    monkeypatch.setattr("cortex.storage.journal.entry_in", read_slowly)
+    monkeypatch.setattr("cortex.storage.lake.journal.entry_in", read_slowly)
     return late
 
 

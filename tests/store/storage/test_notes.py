@@ -4,9 +4,16 @@ import json
 
 import pytest
 
-from cortex.storage.lake import Lake
-from cortex.storage.manifest import read_manifest, write_manifest
-from cortex.storage.notes import Cut, Makers, ManifestNotes, Output, PromptChoice, RefusedLoss
+from cortex.storage.lake.lake import Lake
+from cortex.storage.lake.manifest import read_manifest, write_manifest
+from cortex.storage.lake.notes import (
+    Cut,
+    Makers,
+    ManifestNotes,
+    Output,
+    PromptChoice,
+    RefusedLoss,
+)
 from cortex.transforms.errors import ManifestDamaged
 from cortex.transforms.memory.loss import Loss
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import duckdb
 
-from cortex.storage.lake import Lake
-from cortex.storage.published import Published
+from cortex.storage.lake.lake import Lake
+from cortex.storage.published.published import Published
 from cortex.transforms.schemas import EVENTS, TURNS
 from tests.rows import event, events, memories, memory, turn, turns
 

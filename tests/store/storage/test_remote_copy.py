@@ -5,14 +5,25 @@ from pathlib import Path
 
 import pytest
 
-from cortex.storage.lake import Lake
-from cortex.storage.lease import lease
-from cortex.storage.place import begin_copy, check_uri, remote_note, store_home
-from cortex.storage.remote import lease as remote_lease
-from cortex.storage.remote import log as remote_log
-from cortex.storage.remote.bucket import BucketLog, FolderBucket, bucket_at
-from cortex.storage.remote.copy import refresh
-from cortex.storage.remote.tree import Stored, object_name, read_tree, term_of, tree_bytes
+from cortex.storage.elsewhere import bucket_lease as remote_lease
+from cortex.storage.elsewhere import commit_log as remote_log
+from cortex.storage.elsewhere.bucket import BucketLog, FolderBucket, bucket_at
+from cortex.storage.elsewhere.file_tree import (
+    Stored,
+    object_name,
+    read_tree,
+    term_of,
+    tree_bytes,
+)
+from cortex.storage.elsewhere.store_copy import refresh
+from cortex.storage.elsewhere.store_lease import lease
+from cortex.storage.ground.place import (
+    begin_copy,
+    check_uri,
+    remote_note,
+    store_home,
+)
+from cortex.storage.lake.lake import Lake
 from cortex.transforms.errors import (
     FileDamaged,
     LakeUnclear,

@@ -6,15 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cortex.storage.lake import Lake
-from cortex.storage.lance_tables import LanceTables
-from cortex.storage.lease import lease
-from cortex.storage.place import begin_copy
-from cortex.storage.remote import copy
-from cortex.storage.remote.copy import refresh
-from cortex.storage.remote.indexing import UNINDEXED_FILE
-from cortex.storage.search_file import SEARCH_FILE, parts_in, read_index
-from cortex.storage.tables import INDEX_TEXT, with_vectors
+from cortex.storage.elsewhere import store_copy
+from cortex.storage.elsewhere.indexing import UNINDEXED_FILE
+from cortex.storage.elsewhere.store_copy import refresh
+from cortex.storage.elsewhere.store_lease import lease
+from cortex.storage.ground.place import begin_copy
+from cortex.storage.lake.lake import Lake
+from cortex.storage.tables.lance_tables import LanceTables
+from cortex.storage.tables.search_file import SEARCH_FILE, parts_in, read_index
+from cortex.storage.tables.tables import INDEX_TEXT, with_vectors
 from cortex.transforms.schemas import VECTORS
 from tests.rows import memories, memory
 
@@ -92,7 +92,7 @@ def test_killed_while_it_follows_the_next_look_goes_on(machines, monkeypatch, st
     remember(one, "kiln", "ash")
     remember(one, "harbour", "tide")
     with monkeypatch.context() as patch:
-        patch.setattr(copy, step, killed)
+        patch.setattr(store_copy, step, killed)
         with pytest.raises(KeyboardInterrupt):
             refresh(two)
     refresh(two)

@@ -7,9 +7,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from cortex.storage.remote import log as remote_log
-from cortex.storage.remote.lease import LEASE_SECONDS, RemoteLease, Timing
-from cortex.storage.remote.log import COMMIT, RELEASE, TAKE, LogEntry, append, is_removable, last_entry
+from cortex.storage.elsewhere import commit_log as remote_log
+from cortex.storage.elsewhere.bucket_lease import LEASE_SECONDS, RemoteLease, Timing
+from cortex.storage.elsewhere.commit_log import (
+    COMMIT,
+    RELEASE,
+    TAKE,
+    LogEntry,
+    append,
+    is_removable,
+    last_entry,
+)
 from cortex.transforms.errors import LeaseLost, StoreBusy, StoreUnreachable
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.storage.reports import (
+from cortex.storage.published.reports import (
     COUNTED,
     keep_report,
     kept_reports,

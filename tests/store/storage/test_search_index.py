@@ -7,12 +7,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cortex.storage import lance_tables, search_file, search_index
-from cortex.storage.lance_tables import LanceTables
-from cortex.storage.search_file import SEARCH_FILE, SEARCH_VERSION, has_part, parts_in
-from cortex.storage.search_index import SearchIndex
-from cortex.storage.search_rows import IndexedRows
-from cortex.storage.tables import INDEX_TEXT, VECTOR
+from cortex.storage.tables import lance_tables, search_file, search_index
+from cortex.storage.tables.lance_tables import LanceTables
+from cortex.storage.tables.search_file import (
+    SEARCH_FILE,
+    SEARCH_VERSION,
+    has_part,
+    parts_in,
+)
+from cortex.storage.tables.search_index import SearchIndex
+from cortex.storage.tables.search_rows import IndexedRows
+from cortex.storage.tables.tables import INDEX_TEXT, VECTOR
 from cortex.transforms.errors import TablesDamaged
 from tests.rows import memories, memory
 

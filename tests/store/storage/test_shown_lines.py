@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.storage.shown_lines import ShownLinesBook
+from cortex.storage.published.shown_lines import ShownLinesBook
 from tests.examples import examples
 
 

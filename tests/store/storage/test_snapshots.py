@@ -2,8 +2,8 @@
 
 import pytest
 
-from cortex.storage import snapshots
-from cortex.storage.snapshots import SnapshotFile, write_snapshot
+from cortex.storage.published import snapshots
+from cortex.storage.published.snapshots import SnapshotFile, write_snapshot
 from cortex.transforms.schemas import MEMORIES
 from tests.rows import memories, memory
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cortex.storage.lance_tables import LanceTables
-from cortex.storage.tables import INDEX_TEXT, VECTOR
+from cortex.storage.tables.lance_tables import LanceTables
+from cortex.storage.tables.tables import INDEX_TEXT, VECTOR
 from tests.rows import memories, memory
 
 DIMENSIONS = 4

@@ -2,9 +2,9 @@
 
 import pytest
 
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.extract.acceptance import accepted
-from cortex.transforms.extract.phrases import Phrasebook
+from cortex.transforms.extract.ground.phrases import Phrasebook
 from tests.sessions import prompt, text
 from tests.shown import Shown
 

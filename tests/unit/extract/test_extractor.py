@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.extract.events import extract_events
-from cortex.transforms.extract.extractor import extractor_fingerprint
+from cortex.transforms.extract.ground.extractor import extractor_fingerprint
 from cortex.transforms.policy import READERS, REMARKS, Policy
 from tests.rows import turn, turns
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.extract.events import extract_events
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.policy import Policy

@@ -1,8 +1,13 @@
 """Markdown becomes passages that stand alone."""
 
-from cortex.storage.reference import read_policy
-from cortex.transforms.extract.phrases import Phrasebook
-from cortex.transforms.extract.statements import STATEMENT_CHARS, passages, plain, prose_blocks
+from cortex.storage.settings.reference import read_policy
+from cortex.transforms.extract.ground.phrases import Phrasebook
+from cortex.transforms.extract.ground.statements import (
+    STATEMENT_CHARS,
+    passages,
+    plain,
+    prose_blocks,
+)
 from cortex.transforms.words.scripts import latin_length
 from cortex.transforms.words.sentences import PROSE, sentences
 

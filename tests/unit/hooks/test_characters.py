@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex.hooks import plain
-from cortex.hooks.characters import escaped, visible
+from cortex.hooks.prose import plain
+from cortex.hooks.prose.characters import escaped, visible
 
 ROOT = Path(__file__).parents[3]
 

@@ -5,7 +5,7 @@ import sys
 from datetime import UTC, datetime
 
 from cortex.hooks import background
-from cortex.storage.background_run import Background, background_state, note_engine
+from cortex.storage.machine.background_run import Background, background_state, note_engine
 
 
 def command(folder, name="cortex"):

@@ -10,14 +10,16 @@ import pytest
 from cortex.hooks import (
     basic_brief,
     branches,
-    own_prose,
     read_before,
-    repeats,
-    self_report,
-    sources,
     sweep,
     ticket,
     transcript_end,
+)
+from cortex.hooks.prose import (
+    own_prose,
+    repeats,
+    self_report,
+    sources,
 )
 from tests.process.hooks.test_basic_brief import call, prose, result
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.errors import NotFound, SchemaMismatch, UnknownValue
 from cortex.transforms.policy import MEMORY_TYPE_FLAGS, load_policy
 from cortex.transforms.schemas import EDGE_TYPES, EVENT_TYPES, MEMORY_TYPES

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex.transforms.project_labels import labels
+from cortex.transforms.views.project_labels import labels
 
 PLACES = st.lists(st.sampled_from(["a", "b", "cli", ""]), max_size=4).map("/".join)
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from cortex.storage.reference import read_policy, word_ranks
-from cortex.transforms.lessons import flaw_of_lesson
-from cortex.transforms.memory.inference import chain_of, memories_about
-from cortex.transforms.reflection import fading_points, open_points
+from cortex.storage.settings.reference import read_policy, word_ranks
+from cortex.transforms.memory.lessons import flaw_of_lesson
 from cortex.transforms.schemas import EDGES, MEMORIES
+from cortex.transforms.views.inference import chain_of, memories_about
+from cortex.transforms.views.reflection import fading_points, open_points
 from tests.rows import at, memory
 
 POLICY = read_policy(None)

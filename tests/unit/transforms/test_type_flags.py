@@ -4,14 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.brief.eligible import NO_SESSIONS, believed, standings, with_choices_first
 from cortex.transforms.brief.render import choose
 from cortex.transforms.memory.link import edges_between
 from cortex.transforms.memory.reality import CommitEdit, Snapshot, doubts, questions
-from cortex.transforms.memory.review import disputes
 from cortex.transforms.policy import MEMORY_TYPE_FLAGS, Policy
 from cortex.transforms.schemas import EDGES, VECTORS
+from cortex.transforms.views.review import disputes
 from tests.rows import START, memories, memory
 
 POLICY = read_policy(None)

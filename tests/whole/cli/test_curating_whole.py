@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cortex.storage.settings import load_settings
+from cortex.storage.settings.settings import load_settings
 from cortex.storage.store import Store
 from tests.store.cli.test_curating import CODE, PROSE, doors, indexed, of_type, remembered, store, table  # noqa: F401
 from tests.traces import traces

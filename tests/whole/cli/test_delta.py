@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.two_writers import URI, served_bucket
-from cortex.flows.context import Context
-from cortex.flows.operations.delta import EXPORTED
-from cortex.flows.operations.sql import query_tables
+from cortex.flows.context.context import Context
+from cortex.flows.operations.ask.sql import query_tables
+from cortex.flows.operations.share.delta import EXPORTED
 from tests.bench import NOW
 from tests.process.cli.test_commands import error_of
 from tests.traces import traces

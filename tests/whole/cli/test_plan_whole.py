@@ -2,9 +2,9 @@
 
 import json
 
-from cortex.storage.config_file import ConfigFile
-from cortex.storage.setting_keys import key_of
-from cortex.storage.spending import Spending
+from cortex.storage.model_calls.spending import Spending
+from cortex.storage.settings.config_file import ConfigFile
+from cortex.storage.settings.setting_keys import key_of
 from tests.shell import Cortex
 from tests.transcripts import decisions
 

@@ -4,7 +4,7 @@ import re
 from html import unescape
 
 from cortex.explorer.export import export_pages
-from cortex.flows.operations import index_code
+from cortex.flows.operations.change import index_code
 from tests.browsing import PROJECT, words_of
 
 

@@ -2,12 +2,13 @@
 
 import pytest
 
-from cortex.flows.operations import cost, doctor, remember
-from cortex.flows.operations import review as review_operation
-from cortex.flows.operations.apply import apply_now
+from cortex.flows.operations.care import cost, doctor
+from cortex.flows.operations.change import remember
+from cortex.flows.operations.change import review as review_operation
+from cortex.flows.operations.change.apply import apply_now
 from cortex.flows.stages.order import APPLY
 from cortex.transforms.journal_entries import Archive, Merge
-from cortex.transforms.memory.review import MERGE, Item
+from cortex.transforms.views.review import MERGE, Item
 from tests.browsing import PROJECT, ticking, words_of
 from tests.whole.explorer.test_deeds import undo
 

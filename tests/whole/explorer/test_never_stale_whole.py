@@ -2,7 +2,7 @@
 
 import re
 
-from cortex.flows.operations import remember
+from cortex.flows.operations.change import remember
 from tests.browsing import PROJECT
 
 WORD = "quagga"

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from cortex.flows.operations import brief as brief_operation
-from cortex.flows.operations import index_code
+from cortex.flows.operations.ask import brief as brief_operation
+from cortex.flows.operations.change import index_code
 from tests.browsing import PROJECT
 from tests.store.explorer.test_pages import PAGES
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.flows import runs
-from cortex.flows.comparison import compare
+from cortex.flows.engines import runs
+from cortex.flows.past.comparison import compare
 from tests.bench import NOW, contents, difference, fixed_state
 from tests.rows import entry
 from tests.transcripts import START, Talk, decisions

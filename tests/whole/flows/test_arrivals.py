@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows import writing
-from cortex.flows.asking_round import AskingRound
+from cortex.flows.asking_model import writing
+from cortex.flows.asking_model.request_round import AskingRound
 from cortex.flows.memory import Memory
-from cortex.flows.operations.encrypt import encrypt
-from cortex.storage.arrivals import Arrival, Arrivals
-from cortex.storage.encryption import is_sealed
-from cortex.storage.spending import (
+from cortex.flows.operations.care.encrypt import encrypt
+from cortex.storage.lake.encryption import is_sealed
+from cortex.storage.model_calls.received_answers import Arrival, Arrivals
+from cortex.storage.model_calls.spending import (
     ARRIVALS_PATH,
     LOST,
     SETTLED,
@@ -57,7 +57,7 @@ def writing_bench(home: Path, projects: Path) -> WritingBench:
 def killed_while_keeping(bench: WritingBench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run until the answer has arrived and its facts are being made."""
     with monkeypatch.context() as patch:
-        patch.setattr("cortex.flows.writing.events_of", dies)
+        patch.setattr("cortex.flows.asking_model.writing.events_of", dies)
         patch.setattr(Spending, "settle", dies)
         with pytest.raises(Killed):
             bench.run()
@@ -164,7 +164,7 @@ def test_a_request_that_was_under_way_at_a_kill_is_counted_in_full_and_the_repor
             patch.setattr("cortex.flows.writers.anthropic_api.AnthropicApi.ask", dies)
             with pytest.raises(Killed):
                 ask(a_run(home, server.url), [request()])
-        monkeypatch.setattr("cortex.storage.spending._is_alive", lambda holder, since, now: False)
+        monkeypatch.setattr("cortex.storage.model_calls.spending._is_alive", lambda holder, since, now: False)
         run = a_run(home, server.url)
         result, _ = ask(run, [request()])
     assert (result.lost, result.answered) == (1, 1)

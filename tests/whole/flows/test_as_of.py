@@ -6,12 +6,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cortex.flows import runs
-from cortex.flows.as_of import as_of
-from cortex.flows.briefs import archive_of, brief_of
-from cortex.flows.operations.sql import query_tables
-from cortex.flows.recall import search_store
-from cortex.storage.reference import read_policy
+from cortex.flows.engines import runs
+from cortex.flows.operations.ask.sql import query_tables
+from cortex.flows.past.as_of import as_of
+from cortex.flows.publishing.briefs import archive_of, brief_of
+from cortex.flows.recalling.recall_search import search_store
+from cortex.storage.settings.reference import read_policy
 from cortex.storage.store import start_of_day
 from cortex.transforms.errors import UsageError
 from cortex.transforms.schemas import GLOBAL_SCOPE

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cortex.flows import runs
+from cortex.flows.engines import runs
 from cortex.hooks import ticket
 from tests.bench import contents, difference, fixed_state, leftovers
 from tests.other_assistants import (

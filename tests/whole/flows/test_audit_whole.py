@@ -6,9 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.flows import briefs, extraction, fingerprints
+from cortex.flows.publishing import briefs
+from cortex.flows.reading import extraction
+from cortex.flows.run import fingerprints
 from cortex.flows.stages import decay, embed, link
-from cortex.storage.reports import last_report
+from cortex.storage.published.reports import last_report
 from cortex.transforms.errors import AuditFailed
 from cortex.transforms.redaction.redact import Redactor
 from tests.bench import NOW, contents, difference, leftovers

@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from cortex.flows.operations import backup
-from cortex.storage.restore import restore_backup
+from cortex.flows.operations.share import backup
+from cortex.storage.copies.restore import restore_backup
 from cortex.transforms.errors import NotFound, SchemaMismatch, UsageError
 from tests.bench import NOW, contents, difference, here, leftovers
 from tests.present import clock_at

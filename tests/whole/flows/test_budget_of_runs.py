@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cortex.flows.operations.cost import read_cost
-from cortex.flows.operations.plan import read_plan
-from cortex.storage.settings import ModelBudget
-from cortex.storage.spending import Spending
+from cortex.flows.operations.care.cost import read_cost
+from cortex.flows.operations.care.plan import read_plan
+from cortex.storage.model_calls.spending import Spending
+from cortex.storage.settings.settings import ModelBudget
 from cortex.transforms.schemas import REPLIES
 from tests.bench import words_for_a_model
 from tests.model_server import HOSTILE, Answer, Body, ModelServer, always, noisy, oracle, recorded

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.flows import runs
-from cortex.flows.comparison import compare
-from cortex.storage.published import Published
+from cortex.flows.engines import runs
+from cortex.flows.past.comparison import compare
+from cortex.storage.published.published import Published
 from tests.bench import NOW, fixed_state, here
 from tests.present import clock_at
 from tests.traces import traces

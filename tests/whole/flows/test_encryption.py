@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows import runs
-from cortex.flows.comparison import compare
-from cortex.flows.operations import encrypt as encrypting
-from cortex.flows.operations.encrypt import decrypt, encrypt
-from cortex.flows.operations.rebuild import rebuild_tables
-from cortex.flows.operations.sql import query_tables
-from cortex.storage import lake
-from cortex.storage.restore import restore_backup
-from cortex.storage.shown_lines import ShownLinesBook
+from cortex.flows.engines import runs
+from cortex.flows.operations.ask.sql import query_tables
+from cortex.flows.operations.care import encrypt as encrypting
+from cortex.flows.operations.care.encrypt import decrypt, encrypt
+from cortex.flows.operations.care.rebuild import rebuild_tables
+from cortex.flows.past.comparison import compare
+from cortex.storage.copies.restore import restore_backup
+from cortex.storage.lake import lake
+from cortex.storage.published.shown_lines import ShownLinesBook
 from cortex.storage.store import Store
 from cortex.transforms.errors import FileDamaged, KeyUnavailable, UsageError
 from tests.bench import NOW, Bench, contents, difference, here, leftovers

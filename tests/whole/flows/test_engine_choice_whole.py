@@ -2,8 +2,8 @@
 
 import pytest
 
-from cortex.flows import engines
-from cortex.flows.engine_choice import PLAIN
+from cortex.flows.engines import engines
+from cortex.flows.engines.engine_choice import PLAIN
 from tests.bench import contents, difference
 from tests.store.flows.test_engine_choice import (
     NOWHERE,

@@ -7,10 +7,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from cortex.flows import runs
-from cortex.flows.comparison import compare
-from cortex.flows.engines import run_plain
-from cortex.flows.rederive import propose_rederivation
+from cortex.flows.engines import runs
+from cortex.flows.engines.engines import run_plain
+from cortex.flows.past.comparison import compare
+from cortex.flows.past.rederive import propose_rederivation
 from cortex.flows.stages.order import FORGET
 from cortex.transforms.memory.forgetting import SHORTEST_PHRASE
 from cortex.transforms.schemas import TURNS

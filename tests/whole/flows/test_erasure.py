@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows import runs
-from cortex.flows.comparison import compare
-from cortex.flows.rebuild import rebuild
+from cortex.flows.engines import runs
+from cortex.flows.past.comparison import compare
+from cortex.flows.past.rebuilt_tables import rebuild
 from cortex.hooks import prompt
-from cortex.storage import lake, lance_tables
-from cortex.storage.lease import lease
-from cortex.storage.settings import Settings
+from cortex.storage.elsewhere.store_lease import lease
+from cortex.storage.lake import lake
+from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store
+from cortex.storage.tables import lance_tables
 from cortex.transforms.schemas import TURNS
 from tests.bench import NOW, Bench, contents, difference, here, leftovers
 from tests.present import clock_at

@@ -5,15 +5,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from cortex.flows import extract_pool
-from cortex.flows.extract_pool import ExtractPool
-from cortex.flows.extraction import Extraction, by_session, extract_from
-from cortex.flows.first_places import in_first_place
-from cortex.storage.lake import each_key_once
-from cortex.storage.reference import read_policy
+from cortex.flows.reading import extract_pool
+from cortex.flows.reading.duplicate_turns import in_first_place
+from cortex.flows.reading.extract_pool import ExtractPool
+from cortex.flows.reading.extraction import Extraction, by_session, extract_from
+from cortex.storage.lake.lake import each_key_once
+from cortex.storage.settings.reference import read_policy
 from cortex.storage.store import Store
 from cortex.transforms.extract.echoes import ShownLines
-from cortex.transforms.extract.settled import NOTHING_SETTLED
+from cortex.transforms.extract.ground.settled import NOTHING_SETTLED
 from cortex.transforms.schemas import EVENTS, TURNS
 from tests.bench import Bench, contents, difference
 from tests.transcripts import decisions, forked

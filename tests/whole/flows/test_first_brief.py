@@ -2,9 +2,9 @@
 
 import pytest
 
-from cortex.flows import runs
+from cortex.flows.engines import runs
 from cortex.flows.stages import embed
-from cortex.storage.tables import HAS_VECTOR
+from cortex.storage.tables.tables import HAS_VECTOR
 from cortex.transforms.schemas import VECTORS
 from tests.bench import NOW, Bench, WordEmbedder, contents, difference, leftovers
 from tests.transcripts import decisions

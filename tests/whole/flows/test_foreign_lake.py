@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows.lake_repair import LakeRepair
-from cortex.flows.rebuild import rebuild
-from cortex.flows.runs import opened
-from cortex.storage.lake import LAKE_TABLES, Lake
-from cortex.storage.lake_files import files_below
+from cortex.flows.engines.runs import opened
+from cortex.flows.past.lake_repair import LakeRepair
+from cortex.flows.past.rebuilt_tables import rebuild
+from cortex.storage.lake.lake import LAKE_TABLES, Lake
+from cortex.storage.lake.lake_files import files_below
 from cortex.transforms.errors import LakeUnclear
 from cortex.transforms.schemas import TURNS, values
 from tests.bench import NOW, Bench, contents, difference, kept

@@ -14,12 +14,12 @@ from click.testing import CliRunner
 from cortex.cli.main import main
 from cortex.flows.embedders import local
 from cortex.flows.embedders import voyage as provider
-from cortex.flows.models import embedder_in_force
-from cortex.flows.recall import search_store
-from cortex.flows.spare_vectors import model_for
-from cortex.storage.model_failure import hosted_failure, read_failure
-from cortex.storage.reference import read_policy
-from cortex.storage.settings import Settings
+from cortex.flows.embedders.embedder_choice import embedder_in_force
+from cortex.flows.recalling.fallback_vectors import model_for
+from cortex.flows.recalling.recall_search import search_store
+from cortex.storage.model_calls.model_failure import hosted_failure, read_failure
+from cortex.storage.settings.reference import read_policy
+from cortex.storage.settings.settings import Settings
 from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.schemas import VECTORS
 from tests.bench import NOW, Bench, WordEmbedder, contents

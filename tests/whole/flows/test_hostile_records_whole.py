@@ -5,8 +5,8 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from cortex.flows import extract as extracting
-from cortex.flows import extraction
+from cortex.flows.extracting import extract_transcripts as extracting
+from cortex.flows.reading import extraction
 from cortex.transforms.schemas import TURNS, values
 from cortex.transforms.transcripts.transcript import read_transcript
 from tests.bench import leftovers

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
+from cortex.transforms.documents.interchange import read_export
 from cortex.transforms.errors import NotFound, UsageError
-from cortex.transforms.files.interchange import read_export
 from cortex.transforms.memory.fold import memory_id
 from tests.bench import NOW, fixed_state, here, kept
 from tests.present import clock_at

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from cortex.flows.comparison import compare
-from cortex.flows.operations.cost import read_cost
-from cortex.flows.operations.merges import undo_merges
-from cortex.flows.operations.plan import read_plan
-from cortex.flows.operations.review import review, settle_items
-from cortex.flows.rebuild import rebuild
-from cortex.flows.runs import opened
+from cortex.flows.engines.runs import opened
+from cortex.flows.operations.care.cost import read_cost
+from cortex.flows.operations.care.plan import read_plan
+from cortex.flows.operations.change.merges import undo_merges
+from cortex.flows.operations.change.review import review, settle_items
+from cortex.flows.past.comparison import compare
+from cortex.flows.past.rebuilt_tables import rebuild
 from cortex.flows.stages import order
-from cortex.storage.settings import ModelBudget
-from cortex.storage.spending import Spending
+from cortex.storage.model_calls.spending import Spending
+from cortex.storage.settings.settings import ModelBudget
 from cortex.transforms.journal_entries import Forget
 from cortex.transforms.schemas import LINKS_PURPOSE, REPLIES
 from tests.bench import NOW, contents, words_for_a_model

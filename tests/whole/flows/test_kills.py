@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
-from cortex.flows import runs
+from cortex.flows.engines import runs
 from cortex.flows.stages import order
-from cortex.storage import lake, lance_tables, published
-from cortex.storage.journal import Journal
-from cortex.storage.search_index import SearchIndex
-from cortex.storage.staging import Staging
+from cortex.storage.lake import lake
+from cortex.storage.lake.journal import Journal
+from cortex.storage.published import published
+from cortex.storage.staging.staging import Staging
+from cortex.storage.tables import lance_tables
+from cortex.storage.tables.search_index import SearchIndex
 from tests.bench import Bench, contents, difference, leftovers
 from tests.transcripts import Talk, decisions, forked
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cortex.storage import lake as lake_module
+from cortex.storage.lake import lake as lake_module
 from tests.bench import SAMPLES, contents, difference, fixed_state, leftovers
 from tests.transcripts import Talk, decisions, forked, lines, resumed
 

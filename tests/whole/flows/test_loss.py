@@ -10,14 +10,16 @@ import pytest
 from click.testing import CliRunner
 
 from cortex.cli.main import main
-from cortex.flows import extraction, fingerprints, runs
-from cortex.flows.rebuild import rebuild
-from cortex.flows.rederive import promote, propose_rederivation
+from cortex.flows.engines import runs
+from cortex.flows.past.rebuilt_tables import rebuild
+from cortex.flows.past.rederive import promote, propose_rederivation
+from cortex.flows.reading import extraction
+from cortex.flows.run import fingerprints
 from cortex.flows.stages import guard
 from cortex.flows.stages import render as rendering
 from cortex.hooks import background
 from cortex.transforms.errors import LossRefused
-from cortex.transforms.extract import candidate
+from cortex.transforms.extract.ground import candidate
 from cortex.transforms.memory import fold
 from cortex.transforms.schemas import EVENTS
 from tests.bench import NOW, contents, difference, here, leftovers

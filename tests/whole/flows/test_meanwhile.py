@@ -2,11 +2,11 @@
 
 import pytest
 
-from cortex.flows import runs
-from cortex.flows.run import Run
+from cortex.flows.engines import runs
+from cortex.flows.run.run import Run
 from cortex.flows.stages.order import INGEST
 from cortex.flows.stages.stage import Stage, stage
-from cortex.flows.stages.team import team
+from cortex.flows.stages.team_facts import team
 from cortex.transforms.memory.fold import memory_id
 from tests.bench import NOW, Bench
 from tests.rows import entry

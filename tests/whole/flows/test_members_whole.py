@@ -4,11 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows.context import Context
-from cortex.flows.operations.members import grant, list_members, remove_shared, use_key
-from cortex.flows.operations.remember import remember
-from cortex.flows.operations.share import plan_push, pull, push
-from cortex.storage.settings import Settings, ShareSettings, load_settings
+from cortex.flows.context.context import Context
+from cortex.flows.operations.change.remember import remember
+from cortex.flows.operations.share.members import (
+    grant,
+    list_members,
+    remove_shared,
+    use_key,
+)
+from cortex.flows.operations.share.share import plan_push, pull, push
+from cortex.storage.settings.settings import Settings, ShareSettings, load_settings
 from cortex.storage.store import Store
 from cortex.transforms.errors import KeyUnavailable, RoleMissing, UsageError
 from tests.bench import NOW, words_for_a_model

@@ -8,9 +8,9 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from cortex.flows.operations.remember import Remembered
-from cortex.flows.recall_results import RecallResult
-from cortex.storage.lease import lease
+from cortex.flows.operations.change.remember import Remembered
+from cortex.flows.recalling.recall_results import RecallResult
+from cortex.storage.elsewhere.store_lease import lease
 from cortex.transforms.errors import ModelUnavailable, NotFound, StoreBusy
 from cortex.transforms.schemas import VECTORS
 from tests.bench import NOW, WordEmbedder, contents, here

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.flows import runs
-from cortex.flows.comparison import compare
-from cortex.storage.lease import lease
+from cortex.flows.engines import runs
+from cortex.flows.past.comparison import compare
+from cortex.storage.elsewhere.store_lease import lease
 from cortex.transforms.errors import UsageError
 from tests.bench import NOW, Bench, contents, difference, here, leftovers
 from tests.present import clock_at

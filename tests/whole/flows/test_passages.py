@@ -8,12 +8,13 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.flows import passages, runs
-from cortex.flows.comparison import compare
-from cortex.storage import lake
-from cortex.storage.lance_library import lancedb
-from cortex.storage.search_file import complete_index
-from cortex.storage.tables import HAS_VECTOR, INDEX_TEXT
+from cortex.flows.engines import runs
+from cortex.flows.past.comparison import compare
+from cortex.flows.publishing import passages
+from cortex.storage.lake import lake
+from cortex.storage.tables.lance_library import lancedb
+from cortex.storage.tables.search_file import complete_index
+from cortex.storage.tables.tables import HAS_VECTOR, INDEX_TEXT
 from cortex.transforms.schemas import PASSAGES
 from tests.bench import NOW, Bench
 from tests.transcripts import Talk, forked, resumed

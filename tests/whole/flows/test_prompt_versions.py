@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from cortex.flows import session_prompts
-from cortex.flows.operations.rebuild import rederive
-from cortex.storage import reference
-from cortex.storage.settings import ModelBudget, ModelSettings, Settings
-from cortex.storage.spending import Spending
+from cortex.flows.operations.care.rebuild import rederive
+from cortex.flows.run import session_prompts
+from cortex.storage.model_calls.spending import Spending
+from cortex.storage.settings import reference
+from cortex.storage.settings.settings import ModelBudget, ModelSettings, Settings
 from cortex.transforms.errors import UsageError
 from cortex.transforms.schemas import REPLIES
 from tests.bench import NOW, Bench, words_for_a_model

@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.flows import rebuild as rebuilding
-from cortex.flows import runs
-from cortex.flows.comparison import compare
-from cortex.flows.operations.rebuild import compare_tables, rebuild_tables
-from cortex.flows.rebuild import rebuild
-from cortex.storage.lance_tables import RebuiltTables
+from cortex.flows.engines import runs
+from cortex.flows.operations.care.rebuild import compare_tables, rebuild_tables
+from cortex.flows.past import rebuilt_tables as rebuilding
+from cortex.flows.past.comparison import compare
+from cortex.flows.past.rebuilt_tables import rebuild
 from cortex.storage.store import Store
+from cortex.storage.tables.lance_tables import RebuiltTables
 from tests.bench import NOW, SAMPLES, WordEmbedder, contents, difference, here, leftovers
 from tests.rows import entry
 from tests.transcripts import decisions

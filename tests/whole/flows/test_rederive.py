@@ -7,16 +7,17 @@ import pytest
 from click.testing import CliRunner
 
 from cortex.cli.main import main
-from cortex.flows import extraction, runs
-from cortex.flows import rederive as rederiving
-from cortex.flows.comparison import compare
+from cortex.flows.engines import runs
+from cortex.flows.extracting.outdated import outdated
 from cortex.flows.memory import Memory
-from cortex.flows.outdated import outdated
-from cortex.flows.rederive import decline, promote, propose_rederivation
-from cortex.storage import lake
+from cortex.flows.past import rederive as rederiving
+from cortex.flows.past.comparison import compare
+from cortex.flows.past.rederive import decline, promote, propose_rederivation
+from cortex.flows.reading import extraction
+from cortex.storage.lake import lake
 from cortex.transforms.errors import LossRefused
-from cortex.transforms.extract import extractor
 from cortex.transforms.extract.events import extract_events
+from cortex.transforms.extract.ground import extractor
 from tests.bench import NOW, SAMPLES, contents, difference, here
 from tests.present import present
 from tests.transcripts import decisions

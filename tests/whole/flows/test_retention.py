@@ -3,8 +3,8 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from cortex.flows import runs
-from cortex.storage.settings import Settings
+from cortex.flows.engines import runs
+from cortex.storage.settings.settings import Settings
 from cortex.transforms.memory.forgetting import tombstones_of
 from cortex.transforms.memory.retention import ProjectRetention, Retention
 from cortex.transforms.schemas import JOURNAL, TURNS

@@ -1,6 +1,11 @@
 """Shards: whoever reads and extracts from them, what a run commits is the same."""
 
-from cortex.flows.shards import TextShard, answer_shard, packed, unpacked
+from cortex.flows.reading.shards import (
+    TextShard,
+    answer_shard,
+    packed,
+    unpacked,
+)
 from tests.bench import contents, difference
 from tests.store.flows.test_shards import (
     Workers,

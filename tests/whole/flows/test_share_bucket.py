@@ -3,15 +3,17 @@
 import pytest
 
 from benchmarks.two_writers import URI, served_bucket
-from cortex.flows.operations import brief as brief_operation
-from cortex.flows.operations import forget as forget_operation
-from cortex.flows.operations import intake, rebuild, reflect, share
-from cortex.flows.operations import remember as remember_operation
-from cortex.flows.operations import team as team_operation
-from cortex.storage.journal import Journal
-from cortex.storage.remote import bucket as remote_bucket
+from cortex.flows.operations.ask import brief as brief_operation
+from cortex.flows.operations.ask import reflect
+from cortex.flows.operations.care import intake, rebuild
+from cortex.flows.operations.change import forget as forget_operation
+from cortex.flows.operations.change import remember as remember_operation
+from cortex.flows.operations.share import share
+from cortex.flows.operations.share import team as team_operation
+from cortex.storage.elsewhere import bucket as remote_bucket
+from cortex.storage.lake.journal import Journal
 from cortex.transforms.errors import StoreUnreachable
-from cortex.transforms.reflection import CONTRADICTORY
+from cortex.transforms.views.reflection import CONTRADICTORY
 from tests.whole.flows.test_share_whole import Laptop
 from tests.whole.flows.test_team import PNPM, UTC_RULE, git
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows.context import Context
-from cortex.flows.operations import brief as brief_operation
-from cortex.flows.operations import forget, remember, share
-from cortex.flows.operations import projects as projects_operation
-from cortex.storage.settings import Settings, ShareSettings
+from cortex.flows.context.context import Context
+from cortex.flows.operations.ask import brief as brief_operation
+from cortex.flows.operations.change import forget, remember
+from cortex.flows.operations.change import projects as projects_operation
+from cortex.flows.operations.share import share
+from cortex.storage.settings.settings import Settings, ShareSettings
 from cortex.storage.store import Store
 from cortex.transforms.errors import StoreUnreachable
 from tests.bench import NOW, words_for_a_model

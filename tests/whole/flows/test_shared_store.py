@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows.operations import forget, recall
-from cortex.flows.operations.encrypt import encrypt
-from cortex.storage.place import begin_copy
+from cortex.flows.operations.ask import recall
+from cortex.flows.operations.care.encrypt import encrypt
+from cortex.flows.operations.change import forget
+from cortex.storage.ground.place import begin_copy
 from cortex.transforms.errors import KeyUnavailable
 from tests.bench import Bench, contents, difference
 from tests.store.storage.test_remote_index import index_of

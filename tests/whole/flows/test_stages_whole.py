@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from cortex.flows.runs import opened
+from cortex.flows.engines.runs import opened
 from cortex.flows.stages import order
 from cortex.flows.stages.stage import Stage
-from cortex.storage import lake
-from cortex.storage.journal import Journal
-from cortex.storage.lake import Lake
-from cortex.storage.lance_tables import LanceTables
+from cortex.storage.lake import lake
+from cortex.storage.lake.journal import Journal
+from cortex.storage.lake.lake import Lake
+from cortex.storage.tables.lance_tables import LanceTables
 from cortex.transforms.journal_entries import Forget
 from tests.bench import NOW, Bench
 from tests.store.flows.test_stages import EVERY_STAGE

@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from cortex.flows import runs
-from cortex.flows.context import Context
-from cortex.storage.settings import Settings
+from cortex.flows.context.context import Context
+from cortex.flows.engines import runs
+from cortex.storage.settings.settings import Settings
 from tests.bench import NOW, words_for_a_model
 from tests.hook_client import HOOKS
 from tests.process.flows.test_surfaces import (

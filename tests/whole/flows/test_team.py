@@ -12,18 +12,20 @@ from typing import Any
 
 import pytest
 
-from cortex.flows.context import Context
+from cortex.flows.context.context import Context
 from cortex.flows.memory import Memory
-from cortex.flows.operations import brief as brief_operation
-from cortex.flows.operations import forget, intake, rebuild, review, team_decisions
-from cortex.flows.operations import team as team_operation
-from cortex.flows.stages import team as team_stage
-from cortex.storage.journal import Journal
-from cortex.storage.lake import Lake
-from cortex.storage.settings import Settings
+from cortex.flows.operations.ask import brief as brief_operation
+from cortex.flows.operations.care import intake, rebuild
+from cortex.flows.operations.change import forget, review
+from cortex.flows.operations.share import team as team_operation
+from cortex.flows.operations.share import team_decisions
+from cortex.flows.stages import team_facts as team_stage
+from cortex.storage.lake.journal import Journal
+from cortex.storage.lake.lake import Lake
+from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store
+from cortex.transforms.documents.team_memory import TEAM_FOLDER, TeamMemory
 from cortex.transforms.errors import UsageError
-from cortex.transforms.files.team_memory import TEAM_FOLDER, TeamMemory
 from tests.bench import NOW, contents, difference, leftovers, words_for_a_model
 
 PNPM = "Use pnpm, not npm, in the web folder."

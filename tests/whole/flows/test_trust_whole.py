@@ -3,8 +3,8 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-from cortex.flows import runs
-from cortex.flows.comparison import compare
+from cortex.flows.engines import runs
+from cortex.flows.past.comparison import compare
 from cortex.hooks import prompt
 from tests.bench import contents, here
 from tests.present import clock_at

@@ -4,12 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.flows import database, readings, runs
-from cortex.flows.comparison import compare
+from cortex.flows.engines import runs
 from cortex.flows.memory import Memory
-from cortex.flows.snapshots import last_snapshots
+from cortex.flows.past.comparison import compare
+from cortex.flows.publishing import database
+from cortex.flows.publishing.snapshots import last_snapshots
+from cortex.flows.run import lake_views
 from cortex.flows.stages import embed, render
-from cortex.storage.lake import Lake
+from cortex.storage.lake.lake import Lake
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, METRICS
 from tests.bench import NOW, Bench
 from tests.transcripts import decisions
@@ -78,14 +80,14 @@ def test_a_snapshot_of_other_inputs_is_not_reused(two):
 
 def test_the_next_day_folds_no_memory_again_and_rebuilt_equals_live(two, monkeypatch):
     done: list[object] = []
-    real = readings.fold_joined
+    real = lake_views.fold_joined
 
     def folding(events, journal, policy, scope):
         done.append(scope)
         return real(events, journal, policy, scope)
 
     with monkeypatch.context() as patch:
-        patch.setattr(readings, "fold_joined", folding)
+        patch.setattr(lake_views, "fold_joined", folding)
         patch.setattr(embed, "index_text", done.append)
         two.run("nightly", NOW + timedelta(days=1))
     assert set(done) <= {GLOBAL_SCOPE}  # without a memory it has no table to be read

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from cortex.flows.recall import search_store
-from cortex.storage.reference import read_policy
+from cortex.flows.recalling.recall_search import search_store
+from cortex.storage.settings.reference import read_policy
 from tests.bench import Bench
 from tests.transcripts import decisions
 

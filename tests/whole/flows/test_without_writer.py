@@ -18,9 +18,11 @@ try:
     main(sys.argv[1:])
 finally:
     rooms = (
-        "anthropic", "httpx", "httpx2", "keyring", "cortex.flows.asking", "cortex.flows.writ",
-        "cortex.flows.answering", "cortex.flows.judging", "cortex.storage.spending",
-        "cortex.storage.arrivals", "cortex.storage.scratch", "cortex.transforms.writer.",
+        "anthropic", "httpx", "httpx2", "keyring", "cortex.flows.asking_model.asking", "cortex.flows.writ",
+        "cortex.flows.operations.ask.answering", "cortex.flows.asking_model.judging",
+        "cortex.storage.model_calls.spending",
+        "cortex.storage.model_calls.received_answers", "cortex.storage.machine.scratch",
+        "cortex.transforms.writer.",
     )
     few = {"cortex.transforms.writer.prompt"}  # a name and a dataclass
     print("LOADED", sorted(n for n in sys.modules if n.startswith(rooms) and n not in few), file=sys.stderr)

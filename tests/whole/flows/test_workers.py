@@ -26,9 +26,9 @@ PROGRAM = """
 import sys
 import time
 from pathlib import Path
-from cortex.flows import runs, shard_batches
-from cortex.flows.context import Context
-from cortex.storage.settings import Settings, WorkerSettings
+from cortex.flows.engines import runs; from cortex.flows.extracting import shard_batches
+from cortex.flows.context.context import Context
+from cortex.storage.settings.settings import Settings, WorkerSettings
 from tests.bench import NOW, words_for_a_model
 
 if __name__ == "__main__":

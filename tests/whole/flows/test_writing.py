@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from cortex.flows import writing
-from cortex.flows.operations.plan import read_plan
-from cortex.flows.operations.review import review, settle_items
-from cortex.flows.rebuild import rebuild
-from cortex.flows.rederive import promote, propose_rederivation
-from cortex.flows.runs import execute, looking, opened
+from cortex.flows.asking_model import writing
+from cortex.flows.engines.runs import execute, looking, opened
+from cortex.flows.operations.care.plan import read_plan
+from cortex.flows.operations.change.review import review, settle_items
+from cortex.flows.past.rebuilt_tables import rebuild
+from cortex.flows.past.rederive import promote, propose_rederivation
 from cortex.flows.stages import order
-from cortex.storage.settings import ModelBudget, ModelSettings, Settings
-from cortex.storage.spending import Spending
+from cortex.storage.model_calls.spending import Spending
+from cortex.storage.settings.settings import ModelBudget, ModelSettings, Settings
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.journal_entries import Forget
 from cortex.transforms.schemas import EVENTS, REPLIES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cortex.flows.operations.merges import plan_merges
+from cortex.flows.operations.change.merges import plan_merges
 from tests.protocol import BOTH
 from tests.store.mcp.test_tools import error_of
 
@@ -42,7 +42,7 @@ def test_a_lesson_against_a_decision_is_kept_only_if_the_person_says_so(learner,
 
 
 def test_the_words_of_a_person_are_not_reworded_by_the_assistant(learner):
-    from cortex.flows.operations.remember import remember
+    from cortex.flows.operations.change.remember import remember
 
     own = "Bollards in the north basin are painted white."
     remember(learner.context, own)
@@ -52,8 +52,8 @@ def test_the_words_of_a_person_are_not_reworded_by_the_assistant(learner):
 
 
 def test_what_a_person_replaced_is_not_brought_back_by_the_assistant(learner):
-    from cortex.flows.operations.edit import supersede
-    from cortex.flows.operations.remember import remember
+    from cortex.flows.operations.change.edit import supersede
+    from cortex.flows.operations.change.remember import remember
 
     context = learner.context
     old = remember(context, PORT, memory_type="decision").memory_id

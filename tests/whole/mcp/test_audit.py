@@ -10,14 +10,14 @@ from datetime import timedelta
 import anyio
 import pytest
 
-from cortex.flows import runs
-from cortex.flows.answering import answer_over
-from cortex.flows.operations import forget
-from cortex.flows.operations.audit import read_calls
-from cortex.flows.operations.sql import query_tables
-from cortex.mcp.client import Caller, Client
-from cortex.mcp.limiter import SlidingWindow
-from cortex.storage.settings import ModelSettings, load_settings
+from cortex.flows.engines import runs
+from cortex.flows.operations.ask.answering import answer_over
+from cortex.flows.operations.ask.sql import query_tables
+from cortex.flows.operations.care.audit import read_calls
+from cortex.flows.operations.change import forget
+from cortex.mcp.protocol.client import Caller, Client
+from cortex.mcp.protocol.limiter import SlidingWindow
+from cortex.storage.settings.settings import ModelSettings, load_settings
 from cortex.storage.store import Store
 from cortex.transforms.errors import RateLimited
 from cortex.transforms.schemas import REPLIES

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from cortex.mcp import rest
+from cortex.mcp.protocol import idle_release
 
 HEAVY = ("pyarrow", "numpy", "duckdb", "lancedb", "polars", "onnxruntime", "cortex.transforms.schemas")
 
@@ -16,12 +16,12 @@ def test_what_answers_a_client_before_its_first_call_brings_no_tables():
 
 def test_a_search_brings_nothing_of_what_writes():
     program = (
-        "import sys; from cortex.mcp.calls import _answering; _answering('recall'); "
-        "print([name for name in ('prefect', 'cortex.mcp.changing') if name in sys.modules])"
+        "import sys; from cortex.mcp.tools.calls import _answering; _answering('recall'); "
+        "print([name for name in ('prefect', 'cortex.mcp.tools.write_tools') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
 def test_giving_back_memory_works_here():
-    rest.give_back_memory()
+    idle_release.give_back_memory()

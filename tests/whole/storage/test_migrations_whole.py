@@ -4,9 +4,9 @@ import json
 import shutil
 from pathlib import Path
 
-from cortex.flows import runs
-from cortex.flows.context import Context
-from cortex.storage.settings import Settings
+from cortex.flows.context.context import Context
+from cortex.flows.engines import runs
+from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store
 from cortex.transforms.schemas import FINDING_KINDS
 from tests.rows import at

@@ -13,15 +13,16 @@ def test_lancedb_is_known_to_what_writes_names_and_finds_its_datasets_alone():
         if any(LANCE.search(name) for name in names(path))
     }
     known = {
-        "storage/lance_library.py",  # imports it, without what costs most of that import
-        "storage/lance_tables.py",
-        "storage/lance_writing.py",  # what a table is replaced and brought up to date by
-        "storage/projections.py",  # looks for a dataset's folder where importing what reads it costs too much
-        "storage/remote/indexing.py",  # brings a copy's index in step with the datasets that came
+        "storage/tables/lance_library.py",  # imports it, without what costs most of that import
+        "storage/tables/lance_tables.py",
+        "storage/tables/lance_writing.py",  # what a table is replaced and brought up to date by
+        # looks for a dataset's folder where importing what reads it costs too much
+        "storage/tables/projections.py",
+        "storage/elsewhere/indexing.py",  # brings a copy's index in step with the datasets that came
         "storage/store.py",
     }
     # The command `doctor` prints the versions of libraries.
-    assert named - {"cortex/cli/doctor.py", "flows/operations/doctor.py"} == known
+    assert named - {"cortex/cli/start/doctor.py", "flows/operations/care/doctor.py"} == known
 
 
 LANCE = re.compile(r"(?<![a-z])lance(db)?(?![a-z])", re.IGNORECASE)

@@ -1,7 +1,7 @@
 """Machines on one store elsewhere share the tables; each makes the search index of them itself."""
 
-from cortex.storage.remote.copy import refresh
-from cortex.storage.search_file import SEARCH_FILE, is_sound, read_index
+from cortex.storage.elsewhere.store_copy import refresh
+from cortex.storage.tables.search_file import SEARCH_FILE, is_sound, read_index
 from tests.store.storage.test_remote_index import (
     index_of,
     machines,  # noqa: F401

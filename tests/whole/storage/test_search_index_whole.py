@@ -5,8 +5,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.storage.search_index import SearchIndex
-from cortex.storage.tables import VECTOR
+from cortex.storage.tables.search_index import SearchIndex
+from cortex.storage.tables.tables import VECTOR
 from tests.rows import memory
 from tests.store.storage.test_search_index import (
     KINDS,

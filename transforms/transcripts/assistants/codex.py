@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from cortex.hooks.plain import without_private
+from cortex.hooks.prose.plain import without_private
 from cortex.transforms.transcripts.assistants.codex_tools import call_of, result_of
 from cortex.transforms.transcripts.assistants.turned import Head, Turned, asked, call, object_in
 from cortex.transforms.transcripts.records import Record, Utterance, flat_text, spoken, string

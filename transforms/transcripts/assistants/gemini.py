@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import orjson
 
-from cortex.hooks.plain import without_private
+from cortex.hooks.prose.plain import without_private
 from cortex.transforms.transcripts.assistants.gemini_tools import choices_of, given_to, named, result_of
 from cortex.transforms.transcripts.assistants.turned import Head, Turned, asked, call, object_in
 from cortex.transforms.transcripts.records import Record, Utterance, spoken, string

@@ -8,8 +8,8 @@ import pytest
 
 from cortex.flows.embedders import embedder_for, local
 from cortex.flows.embedders.local import LocalEmbedder
+from cortex.flows.embedders.network_rewriting import with_rows_taken_first
 from cortex.transforms.errors import ModelUnavailable
-from cortex.transforms.network_rewriting import with_rows_taken_first
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cortex import Memory
-from cortex.flows.operations import recall
-from cortex.storage.lease import lease
+from cortex.flows.operations.ask import recall
+from cortex.storage.elsewhere.store_lease import lease
 from cortex.transforms.errors import CortexError, NotFound
 from tests.bench import NOW, words_for_a_model
 

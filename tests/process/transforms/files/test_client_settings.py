@@ -8,8 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cortex.transforms.errors import ClientSettingsUnusable
-from cortex.transforms.files.client_settings import (
+from cortex.transforms.documents.client_settings import (
     EMPTY,
     has_hooks,
     has_status_line,
@@ -20,7 +19,13 @@ from cortex.transforms.files.client_settings import (
     without_hooks,
     without_status_line,
 )
-from cortex.transforms.files.json_text import Json, dumped, is_same, parsed
+from cortex.transforms.documents.json_text import (
+    Json,
+    dumped,
+    is_same,
+    parsed,
+)
+from cortex.transforms.errors import ClientSettingsUnusable
 
 LAUNCHER = "/opt/it's here/cortex/hooks/run.sh"
 PLUGIN = {

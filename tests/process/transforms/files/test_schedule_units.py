@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.transforms.errors import UsageError
-from cortex.transforms.files.schedule_units import (
+from cortex.transforms.documents.schedule_units import (
     Nightly,
     cron_line,
     crontab_with,
@@ -18,6 +17,7 @@ from cortex.transforms.files.schedule_units import (
     systemd_timer,
     time_of_day,
 )
+from cortex.transforms.errors import UsageError
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "schedule"
 NIGHTLY = Nightly(

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from cortex.hooks.tokens import tokens_in
-from cortex.transforms.brief.choice import Choice
+from cortex.transforms.brief.brief_sections import Choice
 from cortex.transforms.brief.confirmation import CONFIRM_HEADING, asked_until
 from cortex.transforms.brief.render import choose, lay_out
 from cortex.transforms.schemas import EDGES, MEMORIES, UTC_US

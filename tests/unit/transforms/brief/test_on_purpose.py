@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from cortex.hooks.tokens import tokens_in
-from cortex.transforms.brief.choice import Choice
+from cortex.transforms.brief.brief_sections import Choice
 from cortex.transforms.brief.render import choose, lay_out
 from cortex.transforms.memory.fading import WEAK
 from cortex.transforms.memory.fold import fold, memory_id

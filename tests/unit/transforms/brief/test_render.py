@@ -10,10 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.hooks.characters import visible
-from cortex.hooks.plain import CLOSING, MORE, PREAMBLE, on_one_line
+from cortex.hooks.prose.characters import visible
+from cortex.hooks.prose.plain import (
+    CLOSING,
+    MORE,
+    PREAMBLE,
+    on_one_line,
+)
 from cortex.hooks.tokens import tokens_in
-from cortex.transforms.brief.choice import Choice
+from cortex.transforms.brief.brief_sections import Choice
 from cortex.transforms.brief.decisions_archive import render_archive
 from cortex.transforms.brief.eligible import NO_SESSIONS
 from cortex.transforms.brief.render import choose, lay_out

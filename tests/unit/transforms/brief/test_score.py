@@ -1,6 +1,6 @@
 """How a brief is compared with the lines that a careful colleague would tell."""
 
-from cortex.hooks.plain import CLOSING, PREAMBLE
+from cortex.hooks.prose.plain import CLOSING, PREAMBLE
 from cortex.transforms.brief.score import IdealLine, facts_of, score_brief, totals
 
 BRIEF = f"""# Notes from earlier sessions: reef

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from cortex.transforms.files.decisions_file import (
+from cortex.transforms.documents.decisions_file import (
     BEGIN,
     DecisionsFile,
     decision_id,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cortex.transforms.files.marker_block import (
+from cortex.transforms.documents.marker_block import (
     IGNORE_FILE,
     MARKDOWN,
     Undo,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cortex.storage.reference import read_policy
-from cortex.transforms.files.own_export import (
+from cortex.storage.settings.reference import read_policy
+from cortex.transforms.documents.own_export import (
     CARRIED,
     as_json_text,
     document_in,

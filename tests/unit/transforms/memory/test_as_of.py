@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.memory.as_of import journal_until, rows_until
 from cortex.transforms.memory.fold import fold, memory_id
 from cortex.transforms.schemas import JOURNAL

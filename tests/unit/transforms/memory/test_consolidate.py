@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.identity import content_id
 from cortex.transforms.memory.consolidate import merged_text, propose, wanted
 from cortex.transforms.memory.fold import fold

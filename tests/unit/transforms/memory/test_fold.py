@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.memory.fold import fold, memory_id
 from cortex.transforms.schemas import JOURNAL
 from tests.rows import START, entry, event, events

@@ -6,9 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.memory.fold import fold, memory_id
-from cortex.transforms.memory.joined import fold_joined, in_project, joined_names, renamed
+from cortex.transforms.memory.merged_projects import (
+    fold_joined,
+    in_project,
+    joined_names,
+    renamed,
+)
 from cortex.transforms.schemas import JOURNAL
 from tests.examples import examples
 from tests.rows import START, entry, event, events

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.memory.fading import WEAK
 from cortex.transforms.memory.lifecycle import ACTIVITY, age, immortal_tiers, sessions_of
 from cortex.transforms.schemas import EDGE_TYPES, EDGES, MEMORIES, MEMORY_TYPES, UTC_US

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.errors import UnknownValue
 from cortex.transforms.identity import content_id
 from cortex.transforms.memory.link import edges_between, neighbourhood
@@ -114,8 +114,12 @@ def test_nothing_links_to_nothing():
 
 def test_without_vectors_shared_files_and_names_link():
     rows = [
-        fact("a", "The lease lives in storage/lease.py", files=["storage/lease.py"]),
-        fact("b", "read_manifest must run under storage/lease.py"),
+        fact(
+            "a",
+            "The lease lives in storage/elsewhere/store_lease.py",
+            files=["storage/elsewhere/store_lease.py"],
+        ),
+        fact("b", "read_manifest must run under storage/elsewhere/store_lease.py"),
         fact("c", "read_manifest is slow"),
         fact("d", "Nothing of the kind"),
     ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.memory.quality import flaw_of, known_as
 from cortex.transforms.redaction.redact import redact
 from tests.rows import memories, memory

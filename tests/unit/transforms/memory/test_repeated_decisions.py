@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.storage.reference import read_policy
-from cortex.transforms.memory.metrics import session_metrics
-from cortex.transforms.memory.repeated_decisions import repeats_of
+from cortex.storage.settings.reference import read_policy
+from cortex.transforms.views.metrics import session_metrics
+from cortex.transforms.views.repeated_decisions import repeats_of
 from tests.rows import START, event, events, turn, turns
 
 POLICY = read_policy(None)

@@ -4,11 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.memory.consolidate import propose
 from cortex.transforms.memory.link import edges_between
 from cortex.transforms.memory.reality import Doubt
-from cortex.transforms.memory.review import (
+from cortex.transforms.schemas import EDGES, JOURNAL, VECTORS
+from cortex.transforms.views.review import (
     dismissal,
     disputes,
     doubts_left,
@@ -17,7 +18,6 @@ from cortex.transforms.memory.review import (
     stale_claims,
     unsettled,
 )
-from cortex.transforms.schemas import EDGES, JOURNAL, VECTORS
 from cortex.transforms.words.facts import Vocabulary
 from cortex.transforms.words.reversal import Reversals
 from tests.rows import START, memories, memory

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.search.commands import commands_run
 from cortex.transforms.search.index_text import embedded_text, passages_of
 from tests.rows import turn, turns

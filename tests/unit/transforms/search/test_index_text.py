@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.search.index_text import (

@@ -5,7 +5,7 @@ from time import perf_counter
 
 import pytest
 
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.errors import UsageError
 from cortex.transforms.search.index_text import passages_of
 from cortex.transforms.search.limits import SearchLimits, limits_in, start_of

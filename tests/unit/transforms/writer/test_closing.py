@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.storage.reference import read_policy
+from cortex.storage.settings.reference import read_policy
 from cortex.transforms.brief.render import choose
 from cortex.transforms.memory.fold import memory_id
-from cortex.transforms.memory.review import dismissal, disputes, settled_edges
 from cortex.transforms.schemas import EDGES, JOURNAL, PROPOSED_BY_MODEL, REPLIES
-from cortex.transforms.writer.closing import with_closings
+from cortex.transforms.views.review import dismissal, disputes, settled_edges
+from cortex.transforms.writer.closing_edges import with_closings
 from cortex.transforms.writer.session import ID_CHARS
 from tests.rows import START, event, events, memories, memory
 

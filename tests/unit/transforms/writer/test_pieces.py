@@ -2,7 +2,7 @@
 
 import json
 
-from cortex.storage.reference import read_policy, read_prompt
+from cortex.storage.settings.reference import read_policy, read_prompt
 from cortex.transforms.writer.fitting import tokens_of_lines
 from cortex.transforms.writer.pieces import PIECE_PURPOSE, pieces_of
 from cortex.transforms.writer.prompt import SESSION_PROMPT

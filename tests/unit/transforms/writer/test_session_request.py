@@ -2,7 +2,7 @@
 
 import hashlib
 
-from cortex.storage.reference import read_policy, read_prompt
+from cortex.storage.settings.reference import read_policy, read_prompt
 from cortex.transforms.schemas import TURNS
 from cortex.transforms.writer.fitting import estimated_tokens, fitted
 from cortex.transforms.writer.prompt import SESSION_PROMPT

@@ -5,8 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from cortex.storage.reference import read_policy, read_prompt
-from cortex.transforms.memory.review import dismissal, disputes, settled_edges
+from cortex.storage.settings.reference import read_policy, read_prompt
 from cortex.transforms.schemas import (
     EDGES,
     JOURNAL,
@@ -15,6 +14,7 @@ from cortex.transforms.schemas import (
     REPLIES,
     UNSURE_BY_MODEL,
 )
+from cortex.transforms.views.review import dismissal, disputes, settled_edges
 from cortex.transforms.writer.pairs import LINKS_PROMPT, pair_of, pairs_requests, pairs_to_ask
 from cortex.transforms.writer.request import Reply
 from cortex.transforms.writer.verdicts import (

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cortex.storage.reference import read_policy, read_prompt
+from cortex.storage.settings.reference import read_policy, read_prompt
 from cortex.transforms.extract.events import extract_events
 from cortex.transforms.schemas import EVENTS, REPLIES
 from cortex.transforms.writer.answer import parsed_answer

@@ -1,0 +1,71 @@
+"""The command `explore`: the store as pages in the browser, for as long as a person looks."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cortex.cli.answer import Answer, command
+from cortex.cli.terminal import hint, size_of
+
+if TYPE_CHECKING:
+    from cortex.flows.context.context import Context
+
+IDLE_MINUTES = 30
+
+
+@command("explore", json=False)
+@click.option("--port", default=0, type=click.IntRange(0, 65_535), help="Port; default: any free one.")
+@click.option("--no-browser", is_flag=True, help="Print the link and open nothing.")
+@click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
+@click.option(
+    "--idle-minutes",
+    default=IDLE_MINUTES,
+    show_default=True,
+    type=click.IntRange(1, 1440),
+    help="End after so long without a look.",
+)
+@click.option(
+    "--export",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write the pages as files below DIR, and serve nothing.",
+)
+def explore(
+    context: Context, port: int, no_browser: bool, read_only: bool, idle_minutes: int, export: Path | None
+) -> Answer:
+    """Look at everything in the browser, and mend it, on this machine alone, until Ctrl-C.
+
+    What the assistant is told, what is remembered and why, with its evidence. The link works once. Nothing
+    stays when it ends.
+    """
+    if export is not None:
+        return _exported(context, export)
+    import webbrowser
+
+    from cortex.explorer.server import listen, serve_pages
+
+    context.open_store()  # an error is better said here than on a page
+    listening = listen(context, port, is_read_only=read_only)
+
+    def is_up() -> None:
+        hint(f"The explorer of {context.home}: {listening.address}")
+        hint(f"The link works once. Ctrl-C ends it, and so do {idle_minutes} minutes without a look.")
+        if not no_browser:
+            webbrowser.open(listening.address)
+
+    with suppress(KeyboardInterrupt):
+        serve_pages(listening, idle_minutes, is_up)
+    return Answer({}, ["The explorer has ended."])
+
+
+def _exported(context: Context, folder: Path) -> Answer:
+    from cortex.explorer.export import export_pages
+
+    written = export_pages(context, folder)
+    line = f"{written.pages:,} pages, {size_of(written.bytes)}: {folder / 'index.html'}"
+    cut = ["There are more pages than an export writes; the explorer itself shows all."]
+    return Answer({}, [line], cut if written.is_cut else [])

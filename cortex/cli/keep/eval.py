@@ -1,0 +1,202 @@
+"""The command `eval`: measures Cortex against labels made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cortex.cli.answer import Answer, command
+from cortex.cli.terminal import Listing, progress_bar, size_of
+
+if TYPE_CHECKING:
+    from cortex.flows.context.context import Context
+    from cortex.flows.operations.care.evaluate_briefs import BriefScores
+    from cortex.flows.operations.care.evaluate_retrieval import RetrievalScores
+    from cortex.transforms.brief.score import IdealLine
+
+
+@click.group("eval")
+def evaluation() -> None:
+    """Measure Cortex against labels made by hand."""
+
+
+@command("extract", parent=evaluation)
+@click.option(
+    "--transcripts",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Folder that holds the labelled sessions.",
+)
+@click.option(
+    "--labels", type=click.Path(path_type=Path), required=True, help="Labels, one JSON object a line."
+)
+@click.option("--list", "lists", is_flag=True, help="Print each noise, miss and overturned fact.")
+def extract(context: Context, transcripts: Path, labels: Path, lists: bool) -> Answer:
+    """Score what extraction keeps: recall, noise, what was overturned, calibration, memories a session."""
+    from cortex.flows.operations.care import evaluate
+
+    scores = evaluate.score_extraction(context, transcripts, labels)
+    figures = scores.as_dict()
+    bands = [
+        [f"{band['from']:.1f}", str(band["facts"]), f"{band['stated']:.2f}", f"{band['found']:.2f}"]
+        for band in scores.calibration()
+    ]
+    listed = scores.listed() if lists else []
+    tables: list[Listing | str] = [
+        Listing("Extraction against labels", ["measure", "value"], _measures(figures), numbers={"value"}),
+        Listing("Recall by type", ["type", "recall"], _shares(scores.recall_by("type")), numbers={"recall"}),
+        Listing(
+            "Calibration",
+            ["confidence from", "facts", "stated", "found"],
+            bands,
+            numbers={"facts", "stated", "found"},
+        ),
+        *(f"{row['kind']} {row['session']} {row['lines']} {row['text']}" for row in listed),
+        "Worth: grade 2 and 3; harmless: grade 1; noise: no label. Overturned ones should not be shown.",
+    ]
+    return Answer({**figures, "listed": listed} if lists else figures, tables)
+
+
+@command("brief", parent=evaluation)
+@click.option(
+    "--labels",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Ideal briefs: one JSON object a line with project, as_of and lines of text and weight (3, 2, 1).",
+)
+@click.option("--today", is_flag=True, help="Score the briefs of today, not of each label's day.")
+@click.option(
+    "--list", "is_listed", is_flag=True, help="List each ideal line missed and each line unasked for."
+)
+def brief(context: Context, labels: Path, today: bool, is_listed: bool) -> Answer:
+    """Score what the briefs tell: ideal lines told by weight, lines that match none, tokens."""
+    from cortex.flows.operations.care import evaluate_briefs
+
+    scores = evaluate_briefs.score_briefs(context, labels, is_today=today)
+    rows = [
+        [score.project, f"{len(score.covered)} of {len(score.covered) + len(score.missed)}",
+         f"{len(score.unmatched)} of {score.lines}", str(score.tokens)]
+        for score in scores.projects
+    ]  # fmt: skip
+    total = [[name, f"{value:.3f}" if isinstance(value, float) else str(value)]
+             for name, value in scores.totals().items()]  # fmt: skip
+    headings = ["project", "ideal lines told", "lines that match none", "tokens"]
+    return Answer(
+        _as_dict(scores),
+        [
+            Listing("Briefs against ideal lines", headings, rows, numbers={"tokens"}),
+            Listing("All projects", ["measure", "value"], total, numbers={"value"}),
+            *(_differences(scores) if is_listed else []),
+            f"Compared by {scores.compared_by}; weight 3: without the line the next session would go wrong.",
+        ],
+    )
+
+
+@command("retrieval", parent=evaluation)
+@click.option(
+    "--corpus",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="What is searched: one JSON object a line, {id, text, session, time, role?, project?}; time in ISO "
+    "8601, in seconds since 1970, or null.",
+)
+@click.option(
+    "--queries",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="What is asked: one JSON object a line, {id, text, evidence, category?, project?}; evidence lists "
+    "ids of the corpus, none where nothing answers.",
+)
+@click.option("--no-model", is_flag=True, help="Search by words alone.")
+def retrieval(context: Context, corpus: Path, queries: Path, no_model: bool) -> Answer:
+    """Score recall on a data set: recall@k, MRR, nDCG with 95 % intervals, times, beside plain rankings."""
+    from cortex.flows.operations.care import evaluate_retrieval
+
+    with progress_bar() as progress:
+        scores = evaluate_retrieval.score_retrieval(
+            context, corpus, queries, with_model=not no_model, progress=progress
+        )
+    return Answer(scores.as_dict(), _retrieval_lines(scores))
+
+
+RETRIEVAL_SHOWN = (
+    *("recall_any@1", "recall_any@5", "recall_any@10", "recall_any@20"),
+    *("recall_share@5", "recall_all@5", "mrr", "ndcg@10"),
+)
+
+
+def _retrieval_lines(scores: RetrievalScores) -> Iterator[str | Listing]:
+    headings = ["ranking", *RETRIEVAL_SHOWN, "p50 ms", "p95 ms"]
+    rows = [
+        [name, *_with_intervals(each["overall"]), f"{each['p50_ms']:.1f}", f"{each['p95_ms']:.1f}"]
+        for name, each in scores.figures.items()
+    ]
+    yield Listing("Retrieval, all queries", headings, rows, numbers=set(headings[1:]))
+    ours = next(iter(scores.figures.values()))
+    if len(ours["by_category"]) > 1:
+        rows = [
+            [category, str(each["queries"]), *_with_intervals(each)]
+            for category, each in ours["by_category"].items()
+        ]
+        headings = ["category", "queries", *RETRIEVAL_SHOWN]
+        yield Listing("Cortex by category", headings, rows, numbers=set(headings[1:]))
+    yield f"Queries with evidence that got an answer: {_with_interval(ours['answered'])}."
+    if falsely := ours["answered_falsely"]:
+        yield f"Queries that nothing answers, answered all the same: {_with_interval(falsely)}."
+    yield (
+        f"{scores.rows:,} rows, {size_of(scores.bytes)}, read and indexed in {scores.ingest_seconds:.1f} s "
+        f"({scores.rows / max(scores.ingest_seconds, 1e-9):,.0f} a second); "
+        f"{'model ' + scores.model if scores.model else 'no model: words alone'}."
+    )
+
+
+def _with_intervals(figures: dict[str, dict[str, float]]) -> list[str]:
+    return [_with_interval(figures[name]) if name in figures else "" for name in RETRIEVAL_SHOWN]
+
+
+def _with_interval(share: dict[str, float]) -> str:
+    """
+    Return a share with its interval, for people.
+
+    >>> _with_interval({"value": 0.8, "low": 0.49, "high": 0.943})
+    '.800 (.49-.94)'
+    """
+    value, low, high = (f"{share[name]:.3f}" for name in ("value", "low", "high"))
+    return f"{value} ({low[:-1]}-{high[:-1]})".replace("0.", ".")
+
+
+def _differences(scores: BriefScores) -> Iterator[str]:
+    for score in scores.projects:
+        yield f"\n{score.project}"
+        for line in score.missed:
+            yield f"  missed, weight {line.weight}: {line.text}"
+        for fact in score.unmatched:
+            yield f"  matches none: {fact}"
+
+
+def _as_dict(scores: BriefScores) -> dict[str, object]:
+    def weighed(line: IdealLine) -> dict[str, object]:
+        return {"text": line.text, "weight": line.weight}
+
+    projects = [
+        {"project": score.project, "told": [weighed(line) for line in score.covered],
+         "missed": [weighed(line) for line in score.missed], "matches_none": list(score.unmatched),
+         "lines": score.lines, "tokens": score.tokens}
+        for score in scores.projects
+    ]  # fmt: skip
+    return {"compared_by": scores.compared_by, "totals": scores.totals(), "projects": projects}
+
+
+def _measures(figures: dict[str, object]) -> list[list[str]]:
+    return [
+        [name, f"{value:.3f}" if isinstance(value, float) else str(value)]
+        for name, value in figures.items()
+        if isinstance(value, int | float)
+    ]
+
+
+def _shares(by_name: dict[str, float]) -> list[list[str]]:
+    return [[name, f"{value:.2f}"] for name, value in sorted(by_name.items())]

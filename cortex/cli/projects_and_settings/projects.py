@@ -1,0 +1,100 @@
+"""The command `projects`: lists, renames, merges and splits projects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from cortex.cli.answer import Answer, command, group
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cortex.flows.context.context import Context
+    from cortex.flows.operations.change.projects import Projects
+    from cortex.storage.projects.projects import Project
+
+
+@group("projects")
+def projects(context: Context) -> Answer:
+    """List the projects, with what identifies each and its folders; rename, merge or split them."""
+    from cortex.flows.operations.change import projects
+
+    listed = projects.list_projects(context)
+    data = {
+        "projects": [
+            {
+                "id": project.project_id,
+                "name": project.name,
+                "label": listed.labels[project.project_id],
+                "identity": project.identity,
+                "paths": list(project.paths),
+                "merged": list(project.merged),
+            }
+            for project in listed.projects
+        ],
+        "offers": [
+            {"from": offer.project_id, "into": offer.into, "reason": offer.reason} for offer in listed.offers
+        ],
+    }
+    hints = [f"{o.reason}: cortex projects merge {o.project_id} {o.into}" for o in listed.offers]
+    return Answer(data, [line for project in listed.projects for line in _lines(project, listed)], hints)
+
+
+def _lines(project: Project, listed: Projects) -> Iterator[str]:
+    """Yield a project's label and id; below them its remote or commit where it has one, and its folders."""
+    yield f"{listed.labels[project.project_id]}  [{project.project_id}]"
+    if not project.identity.startswith("path:"):
+        yield f"    {project.identity}"
+    for more in (*project.paths, *_with(project.merged)):
+        yield f"    {more}"
+
+
+def _with(merged: tuple[str, ...]) -> list[str]:
+    return [f"(with {', '.join(merged)})"] if merged else []
+
+
+@command("rename", parent=projects)
+@click.argument("project")
+@click.argument("name")
+def rename(context: Context, project: str, name: str) -> Answer:
+    """Give PROJECT another NAME; its id stays."""
+    from cortex.flows.operations.change import projects
+
+    renamed = projects.rename_project(context, project, name)
+    return Answer(
+        {"id": renamed.project_id, "name": renamed.name, "applied": renamed.applied.is_in_effect},
+        [f"{renamed.project_id} is now called {renamed.name}."],
+        warnings=renamed.applied.warnings,
+    )
+
+
+@command("merge", parent=projects)
+@click.argument("project", metavar="FROM")
+@click.argument("into", metavar="INTO")
+def merge(context: Context, project: str, into: str) -> Answer:
+    """Make project FROM a part of INTO: its memories, folders and later sessions are INTO's."""
+    from cortex.flows.operations.change import projects
+
+    merged = projects.merge_projects(context, project, into)
+    return Answer(
+        {"from": merged.project_id, "into": merged.into, "applied": merged.applied.is_in_effect},
+        [f"{merged.project_id} is part of {merged.into} now."],
+        [f"To undo it: cortex projects split {merged.project_id}"],
+        merged.applied.warnings,
+    )
+
+
+@command("split", parent=projects)
+@click.argument("project")
+def split(context: Context, project: str) -> Answer:
+    """Undo a merge of PROJECT: what was said in its folders is its own again."""
+    from cortex.flows.operations.change import projects
+
+    parted = projects.split_project(context, project)
+    return Answer(
+        {"split": parted.project_id, "from": parted.into, "applied": parted.applied.is_in_effect},
+        [f"{parted.project_id} is a project of its own again."],
+        warnings=parted.applied.warnings,
+    )

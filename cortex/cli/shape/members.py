@@ -1,0 +1,125 @@
+"""The commands below `team` about its place: members and their roles, and the team's key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cortex.cli.answer import Answer, can_ask, command
+from cortex.cli.options import PROJECT_OPTION
+from cortex.cli.terminal import Listing
+from cortex.transforms.documents.members import EVERYWHERE
+from cortex.transforms.documents.roles import ROLES
+from cortex.transforms.errors import UsageError
+from cortex.transforms.words.ages import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cortex.flows.context.context import Context
+    from cortex.flows.operations.share.members import MemberList
+
+NO_ROLE = "none"
+
+
+@command("members")
+def members(context: Context) -> Answer:
+    """Show your id at the team's place (share.place), the members, their roles, and what each shares."""
+    from cortex.flows.operations.share import members
+
+    return _list(members.list_members(context))
+
+
+@command("grant")
+@click.argument("member")
+@click.argument("role", type=click.Choice([*ROLES, NO_ROLE]))
+@PROJECT_OPTION
+@click.option("--name", default="", help="What the list of members calls them.")
+def grant(context: Context, member: str, role: str, project: str | None, name: str) -> Answer:
+    """Give a MEMBER (id, or name) a role in a project, or in all; `none` takes it back.
+
+    A reader pulls, a writer also pushes, an admin also gives roles and removes what others share. Whoever
+    grants first is admin of every project, and from then on those without a role may do nothing.
+    """
+    from cortex.flows.operations.share import members
+
+    given = "" if role == NO_ROLE else role
+    return _list(members.grant(context, member, given, project=project, name=name))
+
+
+@command("remove")
+@click.argument("member")
+@PROJECT_OPTION
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def remove(context: Context, member: str, project: str | None, yes: bool) -> Answer:
+    """Remove what a MEMBER shares at the team's place, of a project or of all; for admins."""
+    from cortex.flows.operations.share import members
+
+    if not yes:
+        if not can_ask():
+            raise UsageError("this removes what they share.", "To do it, repeat the command with --yes.")
+        if not click.confirm(f"Remove what {member} shares?"):
+            return Answer({"removed": []}, ["Nothing was removed."])
+    removed = members.remove_shared(context, member, project=project)
+    line = f"Removed what {member} shares of {counted(len(removed), 'project')}: {', '.join(removed)}."
+    hints = [
+        "Colleagues lose it with their next pull; versions that the bucket keeps are out of reach.",
+        f"Their next push brings it back unless they may not: cortex team grant {member} none",
+    ]
+    return Answer({"removed": removed}, [line if removed else f"{member} shares nothing there."], hints)
+
+
+@command("key")
+@click.argument("file", type=click.Path(path_type=Path))
+def key(context: Context, file: Path) -> Answer:
+    """Encrypt what your team shares with the key in FILE, which is made where there is none.
+
+    With another key than before, everything at the place is put under the new one. Destroying every copy of
+    a key makes what was only ever under that key unreadable, also in versions and backups of the bucket.
+    """
+    from cortex.flows.operations.share import members
+
+    key_id, count = members.use_key(context, file)
+    return Answer(
+        {"key": key_id, "written": count},
+        [f"What you push is encrypted with the key {key_id}; {counted(count, 'object')} put under it."],
+        [
+            f"Give {file} to your team by a safe way, not through the place; each then: cortex team key FILE",
+            "Without the file nobody reads what is shared. Keep a copy of it.",
+        ],
+    )
+
+
+def _list(listed: MemberList) -> Answer:
+    names = sorted({*listed.pushed, *(listed.members.by_id if listed.members else ()), listed.own})
+    data = {
+        "own": listed.own,
+        "has_roles": listed.members is not None,
+        "members": [
+            {
+                "member": each,
+                "name": listed.of(each).name,
+                "roles": dict(listed.of(each).roles),
+                "shares": sorted(listed.pushed.get(each, ())),
+            }
+            for each in names
+        ],
+    }
+    lines: list[str | Listing] = [f"Your id here: {listed.own}"]
+    lines += list(_rows(listed, names))
+    everybody = "Nobody has a role yet, so everybody may read and write: cortex team grant MEMBER ROLE"
+    return Answer(data, lines, [] if listed.members else [everybody])
+
+
+def _rows(listed: MemberList, names: list[str]) -> Iterator[Listing]:
+    rows = []
+    for each in names:
+        roles = listed.of(each).roles
+        held = ", ".join(
+            f"{role or 'none'}{'' if scope == EVERYWHERE else f' of {scope}'}"
+            for scope, role in sorted(roles.items())
+        )
+        rows.append([each, listed.of(each).name, held, ", ".join(sorted(listed.pushed.get(each, ())))])
+    yield Listing("Members", ["id", "name", "role", "shares"], rows)

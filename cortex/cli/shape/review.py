@@ -1,0 +1,125 @@
+"""The command `review`: contradictions, stale claims and proposed merges, and a person's word on each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from cortex.cli.answer import Answer, command, prints_json
+from cortex.cli.options import PROJECT_OPTION
+from cortex.transforms.errors import UsageError
+from cortex.transforms.words.sentences import excerpt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cortex.flows.context.context import Context
+    from cortex.flows.operations.change.review import ProjectReview, Settlement
+    from cortex.transforms.views.review import Item
+
+ID_DIGITS = 8  # of some hundred items two agree in so many once in 400,000 reviews
+PLURALS = {"contradiction": "contradictions", "stale": "stale claims", "merge": "merge proposals"}
+BY_MODEL = {
+    "proposed_by_model": "the newer one holds",
+    "unsure_by_model": "it cannot tell which of the two holds",
+}
+MARKS = {"contradiction": ("older: ", "newer: "), "stale": ("claim: ",)}
+
+
+@command("review")
+@click.option("--accept", metavar="ID", multiple=True, help="Do what an item offers; repeatable.")
+@click.option(
+    "--keep", metavar="ID", multiple=True, help="Keep an item as it is and never ask again; repeatable."
+)
+@click.option("--ask", is_flag=True, help="Ask about each item in turn.")
+@PROJECT_OPTION
+def review(
+    context: Context, accept: tuple[str, ...], keep: tuple[str, ...], ask: bool, project: str | None
+) -> Iterator[Answer]:
+    """List what you may settle: contradictions, stale claims, memories that could be merged.
+
+    Accepted, the newer decision takes the older one's place, the claim is archived, the memories are merged.
+    """
+    from cortex.flows.operations.change import review
+
+    if ask and (accept or keep or prints_json()):
+        raise UsageError(
+            "--ask cannot be combined with other options.", "Give --ask, or ids with --accept and --keep."
+        )
+    if accept or keep:
+        yield _settled(review.settle_items(context, accept=accept, keep=keep, project=project))
+        return
+    reviews = review.review(context, project=project)
+    if not ask:
+        yield _listed(reviews)
+        return
+    accepted: list[Item] = []
+    kept: list[Item] = []
+    items = [item for each in reviews for item in each.items]
+    for number, item in enumerate(items, start=1):
+        yield Answer({}, _item_lines(item))
+        choices = click.Choice(["accept", "keep", "skip", "quit"])
+        choice = click.prompt(f"  {number} of {len(items)}", type=choices, default="skip")
+        if choice == "quit":
+            break
+        if choice != "skip":
+            (accepted if choice == "accept" else kept).append(item)
+    yield _settled(review.settle_items(context, accept=accepted, keep=kept))
+
+
+def _settled(settlement: Settlement) -> Answer:
+    data = {
+        "accepted": [item.item_id for item in settlement.accepted],
+        "kept": [item.item_id for item in settlement.kept],
+        "applied": settlement.applied.is_in_effect,
+    }
+    lines = [f"Accepted {item.item_id[:ID_DIGITS]}: {item.offer}." for item in settlement.accepted]
+    lines += [f"Kept {item.item_id[:ID_DIGITS]} as it is." for item in settlement.kept]
+    return Answer(data, lines or ["Nothing settled."], warnings=settlement.applied.warnings)
+
+
+def _listed(reviews: Sequence[ProjectReview]) -> Answer:
+    lines = [line for each in reviews for line in _review_lines(each)]
+    how = "Settle one: cortex review --accept ID, or --keep ID to leave it for good; one by one: --ask"
+    hints = [how] if any(each.items for each in reviews) else []
+    return Answer({"projects": [_as_dict(each) for each in reviews]}, lines, hints)
+
+
+def _as_dict(review: ProjectReview) -> dict[str, object]:
+    return {
+        "project_id": review.project.project_id,
+        "project": review.project.name,
+        "items": [
+            {
+                "id": item.item_id,
+                "kind": item.kind,
+                "memory_ids": list(item.memory_ids),
+                "texts": list(item.texts),
+                "offer": item.offer,
+                "detail": item.detail,
+                "is_by_model": item.is_by_model,
+            }
+            for item in review.items
+        ],
+    }
+
+
+def _review_lines(review: ProjectReview) -> Iterator[str]:
+    counts = [f"{sum(i.kind == kind for i in review.items)} {plural}" for kind, plural in PLURALS.items()]
+    yield f"{review.project.name}: {', '.join(counts)}"
+    for item in review.items:
+        yield from _item_lines(item)
+
+
+def _item_lines(item: Item) -> Iterator[str]:
+    yield f"\n  [{item.item_id[:ID_DIGITS]}] {item.kind}: if accepted, {item.offer}"
+    marks = MARKS.get(item.kind, ("- ",) * len(item.texts))
+    for mark, memory_id, text in zip(marks, item.memory_ids, item.texts, strict=True):
+        yield f"      {mark}{excerpt(text)} [{memory_id[:6]}]"
+    if item.is_by_model:
+        yield f"      by:    the language model: {BY_MODEL.get(item.detail, 'they say the same')}"
+    if item.kind == "stale":
+        yield f"      but:   {item.detail}"
+    if item.kind == "merge":
+        yield f"      into:  {excerpt(item.detail)}"

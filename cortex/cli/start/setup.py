@@ -1,0 +1,255 @@
+"""The command `setup`: the one way in. It shows what it will do, does it, and ends with a real brief."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import click
+
+from cortex.cli.answer import Answer, can_ask, command, prints_json
+from cortex.cli.run_answer import running
+from cortex.cli.terminal import say, size_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cortex.cli.terminal import ProgressBar
+    from cortex.flows.context.context import Context
+    from cortex.flows.context.run_report import RunReport
+    from cortex.flows.operations.care.setup import ShownBrief, Surroundings
+
+HOOKS, TOOLS, READ, NIGHTLY = "hooks", "tools", "read", "nightly"
+YES, NO, EACH = "y", "n", "each"
+
+
+@command("setup")
+@click.option("--yes", is_flag=True, help="Do not ask: do all that is offered; no language model is chosen.")
+@click.option("--writer", type=click.Choice(["none", "api", "claude"]), help="Choose who writes memories.")
+def setup(context: Context, yes: bool, writer: str | None) -> Iterator[Answer]:
+    """Find the client and its transcripts, install the plugin, read old sessions, schedule the nightly run.
+
+    It shows first what it will do, asks at a terminal, and ends with the brief of the project with most
+    sessions. Elsewhere, without --yes, it only shows. It can be repeated: what is in place stays.
+    """
+    from cortex.flows.operations.care import config, setup
+
+    surroundings = setup.look_around(context)
+    config.publish_settings(context)
+    steps = dict(_steps(surroundings))
+    yield Answer(_as_dict(surroundings, steps), list(_lines(surroundings, steps)))
+    if chosen := writer or _asked_writer(context, steps, yes):
+        context = setup.with_writer(context, chosen)
+    agreed, done = _agreed(steps, yes), _Done()
+    for name in agreed:
+        if name == HOOKS:
+            yield _hooks_in_place(context)
+        elif name == TOOLS:
+            yield _tools_in_place(surroundings)
+        elif name == READ:
+            yield _read(context, done)
+        else:
+            yield _schedule(context)
+    after = setup.look_around(context)
+    left = dict(_steps(after))
+    data = {**_as_dict(after, left), "first_brief": done.first_brief}
+    yield Answer(data, [f"Next: {step}" for step in _next_steps(after, left)])
+
+
+@dataclass
+class _Done:
+    """What has come of it so far, for the answer to programs."""
+
+    began: float = field(default_factory=time.monotonic)
+    first_brief: dict[str, object] | None = None
+
+
+def _steps(surroundings: Surroundings) -> Iterator[tuple[str, str]]:
+    """Yield what setup would do, by name, in its order: the hooks first, reading last but for the timer."""
+    from cortex.flows.operations.care import setup
+
+    settings = surroundings.client / "settings.json"
+    if surroundings.hooks == setup.BOTH:
+        yield HOOKS, f"remove the hooks from {settings}: the plugin brings the same"
+    elif surroundings.hooks == setup.NO_HOOKS:
+        way = "install the plugin for Claude Code: hooks, skills, an agent, tools; 320 kB"
+        yield HOOKS, way if surroundings.program else f"add hooks to {settings}"
+    if surroundings.hooks == "settings" and _can_add_tools(surroundings):
+        yield TOOLS, "let Claude Code start the memory's tools: claude mcp add --scope user cortex"
+    if surroundings.scheduled_by is None and surroundings.scheduler:
+        yield NIGHTLY, f"start a run each night at 03:30 with {surroundings.scheduler}"
+    if surroundings.sessions:
+        waiting = f"{surroundings.sessions} transcripts, {size_of(surroundings.bytes)}"
+        first = f"first brief after about {surroundings.first_brief_seconds} s"
+        yield READ, f"read {waiting}: {first}, all of it in about {surroundings.minutes} min"
+
+
+def _can_add_tools(surroundings: Surroundings) -> bool:
+    """Return whether the client is there and does not start the tools yet; the plugin brings its own."""
+    return bool(surroundings.program and surroundings.engine) and not surroundings.has_tools
+
+
+def _asked_writer(context: Context, steps: dict[str, str], yes: bool) -> str | None:
+    """Return the writer that the person chooses; None where there is nobody to ask or it is chosen."""
+    from cortex.flows.operations.care import writer_choice
+
+    if yes or not can_ask() or not steps or context.settings.models.writer != "none":
+        return None
+    say("Who writes the memories?")
+    options = writer_choice.writer_options(context)
+    for option in options:
+        missing = f" First: {option.missing}" if option.missing else ""
+        leaves = f"Leaves this machine: {option.leaves}."
+        say(f"  {option.name:7} {option.label}. {leaves} Costs: {option.costs}.{missing}")
+    return str(click.prompt("Writer", default="none", type=click.Choice([option.name for option in options])))
+
+
+def _agreed(steps: dict[str, str], yes: bool) -> list[str]:
+    """Return the names of the steps to take."""
+    if yes:
+        return list(steps)
+    if not steps or not can_ask():
+        return []
+    answer = click.prompt("Go ahead?", default=YES, type=click.Choice([YES, NO, EACH]))
+    if answer == EACH:
+        return [name for name, words in steps.items() if click.confirm(f"{words}?", default=True)]
+    return list(steps) if answer == YES else []
+
+
+def _hooks_in_place(context: Context) -> Answer:
+    from cortex.flows.operations.care import setup
+
+    in_place = setup.put_hooks_in_place(context)
+    return Answer({}, [f"Hooks: {in_place.place}."], warnings=[in_place.note] if in_place.note else [])
+
+
+def _tools_in_place(surroundings: Surroundings) -> Answer:
+    from cortex.flows.operations.care import setup
+
+    failure = setup.put_tools_in_place(surroundings)
+    lines = [] if failure else ["Tools: there with the next session."]
+    return Answer({}, lines, warnings=[failure] if failure else [])
+
+
+def _schedule(context: Context) -> Answer:
+    from cortex.flows.operations.care import schedule
+    from cortex.transforms.errors import ScheduleUnavailable
+
+    try:
+        name, _ = schedule.install_schedule(context)
+    except ScheduleUnavailable as error:  # the memory works without it
+        return Answer({}, warnings=[str(error)])
+    return Answer({}, [f"Nightly run: {name}, 03:30; a missed night is caught up."])
+
+
+def _read(context: Context, done: _Done) -> Answer:
+    """Read the transcripts; the first brief is shown while search by meaning still fills up."""
+    from cortex.flows.operations.care import intake
+
+    with running(context, "plain") as (_, bar):
+        shows = _ShowsBrief(context, bar, done)
+        result = intake.backfill(context, (), engine="plain", progress=shows)
+    if result.problem:
+        raise result.problem
+    if done.first_brief is None:
+        shows.show()
+    return Answer(result.report.as_dict(), list(_outcome(result.report)))
+
+
+class _ShowsBrief:
+    """A progress callback that prints the brief of the project with most sessions once it is published."""
+
+    def __init__(self, context: Context, bar: ProgressBar, done: _Done) -> None:
+        self._context, self._bar, self._done = context, bar, done
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        self._bar(stage, done, total)
+        if stage == "brief" and self._done.first_brief is None:
+            self._bar.stop()
+            self.show()
+
+    def show(self) -> None:
+        """Print the brief, if there is one."""
+        from cortex.flows.operations.care import setup
+
+        brief = setup.brief_of_busiest(self._context)
+        if brief is None:
+            return
+        seconds = round(time.monotonic() - self._done.began, 1)
+        self._done.first_brief = {"project": brief.project, "sessions": brief.sessions, "seconds": seconds}
+        if not prints_json():
+            _print_brief(brief, seconds)
+
+
+def _print_brief(brief: ShownBrief, seconds: float) -> None:
+    project = f"{brief.project} ({brief.sessions} sessions)"
+    say(f"\nAfter {seconds:.0f} s: what the next session in {project} is given\n")
+    say("\n".join(f"  │ {line}" for line in brief.text.rstrip().splitlines()))
+    say("\nSearch by meaning fills up now; after Ctrl-C the next run goes on with it.\n")
+
+
+def _outcome(report: RunReport) -> Iterator[str]:
+    counts = f"{report.rows.get('memories', 0):,} memories from {report.transcripts:,} transcripts"
+    yield f"Read: {counts} ({size_of(report.transcript_bytes)}) in {report.seconds:.0f} s."
+    if report.quarantined:
+        yield f"{len(report.quarantined)} lines or files could not be used: cortex status --json names them."
+    yield from (f"Note: {note}" for note in report.notes)
+
+
+def _lines(surroundings: Surroundings, steps: dict[str, str]) -> Iterator[str]:
+    client, program = surroundings.client, surroundings.program
+    waiting = f"{surroundings.sessions} to read, {size_of(surroundings.bytes)}; "
+    scheduled = surroundings.scheduled_by or "not scheduled"
+    folder = f"{client}{'' if client.is_dir() else ' (missing)'}"
+    yield f"Claude Code  {program or 'no `claude` command'}; {folder}"
+    yield f"Transcripts  {waiting if surroundings.sessions else ''}{surroundings.read_before} read before"
+    yield f"Hooks        {surroundings.hooks}"
+    yield f"Tools        {_tools(surroundings)}"
+    yield f"Nightly run  {scheduled}"
+    yield f"Writer       {surroundings.writer}"
+    yield f"Store        {surroundings.home}"
+    yield f"Engine       {surroundings.engine or 'unknown: call `cortex` by its own name'}"
+    if steps:
+        yield "\nSetup will"
+        yield from (f"  {number}. {words}" for number, words in enumerate(steps.values(), start=1))
+        yield ""
+
+
+def _tools(surroundings: Surroundings) -> str:
+    """Say who starts the memory's tools, and how to have it otherwise."""
+    if surroundings.has_tools:
+        return "started by the client; off: claude mcp remove cortex"
+    if surroundings.hooks == "settings":
+        return "off"
+    if not surroundings.tools_in_plugin:
+        return "off; on: cortex config set mcp.in_plugin true"
+    return "started by the plugin with each session; off: cortex config set mcp.in_plugin false"
+
+
+def _next_steps(surroundings: Surroundings, left: dict[str, str]) -> list[str]:
+    if left:
+        return [f"{words}: cortex setup" for words in left.values()]
+    return [
+        "start `claude` in a project: its session begins with the brief. cortex doctor checks everything."
+    ]
+
+
+def _as_dict(surroundings: Surroundings, steps: dict[str, str]) -> dict[str, object]:
+    return {
+        "home": str(surroundings.home),
+        "client": str(surroundings.client),
+        "program": str(surroundings.program) if surroundings.program else None,
+        "engine": str(surroundings.engine) if surroundings.engine else None,
+        "sessions": surroundings.sessions,
+        "bytes": surroundings.bytes,
+        "read_before": surroundings.read_before,
+        "hooks": surroundings.hooks,
+        "status_line": surroundings.status_line,
+        "tools": _tools(surroundings),
+        "nightly": surroundings.scheduled_by,
+        "writer": surroundings.writer,
+        "minutes": surroundings.minutes,
+        "steps": steps,
+        "next": _next_steps(surroundings, steps),
+    }

@@ -1,0 +1,1 @@
+"""Over HTTP: the server, and who may ask it for what."""

@@ -1,0 +1,1 @@
+"""The protocol: requests, arguments, replies, listings and the client behind them."""

@@ -1,0 +1,98 @@
+"""What a server gives back while nobody calls: memory that was freed, later the embedding model."""
+
+import ctypes
+import gc
+import math
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from cortex.flows.context.context import Context, EmbedderOf
+from cortex.storage.settings.settings import Settings
+
+if TYPE_CHECKING:
+    from cortex.flows.embedders import Embedder
+
+# After the first, memory that is free anyway goes back to the system (a third of what a search took); after
+# the second, the model too: it takes .3 s to load again.
+QUIET_SECONDS, IDLE_SECONDS = 1.0, 120.0
+
+
+@dataclass
+class SharedModel:
+    """The embedding model, loaded by the first call of any client that needs it."""
+
+    embedder_of: EmbedderOf
+    _embedder: "Embedder | None" = None
+    _is_loaded: bool = False
+    _lock: Lock = field(default_factory=Lock)
+
+    def __call__(self, settings: Settings) -> "Embedder | None":
+        """Return the model in force for the settings, None where there is none."""
+        if settings.voyage_api_key:  # whether the service answers changes from call to call
+            return self.embedder_of(settings)
+        with self._lock:
+            if not self._is_loaded:
+                self._embedder, self._is_loaded = self.embedder_of(settings), True
+            return self._embedder
+
+    def release(self) -> None:
+        """Let go of the model; a call that is using it keeps it until it is done."""
+        with self._lock:
+            self._embedder, self._is_loaded = None, False
+
+
+def release_model(context: Context) -> None:
+    """Let go of the model that a context shares among clients."""
+    if isinstance(context.embedder_of, SharedModel):
+        context.embedder_of.release()
+
+
+@dataclass
+class Rest:
+    """Waits for pauses between calls: `release` is called once nobody has called for IDLE_SECONDS."""
+
+    release: Callable[[], None]
+    quiet_s: float = QUIET_SECONDS
+    idle_s: float = IDLE_SECONDS
+    _called: anyio.Event = field(default_factory=anyio.Event)
+
+    def note_call(self) -> None:
+        """Say that a call has ended."""
+        self._called.set()
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """Watch while the block runs."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._watch)
+            yield
+            group.cancel_scope.cancel()
+
+    async def _watch(self) -> None:
+        wait_s = math.inf
+        while True:
+            with anyio.move_on_after(wait_s) as pause:
+                await self._called.wait()
+            if not pause.cancelled_caught:
+                self._called, wait_s = anyio.Event(), self.quiet_s
+            elif wait_s == self.quiet_s:
+                wait_s = self.idle_s
+                await anyio.to_thread.run_sync(give_back_memory)
+            else:
+                wait_s = math.inf
+                self.release()
+                await anyio.to_thread.run_sync(give_back_memory)
+
+
+def give_back_memory() -> None:
+    """Give freed memory back to the system, where the C library keeps it and can (glibc)."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -1,0 +1,1 @@
+"""The tools: their schemas and their answers."""

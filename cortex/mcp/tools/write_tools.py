@@ -1,0 +1,111 @@
+"""The tools that change the memory: `learn` and `consolidate`."""
+
+from typing import Any
+
+from cortex.flows.operations.change import learn
+from cortex.flows.operations.change import merges as merges_operation
+from cortex.flows.operations.change.apply import Applied
+from cortex.flows.operations.change.merges import MemoryMerge
+from cortex.mcp.protocol.call import ToolCall
+from cortex.mcp.protocol.questions import DECLINED, ChoiceQuestion, Option
+from cortex.mcp.protocol.replies import (
+    NOTICE,
+    ListItem,
+    ToolReply,
+    page_of,
+    quoted,
+)
+from cortex.transforms.errors import DecisionContradicted, UsageError
+
+ANYWAY, LEAVE = "anyway", "leave"
+
+
+def answer_learn(call: ToolCall) -> ToolReply:
+    """Store a lesson; where it contradicts a decision, only if the person says so."""
+    if not (call.has_project or call.get("everywhere")):
+        raise UsageError("You are in no project here.", "Learn it with everywhere: true.")
+    try:
+        learned = _learn(call, anyway=False)
+    except DecisionContradicted as error:
+        if not _wants_both(call, error):
+            raise
+        learned = _learn(call, anyway=True)
+    queued = _queued(learned.applied)
+    data = {
+        "notice": NOTICE,
+        "id": learned.memory_id,
+        "outcome": learned.outcome,
+        "type": learned.memory_type,
+        "text": quoted(learned.text, call.excerpt * 5),
+        "project": quoted(learned.project, call.excerpt),
+        "contradicts": list(learned.contradicts),
+        "in_effect": learned.applied.is_in_effect,
+        "note": queued,
+    }
+    lines = [f'Stored ({learned.outcome}) as {learned.memory_id}: "{quoted(learned.text, call.excerpt)}"']
+    if learned.contradicts:
+        lines.append("It contradicts a decision; both stand until a person settles them: cortex review")
+    return ToolReply(data, "\n".join([*lines, queued] if queued else lines))
+
+
+def _learn(call: ToolCall, *, anyway: bool) -> learn.Learned:
+    return learn.learn(
+        call.context,
+        call.arguments["text"],
+        memory_type=call.get("type", "context"),
+        is_global=call.get("everywhere", False),
+        files=call.get("evidence", ()),
+        anyway=anyway,
+        by_assistant=True,
+    )
+
+
+def _wants_both(call: ToolCall, error: DecisionContradicted) -> bool:
+    question = ChoiceQuestion(
+        f'The assistant wants to remember: "{quoted(call.arguments["text"], call.excerpt)}" '
+        f"But {quoted(error.problem, call.excerpt)}",
+        [Option(LEAVE, "Do not remember it"), Option(ANYWAY, "Remember it beside the decision")],
+    )
+    return call.person.choose(question) not in (LEAVE, DECLINED, None)
+
+
+def answer_consolidate(call: ToolCall) -> ToolReply:
+    """Plan merges, or carry out the plan named."""
+    plan_id = call.get("plan")
+    if plan_id is None:
+        plan = merges_operation.plan_merges(call.context)
+        heading = f"Plan {plan.plan_id}: {len(plan.merges)} merges; nothing is changed."
+        return _merges(call, plan.plan_id, list(plan.merges), heading, {"is_done": False})
+    done = merges_operation.carry_out(call.context, plan_id)
+    outcome = {"is_done": True, "in_effect": done.applied.is_in_effect, "note": _queued(done.applied)}
+    heading = f"{len(done.merges)} merges done; the originals stay, archived. {outcome['note']}".strip()
+    return _merges(call, plan_id, list(done.merges), heading, outcome)
+
+
+def _merges(
+    call: ToolCall, plan_id: str, merges: list[MemoryMerge], heading: str, outcome: dict[str, Any]
+) -> ToolReply:
+    items = [_merge(call, merge) for merge in merges]
+    page = page_of(items, limit=len(items), chars=call.chars, at=0, subject="merges", more=False)
+    page.cursor = None
+    if len(page.items) < len(items):
+        heading += f" The first {len(page.items)} of them:"
+    data = {"notice": NOTICE, "plan": plan_id, "merges": page.data, **outcome}
+    return ToolReply(data, page.text(heading)[: call.chars])
+
+
+def _merge(call: ToolCall, merge: MemoryMerge) -> ListItem:
+    texts = [quoted(text, call.excerpt) for text in merge.texts]
+    data = {
+        "id": merge.memory_id,
+        "project": merge.project_id,
+        "text": quoted(merge.text, call.excerpt),
+        "members": list(merge.members),
+        "texts": texts,
+    }
+    lines = [f'- {len(merge.members)} become one: "{data["text"]}" (id {merge.memory_id[:12]})']
+    return ListItem(data, [*lines, *(f'  - "{text}"' for text in texts)])
+
+
+def _queued(applied: Applied) -> str:
+    return "" if applied.is_in_effect else f"Queued: {applied.warning}"

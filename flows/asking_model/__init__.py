@@ -1,0 +1,1 @@
+"""Requests to a language model under the budget, and the replies that are kept."""

@@ -1,0 +1,192 @@
+"""Asks a language model under the budget: reserved before, kept, settled; one failure stops no other."""
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from cortex.flows.asking_model.received_replies import take_arrivals
+from cortex.flows.asking_model.request_round import (
+    AskingResult,
+    AskingRound,
+    Keep,
+    most_tokens,
+    request_bytes,
+    with_margin,
+)
+from cortex.flows.context.context import utc_now
+from cortex.flows.run.run import Run
+from cortex.flows.writers import Writer, writer_for
+from cortex.storage.model_calls.model_failure import (
+    WRITER,
+    ModelFailure,
+    clear_failure,
+    note_failure,
+    read_failure,
+)
+from cortex.storage.model_calls.spending import Reserved, Withheld
+from cortex.transforms.errors import AnswerLost, CortexError, ModelBusy, ModelClosed, ModelRefused
+from cortex.transforms.words.ages import counted
+from cortex.transforms.writer.prices import usd
+from cortex.transforms.writer.request import ModelRequest
+
+# A busy service is asked this often for one request, with a pause between; each try is reserved.
+TRIES = 3
+LONGEST_PAUSE_S = 20.0
+# A service that fails so often without one answer would fail for the rest too.
+FAILURES_IN_A_ROW = 4
+# In text a token seldom stands for more bytes than this.
+MOST_BYTES_A_TOKEN = 8
+# Flows that nobody waits for: their requests go as one batch, where the provider takes batches.
+BATCH_FLOWS = ("nightly", "backfill")
+# Below this a batch saves a cent, and its answers come a run later.
+FEWEST_IN_BATCH = 5
+
+
+def ask_all(
+    run: Run,
+    requests: Sequence[ModelRequest],
+    keep: Keep,
+    *,
+    writer: Writer | None = None,
+    in_batches: bool = True,
+    clock: Callable[[], datetime] = utc_now,
+    sleep: Callable[[float], None] = time.sleep,
+) -> AskingResult:
+    """
+    Ask each request whose answer is not known yet, as far as the budget reaches, and say so in the report.
+
+    `requests` must not hold what the lake has a reply to. `keep` is called with each answer that was charged,
+    usable or not (see Reply.stop_reason), and must store it durably: only then is the reservation settled.
+    What had arrived when an earlier run was killed, and the answers of batches that one has sent, are taken
+    in first; nightly and backfill send what they ask as a batch, unless `in_batches` is False. With no
+    language model chosen nothing happens. Money is real, so the day that an attempt counts to is the day by
+    `clock`, whatever day the run is looking at.
+    """
+    result = AskingResult()
+    pending = {request.request_id: request for request in requests}
+    if not run.settings.models.is_on or not pending:
+        return result
+    take_arrivals(run, pending, keep, result, clock())
+    try:
+        writer = writer or writer_for(run.settings)
+    except ModelClosed as error:
+        result.stopped, result.waiting = str(error), len(pending)
+    else:
+        _ask(AskingRound(run, writer, keep, result, clock, sleep), pending, in_batches)
+    for line in result.notes():
+        run.report.note(line)
+    _note_silence(run, result, clock())
+    return result
+
+
+def _note_silence(run: Run, result: AskingResult, now: datetime) -> None:
+    """Note since when nothing is answered, for the hooks to say after a day; forget it once something is."""
+    home, since = run.store.home, now
+    if result.answered or result.in_batch or not (result.waiting or result.failed):
+        clear_failure(home, WRITER)
+        return
+    if known := read_failure(home, WRITER):
+        since = known.failed_at
+    # Written again by each run: what no run has noted for days, somebody has settled or switched off.
+    reason = result.stopped or next(iter(result.reasons), "")
+    note_failure(home, ModelFailure(run.settings.models.writer, since, reason), WRITER)
+
+
+def _ask(asking: AskingRound, pending: dict[str, ModelRequest], in_batches: bool) -> None:
+    if in_batches and asking.writer.name == "api":
+        from cortex.flows.asking_model.request_batches import send_batch, take_batches
+
+        take_batches(asking, pending)
+        if asking.run.report.flow in BATCH_FLOWS and len(pending) >= FEWEST_IN_BATCH:
+            send_batch(asking, pending)
+    direct = _Direct(asking)
+    for request in pending.values():
+        direct.ask(request)
+
+
+class _Direct:
+    """Requests one by one; `failures` counts those in a row."""
+
+    def __init__(self, asking: AskingRound) -> None:
+        self.asking, self.result, self.failures = asking, asking.result, 0
+
+    def ask(self, request: ModelRequest) -> None:
+        """Ask one request, a busy service several times; count what became of it."""
+        if self.result.stopped:
+            self.result.waiting += 1
+            return
+        try:
+            self._tries(request)
+            self.failures = 0
+        except ModelClosed as error:
+            self.result.stopped = str(error)
+            self.result.waiting += 1
+        except ModelRefused as error:
+            self.result.refused += 1
+            self._count(error)
+        except (ModelBusy, AnswerLost) as error:
+            self.result.failed += 1
+            self._count(error)
+
+    def _count(self, error: CortexError) -> None:
+        self.result.reasons[error.problem] += 1
+        self.failures += 1
+        if self.failures >= FAILURES_IN_A_ROW:
+            self.result.stopped = f"{counted(self.failures, 'request')} in a row failed: {error}"
+
+    def _tries(self, request: ModelRequest) -> None:
+        for number in range(1, TRIES + 1):
+            reservation = self._reserve(request)
+            if reservation is None:
+                return
+            try:
+                self._send(request, reservation)
+                return
+            except ModelBusy as error:
+                pause = error.wait_s if error.wait_s is not None else 2.0 ** (number - 1)
+                if number == TRIES or pause > LONGEST_PAUSE_S:
+                    raise
+                self.asking.sleep(pause)
+
+    def _reserve(self, request: ModelRequest) -> Reserved | None:
+        """Reserve the most that the request can cost, or count why it waits."""
+        if not self.asking.requests_left:
+            self.asking.wait("the run's requests are used up")
+            return None
+        answer = self._claim(request, most_tokens(request, self.asking.writer))
+        if isinstance(answer, Withheld) and answer.reason == "dollars":
+            answer = self._claim_counted(request, answer)
+        if isinstance(answer, Reserved):
+            self.asking.run.model_requests += 1
+            self.result.lost += answer.lost
+            return answer
+        if answer.reason == "under way":
+            self.result.elsewhere += 1
+        else:
+            self.asking.wait(f"the day's {answer.reason} are used up")
+        return None
+
+    def _claim_counted(self, request: ModelRequest, withheld: Withheld) -> Reserved | Withheld:
+        """Try again with the provider's own count, where the request could fit at all."""
+        fewest = self.asking.claim(request, request_bytes(request) // MOST_BYTES_A_TOKEN)
+        if fewest.most_nano > withheld.left_nano:
+            return withheld
+        tokens = self.asking.writer.count(request)
+        return withheld if tokens is None else self._claim(request, with_margin(tokens))
+
+    def _claim(self, request: ModelRequest, input_tokens: int) -> Reserved | Withheld:
+        asking = self.asking
+        return asking.spending.reserve(asking.claim(request, input_tokens), asking.limits, asking.clock())
+
+    def _send(self, request: ModelRequest, reservation: Reserved) -> None:
+        asking = self.asking
+        most_usd = usd(reservation.most_nano // asking.writer.requests_reserved)
+        try:
+            reply = asking.writer.ask(request, most_usd)
+        except (ModelBusy, ModelClosed, ModelRefused):
+            asking.spending.release(reservation.attempt_id, asking.clock())
+            raise
+        except AnswerLost:
+            asking.spending.lose(reservation.attempt_id)
+            raise
+        asking.take(reply, reservation.attempt_id, request.model)

@@ -1,0 +1,1 @@
+"""What every operation is given, and how a run's course is noted."""

@@ -1,0 +1,1 @@
+"""The flows by name, and what runs their stages: plain Python or Prefect."""

@@ -1,0 +1,1 @@
+"""Waiting transcripts into turns and events."""

@@ -1,0 +1,1 @@
+"""What erasing leaves of calls and replies, and what goes by its age."""

@@ -1,0 +1,68 @@
+"""What of a language model's replies an erasure leaves: nothing that says what is to be forgotten."""
+
+from collections.abc import Collection
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.storage.lake.lake import Lake
+from cortex.transforms.identity import content_id
+from cortex.transforms.memory.forgetting import Phrases
+from cortex.transforms.schemas import LINKS_PURPOSE, REPLIES, values
+
+
+def about_turns(replies: pa.Table, turns: pa.Table, changed: Collection[str], texts: Phrases) -> pa.Table:
+    """
+    Return REPLIES without those about sessions that lose words, and those that say what is to be forgotten.
+
+    `turns` are the project's TURNS that are left, `changed` the ids of those that lost words, `texts` what is
+    to be forgotten.
+    """
+    left, sessions = set(values(turns, "turn_id")) - set(changed), set(values(turns, "session_id"))
+    is_kept = [
+        not row["session_id"]
+        or (
+            row["session_id"] in sessions
+            and left.issuperset(row["turn_ids"])
+            and not any(map(texts.is_in, _words_of_reply(row["text"])))
+        )
+        for row in replies.to_pylist()
+    ]
+    return replies.filter(pa.array(is_kept, pa.bool_()))
+
+
+def erase_beside_sessions(lake: Lake, replies: dict[str, pa.Table], gone: Collection[str]) -> dict[str, str]:
+    """
+    Take out of `replies` the answers to questions over memories, and the verdicts on what is `gone`.
+
+    Any answer may say what is to be forgotten; verdicts on pairs are in no words but ours. `replies` holds by
+    project the REPLIES that are about to take the place of the lake's, `gone` the ids of memories; projects
+    that lose replies are added. Returns what is to be noted of their verdicts, by project.
+    """
+    noted: dict[str, str] = {}
+    for project_id in lake.manifest.partitions(REPLIES.name):
+        known = replies[project_id] if project_id in replies else lake.read(REPLIES, project_id)
+        left = known.filter((pc.field("session_id") != "") | (pc.field("purpose") == LINKS_PURPOSE))
+        is_judged = pc.field("purpose") == LINKS_PURPOSE
+        named = {name for row in left.filter(is_judged).to_pylist() for name in row["known"]}
+        if not named.isdisjoint(gone):
+            left = _without_verdicts(left, gone)
+            noted[project_id] = content_id(lake.notes.judged.get(project_id, ""), "erased", *sorted(gone))
+        if not left.equals(known):
+            replies[project_id] = left
+    return noted
+
+
+def _without_verdicts(replies: pa.Table, gone: Collection[str]) -> pa.Table:
+    # Imported here: where no language model has answered none of this is loaded.
+    from cortex.transforms.writer.verdicts import without_pairs
+
+    rows = [
+        without_pairs(row, gone) if row["purpose"] == LINKS_PURPOSE else row for row in replies.to_pylist()
+    ]
+    return REPLIES.of([row for row in rows if row is not None])
+
+
+def _words_of_reply(text: str) -> list[str]:
+    """Return a reply as it is and without the escapes of JSON."""
+    return [text, text.replace('\\"', '"').replace("\\n", " ")]

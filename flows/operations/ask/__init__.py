@@ -1,0 +1,1 @@
+"""Operations that answer questions and change nothing a person said."""

@@ -1,0 +1,237 @@
+"""Answers a question from memories and past sessions, and journals what was recalled."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cortex.flows.context.context import Context
+from cortex.flows.operations.lookup.targets import scopes_of
+from cortex.flows.recalling.fallback_vectors import model_for
+from cortex.flows.recalling.recall_results import RecallResult
+from cortex.flows.recalling.recall_search import search_store as search
+from cortex.flows.recalling.recall_search import with_replaced
+from cortex.flows.recalling.session_context import RUN_COLUMNS, with_session_context
+from cortex.hooks.echo import fingerprints_of
+from cortex.hooks.evidence.question import asks_for_records
+from cortex.storage.projects.repository import doubts_of
+from cortex.storage.published.catalogue import Catalogue
+from cortex.storage.store import Store
+from cortex.storage.tables.tables import Searchable
+from cortex.transforms.errors import EmptyQuestion, NotFound, StoreNotWritable
+from cortex.transforms.journal_entries import Recall
+from cortex.transforms.memory.reality import Doubt
+from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, Row
+from cortex.transforms.search.index_text import query_terms
+from cortex.transforms.search.limits import NO_LIMITS, SearchLimits, limits_in, start_of
+from cortex.transforms.search.settings import search_settings
+from cortex.transforms.views.review import doubts_left
+
+if TYPE_CHECKING:
+    from cortex.flows.recalling.related_memories import Related
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """
+    What answers a question, best first.
+
+    `doubts` holds what the repositories say against a match, by its id; `related` the memories near the
+    matches, nearest first; `project_names` the name of each project by id; `warning` why the recall could not
+    be journaled, "" where it was.
+    """
+
+    matches: Sequence[RecallResult]
+    doubts: Mapping[str, Doubt]
+    related: "Sequence[Related]"
+    project_names: Mapping[str, str]
+    warning: str = ""
+    limits: SearchLimits = NO_LIMITS
+    note: str = ""
+
+
+def recall(
+    context: Context,
+    question: str,
+    *,
+    project: str | None = None,
+    all_projects: bool = False,
+    limit: int = 10,
+    related: int = 0,
+    as_of: str | None = None,
+    skip: int = 0,
+    depth: int = 0,
+    by_stretch: bool = True,
+    limits: SearchLimits = NO_LIMITS,
+) -> Recalled:
+    """
+    Search memories and what was said in sessions; what is recalled is reinforced with the next run.
+
+    The best `skip` matches are left out: they were shown before; at least `depth` are looked for, so that
+    pages up to there are cut out of one order. Memories within `related` edges of the matches follow them,
+    and are not reinforced. A look at an earlier day, `as_of` as `2026-09-14`, reinforces nothing, and the
+    repository of today has no say in it. With `by_stretch`, what one stretch of a session says to the
+    question is one result. Only what meets `limits` is found, and what the question itself is
+    limited to ("last week", "in session 0211"; as far as anything meets that). Raises EmptyQuestion, NotFound
+    for an empty store, UnknownProject.
+    """
+    store = context.open_store()
+    if not query_terms(question, context.policy):
+        raise EmptyQuestion("there is no word to search for.", 'Ask: cortex recall "which database"')
+    if store.is_empty and not store.journal.waiting():
+        raise NotFound(f"the store at {context.home} is empty.", "Fill it: cortex backfill")
+    scopes = scopes_of(context, store, project, all_projects=all_projects)
+    names = {each.project_id: each.name for each in store.projects.all()}
+    depth = max(depth, skip + limit)
+    if as_of is not None:
+        # Imported here: what makes the tables of an earlier day takes half a second to import.
+        from cortex.flows.operations.lookup.past import store_as_of
+
+        past = store_as_of(context, as_of, scopes, searchable=True)
+        search_in = _Search(context, store, past.store.tables, scopes, depth, past.now, by_stretch)
+        matches, met, note = search_in.within(question, limits)
+        return Recalled(matches[skip : skip + limit], {}, (), names, limits=met, note=note)
+    search_in = _Search(context, store, store.tables, scopes, depth, context.now, by_stretch)
+    matches, met, note = search_in.within(question, limits)
+    matches = with_replaced(store.tables, matches[skip : skip + limit])
+    if by_stretch:
+        turns_of = partial(_turns_run, store)
+        matches = with_session_context(matches, question, context.policy, turns_of)
+    warning = _reinforce(context, store, matches)
+    doubts = {doubt.memory_id: doubt for doubt in _doubts_about(context, store, matches)}
+    if not related:
+        return Recalled(matches, doubts, (), names, warning, met, note)
+    # Imported here: DuckDB walks the links, and takes a tenth of a second to import.
+    from cortex.flows.recalling.related_memories import related_to
+
+    near = related_to(matches, store.tables, depth=related)
+    return Recalled(matches, doubts, near, names, warning, met, note)
+
+
+def _turns_run(store: Store, scope: str, sessions: Collection[str]) -> list[Row]:
+    """Return the turns of some sessions of a project, without those that a forgotten memory rested on."""
+    forgotten = set(store.journal.forgotten_turns())
+    turns = store.lake.read(TURNS, scope, RUN_COLUMNS, sessions=set(sessions)).to_pylist()
+    return [turn for turn in turns if turn["turn_id"] not in forgotten]
+
+
+def limits_from(
+    context: Context,
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    session: str | None = None,
+    branch: str | None = None,
+    file: str | None = None,
+) -> SearchLimits:
+    """
+    Return the limits that a caller's words mean; `since` and `until` are days of UTC, both included.
+
+    Raises UsageError for what is no day.
+    """
+    sessions: frozenset[str] = frozenset()
+    if branch:
+        rows = Catalogue(context.home).read("sessions", ["session_id", "git_branch"])
+        sessions = frozenset(row["session_id"] for row in rows if row["git_branch"] == branch)
+    return SearchLimits(
+        start_of(since, "--since") if since else None,
+        start_of(until, "--until") + timedelta(days=1) if until else None,
+        session or "",
+        branch or "",
+        sessions,
+        file or "",
+    )
+
+
+def search_only(
+    context: Context,
+    question: str,
+    *,
+    project: str | None = None,
+    all_projects: bool = False,
+    limit: int = 10,
+) -> list[RecallResult]:
+    """Search as `recall` does and note nothing; a question without a word to search for has no answer."""
+    store = context.open_store()
+    if store.is_empty or not query_terms(question, context.policy):
+        return []
+    scopes = scopes_of(context, store, project, all_projects=all_projects)
+    search_in = _Search(context, store, store.tables, scopes, limit, context.now, by_stretch=True)
+    matches, _, _ = search_in.within(question, NO_LIMITS)
+    return with_replaced(store.tables, matches)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Where and how a question is asked."""
+
+    context: Context
+    store: Store
+    tables: Searchable
+    scopes: Sequence[str]
+    limit: int
+    now: datetime
+    by_stretch: bool
+
+    def within(self, question: str, limits: SearchLimits) -> tuple[list[RecallResult], SearchLimits, str]:
+        """Return results within the limits, also those that the question names, the limits, and a note."""
+        own, rest = limits_in(question, self.now, self.context.policy)
+        if own.is_empty:
+            return self.results(question, limits), limits, ""
+        both = limits.narrowed(own)
+        matches = self.results(rest, both)
+        if matches:
+            return matches, both, ""
+        matches = self.results(question, limits)
+        return matches, limits, f"Nothing was found {own}; these are others." if matches else ""
+
+    def results(self, question: str, limits: SearchLimits) -> list[RecallResult]:
+        """Return what is found within the limits, best first; records of sessions, the newest first."""
+        if kind := asks_for_records(question, search_settings(self.context.policy)):
+            # Imported here: most questions have a subject, and need none of it.
+            from cortex.flows.recalling.session_records import session_records
+
+            records = session_records(
+                self.tables, self.scopes, limits, limit=self.limit, only_open=kind == "open"
+            )
+            if records:
+                return records
+        embedder, searched = model_for(question, self.context, self.store, self.tables)
+        return search(
+            searched, question, scopes=self.scopes, policy=self.context.policy, embedder=embedder,
+            limit=self.limit, by_stretch=self.by_stretch, limits=limits,
+        )  # fmt: skip
+
+
+def _doubts_about(context: Context, store: Store, matches: Sequence[RecallResult]) -> Iterator[Doubt]:
+    """Yield what the repositories on this machine say against the memories that match."""
+    policy = context.policy
+    for scope in sorted({match.project_id for match in matches if match.memory_ids} - {GLOBAL_SCOPE}):
+        ids = [name for match in matches if match.project_id == scope for name in match.memory_ids]
+        mine = store.tables.open_index([scope], "memories").read(where={"memory_id": ids})
+        doubts = doubts_of(store.projects.paths_of(scope), mine, policy)
+        if doubts:
+            yield from doubts_left(doubts, store.journal.read(scope))
+
+
+def _reinforce(context: Context, store: Store, matches: Sequence[RecallResult]) -> str:
+    """Journal what was recalled and shown; return why not where the store cannot be written."""
+    by_scope: dict[str, list[RecallResult]] = {}
+    for match in matches:
+        by_scope.setdefault(match.project_id, []).append(match)
+    at = context.now
+    try:
+        for scope, shown in by_scope.items():
+            entry = Recall(
+                sorted({name for match in shown for name in match.memory_ids}),
+                sorted({mark for text in _texts_of(shown) for mark in fingerprints_of(text)}),
+            )
+            store.journal.write(entry.to_row(scope, recorded_at=at, actor="recall"))
+    except StoreNotWritable as error:
+        return f"Not noted as recalled: {error.problem}"
+    return ""
+
+
+def _texts_of(matches: Sequence[RecallResult]) -> list[str]:
+    return [text for match in matches for text in match.texts]

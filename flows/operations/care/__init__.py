@@ -1,0 +1,1 @@
+"""Operations that set up, feed, check and measure a store."""

@@ -1,0 +1,361 @@
+"""How much of Cortex is at work here and why, and a check of each thing that it rests on."""
+
+import importlib
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.filesize import decimal
+
+from cortex.flows.context.context import utc_now
+from cortex.flows.operations.care.config import OpenContext
+from cortex.flows.operations.care.install import installed
+from cortex.flows.stages.guard import pending_loss
+from cortex.hooks import background, health
+from cortex.storage.ground.place import is_copy
+from cortex.storage.machine.background_run import background_state
+from cortex.storage.machine.hook_traces import (
+    hooks_log,
+    hooks_python,
+    last_capture,
+    late_prompts,
+    noted_engine,
+)
+from cortex.storage.model_calls.model_failure import hosted_failure
+from cortex.storage.staging.client_files import client_folder
+from cortex.transforms.errors import ClientSettingsUnusable, CortexError, ModelUnavailable, StoreNotWritable
+from cortex.transforms.words.ages import age_of, ago, counted
+
+# A fault that hooks wrote down is worth a look for as long as somebody may remember what happened.
+LOG_LOOK_DAYS = 7
+
+REASONS_SHOWN = 2
+
+
+class Notice(Exception):
+    """What a check noticed that does no harm yet, with what to do about it."""
+
+
+@dataclass(frozen=True)
+class Tier:
+    """How much of Cortex is at work: its name, why it is that one, and the next step up, if there is one."""
+
+    name: str
+    why: str
+    next: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: `ok` is false where something needed is missing, `mark` is ok, `!` (look at it) or `!!`."""
+
+    check: str
+    ok: bool
+    mark: str
+    finding: str
+
+
+@dataclass(frozen=True)
+class Examination:
+    """The tier, and a check of each thing that it rests on."""
+
+    tier: Tier
+    checks: list[Check]
+
+    @property
+    def is_sound(self) -> bool:
+        """Return whether nothing that is needed is missing."""
+        return all(check.ok for check in self.checks)
+
+
+@dataclass(frozen=True)
+class Patient:
+    """What is examined: the store's folder, and its context, which a broken setting keeps from opening."""
+
+    home: Path
+    open_context: OpenContext
+    asks_models: bool = True
+
+    @property
+    def now(self) -> datetime:
+        """Return the present instant, by the context's clock where there is one."""
+        try:
+            return self.open_context().now
+        except CortexError:
+            return utc_now()
+
+
+def examine(home: Path, open_context: OpenContext, *, asks_models: bool = True) -> Examination:
+    """
+    Return how much of Cortex is at work for the store at `home`, and what is missing.
+
+    Unless `asks_models` nothing is sent: whether a hosted model answers is not looked at.
+    """
+    patient = Patient(home, open_context, asks_models)
+    return Examination(_tier(patient), [_checked(name, check, patient) for name, check in CHECKS])
+
+
+def _tier(patient: Patient) -> Tier:
+    home = patient.home
+    if not _has_hooks(home):
+        why = "No hook is installed and none has reported: nothing is captured automatically."
+        return Tier("engine without hooks", why, "`cortex install`, or the plugin.")
+    if background.engine_at(str(home)) is None:
+        noted = noted_engine(home)
+        why = f"{noted} names a command that is gone." if noted else "The hooks know of no engine."
+        step = "`cortex run` tells them where this command is."
+        return Tier("hooks alone", f"{why} They capture, and give a basic brief.", step)
+    try:
+        has_key = bool(patient.open_context().settings.voyage_api_key)
+        _model(patient)
+    except ModelUnavailable as error:
+        return Tier("engine, words only", error.problem, error.next_step)
+    except CortexError as error:
+        return Tier("engine", error.problem, error.next_step)
+    if has_key:
+        return Tier("engine and hosted embedder", "A key for Voyage AI is set.", "none: this is the highest.")
+    step = "nothing is missing. With a key in `embed.voyage_api_key` Voyage AI embeds, and sees the prose."
+    return Tier("engine", "It embeds with the local model; no key is set.", step)
+
+
+def _has_hooks(home: Path) -> bool:
+    try:
+        there = installed()
+    except ClientSettingsUnusable:
+        return last_capture(home) is not None
+    # `claude --plugin-dir` leaves no trace in the settings, but the hooks leave theirs.
+    return there.plugin or there.hooks or last_capture(home) is not None
+
+
+def _checked(name: str, check: Callable[[Patient], str], patient: Patient) -> Check:
+    try:
+        return Check(name, True, "ok", check(patient))
+    except Notice as notice:
+        return Check(name, True, "!", str(notice))
+    except CortexError as error:
+        return Check(name, False, "!!", str(error))
+    except (ImportError, OSError) as error:
+        return Check(name, False, "!!", f"{error}. Install cortex-lake again, or check the permissions.")
+
+
+# The hooks and their run
+
+
+def _hooks(patient: Patient) -> str:
+    captured = last_capture(patient.home)
+    heard = f"last heard of {ago(captured, patient.now)}" if captured else "not heard of yet"
+    try:
+        there = installed()
+    except ClientSettingsUnusable as error:
+        raise Notice(f"{heard}. {error}") from error
+    if there.plugin and there.hooks:
+        raise ClientSettingsUnusable(
+            "in the plugin and in the settings: each event counts twice.",
+            "Remove those in the settings: cortex setup",
+        )
+    if there.plugin or there.hooks:
+        return f"{'plugin' if there.plugin else 'settings'}; {heard}"
+    raise Notice(f"not in {client_folder()}; {heard}. Add them: cortex install, or install the plugin.")
+
+
+def _hooks_python(patient: Patient) -> str:
+    if noted := hooks_python(patient.home):
+        return noted
+    command = shutil.which("python3") or shutil.which("python")
+    if command is None:
+        raise FileNotFoundError("no python3 on the PATH, so the hooks do nothing")
+    return f"{command}, to be tried at the next event"
+
+
+def _engine(patient: Patient) -> str:
+    engine = background.engine_at(str(patient.home))
+    if engine:
+        return engine
+    if noted := noted_engine(patient.home):
+        raise StoreNotWritable(f"{noted} names a command that is gone.", "Note this one: cortex run")
+    raise Notice("not noted for the hooks yet: cortex run")
+
+
+def _background(patient: Patient) -> str:
+    state = background_state(patient.home)
+    if state.started_at is None:
+        return "none yet"
+    outcome = f"{state.outcome}, {ago(state.ended_at or state.started_at, patient.now)}"
+    if not state.failures or state.is_running:
+        return outcome
+    since = f"; {state.failures} in a row since {ago(state.failing_since, patient.now)}"
+    raise Notice(f"{outcome}{since if state.failures > 1 else ''}. Its output: {state.log}")
+
+
+def _waiting(patient: Patient) -> str:
+    home, now = patient.home, patient.now
+    if not home.is_dir():
+        return "nothing is waiting"
+    staging = patient.open_context().open_store().staging
+    waiting, quarantined = len(staging.list_waiting()), staging.count_quarantined()
+    since = health.stuck_since(str(home))
+    oldest = health.oldest_ticket(str(home))
+    finding = f"{counted(waiting, 'transcript')} waiting"
+    finding += f", the first for {age_of(_instant(oldest), now)}" if oldest else ""
+    finding += f"; {quarantined} set aside" if quarantined else ""
+    for file, reason in staging.list_quarantined()[:REASONS_SHOWN]:
+        finding += f"; {file}: {reason}"
+    if since and _instant(since) is not None:
+        raise Notice(f"{finding}; nothing was taken in since {ago(_instant(since), now)}. Try: cortex run")
+    return finding
+
+
+def _log(patient: Patient) -> str:
+    log, now = hooks_log(patient.home), patient.now
+    if log is None:
+        return "no hook has complained"
+    finding = f"{log.path}, {decimal(log.size_bytes)}, last line {ago(log.written_at, now)}"
+    if (now - log.written_at).days < LOG_LOOK_DAYS:
+        raise Notice(finding)
+    return finding
+
+
+def _late(patient: Patient) -> str:
+    late = late_prompts(patient.home)
+    if late is None:
+        return "no message went without evidence because looking took too long"
+    count, last = late
+    last_age = ago(last, patient.now)
+    messages = counted(count, "message")
+    finding = f"{messages} went without evidence because looking took too long; the last {last_age}"
+    if (patient.now - last).days < LOG_LOOK_DAYS:
+        raise Notice(f"{finding}. If the machine was not busy, try: cortex config set recall.at_prompt off")
+    return finding
+
+
+def _instant(stamp: str) -> datetime | None:
+    """
+    Return the instant of a ticket's stamp, to the second; None where it is not one.
+
+    >>> _instant("20260921T141320123456Z")
+    datetime.datetime(2026, 9, 21, 14, 13, 20, tzinfo=datetime.timezone.utc)
+    """
+    try:
+        return datetime.strptime(stamp[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+# What the engine rests on
+
+
+def _python(patient: Patient) -> str:
+    return f"{sys.version.split()[0]} at {sys.executable}"
+
+
+def _libraries(patient: Patient) -> str:
+    names = ("duckdb", "pyarrow", "polars", "lancedb")
+    return ", ".join(f"{name} {importlib.import_module(name).__version__}" for name in names)
+
+
+def _home(patient: Patient) -> str:
+    home = patient.open_context().home
+    place = next(path for path in (home, *home.parents) if path.exists())
+    if not place.is_dir():
+        raise StoreNotWritable(f"{place} is a file.", "Set CORTEX_HOME to a folder.")
+    if not os.access(place, os.W_OK):
+        raise StoreNotWritable(f"{place} is not writable.", "Set CORTEX_HOME to a writable folder.")
+    free = f"{home}, {decimal(shutil.disk_usage(place).free)} free"
+    if is_copy(home):
+        from cortex.storage.elsewhere.store_copy import place_elsewhere
+
+        return f"{free}; a copy of {place_elsewhere(home)}, which answers"
+    return free
+
+
+def _model(patient: Patient) -> str:
+    from cortex.flows.embedders import embedder_for
+
+    settings = patient.open_context().settings
+    model = embedder_for(settings.voyage_api_key)
+    if settings.voyage_api_key and not patient.asks_models:
+        finding = f"{model.model}, not asked; whether it answers: cortex doctor"
+        if failure := hosted_failure(settings):
+            raise Notice(f"{finding} (at the last run: {failure.reason})")
+        return finding
+    if settings.voyage_api_key:
+        model.embed(["Does it answer?"], as_query=True)  # a key that fails is worse than none
+        if failure := hosted_failure(settings):
+            raise Notice(f"{model.model} answers again; the next run uses it ({failure.reason})")
+    else:
+        model.embed(["Does it answer?"], as_query=True)  # its file is read and checked with that
+    return f"{model.model}, {model.dimensions} dimensions"
+
+
+def _writer(patient: Patient) -> str:
+    context = patient.open_context()
+    models = context.settings.models
+    if not models.is_on:
+        return "none: rules alone write. See: cortex config set models.writer"
+    # Imported here: a check of what is switched off costs nothing.
+    from cortex.flows.operations.care.writer_choice import budget_state, model_price
+    from cortex.flows.writers import writer_for
+
+    writer_for(context.settings)
+    price, state = model_price(context), budget_state(context.settings, utc_now())
+    tier = price.tiers[0]
+    finding = (
+        f"{models.writer}, {models.writer_model} at ${tier.input_usd:g} in and ${tier.output_usd:g} out a "
+        f"million tokens; ${state.left_usd:.4f} of ${state.daily_usd:g} and {state.left_requests} of "
+        f"{state.daily_requests} requests are left today"
+    )
+    if not price.is_known:
+        raise Notice(
+            f"{finding}. The model is not in model_prices.csv: it is priced as the most expensive one there"
+        )
+    return finding
+
+
+def _store(patient: Patient) -> str:
+    manifest = patient.open_context().open_store().lake.manifest
+    files, transcripts = len(manifest.files), len(manifest.cursors)
+    return f"{manifest.generation} commits, {files} lake files, {transcripts} transcripts read"
+
+
+def _loss(patient: Patient) -> str:
+    loss = pending_loss(patient.open_context().open_store().lake.manifest)
+    if loss is None:
+        return "nothing shown is about to be hidden"
+    raise Notice(
+        f"{loss['lost']} of {loss['shown']} {loss['what']} would be hidden by a run, so nothing new is "
+        f"published; {loss['why']}. See: cortex rederive. Undo the change, or: cortex run --accept-loss"
+    )
+
+
+def _encryption(patient: Patient) -> str:
+    lake = patient.open_context().open_store().lake
+    lake.check_key()
+    return f"on, with the key {lake.key_id}, which is available" if lake.key_id else "off"
+
+
+def _git(patient: Patient) -> str:
+    return shutil.which("git") or "not found: projects are told apart by their paths"
+
+
+CHECKS: list[tuple[str, Callable[[Patient], str]]] = [
+    ("hooks", _hooks),
+    ("hooks' python", _hooks_python),
+    ("engine", _engine),
+    ("background run", _background),
+    ("staging", _waiting),
+    ("hooks' log", _log),
+    ("prompts", _late),
+    ("home", _home),
+    ("store", _store),
+    ("loss", _loss),
+    ("encryption", _encryption),
+    ("embedding model", _model),
+    ("language model", _writer),
+    ("python", _python),
+    ("libraries", _libraries),
+    ("git", _git),
+]

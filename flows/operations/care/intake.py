@@ -1,0 +1,132 @@
+"""Takes transcripts in: what the hooks have staged, and old ones that a backfill finds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cortex.flows.context.context import Context
+from cortex.flows.context.run_report import RunReport
+from cortex.flows.engines.runs import (
+    Backfill,
+    execute,
+    grown,
+    look_for,
+    stage_all,
+)
+from cortex.flows.operations.care.config import publish_settings
+from cortex.flows.run.run import Progress, no_progress
+from cortex.storage.machine.background_run import note_engine
+from cortex.storage.staging.assistant_folders import folders
+from cortex.transforms.errors import NotFound, NothingUsable
+
+if TYPE_CHECKING:
+    from cortex.flows.operations.care.plan import PlannedStage
+
+# Measured on two cores: reading, extracting and embedding. Only for estimates.
+EXPECTED_BYTES_PER_SECOND = 500_000
+
+
+@dataclass(frozen=True)
+class BackfillPlan:
+    """
+    What a backfill would read, how long it would take (`seconds`, an estimate), and what that would cost.
+
+    `model_tokens` would be sent to the hosted embedding model for `cost_usd`; both are 0 without its key.
+    `asking` are the stages that would ask a language model then; none without one.
+    """
+
+    backfill: Backfill
+    seconds: int
+    model_tokens: int
+    cost_usd: float
+    asking: "Sequence[PlannedStage]" = ()
+
+
+@dataclass(frozen=True)
+class BackfillResult:
+    """What a backfill did: the report of its run; `problem` where no file could be read as a transcript."""
+
+    report: RunReport
+    problem: NothingUsable | None = None
+
+
+def run_flow(
+    context: Context,
+    flow: str,
+    *,
+    engine: str = "plain",
+    progress: Progress = no_progress,
+    accepts_loss: bool = False,
+    runner: str | None = None,
+) -> RunReport:
+    """Run `ingest` or `nightly` over what is staged and over what has grown. Raises as `execute` does."""
+    stage_all(context.settings, grown(context.settings))
+    return _execute(context, flow, engine, progress, accepts_loss, runner)
+
+
+def plan_backfill(context: Context, paths: Sequence[Path]) -> BackfillPlan:
+    """Return what a backfill of `paths` (default: the assistants' folders) would read; changes nothing."""
+    backfill = look_for(context.settings, paths or transcript_folders())
+    policy = context.policy
+    has_key = bool(context.settings.voyage_api_key)
+    per_megabyte = policy.threshold("embed_tokens_per_megabyte") if has_key else 0.0
+    tokens = round(backfill.waiting_bytes / 1e6 * per_megabyte)
+    price = policy.threshold("embed_usd_per_million_tokens")
+    seconds = round(backfill.waiting_bytes / EXPECTED_BYTES_PER_SECOND)
+    asking: Sequence[PlannedStage] = ()
+    if context.settings.models.is_on:
+        from cortex.flows.operations.care.plan import plan_transcripts
+
+        asking = plan_transcripts(context, len(backfill.transcripts), backfill.waiting_bytes)
+    return BackfillPlan(backfill, seconds, tokens, round(tokens / 1e6 * price, 4), asking)
+
+
+def backfill(
+    context: Context,
+    paths: Sequence[Path],
+    *,
+    engine: str = "plain",
+    progress: Progress = no_progress,
+    accepts_loss: bool = False,
+    runner: str | None = None,
+) -> BackfillResult:
+    """Read the transcripts below `paths` (default: the assistants' folders)."""
+    look = look_for(context.settings, paths or transcript_folders())
+    missed = stage_all(context.settings, look.transcripts, progress)
+    report = _execute(context, "backfill", engine, progress, accepts_loss, runner)
+    report.quarantined.extend(missed)
+    if look.read_before or report.transcripts or not report.quarantined:
+        return BackfillResult(report)
+    problem = NothingUsable(
+        f"none of the {len(look.transcripts)} files could be read as a transcript.",
+        "The report names each with its reason.",
+    )
+    return BackfillResult(report, problem)
+
+
+def transcript_folders() -> list[Path]:
+    """Return where assistants keep transcripts on this machine. Raises NotFound where none does."""
+    places = [place for places in folders().values() for place in places if place.is_dir()]
+    return places or [_client_projects()]
+
+
+def _execute(
+    context: Context, flow: str, engine: str, progress: Progress, accepts_loss: bool, runner: str | None
+) -> RunReport:
+    note_engine(context.home)
+    report = execute(
+        flow, context, engine=engine, progress=progress, accepts_loss=accepts_loss, runner=runner
+    )
+    publish_settings(context)
+    return report
+
+
+def _client_projects() -> Path:
+    [folder] = folders()["claude"]
+    if not folder.is_dir():
+        raise NotFound(
+            f"there is no folder {folder}, where Claude Code keeps its transcripts.",
+            "Name the folder: cortex backfill PATH",
+        )
+    return folder

@@ -1,0 +1,167 @@
+"""What a month of work came to: values for a report, and its plots where the libraries for them are there."""
+
+import calendar
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+
+from cortex.flows.context.context import Context
+from cortex.flows.operations.ask.listing import projects_meant
+from cortex.flows.operations.ask.sql import query_tables
+from cortex.storage.ground.files import write_atomically
+from cortex.storage.published.catalogue import GLOBAL_LABEL, Catalogue
+from cortex.transforms.errors import NotFound, UsageError
+from cortex.transforms.schemas import GLOBAL_SCOPE, Row
+from cortex.transforms.views.report import MonthReport, ReportLine
+
+MONTHS_OF_TREND = 12
+
+_MONTH = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])")
+_CORRECTIONS = (
+    "select project_id, said_at, text from turns where kind = 'rejection' and agent_id is null "
+    "and strftime(said_at, '%Y-%m') = '{month}' order by said_at desc, turn_id"
+)
+
+
+def month_report(
+    context: Context, month: str | None = None, project: str | None = None, *, all_projects: bool = False
+) -> MonthReport:
+    """
+    Return what `month` (YYYY-MM; default: the last one with a session) came to in the projects asked about.
+
+    Raises UsageError for what is not a month, NotFound where no session has a date.
+    """
+    if month is not None and not _MONTH.fullmatch(month):
+        raise UsageError(f"Not a month: '{month}'.", "Use YYYY-MM: --month 2026-09")
+    catalogue = Catalogue(context.home)
+    projects = catalogue.projects()
+    ids = projects_meant(context, catalogue, projects, project, all_projects)
+    labels = {row["project_id"]: row["label"] for row in projects} | {GLOBAL_SCOPE: GLOBAL_LABEL}
+    metrics = [row for row in catalogue.read("metrics") if row["began_at"] and _is_of(row, ids)]
+    month = month or max((_month_of(row["began_at"]) for row in metrics), default=None)
+    if month is None:
+        raise NotFound(
+            "no session of these projects has a date.", "Ask for all: cortex report --all-projects"
+        )
+    own = [row for row in metrics if _month_of(row["began_at"]) == month]
+    names = labels if len(ids) != 1 else {}
+    return MonthReport(
+        month,
+        _title(month, [labels.get(each, each) for each in ids]),
+        len(own),
+        sum(row["prompts"] for row in own),
+        sum(row["corrections"] for row in own),
+        _prompts_by_day(own),
+        _trend(metrics, month),
+        _sections(context, catalogue, month, ids, names),
+    )
+
+
+def plots_of(report: MonthReport) -> list[str] | None:
+    """Return the plots as SVG elements; None where the libraries of the extra `report` are missing."""
+    try:
+        import altair
+        import vl_convert  # noqa: F401 - renders what Altair describes
+    except ModuleNotFoundError:
+        return None
+    days = [{"day": day, "prompts": count} for day, count in report.days.items()]
+    shares = [{"month": month, "corrections": share} for month, share in report.trend.items()]
+    charts = [
+        altair.Chart(altair.InlineData(days), title="Prompts by day")
+        .mark_bar()
+        .encode(x=altair.X("day:O", title=None), y=altair.Y("prompts:Q", title=None)),
+        altair.Chart(altair.InlineData(shares), title="Corrections by prompt")
+        .mark_line(point=True)
+        .encode(x=altair.X("month:O", title=None), y=altair.Y("corrections:Q", title=None)),
+    ]
+    return [_svg(chart.properties(width=600, height=140)) for chart in charts]
+
+
+def _svg(chart: "object") -> str:
+    image = StringIO()
+    chart.save(image, format="svg")  # type: ignore[attr-defined]
+    return image.getvalue()
+
+
+def write_report(path: Path, text: str) -> None:
+    """Write a report to `path`, whole or not at all. Raises UsageError where that is refused."""
+    try:
+        write_atomically(path.absolute(), text.encode())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written ({error.strerror}).", "Name another file.") from error
+
+
+def _sections(
+    context: Context, catalogue: Catalogue, month: str, ids: Sequence[str], names: Mapping[str, str]
+) -> dict[str, list[ReportLine]]:
+    scopes = [*ids, GLOBAL_SCOPE] if ids else []
+    every = catalogue.read("memories", order="project_id, memory_id")
+    memories = [row for row in every if _is_of(row, scopes)]
+    active = [row for row in memories if row["status"] == "active"]
+    new = [row for row in active if _month_of(row["created_at"]) == month]
+    newest = sorted(new, key=lambda row: (row["created_at"], row["memory_id"]), reverse=True)
+    again = [row for row in active if row["session_count"] > 1 and _month_of(row["updated_at"]) == month]
+    again.sort(key=lambda row: (-row["session_count"], row["memory_id"]))
+    sessions = [row for row in catalogue.read("sessions") if _is_of(row, ids) and row["ended_at"]]
+    left = [row for row in sessions if row["still_open"] and _month_of(row["ended_at"]) == month]
+    left.sort(key=lambda row: (row["ended_at"], row["session_id"]), reverse=True)
+
+    def of_type(memory_type: str) -> list[ReportLine]:
+        rows = [row for row in newest if row["memory_type"] == memory_type]
+        return [_item(row, "created_at", "text", names) for row in rows]
+
+    return {
+        "Decisions": of_type("decision"),
+        "Gotchas": of_type("gotcha"),
+        "Corrections": _corrections(context, month, ids, names),
+        "Said again and again": [
+            ReportLine(f"{row['session_count']} sessions", names.get(row["project_id"], ""), row["text"])
+            for row in again
+        ],
+        "Left open": [_item(row, "ended_at", "still_open", names) for row in left],
+    }
+
+
+def _corrections(
+    context: Context, month: str, ids: Sequence[str], names: Mapping[str, str]
+) -> list[ReportLine]:
+    result = query_tables(context, _CORRECTIONS.format(month=month))
+    rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
+    return [_item(row, "said_at", "text", names) for row in rows if _is_of(row, ids)]
+
+
+def _item(row: Row, instant: str, text: str, names: Mapping[str, str]) -> ReportLine:
+    return ReportLine(f"{row[instant]:%Y-%m-%d}", names.get(row["project_id"], ""), row[text])
+
+
+def _is_of(row: Row, ids: Sequence[str]) -> bool:
+    return not ids or row["project_id"] in ids
+
+
+def _month_of(instant: datetime) -> str:
+    return f"{instant.astimezone(UTC):%Y-%m}"
+
+
+def _prompts_by_day(rows: Sequence[Row]) -> dict[str, int]:
+    days: dict[str, int] = {}
+    for row in sorted(rows, key=lambda row: row["began_at"]):
+        day = f"{row['began_at']:%Y-%m-%d}"
+        days[day] = days.get(day, 0) + row["prompts"]
+    return days
+
+
+def _trend(rows: Sequence[Row], month: str) -> dict[str, float]:
+    """Return corrections by prompt of the last months with prompts, up to `month`."""
+    sums: dict[str, tuple[int, int]] = {}
+    for row in rows:
+        corrections, prompts = sums.get(_month_of(row["began_at"]), (0, 0))
+        sums[_month_of(row["began_at"])] = corrections + row["corrections"], prompts + row["prompts"]
+    known = sorted(name for name, (_, prompts) in sums.items() if prompts and name <= month)
+    return {name: sums[name][0] / sums[name][1] for name in known[-MONTHS_OF_TREND:]}
+
+
+def _title(month: str, labels: Sequence[str]) -> str:
+    year, number = month.split("-")
+    return f"{', '.join(labels) or 'All projects'}, {calendar.month_name[int(number)]} {year}"

@@ -1,0 +1,1 @@
+"""Operations by which a person changes what is remembered."""

@@ -1,0 +1,296 @@
+"""Forgets: a memory by its id or its words, a session, or all of a project; what would go is shown first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow.compute as pc
+
+from cortex.flows.context.context import Context
+from cortex.flows.engines.runs import looking
+from cortex.flows.operations.change.apply import Applied, apply_now
+from cortex.flows.operations.change.copies import Copies, copies_beside
+from cortex.flows.operations.lookup.ids import LEAST_ID_CHARS, several, typed_id
+from cortex.flows.operations.lookup.targets import is_memory_id, memory_by_id, scopes_of
+from cortex.flows.stages.order import FORGET
+from cortex.storage.store import Store
+from cortex.transforms.errors import NotFound, UsageError
+from cortex.transforms.journal_entries import Forget, entries_in
+from cortex.transforms.memory.forgetting import Phrases, pending, requested_memories, tombstones_of
+from cortex.transforms.memory.merged_projects import own_names
+from cortex.transforms.schemas import JOURNAL, TURNS, Row, values
+from cortex.transforms.search.naming import Naming, named_by
+from cortex.transforms.words.sentences import excerpt
+
+_COLUMNS = ["memory_id", "project_id", "memory_type", "text", "status", "merged_into"]
+
+
+@dataclass(frozen=True)
+class ForgetPlan:
+    """
+    What forgetting would erase: `memory`, and its words from `others`, which hold them or are its members.
+
+    `words` says how the memory was named where that was not by its id. `memory` is None where it was
+    forgotten before and a killed command left something to erase.
+    """
+
+    memory_id: str
+    memory: Row | None
+    others: Sequence[Row] = ()
+    words: Naming | None = None
+
+    @property
+    def needs_consent(self) -> bool:
+        """Whether the id alone did not say all that goes."""
+        return self.memory is not None and (self.words is not None or bool(self.others))
+
+    def check_words(self, *, count: bool = True) -> None:
+        """Raise UsageError, which lists what they may mean, where words name no memory clearly enough."""
+        if self.words is not None and not (count and self.words.is_clear):
+            raise _unclear(self.words, count)
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """
+    A memory that was forgotten, `text` None if it was before; `others` went with it, by id.
+
+    `copies` are those that no erasure here reaches, in words, `reached` those that it does.
+    """
+
+    memory_id: str
+    text: str | None
+    others: Sequence[str]
+    applied: Applied
+    copies: Sequence[str] = ()
+    reached: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class ForgottenSession:
+    """A session that was forgotten, and its copies."""
+
+    session_id: str
+    applied: Applied
+    copies: Copies = field(default_factory=Copies)
+
+
+@dataclass(frozen=True)
+class ResetPlan:
+    """What forgetting a project would erase: its parts by id, and how many memories and turns they hold."""
+
+    project_ids: Sequence[str]
+    memories: int
+    turns: int
+
+
+@dataclass(frozen=True)
+class Reset:
+    """What forgetting a project erased, and its copies."""
+
+    plan: ResetPlan
+    applied: Applied
+    copies: Copies = field(default_factory=Copies)
+
+
+def plan_forget(context: Context, target: str, *, project: str | None = None) -> ForgetPlan:
+    """
+    Return what forgetting the memory that `target` names, by its id or by words, would erase.
+
+    Words that only resemble a memory's never name it. Raises NotFound, and UsageError for words that stand in
+    several, which list what they may mean.
+    """
+    store = context.open_store()
+    try:
+        memory, words = memory_by_id(context, store, target), None
+        if memory is None:
+            words = _named(context, store, target, project)
+            memory = memory_by_id(context, store, words.exact[0]["memory_id"])
+    except NotFound:
+        memory_id = _forgotten_before(store, target)
+        if memory_id is None:
+            raise
+        return ForgetPlan(memory_id, None)
+    assert memory is not None
+    return ForgetPlan(memory["memory_id"], memory, _going_with(context, store, memory), words)
+
+
+def forget(context: Context, target: str | ForgetPlan, *, project: str | None = None) -> Forgotten:
+    """
+    Forget a memory: a plan that was agreed to, or what `plan_forget` finds for an id or for clear words.
+
+    Its text is erased from every file of the store. Repeated after a kill, it finishes what was begun. Raises
+    NotFound and UsageError, which name ids.
+    """
+    plan = target
+    if not isinstance(plan, ForgetPlan):
+        plan = plan_forget(context, str(target), project=project)
+        plan.check_words()
+    if plan.memory is None:
+        return Forgotten(plan.memory_id, None, (), apply_now(context, FORGET))
+    store = context.open_store()
+    if plan.memory_id not in {row["memory_id"] for row in pending(store.journal.read())}:
+        _journal(context, store, plan.memory)
+    before = _memory_ids(store)
+    applied = apply_now(context, FORGET)
+    gone = before - _memory_ids(context.open_store())
+    others, copies = sorted(gone - {plan.memory_id}), copies_beside(context, plan.memory)
+    return Forgotten(plan.memory_id, plan.memory["text"], others, applied, copies.left, copies.reached)
+
+
+def _going_with(context: Context, store: Store, memory: Row) -> list[Row]:
+    """Return the memories that forgetting one touches too: its members, and those that hold its words."""
+    row = Forget().to_row(memory["project_id"], recorded_at=context.now, memory_id=memory["memory_id"])
+    deleted = requested_memories([row], store.journal.read())
+    query = Phrases.of([memory["text"]])
+    rows = [row for row in _rows(store, store.tables.scopes()) if row["memory_id"] != memory["memory_id"]]
+    holds = query.patterns_in([row["text"] for row in rows])
+    return [row for row, held in zip(rows, holds, strict=True) if held or row["memory_id"] in deleted]
+
+
+def _named(context: Context, store: Store, question: str, project: str | None) -> Naming:
+    """Return which memories the words name. Raises NotFound where none holds all of them."""
+    if store.is_empty and not store.journal.waiting():
+        raise NotFound(f"the store at {store.home} is empty.", "Fill it: cortex backfill")
+    rows = [
+        row
+        for row in _rows(store, scopes_of(context, store, project))
+        if row["status"] != "pruned" and row["merged_into"] is None
+    ]
+    naming = named_by(question, rows, context.policy)
+    if not naming.exact:
+        raise NotFound(
+            "no memory holds all of these words." + _listed("Nearest", naming.nearest),
+            "Nothing was forgotten. Name a memory by its id: cortex forget ID; `cortex recall` shows ids.",
+        )
+    return naming
+
+
+def _unclear(naming: Naming, count: bool) -> UsageError:
+    first = naming.exact[0]["memory_id"][:12]
+    if naming.is_clear:
+        problem = "these words name one memory." + _listed("It is", naming.exact)
+        return UsageError(problem, f"To forget it: cortex forget {first}, or the same command with --yes.")
+    problem = "these words could mean more than one memory." if count else "name the memory that is meant."
+    rows = {row["memory_id"]: row for row in (*naming.exact, *naming.nearest)}
+    return UsageError(
+        problem + _listed("They are in", tuple(rows.values())),
+        f"Nothing was forgotten. Give an id, such as: cortex forget {first}",
+    )
+
+
+def _listed(label: str, rows: Sequence[Row]) -> str:
+    lines = [f"\n    {row['memory_id'][:12]}  {excerpt(row['text'])}" for row in rows]
+    return f" {label}:{''.join(lines)}" if lines else ""
+
+
+def _journal(context: Context, store: Store, memory: Row) -> None:
+    """Journal the wish under each name that the memory has: projects that were merged may be split again."""
+    run, scope, name = looking(context), memory["project_id"], memory["memory_id"]
+    entry = Forget(turn_ids=_turns_behind(store, memory))
+    names = own_names(run.readings.events(scope), run.readings.journal(scope), run.policy, scope, name)
+    # The name that was given last comes last: it says that all are noted.
+    for project_id, own_name in (*names, (scope, name)):
+        store.journal.write(entry.to_row(project_id, recorded_at=context.now, memory_id=own_name))
+
+
+def _forgotten_before(store: Store, target: str) -> str | None:
+    """Return the id of a memory that was to be forgotten before, if `target` begins it."""
+    word = typed_id(target)
+    names = {
+        row["memory_id"]
+        for row in store.journal.read().to_pylist()
+        if row["kind"] == "forget" and row["memory_id"] and row["memory_id"].startswith(word)
+    }
+    return names.pop() if is_memory_id(target) and len(names) == 1 else None
+
+
+def _rows(store: Store, scopes: list[str]) -> list[Row]:
+    return [
+        row for scope in scopes for row in store.tables.open(scope, "memories").read(_COLUMNS).to_pylist()
+    ]
+
+
+def _memory_ids(store: Store) -> set[str]:
+    return {
+        name
+        for scope in store.tables.scopes()
+        for name in values(store.tables.open(scope, "memories").read(["memory_id"]), "memory_id")
+    }
+
+
+def _turns_behind(store: Store, memory: Row) -> list[str]:
+    """Return the turns that a memory rests on, sorted: those named, and all on the lines of its evidence."""
+    places = {(place["file"], line) for place in memory["evidence"] for line in place["lines"]}
+    turns = {place["turn_id"] for place in memory["evidence"]}
+    for scope in store.tables.scopes():
+        for row in store.tables.open(scope, "passages").read(["turn_id", "file", "line"]).to_pylist():
+            if (row["file"], row["line"]) in places:
+                turns.add(row["turn_id"])
+    return sorted(turns)
+
+
+def forget_session(context: Context, session: str) -> ForgottenSession:
+    """
+    Forget all that one session said, by its id or the beginning of it.
+
+    Repeated after a kill, it finishes what was begun. Raises NotFound; UsageError for several.
+    """
+    store = context.open_store()
+    session_id, scopes = _session(store, session)
+    for scope in sorted(scopes - _scopes_pending(store, session_id)):
+        entry = Forget(session_ids=[session_id])
+        store.journal.write(entry.to_row(scope, recorded_at=context.now))
+    return ForgottenSession(session_id, apply_now(context, FORGET), copies_beside(context))
+
+
+def _session(store: Store, session: str) -> tuple[str, set[str]]:
+    """Return the session's whole id and the projects that hold it; none for one forgotten before."""
+    rows = store.lake.read(TURNS, columns=["session_id", "project_id"]).group_by(["session_id", "project_id"])
+    known: dict[str, set[str]] = {name: set() for name in store.journal.forgotten_sessions()}
+    for row in rows.aggregate([]).to_pylist():
+        known.setdefault(row["session_id"], set()).add(row["project_id"])
+    word = typed_id(session)
+    names = sorted(name for name in known if name.lower().startswith(word))
+    if not names or len(word) < LEAST_ID_CHARS:
+        raise NotFound(
+            f"no session has an id that begins with '{session}'.",
+            f"`cortex timeline` lists sessions; give at least {LEAST_ID_CHARS} characters.",
+        )
+    if len(names) > 1:
+        raise several(word, "sessions", {name: ", ".join(sorted(known[name])) for name in names})
+    return names[0], known[names[0]]
+
+
+def _scopes_pending(store: Store, session_id: str) -> set[str]:
+    """Return the projects in which a session is to be forgotten already."""
+    entries = entries_in(JOURNAL.of(pending(store.journal.read())), Forget)
+    return {row["project_id"] for row, entry in entries if session_id in (entry.session_ids or ())}
+
+
+def plan_reset(context: Context, project: str) -> ResetPlan:
+    """Return what forgetting everything about a project would erase."""
+    store = context.open_store()
+    scopes = [part for name in store.projects.named(project) for part in store.projects.parts_of(name)]
+    turns = sum(store.lake.read(TURNS, scope, columns=["turn_id"]).num_rows for scope in scopes)
+    return ResetPlan(scopes, sum(store.tables.open(s, "memories").count() for s in scopes), turns)
+
+
+def reset(context: Context, project: str | ResetPlan) -> Reset:
+    """Forget everything about a project up to now; repeated after a kill, it finishes what was begun."""
+    plan = project if isinstance(project, ResetPlan) else plan_reset(context, project)
+    store = context.open_store()
+    for scope in plan.project_ids:
+        if not _is_reset(store, scope):
+            store.journal.write(Forget(everything=True).to_row(scope, recorded_at=context.now))
+    return Reset(plan, apply_now(context, FORGET), copies_beside(context))
+
+
+def _is_reset(store: Store, scope: str) -> bool:
+    """Return whether a project is to be reset already, and nothing came in since."""
+    until = tombstones_of(store.journal.read(scope)).projects.get(scope)
+    if until is None:
+        return False
+    spoken_at = store.lake.read(TURNS, scope, columns=["said_at"])["said_at"]
+    journal = store.journal.read(scope).to_pylist()
+    is_newer = any(row["recorded_at"] > until for row in journal if row["kind"] not in ("forget", "project"))
+    return not is_newer and not (len(spoken_at) and (pc.max(spoken_at).as_py() or until) > until)

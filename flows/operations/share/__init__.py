@@ -1,0 +1,1 @@
+"""Operations that carry memories to colleagues, to files and back."""

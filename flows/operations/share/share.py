@@ -1,0 +1,297 @@
+"""Shares memories through a place: pushes what a person chose, by project, and pulls colleagues'."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from cortex.flows.context.context import Context
+from cortex.flows.engines.runs import looking
+from cortex.flows.operations.change.apply import Applied, apply_now
+from cortex.flows.operations.share.team import as_team_memory, conflicts_in
+from cortex.flows.stages.order import APPLY
+from cortex.storage.elsewhere.share_place import SharePlace, member_id
+from cortex.storage.ground.git import person_at
+from cortex.storage.lake.encryption import read_key_file
+from cortex.storage.store import Store
+from cortex.transforms.documents.members import Member, Members
+from cortex.transforms.documents.roles import READER, WRITER
+from cortex.transforms.documents.shared_snapshot import SharedMemory, read_snapshot, snapshot_text
+from cortex.transforms.documents.team_memory import TeamMemory, Unusable, author_name
+from cortex.transforms.errors import FileDamaged, KeyUnavailable, RoleMissing, UsageError
+from cortex.transforms.journal_entries import TeamFact
+from cortex.transforms.memory.fold import memory_id
+from cortex.transforms.memory.team import (
+    SHARE,
+    TEAM_ACTOR,
+    forgotten_in,
+    joined_facts,
+    team_changes,
+    team_facts,
+)
+from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import Row
+
+UNSHARED_TYPES = frozenset(("progress", "outcome", "code", "code_description"))
+
+
+@dataclass(frozen=True)
+class ProjectPush:
+    """
+    What a push does for one project: memories `shared` then, `fresh` ones, and those `withdrawn` there.
+
+    `left_out` counts memories by the reason why they stay here. `content` is None where all is withdrawn.
+    """
+
+    project_id: str
+    name: str
+    shared: int
+    fresh: int
+    withdrawn: int
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    content: bytes | None = None
+
+
+@dataclass(frozen=True)
+class ProjectPull:
+    """
+    What a pull read for one project: memories colleagues share, those new here, those withdrawn here.
+
+    `conflicts` counts those at odds with one's own that nobody has settled, where the pull changed anything.
+    """
+
+    project_id: str
+    name: str
+    shared: int
+    fresh: int
+    withdrawn: int
+    refusals: Mapping[str, int] = field(default_factory=dict)
+    conflicts: int = 0
+
+
+def plan_push(context: Context) -> list[ProjectPush]:
+    """
+    Return what a push would do, by project; it reads the place and writes nothing.
+
+    Nothing is shared but the projects of the setting `share.projects`; of one that is no longer among them,
+    what was shared is withdrawn. Raises UsageError without a place or a name, StoreUnreachable.
+    """
+    store, place = context.open_store(), open_place(context)
+    chosen = _projects(context, store)
+    if chosen:
+        place.check_key()
+        _check_roles(place, store, chosen, WRITER)
+    pushes = []
+    for project_id in sorted({*chosen, *place.own_projects()}):
+        before = _statements(_own(place, project_id), context.policy)
+        left_out: Counter[str] = Counter()
+        shared = _shared(context, store, project_id, left_out) if project_id in chosen else []
+        after = {each.memory.statement for each in shared}
+        content = snapshot_text(shared).encode() if project_id in chosen else None
+        name = store.projects.name_of(project_id)
+        counts = (len(shared), len(after - before), len(before - after))
+        pushes.append(ProjectPush(project_id, name, *counts, dict(left_out), content))
+    return pushes
+
+
+def push(context: Context, planned: Sequence[ProjectPush]) -> None:
+    """Write what was planned: one object a project, which replaces the last one whole. Raises as planning."""
+    place = open_place(context)
+    for each in planned:
+        if each.content is None:
+            place.remove(each.project_id)
+        else:
+            place.put(each.project_id, each.content)
+
+
+def pull(context: Context) -> tuple[list[ProjectPull], Applied]:
+    """
+    Journal how what colleagues share differs from what was pulled last, and put it into effect.
+
+    What they withdrew is withdrawn here. A snapshot that cannot be read changes nothing of what is known of
+    its member. Raises UsageError without a place, StoreUnreachable.
+    """
+    store, place = context.open_store(), open_place(context)
+    place.check_mark()
+    # Colleagues may know a project by an id that was merged into another one here.
+    chosen = {part for each in _projects(context, store) for part in store.projects.parts_of(each)}
+    members = _check_roles(place, store, _projects(context, store), READER)
+    pulls, rows = [], []
+    for project_id in sorted({*chosen, *store.projects.places()}):
+        journal = store.journal.read(project_id)
+        held = team_facts(journal, SHARE)
+        if project_id not in chosen and not held:
+            continue
+        whole = store.projects.canonical(project_id)
+        others = place.others(project_id) if project_id in chosen else {}
+        contents = _readable(others, members, (project_id, whole))
+        facts, refusals = shared_facts(contents, held, project_id, context.policy, context.now)
+        forgotten = forgotten_in(journal)
+        facts = {name: fact for name, fact in facts.items() if name not in forgotten}
+        changes = team_changes(held, facts, SHARE)
+        rows += [
+            entry.to_row(project_id, recorded_at=context.now, memory_id=name, actor=TEAM_ACTOR)
+            for name, entry in changes.items()
+        ]
+        if project_id == whole or facts or held or refusals:
+            counts = len(facts), len(facts.keys() - held.keys()), len(held.keys() - facts.keys())
+            pulls.append(ProjectPull(project_id, store.projects.name_of(whole), *counts, dict(refusals)))
+    for row in rows:
+        store.journal.write(row)
+    if not rows:
+        return pulls, Applied(True)
+    applied = apply_now(context, APPLY)
+    run = looking(context, with_model=False)
+    return [replace(each, conflicts=len(conflicts_in(run, each.project_id))) for each in pulls], applied
+
+
+def shared_facts(
+    contents: Mapping[str, bytes | None],
+    held: Mapping[str, TeamFact],
+    project_id: str,
+    policy: Policy,
+    now: datetime,
+) -> tuple[dict[str, TeamFact], Counter[str]]:
+    """
+    Return what snapshots (by name) say of a project, by memory_id, and what is set aside by its reason.
+
+    `held` is what was pulled last: of a snapshot that cannot be read now, it stays.
+    """
+    facts: list[tuple[str, TeamFact]] = []
+    refusals: Counter[str] = Counter()
+    for path, content in sorted(contents.items()):
+        try:
+            if content is None:
+                raise Unusable("it is damaged, not encrypted, or encrypted with another key")
+            shared, refused = read_snapshot(content, policy)
+        except Unusable as error:
+            refusals[f"a whole snapshot: {error}"] += 1
+            facts += [(name, _only(fact, path)) for name, fact in held.items() if path in fact.paths]
+            continue
+        refusals.update(refused)
+        for each in shared:
+            memory = each.memory
+            name = memory_id(project_id, memory.memory_type, memory.statement)
+            facts.append((name, _fact(memory, path, _instant(each.said_at, now))))
+    return joined_facts(facts), refusals
+
+
+def _only(fact: TeamFact, path: str) -> TeamFact:
+    """Return what one member shares of a fact that several may share."""
+    authors = [author for author, each in zip(fact.authors, fact.paths, strict=False) if each == path]
+    return replace(fact, paths=[path], authors=authors)
+
+
+def _fact(memory: TeamMemory, path: str, said_at: str | None) -> TeamFact:
+    return TeamFact(
+        memory.statement,
+        memory.memory_type,
+        [path],
+        [memory.author],
+        list(memory.files),
+        memory.reason or None,
+        memory.rejected or None,
+        said_at,
+        SHARE,
+    )
+
+
+def _instant(text: str, now: datetime) -> str | None:
+    """Return an instant of the past; None for any other text."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at.isoformat() if at.tzinfo and at <= now else None
+
+
+def open_place(context: Context) -> SharePlace:
+    """Return the team's place. Raises UsageError where none is set, KeyUnavailable without the team's key."""
+    uri = context.settings.share.place
+    if not uri:
+        raise UsageError(
+            "no place is set to share at.", "Set one: cortex config set share.place file:///FOLDER"
+        )
+    file = context.settings.share.key_file
+    return SharePlace(uri, member_id(str(context.home)), read_key_file(file) if file else None)
+
+
+def _check_roles(place: SharePlace, store: Store, project_ids: Iterable[str], needed: str) -> Members | None:
+    """Return who may do what. Raises RoleMissing where this member's role in a project is too little."""
+    members = place.members()
+    for project_id in sorted(project_ids) if members else ():
+        if members and not members.allows(place.member, project_id, needed):
+            role = members.role(place.member, project_id)
+            raise RoleMissing(store.projects.name_of(project_id), role, needed)
+    return members
+
+
+def _readable(
+    contents: Mapping[str, bytes | None], members: Members | None, project_ids: tuple[str, str]
+) -> Mapping[str, bytes | None]:
+    """
+    Return the snapshots of those who may write: what another put there is not read.
+
+    `project_ids` are the project's own and that of the one it was merged into, whose role holds where it has
+    none of its own.
+    """
+    if members is None:
+        return contents
+    part, whole = project_ids
+
+    def may_write(name: str) -> bool:
+        owner = name.rpartition("/")[2].removesuffix(".json")
+        scope = part if part in members.by_id.get(owner, Member()).roles else whole
+        return members.allows(owner, scope, WRITER)
+
+    return {name: content for name, content in contents.items() if may_write(name)}
+
+
+def _own(place: SharePlace, project_id: str) -> bytes | None:
+    try:
+        return place.own(project_id)
+    except (FileDamaged, KeyUnavailable):  # replaced whole by this push
+        return None
+
+
+def _projects(context: Context, store: Store) -> frozenset[str]:
+    folders = (str(Path(folder).expanduser()) for folder in context.settings.share.projects)
+    known = (store.projects.known(folder) for folder in folders)
+    return frozenset(project_id for project_id in known if project_id)
+
+
+def _shared(context: Context, store: Store, project_id: str, left_out: Counter[str]) -> list[SharedMemory]:
+    """Return the memories of a project that are shared; count in `left_out` why others are not."""
+    places = store.projects.paths_of(project_id)
+    author = next(filter(None, (author_name(person_at(place)[0]) for place in places)), "")
+    if not author:
+        raise UsageError(
+            "git does not know who you are.", 'Say it once: git config --global user.name "Your Name"'
+        )
+    shared = []
+    for row in _active(store.tables.open(project_id, "memories").read().to_pylist()):
+        memory = as_team_memory(context, row, author, places)
+        if isinstance(memory, str):
+            left_out[memory] += 1
+        else:
+            shared.append(SharedMemory(memory, row["updated_at"].isoformat()))
+    return shared
+
+
+def _active(rows: Iterable[Row]) -> list[Row]:
+    return [
+        row
+        for row in rows
+        if row["status"] == "active"
+        and row["source_type"] != "team"
+        and row["memory_type"] not in UNSHARED_TYPES
+    ]
+
+
+def _statements(content: bytes | None, policy: Policy) -> set[str]:
+    try:
+        shared, _ = read_snapshot(content, policy) if content else ([], [])
+    except Unusable:
+        return set()
+    return {each.memory.statement for each in shared}

@@ -1,0 +1,132 @@
+"""A project's passages: of its transcripts those that have changed are cut again, and no other."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.flows.reading.duplicate_turns import PLACE, in_first_place
+from cortex.flows.run.run import Run
+from cortex.storage.lake.encryption import ENCRYPTED
+from cortex.storage.lake.lake import Change, Lake
+from cortex.storage.lake.manifest import Manifest
+from cortex.storage.lake.notes import Cut, ManifestNotes, Output
+from cortex.transforms.identity import content_id
+from cortex.transforms.memory.merged_projects import in_project
+from cortex.transforms.schemas import GLOBAL_SCOPE, PASSAGES, TURNS, values
+from cortex.transforms.search.index_text import passages_of
+
+# Where more of a project's transcripts have changed all are cut again: a filter that names them is long.
+TRANSCRIPTS_MOST = 200
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """PASSAGES that were cut now: all of these transcripts, or (None) of the project."""
+
+    rows: pa.Table
+    transcripts: frozenset[str] | None = None
+
+
+def passages_in(run: Run, scope: str, forgotten: Sequence[str]) -> pa.Table:
+    """Return the PASSAGES of a project's prose; those that a forgotten memory rested on are left out."""
+    if scope == GLOBAL_SCOPE:
+        return PASSAGES.empty()
+    return _without(passages_of(run.readings.turns(scope), run.policy), forgotten)
+
+
+def cut_since(run: Run, scope: str, forgotten: Sequence[str]) -> Cutting:
+    """Return what is to be cut of a project since its passages were made; all where that is not known."""
+    if scope == GLOBAL_SCOPE:
+        return Cutting(PASSAGES.empty())
+    noted = run.ledger.notes.outputs.get(Output("embed", scope))
+    cut = run.ledger.notes.cuts.get(scope)
+    if cut is None or (cut.output, cut.basis) != (noted, _basis(run, scope, forgotten)):
+        return Cutting(passages_in(run, scope, forgotten))
+    if cut.content != run.store.tables.content_of(scope, "passages"):  # lost, or another than was noted
+        return Cutting(passages_in(run, scope, forgotten))
+    transcripts = changed_transcripts(run.store.lake, run.readings.parts(scope), cut)
+    if transcripts is None or len(transcripts) > TRANSCRIPTS_MOST:
+        return Cutting(passages_in(run, scope, forgotten))
+    passages = passages_of(_turns_in(run, scope, transcripts), run.policy)
+    return Cutting(_without(passages, forgotten), frozenset(transcripts))
+
+
+def with_cut(run: Run, scope: str, forgotten: Sequence[str], output: str) -> ManifestNotes:
+    """Return the notes once the passages of all turns in the lake are written, as `output`."""
+    notes, manifest = run.ledger.notes, run.store.lake.manifest
+    content = None if scope == GLOBAL_SCOPE else run.store.tables.content_of(scope, "passages")
+    if content is None:
+        return replace(notes, cuts={name: cut for name, cut in notes.cuts.items() if name != scope})
+    files = _files_until(manifest, run.readings.parts(scope), manifest.generation)
+    cut = Cut(output, _basis(run, scope, forgotten), manifest.generation, files, content=content)
+    return replace(notes, cuts={**notes.cuts, scope: cut})
+
+
+def changed_transcripts(lake: Lake, parts: Sequence[str], cut: Cut) -> set[str] | None:
+    """
+    Return the transcripts whose passages may be others now; None where that is not known any more.
+
+    A turn that came again at an earlier place changes the transcript that it stood in as well.
+    """
+    if _files_until(lake.manifest, parts, cut.generation) != cut.files:
+        return None
+    new = [lake.read(TURNS, part, ["turn_id"], since=cut.generation) for part in parts]
+    names = pa.concat_tables(new)["turn_id"].combine_chunks()
+    if not len(names):
+        return set(cut.touched)
+    known = _places(lake, parts)
+    return {*cut.touched, *values(known.filter(pc.is_in(known["turn_id"], names)), "file")}
+
+
+def kept_cut(run: Run, part: str) -> Callable[[Change], None]:
+    """
+    Return what a commit that rewrites the turns of a partition notes, so that no old transcript is cut again.
+
+    The files that were new since are gone then: which transcripts they have changed is noted instead.
+    """
+    scope = run.store.projects.canonical(part)
+    parts, cut = run.readings.parts(scope), run.store.lake.notes.cuts.get(scope)
+    transcripts = changed_transcripts(run.store.lake, parts, cut) if cut else None
+
+    def note(change: Change) -> None:
+        if cut is None or transcripts is None or len(transcripts) > TRANSCRIPTS_MOST:
+            return
+        until = change.manifest.generation
+        kept = cut._replace(
+            generation=until,
+            files=_files_until(change.manifest, parts, until),
+            touched=tuple(sorted(transcripts)),
+        )
+        change.notes = replace(change.notes, cuts={**change.notes.cuts, scope: kept})
+
+    return note
+
+
+def _turns_in(run: Run, scope: str, transcripts: set[str]) -> pa.Table:
+    """Return the TURNS of whole transcripts, each in the one where it stands first."""
+    lake, parts = run.store.lake, run.readings.parts(scope)
+    known, files = _places(lake, parts), pa.array(sorted(transcripts), pa.string())
+    sessions = set(values(known.filter(pc.is_in(known["file"], files)), "session_id"))
+    turns = pa.concat_tables([lake.read(TURNS, part, sessions=sessions) for part in parts])
+    return in_project(in_first_place(turns.filter(pc.is_in(turns["file"], files)), known), scope)
+
+
+def _places(lake: Lake, parts: Sequence[str]) -> pa.Table:
+    return pa.concat_tables([lake.read(TURNS, part, ["turn_id", "session_id", *PLACE]) for part in parts])
+
+
+def _files_until(manifest: Manifest, parts: Sequence[str], generation: int) -> str:
+    files = [file for part in parts for file in manifest.live(TURNS.name, part)]
+    return content_id(*[f.path.removesuffix(ENCRYPTED) for f in files if f.generation <= generation])
+
+
+def _basis(run: Run, scope: str, forgotten: Sequence[str]) -> str:
+    return run.fingerprints.cut(run.readings.parts(scope), forgotten)
+
+
+def _without(passages: pa.Table, forgotten: Sequence[str]) -> pa.Table:
+    if not forgotten:
+        return passages
+    return passages.filter(pc.invert(pc.is_in(passages["turn_id"], pa.array(list(forgotten), pa.string()))))

@@ -1,0 +1,260 @@
+"""What of an answer is the assistant's own prose, not code, a quotation or markup that shows another's words.
+
+Markdown is read as CommonMark has it; in doubt a line is not the assistant's own: a fact lost is said again,
+a stranger's sentence taken for the assistant's stays. Hooks and engine both use it, so both find the same
+`[MEMORY: type]` lines.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+
+TYPE_CHECKING = False
+if TYPE_CHECKING or __package__ != "prose":
+    from collections.abc import Iterator
+
+    from cortex.hooks.evidence.lazy import lazy
+    from cortex.hooks.prose.plain import LONGEST_LINE
+else:
+    from evidence.lazy import lazy
+    from prose.plain import LONGEST_LINE
+
+_MARKER = r"(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)"
+_FENCE = lazy(r"^([ \t]*)" + _MARKER + r"*(`{3,}(?=[^`]*$)|~{3,})")
+_FENCE_END = lazy(r"^([ \t]*)(`{3,}|~{3,})[ \t]*$")
+# A line of nothing but quotation marks opens a quotation that the same line ends.
+_QUOTE_FENCE = lazy(r"^[ \t]*(\"{1,3}|'{3}|“|«)[ \t]*$")
+_QUOTE_FENCE_END = {"“": "”", "«": "»"}
+_BLOCKQUOTE = lazy(r"^[ \t]*" + _MARKER + r"*>")
+_ITEM = lazy(r"^([ \t]*)((?:[-*+•]|\d{1,9}[.)])[ \t]+)\S")
+_OPENING = lazy(r"<([A-Za-z][\w-]*)(?=[\s>]|$)[^<>]*?(/?)(?:>|$)")
+_CODE_SPAN = lazy(r"(`+)(?!`).*?(?<!`)\1(?!`)")
+_COMMENT = lazy(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>")
+_COMMENT_START = lazy(r"<!--|<!\[CDATA\[|<\?(?=\w)")
+_COMMENT_ENDS = {"<!--": "-->", "<![": "]]>", "<?": "?>"}
+_SHOWN_INLINE = lazy(r"<(pre|blockquote|q|cite|script|style|textarea|xmp)\b[^>]*>.*?</\1\s*>", re.IGNORECASE)
+# Elements that show something wherever they open; any other one only at the start of a line.
+_SHOWING = frozenset(
+    (
+        *("pre", "code", "samp", "kbd", "blockquote", "q", "cite", "details", "table", "script", "style"),
+        *("textarea", "xmp", "plaintext", "listing", "template", "iframe", "noscript", "svg"),
+    )
+)
+# What is never closed among them reaches to the end; of other elements, to the next empty line.
+_TO_THE_END = frozenset(("pre", "script", "style", "textarea", "xmp", "plaintext", "listing"))
+# Elements that begin a block whatever follows on their line; another one does only where it stands alone: the
+# type in "<T> is generic" begins none.
+_BLOCK_NAMES = """
+address article aside body caption center dd dialog dir div dl dt fieldset figcaption figure footer
+form frameset h1 h2 h3 h4 h5 h6 head header html legend li main menu nav noframes ol optgroup option
+p search section summary tbody td tfoot th thead title tr ul
+"""
+_BLOCKS = _SHOWING.union(_BLOCK_NAMES.split())
+_VOID = frozenset(("br", "hr", "img", "input", "meta", "link", "wbr", "area", "base", "col", "embed"))
+_QUOTE_PAIRS = (("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"))
+_CODE_INDENT = 4
+
+
+def own_prose(text: str) -> str:
+    """
+    Return `text` with every line emptied that shows somebody else's words; the number of lines stays.
+
+    Emptied are fenced and indented code, block quotes with the lines that lazily go on with them, HTML blocks
+    and comments, and what stands inside code or quotation marks that reach over several lines.
+
+    >>> own_prose("Mine.\\n> Theirs,\\nand theirs.\\n\\nMine again.").split("\\n")
+    ['Mine.', '', '', '', 'Mine again.']
+    """
+    shown = "\n".join(_Lines(text).own())
+    inside = _starts_inside(shown)
+    if not inside:
+        return shown
+    return "\n".join("" if number in inside else line for number, line in enumerate(shown.split("\n")))
+
+
+class _Lines:
+    """Reads Markdown line by line; each state says what the open block is and how it ends."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.split("\n")
+        self._rest = text.lower() if "<" in text else ""
+        self._fence: tuple[str, int, int] | None = None  # character, length, indentation
+        self._ends_with = ""  # of a comment, or the line that ends a quotation
+        self._element: tuple[str, int] | None = None  # name and depth; "" ends at an empty line
+        self._is_lazy = self._is_code = False
+        self._is_after_blank = True
+        self._item_indent = -1
+
+    def own(self) -> Iterator[str]:
+        """Yield each line, empty where it is not the assistant's own."""
+        for line in self._lines:
+            yield self._own(line)
+
+    def _own(self, line: str) -> str:
+        if self._goes_on(line):
+            return ""
+        bare = line.strip()
+        if not bare:
+            self._is_lazy, self._is_after_blank = False, True
+            return ""
+        if self._is_lazy or self._opens(line):
+            self._is_after_blank = False
+            return ""
+        if "<" in line and len(line) > LONGEST_LINE:
+            self._pass_over(line)
+            return ""
+        kept = self._without_markup(line) if "<" in line else line
+        self._note_list(kept)
+        return kept
+
+    def _goes_on(self, line: str) -> bool:
+        """Return whether an open block covers the line; close it where the line ends it."""
+        if self._fence:
+            end, (character, length, indent) = _FENCE_END.match(line), self._fence
+            if end and end[2][0] == character and len(end[2]) >= length and _width(end[1]) <= indent + 3:
+                self._fence = None
+            return True
+        if self._ends_with:
+            if self._ends_with in line:
+                self._ends_with = ""
+            return True
+        if self._element:
+            self._follow(*self._element, line)
+            return True
+        return False
+
+    def _follow(self, name: str, depth: int, line: str) -> None:
+        if not name:
+            self._element = ("", 0) if line.strip() else None
+            return
+        depth += _opened(name, line)
+        self._element = (name, depth) if depth > 0 else None
+
+    def _opens(self, line: str) -> bool:
+        """Return whether the line begins a block that shows another's words."""
+        fence = _FENCE.match(line)
+        if fence:
+            self._fence = (fence[2][0], len(fence[2]), _width(fence[1]))
+            return True
+        quotation = _QUOTE_FENCE.match(line)
+        if quotation:
+            self._ends_with = _QUOTE_FENCE_END.get(quotation[1], quotation[1])
+            return True
+        if _BLOCKQUOTE.match(line):
+            self._is_lazy = True
+            return True
+        self._is_code = self._is_indented_code(line)
+        return self._is_code
+
+    def _is_indented_code(self, line: str) -> bool:
+        indent = _width(line[: len(line) - len(line.lstrip(" \t"))])
+        least = _CODE_INDENT if self._item_indent < 0 else self._item_indent + _CODE_INDENT
+        return indent >= least and (self._is_after_blank or self._is_code)
+
+    def _note_list(self, line: str) -> None:
+        item = _ITEM.match(line)
+        if item:
+            self._item_indent = _width(item[1]) + len(item[2])
+        elif line[:1] not in " \t" and line:
+            self._item_indent = -1
+        self._is_after_blank = False
+
+    def _pass_over(self, line: str) -> None:
+        """Note what a line leaves open that is too long to be read for its markup: in doubt a block."""
+        for start, end in _COMMENT_ENDS.items():
+            if line.rfind(start) > line.rfind(end):
+                self._ends_with = end
+                return
+        depths = ((name, _opened(name, line)) for name in sorted(_SHOWING))
+        self._element = next(((name, n) for name, n in depths if n > 0 and self._is_closed(name)), ("", 0))
+
+    def _is_closed(self, name: str) -> bool:
+        return f"</{name}" in self._rest or name in _TO_THE_END
+
+    def _without_markup(self, line: str) -> str:
+        """Return the line up to where markup opens that shows something, and without what it closes again."""
+        kept = _SHOWN_INLINE.sub(" ", _COMMENT.sub(" ", line))
+        bare = _CODE_SPAN.sub(lambda span: "`" * len(span[0]), kept)
+        comment = _COMMENT_START.search(bare)
+        if comment:
+            self._ends_with = next(
+                end for start, end in _COMMENT_ENDS.items() if comment[0].startswith(start)
+            )
+            return kept[: comment.start()]
+        for opening in _OPENING.finditer(bare):
+            name, is_first = opening[1].lower(), not bare[: opening.start()].strip(" \t-*+•0123456789.)")
+            if (name not in _SHOWING and not is_first) or name in _VOID or opening[2]:
+                continue
+            depth = _opened(name, bare[opening.start() :])
+            if depth <= 0:
+                continue
+            if self._is_closed(name):
+                self._element = (name, depth)
+            elif is_first and (name in _BLOCKS or not bare[opening.end() :].strip()):
+                self._element = ("", 0)
+            else:
+                continue
+            return kept[: opening.start()]
+        return kept
+
+
+def _opened(name: str, line: str) -> int:
+    """Return how many elements of this name a line leaves open; negative where it closes more."""
+    lowered = line.lower()
+    opened = len(re.findall(rf"<{name}(?=[\s>]|$)", lowered))
+    return opened - lowered.count(f"</{name}")
+
+
+def _width(space: str) -> int:
+    return len(space.expandtabs(4))
+
+
+def _starts_inside(text: str) -> frozenset[int]:
+    """Return the numbers of the lines, from 0, that begin inside code or quotation marks."""
+    numbers: set[int] = set()
+    breaks = [match.start() for match in re.finditer("\n", text)]
+    for start, end in (*_code_spans(text), *_straight_quotes(text), *_paired_quotes(text)):
+        numbers.update(range(bisect_left(breaks, start) + 1, bisect_left(breaks, end) + 1))
+    return frozenset(numbers)
+
+
+def _code_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of code in backticks that goes over a line's end, within one paragraph."""
+    opened: tuple[int, int] | None = None
+    for run in re.finditer(r"`+|\n[ \t]*\n", text) if "`" in text else ():
+        if run[0][0] == "\n":
+            opened = None
+        elif opened is None:
+            opened = (run.start(), len(run[0]))
+        elif opened[1] == len(run[0]):
+            if text.find("\n", opened[0], run.start()) >= 0:
+                yield opened[0], run.start()
+            opened = None
+
+
+def _straight_quotes(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of what stands between "…" over several lines; 5" of an inch opens nothing."""
+    opened = -1
+    at = text.find('"')
+    while at >= 0:
+        before, after = text[at - 1 : at], text[at + 1 : at + 2]
+        if opened >= 0 and before.strip():
+            if text.find("\n", opened, at) >= 0:
+                yield opened, at
+            opened = -1
+        elif (not before.strip() or before in "([:—–-*_") and after.strip():
+            opened = at
+        at = text.find('"', at + 1)
+
+
+def _paired_quotes(text: str) -> Iterator[tuple[int, int]]:
+    for opening, closing in _QUOTE_PAIRS:
+        at = text.find(opening)
+        while at >= 0:
+            end = text.find(closing, at + 1)
+            if end < 0:
+                break
+            if text.find("\n", at, end) >= 0:
+                yield at, end
+            at = text.find(opening, end + 1)

@@ -1,0 +1,126 @@
+"""The tree: one state of a store, as the files that machines share and the objects that hold them."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cortex.storage.ground.files import PART_SUFFIX
+from cortex.storage.lake.manifest import is_lake_file
+from cortex.storage.tables.projections import DATABASE_FILE
+from cortex.storage.tables.search_file import BESIDE_SEARCH_FILE, SEARCH_FILE
+from cortex.transforms.errors import ManifestDamaged
+
+MANIFEST_FILE = "runs/manifest.json"
+
+# Folders that are shared as they are. Staging, settings, policy, reports and the ledger of spending are each
+# machine's own, and so are the DuckDB file, whose views name this machine's folders, and the search index:
+# one file of all projects, which follows from the tables.
+SHARED = ("tables", "published")
+NOT_SHARED = (
+    DATABASE_FILE,
+    f"{DATABASE_FILE}.wal",
+    *(f"tables/{SEARCH_FILE}{ending}" for ending in ("", *BESIDE_SEARCH_FILE)),
+)
+
+DIGEST_CHARS = 32
+
+# Ends in what tells objects of one file apart: the term of the lease that wrote them, and their content.
+_OBJECT = re.compile(r"(?:lake|tables|published|runs|trees)/(?:.*/)?[^/]*?\.?(\d+)-[0-9a-f]{32}(?:\.[^/]*)?")
+
+_PATH = re.compile(r"(?:tables|published)(?:/[^/\x00-\x1f]+)+")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Where a file is in the bucket: object, size and SHA-256 (cut) of the file, the key that seals it."""
+
+    name: str
+    size: int
+    digest: str
+    key_id: str = ""
+
+
+FileTree = dict[str, Stored]
+
+
+def object_name(path: str, term: int, digest: str) -> str:
+    """
+    Return the name of the object for a file's content; no two terms write the same object.
+
+    >>> object_name("published/kiln/brief.md", 12, "ab")
+    'published/kiln/brief.12-ab.md'
+    """
+    folder, slash, name = path.rpartition("/")
+    stem, dot, ending = name.partition(".")
+    return f"{folder}{slash}{stem}.{term}-{digest}{dot}{ending}"
+
+
+def term_of(name: str) -> int | None:
+    """Return the term that wrote an object, None for what no Cortex wrote."""
+    match = _OBJECT.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def tree_bytes(tree: Mapping[str, Stored]) -> bytes:
+    """Return a tree as the bucket keeps it."""
+    files = {path: [each.name, each.size, each.digest, each.key_id] for path, each in sorted(tree.items())}
+    return json.dumps({"version": 1, "files": files}, ensure_ascii=False, indent=0).encode()
+
+
+def read_tree(content: bytes, name: str) -> FileTree:
+    """Return the tree that `tree_bytes` gave. Raises ManifestDamaged for any other, also by its paths."""
+    try:
+        document = json.loads(content)
+        tree = {path: Stored(*fields) for path, fields in document["files"].items()}
+        is_sound = document["version"] == 1 and all(_is_sound(path, each) for path, each in tree.items())
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        is_sound = False
+    if not is_sound:
+        raise ManifestDamaged(
+            f"the object {name} of the store is damaged: it is not what Cortex writes.",
+            "Put it back from a copy or an older version of the bucket.",
+        )
+    return tree
+
+
+def _is_sound(path: str, stored: Stored) -> bool:
+    is_text = all(isinstance(each, str) for each in (stored.name, stored.digest, stored.key_id))
+    return is_text and isinstance(stored.size, int) and is_shared(path) and term_of(stored.name) is not None
+
+
+def is_shared(path: str) -> bool:
+    """Return whether a path, relative to the store, is one that machines share."""
+    if path == MANIFEST_FILE or (path.startswith("lake/") and is_lake_file(path.removeprefix("lake/"))):
+        return True
+    parts = path.split("/")
+    return bool(_PATH.fullmatch(path)) and not {".", ".."} & set(parts) and path not in NOT_SHARED
+
+
+def shared_paths(home: Path, lake_files: Iterable[str]) -> Iterator[str]:
+    """Yield the files that make the present state, but for the manifest; unfinished ones are left out."""
+    yield from (f"lake/{path}" for path in sorted(lake_files))
+    yield from folder_paths(home)
+
+
+def folder_paths(home: Path) -> Iterator[str]:
+    """Yield the files below the folders that are shared as they are."""
+    for folder in SHARED:
+        for path in sorted((home / folder).rglob("*")):
+            name = path.relative_to(home).as_posix()
+            is_part = path.name.startswith(".") and path.name.endswith(PART_SUFFIX)
+            if path.is_file() and not path.is_symlink() and not is_part and is_shared(name):
+                yield name
+
+
+def digest_of(path: Path) -> str:
+    """Return the digest of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:DIGEST_CHARS]
+
+
+def digest_of_bytes(content: bytes) -> str:
+    """Return the digest of some content."""
+    return hashlib.sha256(content).hexdigest()[:DIGEST_CHARS]

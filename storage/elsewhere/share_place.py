@@ -1,0 +1,187 @@
+"""A team's place: one object for each project and member, which this member alone writes, and a mark."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from cortex.storage.elsewhere.bucket import Bucket, bucket_at
+from cortex.storage.elsewhere.envelope import (
+    decrypted_object,
+    encrypted_object,
+    is_envelope,
+    rewrapped_object,
+    wrapped_with,
+)
+from cortex.storage.lake.encryption import EncryptionKey
+from cortex.storage.machine.export_key import own_export_key
+from cortex.transforms.documents.members import Members, read_members
+from cortex.transforms.documents.team_memory import Unusable
+from cortex.transforms.errors import FileDamaged, KeyUnavailable, StoreUnreachable, UsageError
+from cortex.transforms.identity import content_id
+
+_ROOT = "share"
+_MARK = f"{_ROOT}/place.json"
+_MEMBERS = f"{_ROOT}/members.json"
+_MEMBER_DIGITS = 16
+
+
+def member_id(home: str) -> str:
+    """Return what tells this user's store from all others. Raises UsageError without the user's key."""
+    key = own_export_key()
+    if key is None:
+        raise UsageError("your key cannot be written.", "Make ~/.config/cortex writable.")
+    return content_id("member", key.hex(), home)[:_MEMBER_DIGITS]
+
+
+@dataclass
+class SharePlace:
+    """The snapshots at a URI; every method raises StoreUnreachable where nothing answers."""
+
+    uri: str
+    member: str
+    key: EncryptionKey | None = None
+    _bucket: Bucket = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Open the place. Raises UsageError for a URI of another form."""
+        self._bucket = bucket_at(self.uri)
+
+    def check_mark(self) -> None:
+        """Raise StoreUnreachable where nobody ever pushed: an empty folder may be a drive that is away."""
+        if self._bucket.read(_MARK) is None:
+            raise StoreUnreachable(
+                f"nothing was ever pushed to {self.uri}.",
+                "Check share.place and that the drive is there; the first member begins with: cortex push",
+            )
+
+    def own(self, project_id: str) -> bytes | None:
+        """Return this member's snapshot of a project; None without one."""
+        return self._opened(self._name(project_id), self._bucket.read(self._name(project_id)))
+
+    def own_projects(self) -> list[str]:
+        """Return the projects of which this member has a snapshot there, sorted."""
+        names = (name.split("/") for name in self._bucket.names(_ROOT + "/"))
+        mine = f"{self.member}.json"
+        return sorted(parts[1] for parts in names if len(parts) == 3 and parts[2] == mine)
+
+    def others(self, project_id: str) -> dict[str, bytes | None]:
+        """
+        Return the snapshots of the other members of a project, by name; None for one that does not open.
+
+        Raises KeyUnavailable where all are encrypted with a key that is not this member's.
+        """
+        names = sorted(self._bucket.names(f"{_ROOT}/{project_id}/"))
+        wanted = [name for name in names if name.endswith(".json") and name != self._name(project_id)]
+        contents: dict[str, bytes | None] = {}
+        refusals: list[KeyUnavailable] = []
+        for name in wanted:
+            try:
+                content = self._opened(name, self._bucket.read(name))
+            except KeyUnavailable as error:
+                refusals.append(error)
+                contents[name] = None
+            except FileDamaged:
+                contents[name] = None
+            else:
+                if content is not None:
+                    contents[name] = content
+        if refusals and (self.key is None or len(refusals) == len(wanted)):
+            raise refusals[0]
+        return contents
+
+    def put(self, project_id: str, content: bytes) -> None:
+        """Write this member's snapshot of a project over the last one."""
+        self._bucket.create(_MARK, b"{}\n")
+        name = self._name(project_id)
+        self._bucket.put(name, encrypted_object(self.key, content, name) if self.key else content)
+
+    def remove(self, project_id: str) -> None:
+        """Remove this member's snapshot of a project."""
+        self._bucket.remove([self._name(project_id)])
+
+    def check_key(self) -> None:
+        """Raise KeyUnavailable where the team encrypts and this member has no key, or another."""
+        envelopes = self._envelopes()
+        ids = {wrapped_with(content, name) for name, content in envelopes.items()}
+        if envelopes and (self.key is None or self.key.id not in ids):
+            self._opened(*next(iter(envelopes.items())))
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether anything there is encrypted."""
+        return bool(self._envelopes())
+
+    def members(self) -> Members | None:
+        """Return who may do what; None where nobody ever said. Raises KeyUnavailable and FileDamaged."""
+        content = self._opened(_MEMBERS, self._bucket.read(_MEMBERS))
+        try:
+            return None if content is None else read_members(content)
+        except Unusable as error:
+            raise FileDamaged(
+                f"the members' file at {self.uri} cannot be read: {error}.", "An admin writes it again."
+            ) from error
+
+    def put_members(self, members: Members) -> None:
+        """Write who may do what."""
+        self._bucket.create(_MARK, b"{}\n")
+        content = members.as_text().encode()
+        self._bucket.put(_MEMBERS, encrypted_object(self.key, content, _MEMBERS) if self.key else content)
+
+    def pushed(self) -> dict[str, list[str]]:
+        """Return the projects that each member has a snapshot of, by member."""
+        pushed: dict[str, list[str]] = {}
+        for name in self._snapshots():
+            _, project_id, file = name.split("/")
+            pushed.setdefault(file.removesuffix(".json"), []).append(project_id)
+        return pushed
+
+    def remove_of(self, member: str, project_ids: Iterable[str]) -> None:
+        """Remove another member's snapshots of projects."""
+        self._bucket.remove([f"{_ROOT}/{project_id}/{member}.json" for project_id in project_ids])
+
+    def rewrap(self, new: EncryptionKey) -> int:
+        """
+        Wrap the data keys of all objects with another team key; return how many objects were written.
+
+        Objects in clear are encrypted. Repeated after a kill, it goes on with those that are left. Raises
+        KeyUnavailable for an object that neither key opens.
+        """
+        count = 0
+        for name in [*self._snapshots(), _MEMBERS]:
+            content = self._bucket.read(name)
+            if content is None:
+                continue
+            if not is_envelope(content):
+                fresh = encrypted_object(new, content, name)
+            elif wrapped_with(content, name) == new.id:
+                continue
+            else:
+                fresh = rewrapped_object(self.key or new, new, content, name)
+            self._bucket.put(name, fresh)
+            count += 1
+        return count
+
+    def _snapshots(self) -> list[str]:
+        names = sorted(self._bucket.names(_ROOT + "/"))
+        return [name for name in names if len(name.split("/")) == 3 and name.endswith(".json")]
+
+    def _envelopes(self) -> dict[str, bytes]:
+        contents = {name: self._bucket.read(name) or b"" for name in self._snapshots()}
+        return {name: content for name, content in contents.items() if is_envelope(content)}
+
+    def _opened(self, name: str, content: bytes | None) -> bytes | None:
+        """Return an object's content in clear. Raises KeyUnavailable, FileDamaged."""
+        if content is None:
+            return None
+        if not is_envelope(content):
+            if self.key is not None:  # whoever may write there could have put it there
+                raise FileDamaged(f"{name} is not encrypted, though your team has a key.", "Push it again.")
+            return content
+        if self.key is None:
+            raise KeyUnavailable(
+                f"what is shared at {self.uri} is encrypted, and you have no key.",
+                "Ask your team for the key file, and name it: cortex team key FILE",
+            )
+        return decrypted_object(self.key, content, name)
+
+    def _name(self, project_id: str) -> str:
+        return f"{_ROOT}/{project_id}/{self.member}.json"

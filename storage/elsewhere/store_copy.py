@@ -1,0 +1,184 @@
+"""Brings this machine's copy in step with the store elsewhere: new files first, the manifest last."""
+
+import shutil
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from cortex.storage.elsewhere.bucket import (
+    Bucket,
+    BucketLog,
+    bucket_at,
+    in_parallel,
+)
+from cortex.storage.elsewhere.commit_log import CommitLog, LogEntry, last_entry
+from cortex.storage.elsewhere.file_index import FileIndex
+from cortex.storage.elsewhere.file_tree import (
+    MANIFEST_FILE,
+    SHARED,
+    FileTree,
+    Stored,
+    digest_of,
+    folder_paths,
+    read_tree,
+)
+from cortex.storage.elsewhere.indexing import index_tables, note_unindexed
+from cortex.storage.ground.files import PART_SUFFIX, replacing, writing_to
+from cortex.storage.ground.lock import own_lock
+from cortex.storage.ground.place import RemoteNote, keep_note, remote_note
+from cortex.storage.lake.encryption import Vault
+from cortex.storage.lake.journal import Journal
+from cortex.storage.lake.lake import Lake
+from cortex.storage.lake.manifest import read_manifest
+from cortex.storage.projects.projects import ProjectBook
+from cortex.storage.published.published import Published
+from cortex.storage.tables.projections import DATABASE
+from cortex.transforms.errors import FileDamaged, LakeUnclear, StoreBusy, StoreNotWritable, StoreUnreachable
+
+# How often a reader begins again whom a writer overtook: what it was reading is gone.
+READINGS = 5
+
+
+class ObjectGone(Exception):
+    """An object that a state names is not there: a later state does without it."""
+
+
+def origin_of(log: CommitLog) -> str:
+    """Return what tells this log from any other: the nonce of its first entry; empty for an empty log."""
+    content = log.read(1)
+    return LogEntry.of_bytes(content).nonce if content else ""
+
+
+def check_origin(note: RemoteNote, log: CommitLog) -> RemoteNote:
+    """Return the note with the log's origin. Raises LakeUnclear where another store is there than before."""
+    origin = origin_of(log)
+    if note.origin and origin != note.origin:
+        raise LakeUnclear(
+            f"{note.uri} {'holds another store' if origin else 'is empty'} now. Nothing was changed.",
+            "Check AWS_ENDPOINT_URL and the bucket. To put this machine's copy there: remove remote.json "
+            "from the copy, and run again.",
+        )
+    return replace(note, origin=origin)
+
+
+def place_elsewhere(home: Path) -> str:
+    """Return the URI of the store that `home` is a copy of, once it answers. Raises StoreUnreachable."""
+    note = remote_note(home)
+    assert note is not None
+    check_origin(note, BucketLog(bucket_at(note.uri)))
+    return note.uri
+
+
+def take_in(
+    home: Path, bucket: Bucket, note: RemoteNote, tree_name: str, *, is_new: bool = False
+) -> FileTree:
+    """
+    Make the copy the state that `tree_name` names, "" for none yet; return that state's tree.
+
+    What a killed run left in the copy goes; the search index follows the tables. `is_new` says that the
+    folder was never in step with this store. Under the lease, or the copy's own lock for reading. Raises
+    LakeUnclear for a new copy that holds a store already, ObjectGone, FileDamaged, KeyUnavailable.
+    """
+    if not tree_name:
+        return {}
+    if is_new and read_manifest(home / MANIFEST_FILE, any_version=True).generation:
+        raise LakeUnclear(
+            f"{home} holds a store of its own, and {note.uri} holds another. Nothing was changed.",
+            "Move that folder away to work on the store there, or name an empty prefix to put it there.",
+        )
+    content = bucket.read(tree_name)
+    if content is None:
+        raise ObjectGone(tree_name)
+    tree = read_tree(content, tree_name)
+    index, vault = FileIndex(home), Vault(home)
+    new = [path for path, stored in tree.items() if index.look(path) != (stored.digest, stored.size)]
+    is_changed = tree_name != note.tree
+    if new or is_changed:
+        before = Lake(home)
+        before.remove_unfinished()
+        old = {f"lake/{path}" for path in (*before.manifest.files, *before.manifest.replaced)}
+        gone = [path for path in (*old, *folder_paths(home)) if path not in tree]
+        note_unindexed(home, [*new, *gone])
+        _bring_in(home, bucket, tree, new, vault)
+        _remove(home, gone)
+        index.keep()
+        _write_database(home)
+        index_tables(home)
+    keep_note(home, replace(note, tree=tree_name))
+    return tree
+
+
+def _bring_in(home: Path, bucket: Bucket, tree: FileTree, new: list[str], vault: Vault) -> None:
+    last = [path for path in new if "/_versions/" in path]  # a version of a table names its other files
+    for paths in ([path for path in new if path not in (*last, MANIFEST_FILE)], last, [MANIFEST_FILE]):
+        in_parallel(lambda path: _fetch(home, bucket, path, tree[path], vault), paths)
+
+
+def _fetch(home: Path, bucket: Bucket, path: str, stored: Stored, vault: Vault) -> None:
+    target = home / path
+    with writing_to(home):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(target, target.with_name(f".{target.name}{PART_SUFFIX}")) as part:
+            if not bucket.fetch(stored.name, part):
+                part.touch()
+                raise ObjectGone(stored.name)
+            if stored.key_id:
+                part.write_bytes(vault.decrypted_bytes(part.read_bytes(), path))
+            if digest_of(part) != stored.digest:
+                raise FileDamaged(
+                    f"the object {stored.name} of the store is damaged: it is not what was written.",
+                    "Put it back from a copy or an older version of the bucket.",
+                )
+
+
+def _remove(home: Path, paths: Iterable[str]) -> None:
+    with writing_to(home):
+        for path in paths:
+            (home / path).unlink(missing_ok=True)
+        for shared in SHARED:
+            for folder in sorted((home / shared).rglob("*"), reverse=True):
+                if folder.is_dir() and not any(folder.iterdir()):
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_database(home: Path) -> None:
+    """Write the DuckDB file of this machine from what was brought in."""
+    lake = Lake(home)
+    if DATABASE in lake.notes.outputs:
+        merged = ProjectBook(Journal(home, lake, counts_waiting=False)).merged()
+        Published(home).publish_views(lake, merged)
+
+
+def refresh(home: Path) -> None:
+    """
+    Bring a copy in step for reading, where nobody writes to it now; nothing for a folder that is no copy.
+
+    Where the store does not answer, or the disk here is full, the copy is read as it is: readers never wait
+    for a network that is down.
+    """
+    note = remote_note(home)
+    if note is None:
+        return
+    try:
+        bucket = bucket_at(note.uri)
+        log, is_new = BucketLog(bucket), not note.origin
+        note = check_origin(note, log)
+        number, entry = last_entry(log, note.number)
+        if entry is None or (number == note.number and entry.tree == note.tree):
+            return
+        with own_lock(home):
+            _read_again(home, bucket, note, is_new=is_new)
+    except (StoreUnreachable, StoreBusy, StoreNotWritable):
+        return
+
+
+def _read_again(home: Path, bucket: Bucket, note: RemoteNote, *, is_new: bool) -> None:
+    for _ in range(READINGS):
+        number, entry = last_entry(BucketLog(bucket), note.number)
+        tree = entry.tree if entry else ""
+        try:
+            take_in(home, bucket, replace(note, number=number), tree, is_new=is_new)
+            return
+        except ObjectGone:
+            continue
+    raise StoreBusy("the store changes faster than it can be read here.", "Try again in a moment.")

@@ -1,0 +1,27 @@
+"""The lease: one run writes at a time; the operating system frees it when its holder dies."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from cortex.storage.ground.lock import own_lock
+from cortex.storage.ground.place import is_copy
+
+
+@contextlib.contextmanager
+def lease(home: Path) -> Iterator[None]:
+    """
+    Hold the store's lease while the block runs.
+
+    That of a copy is held where the store is too, and the copy brought in step first. Raises StoreBusy when
+    another run holds it, without waiting where that is seen at once; LeaseLost and StoreUnreachable for a
+    copy.
+    """
+    with own_lock(home):
+        if not is_copy(home):
+            yield
+            return
+        from cortex.storage.elsewhere.remote_session import written_elsewhere
+
+        with written_elsewhere(home):
+            yield

@@ -1,0 +1,1 @@
+"""What every room of storage stands on: kill-safe files, git, where the store is, its lock."""

@@ -1,0 +1,1 @@
+"""The lake: Parquet files, the manifest that names them, the journal."""

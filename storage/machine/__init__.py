@@ -1,0 +1,1 @@
+"""What Cortex uses of this machine beside the store: schedulers, programs, keys, servers."""

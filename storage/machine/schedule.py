@@ -1,0 +1,196 @@
+"""Who starts the nightly run on this machine: systemd's user manager, launchd or cron, and its files."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from cortex.storage.ground.files import writing_to
+from cortex.transforms.documents.schedule_units import (
+    CRON_MARK,
+    LAUNCHD_LABEL,
+    Nightly,
+    cron_line,
+    crontab_with,
+    crontab_without,
+    launchd_agent,
+    systemd_service,
+    systemd_timer,
+)
+from cortex.transforms.errors import ScheduleUnavailable
+
+UNIT = "cortex-nightly"
+# What a scheduler answers within; one that hangs is not there.
+SCHEDULER_SECONDS = 15
+
+
+class Scheduler(Protocol):
+    """One way of starting a command each night."""
+
+    name: str
+
+    def is_available(self) -> bool:
+        """Return whether it works here and now."""
+
+    def is_installed(self) -> bool:
+        """Return whether it starts the nightly run."""
+
+    def files(self, nightly: Nightly) -> dict[str, str]:
+        """Return what would be written, by place."""
+
+    def install(self, nightly: Nightly) -> None:
+        """Start it each night from now on. Raises ScheduleUnavailable."""
+
+    def uninstall(self) -> None:
+        """Take it out again. Raises ScheduleUnavailable."""
+
+    def next_start(self) -> str | None:
+        """Return when it starts next, as the scheduler says it; None where that is not known."""
+
+
+class Systemd:
+    """A timer of the user's own systemd."""
+
+    name = "systemd"
+
+    def is_available(self) -> bool:
+        """Return whether the user's manager answers: in a container or over su there is none."""
+        return _answer(["systemctl", "--user", "show-environment"]) is not None
+
+    def is_installed(self) -> bool:
+        """Return whether the timer's file is there."""
+        return self._timer.is_file()
+
+    def files(self, nightly: Nightly) -> dict[str, str]:
+        """Return the two units by path."""
+        return {str(self._service): systemd_service(nightly), str(self._timer): systemd_timer(nightly)}
+
+    def install(self, nightly: Nightly) -> None:
+        """Write the units and start the timer."""
+        for path, text in self.files(nightly).items():
+            _write(Path(path), text.encode())
+        _require(["systemctl", "--user", "daemon-reload"])
+        _require(["systemctl", "--user", "enable", "--now", f"{UNIT}.timer"])
+
+    def uninstall(self) -> None:
+        """Stop the timer and remove the units."""
+        _answer(["systemctl", "--user", "disable", "--now", f"{UNIT}.timer"])
+        for path in (self._timer, self._service):
+            path.unlink(missing_ok=True)
+        _answer(["systemctl", "--user", "daemon-reload"])
+
+    def next_start(self) -> str | None:
+        """Return the instant that systemd names."""
+        command = ["systemctl", "--user", "show", f"{UNIT}.timer", "--value", "-p", "NextElapseUSecRealtime"]
+        return (_answer(command) or "").strip() or None
+
+    @property
+    def _folder(self) -> Path:
+        named = os.environ.get("XDG_CONFIG_HOME")
+        return (Path(named) if named else Path.home() / ".config") / "systemd" / "user"
+
+    @property
+    def _service(self) -> Path:
+        return self._folder / f"{UNIT}.service"
+
+    @property
+    def _timer(self) -> Path:
+        return self._folder / f"{UNIT}.timer"
+
+
+class Launchd:
+    """An agent of macOS."""
+
+    name = "launchd"
+
+    def is_available(self) -> bool:
+        """Return whether launchd runs this machine."""
+        return shutil.which("launchctl") is not None
+
+    def is_installed(self) -> bool:
+        """Return whether the agent's file is there."""
+        return self._agent.is_file()
+
+    def files(self, nightly: Nightly) -> dict[str, str]:
+        """Return the property list by path."""
+        return {str(self._agent): launchd_agent(nightly).decode()}
+
+    def install(self, nightly: Nightly) -> None:
+        """Write the agent and load it, in the place of an earlier one."""
+        _answer(["launchctl", "unload", str(self._agent)])
+        _write(self._agent, launchd_agent(nightly))
+        _require(["launchctl", "load", "-w", str(self._agent)])
+
+    def uninstall(self) -> None:
+        """Unload the agent and remove it."""
+        _answer(["launchctl", "unload", "-w", str(self._agent)])
+        self._agent.unlink(missing_ok=True)
+
+    def next_start(self) -> str | None:
+        """Return None: launchd does not say."""
+        return None
+
+    @property
+    def _agent(self) -> Path:
+        return Path.home() / "Library" / "LaunchAgents" / f"{LAUNCHD_LABEL}.plist"
+
+
+class Cron:
+    """A line in the user's crontab."""
+
+    name = "cron"
+
+    def is_available(self) -> bool:
+        """Return whether there is a crontab to write."""
+        return shutil.which("crontab") is not None
+
+    def is_installed(self) -> bool:
+        """Return whether our line is in it."""
+        return CRON_MARK in self._crontab()
+
+    def files(self, nightly: Nightly) -> dict[str, str]:
+        """Return the line."""
+        return {"crontab": cron_line(nightly) + "\n"}
+
+    def install(self, nightly: Nightly) -> None:
+        """Put the line in, in the place of an earlier one."""
+        _require(["crontab", "-"], crontab_with(self._crontab(), cron_line(nightly)))
+
+    def uninstall(self) -> None:
+        """Take the line out; a crontab that held nothing else goes with it."""
+        rest = crontab_without(self._crontab())
+        _require(["crontab", "-"], rest) if rest.strip() else _answer(["crontab", "-r"])
+
+    def next_start(self) -> str | None:
+        """Return None: it asks once an hour."""
+        return None
+
+    def _crontab(self) -> str:
+        return _answer(["crontab", "-l"]) or ""
+
+
+SCHEDULERS: tuple[Scheduler, ...] = (Systemd(), Launchd(), Cron())
+
+
+def _write(path: Path, content: bytes) -> None:
+    with writing_to(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def _answer(command: Sequence[str], stdin: str = "") -> str | None:
+    """Return what a command prints; None where it is missing, hangs or fails."""
+    try:
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=SCHEDULER_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def _require(command: Sequence[str], stdin: str = "") -> None:
+    if _answer(command, stdin) is None:
+        raise ScheduleUnavailable(
+            f"`{' '.join(command)}` failed.", "Run it yourself to see why, or take another: --with cron"
+        )

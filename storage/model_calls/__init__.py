@@ -1,0 +1,1 @@
+"""What requests to models leave behind: spending, answers, failures."""

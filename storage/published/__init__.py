@@ -1,0 +1,1 @@
+"""What others read of a store: briefs, snapshots, the DuckDB file, reports."""

@@ -1,0 +1,300 @@
+"""What others read: briefs, the hooks' project map, and a DuckDB file with Parquet snapshots."""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from cortex.hooks import branches as hook_branches
+from cortex.hooks import brief, health
+from cortex.storage.ground.files import PART_SUFFIX, write_atomically, writing_to
+from cortex.storage.lake.lake import Lake
+from cortex.storage.lake.manifest import LakeFile
+from cortex.storage.published.catalogue import PROJECTS_FILE
+from cortex.storage.published.published_views import (
+    FROM_THE_LAKE,
+    LAKE_VIEWS,
+    SNAPSHOTS,
+    comments,
+)
+from cortex.storage.published.snapshots import SnapshotFile, write_snapshot
+from cortex.storage.tables.projections import published_brief
+from cortex.transforms.brief import ARCHIVE_NAME, EXPLANATION_NAME
+from cortex.transforms.brief.branch_notes import BranchLine, BranchTips
+from cortex.transforms.schemas import TURNS, Table
+
+# What earlier versions published of each project, for a hook that reads the search index now.
+_FORMER_HOOK_INDEX = "hook-index.sqlite"
+
+# The oldest storage format that current DuckDB clients share, so that older ones open the file too.
+DUCKDB_STORAGE_VERSION = "v1.0.0"
+
+# The rows of a snapshot, or what yields them piece by piece once they are written.
+SnapshotRows = pa.Table | Callable[[], Iterable[pa.Table]]
+
+
+class Published:
+    """The folder `<home>/published/`."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self.root = home / "published"
+        self.database_path = self.root / "memory.duckdb"
+
+    def brief(self, project_id: str) -> str:
+        """Return the published brief of a project; empty when there is none."""
+        return published_brief(self._home, project_id)
+
+    def has_brief(self, project_id: str) -> bool:
+        """Return whether a brief is published that can be read."""
+        return bool(self.brief(project_id))
+
+    def publish_brief(self, project_id: str, text: str) -> bool:
+        """Publish a brief; return whether it differs from the last one (else nothing is written)."""
+        if self.brief(project_id) == text:
+            return False
+        path = self._brief_path(project_id)
+        with writing_to(self._home):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, text.encode())
+        return True
+
+    def archive(self, project_id: str) -> str:
+        """Return a project's published archive of older decisions; empty when there is none."""
+        try:
+            return (self.root / project_id / ARCHIVE_NAME).read_text(encoding="utf-8")
+        except (FileNotFoundError, UnicodeDecodeError):
+            return ""
+
+    def publish_archive(self, project_id: str, text: str) -> bool:
+        """Publish the archive, remove it where it is empty; return whether anything changed."""
+        if self.archive(project_id) == text:
+            return False
+        path = self.root / project_id / ARCHIVE_NAME
+        with writing_to(self._home):
+            if text:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(path, text.encode())
+            else:
+                path.unlink(missing_ok=True)
+        return True
+
+    def publish_explanation(self, project_id: str, document: Mapping[str, object]) -> None:
+        """Publish why each candidate is in a project's brief or not (`transforms.brief.explanation`)."""
+        self._publish_map(self.root / project_id / EXPLANATION_NAME, document)
+
+    def publish_branches(self, project_id: str, lines: Sequence[BranchLine], branches: BranchTips) -> bool:
+        """Publish which lines of the brief hold on which branches; nothing where all hold on every one."""
+        path = self.root / project_id / hook_branches.NOTES
+        if not lines:
+            is_there = path.is_file()
+            with writing_to(self._home):
+                path.unlink(missing_ok=True)
+            return is_there
+        document = {
+            "lines": [
+                [line.number, hook_branches.checksum_of(line.text), list(line.branches), line.is_marked]
+                for line in lines
+            ],
+            "tips": dict(branches.tips),
+            "within": {name: sorted(commits) for name, commits in branches.within.items()},
+        }
+        text = json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True).encode()
+        if path.is_file() and path.read_bytes() == text:
+            return False
+        with writing_to(self._home):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, text)
+        return True
+
+    def remove_former(self) -> None:
+        """Remove what earlier versions published and nothing reads any more."""
+        with writing_to(self._home):
+            for path in self.root.glob(f"*/{_FORMER_HOOK_INDEX}"):
+                path.unlink(missing_ok=True)
+
+    def projects(self) -> list[str]:
+        """Return the projects that something is published of, sorted."""
+        folders = self.root.iterdir() if self.root.is_dir() else ()
+        return sorted(path.name for path in folders if path.is_dir())
+
+    def drop(self, project_id: str) -> None:
+        """Remove all that is published of a project."""
+        with writing_to(self._home):
+            shutil.rmtree(self.root / project_id, ignore_errors=True)
+
+    def publish_projects(self, by_path: dict[str, str]) -> None:
+        """Publish directory → project id for the hooks, which run no git."""
+        self._publish_map(self.root / "projects.json", by_path)
+
+    def publish_counts(self, by_scope: Mapping[str, int]) -> None:
+        """Publish how many memories are active, by project id and `global`, for hooks and status line."""
+        self._publish_map(self._home / health.COUNTS, by_scope)
+
+    def publish_catalogue(self, document: Mapping[str, object]) -> None:
+        """Publish the projects for commands that look around (`storage.catalogue.projects_document`)."""
+        self._publish_map(self.root / PROJECTS_FILE, document)
+
+    def publish_surfaces(self, by_folder: Mapping[str, str]) -> None:
+        """Publish folder → file that holds the brief, so that the hooks do not say it twice."""
+        if by_folder or (self._home / brief.SURFACES).is_file():
+            self._publish_map(self._home / brief.SURFACES, by_folder)
+
+    def _publish_map(self, path: Path, document: Mapping[str, object]) -> None:
+        text = json.dumps(document, ensure_ascii=False, indent=1).encode()
+        if path.is_file() and path.read_bytes() == text:
+            return
+        with writing_to(self._home):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, text)
+
+    def publish_database(
+        self,
+        lake: Lake,
+        derived: Mapping[str, SnapshotRows],
+        merged: Mapping[str, str] = MappingProxyType({}),
+        fingerprints: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    ) -> None:
+        """
+        Write `memory.duckdb`: the tables of SNAPSHOTS, and views of turns, events, journal and of both.
+
+        `derived` holds the snapshots' rows by name, asked for in the order of SNAPSHOTS; a missing one is
+        empty. They are in the file itself and beside it as Parquet. The views read the lake's live files
+        where they are now, so the file stays small and any DuckDB client can open it read-only; a moved store
+        needs it written again.
+        Older readers keep the file they opened. Of a sealed lake the views are left out: DuckDB cannot read
+        it. `merged` gives the project that another was merged into: all views know it under that id.
+        `fingerprints` goes into the snapshots' Parquet: by name and scope, what `snapshot` gives back.
+        """
+        with writing_to(self._home):
+            self.root.mkdir(parents=True, exist_ok=True)
+            for table in SNAPSHOTS:
+                rows = derived.get(table.name, table.empty())
+                pieces = [rows] if isinstance(rows, pa.Table) else rows()
+                write_snapshot(self._path_of(table), table, pieces, fingerprints.get(table.name, {}))
+            self._replace_database(lake, merged)
+
+    def publish_views(self, lake: Lake, merged: Mapping[str, str]) -> None:
+        """Write `memory.duckdb` from the snapshots that are here, which another machine made."""
+        with writing_to(self._home):
+            self._replace_database(lake, merged)
+
+    def _replace_database(self, lake: Lake, merged: Mapping[str, str]) -> None:
+        part = self.root / f".memory.duckdb.{os.getpid()}{PART_SUFFIX}"
+        part.unlink(missing_ok=True)
+        try:
+            self._write_database(part, lake, merged)
+            part.replace(self.database_path)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def drop_database(self) -> None:
+        """Remove `memory.duckdb`, so that the next run writes it and its snapshots again."""
+        with writing_to(self._home):
+            self.database_path.unlink(missing_ok=True)
+
+    def snapshot(self, table: Table) -> SnapshotFile:
+        """Return a snapshot for reading, scope by scope; of nothing where it is unreadable."""
+        return SnapshotFile(self._path_of(table), table)
+
+    def _path_of(self, table: Table) -> Path:
+        return self.root / f"{table.name}.parquet"
+
+    def _write_database(self, path: Path, lake: Lake, merged: Mapping[str, str]) -> None:
+        import duckdb
+
+        try:
+            with duckdb.connect(":memory:") as database:
+                database.execute("set enable_progress_bar = false")  # it would be in a command's output
+                self._write_tables(database, path, lake, merged)
+        except duckdb.Error:
+            lake.check_readable(FROM_THE_LAKE)
+            raise
+
+    def _write_tables(self, database: Any, path: Path, lake: Lake, merged: Mapping[str, str]) -> None:
+        database.execute(
+            f"attach {_quoted(str(path))} as made (storage_version {_quoted(DUCKDB_STORAGE_VERSION)})"
+        )
+        database.execute("use made")
+        for table in SNAPSHOTS:
+            # From the file: the rows of a million memories are never in memory together.
+            rows = _from_parquet(self._path_of(table))
+            database.execute(f"create table {table.name} as {rows}")
+        for table in () if lake.key_id else FROM_THE_LAKE:
+            view = view_of(table, lake, merged, lambda file: _from_parquet(lake.root / file.path))
+            database.execute(f"create view {table.name} as {view}")
+        for name, select in ({} if lake.key_id else LAKE_VIEWS).items():
+            database.execute(f"create view {name} as {select}")
+        for comment in comments(is_sealed=bool(lake.key_id)):
+            database.execute(comment)
+        database.execute("use memory")
+        database.execute("detach made")
+
+    def _brief_path(self, project_id: str) -> Path:
+        return self.root / project_id / "brief.md"
+
+
+def view_of(
+    table: Table,
+    lake: Lake,
+    merged: Mapping[str, str],
+    source: Callable[[LakeFile], str],
+    files: list[LakeFile] | None = None,
+) -> str:
+    """
+    Return the SELECT over `files`, the live ones of a lake table, no shadowed session, no key twice.
+
+    `source` gives the FROM clause for a file, `merged` the project that another was merged into.
+    """
+    files = lake.manifest.live(table.name) if files is None else files
+    if not files:
+        columns = ", ".join(f"null::{_sql_type(field)} as {field.name}" for field in table.arrow)
+        return f"select {columns} where false"
+    union = " union all ".join(_rows_of(file, files, merged, source(file)) for file in files)
+    key = ", ".join(table.key)
+    order = ", ".join(["file", "line", "block"] if table is TURNS else list(table.key))
+    whole = f"select * from ({union}) qualify row_number() over (partition by {key} order by {order}) = 1"
+    return _with_names_on_results(whole) if table is TURNS else whole
+
+
+def _with_names_on_results(turns: str) -> str:
+    """Return the SELECT over turns in which a result has its call's tool, which its record does not name."""
+    is_result = "kind = 'tool_result' and tool_use_id is not null"
+    called = "max(tool_name) over (partition by project_id, session_id, tool_use_id)"
+    name = f"case when {is_result} then coalesce(tool_name, {called}) else tool_name end"
+    return f"select * replace ({name} as tool_name) from ({turns})"
+
+
+def _rows_of(file: LakeFile, files: list[LakeFile], merged: Mapping[str, str], source: str) -> str:
+    newer = [f for f in files if f.partition == file.partition and f.generation > file.generation]
+    hidden = sorted({session for f in newer for session in f.sessions})
+    project = merged.get(file.partition)
+    columns = f"* replace ({_quoted(project)} as project_id)" if project else "*"
+    if not hidden:
+        return f"select {columns} {source}"
+    return f"select {columns} {source} where session_id not in ({', '.join(map(_quoted, hidden))})"
+
+
+def _from_parquet(path: Path) -> str:
+    # DuckDB takes the path for a pattern: of a store `[ab]` it would read a store `a` beside it.
+    pattern = re.sub(r"[*?\[]", r"[\g<0>]", str(path))
+    return f"from read_parquet({_quoted(pattern)}, hive_partitioning = false)"
+
+
+def _sql_type(field: "pa.Field[Any]") -> str:
+    kinds = {"string": "varchar", "double": "double", "int32": "integer", "int16": "smallint"}
+    if pa.types.is_timestamp(field.type):
+        return "timestamptz"
+    if pa.types.is_list(field.type):
+        return f"{kinds[str(field.type.value_type)]}[]"
+    return kinds[str(field.type)]
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,1 @@
+"""What the user chose, and the policy tables."""

@@ -1,0 +1,300 @@
+"""Every setting, once: name, kind, default, bounds, unit and meaning."""
+
+from difflib import get_close_matches
+
+from cortex.storage.settings.setting_kinds import NEXT_RUN, NIGHTLY, Key
+from cortex.transforms.documents.marker_block import ENDINGS, FILES, HOOK
+from cortex.transforms.errors import UsageError
+
+MAXIMUM_BRIEF_TOKENS = 3_000  # spec 11.2
+
+KEYS = (
+    Key(
+        "capture.excluded_projects",
+        (),
+        "folders",
+        "nothing that happens in or below these folders is ever stored",
+        acts=NEXT_RUN,
+    ),
+    Key(
+        "capture.min_chars",
+        50,
+        "characters",
+        "a session in which less was said and done is not taken in until it grows",
+        acts=NEXT_RUN,
+    ),
+    Key(
+        "brief.tokens",
+        0,
+        "tokens",
+        "budget of the brief of a session; 0: 500, or 1,000 where a language model reads sessions",
+        high=MAXIMUM_BRIEF_TOKENS,
+        per_project=True,
+    ),
+    Key(
+        "brief.surface",
+        "hook",
+        "place",
+        "where a session reads the brief: hook, or a file (rules, local, or a .md path in the project)",
+        words=(HOOK, *FILES),
+        endings=ENDINGS,
+        per_project=True,
+    ),
+    Key(
+        "recall.at_prompt",
+        True,
+        "yes or no",
+        "add known facts that bear on a prompt",
+        per_project=True,
+        for_hooks=True,
+    ),
+    Key(
+        "retention.days",
+        0,
+        "days",
+        "how long to keep what was said; 0 keeps it forever",
+        per_project=True,
+        acts=NIGHTLY,
+    ),
+    Key(
+        "retention.types",
+        (),
+        "type=days",
+        "how long to keep memories of a type, and what they rest on; 0 keeps them forever",
+        form="type=days",
+        per_project=True,
+        acts=NIGHTLY,
+    ),
+    Key(
+        "embed.voyage_api_key",
+        "",
+        "key",
+        "embed with Voyage AI instead of the local model; prose then leaves this machine",
+        acts=NEXT_RUN,
+        is_secret=True,
+    ),
+    Key(
+        "models.writer",
+        "none",
+        "provider",
+        "the language model that writes what a session leaves: none, api (a key, or another endpoint) or "
+        "claude (your own Claude Code login); with any but none, redacted transcripts leave this machine",
+        words=("none", "api", "claude"),
+        acts=NEXT_RUN,
+    ),
+    Key(
+        "models.writer_model",
+        "claude-haiku-5-5",
+        "model",
+        "the model's name, as its provider calls it",
+        acts=NEXT_RUN,
+    ),
+    Key(
+        "models.api_key",
+        "",
+        "key",
+        "key for the language model where `models.writer` is api",
+        acts=NEXT_RUN,
+        is_secret=True,
+    ),
+    Key(
+        "models.claude_token",
+        "",
+        "token",
+        "token of your Claude Code login where `models.writer` is claude; `claude setup-token` makes one",
+        acts=NEXT_RUN,
+        is_secret=True,
+    ),
+    Key(
+        "models.replay",
+        False,
+        "yes or no",
+        "let the answers of a language model that the store holds count, and ask for none, whatever "
+        "`models.writer` says",
+        acts=NEXT_RUN,
+    ),
+    Key(
+        "models.base_url",
+        "",
+        "address",
+        "endpoint that speaks Anthropic's Messages API, on this machine for instance; if empty, their own",
+        beginnings=("https://", "http://"),
+        acts=NEXT_RUN,
+    ),
+    Key(
+        "budget.daily_usd",
+        0.15,
+        "US dollars per UTC day",
+        "no request to a language model is sent that could pass this; what does not fit waits",
+        high=10_000,
+        acts=NEXT_RUN,
+    ),
+    Key(
+        "budget.daily_requests",
+        200,
+        "requests per UTC day",
+        "no more requests to a language model than this",
+        high=100_000,
+        acts=NEXT_RUN,
+    ),
+    Key(
+        "budget.run_requests",
+        100,
+        "requests per run",
+        "no more requests to a language model than this in one run",
+        high=100_000,
+        acts=NEXT_RUN,
+    ),
+    Key(
+        "run.engine",
+        "auto",
+        "engine",
+        "what runs the stages: prefect, plain (without it), or auto: prefect where a server of it is set up",
+        words=("auto", "prefect", "plain"),
+    ),
+    Key(
+        "run.runner",
+        "none",
+        "runner",
+        "under Prefect, what reads, extracts and embeds shards: none (the run), threads, dask or ray",
+        words=("none", "threads", "dask", "ray"),
+    ),
+    Key(
+        "run.workers",
+        0,
+        "workers",
+        "how many workers a runner starts on this machine; 0 is one for each core",
+        high=256,
+    ),
+    Key(
+        "run.cluster",
+        "",
+        "address",
+        "a Dask or Ray cluster that runs already: tcp://HOST:8786, tls://… or ray://HOST:10001",
+        beginnings=("tcp://", "tls://", "ray://"),
+    ),
+    Key(
+        "share.place",
+        "",
+        "address",
+        "where your team's members put what they share: s3://BUCKET/PREFIX or file:///FOLDER",
+        beginnings=("s3://", "file:///"),
+    ),
+    Key(
+        "share.projects",
+        (),
+        "folders",
+        "folders of the projects of which `cortex push` shares memories and `cortex pull` reads your team's",
+    ),
+    Key(
+        "share.key_file",
+        "",
+        "path",
+        "file with your team's key, by which pushed memories are encrypted; `cortex team key` sets it",
+    ),
+    Key(
+        "mcp.projects",
+        (),
+        "folders",
+        "folders of further projects whose memories an MCP client may see and change beside those of its "
+        'own; "*" for all',
+    ),
+    Key(
+        "mcp.calls_per_minute",
+        120,
+        "calls per minute",
+        "no more calls of an MCP client are carried out within any 60 seconds",
+        low=1,
+        high=100_000,
+    ),
+    Key(
+        "mcp.in_plugin",
+        True,
+        "yes or no",
+        "the plugin for Claude Code starts the memory's tools with each session",
+        for_hooks=True,
+    ),
+    Key(
+        "mcp.issuer",
+        "",
+        "address",
+        "identity provider whose access tokens `cortex mcp --http` accepts; without it nothing is served",
+        beginnings=("https://", "http://localhost", "http://127.0.0.1", "http://[::1]"),
+    ),
+    Key(
+        "mcp.keys_url",
+        "",
+        "address",
+        "where the identity provider's public keys (JWKS) are; if empty, it is asked",
+        beginnings=("https://", "http://localhost", "http://127.0.0.1", "http://[::1]"),
+    ),
+    Key(
+        "mcp.resource_url",
+        "",
+        "address",
+        "the address of `cortex mcp --http` as its clients call it, which tokens must be made for; if empty, "
+        "http://127.0.0.1:PORT/mcp",
+        beginnings=("https://", "http://localhost", "http://127.0.0.1", "http://[::1]"),
+    ),
+    Key(
+        "mcp.http_projects",
+        (),
+        "folders",
+        "folders of the projects that callers over HTTP see: FOLDER for all of them, SUBJECT=FOLDER for the "
+        'one whose token says so, "*" for every project; without it only what holds everywhere',
+    ),
+    Key(
+        "mcp.http_roles",
+        (),
+        "roles",
+        "what callers over HTTP may do: SUBJECT=ROLE, or SUBJECT=ROLE@FOLDER in one project, * for "
+        "everybody; without it their tokens' scopes alone say so",
+        form="subject=role",
+    ),
+    Key(
+        "redact.personal_data",
+        False,
+        "yes or no",
+        "also replace e-mail addresses and phone numbers in transcripts",
+        acts=NEXT_RUN,
+    ),
+    Key(
+        "encryption.key_file",
+        "",
+        "path",
+        "file with the key of an encrypted store; if empty, the OS keyring is used. `cortex encrypt` sets it",
+    ),
+    Key(
+        "statusline.show",
+        ("health", "memories", "capture", "context"),
+        "parts",
+        "what the status line shows, in this order",
+        words=("health", "memories", "capture", "context"),
+        per_project=True,
+        for_hooks=True,
+    ),
+    Key(
+        "statusline.warn_percent",
+        70,
+        "percent of the context window",
+        "from this level on, the status line warns that the context is filling up",
+        low=1,
+        high=100,
+        per_project=True,
+        for_hooks=True,
+    ),
+)
+
+BY_NAME = {key.name: key for key in KEYS}
+
+
+def key_of(name: str, where: str = "") -> Key:
+    """Return the setting called `name`. Raises UsageError with the nearest one, naming `where`."""
+    if name in BY_NAME:
+        return BY_NAME[name]
+    near = get_close_matches(name, BY_NAME, n=1, cutoff=0.5)
+    guess = f"Did you mean {near[0]}? " if near else ""
+    raise UsageError(
+        f"{f'{where}: ' if where else ''}there is no setting '{name}'.",
+        f"{guess}The settings are: {', '.join(BY_NAME)}.",
+    )

@@ -1,0 +1,101 @@
+"""Where each assistant keeps its transcripts, and in which folder a chat of Gemini CLI was written."""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import orjson
+
+from cortex.hooks import ticket
+from cortex.storage.ground.files import path_text
+from cortex.storage.staging.client_files import client_folder
+from cortex.transforms.errors import NotFound, UsageError
+from cortex.transforms.transcripts.assistants import Head
+
+# The lists that Gemini CLI keeps beside chats; a hundred projects take 10 kB.
+SMALL_FILE_BYTES = 4 * 1024 * 1024
+
+# Files beside transcripts that have their ending and another format: the client's list of prompts.
+NOT_TRANSCRIPTS = frozenset({"history.jsonl"})
+
+
+def folders() -> dict[str, list[Path]]:
+    """Return the folders where each assistant keeps its transcripts by default, whether they exist or not."""
+    codex = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+    gemini = Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()) / ".gemini"
+    copilot = Path(os.environ.get("COPILOT_HOME") or Path.home() / ".copilot")
+    return {
+        "claude": [client_folder() / "projects"],
+        "codex": [codex / "sessions", codex / "archived_sessions"],
+        "gemini": [gemini / "tmp"],
+        "copilot": [copilot / "session-state"],
+    }
+
+
+def find_transcripts(path: Path) -> list[Path]:
+    """
+    Return the transcripts at `path`: the file itself, or every *.jsonl below the folder, sorted.
+
+    Subagents' transcripts are included, so are Gemini CLI's chats/session-*.json and Codex CLI's compressed
+    rollout-*.jsonl.zst; the client's list of prompts (history.jsonl) is not.
+    A file that is named is taken whatever its ending. Raises NotFound and UsageError.
+    """
+    if path.is_file():
+        return [path]
+    if not path.exists():
+        raise NotFound(f"there is no file or folder '{path}'.", "Check the spelling of the path.")
+    if not path.is_dir():
+        raise UsageError(
+            f"'{path}' is neither a file nor a folder.", "Name a transcript or a folder of them."
+        )
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise UsageError(f"folder '{path}' may not be read.", "Give yourself the right to read it.")
+    return sorted(
+        Path(folder, name)
+        for folder, _, names in os.walk(path)
+        for name in names
+        if (name.endswith(".jsonl") and name not in NOT_TRANSCRIPTS) or _is_others(folder, name)
+    )
+
+
+def _is_others(folder: str, name: str) -> bool:
+    if name.startswith("rollout-") and name.endswith(".jsonl.zst"):
+        return True
+    # Next to chats are checkpoints, logs.json and tool outputs, which are not transcripts.
+    return name.startswith("session-") and name.endswith(".json") and Path(folder).name == "chats"
+
+
+def folder_of_chat(path: Path, head: Head, projects: Callable[[], Iterable[str]]) -> str | None:
+    """Return the folder of a chat: as noted beside it, in the list of projects, or by its hash."""
+    chats = next((folder for folder in path.parents if folder.name == "chats"), None)
+    if chats is None:
+        return None
+    beside = chats.parent
+    try:
+        return _small_file(beside / ".project_root").decode("utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        pass
+    root = beside.parent.parent
+    listed = _object_in(root / "projects.json").get("projects")
+    by_path = listed if isinstance(listed, Mapping) else {}
+    for folder, name in by_path.items():
+        if name == beside.name:
+            return str(folder)
+    hashes = {head.project_hash, beside.name}
+    candidates = [*by_path, *_object_in(root / "trustedFolders.json"), *projects()]
+    known = (name for name in candidates if hashlib.sha256(os.fsencode(name)).hexdigest() in hashes)
+    return next(known, path_text(beside))
+
+
+def _object_in(path: Path) -> Mapping[str, object]:
+    try:
+        document = orjson.loads(_small_file(path))
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _small_file(path: Path) -> bytes:
+    with os.fdopen(ticket.open_regular(os.fspath(path)), "rb") as file:
+        return file.read(SMALL_FILE_BYTES)

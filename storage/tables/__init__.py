@@ -1,0 +1,1 @@
+"""The tables of each scope and the search index, made from the lake."""

@@ -1,0 +1,372 @@
+"""The tables as LanceDB datasets, disposable projections of the lake; nothing else reads or writes them."""
+
+import os
+import shutil
+import sqlite3
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cortex.storage.ground.files import refusal_of, writing_to
+from cortex.storage.tables.lance_library import lancedb
+from cortex.storage.tables.lance_writing import (
+    ROW_HASH,
+    condition,
+    has_columns,
+    hashes_in,
+    stored_hashes,
+    tidy,
+    with_row_hash,
+    without_vectors,
+    write_changed,
+)
+from cortex.storage.tables.projections import has_dataset
+from cortex.storage.tables.search_file import SEARCH_FILE
+from cortex.storage.tables.search_index import SearchIndex
+from cortex.storage.tables.search_rows import IndexedRows
+from cortex.storage.tables.tables import PROJECTED, Filter
+from cortex.transforms.errors import CortexError, TablesDamaged
+from cortex.transforms.identity import content_id
+from cortex.transforms.schemas import Table
+
+# Where a rebuild makes tables before it puts them in place; a killed one leaves it behind.
+REBUILDING = "rebuilding"
+
+
+@contextmanager
+def reading(scope: str, name: str) -> Iterator[None]:
+    """Turn what LanceDB raises over a damaged dataset into TablesDamaged."""
+    try:
+        yield
+    except CortexError:
+        raise
+    except Exception as error:  # LanceDB's errors share no base class
+        raise TablesDamaged(f"The table '{name}' of {scope} cannot be read.", scope) from error
+
+
+class LanceDataset:
+    """One LanceDB dataset, opened for reading; a missing one reads as empty."""
+
+    def __init__(self, table: Table, handle: Any | None, scope: str = "") -> None:
+        self._table = table
+        self._handle = handle
+        self._scope = scope
+        # Asked for once: each time is a message to LanceDB's own thread and back.
+        self._names: list[str] = handle.schema.names if handle is not None else []
+
+    @property
+    def version(self) -> int:
+        """Return the dataset's version; it rises only when rows change. 0: there is none."""
+        return int(self._handle.version) if self._handle is not None else 0
+
+    def count(self, where: Filter | None = None) -> int:
+        """Return the number of rows that meet `where`."""
+        with reading(self._scope, self._table.name):
+            return int(self._handle.count_rows(condition(where))) if self._handle is not None else 0
+
+    def read(self, columns: Sequence[str] = (), where: Filter | None = None) -> pa.Table:
+        """Return the rows that meet `where`, by key: those of `columns` that there are, or the schema's."""
+        wanted = list(columns or self._table.arrow.names)
+        if self._handle is None:
+            return self._table.empty().select([name for name in wanted if name in self._table.arrow.names])
+        wanted, key = [name for name in wanted if name in self._names], list(self._table.key)
+        scan = self._handle.search().select(list(dict.fromkeys([*key, *wanted])))
+        if where:
+            scan = scan.where(condition(where))
+        with reading(self._scope, self._table.name):
+            rows: pa.Table = scan.limit(max(self.count(), 1)).to_arrow()
+        return rows.sort_by([(name, "ascending") for name in key]).select(wanted)
+
+
+class LanceTables:
+    """The datasets memories, edges and passages of every scope, below `<home>/tables/<scope>/`."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.root = home / "tables"
+        self.index: SearchIndex | None = SearchIndex(self.root / SEARCH_FILE)
+        self._connections: dict[str, Any] = {}
+
+    def scopes(self) -> list[str]:
+        """Return the scopes that have tables, sorted; other folders are not ours."""
+        folders = {path.parent.name for name in PROJECTED for path in self.root.glob(f"*/{name}.lance")}
+        return sorted(folders)
+
+    def size(self) -> int:
+        """Return what all datasets take on disk, in bytes."""
+        return sum(path.stat().st_size for path in self.root.rglob("*") if path.is_file())
+
+    def open(self, scope: str, name: str) -> LanceDataset:
+        """Return a dataset for reading."""
+        table = PROJECTED[name]
+        if not self.exists(scope, name):
+            return LanceDataset(table, None)
+        with reading(scope, name):
+            return LanceDataset(table, self._handle(scope, name), scope)
+
+    def reading_index(self, scopes: Sequence[str]) -> AbstractContextManager[sqlite3.Connection | None]:
+        """Yield the search index to read by; None where there is none. Raises TablesDamaged."""
+        return (self.index or SearchIndex(None)).reading(scopes)
+
+    def open_index(self, scopes: Sequence[str], name: str) -> IndexedRows:
+        """Return what the search index has of the table `name` of some scopes."""
+        return (self.index or SearchIndex(None)).rows(scopes, name)
+
+    def replace(self, scope: str, name: str, rows: pa.Table) -> int:
+        """
+        Make `rows` the dataset's content and return how many rows were written or removed.
+
+        `rows` has the schema's columns, for searched tables also `index_text` and (where there is a model)
+        `vector`. Rows equal to the stored ones are not written; without any difference there is no new
+        version. Compacts, prunes old versions and brings the search index up to date in the same call. A
+        dataset that cannot be read is made from nothing.
+        """
+        stored = with_row_hash(self._stored(rows))
+        with writing_to(self.home):
+            try:
+                changed = self._replace(scope, name, stored)
+            except Exception as error:  # LanceDB's errors share no base class
+                if refusal_of(error, self.home) is not None:
+                    raise
+                self._drop_dataset(scope, name)
+                changed = self._replace(scope, name, stored)
+            if self.index is not None:  # second: a run killed here makes the table again
+                self.index.replace(scope, name, rows, hashes_in(stored))
+            return changed
+
+    def _stored(self, rows: pa.Table) -> pa.Table:
+        """Return rows as the dataset has them."""
+        return without_vectors(rows)
+
+    def _replace(self, scope: str, name: str, rows: pa.Table) -> int:
+        table = PROJECTED[name]
+        if not self.exists(scope, name):
+            return self._create(scope, name, rows)
+        handle = self._handle(scope, name)
+        if not has_columns(handle, rows):
+            return self._create(scope, name, rows)
+        return write_changed(handle, table.key[0], rows)[0]
+
+    def update(self, scope: str, name: str, rows: pa.Table, where: Filter) -> int | None:
+        """
+        Make `rows` all that meets `where`, also in the place of rows of their keys; leave the other rows.
+
+        Returns how many rows were written or removed; None where the table is to be replaced as a whole: it
+        has other columns or cannot be read, or the search index holds other rows.
+        """
+        stored, (key,) = with_row_hash(self._stored(rows)), PROJECTED[name].key
+        with writing_to(self.home):
+            try:
+                if not self.exists(scope, name):
+                    return None
+                handle = self._handle(scope, name)
+                if not has_columns(handle, stored):
+                    return None
+                changed, gone = write_changed(handle, key, stored, where)
+            except Exception as error:  # LanceDB's errors share no base class
+                if refusal_of(error, self.home) is not None:
+                    raise
+                return None
+            hashes, count = hashes_in(stored), int(handle.count_rows())
+            is_same = self.index is None or self.index.update(scope, name, rows, hashes, gone, count)
+            return changed if is_same else None
+
+    def content_of(self, scope: str, name: str) -> str | None:
+        """
+        Return a value of the rows that a dataset has, whenever and wherever they were written.
+
+        None where they cannot be read, or where the search index holds other rows. Of a row its hash is read.
+        """
+        try:
+            handle = self._handle(scope, name) if self.exists(scope, name) else None
+            hashes = stored_hashes(handle)
+            if self.index is not None and self.index.hashes(scope, name) != hashes:
+                return None
+        except Exception as error:  # LanceDB's errors share no base class
+            if refusal_of(error, self.home) is not None:
+                raise
+            return None
+        return content_id(*map(str, hashes))
+
+    def append(self, scope: str, name: str, rows: pa.Table) -> None:
+        """
+        Add rows that are not in the dataset yet, as `replace` takes them; `finish` makes it searchable.
+
+        For what is too large to be handed over at once.
+        """
+        stored = with_row_hash(self._stored(rows))
+        with writing_to(self.home):
+            if self.exists(scope, name):
+                self._handle(scope, name).add(stored, on_bad_vectors="null")
+            else:
+                (self.root / scope).mkdir(parents=True, exist_ok=True)
+                self._connected(scope).create_table(name, stored, on_bad_vectors="null")
+            if self.index is not None:
+                self.index.append(scope, name, rows, hashes_in(stored))
+
+    def finish(self, scope: str, name: str) -> None:
+        """Compact what was appended."""
+        with writing_to(self.home):
+            tidy(self._handle(scope, name))
+
+    def replace_whole(self, scope: str, name: str, rows: pa.Table) -> None:
+        """Make `rows` the content of a table of which nothing is kept, as `replace` takes them."""
+        with writing_to(self.home):
+            self._drop_dataset(scope, name)
+            self.replace(scope, name, rows)
+            if self.index is not None:
+                hashes = hashes_in(with_row_hash(self._stored(rows)))
+                self.index.replace(scope, name, rows, hashes, keeps=False)
+
+    def settle_search(self, settings: str, ranks: Sequence[tuple[str, int]]) -> bool:
+        """Make these what the prompt hook searches by; return whether they were not already."""
+        with writing_to(self.home):
+            return self.index is not None and self.index.settle(settings, ranks)
+
+    def mark_search(self, scope: str, marks: Mapping[str, str]) -> bool:
+        """Make `marks` what the prompt hook says behind memories; return whether they were not already."""
+        with writing_to(self.home):
+            return self.index is not None and self.index.mark(scope, marks)
+
+    def purge(self, scope: str) -> None:
+        """
+        Rewrite a scope's datasets and remove every older version, with the bytes of rows that are gone.
+
+        Deleted rows otherwise stay in their file until it is compacted. The search index is rewritten.
+        """
+        with writing_to(self.home):
+            if self.index is not None:
+                self.index.purge()
+            for name in PROJECTED:
+                if not self.exists(scope, name):
+                    continue
+                handle = self._handle(scope, name)
+                if not handle.count_rows():
+                    shutil.rmtree(self.root / scope / f"{name}.lance")
+                    continue
+                self._create(scope, name, handle.to_arrow())
+                with warnings.catch_warnings():  # a reader of an older version may fail: that is meant
+                    warnings.simplefilter("ignore", UserWarning)
+                    written = self._handle(scope, name)
+                    written.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
+
+    def drop(self, scope: str) -> None:
+        """Remove a scope's tables."""
+        with writing_to(self.home):
+            if self.index is not None:
+                self.index.drop(scope)
+            for name in PROJECTED:
+                self._drop_dataset(scope, name)
+            with suppress(OSError):  # somebody put something else there
+                (self.root / scope).rmdir()
+
+    def _drop_dataset(self, scope: str, name: str) -> None:
+        path = self.root / scope / f"{name}.lance"
+        self._connections.pop(scope, None)  # it may hold what it has read of it
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+    def _create(self, scope: str, name: str, rows: pa.Table) -> int:
+        if not rows.num_rows and not self.exists(scope, name):
+            return 0
+        (self.root / scope).mkdir(parents=True, exist_ok=True)
+        if (self.root / scope / f"{name}.lance").is_file():  # it takes the place of a folder of ours
+            self._drop_dataset(scope, name)
+        handle = self._connected(scope).create_table(name, rows, mode="overwrite", on_bad_vectors="null")
+        tidy(handle)
+        return int(rows.num_rows)
+
+    def _handle(self, scope: str, name: str) -> Any:
+        return self._connected(scope).open_table(name)
+
+    def _connected(self, scope: str) -> Any:
+        if scope not in self._connections:
+            self._connections[scope] = _connect(self.root / scope)
+        return self._connections[scope]
+
+    def exists(self, scope: str, name: str) -> bool:
+        """Return whether there is a dataset; one without rows may never have been written."""
+        return has_dataset(self.root, scope, name)
+
+
+class RebuiltTables(LanceTables):
+    """Tables made beside the live ones, to take their place."""
+
+    def __init__(self, live: LanceTables) -> None:
+        """Name their place; a killed rebuild may have left something there."""
+        super().__init__(live.home / REBUILDING)
+        self.index = None  # of what is put in place the live one is made
+        self._live = live
+
+    def put_in_place(self, scope: str) -> int:
+        """Put a scope's tables in the place of the live ones and return their rows."""
+        count = 0
+        for name, table in PROJECTED.items():
+            if self.exists(scope, name):
+                rows = self._handle(scope, name).to_arrow().drop_columns([ROW_HASH])
+            else:
+                rows = table.empty()
+            self._live.replace_whole(scope, name, rows)
+            count += rows.num_rows
+        return count
+
+    def _stored(self, rows: pa.Table) -> pa.Table:
+        """Return rows as they are: of their vectors the live index is made."""
+        return rows
+
+    def remove(self) -> None:
+        """Remove what was not put in place, and what was replaced."""
+        with writing_to(self._live.home):
+            shutil.rmtree(self.home, ignore_errors=True)
+
+
+class LanceTablesInMemory(LanceTables):
+    """Tables of one process that are searched like others and are nowhere on disk."""
+
+    def __init__(self) -> None:
+        """Make empty tables."""
+        super().__init__(Path())
+        self._own_index = self.index = SearchIndex(None)
+        self._handles: dict[tuple[str, str], Any] = {}
+
+    def scopes(self) -> list[str]:
+        """Return the scopes that have tables, sorted."""
+        return sorted({scope for scope, _ in self._handles})
+
+    def exists(self, scope: str, name: str) -> bool:
+        """Return whether there is a dataset."""
+        return (scope, name) in self._handles
+
+    def open(self, scope: str, name: str) -> LanceDataset:
+        """Return a dataset for reading."""
+        return LanceDataset(PROJECTED[name], self._handles.get((scope, name)))
+
+    def replace(self, scope: str, name: str, rows: pa.Table) -> int:
+        """Make `rows` the dataset's content and return how many."""
+        if rows.num_rows:
+            database = _connect("memory://")
+            self._handles[scope, name] = database.create_table(name, rows, on_bad_vectors="null")
+            self._own_index.replace(scope, name, rows, hashes_in(with_row_hash(without_vectors(rows))))
+        return int(rows.num_rows)
+
+    def update(self, scope: str, name: str, rows: pa.Table, where: Filter) -> int | None:
+        """Refuse: tables in memory are written as a whole."""
+        return None
+
+    def content_of(self, scope: str, name: str) -> str | None:
+        """Return nothing: tables in memory are written as a whole."""
+        return None
+
+
+def _connect(folder: Path | str) -> Any:
+    # It warns on stderr by default, also that a new dataset is new; a stray line there spoils a pipe.
+    # LANCE_LOG, which its documentation names, has no effect in 0.40 (tried).
+    os.environ.setdefault("LANCEDB_LOG", "error")
+    return lancedb().connect(str(folder))

@@ -1,0 +1,1 @@
+"""Text of the user's own files and of other tools' exports, as values."""

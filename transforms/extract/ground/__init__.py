@@ -1,0 +1,1 @@
+"""What every rule of extraction stands on: candidates, statements, word lists, languages."""

@@ -1,1 +1,0 @@
-"""Files: text of the user's own files and of other tools' exports, as values."""

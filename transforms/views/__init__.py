@@ -1,0 +1,1 @@
+"""What people look at: sessions, metrics, reviews and reports, made from memories."""
