@@ -22,7 +22,7 @@ PLOT_CHARS = 40
 
 @command("cost")
 def cost(context: Context) -> Answer:
-    """Show what the language model has cost: by day, purpose, model and project."""
+    """Show language model costs by day, purpose, model and project."""
     from cortex.flows.operations.care import cost
 
     report = cost.read_cost(context)

@@ -18,7 +18,7 @@ PLAN_HEADINGS = ("sessions", "requests", "tokens in", "tokens out", "$", "$ in b
 
 @command("plan")
 def plan(context: Context) -> Answer:
-    """Show what the language model would be asked next: sessions, requests, tokens, dollars, minutes."""
+    """Show the next language model requests: sessions, requests, tokens, dollars, minutes."""
     from cortex.flows.operations.care import plan
 
     planned = plan.read_plan(context)

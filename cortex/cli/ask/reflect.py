@@ -33,15 +33,15 @@ _TITLES = {"open": "Open", "contradictory": "Contradictory", "stale": "Stale"}
     default=10,
     show_default=True,
     metavar="COUNT",
-    help="Most points of a kind, and most memories to answer from.",
+    help="Maximum number of points of a kind, and of memories to answer from.",
 )
 def reflect(
     context: Context, question: tuple[str, ...], project: str | None, all_projects: bool, limit: int
 ) -> Answer:
-    """Say what is open, contradictory and stale; with a QUESTION, answer it and cite the memories.
+    """List open, contradictory and stale points; with a QUESTION, answer it and cite the memories.
 
-    Where a language model is chosen it writes the answer, and a sentence that cites no recalled memory is
-    dropped; else the answer is the recalled memories themselves, those that hold first.
+    If you have chosen a language model, it writes the answer, and sentences that cite no recalled memory are
+    dropped. Otherwise the answer is the recalled memories themselves, those still valid first.
     """
     from cortex.flows.operations.ask import reflect
 

@@ -29,11 +29,11 @@ _MOST_STEPS = 4
     default=2,
     show_default=True,
     metavar="COUNT",
-    help=f"Links that may lie between, at most {_MOST_STEPS}.",
+    help=f"Maximum number of links in between (up to {_MOST_STEPS}).",
 )
 @LIMIT
 def related(context: Context, id: str, steps: int, limit: int) -> Answer:
-    """Show what the memory ID is linked to, and what that is linked to: the nearest and strongest first."""
+    """Show the memories linked to the memory ID, directly or through others; nearest and strongest first."""
     from cortex.flows.operations.ask import related
 
     near = related.neighbourhood_of(context, id, steps=steps, limit=limit)

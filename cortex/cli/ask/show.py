@@ -24,7 +24,7 @@ RELATED_SHOWN = 8
 @command("show")
 @click.argument("id")
 def show(context: Context, id: str) -> Answer:
-    """Show a memory or a session, named by its ID or the beginning of it (4 characters or more)."""
+    """Show a memory or a session by its ID, or by the first 4 or more characters of it."""
     from cortex.flows.operations.ask import listing
 
     shown = listing.show(context, id)

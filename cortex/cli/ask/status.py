@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @command("status")
 def status(context: Context) -> Answer:
-    """Show what the store holds, what is waiting and how the last run went."""
+    """Show what is stored, what is waiting and how the last run went."""
     from cortex.flows.operations.care import status
 
     state = status.read_status(context)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @ALL_PROJECTS
 @LIMIT
 def timeline(context: Context, project: str | None, all_projects: bool, limit: int) -> Answer:
-    """List sessions, the newest first, with what was done and left open."""
+    """List sessions, newest first, with what was done and what was left open."""
     from cortex.flows.operations.ask import listing
 
     listed = listing.list_sessions(context, project, all_projects=all_projects, limit=limit)

@@ -28,9 +28,11 @@ def backup(context: Context, file: Path) -> Answer:
 
 @command("restore")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--into", type=click.Path(path_type=Path), help="Another folder than the present store's.")
+@click.option(
+    "--into", type=click.Path(path_type=Path), help="Restore into this folder instead of replacing the store."
+)
 def restore(context: Context, file: Path, into: Path | None) -> Answer:
-    """Check a backup FILE and put it in the store's place; the present store stays beside it."""
+    """Check the backup FILE and replace the store with it; the old store is kept next to it."""
     from cortex.flows.operations.share import backup
 
     return _answer("Restored", file, backup.restore(context, file, into=into))

@@ -26,13 +26,11 @@ if TYPE_CHECKING:
     type=click.Choice(["json", "markdown", "delta"]),
     default="json",
     show_default=True,
-    help="JSON holds all of each memory, Markdown is a list to read; delta: tables for a lakehouse.",
+    help="json: complete; markdown: a list to read; delta: tables for a lakehouse.",
 )
 @PROJECT_OPTION
 @AS_OF
-@click.option(
-    "--table", "tables", multiple=True, metavar="NAME", help="Delta: only this table; may be repeated."
-)
+@click.option("--table", "tables", multiple=True, metavar="NAME", help="Delta: only this table; repeatable.")
 def export(
     context: Context,
     file: str | None,
@@ -42,11 +40,11 @@ def export(
     tables: tuple[str, ...],
 ) -> Answer | None:
     """
-    Write memories to FILE, or to standard output; default: those of every project.
+    Write memories to FILE or to standard output, by default those of every project.
 
-    JSON holds everything, and `cortex import` puts it back as it was. Markdown holds text, type and project
-    of the active memories. With --format delta, FILE is a folder or s3://BUCKET/PREFIX: it gets the tables
-    that `cortex sql` shows, transcripts (turns) included; repeated, only what changed is written.
+    JSON holds everything, and `cortex import` restores it as it was. Markdown holds text, type and project of
+    the active memories. With --format delta, FILE is a folder or s3://BUCKET/PREFIX for the tables that
+    `cortex sql` shows, including transcripts (turns); running it again writes only what changed.
     """
     from cortex.flows.operations.share import exchange
 
@@ -98,15 +96,15 @@ def _export_delta(
 
 @command("import")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--own", is_flag=True, help="The file is an export of yours from elsewhere: believe it.")
+@click.option("--own", is_flag=True, help="Trust the file: it is your own export from another machine.")
 @PROJECT_OPTION
 def import_(context: Context, file: Path, own: bool, project: str | None) -> Answer:
     """
-    Read memories from FILE: Cortex's export, a Markdown list, JSON of claude-mem, mem0 and others.
+    Read memories from FILE: an export of Cortex, a Markdown list, or JSON of claude-mem, mem0 and others.
 
-    Your own export, known by its signature, comes back as it was, each memory in its own project. Anything
-    else is external: recall finds it, no brief shows it. Of a folder the notes are read that Claude Code
-    keeps for itself (~/.claude/projects/*/memory), each into the project of its transcripts.
+    Your own export, recognized by its signature, is restored as it was, each memory in its project. Anything
+    else counts as external: recall finds it, but no brief shows it. If FILE is a folder, Cortex reads the
+    notes that Claude Code keeps there (~/.claude/projects/*/memory) into the project of their transcripts.
     """
     from cortex.flows.operations.share import exchange
 

@@ -24,21 +24,21 @@ DIFFERENCES_SHOWN = 40
 
 
 @command("rebuild")
-@click.option("--check", is_flag=True, help="Change nothing; list every difference.")
+@click.option("--check", is_flag=True, help="List every difference without changing anything.")
 @click.option(
-    "--adopt-lake", is_flag=True, help="First rebuild a lost or wrong manifest from the lake's files."
+    "--adopt-lake", is_flag=True, help="First rebuild a missing or wrong manifest from the lake's files."
 )
 @click.option(
     "--set-aside",
     "quarantine",
     is_flag=True,
-    help="First move damaged and unknown lake files beside the store and continue without them.",
+    help="First move damaged and unknown lake files out of the store and continue without them.",
 )
 @ACCEPT_LOSS
 def rebuild(context: Context, check: bool, adopt_lake: bool, quarantine: bool, accept_loss: bool) -> Answer:
     """Rebuild tables and briefs from the lake and replace the live ones.
 
-    With --check they are only compared, row for row; any difference exits with code 12.
+    With --check, only compares them row by row; a difference exits with code 12.
     """
     from cortex.flows.operations.care import rebuild
 

@@ -25,10 +25,12 @@ LINES_SHOWN = 5
 
 @command("rederive")
 @PROJECT_OPTION
-@click.option("--prompt", metavar="VERSION", help="Version of the language model's instruction that counts.")
-@click.option("--ask", is_flag=True, help="First read again what other versions read, within the budget.")
-@click.option("--promote", is_flag=True, help="Replace what is there by the result.")
-@click.option("--drop", is_flag=True, help="Keep what is there and do not mention it again.")
+@click.option("--prompt", metavar="VERSION", help="Version of the language model's prompt to use.")
+@click.option(
+    "--ask", is_flag=True, help="First read again the sessions that other versions read, within the budget."
+)
+@click.option("--promote", is_flag=True, help="Replace the stored memories with the result.")
+@click.option("--drop", is_flag=True, help="Keep the stored memories and stop reporting the difference.")
 @ACCEPT_LOSS
 def rederive(
     context: Context,
@@ -39,13 +41,13 @@ def rederive(
     drop: bool,
     accept_loss: bool,
 ) -> Answer:
-    """Derive events and memories of old sessions as today's extractor and policy would.
+    """Extract old sessions again with the current extractor and policy.
 
-    Shows what appears, disappears and changes and what it costs. Without --project: every project.
+    Shows what would appear, disappear and change, and what it costs. Without --project: every project.
 
-    A new version of the language model's instruction (session@2) reads new sessions. What older versions have
-    read is read again with --ask alone, changes nothing before --promote, and is taken back at no cost with
-    --prompt session@1 --promote.
+    A new version of the language model's prompt (session@2) reads new sessions only. With --ask it also reads
+    sessions that older versions have read; this changes nothing until --promote, and --prompt session@1
+    --promote goes back at no cost.
     """
     from cortex.flows.operations.care import rebuild
 

@@ -12,7 +12,7 @@ from cortex.cli.options import PROJECT_OPTION
 if TYPE_CHECKING:
     from cortex.flows.operations.care.config import Setting, SettingChange
 
-NAMED_PROJECT = click.option("--project", metavar="NAME", help="For this project alone: a name, id or path.")
+NAMED_PROJECT = click.option("--project", metavar="NAME", help="Only for this project (name, id or path).")
 
 
 @group("config", takes_context=False)

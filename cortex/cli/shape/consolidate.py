@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 @command("consolidate")
-@click.option("--dry-run", is_flag=True, help="Only show what would be merged.")
+@click.option("--dry-run", is_flag=True, help="Show what would be merged, without merging.")
 @click.option("--undo", is_flag=True, help="Undo the last consolidation.")
-@click.option("--to", "name", metavar="NAME", help="With --undo: all since this checkpoint.")
+@click.option("--to", "name", metavar="NAME", help="With --undo: undo everything since this checkpoint.")
 def consolidate(context: Context, dry_run: bool, undo: bool, name: str | None) -> Answer:
     """Merge memories that say the same; the originals are archived."""
     from cortex.flows.operations.change import merges as merges_operation
@@ -65,7 +65,7 @@ def _as_dict(merge: MemoryMerge) -> dict[str, object]:
 @command("checkpoint")
 @click.argument("name")
 def checkpoint(context: Context, name: str) -> Answer:
-    """Give this moment a NAME that `consolidate --undo --to NAME` returns to."""
+    """Save a point with this NAME, to which `consolidate --undo --to NAME` returns."""
     from cortex.flows.operations.change import merges
 
     moment = merges.checkpoint(context, name)

@@ -25,16 +25,18 @@ TRANSCRIPT_STAYS = "The assistant's own transcript is stored outside Cortex and 
 @command("forget")
 @click.argument("target", nargs=-1)
 @PROJECT_OPTION
-@click.option("--session", metavar="ID", help="Forget all that this session said, instead of one memory.")
-@click.option("--yes", is_flag=True, help="Forget what the words name without asking.")
+@click.option(
+    "--session", metavar="ID", help="Forget everything said in this session, instead of one memory."
+)
+@click.option("--yes", is_flag=True, help="Forget the memory that the words name without asking.")
 def forget(
     context: Context, target: tuple[str, ...], project: str | None, session: str | None, yes: bool
 ) -> Iterator[Answer]:
-    """Forget a memory by its id (4 characters or more), or by words that no other memory has.
+    """Forget a memory by its id (first 4 characters or more), or by words that no other memory has.
 
-    Its text is erased from every file of the store, and from the turns it rests on. Words that could mean
-    several memories only list them. With --yes, words count if two or more are in one memory and at most half
-    of them in any other.
+    Its text is erased from every file of the store, including the turns it comes from. If the words fit
+    several memories, these are only listed. With --yes, one memory must hold two or more of the words, and
+    any other at most half of them.
     """
     from cortex.flows.operations.change import forget
 
@@ -110,10 +112,10 @@ def _data(copies: Copies) -> dict[str, object]:
 
 
 @command("reset")
-@click.option("--project", metavar="NAME", required=True, help="A project's name, id or path.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--project", metavar="NAME", required=True, help="Project name, id or path.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def reset(context: Context, project: str, yes: bool) -> Iterator[Answer]:
-    """Erase everything about a project up to now; what it says from now on is kept."""
+    """Erase everything about a project up to now; later sessions are kept."""
     from cortex.flows.operations.change import forget
 
     plan = forget.plan_reset(context, project)

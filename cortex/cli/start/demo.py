@@ -28,7 +28,7 @@ DEMO_QUESTION = "why SQLite and not Postgres?"
 @command("demo", json=False)
 @ENGINE
 def demo(context: Context, engine: str | None) -> None:
-    """Show a backfill, its report, the brief and a recall on sample sessions. Touches no real data."""
+    """Run a backfill on sample sessions and show its report, a brief and a recall. Touches no real data."""
     main = click.get_current_context().find_root().command
     with (
         tempfile.TemporaryDirectory(prefix="cortex-demo-") as scratch,

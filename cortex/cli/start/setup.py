@@ -25,13 +25,18 @@ YES, NO, EACH = "y", "n", "each"
 
 
 @command("setup")
-@click.option("--yes", is_flag=True, help="Do not ask: do all that is offered; no language model is chosen.")
-@click.option("--writer", type=click.Choice(["none", "api", "claude"]), help="Choose who writes memories.")
+@click.option("--yes", is_flag=True, help="Do not ask: take every step, without choosing a language model.")
+@click.option(
+    "--writer",
+    type=click.Choice(["none", "api", "claude"]),
+    help="What writes memories: only rules, an API, or Claude.",
+)
 def setup(context: Context, yes: bool, writer: str | None) -> Iterator[Answer]:
-    """Find the client and its transcripts, install the plugin, read old sessions, schedule the nightly run.
+    """Find your assistant and its transcripts, install the plugin, read old sessions, schedule nightly runs.
 
-    It shows first what it will do, asks at a terminal, and ends with the brief of the project with most
-    sessions. Elsewhere, without --yes, it only shows. It can be repeated: what is in place stays.
+    It first shows what it will do and asks, and ends with the brief of the project with the most sessions. If
+    there is no terminal to ask at, it changes nothing without --yes. You can run it again: what is already
+    set up stays.
     """
     from cortex.flows.operations.care import config, setup
 

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 @command("backfill")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--dry-run", is_flag=True, help="Only show what would be read.")
+@click.option("--dry-run", is_flag=True, help="Show what would be read, without reading it.")
 @ENGINE
 @ACCEPT_LOSS
 def backfill(
     context: Context, paths: tuple[Path, ...], dry_run: bool, engine: str | None, accept_loss: bool
 ) -> Answer:
     """
-    Read old transcripts below PATHS.
+    Read old transcripts in PATHS and their subfolders.
 
-    Default: where Claude Code, Codex CLI, Gemini CLI and Copilot CLI keep theirs, if they are there.
+    Default: the folders in which Claude Code, Codex CLI, Gemini CLI and Copilot CLI keep theirs.
     """
     from cortex.flows.operations.care import intake
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @ENGINE
 @ACCEPT_LOSS
 def run(context: Context, engine: str | None, accept_loss: bool) -> Answer:
-    """Read what the hooks have staged."""
+    """Read the sessions that the hooks have staged."""
     from cortex.flows.operations.care import intake
 
     with running(context, engine) as (choice, progress):
@@ -29,11 +29,11 @@ def run(context: Context, engine: str | None, accept_loss: bool) -> Answer:
 
 
 @command("nightly")
-@click.option("--if-due", "at", metavar="HH:MM", help="Do nothing where one began since that time of day.")
+@click.option("--if-due", "at", metavar="HH:MM", help="Do nothing if one has started since that time of day.")
 @ENGINE
 @ACCEPT_LOSS
 def nightly(context: Context, at: str | None, engine: str | None, accept_loss: bool) -> Answer:
-    """Read what is staged, age all memories, merge those that say the same, publish."""
+    """Read staged sessions, age all memories, merge those that say the same, publish."""
     from cortex.flows.operations.care import intake, schedule
 
     if at and not schedule.is_due(context, at):
