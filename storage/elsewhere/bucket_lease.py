@@ -136,13 +136,13 @@ def busy(entry: LogEntry) -> StoreBusy:
     """Return the error for a store that another machine writes to."""
     return StoreBusy(
         f"another machine is writing to this store (copy {entry.holder}, last entry {entry.at}).",
-        "Wait for it to end, then try again; what you said is kept on this machine until then.",
+        "Wait for it to end, then try again; your changes are kept on this machine until then.",
     )
 
 
 def lost() -> LeaseLost:
     """Return the error for a holder that was overtaken."""
     return LeaseLost(
-        "another machine took over the store while this one stood still. Nothing that it wrote was changed.",
+        "another machine took over the store while this one was paused. Nothing that it wrote was changed.",
         "Run the same command again.",
     )

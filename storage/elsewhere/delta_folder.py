@@ -142,7 +142,7 @@ class DeltaFolder:
             reason = " ".join(str(error).split())[:300] or type(error).__name__
             raise StoreNotWritable(
                 f"the Delta tables at {self.place} cannot be written ({reason.rstrip('. ')}).",
-                "What was committed there stays. Check the place and its permissions, and run it again.",
+                "What was committed there is kept. Check the place and its permissions, then run it again.",
             ) from error
 
 
@@ -161,7 +161,7 @@ def _checked(place: str) -> str:
         return place.rstrip("/")
     folder = Path(place).expanduser().absolute()
     if "://" in place or (folder.exists() and not folder.is_dir()):
-        raise UsageError(f"{place} is no place for Delta tables.", "Name a folder, or s3://BUCKET/PREFIX.")
+        raise UsageError(f"{place} is not a place for Delta tables.", "Name a folder, or s3://BUCKET/PREFIX.")
     return str(folder)
 
 

@@ -126,7 +126,7 @@ def _fetch(home: Path, bucket: Bucket, path: str, stored: Stored, vault: Vault) 
                 part.write_bytes(vault.decrypted_bytes(part.read_bytes(), path))
             if digest_of(part) != stored.digest:
                 raise FileDamaged(
-                    f"the object {stored.name} of the store is damaged: it is not what was written.",
+                    f"the object {stored.name} of the store is damaged: it differs from what was written.",
                     "Put it back from a copy or an older version of the bucket.",
                 )
 

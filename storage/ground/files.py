@@ -45,7 +45,7 @@ def refusal_of(error: Exception, home: Path) -> StoreNotWritable | None:
     number = _number_of(error)
     if number in (errno.ENOSPC, errno.EDQUOT):
         return StoreNotWritable(
-            f"no space is left on the disk of {home}; nothing was lost, what was finished stays.",
+            f"no space is left on the disk of {home}; nothing was lost, and finished work is kept.",
             "Free some space and run the same command again.",
         )
     if number in _NOT_WRITABLE:

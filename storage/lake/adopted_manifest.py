@@ -65,7 +65,7 @@ def adopted(home: Path) -> Manifest:
         named = ", ".join(f"{path} ({why})" for path, why in sorted(doubtful.items())[:NAMED])
         raise LakeUnclear(
             f"{len(doubtful)} files of the lake cannot be adopted: {named}. Nothing was changed.",
-            "Restore a backup (cortex restore FILE), or leave these out, they are moved beside the store: "
+            "Restore a backup (cortex restore FILE), or move these files out of the store and continue: "
             "cortex rebuild --adopt-lake --set-aside",
         )
     files = [_as_file(path, label, rows) for path, (label, rows) in foreign.labels.items()]

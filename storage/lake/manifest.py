@@ -140,7 +140,7 @@ def read_manifest(path: Path, *, any_version: bool = False) -> Manifest:
     try:
         return _parsed(raw, version)
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise _damaged(path, "its entries are not what Cortex writes") from error
+        raise _damaged(path, "its entries were not written by Cortex") from error
 
 
 Kind = TypeVar("Kind", LakeFile, Cursor)

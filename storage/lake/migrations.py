@@ -94,7 +94,7 @@ def _rewritten(
         raise SchemaMismatch(
             f"migration {step.number} ({step.name}) would change {file.rows} rows of {file.path} "
             f"into {migrated.num_rows} others.",
-            "Nothing was changed. Report it with this message; the previous version still opens the store.",
+            "Nothing was changed. Report this message; the previous version can still open the store.",
         )
     folder = file.path.rsplit("/", 1)[0]
     path = f"{folder}/{generation:08d}-{content_id(file.path)[:12]}.parquet"

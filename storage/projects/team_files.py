@@ -134,7 +134,7 @@ class _Entry:
         if mode not in _REGULAR or kind != "blob":
             problem = "it is a link or another repository, not a file"
         elif "/" in inner:
-            problem = "it lies in a folder below"
+            problem = "it is in a subfolder"
         elif not _FILE_NAME.fullmatch(inner):
             problem = "its name is not that of a memory's file (letters, digits, dashes, .md)"
         elif int(size) > LARGEST_TEAM_FILE_BYTES:

@@ -57,7 +57,7 @@ class SettingsFile:
             return self.path.read_bytes().decode("utf-8")
         except FileNotFoundError:
             if self.path.is_symlink():
-                raise self._unusable("it is a link to nothing") from None
+                raise self._unusable("it is a broken link") from None
             return None
         except (OSError, UnicodeDecodeError) as error:
             raise self._unusable(getattr(error, "strerror", None) or str(error)) from error

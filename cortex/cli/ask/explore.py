@@ -53,7 +53,7 @@ def explore(
 
     def is_up() -> None:
         hint(f"The explorer of {context.home}: {listening.address}")
-        hint(f"The link works once. Ctrl-C ends it, and so do {idle_minutes} minutes without a look.")
+        hint(f"The link works once. Ctrl-C ends it, and so do {idle_minutes} minutes without a request.")
         if not no_browser:
             webbrowser.open(listening.address)
 

@@ -127,4 +127,4 @@ def _what(point: Point) -> str:
 def _hints(reflection: Reflection) -> list[str]:
     notes = [note_of(reflection.answer)] if reflection.answer and reflection.answer.note else []
     settles = any(point.kind != "open" for point in reflection.points)
-    return notes + (["Settle what is at odds or stale: cortex review"] if settles else [])
+    return notes + (["Resolve contradictions and stale claims: cortex review"] if settles else [])

@@ -43,7 +43,7 @@ def related(context: Context, id: str, steps: int, limit: int) -> Answer:
         "left_out": near.left_out,
     }
     if not near.linked:
-        return Answer(data, hints=["Nothing is linked to it yet."])
+        return Answer(data, hints=["No memory is linked to it yet."])
     hints = [f"{near.left_out} more: --limit {near.left_out + len(near.linked)}"] if near.left_out else []
     return Answer(data, _lines(near), hints)
 

@@ -45,7 +45,7 @@ def _lines(state: Status) -> Iterator[str | Listing]:
         yield "The local model and its vectors stand in; a later run tries again."
     if failure := state.writer_failure:
         failed_at = f"{failure.failed_at:%Y-%m-%d %H:%M} UTC"
-        yield f"The language model has answered nothing since {failed_at}: {failure.reason}"
+        yield f"The language model has not answered since {failed_at}: {failure.reason}"
     background = state.background
     if background.started_at:
         started_at = f"{background.started_at:%Y-%m-%d %H:%M} UTC"

@@ -51,7 +51,7 @@ def _answer(verb: str, file: Path, result: Restored) -> Answer:
     rows = ", ".join(f"{name} {count:,}" for name, count in sorted(backup.rows.items()))
     hints = []
     if result.previous is not None:
-        hints.append(f"The store that was there is now at {result.previous}. Remove it once all is well.")
+        hints.append(f"The previous store is now at {result.previous}. Remove it when everything works.")
     if result.quarantined:
         hints.append(
             "The backup's settings and policy are not applied: the store keeps its own, or the defaults. "

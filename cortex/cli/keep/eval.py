@@ -145,7 +145,7 @@ def _retrieval_lines(scores: RetrievalScores) -> Iterator[str | Listing]:
         yield Listing("Cortex by category", headings, rows, numbers=set(headings[1:]))
     yield f"Queries with evidence that got an answer: {_with_interval(ours['answered'])}."
     if falsely := ours["answered_falsely"]:
-        yield f"Queries that nothing answers, answered all the same: {_with_interval(falsely)}."
+        yield f"Queries without an answer in the data that got one anyway: {_with_interval(falsely)}."
     yield (
         f"{scores.rows:,} rows, {size_of(scores.bytes)}, read and indexed in {scores.ingest_seconds:.1f} s "
         f"({scores.rows / max(scores.ingest_seconds, 1e-9):,.0f} a second); "

@@ -66,15 +66,15 @@ def _print_repair(repair: Repair) -> None:
         hint(f"Left out: {path}")
     if repair.folder:
         hint(
-            f"The files left out are in {repair.folder}, where `cortex forget` does not reach. "
-            "Delete that folder once you do not need it. What transcripts still hold: cortex backfill"
+            f"The skipped files are in {repair.folder}, where `cortex forget` does not reach. "
+            "Delete it when you no longer need it. To read transcripts again: cortex backfill"
         )
 
 
 def _compared(comparison: Comparison) -> Answer:
     differences = comparison.differences
     error = AuditFailed(
-        f"{len(differences)} cells of the live tables differ from what the lake gives.",
+        f"{len(differences)} cells of the live tables differ from the lake.",
         "Rebuild them: cortex rebuild",
     )
     return Answer(
@@ -99,4 +99,4 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     if len(differences) > DIFFERENCES_SHOWN:
         yield f"… {len(differences) - DIFFERENCES_SHOWN} more; all of them: --json"
     if not differences:
-        yield f"Clean: {comparison.rows:,} rows are what the lake gives."
+        yield f"Clean: {comparison.rows:,} rows match the lake."

@@ -88,7 +88,7 @@ def _lines(rederived: Rederived) -> Iterator[str]:
     elif rederived.outcome == "dropped":
         yield f"Dropped: {rederived.declined} projects stay as they are, except for sessions that grow."
     else:
-        yield "Nothing was changed. Use it: cortex rederive --promote; decline it: cortex rederive --drop"
+        yield "Nothing was changed. Accept it: cortex rederive --promote; decline it: cortex rederive --drop"
 
 
 def _price(again: PlannedStage, prompts: list[str]) -> str:

@@ -53,7 +53,7 @@ def set_value(key: str, value: tuple[str, ...], project: str | None) -> Answer:
     line = f"{key} is now {_value(change.setting)}{where}; takes effect {change.acts}."
     hints = [f"{change.override} is set and overrides it."] if change.override else []
     hints += [
-        f"What was read of {label} so far is still stored. To erase it: cortex reset --project {project_id}"
+        f"What was read from {label} is still stored. To erase it: cortex reset --project {project_id}"
         for project_id, label in change.excluded
     ]
     data = {**_as_dict(change.setting), "acts": change.acts}

@@ -47,7 +47,7 @@ def _proposed(proposals: list[MemoryMerge]) -> Answer:
     for merge in proposals:
         lines.append(f"{merge.project_id}: {len(merge.members)} become one: {merge.text}")
         lines += [f"    - {text}" for text in merge.texts]
-    lines.append(f"{len(proposals)} merges proposed; nothing is changed.")
+    lines.append(f"{len(proposals)} merges proposed; nothing was changed.")
     return Answer(
         {"proposals": [{**_as_dict(merge), "texts": list(merge.texts)} for merge in proposals]}, lines
     )

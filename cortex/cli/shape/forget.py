@@ -76,7 +76,7 @@ def _answer(forgotten: Forgotten) -> Answer:
         "copies_reached": list(forgotten.reached),
     }
     if forgotten.text is None:
-        done = f"Forgotten already: {forgotten.memory_id[:12]}. What was left to erase is erased now."
+        done = f"Already forgotten: {forgotten.memory_id[:12]}. The remaining copies are now erased."
         return Answer(data, [done], warnings=forgotten.applied.warnings)
     lines = [f"Forgotten: {forgotten.memory_id[:12]} {excerpt(forgotten.text)}"]
     if forgotten.others:
@@ -93,10 +93,10 @@ def _session(context: Context, session: str) -> Answer:
     return Answer(
         {"session": name, "forgotten": True, "applied": applied.is_in_effect, **_data(forgotten.copies)},
         [
-            f"Forgotten: session {name}, its turns, and what was learned from them alone.",
+            f"Forgotten: session {name}, its turns, and what was learned only from them.",
             *_copies(forgotten.copies),
         ],
-        ["The assistant's own transcript of it is stored outside Cortex and is still there."],
+        ["The assistant's own transcript of the session is stored outside Cortex and still exists."],
         applied.warnings,
     )
 

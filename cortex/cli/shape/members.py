@@ -90,7 +90,7 @@ def key(context: Context, file: Path) -> Answer:
         [f"What you push is encrypted with the key {key_id}; {counted(count, 'object')} put under it."],
         [
             f"Give {file} to your team by a safe way, not through the place; each then: cortex team key FILE",
-            "Without the file nobody reads what is shared. Keep a copy of it.",
+            "Without this file nobody can read what is shared. Keep a copy of it.",
         ],
     )
 
@@ -112,7 +112,7 @@ def _list(listed: MemberList) -> Answer:
     }
     lines: list[str | Listing] = [f"Your id here: {listed.own}"]
     lines += list(_rows(listed, names))
-    everybody = "Nobody has a role yet, so everybody may read and write: cortex team grant MEMBER ROLE"
+    everybody = "No roles granted yet: everybody can read and write. Grant one: cortex team grant MEMBER ROLE"
     return Answer(data, lines, [] if listed.members else [everybody])
 
 

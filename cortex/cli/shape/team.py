@@ -82,7 +82,7 @@ def propose(
     if ids and (memory_type or pinned):
         raise UsageError("IDs and filters cannot be combined.", "Give IDs, or --type and --pinned.")
     if remove and not ids:
-        raise UsageError("nothing is named.", "Give the IDs of what the team should drop.")
+        raise UsageError("nothing is named.", "Give the IDs of the memories that the team should drop.")
     plan = team.plan_proposal(
         context,
         ids,

@@ -43,7 +43,7 @@ def change_answer(change: SettingsChange, *hints: str) -> Answer:
         "changed": change.is_different and not change.is_dry_run,
         "diff": change.diff,
     }
-    unknown = "Where the `cortex` command is stored is unknown: the first `cortex run` tells the hooks."
+    unknown = "The hooks do not know yet where the `cortex` command is: the first `cortex run` tells them."
     warnings = [] if change.knows_engine else [unknown]
     if not change.is_dry_run:
         outcome = "changed" if change.is_different else "nothing to change"

@@ -61,7 +61,7 @@ def uninstall_schedule() -> Answer:
     from cortex.flows.operations.care import schedule
 
     names = schedule.uninstall_schedule()
-    words = f"{' and '.join(names)} no longer starts it." if names else "Nothing starts the nightly run."
+    words = f"{' and '.join(names)} no longer starts it." if names else "The nightly run is not scheduled."
     return Answer({"removed_from": names}, [words])
 
 

@@ -189,9 +189,9 @@ class _ShowsBrief:
 
 def _print_brief(brief: ShownBrief, seconds: float) -> None:
     project = f"{brief.project} ({brief.sessions} sessions)"
-    say(f"\nAfter {seconds:.0f} s: what the next session in {project} is given\n")
+    say(f"\nAfter {seconds:.0f} s: the brief that the next session in {project} gets\n")
     say("\n".join(f"  │ {line}" for line in brief.text.rstrip().splitlines()))
-    say("\nSearch by meaning fills up now; after Ctrl-C the next run goes on with it.\n")
+    say("\nNow building the index for search by meaning; after Ctrl-C the next run continues.\n")
 
 
 def _outcome(report: RunReport) -> Iterator[str]:

@@ -61,7 +61,7 @@ def _planned(plan: BackfillPlan) -> Answer:
     cost = (
         f"Voyage AI would be sent about {plan.model_tokens:,} tokens, ${plan.cost_usd}."
         if plan.model_tokens
-        else "Nothing is embedded by a hosted model."
+        else "No text is embedded by a hosted model."
         if plan.asking
         else "No hosted model is used: no tokens, no cost."
     )

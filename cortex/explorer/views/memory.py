@@ -37,7 +37,7 @@ def show_memory(request: ViewRequest) -> Page:
     points = [ChartPoint(at, value) for at, value in history.curve]
     extra = {
         "curve": [*history.curve[::TABLE_STEP], *history.curve[-1:]],
-        "chart": line_chart(points, "How sure Cortex was of it over time, from 0 to 1"),
+        "chart": line_chart(points, "Confidence over time, from 0 to 1"),
     }
     return Page("memory.html", excerpt(shown.row["text"], 80), data, extra)
 

@@ -104,7 +104,7 @@ def open_team_server(context: Context, host: str = LOOPBACK, port: int = PORT) -
     limits = context.settings.mcp
     if not limits.issuer:
         raise UsageError(
-            "No identity provider is set: nobody could be let in.",
+            "No identity provider is set, so no caller could be let in.",
             "Set it: cortex config set mcp.issuer https://id.example.org",
         )
     place = _bound(host, port)

@@ -64,7 +64,7 @@ def _wants_both(call: ToolCall, error: DecisionContradicted) -> bool:
     question = ChoiceQuestion(
         f'The assistant wants to remember: "{quoted(call.arguments["text"], call.excerpt)}" '
         f"But {quoted(error.problem, call.excerpt)}",
-        [Option(LEAVE, "Do not remember it"), Option(ANYWAY, "Remember it beside the decision")],
+        [Option(LEAVE, "Do not remember it"), Option(ANYWAY, "Keep both")],
     )
     return call.person.choose(question) not in (LEAVE, DECLINED, None)
 

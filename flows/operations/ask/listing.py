@@ -204,9 +204,9 @@ def why_nothing(context: Context, project_id: str) -> str:
     catalogue = Catalogue(context.home)
     if not catalogue.is_filled:
         return (
-            "nothing was read yet: cortex run"
+            "nothing has been read yet: cortex run"
             if catalogue.waiting()
-            else "nothing was read yet: cortex backfill"
+            else "nothing has been read yet: cortex backfill"
         )
     rows = [row for row in catalogue.projects() if row["project_id"] == project_id]
     faded = sum(row["faded"] for row in rows)
@@ -215,7 +215,7 @@ def why_nothing(context: Context, project_id: str) -> str:
         return f"its {faded} {verb} faded: cortex list --faded shows them"
     if waiting := catalogue.waiting():
         return f"{counted(waiting, 'transcript')} waiting: cortex run"
-    return "its sessions said nothing that is kept"
+    return "its sessions contain nothing to keep"
 
 
 def projects_meant(
