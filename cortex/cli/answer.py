@@ -76,7 +76,7 @@ def command(
 def group(
     name: str, *, json: bool = True, takes_context: bool = True
 ) -> Callable[[Callable[..., Answers]], click.Group]:
-    """Declare a command that has others below it; it runs itself where none of them is named."""
+    """Declare a command that has others below it; it runs itself if none of them is named."""
 
     def declare(function: Callable[..., Answers]) -> click.Group:
         run = _printing(function, takes_context)
@@ -135,7 +135,7 @@ def current_context() -> "Context":
 
 
 def current_home() -> Path:
-    """Return the store's folder, also where the settings cannot be read."""
+    """Return the store's folder, also if the settings cannot be read."""
     source = click.get_current_context().find_root().obj
     return store_home() if source is None or callable(source) else source.home
 

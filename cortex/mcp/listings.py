@@ -1,4 +1,7 @@
-"""What a client lists beside the tools: resources, their templates, prompts, and how long each list holds."""
+"""
+What a client lists besides the tools: resources, their templates, prompts, and how long each list stays
+valid.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -34,7 +34,7 @@ def hosted_again(settings: Settings, now: datetime) -> Embedder | None:
 
 
 def hosted_or_none(settings: Settings) -> Embedder | None:
-    """Return the hosted model; None where its library is missing, which is noted as its failure."""
+    """Return the hosted model; None if its library is missing, which is noted as its failure."""
     try:
         return embedder_for(settings.voyage_api_key)
     except ModelUnavailable as error:

@@ -26,7 +26,7 @@ class Embedding:
         return self.embedder.model if self.embedder else ""
 
     def spare(self) -> Embedder | None:
-        """Return the local model where the hosted one is in use; None where there is no other."""
+        """Return the local model where the hosted one is in use; None if there is no other."""
         spare = local_or_none() if self.is_hosted and self.embedder is not None else None
         return spare if spare is not None and spare.model != self.model else None
 

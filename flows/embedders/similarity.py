@@ -18,7 +18,7 @@ def is_of_same_model(hits: pa.Table, vector: Vector) -> bool:
 
 
 def exact(hits: pa.Table, vector: Vector | None) -> NDArray[np.float64]:
-    """Return the cosine of each row's stored vector with `vector`; NaN where there is none."""
+    """Return the cosine of each row's stored vector with `vector`; NaN if there is none."""
     similarity = np.full(hits.num_rows, np.nan)
     if vector is None or "vector" not in hits.schema.names or not is_of_same_model(hits, vector):
         return similarity

@@ -34,7 +34,7 @@ class SpareVectors:
     """
     Tables whose rows have the vectors of `model` in the place of their own.
 
-    `read_vectors` gives the VECTORS of that model; they are read once, and only where a table has others.
+    `read_vectors` gives the VECTORS of that model; they are read once, and only if a table has others.
     """
 
     def __init__(self, tables: Searchable, read_vectors: Callable[[], pa.Table], dimensions: int) -> None:
@@ -58,7 +58,7 @@ class SpareVectors:
         return rows if is_same else _Searched(rows, KEY_COLUMNS[name], self)
 
     def of(self, hashes: Sequence[str | None]) -> "pa.ChunkedArray[Any]":
-        """Return the vectors of texts by their content hash, null where there is none."""
+        """Return the vectors of texts by their content hash, null if there is none."""
         if self._vectors is None:
             self._vectors = self._read_vectors().combine_chunks()
         position = {name: at for at, name in enumerate(self._vectors[HASH].to_pylist())}

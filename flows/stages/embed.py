@@ -37,7 +37,7 @@ STEP_TEXTS = 128
 FILLED_BEHIND = 256
 # Rows that one filter names: a longer list makes its expression too deep.
 NAMED_AT_ONCE = 1_000
-# What the hosted model is asked where nothing is missing, to see whether it answers again.
+# What the hosted model is asked if nothing is missing, to see whether it answers again.
 PROBE = "Does it answer?"
 
 
@@ -58,7 +58,7 @@ def embed(run: Run) -> None:
     """
     Give every memory and every passage of prose a vector, once per text; index the passages.
 
-    Where many vectors are missing, the passages can be found by words first. Where the hosted model fails,
+    Where many vectors are missing, the passages can be found by words first. If the hosted model fails,
     the local one makes or has the vectors of all of them: those of two models are not comparable. Without it
     what has no vector is found by words, and the next run asks again.
     """
@@ -69,7 +69,7 @@ def embed(run: Run) -> None:
 
 
 def _until_answered(run: Run, work: Callable[[], None]) -> None:
-    """Do the work with the model in use; where that fails with the local one, and then with none."""
+    """Do the work with the model in use; if that fails with the local one, and then with none."""
     is_done = False
     while not is_done:
         try:
@@ -90,7 +90,7 @@ def _give_up_damaged(run: Run) -> None:
 
 @stage(reads="events journal vectors passages", writes="vectors")
 def embed_spare(run: Run) -> None:
-    """Keep the local model's vectors complete beside the hosted one's, for the day that one fails."""
+    """Keep the local model's vectors complete along with the hosted model's, in case that one fails."""
     spare = run.embedding.spare()
     if spare is None or run.embedding.lacks_vectors:
         return

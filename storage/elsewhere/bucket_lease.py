@@ -65,7 +65,7 @@ class RemoteLease:
         """
         Take the lease; waits where its holder may be dead. `tree` is then the state to begin with.
 
-        Raises StoreBusy where another holder lives, StoreUnreachable.
+        Raises StoreBusy if another holder lives, StoreUnreachable.
         """
         self.term, self.is_lost = 0, False
         number, entry = last_entry(self.log, self.number)

@@ -57,7 +57,7 @@ class DeltaFolder:
 
     def state(self, table: Table) -> DeltaState | None:
         """
-        Return what a table was made from; None where there is none.
+        Return what a table was made from; None if there is none.
 
         After a commit of another program the digests are unknown, and so is the store. Raises UsageError for
         a Delta table that Cortex did not make.

@@ -57,7 +57,7 @@ def adopted(home: Path) -> Manifest:
     Return a manifest of the lake files as they lie there: what newer files replaced is named as replaced.
 
     It has no cursors and no notes of stages: transcripts are read again, which brings in nothing twice, and
-    tables are rebuilt. Raises LakeUnclear where a file is damaged, or where which of several counts cannot
+    tables are rebuilt. Raises LakeUnclear if a file is damaged, or where which of several counts cannot
     be known; SchemaMismatch for a manifest of a newer Cortex, which is left alone.
     """
     foreign = lake_files_in(home)

@@ -13,10 +13,10 @@ from cortex.storage.staging.client_files import client_folder
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.transcripts.assistants import Head
 
-# The lists that Gemini CLI keeps beside chats; a hundred projects take 10 kB.
+# The lists that Gemini CLI keeps next to chats; a hundred projects take 10 kB.
 SMALL_FILE_BYTES = 4 * 1024 * 1024
 
-# Files beside transcripts that have their ending and another format: the client's list of prompts.
+# Files next to transcripts with the same ending but another format: the client's list of prompts.
 NOT_TRANSCRIPTS = frozenset({"history.jsonl"})
 
 
@@ -67,7 +67,7 @@ def _is_others(folder: str, name: str) -> bool:
 
 
 def folder_of_chat(path: Path, head: Head, projects: Callable[[], Iterable[str]]) -> str | None:
-    """Return the folder of a chat: as noted beside it, in the list of projects, or by its hash."""
+    """Return the folder of a chat: as noted next to it, in the list of projects, or by its hash."""
     chats = next((folder for folder in path.parents if folder.name == "chats"), None)
     if chats is None:
         return None

@@ -1,4 +1,4 @@
-"""What the store holds, for people who look around: its sessions with what came of them, its projects."""
+"""What the store holds, for people who look around: its sessions with their results, its projects."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from cortex.transforms.words.sentences import shortened
 # Columns of TURNS that `session_rows` reads.
 COUNTED_COLUMNS = ["project_id", "session_id", "agent_id", "kind", "said_at", "text", "git_branch", "line"]
 
-# How much of a session's first prompt is shown where nothing is known of what came of it.
+# How much of a session's first prompt is shown if its result is unknown.
 FIRST_PROMPT_CHARS = 120
 
 _TYPED = ("prompt", "command")

@@ -59,7 +59,7 @@ def rebuild(context: Context, check: bool, adopt_lake: bool, quarantine: bool, a
 
 
 def _print_repair(repair: Repair) -> None:
-    """Print at once what became of the lake's files: the rebuild that follows may fail."""
+    """Print at once what happened to the lake's files: the rebuild that follows may fail."""
     if repair.adopted:
         hint(f"Adopted {repair.adopted} lake files. The next backfill reads the transcripts again.")
     for path in repair.left_out:

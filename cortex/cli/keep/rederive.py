@@ -118,7 +118,7 @@ def _proposal_lines(proposal: Proposal) -> Iterator[str]:
 
 
 def _entry_lines(proposal: Proposal) -> Iterator[str]:
-    """Yield what becomes of pins, edits and other changes of memories that are worded differently now."""
+    """Yield what happens to pins, edits and other changes of memories with a new wording."""
     if proposal.carried_entries:
         yield f"  = {proposal.carried_entries} of your changes (pins, edits, ...) go on with the new wording."
     if proposal.kept_memories:

@@ -96,7 +96,7 @@ def _can_add_tools(surroundings: Surroundings) -> bool:
 
 
 def _asked_writer(context: Context, steps: dict[str, str], yes: bool) -> str | None:
-    """Return the writer that the person chooses; None where there is nobody to ask or it is chosen."""
+    """Return the writer that the person chooses; None if there is nobody to ask or it is chosen."""
     from cortex.flows.operations.care import writer_choice
 
     if yes or not can_ask() or not steps or context.settings.models.writer != "none":

@@ -40,7 +40,7 @@ def show_brief(request: ViewRequest) -> Page:
 
 
 def project_meant(request: ViewRequest, projects: Sequence[Row]) -> str:
-    """Return the folder's project, else the one worked on last. Raises NotFound where there is none."""
+    """Return the folder's project, else the one worked on last. Raises NotFound if there is none."""
     context = request.context
     here = listing.projects_meant(context, context.open_catalogue(), projects, None, False)
     known = [*here, *(row["project_id"] for row in projects)]

@@ -14,7 +14,7 @@ from cortex.transforms.words.sentences import excerpt
 
 # Memories offered to take another one's place.
 OFFERED = 10
-# Of the curve's points the table beside it shows every sixth.
+# The table next to the curve shows every sixth of its points.
 TABLE_STEP = 6
 
 

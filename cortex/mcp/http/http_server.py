@@ -98,7 +98,7 @@ def open_team_server(context: Context, host: str = LOOPBACK, port: int = PORT) -
     """
     Take a port, a free one for 0.
 
-    Raises UsageError where no identity provider is set, the address that tokens are made for could be read on
+    Raises UsageError if no identity provider is set, the address that tokens are made for could be read on
     the way, or the port is taken.
     """
     limits = context.settings.mcp

@@ -21,7 +21,7 @@ ANYWAY, LEAVE = "anyway", "leave"
 
 
 def answer_learn(call: ToolCall) -> ToolReply:
-    """Store a lesson; where it contradicts a decision, only if the person says so."""
+    """Store a lesson; if it contradicts a decision, only if the person says so."""
     if not (call.has_project or call.get("everywhere")):
         raise UsageError("You are in no project here.", "Learn it with everywhere: true.")
     try:

@@ -78,7 +78,7 @@ def list_memories(
 def list_sessions(
     context: Context, project: str | None = None, *, all_projects: bool = False, limit: int = 20
 ) -> Listed:
-    """Return sessions with what came of them, newest first, of the same projects as `list_memories`."""
+    """Return sessions with their results, newest first, of the same projects as `list_memories`."""
     catalogue = Catalogue(context.home)
     projects = catalogue.projects()
     ids = projects_meant(context, catalogue, projects, project, all_projects)
@@ -222,7 +222,7 @@ def projects_meant(
     context: Context, catalogue: Catalogue, projects: Sequence[Row], name: str | None, all_projects: bool
 ) -> list[str]:
     """
-    Return the ids of the projects called `name`, else the folder's; none where all are meant.
+    Return the ids of the projects called `name`, else the folder's; none if all are meant.
 
     `projects` are the rows of the snapshot. Raises UnknownProject; UsageError for a name and `all_projects`.
     """

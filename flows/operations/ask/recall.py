@@ -216,7 +216,7 @@ def _doubts_about(context: Context, store: Store, matches: Sequence[RecallResult
 
 
 def _reinforce(context: Context, store: Store, matches: Sequence[RecallResult]) -> str:
-    """Journal what was recalled and shown; return why not where the store cannot be written."""
+    """Journal what was recalled and shown; return why not if the store cannot be written."""
     by_scope: dict[str, list[RecallResult]] = {}
     for match in matches:
         by_scope.setdefault(match.project_id, []).append(match)

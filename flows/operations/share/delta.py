@@ -49,7 +49,7 @@ def export_delta(
 
     Only the projects whose rows changed are written, a table in one commit. After something was forgotten
     here, older versions there are removed. Raises UsageError without the library, for a place that holds
-    another store's tables, and NotFound where nothing is published.
+    another store's tables, and NotFound if nothing is published.
     """
     folder = DeltaFolder(place)
     store = context.open_store()

@@ -32,7 +32,7 @@ _READERS: Mapping[str, Callable[[Record, Head], list[Turned] | None]] = {
 
 def assistant_of(start: bytes) -> str:
     """
-    Return whose transcript begins with these bytes, a key of NAMES; Claude Code's where nothing tells.
+    Return whose transcript begins with these bytes, a key of NAMES; Claude Code's if nothing tells.
 
     >>> assistant_of(b'{"timestamp":"2026-09-01T09:00:00Z","type":"session_meta","payload":{"id":"4f"')
     'codex'
