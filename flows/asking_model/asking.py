@@ -111,7 +111,7 @@ class _Direct:
         self.asking, self.result, self.failures = asking, asking.result, 0
 
     def ask(self, request: ModelRequest) -> None:
-        """Ask one request, a busy service several times; count its outcome."""
+        """Ask one request, a busy service several times; count what became of it."""
         if self.result.stopped:
             self.result.waiting += 1
             return
