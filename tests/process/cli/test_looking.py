@@ -96,7 +96,7 @@ def test_a_piped_table_has_one_line_a_row_whatever_the_width(cortex, samples, mo
 
 @pytest.mark.parametrize(
     ("faded", "words"),
-    [(3, "its 3 memories have faded: cortex list --faded"), (0, "said nothing that is kept")],
+    [(3, "its 3 memories have faded: cortex list --faded"), (0, "contain nothing to keep")],
 )
 def test_a_project_without_a_memory_says_why(cortex, samples, faded, words):
     path = samples / "published" / "projects.parquet"
