@@ -27,7 +27,7 @@ endef
 PIP := -m pip --disable-pip-version-check install --no-compile --only-binary :all:
 
 # Every version is in constraints.txt, so the resolver has nothing to choose and a newer release cannot get in.
-install:  ## the command `cortex` for you, without uv or pipx; EXTRAS=report,delta for more
+install:  ## the command `cortex` for you, without uv or pipx; EXTRAS=report,s3 for more
 	@if [ -e "$(PREFIX)/bin/cortex" ] && ! [ "$(PREFIX)/bin/cortex" -ef "$(INSTALLED)/bin/cortex" ]; then \
 	    echo "$(PREFIX)/bin/cortex belongs to another installation. Take that out first, as the README's Uninstall says." >&2; exit 1; fi
 	@echo "Cortex goes to $(INSTALLED): 320 MB to download, 940 MB on disk, one to three minutes."

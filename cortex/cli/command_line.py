@@ -77,7 +77,7 @@ COMMAND_SECTIONS: dict[str, dict[str, str]] = {
     "Keep": {
         "backup": "Write the store to one file.",
         "restore": "Replace the store by a backup.",
-        "export": "Write memories as JSON or Markdown, tables as Delta.",
+        "export": "Write memories as JSON or Markdown.",
         "encrypt": "Encrypt the lake on disk.",
         "decrypt": "Write the lake unencrypted again.",
         "rebuild": "Rebuild the tables from the lake, or check them.",
