@@ -42,7 +42,7 @@ def _lines(state: Status) -> Iterator[str | Listing]:
     if failure := state.embedding_failure:
         failed_at = f"{failure.failed_at:%Y-%m-%d %H:%M} UTC"
         yield f"{failure.model} has not answered since {failed_at}: {failure.reason}"
-        yield "The local model and its vectors stand in; a later run tries again."
+        yield "Words alone answer meanwhile; a later run tries again."
     if failure := state.writer_failure:
         failed_at = f"{failure.failed_at:%Y-%m-%d %H:%M} UTC"
         yield f"The language model has answered nothing since {failed_at}: {failure.reason}"
