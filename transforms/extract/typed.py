@@ -79,12 +79,6 @@ _POINTS_AT = re.compile(
     r"|^(?:it|they|this|that|these|those|he|she)\b|^(?:first|then|next)\b",
     re.IGNORECASE,
 )
-IDENTIFIER = re.compile(
-    r"`[^`]{2,80}`"
-    r"|\b\w+\.(?:py|ts|tsx|js|go|rs|json|ya?ml|toml|md|sh|html|css|rb|sql|java|kt|c|h|cpp)\b"
-    r"|\b[a-z]+[A-Z]\w+\b|\b[A-Z][a-z]+[A-Z]\w*\b|\b\w+_\w+\b|--[a-z][\w-]+|\b[A-Z]{2,}_[A-Z_]+\b"
-    r"|\bv\d+\.\d+[\d.]*\b"
-)
 
 
 def typed_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:

@@ -8,7 +8,6 @@ from typing import Any
 
 FACT_TYPES = ("decision", "rejected", "preference", "gotcha", "architecture", "pattern", "context", "plan")
 STATES = ("holds", "open", "done", "taken_back")
-SUPPORTS = ("person", "seen", "claimed")
 # More text than any field may hold: a field of megabytes is cut before it is looked at.
 FIELD_CHARS = 2_000
 ITEMS_READ = 50
