@@ -15,7 +15,7 @@ REFERENCE = ROOT / "data" / "reference"
 TABLES = sorted(REFERENCE.glob("*.csv"))
 PRODUCTION = [
     path
-    for room in ("cortex", "flows", "hooks", "storage", "transforms")
+    for room in ("benchmarks/scores", "cortex", "flows", "hooks", "storage", "transforms")
     for path in sorted((ROOT / room).rglob("*.*"))
     if path.suffix in (".py", ".sql") and not path.is_symlink()
 ]
@@ -57,11 +57,11 @@ BELONGS_TO = {
     "flows/stages/retire.py": ("retire",),
     "flows/operations/ask/answering.py": ("reflect", "infer"),
     "cortex/mcp/": ("mcp",),
+    "benchmarks/scores/": ("eval",),
     "flows/operations/care/intake.py": ("backfill",),
     "flows/operations/care/cost.py": ("cost",),
     "flows/operations/care/plan.py": ("plan", "backfill"),
     "flows/run/given_way.py": ("guard",),
-    "flows/operations/care/evaluate.py": ("eval",),
 }
 # Said to the reader of a table, not to the program.
 REMARKS = {"why", "note", "unit", "prior", "language", "read_by"}

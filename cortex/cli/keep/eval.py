@@ -13,9 +13,8 @@ from cortex.cli.terminal import Listing, progress_bar, size_of
 
 if TYPE_CHECKING:
     from cortex.flows.context.context import Context
-    from cortex.flows.operations.care.evaluate_briefs import BriefScores
-    from cortex.flows.operations.care.evaluate_retrieval import RetrievalScores
-    from cortex.transforms.brief.score import IdealLine
+    from cortex.scores.brief_scores import BriefScores, IdealLine
+    from cortex.scores.retrieval_scores import RetrievalScores
 
 
 @click.group("eval")
@@ -36,9 +35,9 @@ def evaluation() -> None:
 @click.option("--list", "lists", is_flag=True, help="Print each noise, miss and overturned fact.")
 def extract(context: Context, transcripts: Path, labels: Path, lists: bool) -> Answer:
     """Score what extraction keeps: recall, noise, what was overturned, calibration, memories a session."""
-    from cortex.flows.operations.care import evaluate
+    from cortex.scores import extraction_scores
 
-    scores = evaluate.score_extraction(context, transcripts, labels)
+    scores = extraction_scores.score_extraction(context, transcripts, labels)
     figures = scores.as_dict()
     bands = [
         [f"{band['from']:.1f}", str(band["facts"]), f"{band['stated']:.2f}", f"{band['found']:.2f}"]
@@ -73,9 +72,9 @@ def extract(context: Context, transcripts: Path, labels: Path, lists: bool) -> A
 )
 def brief(context: Context, labels: Path, today: bool, is_listed: bool) -> Answer:
     """Score what the briefs tell: ideal lines told by weight, lines that match none, tokens."""
-    from cortex.flows.operations.care import evaluate_briefs
+    from cortex.scores import brief_scores
 
-    scores = evaluate_briefs.score_briefs(context, labels, is_today=today)
+    scores = brief_scores.score_briefs(context, labels, is_today=today)
     rows = [
         [score.project, f"{len(score.covered)} of {len(score.covered) + len(score.missed)}",
          f"{len(score.unmatched)} of {score.lines}", str(score.tokens)]
@@ -113,10 +112,10 @@ def brief(context: Context, labels: Path, today: bool, is_listed: bool) -> Answe
 @click.option("--no-model", is_flag=True, help="Search by words alone.")
 def retrieval(context: Context, corpus: Path, queries: Path, no_model: bool) -> Answer:
     """Score recall on a data set: recall@k, MRR, nDCG with 95 % intervals, times, beside plain rankings."""
-    from cortex.flows.operations.care import evaluate_retrieval
+    from cortex.scores import retrieval_scores
 
     with progress_bar() as progress:
-        scores = evaluate_retrieval.score_retrieval(
+        scores = retrieval_scores.score_retrieval(
             context, corpus, queries, with_model=not no_model, progress=progress
         )
     return Answer(scores.as_dict(), _retrieval_lines(scores))

@@ -164,7 +164,7 @@ def test_a_run_without_news_makes_nothing_again_while_it_fails(bench, service):
 def test_of_many_scopes_only_those_that_lack_vectors_are_made_again(bench, service, retried):
     bench.backfill()
     service.fault = "Timeout"
-    decisions("s2", cwd="/work/atoll").write(bench.projects)
+    decisions("s2", cwd="/home/dev/atoll").write(bench.projects)
     report = bench.backfill()
     linked = {row.stage: row.rows_in for row in report.stages}["link"]
     service.fault = ""
