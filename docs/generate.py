@@ -28,7 +28,7 @@ from cortex.storage.settings import setting_keys
 from cortex.storage.settings.setting_kinds import Key
 from cortex.transforms import errors, schemas
 from cortex.transforms.journal_entries import ENTRIES, FIELDS
-from cortex.transforms.policy import MEMORY_TYPE_FLAGS
+from cortex.transforms.policy import BUILT_IN, MEMORY_TYPE_FLAGS
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "data" / "reference"
@@ -115,14 +115,18 @@ def policy_page() -> str:
         _title("Policy", "data/reference/*.csv"),
         "No half-life, weight or threshold is written in code; all are rows of these tables. A file of the "
         "same name in `CORTEX_HOME/policy/`, with the same columns and only the rows that differ, replaces "
-        "rows by key.",
+        "rows by key. A column that is built in keeps the cells that it has.",
     ]
     for path in sorted(REFERENCE.glob("*.csv")):
         rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
         columns, body = rows[0], [row for row in rows[1:] if any(row)]
         parts.append(f"## {path.stem}")
-        if path.stem == "memory_types":
-            parts.append("\n".join(f"- `{flag}`: {meaning}" for flag, meaning in MEMORY_TYPE_FLAGS.items()))
+        meanings = MEMORY_TYPE_FLAGS if path.stem == "memory_types" else {}
+        meanings = meanings | {
+            name: f"{meaning} (built in)" for name, meaning in BUILT_IN.get(path.stem, {}).items()
+        }
+        if meanings:
+            parts.append("\n".join(f"- `{name}`: {meaning}" for name, meaning in meanings.items()))
         if "why" in columns and "pattern" not in columns:
             parts.append(_grid(columns, body))
         else:

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from docs.generate import commands, pages
+from docs.modules import modules
 
 ROOT = Path(__file__).parents[2]
 HAND_WRITTEN = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -17,6 +18,11 @@ def test_printed_pages_are_as_make_docs_prints_them():
     written = {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in pages()}
     stale = [name for name, text in pages().items() if written[name] != text]
     assert stale == [], "run `make docs`"
+
+
+def test_printed_modules_are_as_make_docs_prints_them():
+    printed = modules()
+    assert [name for name, text in printed.items() if (ROOT / name).read_text(encoding="utf-8") != text] == []
 
 
 def test_every_command_and_option_says_what_it_does():
