@@ -2,10 +2,10 @@
 Prints the reference pages from the code: `python -m docs.generate` writes them all.
 
     docs/tables.md       every table and column, with meaning and unit    from transforms/schemas.py, entries
-    docs/cli.md          every command with its options                   from cortex/cli/command_line.py
+    docs/cli.md          every command with its options                   from cortex/cli
     docs/policy.md       every policy table, numbers with their reason    from data/reference/*.csv
     docs/config.md  every setting with default, unit, variable  from storage/settings/setting_keys.py
-    docs/cortex.1        the manual page: every command with its options  from cortex/cli/command_line.py
+    docs/cortex.1        the manual page: every command with its options  from cortex/cli
     docs/exit-codes.md   every error, its exit code, whether to retry     from transforms/errors.py
 """
 
@@ -22,7 +22,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import click
 from click.testing import CliRunner
 
-from cortex.cli.command_line import COMMAND_SECTIONS
+from cortex.cli.command_index import SECTIONS
 from cortex.cli.main import main as command_line
 from cortex.storage.settings import setting_keys
 from cortex.storage.settings.setting_kinds import Key
@@ -87,7 +87,7 @@ def cli_page() -> str:
         _fenced(_help_of()),
     ]
     declared = commands()
-    for title, names in COMMAND_SECTIONS.items():
+    for title, names in SECTIONS.items():
         parts.append(f"## {title}")
         for words in (words for name in names for words in declared if words[0] == name):
             parts += [f"### cortex {' '.join(words)}", _fenced(_help_of(*words))]
@@ -214,7 +214,7 @@ def manual_page() -> str:
         *_manual_text(command_line.help or ""),
     ]
     declared = commands()
-    for title, names in COMMAND_SECTIONS.items():
+    for title, names in SECTIONS.items():
         lines.append(f".SH {title.upper()}")
         for words in (words for name in names for words in declared if words[0] == name):
             lines += _manual_of(words, declared[words])

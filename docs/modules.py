@@ -2,11 +2,14 @@
 Prints modules of the product from what they follow from: `python -m docs.modules` writes them.
 
     hooks/prose/memory_types.py   types of memory and event    from memory_types.csv, event_types.csv
+    cortex/cli/command_index.py   commands by section          from what cortex/cli/<section>/*.py declare
 
-Hooks read no CSV, and hook and engine must know a type by the same names.
+Hooks read no CSV, and hook and engine must know a type by the same names. `cortex --help` imports no command.
 """
 
 import csv
+import importlib
+import pkgutil
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -16,11 +19,6 @@ ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "data" / "reference"
 # The living plan stands where the work stands, beside the records of sessions.
 PLAN_TAG, STATE = "plan", "outcome"
-
-
-def modules() -> dict[str, str]:
-    """Return path below the checkout → text of each printed module."""
-    return {"hooks/prose/memory_types.py": types_module()}
 
 
 def types_module() -> str:
@@ -84,6 +82,30 @@ def _rows(stem: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def commands_module() -> str:
+    """Return the module by which the command line lists its commands, and finds each, importing none."""
+    # Imported here: what was printed above is read by them.
+    import cortex.cli
+    from cortex.cli.answer import LISTED
+
+    sections: dict[str, dict[str, tuple[str, str]]] = {}
+    for folder in cortex.cli.SECTION_FOLDERS:
+        package = importlib.import_module(f"cortex.cli.{folder}")
+        modules = [f"{package.__name__}.{each.name}" for each in pkgutil.iter_modules(package.__path__)]
+        for name in modules:
+            importlib.import_module(name)
+        commands = [each for each in LISTED.values() if each.module in modules]
+        sections[folder.replace("_", " ").capitalize()] = {
+            each.name: (each.module, each.short_help)
+            for each in sorted(commands, key=lambda command: (command.place, command.name))
+        }
+    return _module(
+        "The commands by section: where each is declared, and its line in `cortex --help`.",
+        "the modules in the folders of cortex/cli",
+        ("", "SECTIONS", sections),
+    )
+
+
 def _module(purpose: str, source: str, *constants: tuple[str, str, object]) -> str:
     """Return a module of constants, each with a comment above where it needs one."""
     lines = [
@@ -103,10 +125,17 @@ def _module(purpose: str, source: str, *constants: tuple[str, str, object]) -> s
     ).stdout
 
 
+# Path below the checkout → what prints it; a later one may read an earlier one.
+MODULES = {
+    "hooks/prose/memory_types.py": types_module,
+    "cortex/cli/command_index.py": commands_module,
+}
+
+
 def main() -> None:
     """Write the modules that differ and say which."""
-    for name, text in modules().items():
-        path = ROOT / name
+    for name, print_module in MODULES.items():
+        path, text = ROOT / name, print_module()
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
             print(f"wrote {name}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import Answer, command
+from cortex.cli.answer import Answer, command, listed
 from cortex.cli.terminal import Listing, progress_bar, size_of
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cortex.transforms.brief.score import IdealLine
 
 
+@listed("Measure Cortex against labels made by hand.", place=80)
 @click.group("eval")
 def evaluation() -> None:
     """Measure Cortex against labels made by hand."""
