@@ -89,7 +89,8 @@ storm: setup  ## sessions that start and end with random kills; then eight proce
 	$(BIN)/python -W ignore -m tests.chaos.storm --sessions $(SESSIONS)
 	$(BIN)/python -W ignore -m tests.chaos.crowd --seconds 60
 
-docs: setup  ## print the generated pages again
+docs: setup  ## print the generated modules and pages again
+	$(BIN)/python -m docs.modules
 	$(BIN)/python -m docs.generate
 
 lock:  ## resolve again and export for pip; needs uv

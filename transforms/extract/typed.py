@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from cortex.hooks.prose.memory_types import SETTLING_TYPES
 from cortex.hooks.prose.sources import SHELL_TOOLS
 from cortex.transforms.extract.ground.candidate import (
     PERSON,
     PERSONS_LAYERS,
     TAG_LAYER,
-    TYPED_FACTS,
     Candidate,
     Turn,
     line_of,
@@ -122,10 +122,10 @@ def _order(
         latin_length(text) >= SHORTEST_LASTING_CHARS and not _POINTS_AT.match(text) and not is_question(text)
     )
     is_asked = any(_is_bare_request(words, lexicon.phrases) for words in (text, passage.text))
-    holds = memory_type in TYPED_FACTS and is_alone and (is_refusal or not is_asked)
+    holds = memory_type in SETTLING_TYPES and is_alone and (is_refusal or not is_asked)
     text = f"{refused}: {text}" if refused else text
     if not holds:
-        event_type = event_type if memory_type not in TYPED_FACTS else QUESTION[0]
+        event_type = event_type if memory_type not in SETTLING_TYPES else QUESTION[0]
         yield _candidate(turn, lines, text or passage.text, (event_type, None), "request")
     else:
         source = "order" if memory_type == "decision" else "preference"

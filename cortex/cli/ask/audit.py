@@ -21,7 +21,7 @@ _DAY = ["%Y-%m-%d"]
 _COLUMNS = ("when", "caller", "tool", "arguments", "outcome", "seconds", "usd")
 
 
-@command("audit")
+@command("audit", "Show what programs did through the MCP server.", place=150)
 @click.option("--tool", metavar="NAME", help="Only calls of this tool.")
 @click.option("--failed", is_flag=True, help="Only calls that were refused or failed.")
 @click.option("--days", type=click.IntRange(1), metavar="COUNT", help="Only of the last so many days.")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TEXT_CHARS = 110
 
 
-@command("brief")
+@command("brief", "Print what the assistant is given when a session starts.", place=40)
 @click.option("--explain", is_flag=True, help="Say for each line why it is in, and what is left out.")
 @click.option("--archive", is_flag=True, help="Print the older decisions that the brief has no room for.")
 @PROJECT_OPTION

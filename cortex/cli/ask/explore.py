@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 IDLE_MINUTES = 30
 
 
-@command("explore", json=False)
+@command("explore", "Look at everything in the browser, and mend it.", place=110, json=False)
 @click.option("--port", default=0, type=click.IntRange(0, 65_535), help="Port; default: any free one.")
 @click.option("--no-browser", is_flag=True, help="Print the link and open nothing.")
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing.")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cortex.transforms.views.inference import Step
 
 
-@command("infer")
+@command("infer", "Say why something is so: decisions, and what they rejected.", place=30)
 @click.argument("target", nargs=-1, required=True, metavar="SUBJECT_OR_PATH...")
 @PROJECT_OPTION
 @ALL_PROJECTS

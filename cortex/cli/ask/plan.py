@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PLAN_HEADINGS = ("sessions", "requests", "tokens in", "tokens out", "$", "$ in batches", "minutes")
 
 
-@command("plan")
+@command("plan", "Show what the language model would be asked, and its price.", place=140)
 def plan(context: Context) -> Answer:
     """Show what the language model would be asked next: sessions, requests, tokens, dollars, minutes."""
     from cortex.flows.operations.care import plan

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MOST_STEPS = 4
 
 
-@command("related")
+@command("related", "Show what a memory is linked to, step by step.", place=80)
 @click.argument("id")
 @click.option(
     "--steps",

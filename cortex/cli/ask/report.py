@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NO_PLOTS = f"Without plots: they need Altair, 96 MB. {install_extra('report')}."
 
 
-@command("report")
+@command("report", "Report a month: decisions, corrections, what is open.", place=170)
 @PROJECT_OPTION
 @ALL_PROJECTS
 @click.option("--month", metavar="YYYY-MM", help="The month to report; default: the last one with a session.")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cortex.flows.context.context import Context
 
 
-@command("serve", json=False)
+@command("serve", "Show the history of runs in Prefect's pages.", place=120, json=False)
 @click.option("--port", default=4200, show_default=True, type=click.IntRange(1, 65_535), help="Port.")
 @click.option("--cron", default="30 3 * * *", show_default=True, help="When the nightly run starts, UTC.")
 def serve(context: Context, port: int, cron: str) -> Answer:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 RELATED_SHOWN = 8
 
 
-@command("show")
+@command("show", "Show one memory or session with all that is known of it.", place=70)
 @click.argument("id")
 def show(context: Context, id: str) -> Answer:
     """Show a memory or a session, named by its ID or the beginning of it (4 characters or more)."""

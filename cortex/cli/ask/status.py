@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cortex.storage.model_calls.model_failure import ModelFailure
 
 
-@command("status")
+@command("status", "Show what is stored, what is waiting and how the last run went.", place=100)
 def status(context: Context) -> Answer:
     """Show what the store holds, what is waiting and how the last run went."""
     from cortex.flows.operations.care import status

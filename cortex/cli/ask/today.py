@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cortex.transforms.schemas import Row
 
 
-@command("today")
+@command("today", "Say what the last session did and left open.", place=50)
 @PROJECT_OPTION
 def today(context: Context, project: str | None) -> Answer:
     """Say what the last session did and left open; outside a project, those worked on last."""

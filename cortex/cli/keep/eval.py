@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import Answer, command
+from cortex.cli.answer import Answer, command, listed
 from cortex.cli.terminal import Listing, progress_bar, size_of
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cortex.scores.retrieval_scores import RetrievalScores
 
 
+@listed("Measure Cortex against labels made by hand.", place=80)
 @click.group("eval")
 def evaluation() -> None:
     """Measure Cortex against labels made by hand."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LINES_SHOWN = 5
 
 
-@command("rederive")
+@command("rederive", "Show what today's extractor would make of old sessions.", place=70)
 @PROJECT_OPTION
 @click.option("--prompt", metavar="VERSION", help="Version of the language model's instruction that counts.")
 @click.option("--ask", is_flag=True, help="First read again what other versions read, within the budget.")

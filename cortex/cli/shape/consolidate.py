@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cortex.flows.operations.change.merges import MemoryMerge
 
 
-@command("consolidate")
+@command("consolidate", "Merge memories that say the same, or undo that.", place=80)
 @click.option("--dry-run", is_flag=True, help="Only show what would be merged.")
 @click.option("--undo", is_flag=True, help="Undo the last consolidation.")
 @click.option("--to", "name", metavar="NAME", help="With --undo: all since this checkpoint.")
@@ -62,7 +62,7 @@ def _as_dict(merge: MemoryMerge) -> dict[str, object]:
     }
 
 
-@command("checkpoint")
+@command("checkpoint", "Name this moment, to return to it.", place=90)
 @click.argument("name")
 def checkpoint(context: Context, name: str) -> Answer:
     """Give this moment a NAME that `consolidate --undo --to NAME` returns to."""

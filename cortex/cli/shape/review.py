@@ -27,7 +27,7 @@ BY_MODEL = {
 MARKS = {"contradiction": ("older: ", "newer: "), "stale": ("claim: ",)}
 
 
-@command("review")
+@command("review", "Settle contradictions, stale claims and proposed merges.", place=70)
 @click.option("--accept", metavar="ID", multiple=True, help="Do what an item offers; repeatable.")
 @click.option(
     "--keep", metavar="ID", multiple=True, help="Keep an item as it is and never ask again; repeatable."

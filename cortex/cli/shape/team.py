@@ -30,7 +30,7 @@ DRIVER = "cortex team merge %O %A %B"
 ATTRIBUTES = "echo 'decisions.md merge=cortex' >> .gitattributes"
 
 
-@group("team")
+@group("team", "Share memories with your team by git.", place=100)
 def team(context: Context) -> Answer:
     """Share memories with your team by git: proposed on a branch, reviewed, read once they are merged."""
     from cortex.flows.operations.share import team

@@ -25,7 +25,7 @@ DEMO_PROJECT = "tidepool"
 DEMO_QUESTION = "why SQLite and not Postgres?"
 
 
-@command("demo", json=False)
+@command("demo", "See everything at work on sample sessions; no real data is touched.", place=20, json=False)
 @ENGINE
 def demo(context: Context, engine: str | None) -> None:
     """Show a backfill, its report, the brief and a recall on sample sessions. Touches no real data."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cortex.flows.operations.care.schedule import Schedule
 
 
-@group("schedule")
+@group("schedule", "Let the nightly run start by itself.", place=70)
 def schedule(context: Context) -> Answer:
     """Let the nightly run start by itself; without a subcommand, show whether it does."""
     from cortex.flows.operations.care import schedule

@@ -24,7 +24,7 @@ HOOKS, TOOLS, READ, NIGHTLY = "hooks", "tools", "read", "nightly"
 YES, NO, EACH = "y", "n", "each"
 
 
-@command("setup")
+@command("setup", "See what is there and get started.", place=10)
 @click.option("--yes", is_flag=True, help="Do not ask: do all that is offered; no language model is chosen.")
 @click.option("--writer", type=click.Choice(["none", "api", "claude"]), help="Choose who writes memories.")
 def setup(context: Context, yes: bool, writer: str | None) -> Iterator[Answer]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cortex.flows.operations.care.intake import BackfillPlan
 
 
-@command("backfill")
+@command("backfill", "Read old transcripts.", place=10)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--dry-run", is_flag=True, help="Only show what would be read.")
 @ENGINE

@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cortex.transforms.vocabulary import MEMORY_TYPES, STATUSES, TRUSTS
+from cortex.hooks.prose.memory_types import FACT_TYPES
+from cortex.transforms.vocabulary import STATUSES, TRUSTS
 
 Schema = dict[str, Any]
-
-# What an assistant may say of itself; the others are made from sessions and code.
-LEARNED_TYPES = tuple(name for name in MEMORY_TYPES if name not in ("outcome", "code_description", "code"))
 
 LONGEST_TEXT, LONGEST_QUERY, LONGEST_NAME = 2_000, 10_000, 400
 # Of rows, matches, points and steps on one page.
@@ -189,7 +187,7 @@ TOOLS = (
         _takes(
             "text",
             text=_text(longest=LONGEST_TEXT),
-            type={"enum": list(LEARNED_TYPES)},
+            type={"enum": list(FACT_TYPES)},
             evidence={
                 "type": "array",
                 "items": _text(),
