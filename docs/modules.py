@@ -3,8 +3,10 @@ Prints modules of the product from what they follow from: `python -m docs.module
 
     hooks/prose/memory_types.py   types of memory and event    from memory_types.csv, event_types.csv
     cortex/cli/command_index.py   commands by section          from what cortex/cli/<section>/*.py declare
+    cortex/mcp/tool_index.py      tools, scopes, schemas       from what cortex/mcp/tools/*.py declare
 
-Hooks read no CSV, and hook and engine must know a type by the same names. `cortex --help` imports no command.
+Hooks read no CSV, and hook and engine must know a type by the same names. `cortex --help` imports no command,
+and the server starts without what answers its tools.
 """
 
 import csv
@@ -90,10 +92,7 @@ def commands_module() -> str:
 
     sections: dict[str, dict[str, tuple[str, str]]] = {}
     for folder in cortex.cli.SECTION_FOLDERS:
-        package = importlib.import_module(f"cortex.cli.{folder}")
-        modules = [f"{package.__name__}.{each.name}" for each in pkgutil.iter_modules(package.__path__)]
-        for name in modules:
-            importlib.import_module(name)
+        modules = _import_modules_of(f"cortex.cli.{folder}")
         commands = [each for each in LISTED.values() if each.module in modules]
         sections[folder.replace("_", " ").capitalize()] = {
             each.name: (each.module, each.short_help)
@@ -104,6 +103,34 @@ def commands_module() -> str:
         "the modules in the folders of cortex/cli",
         ("", "SECTIONS", sections),
     )
+
+
+def tools_module() -> str:
+    """Return the module by which the server lists its tools and their scopes, importing none."""
+    from cortex.mcp.tools.tool import DECLARED
+
+    _import_modules_of("cortex.mcp.tools")
+    tools = sorted(DECLARED.values(), key=lambda tool: (tool.place, tool.name))
+    return _module(
+        "The tools: as clients list them, what a call needs, and where each is declared.",
+        "the modules in cortex/mcp/tools",
+        ("", "MODULES_OF_TOOLS", {each.name: each.answer.__module__ for each in tools}),
+        (
+            "The scope of a call, and of one with an argument that needs another.",
+            "SCOPES_OF_TOOLS: dict[str, tuple[str, dict[str, str]]]",
+            {each.name: (each.scope, each.scope_with) for each in tools},
+        ),
+        ("", "TOOLS", tuple(each.as_dict() for each in tools)),
+    )
+
+
+def _import_modules_of(package: str) -> list[str]:
+    """Import all modules of a folder; return their names."""
+    folder = importlib.import_module(package)
+    names = [f"{package}.{each.name}" for each in pkgutil.iter_modules(folder.__path__)]
+    for name in names:
+        importlib.import_module(name)
+    return names
 
 
 def _module(purpose: str, source: str, *constants: tuple[str, str, object]) -> str:
@@ -129,6 +156,7 @@ def _module(purpose: str, source: str, *constants: tuple[str, str, object]) -> s
 MODULES = {
     "hooks/prose/memory_types.py": types_module,
     "cortex/cli/command_index.py": commands_module,
+    "cortex/mcp/tool_index.py": tools_module,
 }
 
 
