@@ -74,7 +74,7 @@ SECTIONS = {
     "Keep": {
         "backup": ("cortex.cli.keep.backup", "Write the store to one file."),
         "restore": ("cortex.cli.keep.backup", "Replace the store by a backup."),
-        "export": ("cortex.cli.keep.export", "Write memories as JSON or Markdown, tables as Delta."),
+        "export": ("cortex.cli.keep.export", "Write memories as JSON or Markdown."),
         "encrypt": ("cortex.cli.keep.encrypt", "Encrypt the lake on disk."),
         "decrypt": ("cortex.cli.keep.encrypt", "Write the lake unencrypted again."),
         "rebuild": ("cortex.cli.keep.rebuild", "Rebuild the tables from the lake, or check them."),
