@@ -53,7 +53,7 @@ _SILENT = tuple(start for adapter in _ADAPTERS.values() for start in adapter.sil
 
 def assistant_of(start: bytes) -> str:
     """
-    Return whose transcript begins with these bytes, a key of KNOWN_ASSISTANTS; Claude Code's where nothing tells.
+    Return whose transcript begins with these bytes, its name; Claude Code's where nothing tells.
 
     >>> assistant_of(b'{"timestamp":"2026-09-01T09:00:00Z","type":"session_meta","payload":{"id":"4f"')
     'codex'
