@@ -4,9 +4,10 @@ Prints modules of the product from what they follow from: `python -m docs.module
     hooks/prose/memory_types.py   types of memory and event    from memory_types.csv, event_types.csv
     cortex/cli/command_index.py   commands by section          from what cortex/cli/<section>/*.py declare
     cortex/mcp/tool_index.py      tools, scopes, schemas       from what cortex/mcp/tools/*.py declare
+    storage/settings/writer_index.py  language models          from what flows/writers/*.py declare
 
 Hooks read no CSV, and hook and engine must know a type by the same names. `cortex --help` imports no command,
-and the server starts without what answers its tools.
+the server starts without what answers its tools, and settings are read without a provider's code.
 """
 
 import csv
@@ -124,6 +125,25 @@ def tools_module() -> str:
     )
 
 
+def providers_module() -> str:
+    """Return the module by which the settings know what may write, and each is found, importing none."""
+    from cortex.flows.writers import Provider
+
+    providers: dict[str, tuple[str, Provider]] = {}
+    for name in _import_modules_of("cortex.flows.writers"):
+        if isinstance(provider := getattr(importlib.import_module(name), "PROVIDER", None), Provider):
+            known = providers.setdefault(provider.name, (name, provider))
+            if known[0] != name:
+                raise ValueError(f"{known[0]} and {name} both declare the provider '{provider.name}'")
+    named = [f"{provider.name} ({provider.needs})" for _, provider in providers.values()]
+    return _module(
+        "The providers of language models: where each is declared, and how the settings' page names them.",
+        "the modules in flows/writers",
+        ("", "WRITER_MODULES", {name: module for name, (module, _) in providers.items()}),
+        ("", "WRITER_WORDS", f"{', '.join(['none', *named[:-1]])} or {named[-1]}"),
+    )
+
+
 def _import_modules_of(package: str) -> list[str]:
     """Import all modules of a folder; return their names."""
     folder = importlib.import_module(package)
@@ -157,6 +177,7 @@ MODULES = {
     "hooks/prose/memory_types.py": types_module,
     "cortex/cli/command_index.py": commands_module,
     "cortex/mcp/tool_index.py": tools_module,
+    "storage/settings/writer_index.py": providers_module,
 }
 
 
