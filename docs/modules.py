@@ -121,7 +121,7 @@ def tools_module() -> str:
             "SCOPES_OF_TOOLS: dict[str, tuple[str, dict[str, str]]]",
             {each.name: (each.scope, each.scope_with) for each in tools},
         ),
-        ("", "TOOLS", tuple(each.as_dict() for each in tools)),
+        ("", "TOOLS", _Lines(each.as_dict() for each in tools)),
     )
 
 
@@ -153,6 +153,13 @@ def _import_modules_of(package: str) -> list[str]:
     return names
 
 
+class _Lines(tuple[object, ...]):
+    """Items that take a line each, however long."""
+
+    def __repr__(self) -> str:
+        return "\n".join(["(", *(f"    {item!r}," for item in self), ")"])
+
+
 def _module(purpose: str, source: str, *constants: tuple[str, str, object]) -> str:
     """Return a module of constants, each with a comment above where it needs one."""
     lines = [
@@ -164,7 +171,8 @@ def _module(purpose: str, source: str, *constants: tuple[str, str, object]) -> s
     ]
     for comment, name, value in constants:
         lines += [f"# {comment}"] if comment else []
-        lines.append(f"{name} = {value!r}")
+        assignment = f"{name} = {value!r}"
+        lines += ["# fmt: off", assignment, "# fmt: on"] if isinstance(value, _Lines) else [assignment]
     formatter = [sys.executable, "-m", "ruff", "format", "-"]
     source_text = "\n".join(lines) + "\n"
     return subprocess.run(

@@ -92,7 +92,7 @@ def test_a_budget_may_be_a_whole_number_of_dollars(home):
 def test_the_choices_say_what_they_need_and_what_they_cost(home, monkeypatch):
     monkeypatch.setenv("PATH", "")
     context = Context(load_settings(home))
-    none, api, claude = writer_options(context)
+    none, api, claude, *_ = writer_options(context)
     assert (none.missing, none.leaves) == ("", "nothing")
     assert "ANTHROPIC_API_KEY" in api.missing and "$0.0024 a session" in api.costs
     assert claude.missing and "not charged by token" in claude.costs
