@@ -4,9 +4,10 @@ Prints modules of the product from what they follow from: `python -m docs.module
     hooks/prose/memory_types.py   types of memory and event    from memory_types.csv, event_types.csv
     cortex/cli/command_index.py   commands by section          from what cortex/cli/<section>/*.py declare
     cortex/mcp/tool_index.py      tools, scopes, schemas       from what cortex/mcp/tools/*.py declare
+    storage/settings/writer_index.py  language models          from what flows/writers/*.py declare
 
 Hooks read no CSV, and hook and engine must know a type by the same names. `cortex --help` imports no command,
-and the server starts without what answers its tools.
+the server starts without what answers its tools, and settings are read without a provider's code.
 """
 
 import csv
@@ -120,7 +121,26 @@ def tools_module() -> str:
             "SCOPES_OF_TOOLS: dict[str, tuple[str, dict[str, str]]]",
             {each.name: (each.scope, each.scope_with) for each in tools},
         ),
-        ("", "TOOLS", tuple(each.as_dict() for each in tools)),
+        ("", "TOOLS", _Lines(each.as_dict() for each in tools)),
+    )
+
+
+def providers_module() -> str:
+    """Return the module by which the settings know what may write, and each is found, importing none."""
+    from cortex.flows.writers import Provider
+
+    providers: dict[str, tuple[str, Provider]] = {}
+    for name in _import_modules_of("cortex.flows.writers"):
+        if isinstance(provider := getattr(importlib.import_module(name), "PROVIDER", None), Provider):
+            known = providers.setdefault(provider.name, (name, provider))
+            if known[0] != name:
+                raise ValueError(f"{known[0]} and {name} both declare the provider '{provider.name}'")
+    named = [f"{provider.name} ({provider.needs})" for _, provider in providers.values()]
+    return _module(
+        "The providers of language models: where each is declared, and how the settings' page names them.",
+        "the modules in flows/writers",
+        ("", "WRITER_MODULES", {name: module for name, (module, _) in providers.items()}),
+        ("", "WRITER_WORDS", f"{', '.join(['none', *named[:-1]])} or {named[-1]}"),
     )
 
 
@@ -131,6 +151,13 @@ def _import_modules_of(package: str) -> list[str]:
     for name in names:
         importlib.import_module(name)
     return names
+
+
+class _Lines(tuple[object, ...]):
+    """Items that take a line each, however long."""
+
+    def __repr__(self) -> str:
+        return "\n".join(["(", *(f"    {item!r}," for item in self), ")"])
 
 
 def _module(purpose: str, source: str, *constants: tuple[str, str, object]) -> str:
@@ -144,7 +171,8 @@ def _module(purpose: str, source: str, *constants: tuple[str, str, object]) -> s
     ]
     for comment, name, value in constants:
         lines += [f"# {comment}"] if comment else []
-        lines.append(f"{name} = {value!r}")
+        assignment = f"{name} = {value!r}"
+        lines += ["# fmt: off", assignment, "# fmt: on"] if isinstance(value, _Lines) else [assignment]
     formatter = [sys.executable, "-m", "ruff", "format", "-"]
     source_text = "\n".join(lines) + "\n"
     return subprocess.run(
@@ -157,6 +185,7 @@ MODULES = {
     "hooks/prose/memory_types.py": types_module,
     "cortex/cli/command_index.py": commands_module,
     "cortex/mcp/tool_index.py": tools_module,
+    "storage/settings/writer_index.py": providers_module,
 }
 
 

@@ -34,7 +34,7 @@ from cortex.storage.staging.transcripts import open_transcript
 from cortex.storage.store import Store
 from cortex.transforms.errors import NothingUsable
 from cortex.transforms.schemas import EVENTS, JOURNAL, TURNS, VECTORS
-from cortex.transforms.transcripts.assistants import NAMES
+from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, USUAL
 
 # Between looking for files and the run's own beginning lies the staging of what was found.
 LOOKING_SECONDS = 60
@@ -165,9 +165,9 @@ def look_for(settings: Settings, paths: Sequence[Path]) -> Backfill:
     waiting = 0
     by_assistant: dict[str, tuple[int, int]] = {}
     for path in transcripts:
-        size, unread, name = 0, 0, NAMES["claude"]
+        size, unread, name = 0, 0, KNOWN_ASSISTANTS[USUAL].label
         with suppress(OSError), open_transcript(path) as transcript:  # staging names what cannot be read
-            size, name = transcript.size, NAMES[transcript.assistant]
+            size, name = transcript.size, KNOWN_ASSISTANTS[transcript.assistant].label
             unread = size - transcript.position_behind(cursors.get(stored_name(path))).byte
         if unread or not size:
             new.append(path)
@@ -189,9 +189,9 @@ def grown(settings: Settings) -> list[Path]:
     cursors, since = store.lake.manifest.cursors, _looked_at(store) - LOOKING_SECONDS
     transcripts: list[Path] = []
     for name, places in folders().items():
-        for place in places:
+        for place in places if KNOWN_ASSISTANTS[name].adapter else ():
             begins = stored_name(place.absolute()).rstrip("/") + "/"
-            if name != "claude" and any(read.startswith(begins) for read in cursors) and place.is_dir():
+            if any(read.startswith(begins) for read in cursors) and place.is_dir():
                 transcripts += [path for path in find_transcripts(place) if _has_grown(path, cursors, since)]
     return transcripts
 

@@ -11,6 +11,7 @@ import click
 from cortex.cli.answer import Answer, can_ask, command, prints_json
 from cortex.cli.run_answer import running
 from cortex.cli.terminal import say, size_of
+from cortex.storage.settings.writer_index import WRITER_MODULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +27,7 @@ YES, NO, EACH = "y", "n", "each"
 
 @command("setup", "See what is there and get started.", place=10)
 @click.option("--yes", is_flag=True, help="Do not ask: do all that is offered; no language model is chosen.")
-@click.option("--writer", type=click.Choice(["none", "api", "claude"]), help="Choose who writes memories.")
+@click.option("--writer", type=click.Choice(["none", *WRITER_MODULES]), help="Choose who writes memories.")
 def setup(context: Context, yes: bool, writer: str | None) -> Iterator[Answer]:
     """Find the client and its transcripts, install the plugin, read old sessions, schedule the nightly run.
 
