@@ -80,7 +80,7 @@ CHANGES: dict[str, Callable[[str], str]] = {
     "inflected": lambda text: text.replace("Always install packages", "Packages are always installed"),
     "a word left out": lambda text: text.replace("Always install", "Install"),
 }
-# How the assistant says it; True where this alone shows that the words are another's.
+# How the assistant says it; True if this alone shows that the words are another's.
 WRAPPINGS: dict[str, tuple[str, bool]] = {
     "a tag": ("[MEMORY: decision] {}", False),
     "a tag in a list": ("I note:\n\n- **[MEMORY: gotcha]** {}", False),

@@ -1,5 +1,5 @@
 """
-Measures what a language model wrote about labelled sessions beside what the rules keep of the same sessions.
+Compares what a language model wrote about labelled sessions with what the rules keep of them.
 
     python -m benchmarks.writer_quality --transcripts DIR --labels FILE --replies DIR [--list] [--facts FILE]
         [--model NAME]

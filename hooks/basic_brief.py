@@ -57,9 +57,9 @@ _QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 
 def basic_brief(home: str, transcript: str, folder: str) -> str:
     """
-    Return a brief of what the last sessions of `folder` tagged and planned, empty where that is nothing.
+    Return a brief of what the last sessions of `folder` tagged and planned, empty if that is nothing.
 
-    `transcript` is the session's own: those beside it are of the same folder. The same transcripts give the
+    `transcript` is the session's own: those next to it are of the same folder. The same transcripts give the
     same text. An excluded folder has none.
     """
     root = repository_root(folder)
@@ -107,7 +107,7 @@ def _reports_of(home: str, paths: list[str], folder: str) -> Reports:
 
 
 def _beyond(shown: str, reports: Reports, heading: str) -> str:
-    """Return what is not in `shown` under one heading; empty where that is nothing."""
+    """Return what is not in `shown` under one heading; empty if that is nothing."""
     facts, plan = reports
     lowered = shown.casefold()
     facts = [fact for fact in facts if _opening(fact.text) not in lowered]
@@ -239,7 +239,7 @@ def _sections(
 
 
 def _fact_line(fact: transcript_end.TaggedFact) -> tuple[str, str]:
-    """Return the fact's words and its line, both empty where nothing may be shown."""
+    """Return the fact's words and its line, both empty if nothing may be shown."""
     text = plain.brief_line(fact.text, FACT_CHARACTERS)
     if not text or not fact.day:
         return "", ""

@@ -24,7 +24,7 @@ UNNAMED_CATEGORY = "all"
 
 @dataclass(frozen=True)
 class CorpusRow:
-    """One row: what was said, in which session, when (None where unknown), by whom and in which project."""
+    """One row: what was said, in which session, when (None if unknown), by whom and in which project."""
 
     id: str
     text: str

@@ -1,7 +1,7 @@
 """
 What a command gives back, and the decorator that declares one.
 
-    @command("pin", "Keep a memory from fading and merging.")
+    @command("pin", "Protect a memory from fading and merging.")
     @click.argument("memory")
     def pin(context: Context, memory: str) -> Answer:
         '''Keep the MEMORY, named by its id, from fading and merging.'''
@@ -123,7 +123,7 @@ def command(
 def group(
     name: str, short_help: str, *, place: int = LAST, json: bool = True, takes_context: bool = True
 ) -> Callable[[Callable[..., Answers]], click.Group]:
-    """Declare a listed command that has others below it; it runs itself where none of them is named."""
+    """Declare a command that has others below it; it runs itself if none of them is named."""
 
     def declare(function: Callable[..., Answers]) -> click.Group:
         run = _printing(function, takes_context)
@@ -182,7 +182,7 @@ def current_context() -> "Context":
 
 
 def current_home() -> Path:
-    """Return the store's folder, also where the settings cannot be read."""
+    """Return the store's folder, also if the settings cannot be read."""
     source = click.get_current_context().find_root().obj
     return store_home() if source is None or callable(source) else source.home
 

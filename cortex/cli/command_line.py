@@ -1,4 +1,4 @@
-"""The commands by purpose, each imported once it is called, and what becomes of their errors."""
+"""The commands by purpose, each imported when it is called, and how their errors are reported."""
 
 import importlib
 import io

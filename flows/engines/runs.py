@@ -59,7 +59,7 @@ def execute(
     `runner` is who works on shards under Prefect (`cortex.flows.reading.runner_choice`; default: by the
     settings).
     Raises StoreBusy when another run holds the lease, StoreNotWritable when the disk refuses, LossRefused
-    where it would hide much of what is shown and `accepts_loss` is not given; what was committed before stays
+    if it would hide much of what is shown and `accepts_loss` is not given; what was committed before stays
     and the next run goes on from there.
     """
     choice = engine_for(engine, context.home)
@@ -93,7 +93,7 @@ def opened(
     """
     Yield a run that holds the lease, after removing what a killed run left half written.
 
-    `prepare` is called under the lease before the store is opened. Raises LakeUnclear where manifest and lake
+    `prepare` is called under the lease before the store is opened. Raises LakeUnclear if manifest and lake
     do not belong together, KeyUnavailable where the lake is sealed and its key is not to be had, AuditFailed
     at the end of the block when an audit failed within it.
     """
@@ -235,7 +235,7 @@ def row_counts(run: Run) -> dict[str, int]:
     Return how many rows each table holds; repeated keys counted once.
 
     Where nobody has written since the last run's report its counts are taken over: to open each table takes
-    half a second. Where somebody has, each is opened, and a damaged one met.
+    half a second. If somebody has, each is opened, and a damaged one met.
     """
     lake, tables = run.store.lake, run.store.tables
     if not run.outcome.damages:

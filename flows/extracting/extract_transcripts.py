@@ -65,7 +65,7 @@ def extract_staged(run: Run) -> None:
 
 
 def _batches(run: Run, claims: list[Claim], shown: BytesShown) -> Iterator[tuple[Batch, Extractor | None]]:
-    """Yield what waits in batches, and who extracts from each beside this process, if anybody does."""
+    """Yield what waits in batches, and who else extracts from each, if anybody does."""
     if run.carrier is not None and claims:
         yield from sharded_batches(run, run.carrier, claims, shown)
         return
@@ -84,7 +84,7 @@ def _waiting_bytes(claims: Iterable[Claim]) -> int:
 
 
 def _take_in(run: Run, batch: Batch, row: StageReport, beside: Extractor | None) -> None:
-    """Commit a batch and drop its tickets; where that fails, one transcript after another."""
+    """Commit a batch and drop its tickets; if that fails, one transcript after another."""
     faults: list[str] = []
     with contained(faults.append):
         _commit(run, batch, row, beside)
@@ -137,7 +137,7 @@ class _Addition:
 
 
 def _additions(run: Run, turns: pa.Table, *, is_apart: bool) -> Iterator[_Addition]:
-    """Yield what new TURNS add to each project, nothing where all of them are known."""
+    """Yield what new TURNS add to each project, nothing if all of them are known."""
     lake = run.store.lake
     for project_id in sorted(set(values(turns, "project_id")) - run.outcome.failed):
         with run.outcome.without_damage(project_id):

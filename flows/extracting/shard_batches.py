@@ -75,7 +75,7 @@ def bundles_of(run: Run, claims: Sequence[Claim]) -> list[Sessions]:
 
 
 def _session_folder(claim: Claim) -> PurePath:
-    """Return where the files of a transcript's session are: beside it, in a folder of its name."""
+    """Return where the files of a transcript's session are: next to it, in a folder of its name."""
     path = claim.transcript
     if "subagents" in path.parts:
         return PurePath(*path.parts[: path.parts.index("subagents")])

@@ -1,4 +1,6 @@
-"""Batches of waiting transcripts, each read from its cursor on, with what becomes of those that cannot be."""
+"""
+Batches of waiting transcripts, each read from its cursor on, and what happens to those that cannot be read.
+"""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -126,7 +128,7 @@ def _unread_of(run: Run, claim: Claim, path: Path, transcript: Transcript) -> Un
 
 
 def _project_of(run: Run, claim: Claim, transcript: Transcript, cursor: Cursor | None) -> str | None:
-    """Return the project of a transcript; None where nothing is to be read now."""
+    """Return the project of a transcript; None if nothing is to be read now."""
     cwd = transcript.cwd or claim.cwd
     cwd = cwd if cwd and _is_path(cwd) else None
     if not (cwd or cursor) and _says_nothing_yet(claim, transcript):

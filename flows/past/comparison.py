@@ -136,7 +136,7 @@ def compare(run: Run) -> Comparison:
     Make every table in memory from the lake and compare it with the live one, row for row.
 
     Vectors are those of the lake. Each scope is compared as of the day on which its live memories were aged,
-    and without the journal's waiting entries, which no run has used. Where the live tables were made from
+    and without the journal's waiting entries, which no run has used. If the live tables were made from
     something else than the lake holds now, a note says so.
     """
     comparison = Comparison()
@@ -178,7 +178,7 @@ def _variant(run: Run, day: datetime) -> Run:
 
 
 def _aged_on(run: Run, scope: str) -> datetime | None:
-    """Return the day of a scope's live memories; None where they were made from something else than now."""
+    """Return the day of a scope's live memories; None if they were made from something else than now."""
     noted = run.store.lake.notes.outputs.get(Output("decay", scope))
     of_day = _variant(run, run.day).fingerprints.aged_by_day(scope)
     days = (run.day - timedelta(days=back) for back in range(DAYS_LOOKED_BACK))

@@ -15,11 +15,11 @@ from cortex.storage.tables.tables import StoredTables
 
 def rebuild(run: Run, only: Sequence[str] | None = None) -> None:
     """
-    Make the tables from the lake beside the live ones, swap them in, publish again.
+    Make new tables from the lake, replace the live ones with them, publish again.
 
     Vectors come from the lake; only texts without one are embedded. Killed before the swap nothing has
     changed; killed within it, the notes of what was made are gone and the next run makes the rest again.
-    A scope whose audit fails keeps its live tables. Raises LossRefused, before anything is replaced, where
+    A scope whose audit fails keeps its live tables. Raises LossRefused, before anything is replaced, if
     much of what is shown would be gone. `only` names the scopes to replace (default: all).
     """
     with run.report.stage("rebuild") as row:

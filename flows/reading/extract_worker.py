@@ -1,4 +1,7 @@
-"""The process that extracts events beside a run's own: sessions come by one pipe, events go by another."""
+"""
+The process that extracts events in addition to the run's own: sessions come in through one pipe, events go
+out through another.
+"""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""What is extracted from whole sessions of a project: the same in a run's own process and beside it."""
+"""What is extracted from whole sessions of a project: the same in the run's own process and in others."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -31,7 +31,7 @@ class Carrier(Protocol):
 
     def map(self, requests: Iterable[bytes]) -> Iterator[bytes | None]:
         """
-        Yield the answer to each request, in their order; None where no worker gave one.
+        Yield the answer to each request, in their order; None if no worker gave one.
 
         A request is drawn when a worker is about to be free for it: not all are in memory at once.
         """

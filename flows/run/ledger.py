@@ -1,4 +1,4 @@
-"""Which outputs were made from which inputs: in the store's manifest, or of a rebuild beside it."""
+"""Which outputs were made from which inputs: in the store's manifest, or for a rebuild elsewhere."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -79,14 +79,14 @@ class StoreLedger:
 
 
 class FreshLedger:
-    """The notes of outputs made from nothing beside the live ones; they count once those are in place."""
+    """The notes of outputs rebuilt from nothing; they count once these outputs are in place."""
 
     def __init__(self, store: Store, outcome: Outcome) -> None:
         self._store, self._outcome = store, outcome
         self.notes = ManifestNotes()
 
     def has_made(self, stage: str, scope: str, fingerprint: str) -> bool:
-        """Return whether to leave a scope alone: only where its audit failed."""
+        """Return whether to leave a scope alone: only if its audit failed."""
         return scope in self._outcome.failed
 
     def has_made_any(self, stage: str, scope: str, fingerprints: Iterable[str]) -> bool:

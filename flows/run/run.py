@@ -35,7 +35,7 @@ class Run:
 
     `readings` is what the lake says, `ledger` what was made from which inputs (by `fingerprints`), `outcome`
     which scopes keep their last good version. Another `source` and `ledger_type` make a run that looks at
-    another day, or writes beside the live tables.
+    another day, or writes to other tables than the live ones.
     """
 
     store: Store

@@ -42,7 +42,7 @@ def _with_closings(run: Run, scope: str, edges: pa.Table, memories: pa.Table) ->
     parts = set(run.readings.parts(scope)) & set(lake.manifest.partitions(REPLIES.name))
     if not parts:
         return edges
-    # Imported here: where no language model has answered none of this is loaded.
+    # Imported here: if no language model has answered none of this is loaded.
     from cortex.transforms.writer.closing_edges import REPLY_COLUMNS, with_closings
 
     replies = [lake.read(REPLIES, part, columns=REPLY_COLUMNS) for part in sorted(parts)]

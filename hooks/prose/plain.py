@@ -89,7 +89,7 @@ def _label(tag: re.Match[str]) -> str:
 
 
 def brief_line(text: str, limit: int) -> str:
-    """Return `text` as a line of at most `limit` characters; empty where it has a secret or is endless."""
+    """Return `text` as a line of at most `limit` characters; empty if it has a secret or is endless."""
     if len(text) > LONGEST_LINE:
         return ""
     whole = EMPHASIS.sub("", LINK.sub(r"\1", text))
@@ -116,7 +116,7 @@ def without_private(text: str) -> str:
 
 def day_of(timestamp: str) -> str:
     """
-    Return the day of an ISO timestamp as a brief says it, empty where it is none.
+    Return the day of an ISO timestamp as a brief says it, empty if it is none.
 
     >>> day_of("2026-09-14T08:15:00.000Z")
     '14 Sep 26'

@@ -80,7 +80,7 @@ class RefusedLoss:
 @dataclass(frozen=True)
 class ManifestNotes:
     """
-    What runs before this one noted beside the lake's files. Fingerprints are of inputs, as hex text.
+    What earlier runs noted with the lake's files. Fingerprints are of inputs, as hex text.
 
     `outputs` and `empty` are by output (`empty`: of these inputs nothing came, so no file is to be expected),
     `briefs`, `extractors`, `declined`, `grown` and `prompts` by project ("all": every project without its

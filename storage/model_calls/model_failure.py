@@ -24,7 +24,7 @@ class ModelFailure:
 
 
 def read_failure(home: Path, path: str = EMBEDDER) -> ModelFailure | None:
-    """Return the failure noted last; None where there is none, or its note cannot be read."""
+    """Return the failure noted last; None if there is none, or its note cannot be read."""
     try:
         note = json.loads((home / path).read_bytes())
         return ModelFailure(note["model"], datetime.fromisoformat(note["failed_at"]), str(note["reason"]))

@@ -253,7 +253,7 @@ class Spending:
             connection.execute("update attempts set state = ? where attempt_id = ?", (LOST, attempt_id))
 
     def total(self, now: datetime) -> DayTotal:
-        """Return what the UTC day of `now` has cost so far; nothing where there is no ledger."""
+        """Return what the UTC day of `now` has cost so far; nothing if there is no ledger."""
         with self._reading() as connection:
             return _total(connection, _utc(now).date().isoformat()) if connection else DayTotal()
 

@@ -85,9 +85,9 @@ class ClientLimits:
     """
     What an MCP client may do.
 
-    `projects` are folders of projects that it may see beside its own ("*" for all); `calls_per_minute` is the
-    most calls within any 60 seconds; with `in_plugin` the plugin starts the server. Over HTTP: `issuer` is
-    the identity provider whose tokens count, `keys_url` where its keys are if it does not say so itself,
+    `projects` are folders of projects that it may see besides its own ("*" for all); `calls_per_minute` is
+    the most calls within any 60 seconds; with `in_plugin` the plugin starts the server. Over HTTP: `issuer`
+    is the identity provider whose tokens count, `keys_url` where its keys are if it does not say so itself,
     `resource_url` the address that tokens are made for, and `http_projects` what callers see, FOLDER for all
     of them or SUBJECT=FOLDER for one.
     """
@@ -106,7 +106,7 @@ class ClientLimits:
 class ShareSettings:
     """
     What is pushed to colleagues: `place` is the URI of a bucket or folder, `projects` are folders, `key_file`
-    holds the team's key, None where pushed memories are not encrypted.
+    holds the team's key, None if pushed memories are not encrypted.
     """
 
     place: str = _setting("share.place")
@@ -117,7 +117,7 @@ class ShareSettings:
 @dataclass(frozen=True)
 class WorkerSettings:
     """
-    Who works beside a run under Prefect: `runner` is none, threads, dask or ray.
+    What works in addition to a run with Prefect: `runner` is none, threads, dask or ray.
 
     `workers` are started on this machine, 0 means one for each core; `cluster` instead is the address of a
     Dask or Ray cluster that runs already.

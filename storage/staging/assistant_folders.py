@@ -12,10 +12,10 @@ from cortex.storage.ground.files import path_text
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, Assistant, Head
 
-# The lists that Gemini CLI keeps beside chats; a hundred projects take 10 kB.
+# The lists that Gemini CLI keeps next to chats; a hundred projects take 10 kB.
 SMALL_FILE_BYTES = 4 * 1024 * 1024
 
-# Files beside transcripts that have their ending and another format: the client's list of prompts.
+# Files next to transcripts with the same ending but another format: the client's list of prompts.
 NOT_TRANSCRIPTS = frozenset({"history.jsonl"})
 _FILES = [assistant.files for assistant in KNOWN_ASSISTANTS.values() if assistant.files]
 
@@ -65,7 +65,7 @@ def _is_others(name: str) -> bool:
 
 
 def folder_of_chat(path: Path, head: Head, projects: Callable[[], Iterable[str]]) -> str | None:
-    """Return the folder of a chat: as noted beside it, in the list of projects, or by its hash."""
+    """Return the folder of a chat: as noted next to it, in the list of projects, or by its hash."""
     chats = next((folder for folder in path.parents if folder.name == "chats"), None)
     if chats is None:
         return None

@@ -42,7 +42,9 @@ NO_SUBJECT = Subject(frozenset(), frozenset())
 
 @dataclass
 class LineCandidate:
-    """A memory on its way into the brief: its forms from full to short, what it weighs, what became of it."""
+    """
+    A memory on its way into the brief: its forms from full to short, its weight, and whether it was taken.
+    """
 
     section: str
     forms: tuple[str, ...]
@@ -61,7 +63,7 @@ class LineCandidate:
     is_short: bool = False
 
     def decide(self, text: str, is_shown: bool, reason: str) -> None:
-        """Note what became of the candidate."""
+        """Note whether the candidate was taken, and why."""
         self.choice = replace(self.choice, text=text, is_shown=is_shown, reason=reason)
 
     def leave_out(self, reason: str) -> None:

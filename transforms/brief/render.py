@@ -67,7 +67,7 @@ def choose(
     newest. What a person said on purpose (remembered, edited, pinned) is seated first, then where the work
     stands; then each section gets its guaranteed lines, by turns; then rank alone decides until the budget
     is spent. Decisions stay within their share of it. Where `confirms_until` is given, a last line asks
-    whether the oldest claims that were last said until then still hold. Where no language model has read
+    whether the oldest claims that were last said until then still hold. If no language model has read
     the project's sessions, newest comes first in the place of rank, and the last sessions are told
     with what was asked.
     """
@@ -129,14 +129,14 @@ class _Closed:
 
 
 def _came_of(row: Row) -> str:
-    """Return the words of a memory; of the record of a session what came of it, without its goal."""
+    """Return the words of a memory; of a session's record the result, without its goal."""
     text = on_one_line(row["text"])
     return text.partition("Outcome: ")[2] or text if row["memory_type"] == "outcome" else text
 
 
 def _closed(edges: pa.Table, rows: pa.Table, memories: pa.Table) -> _Closed:
     """
-    Return what becomes of the believed memories that a believed newer one closes, by memory id.
+    Return what happens to the believed memories that a believed newer one closes, by memory id.
 
     Takes EDGES, the believed rows and all MEMORIES: a record of how a session came out closes what it closed
     when it is archived itself.

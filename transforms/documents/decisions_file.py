@@ -39,7 +39,7 @@ class DecisionsFile:
             entry = _ENTRY.match(line)
             if entry:
                 lines[entry[2]] = line
-            elif line.strip():  # not ours: kept where nothing rewrites it
+            elif line.strip():  # not ours: kept if nothing rewrites it
                 before += line + "\n"
         return cls(before, lines, behind.removeprefix("\n"))
 

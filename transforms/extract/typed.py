@@ -86,7 +86,7 @@ def typed_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candid
     Yield what a person typed in one thread, in order: what is said for good first, sentence by sentence.
 
     Orders and wishes make memories, in the person's words; requests, questions and reports of faults are
-    events alone, since what came of them stands in the session's record.
+    events alone, since the session's record has their result.
     """
     for index, turn in enumerate(turns):
         if turn["kind"] not in TYPED:

@@ -1,4 +1,4 @@
-"""What the store holds, for people who look around: its sessions with what came of them, its projects."""
+"""What the store holds, for people who look around: its sessions with their results, its projects."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 RELATED_SHOWN = 8
 
 
-@command("show", "Show one memory or session with all that is known of it.", place=70)
+@command("show", "Show everything known about one memory or session.", place=70)
 @click.argument("id")
 def show(context: Context, id: str) -> Answer:
-    """Show a memory or a session, named by its ID or the beginning of it (4 characters or more)."""
+    """Show a memory or a session by its ID, or by the first 4 or more characters of it."""
     from cortex.flows.operations.ask import listing
 
     shown = listing.show(context, id)

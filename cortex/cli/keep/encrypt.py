@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def encrypt(context: Context, key_file: Path | None) -> Answer:
     """Encrypt conversations, events and journal on disk (AES-256-GCM), now and from now on.
 
-    Later backups are encrypted too. Tables, briefs and the hooks' index stay unencrypted, for the programs
-    that read them; only an encrypted disk covers these.
+    Later backups are encrypted too. Tables, briefs and the hooks' index stay unencrypted for the programs
+    that read them; to protect these, encrypt the disk.
     """
     from cortex.flows.operations.care import encrypt
 
@@ -41,7 +41,7 @@ def encrypt(context: Context, key_file: Path | None) -> Answer:
 
 @command("decrypt", "Write the lake unencrypted again.", place=50)
 def decrypt(context: Context) -> Answer:
-    """Turn encryption off: every file of the lake is written unencrypted again."""
+    """Turn encryption off: write every file of the lake unencrypted."""
     from cortex.flows.operations.care import encrypt
 
     files = encrypt.decrypt(context)

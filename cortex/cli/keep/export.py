@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     type=click.Choice(["json", "markdown"]),
     default="json",
     show_default=True,
-    help="JSON holds all of each memory, Markdown is a list to read.",
+    help="json: complete; markdown: a list to read.",
 )
 @PROJECT_OPTION
 @AS_OF
@@ -31,7 +31,7 @@ def export(
     context: Context, file: str | None, form: str, project: str | None, as_of: str | None
 ) -> Answer | None:
     """
-    Write memories to FILE, or to standard output; default: those of every project.
+    Write memories to FILE or to standard output, by default those of every project.
 
     JSON holds everything, and `cortex import` puts it back as it was. Markdown holds text, type and project
     of the active memories.

@@ -24,16 +24,18 @@ TRANSCRIPT_STAYS = "The assistant's own transcript is stored outside Cortex and 
 @command("forget", "Erase a memory or a session.", place=130)
 @click.argument("target", nargs=-1)
 @PROJECT_OPTION
-@click.option("--session", metavar="ID", help="Forget all that this session said, instead of one memory.")
-@click.option("--yes", is_flag=True, help="Forget what the words name without asking.")
+@click.option(
+    "--session", metavar="ID", help="Forget everything said in this session, instead of one memory."
+)
+@click.option("--yes", is_flag=True, help="Forget the memory that the words name without asking.")
 def forget(
     context: Context, target: tuple[str, ...], project: str | None, session: str | None, yes: bool
 ) -> Iterator[Answer]:
-    """Forget a memory by its id (4 characters or more), or by words that no other memory has.
+    """Forget a memory by its id (first 4 characters or more), or by words that no other memory has.
 
-    Its text is erased from every file of the store, and from the turns it rests on. Words that could mean
-    several memories only list them. With --yes, words count if two or more are in one memory and at most half
-    of them in any other.
+    Its text is erased from every file of the store, including the turns it comes from. If the words fit
+    several memories, these are only listed. With --yes, one memory must hold two or more of the words, and
+    any other at most half of them.
     """
     from cortex.flows.operations.change import forget
 
@@ -73,7 +75,7 @@ def _answer(forgotten: Forgotten) -> Answer:
         "copies_reached": list(forgotten.reached),
     }
     if forgotten.text is None:
-        done = f"Forgotten already: {forgotten.memory_id[:12]}. What was left to erase is erased now."
+        done = f"Already forgotten: {forgotten.memory_id[:12]}. The remaining copies are now erased."
         return Answer(data, [done], warnings=forgotten.applied.warnings)
     lines = [f"Forgotten: {forgotten.memory_id[:12]} {excerpt(forgotten.text)}"]
     if forgotten.others:
@@ -95,9 +97,9 @@ def _session(context: Context, session: str) -> Answer:
             **copies_data(forgotten.copies),
         },
         [
-            f"Forgotten: session {name}, its turns, and what was learned from them alone.",
+            f"Forgotten: session {name}, its turns, and what was learned only from them.",
             *copies_lines(forgotten.copies),
         ],
-        ["The assistant's own transcript of it is stored outside Cortex and is still there."],
+        ["The assistant's own transcript of the session is stored outside Cortex and still exists."],
         applied.warnings,
     )

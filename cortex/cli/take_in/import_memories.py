@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 @command("import", "Read memories from a file.", place=50)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--own", is_flag=True, help="The file is an export of yours from elsewhere: believe it.")
+@click.option("--own", is_flag=True, help="Trust the file: it is your own export from another machine.")
 @PROJECT_OPTION
 def import_(context: Context, file: Path, own: bool, project: str | None) -> Answer:
     """
-    Read memories from FILE: Cortex's export, a Markdown list, JSON of claude-mem, mem0 and others.
+    Read memories from FILE: an export of Cortex, a Markdown list, or JSON of claude-mem, mem0 and others.
 
-    Your own export, known by its signature, comes back as it was, each memory in its own project. Anything
-    else is external: recall finds it, no brief shows it. Of a folder the notes are read that Claude Code
-    keeps for itself (~/.claude/projects/*/memory), each into the project of its transcripts.
+    Your own export, recognized by its signature, is restored as it was, each memory in its project. Anything
+    else counts as external: recall finds it, but no brief shows it. If FILE is a folder, Cortex reads the
+    notes that Claude Code keeps there (~/.claude/projects/*/memory) into the project of their transcripts.
     """
     from cortex.flows.operations.share import exchange
 

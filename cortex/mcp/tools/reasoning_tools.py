@@ -154,9 +154,7 @@ def answer_infer(call: ToolCall) -> ToolReply:
         looked = _infer(call, target, narrated=False)
         options = _options(call, looked.chain)
         if len(options) > 2:  # besides "all of them"
-            message = (
-                f"'{target}' stands in several decisions that have nothing to do with each other. Which?"
-            )
+            message = f"'{target}' occurs in several unrelated decisions. Which one?"
             choice = call.person.choose(ChoiceQuestion(message, options))
             if choice in (None, DECLINED):
                 return _undecided(target, options, was_asked=choice is not None)
@@ -216,9 +214,7 @@ def _explained(call: ToolCall, inference: Inference) -> ToolReply:
         more=False,
     )
     page.cursor = None  # a chain is asked for again by a narrower target
-    heading = (
-        f"{len(page.items)} decisions, oldest first." if items else "Nothing that was kept is about this."
-    )
+    heading = f"{len(page.items)} decisions, oldest first." if items else "No memory is about this."
     data = {
         "notice": NOTICE,
         "chain": page.data,

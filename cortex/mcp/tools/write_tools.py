@@ -56,7 +56,7 @@ ANYWAY, LEAVE = "anyway", "leave"
     place=50,
 )
 def answer_learn(call: ToolCall) -> ToolReply:
-    """Store a lesson; where it contradicts a decision, only if the person says so."""
+    """Store a lesson; if it contradicts a decision, only if the person says so."""
     if not (call.has_project or call.get("everywhere")):
         raise UsageError("You are in no project here.", "Learn it with everywhere: true.")
     try:
@@ -99,7 +99,7 @@ def _wants_both(call: ToolCall, error: DecisionContradicted) -> bool:
     question = ChoiceQuestion(
         f'The assistant wants to remember: "{quoted(call.arguments["text"], call.excerpt)}" '
         f"But {quoted(error.problem, call.excerpt)}",
-        [Option(LEAVE, "Do not remember it"), Option(ANYWAY, "Remember it beside the decision")],
+        [Option(LEAVE, "Do not remember it"), Option(ANYWAY, "Keep both")],
     )
     return call.person.choose(question) not in (LEAVE, DECLINED, None)
 

@@ -35,7 +35,7 @@ def answer_over(
     Return what the chosen language model answers to a question over memories, by a prompt's name.
 
     The same question over the same memories takes the answer that the lake holds. A new one is asked for
-    under the budget and the lease, kept among the replies of `scope` and then settled. Where it cannot be
+    under the budget and the lease, kept among the replies of `scope` and then settled. If it cannot be
     asked or kept, or its answer cannot be used, the note says why; nothing is raised.
     """
     if not memories:

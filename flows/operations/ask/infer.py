@@ -62,7 +62,9 @@ def infer(
     """
     store, policy = context.open_store(), context.policy
     if not looks_like_path(target) and not query_terms(target, policy):
-        raise EmptyQuestion("there is nothing to look for.", "Name a path or a subject: cortex infer auth")
+        raise EmptyQuestion(
+            "the subject has no word to search for.", "Name a path or a subject: cortex infer auth"
+        )
     if store.is_empty and not store.journal.waiting():
         raise NotFound(f"the store at {context.home} is empty.", "Fill it: cortex backfill")
     named = memory_by_id(context, store, target) if is_memory_id(target) else None

@@ -77,7 +77,7 @@ def recall(
     """
     store = context.open_store()
     if not query_terms(question, context.policy):
-        raise EmptyQuestion("there is no word to search for.", 'Ask: cortex recall "which database"')
+        raise EmptyQuestion("the question has no word to search for.", 'Ask: cortex recall "which database"')
     if store.is_empty and not store.journal.waiting():
         raise NotFound(f"the store at {context.home} is empty.", "Fill it: cortex backfill")
     scopes = scopes_of(context, store, project, all_projects=all_projects)
@@ -183,7 +183,7 @@ class _Search:
         if matches:
             return matches, both, ""
         matches = self.results(question, limits)
-        return matches, limits, f"Nothing was found {own}; these are others." if matches else ""
+        return matches, limits, f"Nothing was found {own}; these are other results." if matches else ""
 
     def results(self, question: str, limits: SearchLimits) -> list[RecallResult]:
         """Return what is found within the limits, best first; records of sessions, the newest first."""
@@ -214,7 +214,7 @@ def _doubts_about(context: Context, store: Store, matches: Sequence[RecallResult
 
 
 def _reinforce(context: Context, store: Store, matches: Sequence[RecallResult]) -> str:
-    """Journal what was recalled and shown; return why not where the store cannot be written."""
+    """Journal what was recalled and shown; return why not if the store cannot be written."""
     by_scope: dict[str, list[RecallResult]] = {}
     for match in matches:
         by_scope.setdefault(match.project_id, []).append(match)

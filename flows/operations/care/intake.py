@@ -46,7 +46,7 @@ class BackfillPlan:
 
 @dataclass(frozen=True)
 class BackfillResult:
-    """What a backfill did: the report of its run; `problem` where no file could be read as a transcript."""
+    """What a backfill did: the report of its run; `problem` if no file could be read as a transcript."""
 
     report: RunReport
     problem: NothingUsable | None = None
@@ -107,7 +107,7 @@ def backfill(
 
 
 def transcript_folders() -> list[Path]:
-    """Return where assistants keep transcripts on this machine. Raises NotFound where none does."""
+    """Return where assistants keep transcripts on this machine. Raises NotFound if none does."""
     places = [place for places in folders().values() for place in places if place.is_dir()]
     return places or [_client_projects()]
 

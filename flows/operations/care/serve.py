@@ -32,7 +32,7 @@ def serve(context: Context, port: int, is_up: Callable[[str], None], cron: str =
 
     While it runs, runs with the engine `auto` go through it, flows can be started in its pages, and the
     nightly run starts whenever `cron` says (in UTC). `is_up` is called with the address before it
-    starts. Raises UsageError where something answers at the port already, StoreNotWritable.
+    starts. Raises UsageError if something answers at the port already, StoreNotWritable.
     """
     address = f"http://{HOST}:{port}"
     if answers(f"{address}/api"):

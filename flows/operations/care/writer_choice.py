@@ -24,7 +24,7 @@ class WriterOption:
     One value of `models.writer`.
 
     `leaves` says what leaves this machine, `costs` what it costs, `missing` what a person has to do first;
-    empty where it can be used as it is.
+    empty if it can be used as it is.
     """
 
     name: str
@@ -36,7 +36,7 @@ class WriterOption:
 
 @dataclass(frozen=True)
 class BudgetState:
-    """What the UTC day has cost so far, reservations included, beside its caps."""
+    """What the UTC day has cost so far, including reservations, and its caps."""
 
     spent_usd: float
     daily_usd: float

@@ -39,7 +39,7 @@ class ProjectPush:
     """
     What a push does for one project: memories `shared` then, `fresh` ones, and those `withdrawn` there.
 
-    `left_out` counts memories by the reason why they stay here. `content` is None where all is withdrawn.
+    `left_out` counts memories by the reason why they stay here. `content` is None if all is withdrawn.
     """
 
     project_id: str
@@ -205,7 +205,7 @@ def _instant(text: str, now: datetime) -> str | None:
 
 
 def open_place(context: Context) -> SharePlace:
-    """Return the team's place. Raises UsageError where none is set, KeyUnavailable without the team's key."""
+    """Return the team's place. Raises UsageError if none is set, KeyUnavailable without the team's key."""
     uri = context.settings.share.place
     if not uri:
         raise UsageError(
@@ -216,7 +216,7 @@ def open_place(context: Context) -> SharePlace:
 
 
 def _check_roles(place: SharePlace, store: Store, project_ids: Iterable[str], needed: str) -> Members | None:
-    """Return who may do what. Raises RoleMissing where this member's role in a project is too little."""
+    """Return who may do what. Raises RoleMissing if this member's role in a project is too little."""
     members = place.members()
     for project_id in sorted(project_ids) if members else ():
         if members and not members.allows(place.member, project_id, needed):

@@ -126,7 +126,7 @@ def plan_proposal(
     Return what proposing would commit: the memories named, or those of a project in a person's own words.
 
     `targets` are ids; without any, `memory_type` and `pinned` choose among the project's. `removes` takes the
-    files of memories out instead. Raises NotFound where the project has no repository with a branch to start
+    files of memories out instead. Raises NotFound if the project has no repository with a branch to start
     from, UsageError where git does not know who proposes or memories are of several projects.
     """
     store = context.open_store()
@@ -148,7 +148,7 @@ def propose_memories(context: Context, proposal: TeamProposal) -> Committed:
     Commit a proposal to its branch, and say what comes next; nothing is pushed.
 
     The branch is written as git objects: index and working tree stay as they are, whatever is checked out.
-    A branch whose proposals are all merged starts again from its base. Raises UsageError where git refuses.
+    A branch whose proposals are all merged starts again from its base. Raises UsageError if git refuses.
     """
     base, branch = proposal.base, proposal.branch
     files: dict[str, bytes | None] = {each.path: each.content for each in proposal.additions}

@@ -93,7 +93,7 @@ def ask(client, text, session="session-1", **environment):
 
 
 def context_of(ran):
-    """Return all that the model is handed, empty where that is nothing."""
+    """Return all that the model is handed, empty if that is nothing."""
     assert (ran.returncode, ran.stderr) == (0, b"")
     if not ran.stdout:
         return ""

@@ -56,7 +56,7 @@ def is_prose_alone(layer: str, memory_type: str | None) -> bool:
     Return whether nobody but the assistant said what an event says, or the client for it.
 
     Such an event is searched and quoted and is no memory. Of a person's words a request, a question and a
-    report of a fault are none either: what came of it stands in the session's record.
+    report of a fault are none either: the session's record has the result.
 
     >>> is_prose_alone("layer2:en", "decision"), is_prose_alone("layer2:en:user", "decision")
     (True, False)

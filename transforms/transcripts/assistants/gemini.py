@@ -71,7 +71,7 @@ def head_of(start: bytes, file: str) -> Head:
 
 def lines_of(document: bytes) -> bytes | None:
     """
-    Return the messages of a chat that is one JSON object, one a line; None where it is none (yet).
+    Return the messages of a chat that is one JSON object, one a line; None if it is none (yet).
 
     A message keeps its place when the file is rewritten: it is the number of its line.
     """
@@ -165,7 +165,7 @@ def _from_user(record: Record, head: Head) -> list[Utterance]:
 
 
 def _without(text: str, start: str, end: str) -> str:
-    """Return a text without what lies between two marks, up to its end where the second is missing."""
+    """Return a text without what lies between two marks, up to its end if the second is missing."""
     before, mark, rest = text.partition(start)
     return before + rest.partition(end)[2] if mark else text
 

@@ -21,7 +21,7 @@ class Head:
     git_branch: str | None = None
     version: str | None = None
     is_from_program: bool = False  # a program or another agent asks, not a person
-    project_hash: str | None = None  # sha256 of the project's path, where no path is told
+    project_hash: str | None = None  # sha256 of the project's path, if no path is told
     is_document: bool = False  # one JSON object that is rewritten each time, not lines
 
     def envelope(self, said_at: object, message_id: str | None = None) -> Record:
@@ -44,7 +44,7 @@ class Turned(NamedTuple):
     One turn of another assistant.
 
     `identity` tells it from others of the same words, and is the same wherever the turn is written again;
-    None where the record has nothing of that kind.
+    None if the record has nothing of that kind.
     """
 
     envelope: Record
