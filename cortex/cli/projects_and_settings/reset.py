@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 @command("reset", "Erase everything about a project.", place=20)
-@click.option("--project", metavar="NAME", required=True, help="A project's name, id or path.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--project", metavar="NAME", required=True, help="Project name, id or path.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def reset(context: Context, project: str, yes: bool) -> Iterator[Answer]:
-    """Erase everything about a project up to now; what it says from now on is kept."""
+    """Erase everything about a project up to now; later sessions are kept."""
     from cortex.flows.operations.change import forget
 
     plan = forget.plan_reset(context, project)
