@@ -24,9 +24,8 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.writer_requests import MODEL, requests_below, turns_of
-from cortex.flows.operations.care.evaluate import shown_facts, similarities
+from cortex.scores.extraction_scores import DenseEvaluation, evaluate_dense, shown_facts, similarities
 from cortex.storage.settings.reference import read_policy
-from cortex.transforms.extract.dense_labels import DenseEvaluation, evaluate_dense
 from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.quotes import with_quotes_lowered
 from cortex.transforms.masking import masked

@@ -16,6 +16,7 @@ if TYPE_CHECKING or __package__:
 
     from cortex.hooks import private, ticket, transcript_end
     from cortex.hooks.prose import plain
+    from cortex.hooks.prose.memory_types import BASIC_SECTIONS
 
     Reports = tuple[list[transcript_end.TaggedFact], Optional[transcript_end.TaskList]]
 else:
@@ -23,6 +24,7 @@ else:
     import ticket
     import transcript_end
     from prose import plain
+    from prose.memory_types import BASIC_SECTIONS
 
 # The start of a session waits: 100 ms are for interpreter (15), sweep (40 at most) and this.
 BASIC_BRIEF_SECONDS = 0.045
@@ -45,17 +47,6 @@ LATER = "## Tagged and planned since, in sessions that Cortex's engine has not r
 
 # Replaced by every commit.
 MANIFEST = "runs/manifest.json"
-
-# Heading and lines at most, in the order of printing; the types are those of transforms/extract/tags.py.
-BASIC_SECTIONS = (
-    ("Where this stands", 2, ("plan",)),
-    ("Decisions", 8, ("decision", "rejected")),
-    ("Gotchas", 5, ("gotcha", "error")),
-    ("Rules", 5, ("pattern", "preference")),
-    ("How it is built", 5, ("architecture",)),
-    ("Recent work", 4, ("progress",)),
-    ("Context", 4, ("context", "learned")),
-)
 
 # In any of the ways to write it, comments within included: better one folder too many than one too few.
 _EXCLUDED = re.compile(

@@ -20,6 +20,7 @@ if TYPE_CHECKING or __package__:
     from cortex.hooks.evidence.search import Place, SearchResult, candidate_of, utc_day
     from cortex.hooks.evidence.statements import KNOWN_SHARE, PROPOSED, without_announcements
     from cortex.hooks.evidence.text import PEOPLE_KINDS, word_set
+    from cortex.hooks.prose.memory_types import SHOWN_TYPES
     from cortex.hooks.prose.own_prose import own_prose
     from cortex.hooks.prose.plain import MONTHS, brief_line
     from cortex.hooks.prose.self_report import SIGN, TAG
@@ -30,6 +31,7 @@ else:
     from evidence.search import Place, candidate_of, utc_day
     from evidence.statements import KNOWN_SHARE, PROPOSED, without_announcements
     from evidence.text import PEOPLE_KINDS, word_set
+    from prose.memory_types import SHOWN_TYPES
     from prose.own_prose import own_prose
     from prose.plain import MONTHS, brief_line
     from prose.self_report import SIGN, TAG
@@ -62,8 +64,6 @@ _ID_DIGITS, _SESSION_DIGITS = 8, 6
 
 # Whose words are quoted. What tools and pages brought in stands in the transcript under another kind.
 _QUOTED_TRUSTS = ("user", "assistant")
-# Types that are no fact to be told by themselves.
-_UNTOLD_TYPES = ("code", "code_description")
 # What is in words is text that somebody showed: no command has five plain ones in a row.
 _IN_WORDS = lazy(r"(?:[^\W\d_]+[,;:.]?[^\S\n]+){4}[^\W\d_]+")
 # Fenced code of a line or two is mostly the command that was asked for.
@@ -153,7 +153,7 @@ def _note(
 
 
 def _fact(row: Row, why: str, places: list[Place], marks: Mapping[str, str]) -> Note | None:
-    is_told = row["trust"] != "external" and row["memory_type"] not in _UNTOLD_TYPES
+    is_told = row["trust"] != "external" and row["memory_type"] in SHOWN_TYPES
     if not is_told or row["status"] != "active" or candidate_of("memories", row).validity == OVERTAKEN:
         return None
     text = brief_line(str(row["text"]), _FACT_CHARS)

@@ -93,7 +93,7 @@ def _note_silence(run: Run, result: AskingResult, now: datetime) -> None:
 
 
 def _ask(asking: AskingRound, pending: dict[str, ModelRequest], in_batches: bool) -> None:
-    if in_batches and asking.writer.name == "api":
+    if in_batches:
         from cortex.flows.asking_model.request_batches import send_batch, take_batches
 
         take_batches(asking, pending)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context.run_report import RunReport
-from cortex.flows.past.rebuilt_tables import embedding_like
+from cortex.flows.embedders.embedding import Embedding
 from cortex.flows.publishing.briefs import (
     archive_of,
     draft_of,
@@ -172,7 +172,7 @@ def _variant(run: Run, day: datetime) -> Run:
         run.policy,
         day,
         RunReport("comparison", "plain", run.now),
-        embedding_like(run, lacks_vectors=True),  # what the lake has no vector for is not embedded
+        Embedding(run.embedding.embedder, is_asked=False),  # what the lake has no vector for is not embedded
         ledger_type=FreshLedger,
     )
 

@@ -1,7 +1,6 @@
 """Rebuild: tables made from the lake alone and put in place of the live ones, kill-safe (law 1)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from cortex.flows.context.run_report import RunReport
 from cortex.flows.embedders.embedding import Embedding
@@ -51,18 +50,13 @@ def _rebuilt(run: Run, tables: StoredTables) -> Run:
     """Return a run that has made all tables from the lake, by the stages that every run uses."""
     store = Store(run.store.home)
     store.tables = tables
-    report, embedding = RunReport("rebuild", "plain", run.now), embedding_like(run)
+    report, embedding = RunReport("rebuild", "plain", run.now), Embedding(run.embedding.embedder)
     rebuilt = Run(
         store, run.settings, run.policy, run.now, report, embedding, run.progress, ledger_type=FreshLedger
     )
     for table_stage in TABLES:
         table_stage(rebuilt)
     return rebuilt
-
-
-def embedding_like(run: Run, *, lacks_vectors: bool = False) -> Embedding:
-    """Return the same model, of which nothing is known yet; without all vectors nothing is noted as made."""
-    return replace(run.embedding, is_doubted=False, failure=None, lacks_vectors=lacks_vectors)
 
 
 def _forget_outputs(run: Run, scopes: Sequence[str]) -> None:

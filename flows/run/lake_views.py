@@ -162,9 +162,9 @@ class Readings:
         activity, weak = self.activity(scope), self.weak(scope)
         return age(self.memories(scope), edges, self._policy, day, activity=activity, weak=weak)
 
-    def vectors(self, model: str = "") -> pa.Table:
-        """Return the VECTORS of a model (default: the run's), read once per state of the lake."""
-        model = model or self._embedding.model
+    def vectors(self) -> pa.Table:
+        """Return the VECTORS of the run's model, read once per state of the lake."""
+        model = self._embedding.model
         if not model:
             return VECTORS.empty()
         files = content_id(model, self._store.lake.fingerprint(VECTORS, model))

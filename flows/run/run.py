@@ -67,7 +67,7 @@ class Run:
         # The projects are read once they are needed: an import commits those it brings under this very run.
         self.outcome = Outcome(self.report, lambda scope: self.store.projects.canonical(scope))
         self.fingerprints = Fingerprints(self.store, self.policy, source, self.embedding)
-        self.ledger = ledger_type(self.store, self.outcome, self.embedding)
+        self.ledger = ledger_type(self.store, self.outcome)
         self.readings = Readings(
             self.store,
             self.policy,

@@ -23,7 +23,6 @@ def link(run: Run) -> None:
                 inputs = run.fingerprints.linked(scope)
                 if not run.ledger.has_made("link", scope, inputs):
                     _link(run, scope, inputs, row)
-    run.embedding.linked_with = run.embedding.model
 
 
 def _link(run: Run, scope: str, inputs: str, row: StageReport) -> None:

@@ -9,6 +9,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from cortex.flows.writers import Provider
 from cortex.flows.writers.anthropic_stream import message_of_events
 from cortex.transforms.errors import (
     AnswerLost,
@@ -244,3 +245,11 @@ def _wait_s(headers: Mapping[str, str]) -> float | None:
         return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time())
     except (ValueError, TypeError):
         return None
+
+
+PROVIDER = Provider(
+    "api",
+    "the hosted interface",
+    "a key, or another endpoint",
+    lambda settings: api_writer(settings.models.api_key, settings.models.base_url),
+)

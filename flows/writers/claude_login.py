@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from cortex.flows.writers import Provider
 from cortex.storage.machine.scratch import Scratch, scratch
 from cortex.transforms.errors import AnswerLost, ModelBusy, ModelClosed, ModelRefused, StoreBusy
 from cortex.transforms.writer.request import ModelRequest, Reply
@@ -220,3 +221,12 @@ def _failure(result: Mapping[str, Any]) -> ModelBusy | AnswerLost | ModelClosed 
         return ModelRefused(f"the service did not accept the request (status {status}).", _LATER)
     kind = f"status {status}" if status else "no connection"
     return ModelBusy(f"the service behind Claude Code is busy or limits your plan ({kind}).", _LATER, BUSY_S)
+
+
+PROVIDER = Provider(
+    "claude",
+    "your Claude Code login",
+    "your own Claude Code login",
+    lambda settings: claude_writer(settings.models.claude_token, settings.home, settings.models.base_url),
+    costs="counted at list price; a subscription is not charged by token",
+)

@@ -16,7 +16,7 @@ MOST_COPIES = 1_000
 
 @dataclass(frozen=True)
 class OutsideCopy:
-    """A copy: its `kind` (backup, delta, export), where it was written, and when last (ISO, UTC)."""
+    """A copy: its `kind` (backup, export, once delta), where it was written, and when last (ISO, UTC)."""
 
     kind: str
     place: str

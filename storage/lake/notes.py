@@ -11,7 +11,7 @@ from cortex.transforms.memory.loss import Loss
 # files, which a rebuild puts in place of others; PROJECTED_BY make all that can be rebuilt from the lake.
 REPLACED_BY = frozenset({"embed", "link", "decay", "render"})
 PROJECTED_BY = REPLACED_BY | {"consolidate", "not_due", "publish", "shown", "shown_from"}
-NOTED_BY = PROJECTED_BY | {"embed_spare", "judge"}
+NOTED_BY = PROJECTED_BY | {"judge"}
 
 # In the file a note is text under a name: of a stage or another, with a scope after the colon.
 _EMPTY = "empty_"

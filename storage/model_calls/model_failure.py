@@ -1,4 +1,4 @@
-"""The notes that a hosted model gives no answer, each kept until it answers a run again."""
+"""The notes that a hosted model gives no answer, each kept until it answers again."""
 
 import json
 from contextlib import suppress
@@ -51,5 +51,5 @@ def clear_failure(home: Path, path: str = EMBEDDER) -> None:
 
 
 def hosted_failure(settings: Settings) -> ModelFailure | None:
-    """Return the failure of the hosted model that the local one stands in for; None without a key."""
+    """Return the failure of the hosted embedding model; None where it answered last, or without a key."""
     return read_failure(settings.home) if settings.voyage_api_key else None

@@ -3,6 +3,7 @@
 from difflib import get_close_matches
 
 from cortex.storage.settings.setting_kinds import NEXT_RUN, NIGHTLY, Key
+from cortex.storage.settings.writer_index import WRITER_MODULES, WRITER_WORDS
 from cortex.transforms.documents.marker_block import ENDINGS, FILES, HOOK
 from cortex.transforms.errors import UsageError
 
@@ -77,9 +78,9 @@ KEYS = (
         "models.writer",
         "none",
         "provider",
-        "the language model that writes memories: none, api (a key, or another endpoint) or "
-        "claude (your own Claude Code login); with any but none, redacted transcripts leave this machine",
-        words=("none", "api", "claude"),
+        f"the language model that writes what a session leaves: {WRITER_WORDS}; with any but none, redacted "
+        "transcripts leave this machine",
+        words=("none", *WRITER_MODULES),
         acts=NEXT_RUN,
     ),
     Key(

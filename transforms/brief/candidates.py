@@ -15,7 +15,6 @@ from cortex.transforms.brief import ARCHIVE_NAME
 from cortex.transforms.brief.brief_sections import (
     CONFIRM,
     REPOSITORY,
-    SECTIONS,
     STATE,
     Choice,
 )
@@ -112,7 +111,7 @@ def candidates_of(
     """
     in_play = _files_in_play(rows)
     candidates: list[LineCandidate] = []
-    for section in SECTIONS:
+    for section in policy.brief_sections():
         best = [
             memories.take(_best(rows, kind, standing, policy, is_ranked=is_read_by_model)).to_pylist()
             for kind in _kinds(section)

@@ -14,7 +14,7 @@ from cortex.transforms.brief.brief_budget import (
     framed,
     heading_lines,
 )
-from cortex.transforms.brief.brief_sections import PLACES, REPOSITORY, Choice
+from cortex.transforms.brief.brief_sections import CONFIRM, REPOSITORY, Choice
 from cortex.transforms.brief.candidates import (
     about_repository,
     candidates_of,
@@ -86,14 +86,15 @@ def choose(
     signs = [*about_repository(repository), *sign_to_archive(standing, policy)]
     kept_tokens = int(policy.threshold("brief_confirm_tokens")) if confirms_until else 0
     room = Room(project_name, budget_tokens, policy, kept_tokens=kept_tokens)
-    for candidate in [*signs, *by_turns(candidates, int(policy.threshold("brief_section_lines")))]:
+    for candidate in [*signs, *by_turns(candidates, policy)]:
         room.seat(candidate)
     if confirms_until:
         room.open_kept()
         for question in question_about(candidates, confirms_until, policy, disputed=disputes):
             room.seat(question)
             signs.append(question)
-    printed = sorted(printed_order([*candidates, *signs]), key=lambda each: PLACES[each.section])
+    order = (REPOSITORY, *policy.brief_sections(), CONFIRM)
+    printed = sorted(printed_order([*candidates, *signs]), key=lambda each: order.index(each.section))
     return [candidate.choice for candidate in printed]
 
 

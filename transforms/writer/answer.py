@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-FACT_TYPES = ("decision", "rejected", "preference", "gotcha", "architecture", "pattern", "context", "plan")
+from cortex.hooks.prose.memory_types import MEMORY_TAGS, WRITTEN_TAGS
+
+# Event and memory type of each type of fact that is asked for.
+FACT_KINDS = {tag: MEMORY_TAGS[tag] for tag in WRITTEN_TAGS}
 STATES = ("holds", "open", "done", "taken_back")
-SUPPORTS = ("person", "seen", "claimed")
 # More text than any field may hold: a field of megabytes is cut before it is looked at.
 FIELD_CHARS = 2_000
 ITEMS_READ = 50

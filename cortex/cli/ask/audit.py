@@ -21,7 +21,7 @@ _DAY = ["%Y-%m-%d"]
 _COLUMNS = ("when", "caller", "tool", "arguments", "outcome", "seconds", "usd")
 
 
-@command("audit")
+@command("audit", "Show the log of calls to the MCP server.", place=150)
 @click.option("--tool", metavar="NAME", help="Only calls of this tool.")
 @click.option("--failed", is_flag=True, help="Only refused and failed calls.")
 @click.option("--days", type=click.IntRange(1), metavar="COUNT", help="Only the last COUNT days.")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TEXT_CHARS = 110
 
 
-@command("brief")
+@command("brief", "Print the brief that the assistant gets when a session starts.", place=40)
 @click.option(
     "--explain", is_flag=True, help="Explain why each line is in the brief, and list what is left out."
 )

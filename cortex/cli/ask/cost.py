@@ -20,7 +20,7 @@ PLOT_DAYS = 30
 PLOT_CHARS = 40
 
 
-@command("cost")
+@command("cost", "Show language model costs.", place=160)
 def cost(context: Context) -> Answer:
     """Show language model costs by day, purpose, model and project."""
     from cortex.flows.operations.care import cost

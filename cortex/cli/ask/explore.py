@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 IDLE_MINUTES = 30
 
 
-@command("explore", json=False)
+@command("explore", "Browse and edit the store in your web browser.", place=110, json=False)
 @click.option("--port", default=0, type=click.IntRange(0, 65_535), help="Port. Default: any free port.")
 @click.option("--no-browser", is_flag=True, help="Print the link without opening a browser.")
 @click.option("--read-only", is_flag=True, help="Allow no changes.")

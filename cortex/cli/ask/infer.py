@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cortex.transforms.views.inference import Step
 
 
-@command("infer")
+@command("infer", "Explain why: the decisions behind it, and the rejected alternatives.", place=30)
 @click.argument("target", nargs=-1, required=True, metavar="SUBJECT_OR_PATH...")
 @PROJECT_OPTION
 @ALL_PROJECTS

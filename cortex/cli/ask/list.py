@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cortex.flows.operations.ask.listing import Listed
 
 
-@command("list")
+@command("list", "List memories, the newest first.", place=60)
 @PROJECT_OPTION
 @ALL_PROJECTS
 @click.option(

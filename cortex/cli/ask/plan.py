@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PLAN_HEADINGS = ("sessions", "requests", "tokens in", "tokens out", "$", "$ in batches", "minutes")
 
 
-@command("plan")
+@command("plan", "Show pending language model requests and their price.", place=140)
 def plan(context: Context) -> Answer:
     """Show the next language model requests: sessions, requests, tokens, dollars, minutes."""
     from cortex.flows.operations.care import plan

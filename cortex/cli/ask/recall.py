@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cortex.flows.recalling.recall_results import Evidence, RecallResult
 
 
-@command("recall")
+@command("recall", "Search memories and past conversations.", place=10)
 @click.argument("question", nargs=-1, required=True)
 @PROJECT_OPTION
 @click.option("--all-projects", is_flag=True, help="Search every project.")

@@ -23,7 +23,7 @@ _ID_DIGITS = 8
 _TITLES = {"open": "Open", "contradictory": "Contradictory", "stale": "Stale"}
 
 
-@command("reflect")
+@command("reflect", "List open, contradictory and stale points, or answer with citations.", place=20)
 @click.argument("question", nargs=-1)
 @PROJECT_OPTION
 @ALL_PROJECTS

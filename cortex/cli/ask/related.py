@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MOST_STEPS = 4
 
 
-@command("related")
+@command("related", "Show the memories linked to a memory.", place=80)
 @click.argument("id")
 @click.option(
     "--steps",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NO_PLOTS = f"Without plots: they need Altair, 96 MB. {install_extra('report')}."
 
 
-@command("report")
+@command("report", "Report on a month: decisions, corrections, open points.", place=170)
 @PROJECT_OPTION
 @ALL_PROJECTS
 @click.option("--month", metavar="YYYY-MM", help="Month to report on. Default: the last one with a session.")

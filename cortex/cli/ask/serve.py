@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cortex.flows.context.context import Context
 
 
-@command("serve", json=False)
+@command("serve", "Serve the flows with Prefect, and its page of past runs.", place=120, json=False)
 @click.option("--port", default=4200, show_default=True, type=click.IntRange(1, 65_535), help="Port.")
 @click.option("--cron", default="30 3 * * *", show_default=True, help="Start of the nightly run, in UTC.")
 def serve(context: Context, port: int, cron: str) -> Answer:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 RELATED_SHOWN = 8
 
 
-@command("show")
+@command("show", "Show everything known about one memory or session.", place=70)
 @click.argument("id")
 def show(context: Context, id: str) -> Answer:
     """Show a memory or a session by its ID, or by the first 4 or more characters of it."""

@@ -37,7 +37,7 @@ TREND_SESSIONS = 8
 TREND = "Trend: corrections by prompt,"
 
 
-@command("stats")
+@command("stats", "Show statistics by session and project.", place=130)
 @PROJECT_OPTION
 def stats(context: Context, project: str | None) -> Answer:
     """Show statistics by session, or the totals of each project.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cortex.storage.model_calls.model_failure import ModelFailure
 
 
-@command("status")
+@command("status", "Show what is stored, what is waiting and how the last run went.", place=100)
 def status(context: Context) -> Answer:
     """Show what is stored, what is waiting and how the last run went."""
     from cortex.flows.operations.care import status
@@ -42,7 +42,7 @@ def _lines(state: Status) -> Iterator[str | Listing]:
     if failure := state.embedding_failure:
         failed_at = f"{failure.failed_at:%Y-%m-%d %H:%M} UTC"
         yield f"{failure.model} has not answered since {failed_at}: {failure.reason}"
-        yield "The local model and its vectors stand in; a later run tries again."
+        yield "Words alone answer meanwhile; a later run tries again."
     if failure := state.writer_failure:
         failed_at = f"{failure.failed_at:%Y-%m-%d %H:%M} UTC"
         yield f"The language model has not answered since {failed_at}: {failure.reason}"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cortex.transforms.schemas import Row
 
 
-@command("timeline")
+@command("timeline", "List sessions with their results.", place=90)
 @PROJECT_OPTION
 @ALL_PROJECTS
 @LIMIT

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cortex.transforms.schemas import Row
 
 
-@command("today")
+@command("today", "Summarize the last session: what was done and what is open.", place=50)
 @PROJECT_OPTION
 def today(context: Context, project: str | None) -> Answer:
     """

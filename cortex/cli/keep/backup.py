@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cortex.storage.copies.backup import Backup
 
 
-@command("backup")
+@command("backup", "Write the store to one file.", place=10)
 @click.argument("file", type=click.Path(path_type=Path))
 def backup(context: Context, file: Path) -> Answer:
     """Write the whole store to one FILE (tar, zstd), with the hash of each part inside."""
@@ -26,7 +26,7 @@ def backup(context: Context, file: Path) -> Answer:
     return _answer("Written", file, backup.Restored(written, None, ()))
 
 
-@command("restore")
+@command("restore", "Replace the store with a backup.", place=20)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--into", type=click.Path(path_type=Path), help="Restore into this folder instead of replacing the store."

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cortex.flows.context.context import Context
 
 
-@command("encrypt")
+@command("encrypt", "Encrypt the lake on disk.", place=40)
 @click.option(
     "--key-file",
     type=click.Path(path_type=Path),
@@ -39,7 +39,7 @@ def encrypt(context: Context, key_file: Path | None) -> Answer:
     )
 
 
-@command("decrypt")
+@command("decrypt", "Write the lake unencrypted again.", place=50)
 def decrypt(context: Context) -> Answer:
     """Turn encryption off: write every file of the lake unencrypted."""
     from cortex.flows.operations.care import encrypt

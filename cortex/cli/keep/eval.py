@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import Answer, command
+from cortex.cli.answer import Answer, command, listed
 from cortex.cli.terminal import Listing, progress_bar, size_of
 
 if TYPE_CHECKING:
     from cortex.flows.context.context import Context
-    from cortex.flows.operations.care.evaluate_briefs import BriefScores
-    from cortex.flows.operations.care.evaluate_retrieval import RetrievalScores
-    from cortex.transforms.brief.score import IdealLine
+    from cortex.scores.brief_scores import BriefScores, IdealLine
+    from cortex.scores.retrieval_scores import RetrievalScores
 
 
+@listed("Measure Cortex against hand-made labels.", place=80)
 @click.group("eval")
 def evaluation() -> None:
     """Measure Cortex against hand-made labels."""
@@ -36,9 +36,9 @@ def evaluation() -> None:
 @click.option("--list", "lists", is_flag=True, help="Print each false, missed and overturned fact.")
 def extract(context: Context, transcripts: Path, labels: Path, lists: bool) -> Answer:
     """Score extraction: recall, noise, overturned facts, calibration, memories per session."""
-    from cortex.flows.operations.care import evaluate
+    from cortex.scores import extraction_scores
 
-    scores = evaluate.score_extraction(context, transcripts, labels)
+    scores = extraction_scores.score_extraction(context, transcripts, labels)
     figures = scores.as_dict()
     bands = [
         [f"{band['from']:.1f}", str(band["facts"]), f"{band['stated']:.2f}", f"{band['found']:.2f}"]
@@ -73,9 +73,9 @@ def extract(context: Context, transcripts: Path, labels: Path, lists: bool) -> A
 )
 def brief(context: Context, labels: Path, today: bool, is_listed: bool) -> Answer:
     """Score the briefs: share of ideal lines by weight, lines that match none, tokens."""
-    from cortex.flows.operations.care import evaluate_briefs
+    from cortex.scores import brief_scores
 
-    scores = evaluate_briefs.score_briefs(context, labels, is_today=today)
+    scores = brief_scores.score_briefs(context, labels, is_today=today)
     rows = [
         [score.project, f"{len(score.covered)} of {len(score.covered) + len(score.missed)}",
          f"{len(score.unmatched)} of {score.lines}", str(score.tokens)]
@@ -113,10 +113,10 @@ def brief(context: Context, labels: Path, today: bool, is_listed: bool) -> Answe
 @click.option("--no-model", is_flag=True, help="Search by words only.")
 def retrieval(context: Context, corpus: Path, queries: Path, no_model: bool) -> Answer:
     """Score recall on a data set, next to plain rankings: recall@k, MRR, nDCG with 95 % intervals, times."""
-    from cortex.flows.operations.care import evaluate_retrieval
+    from cortex.scores import retrieval_scores
 
     with progress_bar() as progress:
-        scores = evaluate_retrieval.score_retrieval(
+        scores = retrieval_scores.score_retrieval(
             context, corpus, queries, with_model=not no_model, progress=progress
         )
     return Answer(scores.as_dict(), _retrieval_lines(scores))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DIFFERENCES_SHOWN = 40
 
 
-@command("rebuild")
+@command("rebuild", "Rebuild the tables from the lake, or check them.", place=60)
 @click.option("--check", is_flag=True, help="List every difference without changing anything.")
 @click.option(
     "--adopt-lake", is_flag=True, help="First rebuild a missing or wrong manifest from the lake's files."

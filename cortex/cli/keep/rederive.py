@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LINES_SHOWN = 5
 
 
-@command("rederive")
+@command("rederive", "Show what the current extractor would make of old sessions.", place=70)
 @PROJECT_OPTION
 @click.option("--prompt", metavar="VERSION", help="Version of the language model's prompt to use.")
 @click.option(

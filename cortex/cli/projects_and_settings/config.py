@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NAMED_PROJECT = click.option("--project", metavar="NAME", help="Only for this project (name, id or path).")
 
 
-@group("config", takes_context=False)
+@group("config", "Show and change settings.", place=30, takes_context=False)
 @PROJECT_OPTION
 def config(project: str | None) -> Answer:
     """List every setting with its value and source; get, set or unset one."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cortex.storage.projects.projects import Project
 
 
-@group("projects")
+@group("projects", "List, rename, merge and split projects.", place=10)
 def projects(context: Context) -> Answer:
     """List the projects with their identity and folders; rename, merge or split them."""
     from cortex.flows.operations.change import projects

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cortex.flows.operations.change.merges import MemoryMerge
 
 
-@command("consolidate")
+@command("consolidate", "Merge memories that say the same, or undo a merge.", place=80)
 @click.option("--dry-run", is_flag=True, help="Show what would be merged, without merging.")
 @click.option("--undo", is_flag=True, help="Undo the last consolidation.")
 @click.option("--to", "name", metavar="NAME", help="With --undo: undo everything since this checkpoint.")
@@ -62,7 +62,7 @@ def _as_dict(merge: MemoryMerge) -> dict[str, object]:
     }
 
 
-@command("checkpoint")
+@command("checkpoint", "Save a point that you can undo merges back to.", place=90)
 @click.argument("name")
 def checkpoint(context: Context, name: str) -> Answer:
     """Save a point with this NAME, to which `consolidate --undo --to NAME` returns."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SHOWN_CHARS = 80
 
 
-@command("edit")
+@command("edit", "Change a memory's text.", place=30)
 @click.argument("memory")
 @click.argument("text", nargs=-1, required=True)
 def edit(context: Context, memory: str, text: tuple[str, ...]) -> Answer:
@@ -32,7 +32,7 @@ def edit(context: Context, memory: str, text: tuple[str, ...]) -> Answer:
     return Answer(data, [line], warnings=change.applied.warnings)
 
 
-@command("pin")
+@command("pin", "Protect a memory from fading and merging.", place=40)
 @click.argument("memory")
 @click.option("--off", is_flag=True, help="Let it fade and be merged again.")
 def pin(context: Context, memory: str, off: bool) -> Answer:
@@ -46,7 +46,7 @@ def pin(context: Context, memory: str, off: bool) -> Answer:
     return Answer(data, [line], warnings=change.applied.warnings)
 
 
-@command("confirm")
+@command("confirm", "Confirm that a memory still holds.", place=50)
 @click.argument("memories", nargs=-1, required=True, metavar="MEMORY...")
 def confirm(context: Context, memories: tuple[str, ...]) -> Answer:
     """Confirm that each MEMORY (an id) still holds: it counts as said again today.
@@ -66,7 +66,7 @@ def confirm(context: Context, memories: tuple[str, ...]) -> Answer:
     return Answer(data, lines, warnings=changes[0].applied.warnings)
 
 
-@command("supersede")
+@command("supersede", "Replace one memory with another.", place=60)
 @click.argument("old")
 @click.argument("new", required=False)
 @click.option("--undo", is_flag=True, help="Show OLD again, as if nothing had replaced it.")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cortex.flows.operations.change.learn import Learned
 
 
-@command("learn")
+@command("learn", "Store a lesson, if it meets the quality rules.", place=20)
 @click.argument("text", nargs=-1, required=True)
 @click.option("--type", "memory_type", default="context", show_default=True, help="Memory type.")
 @click.option("--global", "is_global", is_flag=True, help="The memory holds for every project.")

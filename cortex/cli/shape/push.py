@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CHOOSE = "Choose projects: cortex config set share.projects FOLDER"
 
 
-@command("push")
+@command("push", "Share memories through a bucket or folder.", place=110)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @DRY_RUN
 def push(context: Context, yes: bool, dry_run: bool) -> Iterator[Answer]:
@@ -53,7 +53,7 @@ def push(context: Context, yes: bool, dry_run: bool) -> Iterator[Answer]:
     yield Answer({**data, "pushed": True}, lines, [_reach(withdrawn)] if withdrawn else [])
 
 
-@command("pull")
+@command("pull", "Read the memories that colleagues share there.", place=120)
 def pull(context: Context) -> Answer:
     """Read what colleagues share of the projects you chose, and remove what they withdrew."""
     from cortex.flows.operations.share import share

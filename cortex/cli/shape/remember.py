@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cortex.flows.operations.change.remember import Remembered
 
 
-@command("remember")
+@command("remember", "Store a fact in your own words.", place=10)
 @click.argument("text", nargs=-1, required=True)
 @click.option("--type", "memory_type", default="context", show_default=True, help="Memory type.")
 @click.option(

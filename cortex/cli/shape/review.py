@@ -27,7 +27,7 @@ BY_MODEL = {
 MARKS = {"contradiction": ("older: ", "newer: "), "stale": ("claim: ",)}
 
 
-@command("review")
+@command("review", "Resolve contradictions, stale claims and proposed merges.", place=70)
 @click.option("--accept", metavar="ID", multiple=True, help="Accept the item with this ID; repeatable.")
 @click.option(
     "--keep", metavar="ID", multiple=True, help="Leave the item as it is and never ask again; repeatable."

@@ -30,7 +30,7 @@ DRIVER = "cortex team merge %O %A %B"
 ATTRIBUTES = "echo 'decisions.md merge=cortex' >> .gitattributes"
 
 
-@group("team")
+@group("team", "Share memories with your team through git.", place=100)
 def team(context: Context) -> Answer:
     """
     Share memories through git: propose them on a branch, have them reviewed; Cortex reads what is merged.

@@ -25,7 +25,7 @@ DEMO_PROJECT = "tidepool"
 DEMO_QUESTION = "why SQLite and not Postgres?"
 
 
-@command("demo", json=False)
+@command("demo", "Try Cortex on sample sessions; no real data is touched.", place=20, json=False)
 @ENGINE
 def demo(context: Context, engine: str | None) -> None:
     """Run a backfill on sample sessions and show its report, a brief and a recall. Touches no real data."""

@@ -8,7 +8,7 @@ from cortex.cli.answer import Answer, command, current_context, current_home
 from cortex.cli.terminal import Listing
 
 
-@command("doctor", takes_context=False)
+@command("doctor", "Check that everything needed is in place.", place=80, takes_context=False)
 def doctor() -> Answer:
     """Show which parts of Cortex work here, check everything it needs, and say what to do next."""
     from cortex.flows.operations.care import doctor

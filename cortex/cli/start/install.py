@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cortex.flows.operations.care.install import SettingsChange
 
 
-@command("install")
+@command("install", "Add the hooks to the client's settings.", place=30)
 @DRY_RUN
 def install(context: Context, dry_run: bool) -> Answer:
     """Add the plugin's hooks to the client's user settings, for use without the plugin.
@@ -26,7 +26,7 @@ def install(context: Context, dry_run: bool) -> Answer:
     return change_answer(change, *hints)
 
 
-@command("uninstall")
+@command("uninstall", "Remove hooks and status line from the client's settings.", place=40)
 @DRY_RUN
 def uninstall(context: Context, dry_run: bool) -> Answer:
     """Remove the hooks and the status line from the client's user settings. The memory is kept."""

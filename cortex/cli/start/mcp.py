@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
 
 
-@command("mcp", json=False)
+@command("mcp", "Serve the memory to programs that speak MCP.", place=50, json=False)
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False, exists=True),

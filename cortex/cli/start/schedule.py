@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cortex.flows.operations.care.schedule import Schedule
 
 
-@group("schedule")
+@group("schedule", "Schedule the nightly run.", place=70)
 def schedule(context: Context) -> Answer:
     """Schedule the nightly run; without a subcommand, show whether it is scheduled."""
     from cortex.flows.operations.care import schedule

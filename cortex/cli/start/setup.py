@@ -11,6 +11,7 @@ import click
 from cortex.cli.answer import Answer, can_ask, command, prints_json
 from cortex.cli.run_answer import running
 from cortex.cli.terminal import say, size_of
+from cortex.storage.settings.writer_index import WRITER_MODULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,11 +25,11 @@ HOOKS, TOOLS, READ, NIGHTLY = "hooks", "tools", "read", "nightly"
 YES, NO, EACH = "y", "n", "each"
 
 
-@command("setup")
+@command("setup", "Set up Cortex and read your past sessions.", place=10)
 @click.option("--yes", is_flag=True, help="Do not ask: take every step, without choosing a language model.")
 @click.option(
     "--writer",
-    type=click.Choice(["none", "api", "claude"]),
+    type=click.Choice(["none", *WRITER_MODULES]),
     help="What writes memories: only rules, an API, or Claude.",
 )
 def setup(context: Context, yes: bool, writer: str | None) -> Iterator[Answer]:

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from cortex.flows.context.context import Context
 
 
-@group("statusline", json=False, takes_context=False)
+@group(
+    "statusline",
+    "Print a status line: memories, capture and context.",
+    place=60,
+    json=False,
+    takes_context=False,
+)
 def statusline() -> Iterator[Answer]:
     """
     Print the status line for the client's JSON on standard input, or add it to the settings or remove it.

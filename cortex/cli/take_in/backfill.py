@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cortex.flows.operations.care.intake import BackfillPlan
 
 
-@command("backfill")
+@command("backfill", "Read old transcripts.", place=10)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--dry-run", is_flag=True, help="Show what would be read, without reading it.")
 @ENGINE
@@ -42,7 +42,7 @@ def backfill(
 
 
 def _planned(plan: BackfillPlan) -> Answer:
-    from cortex.transforms.transcripts.assistants import NAMES
+    from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, USUAL
 
     backfill = plan.backfill
     data = {
@@ -78,7 +78,7 @@ def _planned(plan: BackfillPlan) -> Answer:
             f"in {counted(requests, 'request')}, how near their memories stand to each other: ${usd:.4f}. "
             f"One by one that takes about {sum(each.minutes for each in plan.asking)} min."
         )
-    if set(backfill.by_assistant) - {NAMES["claude"]}:
+    if set(backfill.by_assistant) - {KNOWN_ASSISTANTS[USUAL].label}:
         lines += [
             f"  {name}: {count} transcripts, {size_of(size)}"
             for name, (count, size) in sorted(backfill.by_assistant.items())

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cortex.flows.context.context import Context
 
 
-@command("index-code")
+@command("index-code", "Store a searchable description of a source file.", place=40)
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--describe", metavar="TEXT", help="What the file does and why. Default: standard input.")
 @PROJECT_OPTION

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cortex.flows.context.context import Context
 
 
-@command("run")
+@command("run", "Read the sessions that the hooks have staged.", place=20)
 @ENGINE
 @ACCEPT_LOSS
 def run(context: Context, engine: str | None, accept_loss: bool) -> Answer:
@@ -28,7 +28,7 @@ def run(context: Context, engine: str | None, accept_loss: bool) -> Answer:
     return report_answer(report)
 
 
-@command("nightly")
+@command("nightly", "Read staged sessions, age and merge memories, publish.", place=30)
 @click.option("--if-due", "at", metavar="HH:MM", help="Do nothing if one has started since that time of day.")
 @ENGINE
 @ACCEPT_LOSS

@@ -13,7 +13,6 @@ from cortex.flows.operations.ask.reflect import (
     cited_answer,
 )
 from cortex.flows.operations.lookup.targets import is_memory_id, memory_by_id, scopes_of
-from cortex.flows.recalling.fallback_vectors import model_for
 from cortex.flows.recalling.recall_search import search_store
 from cortex.storage.store import Store
 from cortex.transforms.errors import EmptyQuestion, NotFound
@@ -90,13 +89,12 @@ def _read_columns(tables: Sequence[pa.Table]) -> list[str]:
 
 
 def _near_in_meaning(context: Context, store: Store, target: str, scopes: Sequence[str]) -> list[str]:
-    embedder, searched = model_for(target, context, store, store.tables)
     matches = search_store(
-        searched,
+        store.tables,
         target,
         scopes=scopes,
         policy=context.policy,
-        embedder=embedder,
+        embedder=context.embedder(),
         limit=5,
         by_stretch=False,  # what stands near a decision in its session is not about the target
     )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from cortex.flows.context.context import Context
 from cortex.flows.operations.lookup.targets import scopes_of
-from cortex.flows.recalling.fallback_vectors import model_for
 from cortex.flows.recalling.recall_results import RecallResult
 from cortex.flows.recalling.recall_search import search_store as search
 from cortex.flows.recalling.recall_search import with_replaced
@@ -197,10 +196,9 @@ class _Search:
             )
             if records:
                 return records
-        embedder, searched = model_for(question, self.context, self.store, self.tables)
         return search(
-            searched, question, scopes=self.scopes, policy=self.context.policy, embedder=embedder,
-            limit=self.limit, by_stretch=self.by_stretch, limits=limits,
+            self.tables, question, scopes=self.scopes, policy=self.context.policy,
+            embedder=self.context.embedder(), limit=self.limit, by_stretch=self.by_stretch, limits=limits,
         )  # fmt: skip
 
 

@@ -285,7 +285,9 @@ def _model(patient: Patient) -> str:
     if settings.voyage_api_key:
         model.embed(["Does it answer?"], as_query=True)  # a key that fails is worse than none
         if failure := hosted_failure(settings):
-            raise Notice(f"{model.model} answers again; the next run uses it ({failure.reason})")
+            raise Notice(
+                f"{model.model} answers again, and is used ten minutes after it failed ({failure.reason})"
+            )
     else:
         model.embed(["Does it answer?"], as_query=True)  # its file is read and checked with that
     return f"{model.model}, {model.dimensions} dimensions"

@@ -19,6 +19,7 @@ from cortex.flows.run.run import Progress, no_progress
 from cortex.storage.machine.background_run import note_engine
 from cortex.storage.staging.assistant_folders import folders
 from cortex.transforms.errors import NotFound, NothingUsable
+from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, USUAL
 
 if TYPE_CHECKING:
     from cortex.flows.operations.care.plan import PlannedStage
@@ -123,10 +124,10 @@ def _execute(
 
 
 def _client_projects() -> Path:
-    [folder] = folders()["claude"]
+    [folder] = folders()[USUAL]
     if not folder.is_dir():
         raise NotFound(
-            f"there is no folder {folder}, where Claude Code keeps its transcripts.",
+            f"there is no folder {folder}, where {KNOWN_ASSISTANTS[USUAL].label} keeps its transcripts.",
             "Name the folder: cortex backfill PATH",
         )
     return folder

@@ -15,7 +15,6 @@ from cortex.storage.machine.prefect_server import forget_serving, note_serving
 from cortex.transforms.errors import UsageError
 
 HOST = "127.0.0.1"
-DEFAULT_PORT = 4200
 
 # As `cortex schedule`, but by the server's clock: 03:30 UTC.
 DEFAULT_CRON = "30 3 * * *"

@@ -1,7 +1,7 @@
 """Shares memories through a place: pushes what a person chose, by project, and pulls colleagues'."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -32,8 +32,6 @@ from cortex.transforms.memory.team import (
 )
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
-
-UNSHARED_TYPES = frozenset(("progress", "outcome", "code", "code_description"))
 
 
 @dataclass(frozen=True)
@@ -270,7 +268,8 @@ def _shared(context: Context, store: Store, project_id: str, left_out: Counter[s
             "git does not know who you are.", 'Say it once: git config --global user.name "Your Name"'
         )
     shared = []
-    for row in _active(store.tables.open(project_id, "memories").read().to_pylist()):
+    rows = store.tables.open(project_id, "memories").read().to_pylist()
+    for row in shareable(rows, context.policy.types_with("is_shared")):
         memory = as_team_memory(context, row, author, places)
         if isinstance(memory, str):
             left_out[memory] += 1
@@ -279,13 +278,12 @@ def _shared(context: Context, store: Store, project_id: str, left_out: Counter[s
     return shared
 
 
-def _active(rows: Iterable[Row]) -> list[Row]:
+def shareable(rows: Iterable[Row], types: Container[str]) -> list[Row]:
+    """Return the rows of MEMORIES that may be shared: active ones of those types, no colleague's."""
     return [
         row
         for row in rows
-        if row["status"] == "active"
-        and row["source_type"] != "team"
-        and row["memory_type"] not in UNSHARED_TYPES
+        if row["status"] == "active" and row["source_type"] != "team" and row["memory_type"] in types
     ]
 
 

@@ -19,7 +19,6 @@ from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.memory.authors import authors_of
 from cortex.transforms.schemas import Row
 
-DECISIONS_FILE = "decisions.md"
 LARGEST_DECISIONS_BYTES = 4_000_000
 _BELIEVED = ("user", "colleague")
 

@@ -1,6 +1,7 @@
-"""What an adapter gives: the head of a transcript, and turns with what their record says around them."""
+"""How an assistant is declared, and what its adapter gives: the head of a transcript, and turns."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from cortex.transforms.transcripts.records import Record, Utterance, spoken
 class Head:
     """What the beginning of another assistant's transcript says of every record in it."""
 
-    assistant: str  # a key of NAMES: "codex", "gemini", …
+    assistant: str  # a key of KNOWN_ASSISTANTS: "codex", "gemini", …
     session_id: str | None = None
     agent_id: str | None = None
     cwd: str | None = None
@@ -49,6 +50,43 @@ class Turned(NamedTuple):
     envelope: Record
     utterance: Utterance
     identity: str | None
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """
+    How the transcripts of an assistant are read that writes another format than Claude Code.
+
+    `is_own` says of a file's first bytes whether they are its own, `head_of` what they say of all of it (with
+    the file's path), `turned` gives the turns of a record: none for bookkeeping, None for a shape that is not
+    known. A line that begins as in `silent` holds none. `lines_of` gives the lines of a file that is one JSON
+    document.
+    """
+
+    is_own: Callable[[bytes], bool]
+    head_of: Callable[[bytes, str], Head]
+    turned: Callable[[Record, Head], list[Turned] | None]
+    silent: tuple[bytes, ...] = ()
+    lines_of: Callable[[bytes], bytes | None] | None = None
+
+
+@dataclass(frozen=True)
+class Assistant:
+    """
+    An assistant whose sessions are read; the value ASSISTANT of a module in this folder.
+
+    Its transcripts are in `folders` below `home`, a folder of the user's, or below the one that the variable
+    of the environment names: files *.jsonl, and those whose folder's and own name `files` matches. Without an
+    adapter the reader itself reads them.
+    """
+
+    name: str
+    label: str  # the name people know it by
+    variable: str
+    home: str
+    folders: tuple[str, ...]
+    adapter: Adapter | None = None
+    files: re.Pattern[str] | None = None
 
 
 def asked(kind: str, text: str, head: Head) -> list[Utterance]:
