@@ -11,7 +11,7 @@ from cortex.flows.context.run_report import QuarantinedLine, StageReport
 from cortex.flows.extracting.outdated import outdated
 from cortex.flows.extracting.project_extraction import extraction_of
 from cortex.flows.extracting.read_progress import BytesShown
-from cortex.flows.extracting.shard_batches import sharded_batches
+from cortex.flows.extracting.shard_batches import bytes_of_a_task, sharded_batches
 from cortex.flows.extracting.transcript_batches import (
     Batch,
     batches_of,
@@ -44,8 +44,6 @@ from cortex.transforms.faults import contained
 from cortex.transforms.masking import masked
 from cortex.transforms.schemas import EVENTS, REPLIES, TURNS, values
 
-MEGABYTE = 1_000_000
-
 
 def extract_staged(run: Run) -> None:
     """Take in every waiting transcript; events of sessions that do not grow stay as they are."""
@@ -69,8 +67,7 @@ def extract_staged(run: Run) -> None:
 def _batches(run: Run, claims: list[Claim], shown: BytesShown) -> Iterator[tuple[Batch, ShardAnswers | None]]:
     """Yield what waits in batches, and what workers answered to each, if any are at work."""
     if run.carrier is not None and claims:
-        size = run.policy.threshold("shard_megabytes") * MEGABYTE
-        yield from sharded_batches(run, run.carrier, claims, shown, size)
+        yield from sharded_batches(run, run.carrier, claims, shown, bytes_of_a_task(run))
         return
     # A language model's replies are read where they are put in the place of what the rules say.
     with local_workers(0 if run.settings.models.uses_replies else _waiting_bytes(claims)) as workers:

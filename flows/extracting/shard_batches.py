@@ -24,6 +24,8 @@ from cortex.flows.run.run import Run
 from cortex.storage.ground.files import stored_name
 from cortex.storage.staging.staging import Claim
 
+MEGABYTE = 1_000_000
+
 Sessions = list[list[Claim]]
 
 
@@ -58,6 +60,11 @@ def sharded_batches(
                 yield batch, answers
                 batch, answers = Batch(), ShardAnswers((shard, answer))
     yield batch, answers
+
+
+def bytes_of_a_task(run: Run) -> float:
+    """Return about how many bytes of transcripts a shard has that is a task of its own."""
+    return run.policy.threshold("shard_megabytes") * MEGABYTE
 
 
 def bundles_of(run: Run, claims: Sequence[Claim], limit: float) -> list[Sessions]:

@@ -9,7 +9,7 @@ import pytest
 
 from cortex.flows.engines import runs
 from cortex.flows.engines.engines import run_plain
-from cortex.flows.extracting import extract_transcripts
+from cortex.flows.extracting import shard_batches
 from cortex.flows.reading import shards
 from cortex.flows.reading.runner_choice import RUNNERS, runner_for
 from cortex.flows.reading.sharding import Carrier, ShardAnswers
@@ -64,7 +64,7 @@ def session(bench: Bench, name: str, cwd: str = KELP) -> Path:
 @pytest.fixture
 def talked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """Return a bench with sessions of two projects: with a subagent, forked, and with a broken line."""
-    monkeypatch.setattr(extract_transcripts, "MEGABYTE", 0)  # each session is a shard
+    monkeypatch.setattr(shard_batches, "MEGABYTE", 0)  # each session is a shard
     talk = decisions("s1")
     path = talk.write(bench.projects)
     assert path == session(bench, "s1")

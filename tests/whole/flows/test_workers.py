@@ -26,13 +26,13 @@ PROGRAM = """
 import sys
 import time
 from pathlib import Path
-from cortex.flows.engines import runs; from cortex.flows.extracting import extract_transcripts, shard_batches
+from cortex.flows.engines import runs; from cortex.flows.extracting import shard_batches
 from cortex.flows.context.context import Context
 from cortex.storage.settings.settings import Settings, WorkerSettings
 from tests.bench import NOW, words_for_a_model
 
 if __name__ == "__main__":
-    extract_transcripts.MEGABYTE = 0  # each session is a shard
+    shard_batches.MEGABYTE = 0  # each session is a shard
     shard_of = shard_batches._shard_of
     # So that workers are up, and work, for long enough to be killed.
     shard_batches._shard_of = lambda *args: time.sleep(1) or shard_of(*args)
