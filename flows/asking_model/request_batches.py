@@ -159,7 +159,7 @@ def _take_batch(
             asking.take(reply, attempt.attempt_id, attempt.model, in_batch=True)
         else:
             unasked.append((attempt, reply))
-    kept = kept_requests(asking.run) if unasked else set()
+    kept = kept_requests(asking.run.store.lake) if unasked else set()
     for attempt, reply in unasked:  # kept by a run that was killed then, or nobody asks it any more
         if attempt.request_id in kept or asking.clock() - attempt.reserved_at > KEPT_IN_BATCH:
             _settle(asking, attempt, reply.input_tokens, reply.output_tokens)

@@ -4,7 +4,7 @@ import importlib.util
 from dataclasses import dataclass
 from typing import Literal
 
-from cortex.flows.reading.extract_pool import cores
+from cortex.flows.reading.shard_worker import cores
 from cortex.storage.settings.settings import WorkerSettings
 from cortex.transforms.errors import RunnerMissing, UnknownValue, install_extra
 

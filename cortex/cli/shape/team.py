@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from cortex.flows.operations.share.team import TeamProposal, TeamStatus
 
 NOTHING_PROPOSED = "Nothing was proposed."
-DRIVER = "cortex team merge %O %A %B"
-ATTRIBUTES = "echo 'decisions.md merge=cortex' >> .gitattributes"
+ATTRIBUTES = "echo 'decisions.md merge=union' >> .gitattributes"
 
 
 @group("team", "Share memories with your team through git.", place=100)
@@ -116,8 +115,8 @@ def propose(
 def decisions(context: Context, file: Path | None, project: str | None) -> Answer:
     """Print the project's decisions as a list, or update the list in FILE (decisions.md).
 
-    Text that others wrote in FILE stays. Two branches that both add decisions merge without a conflict if git
-    has the merge driver that docs/teams.md describes.
+    Text that others wrote in FILE stays. Where two branches changed it, run this again: the list then has the
+    decisions of both.
     """
     from cortex.flows.operations.share import team_decisions
 
@@ -126,21 +125,8 @@ def decisions(context: Context, file: Path | None, project: str | None) -> Answe
     warnings = [f"Left out: {name[:12]}: {reason}." for name, reason in written.left_out.items()]
     if file is None:
         return Answer(data, written.text.splitlines(), warnings=warnings)
-    hints = [f'Once a clone: git config merge.cortex.driver "{DRIVER}"', f"Once a repository: {ATTRIBUTES}"]
+    hints = [f"So that branches merge without a conflict, once a repository: {ATTRIBUTES}"]
     return Answer(data, [f"{file}: {counted(written.decisions, 'decision')} of yours."], hints, warnings)
-
-
-@command("merge", parent=team, takes_context=False)
-@click.argument("base", type=click.Path(path_type=Path))
-@click.argument("ours", type=click.Path(path_type=Path))
-@click.argument("theirs", type=click.Path(path_type=Path))
-def merge(base: Path, ours: Path, theirs: Path) -> Answer:
-    """Merge two versions of a list of decisions into OURS. Git calls this as a merge driver."""
-    from cortex.flows.operations.share import team_decisions
-
-    conflicts = team_decisions.merge_decisions(base, ours, theirs)
-    lines = [f"{counted(conflicts, 'conflict')} left in {ours}"] if conflicts else []
-    return Answer({"conflicts": conflicts}, lines, exit_code=1 if conflicts else 0)
 
 
 def _plan_data(plan: TeamProposal) -> dict[str, object]:

@@ -457,7 +457,7 @@ def test_no_other_module_starts_a_program():
         "storage/machine/client_program.py": {"subprocess"},
         "storage/machine/schedule.py": {"subprocess"},
         # Cortex itself, for the length of a large batch.
-        "flows/reading/extract_pool.py": {"subprocess", "Popen"},
+        "flows/reading/shard_worker.py": {"subprocess", "Popen"},
     }
     found: dict[str, set[str]] = {}
     for package in PACKAGES:

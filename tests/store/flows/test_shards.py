@@ -139,7 +139,7 @@ def test_an_answer_counts_only_for_what_the_run_would_have_asked(talked):
     class Open:
         stamp = reading.stamp
 
-    answers = ShardAnswers(shard, answer)
+    answers = ShardAnswers((shard, answer))
     assert answers.reading(unread, Open) is reading.result  # type: ignore[arg-type]
     other_limits = replace(unread, limits=replace(unread.limits, keeps_personal_data=False))
     assert answers.reading(other_limits, Open) is None  # type: ignore[arg-type]
