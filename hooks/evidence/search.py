@@ -28,6 +28,7 @@ from .index import (
     COMMANDS,
     MEMORIES,
     PASSAGES,
+    STATE_TYPES,
     best_rows,
     index_parts,
     rows_by_key,
@@ -276,6 +277,7 @@ def candidate_of(name: str, row: Row) -> SearchCandidate:
             updated_at=row["updated_at"] or 0,
             validity=_validity(row, text),
             is_record=row["memory_type"] == "outcome",
+            sums_up=row["memory_type"] in STATE_TYPES,
             row=row,
         )
     is_persons = row["kind"] in PEOPLE_KINDS
