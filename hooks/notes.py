@@ -107,9 +107,9 @@ def note_lines(
             notes.take(_command(row))
     items: list[_Item] = []
     # What is looked at is twice what there is room for: wording takes most of the time.
-    room = _LOOKED_AT * notes.left
+    room, best = _LOOKED_AT * notes.left, results[0].score if results else 0.0
     for result in results:
-        weight = result.score / results[0].score if results[0].score > 0 else 1.0
+        weight = result.score / best if best > 0 else 0.0
         if weight < _LEAST_SCORE or room <= 0:
             break
         of_result = _items_of(result, weight, question, session_id, marks)
@@ -151,7 +151,7 @@ class _Quotation:
     @property
     def tail(self) -> str:
         """Return what stands behind the quotation."""
-        return _where(self.by, self.said_at, [self.place], self.id)
+        return _where(self.by, self.said_at, [self.place], "")
 
     def note(self) -> Note:
         """Return the note, with an ellipsis where something between two sentences is left out."""
@@ -317,20 +317,19 @@ def _command(row: Row) -> Note | None:
         return None
     text = brief_line(str(row["text"]), _FACT_CHARS)
     places = [Place(row["session_id"], row["file"], (row["line"],), row["said_at"])]
-    where = _where("the assistant ran it", row["said_at"], places, row["passage_id"])
+    where = _where("the assistant ran it", row["said_at"], places, "")
     return Note(row["passage_id"], f"- {text} {where}", [text]) if text else None
 
 
 def _where(by: str, instant: object, places: list[Place], id: str) -> str:
-    """Return who said it, when, where, and the id that more of it is asked for by."""
+    """Return who said it, when and where, and the id of a memory; `cortex show` takes a place as well."""
     day = utc_day(instant)
     parts = [by, f"{day[2]} {MONTHS[day[1] - 1]} {day[0] % 100:02}" if day else ""]
     if places:
         first = places[0]
         session = re.sub(r"[^\w-]", "", first.session_id)[:_SESSION_DIGITS]
         parts.append(f"{session}:{first.lines[0]}" if session and first.lines else "")
-    if not places:
-        parts.append(id[:_ID_DIGITS])
+    parts.append(id[:_ID_DIGITS])
     return f"({', '.join(part for part in parts if part)})"
 
 

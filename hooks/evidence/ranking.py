@@ -218,21 +218,25 @@ class Group:
 
 
 def folded(
-    candidates: Sequence[SearchCandidate], settings: SearchSettings, limit: int, *, by_stretch: bool = False
+    candidates: Sequence[SearchCandidate],
+    settings: SearchSettings,
+    limit: int,
+    *,
+    by_stretch: bool = False,
+    by_part: bool = False,
 ) -> list[Group]:
     """
     Return at most `limit` groups of rows, each to be shown as one result.
 
-    Takes candidates best first. A memory and the passages it rests on, and texts that share
-    `duplicate_overlap` of their words become one group at the place of its best row. A memory speaks
+    Takes candidates best first. Passages of one line, a memory and the passages it rests on, and texts that
+    share `duplicate_overlap` of their words become one group at the place of its best row. A memory speaks
     for its group, because it stands by itself. Two memories are folded only if their texts agree: one line
-    can hold two facts.
+    can hold two facts. With `by_part`, the parts of a turn stay apart, and from a memory that sums them up.
 
-    With `by_stretch`, passages of one line are one group too, also with a record or plan that rests on it,
-    and up to `stretch_rows` further rows stand nearby: those within `stretch_lines` of the lines of the
-    group's best row that score `stretch_score` of it, and memories of its subject. Of memories of one subject
-    the newest speaks, and a decision before what was only put forward; before a turn in which the assistant
-    asks, the best one of its stretch that was said after it.
+    With `by_stretch`, up to `stretch_rows` further rows stand nearby: those within `stretch_lines` of the
+    lines of the group's best row that score `stretch_score` of it, and memories of its subject. Of memories
+    of one subject the newest speaks, and a decision before what was only put forward; before a turn in which
+    the assistant asks, the best one of its stretch that was said after it.
     """
     groups: list[_Folding] = []
     in_texts: dict[str, int] = {}
@@ -254,7 +258,7 @@ def folded(
         if group is not None:
             group.nearby.append(candidate)
         elif len(groups) < limit:
-            groups.append(_Folding(candidate, settings, by_stretch=by_stretch))
+            groups.append(_Folding(candidate, settings, by_part=by_part))
             for key in groups[-1].add(candidate, words, in_texts):
                 sharing.setdefault(key, set()).add(len(groups) - 1)
     ordered = _in_force_first(groups, settings.numbers["outcome_score"]) if by_stretch else groups
@@ -262,8 +266,8 @@ def folded(
 
 
 class _Folding:
-    def __init__(self, best: SearchCandidate, settings: SearchSettings, *, by_stretch: bool) -> None:
-        self._by_stretch = by_stretch
+    def __init__(self, best: SearchCandidate, settings: SearchSettings, *, by_part: bool) -> None:
+        self._by_part = by_part
         self._best, self._numbers, self._stop_words = best, settings.numbers, settings.dropped
         self._rows: list[SearchCandidate] = []
         self._lines: set[Line] = set()
@@ -277,9 +281,8 @@ class _Folding:
         head = self._rows[0]
         if self._lines.isdisjoint(candidate.lines) or (head.is_memory and candidate.is_memory):
             return False
-        if self._by_stretch:
+        if not self._by_part:
             return True
-        # One by one, parts of a turn are told each by itself; so is what a record or a plan sums up.
         return head.is_memory != candidate.is_memory and not (head.sums_up or candidate.sums_up)
 
     def add(

@@ -128,7 +128,7 @@ def test_a_decision_of_an_earlier_session_is_quoted_with_who_when_where_and_its_
 
 def test_what_was_said_and_made_no_fact_is_quoted_too(kiln):
     [line] = told(ask(kiln, "Do the kiln shelves need alumina wash before cobalt?"))
-    assert line.startswith(f'- "{REPLY}" (assistant, 1 Sep 26, fedcba:40, ')
+    assert line == f'- "{REPLY}" (assistant, 1 Sep 26, fedcba:40)'
 
 
 def test_a_reason_and_what_the_repository_says_stand_with_the_fact(client):
