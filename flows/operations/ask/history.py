@@ -105,19 +105,18 @@ def history_of(context: Context, memory: Row) -> History:
 
 def said_at_line(context: Context, session: Row, line: int) -> EvidencePlace:
     """
-    Return what was said at a line of a session of SESSIONS, and around it.
+    Return what was said at a line of a session of SESSIONS, or last before it, and around that.
 
-    Raises NotFound where nothing was, FileDamaged, KeyUnavailable.
+    Raises NotFound for a line that the session has not, FileDamaged, KeyUnavailable.
     """
     store, name = looking(context, with_model=False).store, session["session_id"]
     turns = _spoken_turns(store, session["project_id"], {name}).get(name, [])
-    cited = next((row for row in turns if row["line"] == line), None)
-    if cited is None:
-        raise NotFound(
-            f"nothing was said at line {line} of session '{name[:8]}'.", f"Look: cortex show {name[:8]}"
-        )
+    before = [row for row in turns if row["line"] <= line]
+    if not before or line > max(row["line"] for row in turns):
+        raise NotFound(f"session '{name[:8]}' has no line {line}.", f"Look: cortex show {name[:8]}")
+    cited = max(before, key=lambda row: row["line"])
     place = {name: cited[name] for name in ("turn_id", "session_id", "file", "git_branch", "said_at")}
-    return _place({**place, "lines": [line], "layer": ""}, turns)
+    return _place({**place, "lines": [cited["line"]], "layer": ""}, turns)
 
 
 def _places(store: Store, scope: str, evidence: Sequence[Row]) -> list[EvidencePlace]:
