@@ -158,7 +158,7 @@ def _notes_in(
     if not has_topic(prompt, settings):
         return []
     question = SearchQuestion(prompt, settings, lambda words: ranks_in(connection, words))
-    results = find(connection, scopes, question, limit=MOST_RESULTS, by_stretch=False)
+    results = find(connection, scopes, question, limit=MOST_RESULTS, by_stretch=False, by_part=True)
     known = set(seen.ids)
     return notes.note_lines(
         [result for result in results if result.id not in known],

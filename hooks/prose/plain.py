@@ -92,13 +92,21 @@ def brief_line(text: str, limit: int) -> str:
     """Return `text` as a line of at most `limit` characters; empty if it has a secret or is endless."""
     if len(text) > LONGEST_LINE:
         return ""
-    whole = EMPHASIS.sub("", LINK.sub(r"\1", text))
-    if _SECRET.search(text) or _SECRET.search(whole):
+    if has_plain_secret(text):
         return ""
-    line = on_one_line(whole)
+    line = on_one_line(without_emphasis(text))
     if len(line) > limit:
         line = closed(line[: limit - 1].rsplit(" ", 1)[0].rstrip(" ,;:")) + "…"
     return line
+
+
+def has_plain_secret(text: str) -> bool:
+    """Return whether a text has one of the plainest secrets, also behind links and emphasis."""
+    return bool(_SECRET.search(text) or _SECRET.search(without_emphasis(text)))
+
+
+def without_emphasis(text: str) -> str:
+    return EMPHASIS.sub("", LINK.sub(r"\1", text))
 
 
 def without_private(text: str) -> str:
