@@ -14,6 +14,7 @@ CortexError                      1
 │   ├── ModelBusy               14   nothing was charged, the same request may be answered soon
 │   ├── AnswerLost              14   no answer came, and it may have been charged
 │   └── ModelClosed             14   no request is answered before a person acts
+│       └── ModelLimited        14   none before the limit of a plan is reset
 ├── ClientSettingsUnusable      15
 ├── KeyUnavailable              16   the store is encrypted and its key is not here
 ├── FileDamaged                 17   a file of the lake was changed, moved or cut
@@ -191,6 +192,17 @@ class ModelClosed(ModelUnavailable):
     """A language model answers no request before a person acts: key, login, credit, or name of the model."""
 
     code, retryable = "CORTEX_E_MODEL_CLOSED", False
+
+
+class ModelLimited(ModelClosed):
+    """A plan or account is used up: a language model answers no request before its limit is reset."""
+
+    code, retryable = "CORTEX_E_MODEL_LIMITED", True
+
+    def __init__(self, problem: str, next_step: str, until: datetime | None = None) -> None:
+        """Take the instant (UTC) of the reset, where the service says so."""
+        super().__init__(problem, next_step)
+        self.until = until
 
 
 class ClientSettingsUnusable(CortexError):
