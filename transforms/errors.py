@@ -126,6 +126,15 @@ class ModelClosed(ModelUnavailable, code="CORTEX_E_MODEL_CLOSED", retryable=Fals
     """A language model answers no request before a person acts: key, login, credit, or name of the model."""
 
 
+class ModelLimited(ModelClosed, code="CORTEX_E_MODEL_LIMITED", retryable=True):
+    """A plan or account is used up: a language model answers no request before its limit is reset."""
+
+    def __init__(self, problem: str, next_step: str, until: datetime | None = None) -> None:
+        """Take the instant (UTC) of the reset, where the service says so."""
+        super().__init__(problem, next_step)
+        self.until = until
+
+
 class ClientSettingsUnusable(CortexError, code="CORTEX_E_CLIENT_SETTINGS", exit_code=15, category="config"):
     """The settings file of the assistant's client cannot be edited safely; it was left unchanged."""
 

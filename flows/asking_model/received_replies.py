@@ -31,7 +31,8 @@ def take_arrivals(
         is_asked = pending.pop(reply.request_id, None) is not None
         if is_asked:
             keep(reply)
-        spending.settle_open(arrival.attempt_id, arrival.nano, reply.input_tokens, reply.output_tokens, now)
+        tokens = (reply.input_tokens, reply.output_tokens)
+        spending.settle_open(arrival.attempt_id, arrival.nano, *tokens, now, reply.requests)
         if is_asked:
             arrivals.remove(reply.request_id)
             result.count_answer(reply, arrival.nano)

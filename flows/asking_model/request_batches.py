@@ -154,9 +154,11 @@ def _take_batch(
         attempt = by_request.pop(request_id)
         if reply is None:
             asking.spending.release(attempt.attempt_id, asking.clock())
+        elif isinstance(reply, AnswerLost):
+            asking.spending.lose(attempt.attempt_id)
+            asking.result.reasons[reply.problem] += 1
         elif request_id in pending:
-            del pending[request_id]
-            asking.take(reply, attempt.attempt_id, attempt.model, in_batch=True)
+            asking.take(reply, attempt.attempt_id, pending.pop(request_id), in_batch=True)
         else:
             unasked.append((attempt, reply))
     kept = kept_requests(asking.run.store.lake) if unasked else set()

@@ -187,7 +187,7 @@ def _known_folders(run: Run) -> list[str]:
 def _source_of(claim: Claim, transcript: Transcript, project_id: str) -> Source:
     name, head = stored_name(claim.transcript), transcript.head
     session_id = stored_name(claim.session_id) if claim.session_id else None
-    agent_id = head.agent_id if head else claim.agent_id or _agent_of(name)
+    agent_id = head.agent_id if head else claim.agent_id or agent_of(name)
     return Source(name, project_id, session_id, agent_id, head)
 
 
@@ -210,6 +210,7 @@ def quarantine(run: Run, claim: Claim, reason: str) -> None:
     run.report.quarantined.append(QuarantinedLine(stored_name(claim.transcript), None, reason))
 
 
-def _agent_of(name: str) -> str | None:
+def agent_of(name: str) -> str | None:
+    """Return the id of the subagent that a transcript's file is named after; None for a session's own."""
     stem = PurePosixPath(name).stem
     return stem.removeprefix("agent-") if stem.startswith("agent-") else None

@@ -17,6 +17,10 @@ class Writer(Protocol):
     name: str
     overhead_tokens: int  # input that the provider may add to what the request holds
     requests_reserved: int  # how many requests' price one `ask` may cost at most
+    most_requests: int  # how many requests one `ask` may send at most
+
+    def ready(self) -> None:
+        """Raise ModelClosed where no request can be answered; sends none, so that none is reserved."""
 
     def ask(self, request: ModelRequest, most_usd: float) -> Reply:
         """
@@ -24,8 +28,8 @@ class Writer(Protocol):
 
         An answer that was charged is returned whatever it is: a refusal, cut off, not JSON; `stop_reason` and
         `text` say so. Raises ModelBusy where nothing was charged and it may be answered soon, AnswerLost
-        where it may have been charged, ModelClosed where no request is answered before a person acts,
-        ModelRefused where the same request would fail again.
+        where it may have been charged, ModelClosed where no request is answered before a person acts or
+        (ModelLimited) a limit is reset, ModelRefused where the same request would fail again.
         """
 
     def count(self, request: ModelRequest) -> int | None:

@@ -16,19 +16,30 @@ WRITER = health.WRITER_NOTE
 
 @dataclass(frozen=True)
 class ModelFailure:
-    """Which model gave no answer, when, and what kind of failure it was; never what the service said."""
+    """
+    Which model gave no answer, when, and what kind of failure it was; never what the service said.
+
+    Until `until` it would give none: the limit of a plan is reset then.
+    """
 
     model: str
     failed_at: datetime
     reason: str
+    until: datetime | None = None
 
 
 def read_failure(home: Path, path: str = EMBEDDER) -> ModelFailure | None:
     """Return the failure noted last; None if there is none, or its note cannot be read."""
     try:
         note = json.loads((home / path).read_bytes())
-        return ModelFailure(note["model"], datetime.fromisoformat(note["failed_at"]), str(note["reason"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        until = note.get("until")
+        return ModelFailure(
+            note["model"],
+            datetime.fromisoformat(note["failed_at"]),
+            str(note["reason"]),
+            datetime.fromisoformat(until) if until else None,
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
@@ -38,6 +49,7 @@ def note_failure(home: Path, failure: ModelFailure, path: str = EMBEDDER) -> Non
         "model": failure.model,
         "failed_at": failure.failed_at.isoformat(),
         "reason": failure.reason,
+        "until": failure.until.isoformat() if failure.until else None,
     }
     with writing_to(home):
         (home / path).parent.mkdir(parents=True, exist_ok=True)

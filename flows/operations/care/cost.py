@@ -100,7 +100,7 @@ def _grouped(attempts: Sequence[Attempt], name_of: Callable[[Attempt], str]) -> 
 def _row(name: str, attempts: Sequence[Attempt]) -> CostRow:
     return CostRow(
         name,
-        len(attempts),
+        sum(each.requests for each in attempts),
         sum(each.input_tokens for each in attempts),
         sum(each.output_tokens for each in attempts),
         usd(sum(each.spent_nano for each in attempts)),

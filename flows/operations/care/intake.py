@@ -79,7 +79,7 @@ def plan_backfill(context: Context, paths: Sequence[Path]) -> BackfillPlan:
     if context.settings.models.is_on:
         from cortex.flows.operations.care.plan import plan_transcripts
 
-        asking = plan_transcripts(context, len(backfill.transcripts), backfill.waiting_bytes)
+        asking = plan_transcripts(context, backfill.transcripts)
     return BackfillPlan(backfill, seconds, tokens, round(tokens / 1e6 * price, 4), asking)
 
 

@@ -114,8 +114,8 @@ def test_the_day_is_utc_and_what_is_not_settled_counts(home):
     spend(home, "a", MIDDAY, 100_000_000, is_settled=False)
     claim = SpendingClaim("b", "session", "api", "claude-haiku-5-5", 60_000_000)
     assert Spending(home).reserve(claim, LIMITS, MIDDAY) == Withheld("dollars", 50_000_000)
-    assert isinstance(Spending(home).reserve(claim, LIMITS, MIDDAY + timedelta(hours=12)), Reserved)
     assert budget_state(load_settings(home), MIDDAY).left_usd == pytest.approx(0.05)
+    assert isinstance(Spending(home).reserve(claim, LIMITS, MIDDAY + timedelta(hours=12)), Reserved)
 
 
 def test_nobody_else_asks_what_was_just_answered(home, monkeypatch):
