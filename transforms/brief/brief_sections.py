@@ -1,6 +1,8 @@
 """What the brief decides about one candidate, and the order of its sections (spec 11.2)."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 
 # Where the work stands is put together from outcome records and the living plan; headings are data
 # (memory_types.csv). Progress that is no plan comes last: what was done is in the repository.
@@ -32,3 +34,18 @@ class Choice:
     is_shown: bool
     reason: str
     rank: float = 0.0
+
+
+@dataclass(frozen=True)
+class TellingOrder:
+    """
+    The order in which a language model that read a whole project tells its memories, by id.
+
+    `seen` are all that it was shown: what is newer has no place in its order yet.
+    """
+
+    told: Sequence[str] = ()
+    seen: AbstractSet[str] = field(default_factory=frozenset)
+
+
+NO_ORDER = TellingOrder()
