@@ -41,6 +41,9 @@ from cortex.transforms.vocabulary import (
     MEMORY_TYPES as MEMORY_TYPES,
 )
 from cortex.transforms.vocabulary import (
+    PROJECT_PURPOSE as PROJECT_PURPOSE,
+)
+from cortex.transforms.vocabulary import (
     PROPOSED_BY_MODEL as PROPOSED_BY_MODEL,
 )
 from cortex.transforms.vocabulary import (
@@ -260,7 +263,7 @@ REPLIES = Table(
         column(
             "session_id",
             pa.string(),
-            "session that was read; empty for a question over memories and for links",
+            "session that was read; empty for a question over memories, for links and a project",
         ),
         column("turns_hash", pa.string(), "hash of `turn_ids`: whether the session has gone on since"),
         column("turn_ids", STRINGS, "turns that were read, as the request numbers them from t1 on"),
@@ -273,16 +276,16 @@ REPLIES = Table(
         column(
             "known",
             STRINGS,
-            "memories that the request named; of links, the older and the newer of each pair",
+            "memories that the request named, in its order; of links, the older and the newer of each pair",
         ),
-        column("purpose", pa.string(), "what was asked for: session, links, reflect or infer"),
+        column("purpose", pa.string(), "what was asked for: session, links, project, reflect or infer"),
         column("model", pa.string(), "language model that answered"),
         column("provider", pa.string(), "api, claude, recorded, or none where there was nothing to ask"),
         column("prompt", pa.string(), "prompt and its version, such as session@1"),
         column(
             "text",
             pa.string(),
-            "the answer as JSON text, redacted; of links, what was believed of it",
+            "the answer as JSON text, redacted; of links and a project, what was believed of it",
             is_text=True,
         ),
         column("stop_reason", pa.string(), "why the answer ended, as the provider says"),
@@ -361,6 +364,10 @@ MEMORIES = Table(
         column("text", pa.string(), "the fact by itself: who, what, why, what was rejected", is_text=True),
         column("reason", pa.string(), "why, where known", null=True, is_text=True),
         column("rejected", pa.string(), "what was turned down, where known", null=True, is_text=True),
+        column(
+            "subject", pa.string(), "what it is about, as a language model names it", null=True, is_text=True
+        ),
+        column("summary", pa.string(), "the fact in short, by a language model", null=True, is_text=True),
         column("files", STRINGS, "files named"),
         column("tags", STRINGS, "technologies and topics named"),
         column("status", pa.string(), "one of STATUSES", one_of=STATUSES),
@@ -402,6 +409,8 @@ MEMORIES = Table(
         column("archived_at", UTC_US, "when it left the active ones", null=True),
         column("superseded_by", pa.string(), "memory that replaced it, said by a person", null=True),
         column("merged_into", pa.string(), "memory that took it up in a consolidation", null=True),
+        column("valid_until", UTC_US, "end of its valid time, where a language model found one", null=True),
+        column("closed_by", pa.string(), "memory or commit that shows it no longer holds", null=True),
         column(
             "centrality",
             pa.float64(),

@@ -34,6 +34,7 @@ JUDGED_BY_MODEL = "judged_by_model"  # of one by which a model says that both en
 UNSURE_BY_MODEL = "unsure_by_model"  # of one whose ends may be at odds, by a model that cannot tell
 BY_A_PERSON = "person"  # the rule of an edge that a person's word made
 LINKS_PURPOSE = "links"  # of a reply about pairs of memories
+PROJECT_PURPOSE = "project"  # of a reply about all that a project holds
 TURN_KINDS = (
     "prompt",  # words a person typed, queued prompts included
     "command",  # arguments of a slash command, typed by a person

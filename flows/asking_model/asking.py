@@ -50,6 +50,10 @@ BATCH_FLOWS = ("nightly", "backfill")
 FEWEST_IN_BATCH = 5
 
 
+def _nothing() -> Sequence[ModelRequest]:
+    return ()
+
+
 def ask_all(
     run: Run,
     requests: Sequence[ModelRequest],
@@ -57,6 +61,8 @@ def ask_all(
     *,
     writer: Writer | None = None,
     in_batches: bool = True,
+    sends_batch: bool = True,
+    then: Callable[[], Sequence[ModelRequest]] = _nothing,
     clock: Callable[[], datetime] = utc_now,
     sleep: Callable[[float], None] = time.sleep,
 ) -> AskingResult:
@@ -66,9 +72,11 @@ def ask_all(
     `requests` must not hold what the lake has a reply to. `keep` is called with each answer that was charged,
     usable or not (see Reply.stop_reason), and must store it durably: only then is the reservation settled.
     What had arrived when an earlier run was killed, and the answers of batches that one has sent, are taken
-    in first; nightly and backfill send what they ask as a batch, unless `in_batches` is False. With no
-    language model chosen nothing happens. Money is real, so the day that an attempt counts to is the day by
-    `clock`, whatever day the run is looking at.
+    in first; nightly and backfill send what they ask as a batch if it `sends_batch`, and where not
+    `in_batches` those of other purposes are left alone. With no language model chosen nothing happens. Once
+    they are asked, `then` says what follows from the answers, until it says nothing more or nothing more may
+    be asked. Money is real, so the day that an attempt counts to is the day by `clock`, whatever day the run
+    is looking at.
     """
     result = AskingResult()
     pending = {request.request_id: request for request in requests}
@@ -84,7 +92,12 @@ def ask_all(
     except ModelUnavailable as error:
         result.stopped, result.waiting = str(error), len(pending)
     else:
-        _ask(AskingRound(run, writer, keep, result, clock, sleep), pending, in_batches)
+        asking = AskingRound(run, writer, keep, result, clock, sleep)
+        _ask(asking, pending, in_batches, sends_batch)
+        while not (result.stopped or result.waiting) and (requests := then()):
+            pending = {request.request_id: request for request in requests}
+            take_arrivals(run, pending, keep, result, clock())
+            _ask(asking, pending, in_batches, sends_batch)
     for line in result.notes():
         run.report.note(line)
     _note_silence(run, result, clock())
@@ -114,12 +127,13 @@ def _note_silence(run: Run, result: AskingResult, now: datetime) -> None:
     note_failure(home, failure, WRITER)
 
 
-def _ask(asking: AskingRound, pending: dict[str, ModelRequest], in_batches: bool) -> None:
+def _ask(asking: AskingRound, pending: dict[str, ModelRequest], in_batches: bool, sends_batch: bool) -> None:
     if in_batches:
         from cortex.flows.asking_model.request_batches import send_batch, take_batches
 
         take_batches(asking, pending)
-        if asking.run.report.flow in BATCH_FLOWS and len(pending) >= FEWEST_IN_BATCH:
+        is_worth_it = asking.run.report.flow in BATCH_FLOWS and len(pending) >= FEWEST_IN_BATCH
+        if sends_batch and is_worth_it:
             send_batch(asking, pending)
     direct = _Direct(asking)
     for request in pending.values():

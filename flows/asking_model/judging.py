@@ -6,8 +6,8 @@ from datetime import UTC
 
 from cortex.flows.asking_model.asking import ask_all
 from cortex.flows.asking_model.received_replies import kept_replies
-from cortex.flows.asking_model.verdicts import verdicts_of
 from cortex.flows.run.run import Run
+from cortex.flows.run.verdicts import answer_about, verdicts_of
 from cortex.storage.lake.notes import Output
 from cortex.storage.settings.reference import read_prompt
 from cortex.transforms.identity import content_id
@@ -69,7 +69,10 @@ def pairs_due(run: Run) -> PairsDue:
             tables = run.store.tables
             memories, edges = tables.open(scope, "memories").read(), tables.open(scope, "edges").read()
             asked = verdicts_of(run, scope) if edges.num_rows else {}
-            by_scope[scope] = pairs_to_ask(memories, edges, asked, run.policy)
+            pairs = pairs_to_ask(memories, edges, asked, run.policy)
+            # What was seen together in the whole of a project has had its answer.
+            answer = answer_about(run, scope) if pairs else None
+            by_scope[scope] = [pair for pair in pairs if not answer or not answer.seen.issuperset(pair.ids)]
     prompt, model = read_prompt(LINKS_PROMPT), run.settings.models.writer_model
     requests = [
         request

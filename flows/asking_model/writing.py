@@ -27,12 +27,14 @@ from cortex.transforms.words.ages import counted
 from cortex.transforms.writer.known import known_memories, moments
 from cortex.transforms.writer.pieces import PIECE_PURPOSE
 from cortex.transforms.writer.prompt import Prompt
-from cortex.transforms.writer.request import Reply
+from cortex.transforms.writer.request import ModelRequest, Reply
 from cortex.transforms.writer.session import SessionRequest, session_requests
 from cortex.transforms.writer.written import hash_of_turns, reply_row, unasked_row
 
-# Turns of so many sessions are held at once: a session has about 200 of them.
-SESSIONS_AT_ONCE = 50
+# By so many of its newest sessions a project's next one is told where it stands; the others can wait.
+NEWEST_FIRST = 3
+# Projects read side by side: a process of the client takes 200 MB, a connection nothing.
+PROJECTS_AT_ONCE = {"api": 4}
 # A request that waits in a batch is looked for in what was known at so many moments before.
 MOMENTS_TRIED = 20
 _REPLY_COLUMNS = ["request_id", "session_id", "turns_hash", "turn_count", "prompt", "purpose"]
@@ -50,7 +52,7 @@ class UnreadSession:
 
 def write_sessions(run: Run) -> None:
     """
-    Ask about the sessions that are over and have no answer, the newest first, and keep each answer.
+    Ask about the sessions that are over and have no answer, in the order of reading, and keep each answer.
 
     An answer is committed together with the events of its session, so that a run killed in between has both
     or neither; only then its price is settled. What waits is said in the report.
@@ -70,35 +72,141 @@ def read_sessions(
     again: Mapping[str, str] | None = None,
 ) -> None:
     """
-    Ask about sessions, in their order, keep each answer, and say in `row` what waits.
+    Ask about sessions in the order of reading, keep each answer, and say in `row` what waits.
 
     With `again`, the version to read with by project, they are read although another version has read them;
     the answers are kept beside the others and what is shown stays as it is.
     """
-    asked, left = _first_requests(run, sessions, again)
-    keeper = _Keeper(run, asked, _turn_counts(sessions), is_shown=again is None)
-    waiting = left + _ask(run, keeper)
-    keeper.asked = _last_readings(run, keeper, sessions, again)
-    waiting += _ask(run, keeper) if keeper.asked else 0
-    row.rows_in, row.rows_out = len(asked) + len(keeper.asked), keeper.kept
+    keeper = _Keeper(run, [], _turn_counts(sessions), is_shown=again is None)
+    reading = _Reading(run, keeper, reading_order(run, sessions, again), again)
+    ask_all(
+        run,
+        reading.next_requests(),
+        keeper.keep,
+        sends_batch=reading.is_one_wave,
+        then=reading.next_requests,
+    )
+    row.rows_in, row.rows_out = len(reading.asked), keeper.kept
+    waiting = len({*reading.waiting(), *(reading.asked - reading.answered())})
     if waiting:
         row.note = f"{counted(waiting, 'session')} wait for a later run"
 
 
-def _ask(run: Run, keeper: "_Keeper") -> int:
-    """Ask what the keeper holds and the lake does not know; return how many requests wait."""
-    keeper.repeat_known()
-    result = ask_all(run, [each.request for each in keeper.unanswered()], keeper.keep)
-    return result.waiting + result.failed
+def reading_order(
+    run: Run, sessions: Sequence[UnreadSession], again: Mapping[str, str] | None = None
+) -> list[list[UnreadSession]]:
+    """
+    Return queues of sessions, each of one project and read from its beginning, one request at a time.
+
+    First of each project, the one at work last before the others, the newest three that nothing newer was
+    read before, in time order: by them its next session is told where it stands. Then its older ones in time
+    order: each names only what is older than itself.
+    """
+    by_project: dict[str, list[UnreadSession]] = defaultdict(list)
+    for each in sorted(sessions, key=_when):
+        by_project[run.store.projects.canonical(each.project_id)].append(each)
+    first, older = [], []
+    for project_id, of_project in sorted(
+        by_project.items(), key=lambda item: _when(item[1][-1]), reverse=True
+    ):
+        last_read = EPOCH if again else _last_read(run, project_id)
+        newest: list[UnreadSession] = []
+        for each in reversed(of_project):
+            if len(newest) == NEWEST_FIRST or each.ended_at < last_read:
+                break
+            if requests_about(run, [each], again):
+                newest.insert(0, each)
+        first.append(newest)
+        older.append([each for each in of_project if each not in newest])
+    return [queue for queue in (*first, *older) if queue]
 
 
-def _last_readings(
-    run: Run, keeper: "_Keeper", sessions: Sequence[UnreadSession], again: Mapping[str, str] | None
-) -> list[SessionRequest]:
-    """Return the requests about the sessions all of whose pieces have just been answered."""
-    in_pieces = {(each.project_id, each.session_id) for each in keeper.asked if each.is_piece}
-    some = [each for each in sessions if (each.project_id, each.session_id) in in_pieces]
-    return [each for each in requests_about(run, some, again) if not each.is_piece] if some else []
+def _when(session: UnreadSession) -> tuple[datetime, str, str]:
+    return session.ended_at, session.project_id, session.session_id
+
+
+def _last_read(run: Run, project_id: str) -> datetime:
+    """Return when the newest session of a project ended that a language model has read."""
+    ended = {row["session_id"]: row["ended_at"] for row in run.readings.sessions().to_pylist()}
+    read: set[str] = set()
+    for part in {*run.store.projects.parts_of(project_id)} & {
+        *run.store.lake.manifest.partitions(REPLIES.name)
+    }:
+        rows = run.store.lake.read(REPLIES, part, columns=["session_id", "provider"])
+        read |= set(values(rows.filter(pc.field("provider") != "none"), "session_id"))
+    return max((ended[name] for name in read if name in ended), default=EPOCH)
+
+
+class _Reading:
+    """
+    The queues of sessions and where each is read: of a project one session at a time.
+
+    `asked` and `answered` are the sessions that had a request, by project and id.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        keeper: "_Keeper",
+        queues: Sequence[list[UnreadSession]],
+        again: Mapping[str, str] | None,
+    ) -> None:
+        self.run, self.keeper, self.again = run, keeper, again
+        self.queues = [list(queue) for queue in queues]
+        # What comes next is asked once this is answered: in a batch that would take a night a session.
+        self.is_one_wave = all(len(queue) == 1 for queue in queues)
+        writer = run.settings.models.writer
+        self._at_once = len(self.queues) if self.is_one_wave else PROJECTS_AT_ONCE.get(writer, 1)
+        self.asked: set[tuple[str, str]] = set()
+        self._sent: set[str] = set()  # requests that were made in this run, answered or not
+        # A run's cap is known before: what is beyond it needs no request made.
+        self._most = run.settings.budget.run_requests
+
+    def next_requests(self) -> list[ModelRequest]:
+        """Return what is to be asked next of the projects that are read side by side; nothing at the end."""
+        while self.queues and len(self._sent) < self._most:
+            fronts = self._fronts()
+            made = requests_about(self.run, fronts, self.again)
+            made = [each for each in made if each.request.request_id not in self._sent]
+            self._drop_read(fronts, made)
+            self.asked |= {(each.project_id, each.session_id) for each in made}
+            self._sent |= {each.request.request_id for each in made}
+            self.keeper.asked = [*self.keeper.asked, *made]
+            self.keeper.repeat_known()
+            if unanswered := self.keeper.unanswered(made):
+                return unanswered
+        return []
+
+    def waiting(self) -> list[tuple[str, str]]:
+        """Return the sessions that no request has been made about."""
+        return [name for queue in self.queues for each in queue if (name := _name(each)) not in self.asked]
+
+    def answered(self) -> set[tuple[str, str]]:
+        """Return the sessions whose last request has its answer."""
+        return {
+            (each.project_id, each.session_id)
+            for each in self.keeper.asked
+            if not each.is_piece and each.request.request_id in self.keeper.answered
+        }
+
+    def _fronts(self) -> list[UnreadSession]:
+        """Return the first session of the first queues, of different projects."""
+        fronts: dict[str, UnreadSession] = {}
+        for queue in self.queues:
+            fronts.setdefault(self.run.store.projects.canonical(queue[0].project_id), queue[0])
+        return list(fronts.values())[: self._at_once]
+
+    def _drop_read(self, fronts: Sequence[UnreadSession], made: Sequence[SessionRequest]) -> None:
+        """Take out those of `fronts` that there is nothing more to ask about; note those never asked of."""
+        names = {(each.project_id, each.session_id) for each in made}
+        done = [each for each in fronts if _name(each) not in names]
+        _note_unasked(self.run, [each for each in done if _name(each) not in self.asked], self.again)
+        left = ([each for each in queue if each not in done] for queue in self.queues)
+        self.queues = [queue for queue in left if queue]
+
+
+def _name(session: UnreadSession) -> tuple[str, str]:
+    return session.project_id, session.session_id
 
 
 def unread_sessions(run: Run) -> list[UnreadSession]:
@@ -118,26 +226,6 @@ def unread_sessions(run: Run) -> list[UnreadSession]:
             sessions = quiet_sessions(run, project_id)
             unread += [each for each in sessions if (each.session_id, each.turn_count) not in read]
     return sorted(unread, key=lambda each: (each.ended_at, each.project_id, each.session_id), reverse=True)
-
-
-def _first_requests(
-    run: Run, sessions: Sequence[UnreadSession], again: Mapping[str, str] | None
-) -> tuple[list[SessionRequest], int]:
-    """
-    Return the requests of this run about the first of `sessions`, and how many sessions are left.
-
-    Sessions about which there is nothing to ask are noted as they are now, so that no later run looks again.
-    """
-    requests: list[SessionRequest] = []
-    most, begin = run.settings.budget.run_requests, 0
-    while begin < len(sessions) and len(requests) < most:
-        some = sessions[begin : begin + min(SESSIONS_AT_ONCE, most - len(requests))]
-        begin += len(some)
-        asked = requests_about(run, some, again)
-        names = {(each.project_id, each.session_id) for each in asked}
-        _note_unasked(run, [each for each in some if (each.project_id, each.session_id) not in names], again)
-        requests += asked
-    return requests, len(sessions) - begin
 
 
 def _note_unasked(run: Run, sessions: Sequence[UnreadSession], again: Mapping[str, str] | None) -> None:
@@ -204,13 +292,14 @@ class _Keeper:
 
     def repeat_known(self) -> None:
         """Keep the answer that the lake has for another session to the same request."""
-        for row in kept_replies(self.run.store.lake, {each.request.request_id for each in self.asked}):
+        wanted = {each.request.request_id for each in self.asked} - self.answered
+        for row in kept_replies(self.run.store.lake, wanted):
             reply = (row["request_id"], row["provider"], row["model"], row["text"], row["stop_reason"])
             self.keep(Reply(*reply, 0, 0, 0.0))
 
-    def unanswered(self) -> list[SessionRequest]:
-        """Return the requests without an answer."""
-        return [each for each in self.asked if each.request.request_id not in self.answered]
+    def unanswered(self, asked: Sequence[SessionRequest]) -> list[ModelRequest]:
+        """Return those of requests that have no answer."""
+        return [each.request for each in asked if each.request.request_id not in self.answered]
 
     def keep(self, reply: Reply) -> None:
         """Commit an answer with the events that its sessions have by it."""

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from cortex.storage.lake.lake import Lake
 from cortex.transforms.identity import content_id
 from cortex.transforms.memory.forgetting import Phrases
-from cortex.transforms.schemas import LINKS_PURPOSE, REPLIES, values
+from cortex.transforms.schemas import LINKS_PURPOSE, PROJECT_PURPOSE, REPLIES, values
 
 
 def about_turns(replies: pa.Table, turns: pa.Table, changed: Collection[str], texts: Phrases) -> pa.Table:
@@ -33,17 +33,18 @@ def about_turns(replies: pa.Table, turns: pa.Table, changed: Collection[str], te
 
 def erase_beside_sessions(lake: Lake, replies: dict[str, pa.Table], gone: Collection[str]) -> dict[str, str]:
     """
-    Take out of `replies` the answers to questions over memories, and the verdicts on what is `gone`.
+    Take out of `replies` the answers to questions over memories, and what others say of what is `gone`.
 
-    Any answer may say what is to be forgotten; verdicts on pairs are in no words but ours. `replies` holds by
-    project the REPLIES that are about to take the place of the lake's, `gone` the ids of memories; projects
-    that lose replies are added. Returns what is to be noted of their verdicts, by project.
+    Any answer may say what is to be forgotten; verdicts on pairs are in no words but ours, and what is kept
+    of an answer about a project in those of the memories that it names. `replies` holds by project the
+    REPLIES that are about to take the place of the lake's, `gone` the ids of memories; projects that lose
+    replies are added. Returns what is to be noted of their verdicts, by project.
     """
     noted: dict[str, str] = {}
     for project_id in lake.manifest.partitions(REPLIES.name):
         known = replies[project_id] if project_id in replies else lake.read(REPLIES, project_id)
-        left = known.filter((pc.field("session_id") != "") | (pc.field("purpose") == LINKS_PURPOSE))
-        is_judged = pc.field("purpose") == LINKS_PURPOSE
+        is_judged = pc.field("purpose").isin([LINKS_PURPOSE, PROJECT_PURPOSE])
+        left = known.filter((pc.field("session_id") != "") | is_judged)
         named = {name for row in left.filter(is_judged).to_pylist() for name in row["known"]}
         if not named.isdisjoint(gone):
             left = _without_verdicts(left, gone)
@@ -55,10 +56,13 @@ def erase_beside_sessions(lake: Lake, replies: dict[str, pa.Table], gone: Collec
 
 def _without_verdicts(replies: pa.Table, gone: Collection[str]) -> pa.Table:
     # Imported here: if no language model has answered none of this is loaded.
+    from cortex.transforms.writer.project import without_memories
     from cortex.transforms.writer.verdicts import without_pairs
 
+    without = {LINKS_PURPOSE: without_pairs, PROJECT_PURPOSE: without_memories}
     rows = [
-        without_pairs(row, gone) if row["purpose"] == LINKS_PURPOSE else row for row in replies.to_pylist()
+        without[row["purpose"]](row, gone) if row["purpose"] in without else row
+        for row in replies.to_pylist()
     ]
     return REPLIES.of([row for row in rows if row is not None])
 

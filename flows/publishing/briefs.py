@@ -9,7 +9,8 @@ import pyarrow as pa
 from cortex.flows.publishing.repository_doubts import doubts_about, repository_line
 from cortex.flows.run.published_briefs import beside_tables
 from cortex.flows.run.run import Run
-from cortex.transforms.brief.brief_sections import Choice
+from cortex.flows.run.verdicts import answer_about
+from cortex.transforms.brief.brief_sections import NO_ORDER, Choice, TellingOrder
 from cortex.transforms.brief.confirmation import asked_until
 from cortex.transforms.brief.decisions_archive import render_archive
 from cortex.transforms.brief.eligible import standings
@@ -34,12 +35,14 @@ class Material:
     budget_tokens: int
     confirms_until: datetime | None
     is_read_by_model: bool
+    order: TellingOrder
 
 
 def material_of(run: Run, project_id: str) -> Material:
     """Return what a project's tables and its repository say now."""
     rows = _memories_for(run, project_id)
     doubts = doubts_about(run, project_id, rows[0])
+    answer = answer_about(run, project_id)
     return Material(
         run.store.projects.name_of(project_id),
         pa.concat_tables(rows),
@@ -51,6 +54,7 @@ def material_of(run: Run, project_id: str) -> Material:
         run.brief_tokens(project_id),
         _confirms_until(run, project_id),
         run.is_read_by_model(project_id),
+        TellingOrder(answer.told, answer.seen) if answer else NO_ORDER,
     )
 
 
@@ -81,6 +85,7 @@ def brief_choices(run: Run, material: Material) -> list[Choice]:
         repository=material.repository,
         confirms_until=material.confirms_until,
         is_read_by_model=material.is_read_by_model,
+        order=material.order,
     )
     return without_secrets(choices, project_name=material.project_name)
 

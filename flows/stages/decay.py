@@ -7,12 +7,14 @@ import pyarrow as pa
 
 from cortex.flows.context.run_report import StageReport
 from cortex.flows.run.run import Run
+from cortex.flows.run.verdicts import answer_about, with_short_forms_of
 from cortex.flows.stages.embed import searchable
 from cortex.flows.stages.guard import settle
 from cortex.flows.stages.stage import stage
 from cortex.storage.tables.tables import UNAGED
 from cortex.transforms.audit import Violation, memories_violations
 from cortex.transforms.memory.fading import findings
+from cortex.transforms.memory.validity import with_valid_time
 from cortex.transforms.schemas import MEMORIES
 
 
@@ -32,7 +34,10 @@ def _decay(run: Run, scope: str, row: StageReport) -> None:
     if run.ledger.has_made("decay", scope, inputs_of(run.day, ())):
         return
     aged = run.readings.aged(scope, run.day)
-    memories = aged.memories
+    answer = answer_about(run, scope)
+    edges = run.store.tables.open(scope, "edges").read()
+    memories = with_short_forms_of(run, scope, aged.memories)
+    memories = with_valid_time(memories, edges, answer.endings() if answer else {}, run.policy)
     if not run.outcome.passes(scope, memories.num_rows, partial(_violations, run, scope, memories)):
         return
     row.rows_in += memories.num_rows

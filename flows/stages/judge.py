@@ -8,12 +8,18 @@ from cortex.flows.stages.stage import stage
 
 @stage(reads="turns events replies journal vectors memories edges", writes="replies edges memories journal")
 def judge(run: Run) -> None:
-    """Ask about the pairs without an answer, as far as the budget reaches, and link again by what it says."""
+    """
+    Ask about each project that holds something new, then about pairs that no such answer has seen.
+
+    As far as the budget reaches; what is said of a scope it is linked again by.
+    """
     if not run.settings.models.is_on or run.settings.models.replays:
         return
     # Imported here: with no language model chosen none of this is loaded.
     from cortex.flows.asking_model.judging import judge_pairs
+    from cortex.flows.asking_model.project_reading import read_projects
 
-    if judge_pairs(run):
+    answers = read_projects(run)
+    if judge_pairs(run) + answers:
         for again in (link, decay):
             again(run)

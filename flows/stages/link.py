@@ -4,9 +4,9 @@ from functools import partial
 
 import pyarrow as pa
 
-from cortex.flows.asking_model.verdicts import verdicts_of
 from cortex.flows.context.run_report import StageReport
 from cortex.flows.run.run import Run
+from cortex.flows.run.verdicts import answer_about, verdicts_of
 from cortex.flows.stages.stage import stage
 from cortex.transforms.audit import edges_violations
 from cortex.transforms.memory.link import edges_between as links_between
@@ -28,7 +28,8 @@ def link(run: Run) -> None:
 def _link(run: Run, scope: str, inputs: str, row: StageReport) -> None:
     memories = run.readings.memories(scope)
     edges = links_between(memories, run.readings.vectors(), run.policy, run.embedding.model)
-    edges = _with_verdicts(run, scope, _with_closings(run, scope, edges, memories), memories)
+    edges = _with_answer(run, scope, _with_closings(run, scope, edges, memories), memories)
+    edges = _with_verdicts(run, scope, edges, memories)
     edges = settled_edges(edges, run.readings.merged_journal(scope))
     if run.outcome.passes(scope, edges.num_rows, partial(edges_violations, edges, memories)):
         row.rows_in += memories.num_rows
@@ -57,3 +58,13 @@ def _with_verdicts(run: Run, scope: str, edges: pa.Table, memories: pa.Table) ->
     from cortex.transforms.writer.verdicts import with_verdicts
 
     return with_verdicts(edges, memories, verdicts)
+
+
+def _with_answer(run: Run, scope: str, edges: pa.Table, memories: pa.Table) -> pa.Table:
+    """Return a scope's edges as a language model that read the whole of it says."""
+    answer = answer_about(run, scope)
+    if answer is None:
+        return edges
+    from cortex.transforms.writer.project import with_project_answer
+
+    return with_project_answer(edges, memories, answer)

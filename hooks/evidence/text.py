@@ -127,7 +127,8 @@ def row_text(row: dict[str, object], spoken: str) -> str:
     if "memory_type" in row:
         files, tags = row.get("files") or (), row.get("tags") or ()
         assert isinstance(files, (list, tuple)) and isinstance(tags, (list, tuple))
-        return search_text(" ".join([str(row["text"]), *files, *tags]))
+        short = [str(row[name]) for name in ("subject", "summary") if row.get(name)]
+        return search_text(" ".join([str(row["text"]), *short, *files, *tags]))
     return search_text(f"{spoken}: {row['text']}")
 
 

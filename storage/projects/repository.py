@@ -87,6 +87,16 @@ def commits_since(paths: Iterable[str], at: datetime) -> tuple[int, str]:
     return int(count or 0), _git(place, "rev-parse", "--short=7", "HEAD")
 
 
+def subjects_since(paths: Iterable[str], at: datetime, most: int) -> list[tuple[str, datetime, str]]:
+    """Return the newest commits of HEAD from after an instant: short id, when, subject; none without one."""
+    place = repository_at(paths)
+    if place is None:
+        return []
+    options = (f"-n{most}", f"--since={int(at.timestamp()) + 1}", "--format=%h %ct %s")
+    lines = (line.split(" ", 2) for line in _git(place, "log", *options, "HEAD").splitlines())
+    return [(line[0], datetime.fromtimestamp(int(line[1]), UTC), line[2]) for line in lines if len(line) == 3]
+
+
 def _committed_at(place: str) -> datetime:
     return datetime.fromtimestamp(int(_git(place, "log", "-n1", "--format=%ct", "HEAD") or 0), UTC)
 

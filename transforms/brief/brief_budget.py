@@ -37,11 +37,24 @@ def by_turns(candidates: list[LineCandidate], policy: Policy) -> list[LineCandid
     Return the candidates in the order of seating.
 
     What was said on purpose, where the work stands, the guaranteed ones of each section by turns, then the
-    rest by rank, or the newest first.
+    rest by rank, or the newest first. Where a language model put them in order, that order in the place of
+    turns and rank; what has no place in it is left out.
     """
     meant = [candidate for candidate in candidates if candidate.is_on_purpose]
     on_purpose = sorted(meant, key=lambda candidate: (candidate.is_pinned, candidate.rank), reverse=True)
     state = [each for each in candidates if each.section == STATE and not each.is_on_purpose]
+    placed = [(each.place, each) for each in candidates if each.place is not None]
+    if any(place >= 0 for place, _ in placed):
+        for candidate in candidates:
+            is_free = candidate.is_on_purpose or candidate.section == STATE or candidate.place is not None
+            if not is_free and candidate.forms:
+                candidate.leave_out("not among what the language model would tell next")
+        ordered = sorted(placed, key=lambda item: (item[0], item[1].choice.memory_id))
+        follow = [
+            each for _, each in ordered if not each.is_on_purpose and not (each.is_plan or each.is_record)
+        ]
+        state = [each for each in state if each.is_plan or each.is_record]
+        return [*on_purpose, *state, *follow]
     queues: dict[str, list[LineCandidate]] = {}
     for candidate in candidates:
         # What is left out whatever the room takes nobody's turn.
@@ -101,6 +114,8 @@ class Room:
 
     def _is_one_subject(self, candidate: LineCandidate, other: LineCandidate) -> bool:
         """Return whether a line of another section tells of one thing; the one on purpose is always told."""
+        if candidate.place is not None and other.place is not None:
+            return False  # both were seen, and both are told
         is_free = candidate.section not in (other.section, STATE) and not candidate.is_on_purpose
         return is_free and is_same_subject(
             candidate.subject,
@@ -121,11 +136,11 @@ class Room:
         added = self._added(candidate, form)
         tokens = tokens_in(added)
         lines = self._lines(candidate) + _line_count(form)
-        if candidate.section not in (REPOSITORY, CONFIRM) and lines > self.policy.brief_lines(
-            candidate.section
-        ):
+        is_ordered = candidate.place is not None and candidate.place >= 0
+        is_counted = candidate.section not in (REPOSITORY, CONFIRM) and not is_ordered
+        if is_counted and lines > self.policy.brief_lines(candidate.section):
             return f"{candidate.choice.section} has all its lines"
-        if candidate.section == "decision" and tokens > self.free_decision_tokens:
+        if candidate.section == "decision" and not is_ordered and tokens > self.free_decision_tokens:
             return "decisions have their share of the budget"
         return "no room left" if tokens > self.free_tokens or len(added) > self.free_chars else ""
 

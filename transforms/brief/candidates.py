@@ -18,9 +18,10 @@ from cortex.transforms.brief.brief_sections import (
     STATE,
     Choice,
 )
-from cortex.transforms.brief.eligible import ARCHIVE, Standing, is_plan
+from cortex.transforms.brief.eligible import ARCHIVE, PLACE, Standing, is_plan
 from cortex.transforms.brief.state import outcome_forms
 from cortex.transforms.brief.wording import (
+    LIVING_PLAN,
     explicit_forms,
     fact_forms,
     is_persons,
@@ -60,7 +61,9 @@ class LineCandidate:
     is_on_purpose: bool = False
     is_in_play: bool = False
     is_plan: bool = False
+    is_record: bool = False  # of what a session came to
     is_short: bool = False
+    place: int | None = None  # in the order that a language model gave; what it has not seen comes before
 
     def decide(self, text: str, is_shown: bool, reason: str) -> None:
         """Note whether the candidate was taken, and why."""
@@ -83,6 +86,10 @@ class LineCandidate:
             return "pinned"
         if self.is_on_purpose:
             return f"said on purpose, rank {self.rank:.2f}"
+        if self.place is not None:
+            return (
+                "told next, by the language model" if self.place >= 0 else "newer than what was put in order"
+            )
         if self.section == STATE:
             return "the plan that is being worked on" if self.is_plan else "what the latest session came to"
         reasons = [
@@ -108,6 +115,7 @@ def candidates_of(
 
     Takes MEMORIES with `is_on_purpose`, those of them that are believed (`eligible.believed`), and the mark
     printed behind each that something disagrees with, by memory_id. What rules made is told newest first.
+    With a column PLACE in both, what has a place in it goes by that.
     """
     in_play = _files_in_play(rows)
     candidates: list[LineCandidate] = []
@@ -149,6 +157,8 @@ def _place_in_section(candidate: LineCandidate) -> tuple[Any, ...]:
     age = -candidate.updated_at.timestamp() if is_dated and candidate.updated_at else 0.0
     is_sign = not candidate.choice.memory_id
     lead = (is_sign, not candidate.is_pinned, not candidate.is_on_purpose)
+    if candidate.place is not None:
+        return (*lead, True, candidate.is_short, float(candidate.place))
     return (*lead, candidate.is_plan, candidate.is_short, age)
 
 
@@ -185,6 +195,12 @@ def _best(
     """
     memory_type = "progress" if kind == "plans" else kind
     rows_of_type = rows.filter(pc.field("memory_type") == memory_type)
+    if memory_type == "progress":
+        is_open = is_plan() | pc.is_valid(pc.field(PLACE))
+        rows_of_type = rows_of_type.filter(is_open if kind == "plans" else ~is_open)
+    has_place = pc.is_valid(rows_of_type[PLACE])
+    placed = rows_of_type.filter(has_place).sort_by([(PLACE, "ascending"), ("memory_id", "ascending")])
+    rows_of_type = rows_of_type.filter(pc.invert(has_place))
     archived = [name for name, known in standing.items() if known.tier == ARCHIVE]
     is_archived = pc.is_in(rows_of_type["memory_id"], pa.array(archived, pa.string()))
     rows_of_type = rows_of_type.append_column("is_archived", is_archived)
@@ -197,10 +213,9 @@ def _best(
     ]
     if memory_type in ("progress", STATE) or not is_ranked:
         order.remove(("rank", "descending"))
-    if memory_type == "progress":
-        rows_of_type = rows_of_type.filter(is_plan() if kind == "plans" else ~is_plan())
     best = rows_of_type.sort_by([*order, ("memory_id", "ascending")])
-    return best.slice(0, 2 * policy.brief_lines(memory_type))["position"]
+    best = best.slice(0, 2 * policy.brief_lines(memory_type))
+    return pa.chunked_array([*placed["position"].chunks, *best["position"].chunks], pa.int64())
 
 
 def _files_in_play(rows: pa.Table) -> frozenset[str]:
@@ -226,10 +241,11 @@ def _candidate(
     is_read_by_model: bool,
 ) -> LineCandidate:
     """Return a memory with its forms; a decision that many sessions passed by fades (spec 8.4)."""
-    is_of_plan = section == STATE and row["memory_type"] == "progress"
+    is_of_plan = _is_living(section, row)
     forms = _forms(section, row, policy, is_read_by_model)
     text = forms[0] if forms else f"- {on_one_line(row['text'])}"
-    is_short = standing.tier == "short"
+    told_in_full = policy.threshold("project_told_in_full")
+    is_short = standing.tier == "short" if row[PLACE] is None else row[PLACE] >= told_in_full
     candidate = LineCandidate(
         section,
         tuple(form + dispute for form in (forms[-1:] if is_short else forms)),
@@ -244,7 +260,9 @@ def _candidate(
         is_on_purpose=row["is_on_purpose"],
         is_in_play=section == "gotcha" and any(name.rpartition("/")[2] in in_play for name in row["files"]),
         is_plan=is_of_plan,
+        is_record=row["memory_type"] == STATE,
         is_short=is_short,
+        place=row[PLACE],
     )
     reason = _reason_against(candidate, row, standing, policy)
     if reason:
@@ -258,7 +276,7 @@ def _forms(section: str, row: Row, policy: Policy, is_read_by_model: bool) -> tu
         return plan_forms(row, policy) if _is_living(section, row) else explicit_forms(row, policy)
     if _is_living(section, row):
         return plan_forms(row, policy)
-    if section == STATE:
+    if row["memory_type"] == STATE:
         return outcome_forms(row, policy, with_goal=not is_read_by_model)
     # A rule cut to one of its sentences is another rule.
     is_typed = not is_read_by_model and is_persons(row)
@@ -266,7 +284,8 @@ def _forms(section: str, row: Row, policy: Policy, is_read_by_model: bool) -> tu
 
 
 def _is_living(section: str, row: Row) -> bool:
-    return section == STATE and row["memory_type"] == "progress"
+    is_of_work = section == STATE and row["memory_type"] == "progress"
+    return is_of_work and re.match(LIVING_PLAN, row["text"]) is not None
 
 
 # As `brief_wording.csv` puts "I want": what somebody wants once is no rule for the next session.
@@ -276,6 +295,8 @@ _REQUEST = re.compile(r"- The user wants\b")
 def _reason_against(candidate: LineCandidate, row: Row, standing: Standing, policy: Policy) -> str:
     """Return why a memory is left out whatever the room, or nothing; on purpose, only age speaks against."""
     since = standing.sessions_since
+    if candidate.place is not None:
+        return "" if candidate.forms else "nothing of it stands alone"
     if standing.tier == ARCHIVE:
         return f"untouched for {since} sessions: {ARCHIVE_NAME}"
     if candidate.is_on_purpose:
@@ -319,7 +340,10 @@ def _keep_newest_of_subject(
     kept: list[LineCandidate] = []
     for candidate in sorted(free, key=_newest_first):
         same = [
-            o for o in kept if is_same_subject(candidate.subject, o.subject, share=share, least_words=least)
+            o
+            for o in kept
+            if (candidate.place is None or o.place is None)  # else both were seen, and both are told
+            and is_same_subject(candidate.subject, o.subject, share=share, least_words=least)
         ]
         if same and not candidate.is_on_purpose:
             candidate.leave_out(f"same subject as {same[0].choice.memory_id[:8]}, which is newer")
@@ -341,7 +365,7 @@ def _newest_first(candidate: LineCandidate) -> tuple[Any, ...]:
 
 def _keep_latest_outcomes(candidates: list[LineCandidate], latest: int) -> None:
     """Leave out the outcomes that others have followed: what was open then is done, or open still."""
-    outcomes = [each for each in candidates if each.forms and not each.is_plan and not each.is_on_purpose]
+    outcomes = [each for each in candidates if each.forms and each.is_record and not each.is_on_purpose]
     for newer, candidate in enumerate(sorted(outcomes, key=_newest_first)):
         if newer >= latest:
             candidate.leave_out(f"{newer} sessions with an outcome followed it")

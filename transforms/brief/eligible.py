@@ -1,21 +1,27 @@
 """What of the memories a reader may be told at all, and how much room each gets (spec 5.2, 8.4)."""
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.transforms.brief.brief_sections import TellingOrder
 from cortex.transforms.brief.wording import LIVING_PLAN
-from cortex.transforms.extract.ground.candidate import PERSONS_LAYERS
+from cortex.transforms.extract.ground.candidate import PERSONS_LAYERS, TAG_LAYER
 from cortex.transforms.memory.lifecycle import TIER_COLUMNS, immortal_tiers, sessions_of
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import TRUSTS, TURNS, values
+from cortex.transforms.schemas import TRUSTS, TURNS, Row, values
 from cortex.transforms.vocabulary import TEAM_LAYER
 
+# A memory's place in the order of a language model, from 0; what it has not seen counts down from -1.
+PLACE = "place"
 CHOOSING_COLUMNS = [
     *("memory_id", "memory_type", "text", "files", "status", "trust", "confidence", "initial_confidence"),
-    *("is_pinned", "rank", "updated_at", "project_id", "last_accessed_at", "source_type"),
+    *("is_pinned", "rank", "updated_at", "project_id", "last_accessed_at", "source_type", PLACE),
+    *("valid_until", "closed_by"),
 ]
 BELIEVED_TRUSTS = TRUSTS[TRUSTS.index("assistant") :]
 ARCHIVE = "archive"
@@ -56,6 +62,51 @@ def with_choices_first(memories: pa.Table, policy: Policy) -> pa.Table:
     return memories.set_column(position, "rank", pc.add(memories["rank"], raised))
 
 
+def with_places(memories: pa.Table, order: TellingOrder, sessions: pa.Table, policy: Policy) -> pa.Table:
+    """
+    Return MEMORIES with the column PLACE, null for all where `order` is empty.
+
+    What was tagged in the last sessions, and what is newer than the order, comes before it, the newest first.
+    What the order names and a consolidation took up stands for what it became.
+    """
+    columns = ["memory_id", "project_id", "updated_at", "evidence", "merged_into"]
+    rows = memories.select(columns).to_pylist() if order.told else []
+    into = {row["memory_id"]: row["merged_into"] for row in rows if row["merged_into"]}
+    seen = {*order.seen, *(into[name] for name in into if name in order.seen)}
+    places: dict[str, int] = {}
+    for at, name in enumerate(order.told):
+        places.setdefault(_taken_up(name, into), at)
+    project = pa.array({row["project_id"] for row in rows}, pa.string())
+    of_project = sessions.filter(pc.field("project_id").isin(project))
+    last = _last_sessions(of_project, int(policy.threshold("project_recent_sessions")))
+    fresh = [row for row in rows if row["memory_id"] not in seen or _is_tagged(row, last)]
+    for before, row in enumerate(
+        sorted(fresh, key=lambda row: (row["updated_at"], row["memory_id"])), start=1
+    ):
+        places[row["memory_id"]] = -before
+    given = [places.get(row["memory_id"]) for row in rows] if rows else [None] * memories.num_rows
+    return memories.append_column(PLACE, pa.array(given, pa.int64()))
+
+
+def _taken_up(name: str, into: Mapping[str, str]) -> str:
+    """Return the memory that one became over all consolidations; itself where none took it up."""
+    passed = {name}
+    while (after := into.get(name)) and after not in passed:
+        passed.add(after)
+        name = after
+    return name
+
+
+def _last_sessions(sessions: pa.Table, count: int) -> frozenset[str]:
+    """Return the sessions of a project that began last, of sessions as `sessions_of` gives them."""
+    newest = sessions.sort_by([("started_at", "descending"), ("session_id", "ascending")])
+    return frozenset(values(newest.slice(0, count), "session_id"))
+
+
+def _is_tagged(row: Row, sessions: AbstractSet[str]) -> bool:
+    return any(place["layer"] == TAG_LAYER and place["session_id"] in sessions for place in row["evidence"])
+
+
 def believed(memories: pa.Table, policy: Policy) -> pa.Table:
     """Return the rows that may be shown at all: what chooses among them, and their position in `memories`."""
     # How sure a fact was when it was said decides whether it is told at all. Age makes it weaker by half in a
@@ -68,6 +119,8 @@ def believed(memories: pa.Table, policy: Policy) -> pa.Table:
     is_believed = pc.field("trust").isin(BELIEVED_TRUSTS)
     positions = pa.array(range(memories.num_rows), pa.int64())
     # Without the evidence: moving it with each filter takes most of the time over 50,000 memories.
+    if PLACE not in memories.schema.names:
+        memories = memories.append_column(PLACE, pa.nulls(memories.num_rows, pa.int64()))
     slim = memories.select(CHOOSING_COLUMNS).append_column("position", positions)
     slim = slim.append_column("is_on_purpose", is_on_purpose(memories))
     return slim.filter((pc.field("status") == "active") & is_believed & is_told)

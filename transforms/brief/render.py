@@ -1,7 +1,6 @@
 """The brief: which memories a new session is told of, why those, and their layout (spec 8.4, 11.2)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ from cortex.transforms.brief.brief_budget import (
     framed,
     heading_lines,
 )
-from cortex.transforms.brief.brief_sections import CONFIRM, REPOSITORY, Choice
+from cortex.transforms.brief.brief_sections import NO_ORDER, REPOSITORY, Choice, TellingOrder
 from cortex.transforms.brief.candidates import (
     about_repository,
     candidates_of,
@@ -28,9 +27,11 @@ from cortex.transforms.brief.eligible import (
     is_on_purpose,
     standings,
     with_choices_first,
+    with_places,
 )
+from cortex.transforms.brief.wording import day
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import PROPOSED_BY_MODEL, TRUSTS, Row
+from cortex.transforms.schemas import PROPOSED_BY_MODEL, Row
 from cortex.transforms.words.sentences import first_sentences
 
 NO_MARKS: Mapping[str, str] = {}
@@ -59,6 +60,7 @@ def choose(
     repository: str = "",
     confirms_until: datetime | None = None,
     is_read_by_model: bool = True,
+    order: TellingOrder = NO_ORDER,
 ) -> list[Choice]:
     """
     Return every candidate for the brief in the order of printing, each shown or left out with its reason.
@@ -69,20 +71,22 @@ def choose(
     is spent. Decisions stay within their share of it. Where `confirms_until` is given, a last line asks
     whether the oldest claims that were last said until then still hold. If no language model has read
     the project's sessions, newest comes first in the place of rank, and the last sessions are told
-    with what was asked.
+    with what was asked. Where one that read all of the project put it in `order`, that decides in the place
+    of turns and rank, and what has no place in it is left out, but for what a person said on purpose, what
+    was tagged of late, and what is newer than the order.
     """
     memories = with_choices_first(memories, policy)
     memories = memories.append_column("is_on_purpose", is_on_purpose(memories))
+    memories = with_places(memories, order, sessions, policy)
     rows = believed(memories, policy)
     standing = standings(rows, sessions, policy)
-    disputes, closed = _disputes(edges, rows), _closed(edges, rows, memories)
-    disputes.update((name, _mark(text)) for name, text in closed.kept.items())
+    disputes, ended = _disputes(edges, rows) | _kept_though_closed(edges, rows), _ended(rows, memories)
     for memory_id, mark in marks.items():
         disputes[memory_id] = f" {on_one_line(mark)}{disputes.get(memory_id, '')}"
     candidates = candidates_of(memories, rows, standing, disputes, policy, is_read_by_model=is_read_by_model)
     for candidate in candidates:
-        if candidate.choice.memory_id in closed.left_out:
-            candidate.leave_out(closed.left_out[candidate.choice.memory_id])
+        if candidate.choice.memory_id in ended:
+            candidate.leave_out(ended[candidate.choice.memory_id])
     signs = [*about_repository(repository), *sign_to_archive(standing, policy)]
     kept_tokens = int(policy.threshold("brief_confirm_tokens")) if confirms_until else 0
     room = Room(project_name, budget_tokens, policy, kept_tokens=kept_tokens)
@@ -93,8 +97,8 @@ def choose(
         for question in question_about(candidates, confirms_until, policy, disputed=disputes):
             room.seat(question)
             signs.append(question)
-    order = (REPOSITORY, *policy.brief_sections(), CONFIRM)
-    printed = sorted(printed_order([*candidates, *signs]), key=lambda each: order.index(each.section))
+    places = (REPOSITORY, *policy.brief_sections(), CONFIRM)
+    printed = sorted(printed_order([*candidates, *signs]), key=lambda each: places.index(each.section))
     return [candidate.choice for candidate in printed]
 
 
@@ -120,47 +124,46 @@ def _mark(text: str) -> str:
     return f' [contradicted by "{text}"]'
 
 
-@dataclass(frozen=True)
-class _Closed:
-    """What a language model says is no longer true: why it is left out, or the newer text where kept."""
-
-    left_out: dict[str, str]
-    kept: dict[str, str]
-
-
 def _came_of(row: Row) -> str:
-    """Return the words of a memory; of a session's record the result, without its goal."""
+    """Return the first words of a memory; of a session's record the result, without its goal."""
     text = on_one_line(row["text"])
-    return text.partition("Outcome: ")[2] or text if row["memory_type"] == "outcome" else text
+    text = text.partition("Outcome: ")[2] or text if row["memory_type"] == "outcome" else text
+    return first_sentences(text, count=1, chars=60)
 
 
-def _closed(edges: pa.Table, rows: pa.Table, memories: pa.Table) -> _Closed:
+def _kept_though_closed(edges: pa.Table, rows: pa.Table) -> dict[str, str]:
     """
-    Return what happens to the believed memories that a believed newer one closes, by memory id.
+    Return, by memory id, the mark of what holds though a language model says that it is no longer true.
 
-    Takes EDGES, the believed rows and all MEMORIES: a record of how a session came out closes what it closed
-    when it is archived itself.
-    Until a person settles it, what they said on purpose, or what is trusted more than the newer, is kept with
-    a mark: a transcript may talk a model into anything.
+    Until a person settles it, what they said on purpose, or what is trusted more than the newer, is told.
     """
     closings = edges.filter(pc.field("rule") == PROPOSED_BY_MODEL).to_pylist()
     ends = {edge[end] for edge in closings for end in ("source_id", "target_id")}
     is_end = pc.field("memory_id").isin(pa.array(sorted(ends), pa.string()))
-    is_record = (pc.field("memory_type") == "outcome") & (pc.field("status") == "archived")
-    records = (
-        memories.filter(is_end & is_record).select(["memory_id", "memory_type", "text", "trust"]).to_pylist()
-    )
-    known = {row["memory_id"]: row for row in [*records, *rows.filter(is_end).to_pylist()]}
-    closed = _Closed({}, {})
-    for edge in closings:
-        newer, older = known.get(edge["source_id"]), known.get(edge["target_id"])
-        if edge["edge_type"] != "contradicts" or newer is None or older is None:
-            continue
-        text = first_sentences(_came_of(newer), count=1, chars=60)
-        is_kept = older["is_on_purpose"] or TRUSTS.index(older["trust"]) > TRUSTS.index(newer["trust"])
-        if is_kept:
-            closed.kept[older["memory_id"]] = text
-        else:
-            reason = f'no longer true, by "{text}" ({newer["memory_id"][:8]}): cortex review asks'
-            closed.left_out[older["memory_id"]] = reason
-    return closed
+    known = {row["memory_id"]: row for row in rows.filter(is_end).to_pylist()}
+    return {
+        edge["target_id"]: _mark(_came_of(known[edge["source_id"]]))
+        for edge in closings
+        if edge["edge_type"] == "contradicts"
+        and edge["source_id"] in known
+        and edge["target_id"] in known
+        and known[edge["target_id"]]["valid_until"] is None
+    }
+
+
+def _ended(rows: pa.Table, memories: pa.Table) -> dict[str, str]:
+    """Return, by memory id, why the believed rows whose valid time has an end are left out."""
+    ended = rows.filter(~pc.field("valid_until").is_null() & (pc.field("memory_type") != "outcome"))
+    columns = ["memory_id", "memory_type", "text"]
+    is_closer = pc.field("memory_id").isin(ended["closed_by"].combine_chunks())
+    closers = {row["memory_id"]: row for row in memories.filter(is_closer).select(columns).to_pylist()}
+    reasons = {}
+    for row in ended.select(["memory_id", "valid_until", "closed_by"]).to_pylist():
+        closer = closers.get(row["closed_by"])
+        by = (
+            f'"{_came_of(closer)}" ({row["closed_by"][:8]}): cortex review asks'
+            if closer
+            else row["closed_by"]
+        )
+        reasons[row["memory_id"]] = f"no longer true since {day(row['valid_until'])}, by {by}"
+    return reasons

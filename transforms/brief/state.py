@@ -32,7 +32,9 @@ def outcome_forms(row: Row, policy: Policy, *, with_goal: bool = False) -> tuple
     text, tail = on_one_line(row["text"]), provenance(row)
     parts = outcome_parts(text) or {"outcome": text.rstrip(" .")}
     reached = _statements(parts.get("outcome", ""), policy)
-    still_open = [_of_the_user(part.strip()) for part in parts.get("open", "").split("; ")]
+    # Of a record whose valid time has an end everything that was open is settled.
+    left = "" if row.get("valid_until") else parts.get("open", "")
+    still_open = [_of_the_user(part.strip()) for part in left.split("; ")]
     still_open = [part for part in still_open if part.strip(" .") and not _is_spoken(part)]
     if with_goal and (goal := _goal(parts, policy)):
         reached = [f"asked: {goal}", *reached]
@@ -42,9 +44,9 @@ def outcome_forms(row: Row, policy: Policy, *, with_goal: bool = False) -> tuple
         return ()
     if not still_open:
         return tuple(dict.fromkeys((_item(reached, tail), _item(reached[:1], tail))))
-    left = "; ".join(still_open)
-    alone = f"- Open: {left}. {tail}"
-    return (f"{_item(reached, tail)}\n  - open: {left}", alone) if reached else (alone,)
+    named = "; ".join(still_open)
+    alone = f"- Open: {named}. {tail}"
+    return (f"{_item(reached, tail)}\n  - open: {named}", alone) if reached else (alone,)
 
 
 def _statements(text: str, policy: Policy) -> list[str]:

@@ -58,8 +58,9 @@ def fact_forms(row: Row, policy: Policy, *, fact_chars: int | None = None) -> tu
 
     Full: the most telling sentence and at most one more, within `fact_chars` (as a rule
     `brief_fact_chars`), then the reason and what was rejected where the memory's text does not say them.
-    Short: the most telling sentence. A decision is one sentence unless two are short or the second says what
-    lost; a person's choice is the question, the answer and what lost.
+    Short: the most telling sentence, then the summary that a language model gave. A decision is one sentence
+    unless two are short or the second says what lost; a person's choice is the question, the answer and what
+    lost.
     """
     chars = fact_chars or int(policy.threshold("brief_fact_chars"))
     text, tail = _OCCASION.sub(_brief_occasion, on_one_line(row["text"])), provenance(row)
@@ -76,7 +77,10 @@ def fact_forms(row: Row, policy: Policy, *, fact_chars: int | None = None) -> tu
         if words and share_of_fewer(set(words_in(line)), set(words_in(text))) < REASON_IN_TEXT_SHARE:
             fact = f"{fact.rstrip('.')}. {label}: {line}"
     fact, short = brief_wording(fact, policy), brief_wording(short, policy)
-    forms = (fact, short) if len(short) < len(fact) else (fact,)
+    summary = on_one_line(row.get("summary") or "")
+    forms = [fact]
+    for shorter in (short, summary):
+        forms += [shorter] if 0 < len(shorter) < len(forms[-1]) else []
     return tuple(f"- {file}{form} {tail}" for form in forms)
 
 

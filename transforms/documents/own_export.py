@@ -23,8 +23,10 @@ from cortex.transforms.schemas import CATEGORIES, MEMORIES, MEMORY_TYPES, SOURCE
 FORMAT, FORMAT_VERSION = "cortex-memories", 2
 GLOBAL = "global"
 
-# What every store works out for itself: from the day, from the edges, from the evidence, from the text.
-DERIVED = ("confidence", "centrality", "rank", "session_count", "content_hash")
+# What every store works out for itself: from the day, from the edges, from the evidence, from the text, and
+# from what a language model answered it.
+BY_MODEL = ("subject", "summary", "valid_until", "closed_by")
+DERIVED = ("confidence", "centrality", "rank", "session_count", "content_hash", *BY_MODEL)
 CARRIED = tuple(name for name in MEMORIES.arrow.names if name not in DERIVED)
 CLOSED = {
     "memory_type": MEMORY_TYPES,

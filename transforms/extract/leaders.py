@@ -20,6 +20,8 @@ SAME_FORM_SHARE = 0.6
 FEWEST_FORM_WORDS = 4
 # What the client or another program reports in a prompt's place.
 _REPORT = re.compile(r"<(?:task-notification|teammate-message)")
+# Marks, in the turns of a thread, a person's words that a program sent for them.
+_SENT = "is_sent"
 _OPENING = re.compile(r"<([A-Za-z][\w-]*)>")
 
 
@@ -44,11 +46,16 @@ def is_led_by_person(thread: Sequence[Turn]) -> bool:
 def with_prompts_of_person(thread: Sequence[Turn]) -> list[Turn]:
     """Return a person's thread with the words that they sent through a program as prompts of theirs."""
     return [
-        {**turn, "kind": "prompt", "trust": "user", "text": without_wrapping(text_of(turn))}
+        {**turn, "kind": "prompt", "trust": "user", "text": without_wrapping(text_of(turn)), _SENT: True}
         if _is_sent(turn)
         else turn
         for turn in thread
     ]
+
+
+def is_sent_by_program(turn: Turn) -> bool:
+    """Return whether a prompt of `with_prompts_of_person` came through a program."""
+    return bool(turn.get(_SENT))
 
 
 def without_wrapping(text: str) -> str:

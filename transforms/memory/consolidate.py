@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import combinations
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,17 @@ class _Group:
     fact: Fact
     rejected: frozenset[str]
     trust: int  # the lowest of the members', as a position in TRUSTS
+
+
+@dataclass(frozen=True)
+class SaidTheSame:
+    """What says the same, by a language model: pairs by id, and the one text of groups that have one."""
+
+    pairs: Pairs
+    texts: Mapping[frozenset[str], str]
+
+
+NOT_THE_SAME = SaidTheSame({}, {})
 
 
 @dataclass(frozen=True)
@@ -59,7 +71,7 @@ def propose(
     now: datetime,
     actor: str = "consolidate",
     undone: pa.Table | None = None,
-    same: Pairs | None = None,
+    same: SaidTheSame = NOT_THE_SAME,
     is_reviewed: bool = False,
 ) -> pa.Table:
     """
@@ -72,7 +84,8 @@ def propose(
 
     Pairs of `same` say the same in other words, by a language model: where the words of one hold each number
     and name of the other and are no less trusted, they stand for both as they are; if neither does, only a
-    person may put them together (`is_reviewed`), under the words of both.
+    person may put them together (`is_reviewed`), under the words of both. A whole group with one text, of the
+    words of its members alone, goes under that text.
 
     What the rows propose, once folded, is not proposed again; nor is a group that holds one taken back or
     dismissed by the JOURNAL rows `undone`: a person knew better.
@@ -95,7 +108,8 @@ def propose(
         for name, row in rows.items()
     }
     pairs = _candidates(mergeable, vectors, policy, model, groups)
-    judged = {pair: 1.0 for pair in same or {} if _is_one_of_type(pair, rows)}
+    judged = {pair: 1.0 for pair in same.pairs if _is_one_of_type(pair, rows)}
+    groups |= _worded(groups, same.texts, rows, vocabulary)
     merged = _merged(groups, pairs | judged, _Judged(frozenset(judged), is_reviewed), vocabulary, policy)
     apart = _taken_back(undone) if undone is not None else []
     entries = [
@@ -134,6 +148,36 @@ def _taken_back(journal: pa.Table) -> list[set[str]]:
     kept_apart = [set(entry.memory_ids) for _, entry in entries_in(journal, Dismiss) if entry.item == "merge"]
     merges = [entry for row, entry in entries_in(journal, Merge) if row["memory_id"] in undone]
     return kept_apart + [set(entry.members) for entry in merges]
+
+
+def _worded(
+    groups: Mapping[str, _Group],
+    texts: Mapping[frozenset[str], str],
+    rows: Mapping[str, Row],
+    vocabulary: Vocabulary,
+) -> dict[str, _Group]:
+    """Return, by member, the groups that a language model found one text for, unless they say opposites."""
+    worded: dict[str, _Group] = {}
+    for members, text in sorted(texts.items(), key=lambda item: sorted(item[0])):
+        ids = tuple(sorted(members))
+        if not members <= rows.keys() or len({rows[name]["memory_type"] for name in ids}) > 1:
+            continue
+        parts = [groups[name] for name in ids]
+        if any(_is_turned(a.fact, b.fact, vocabulary) for a, b in combinations(parts, 2)):
+            continue
+        rejected = frozenset().union(*(part.rejected for part in parts))
+        joined = _Group(ids, text, vocabulary.fact(text), rejected, min(part.trust for part in parts))
+        worded |= dict.fromkeys(ids, joined)
+    return worded
+
+
+def _is_turned(a: Fact, b: Fact, vocabulary: Vocabulary) -> bool:
+    """Return whether one says the opposite of the other, or the same words the other way round."""
+    if a.negation_count != b.negation_count or vocabulary.has_opposites(a, b):
+        return True
+    common = a.names & b.names or a.word_set & b.word_set if a.negation_count else a.word_set & b.word_set
+    orders = [[word for word in dict.fromkeys(fact.words) if word in common] for fact in (a, b)]
+    return (a.word_set == b.word_set or a.negation_count > 0) and orders[0] != orders[1]
 
 
 _READ = ["memory_id", "project_id", "memory_type", "text", "rejected", "trust"]

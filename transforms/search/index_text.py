@@ -79,7 +79,7 @@ def embedded_text(row: dict[str, object]) -> str:
 
 
 # The columns of PASSAGES and MEMORIES that the lexical index is made from.
-INDEXED_COLUMNS = ("memory_type", "text", "files", "tags", "kind", "said_at")
+INDEXED_COLUMNS = ("memory_type", "text", "subject", "summary", "files", "tags", "kind", "said_at")
 
 
 def index_text(row: dict[str, object]) -> str:

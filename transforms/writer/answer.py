@@ -11,6 +11,8 @@ from cortex.hooks.prose.memory_types import MEMORY_TAGS, WRITTEN_TAGS
 # Event and memory type of each type of fact that is asked for.
 FACT_KINDS = {tag: MEMORY_TAGS[tag] for tag in WRITTEN_TAGS}
 STATES = ("holds", "open", "done", "taken_back")
+# What a fact says of itself where only the assistant claims it.
+UNCHECKED = "by the assistant's account, not checked"
 # More text than any field may hold: a field of megabytes is cut before it is looked at.
 FIELD_CHARS = 2_000
 ITEMS_READ = 50
@@ -18,12 +20,17 @@ ITEMS_READ = 50
 
 @dataclass(frozen=True)
 class WrittenOutcome:
-    """What the session came to, in the model's words; empty parts where it says nothing."""
+    """
+    What the session came to, in the model's words; empty parts where it says nothing.
+
+    `has_worked` says whether anything was done in earnest; None where the instruction did not ask.
+    """
 
     goal: str = ""
     outcome: str = ""
     proved: str = ""
     still_open: str = ""
+    has_worked: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,10 @@ class WrittenFact:
     turns: tuple[str, ...]
     closes: tuple[str, ...]
     confidence: float
+    caveat: str = ""
+    subject: str = ""
+    summary: str = ""
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,8 +69,8 @@ def parsed_answer(text: str) -> SessionAnswer | None:
 
     Fields that are missing or of another kind are empty: what needs them is refused later, not the rest.
 
-    >>> parsed_answer('{"outcome": {}, "facts": []}')
-    SessionAnswer(outcome=WrittenOutcome(goal='', outcome='', proved='', still_open=''), facts=())
+    >>> parsed_answer('{"outcome": {"goal": "Keep tides"}, "facts": []}').outcome.goal
+    'Keep tides'
     """
     try:
         given = json.loads(text)
@@ -70,12 +81,20 @@ def parsed_answer(text: str) -> SessionAnswer | None:
     outcome = given.get("outcome")
     parts = outcome if isinstance(outcome, dict) else {}
     return SessionAnswer(
-        WrittenOutcome(*(_text(parts, name) for name in ("goal", "outcome", "proved", "open"))),
+        WrittenOutcome(
+            goal=_text(parts, "goal"),
+            outcome=_text(parts, "outcome"),
+            proved=_text(parts, "proved"),
+            still_open=_text(parts, "open"),
+            has_worked=worked if isinstance(worked := parts.get("worked"), bool) else None,
+        ),
         tuple(_fact(fact) for fact in given["facts"][:ITEMS_READ] if isinstance(fact, dict)),
     )
 
 
 def _fact(given: Mapping[str, Any]) -> WrittenFact:
+    # The first instruction had no field for it: there the statement says so itself.
+    is_unchecked = "caveat" in given and given.get("support") == "claimed"
     return WrittenFact(
         statement=_text(given, "statement"),
         why=_text(given, "why"),
@@ -89,6 +108,10 @@ def _fact(given: Mapping[str, Any]) -> WrittenFact:
         turns=_texts(given, "turns"),
         closes=_texts(given, "closes"),
         confidence=_share(given, "confidence"),
+        caveat=_text(given, "caveat") or (UNCHECKED if is_unchecked else ""),
+        subject=_text(given, "subject"),
+        summary=_text(given, "summary"),
+        tags=_texts(given, "tags"),
     )
 
 

@@ -66,6 +66,7 @@ class SessionTurns:
         self.turns = list(turns)
         self._texts = ["" if turn is None else _words_of(turn) for turn in turns]
         self._bare = [_bare(text) for text in self._texts]
+        self._answers = ["" if turn is None else _persons_answer(turn) for turn in turns]
         self._whole = " ".join(self._bare)
         self.is_latin = _is_latin(" ".join(text for text in self._texts))
 
@@ -79,7 +80,8 @@ class SessionTurns:
         """Return the position of the first cited turn in which a quote stands."""
         bare = _bare(quote)
         if len(bare) < SHORTEST_QUOTE_CHARS:
-            return None
+            # "A", "ok": a person's whole answer settles something however short it is.
+            return next((at for at in cited if bare and bare == self._answers[at]), None)
         return next((at for at in cited if bare in self._bare[at]), None)
 
     def missing(self, text: str, cited: Sequence[int]) -> str:
@@ -147,7 +149,7 @@ def _fault(fact: WrittenFact, evidence: SessionTurns, cited: Sequence[int], quot
         return "names no turn of the session"
     if quoted_at is None:
         return "its quote is not in its turns"
-    words = " ".join((fact.statement, fact.why, fact.instead_of))
+    words = " ".join((fact.statement, fact.caveat, fact.why, fact.instead_of))
     if kinds_of_secret(words):
         return "would show a secret"
     missing = evidence.missing(words, cited)
@@ -175,6 +177,14 @@ def _words_of(turn: Turn) -> str:
     columns = ("text", "tool_name", "tool_input", "git_branch")
     day = f"{turn['said_at']:%Y-%m-%d}" if turn["said_at"] else ""
     return "\n".join([*(str(turn[name]) for name in columns if turn[name]), day])
+
+
+def _persons_answer(turn: Turn) -> str:
+    """Return a person's words, bare; of the answer to a question what stands behind the arrow."""
+    if turn.get("kind") not in PERSONS:
+        return ""
+    text = text_of(turn)
+    return _bare(text.rpartition("→")[2] if turn["kind"] == "choice" else text)
 
 
 def _bare(text: str) -> str:

@@ -21,7 +21,7 @@ QUESTION_CHARS = 1_000
 # Sentences of an answer that are read, and the longest of them.
 SENTENCES_MAX = 8
 SENTENCE_CHARS = 400
-_FRAME = re.compile(r"<(?=\s{0,3}/?\s{0,3}(?:memories|question|pairs)\b)", re.IGNORECASE)
+_FRAME = re.compile(r"<(?=\s{0,3}/?\s{0,3}(?:memories|question|pairs|project)\b)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

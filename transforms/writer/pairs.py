@@ -116,7 +116,7 @@ def pairs_to_ask(
     person or a language model (the rules' words change by release), not by a stranger. Two facts of one
     session are none: it was read whole.
     """
-    known = {row["memory_id"]: row for row in _askable(memories).to_pylist() if _is_written(row)}
+    known = {row["memory_id"]: row for row in _askable(memories).to_pylist() if is_written(row)}
     floor = policy.threshold("links_above_similarity")
     pairs: dict[str, MemoryPair] = {}
     for edge in edges.to_pylist():
@@ -161,7 +161,8 @@ def _askable(memories: pa.Table) -> pa.Table:
     return memories.filter((pc.field("status") == "active") & is_fact & is_ours).select(PAIR_COLUMNS)
 
 
-def _is_written(row: Row) -> bool:
+def is_written(row: Row) -> bool:
+    """Return whether a person or a language model wrote a memory; the rules' words change by release."""
     if row["source_type"] == "explicit":
         return True
     layers = {place["layer"] for place in row["evidence"]}

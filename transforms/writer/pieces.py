@@ -23,7 +23,9 @@ _PIECE_NOTE = (
     " it and after it. Note of this part what may still matter when the whole session is over, with the turns"
     " as they are numbered here. What nobody has answered by the end of this part is open.\n\n"
 )
-_PIECE_END = "Now write the JSON object for this part of the session: its outcome, and the facts, if any."
+_PIECE_END = (
+    "Now write the JSON object for this part of the session: its outcome, and the facts, if any; at most 12."
+)
 _CANDIDATES_NOTE = (
     "The session is too long to be read at once, and is shortened below. It was read in {count} parts before:"
     " <candidates> holds what was noted of each part, in order, without knowledge of the parts after it, with"
@@ -65,15 +67,21 @@ def piece_request(
 class Candidates:
     """What was noted of the pieces: facts that pass the checks, and what became of each piece."""
 
-    def __init__(self, pieces: Sequence[Sequence[SessionLine]], answers: Sequence[str], most: int) -> None:
-        """Take the pieces and the texts of the replies to them; what is no answer has no candidates."""
+    def __init__(
+        self, pieces: Sequence[Sequence[SessionLine]], answers: Sequence[str], most: Sequence[int]
+    ) -> None:
+        """
+        Take the pieces, the texts of the replies to them, and how many facts of each count at most.
+
+        What is no answer has no candidates.
+        """
         self._parts: list[list[tuple[str, tuple[str, ...]]]] = []
-        for piece, text in zip(pieces, answers, strict=True):
+        for piece, text, facts_max in zip(pieces, answers, most, strict=True):
             answer = parsed_answer(text)
             if answer is None:
                 self._parts.append([])
                 continue
-            checked = checked_facts(answer.facts, SessionTurns([line.turn for line in piece]), most)
+            checked = checked_facts(answer.facts, SessionTurns([line.turn for line in piece]), facts_max)
             facts = [
                 (_words_of(each.fact), tuple(str(turn["turn_id"]) for turn in each.turns))
                 for each in checked

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 # The newest version of the instruction for sessions; the older ones stay beside it.
-SESSION_PROMPT = "session@1"
+SESSION_PROMPT = "session@2"
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from cortex.hooks.prose.sources import EDIT_TOOLS, SHELL_TOOLS
 from cortex.transforms.extract.ground.candidate import Turn, text_of
 from cortex.transforms.extract.ground.phrases import CHECK_COMMANDS
+from cortex.transforms.extract.leaders import is_sent_by_program
 from cortex.transforms.extract.structural import field_text, input_of, objects_of
 from cortex.transforms.schemas import EPOCH, Row
+from cortex.transforms.words.ages import counted
 
 # What a person said or settled; shortened last.
 PERSONS = frozenset(("prompt", "command", "rejection", "choice", "plan", "shell"))
 PROSE_KIND = "text"
 SPEAKERS = {
     "prompt": "person",
-    "command": "person, slash command",
+    "command": "slash command",
     "rejection": "person refused",
     "choice": "person chose",
     "plan": "person approved plan",
@@ -35,7 +38,8 @@ SUMMARY_CHARS = 12_000
 PROGRAM_CHARS = 400
 # A command with its options; a commit's message is cut after its first lines.
 LONGEST_CALL_CHARS = 360
-EDIT_CHARS = 300
+# As much as a turn keeps of what an edit took out or put in, with the mark where that was cut.
+EDIT_CHARS = 340
 ARGUMENT_CHARS = 140
 # A question with its options and what each would mean.
 QUESTIONS_CHARS = 3_000
@@ -45,6 +49,9 @@ TASKS_CHARS = 1_200
 FAILED_HEAD_CHARS, FAILED_TAIL_CHARS = 300, 300
 # What a command prints begins with what it is about and ends with its verdict; of a check the verdict counts.
 RESULT_HEAD_CHARS, RESULT_TAIL_CHARS = 160, 240
+# Left for so long, a session is taken up again by somebody who has done other things in between.
+PAUSE = timedelta(hours=8)
+SILENT, UNKNOWN = "(printed nothing)", "(no result in the record)"
 CUT = " […] "
 _INDENT = "\n  "
 
@@ -67,9 +74,10 @@ def session_lines(threads: Sequence[Sequence[Turn]]) -> list[SessionLine]:
     Return the lines of a session in order, given the turns of its main threads.
 
     Thoughts are left out, since they repeat the prose; so are results, but for those of calls that did not
-    succeed and the ends of what a command printed.
+    succeed and the ends of what a command printed. A person's line says when it was typed, on which branch
+    where that is another, and how long the session had been left before.
     """
-    lines = []
+    lines: list[SessionLine] = []
     for thread in sorted(threads, key=lambda turns: (turns[0]["said_at"] or EPOCH, str(turns[0]["turn_id"]))):
         calls = {turn["tool_use_id"]: turn for turn in thread if turn["kind"] == "tool_call"}
         lines += list(_thread_lines(thread, calls))
@@ -91,22 +99,41 @@ def shortened_in_middle(text: str, chars: int) -> str:
 
 
 def _thread_lines(thread: Sequence[Turn], calls: dict[str, Turn]) -> Iterator[SessionLine]:
-    branch = ""
+    branch, last = "", None
+    answered = {turn["tool_use_id"] for turn in thread if turn["kind"] == "tool_result"}
     for turn in thread:
-        kind = turn["kind"]
+        kind, before, last = turn["kind"], last, turn["said_at"] or last
         if kind == "tool_result":
             words, speaker = _result(turn, calls.get(turn["tool_use_id"]))
         else:
-            words, speaker = _words(turn), SPEAKERS.get(kind, "")
+            words, speaker = _words(turn), _speaker(turn)
         if not speaker or not words.strip():
             continue
+        if kind == "tool_call" and turn["tool_name"] in SHELL_TOOLS and turn["tool_use_id"] not in answered:
+            words += f" {UNKNOWN}"
         if kind in PERSONS:
             notes = [turn["said_at"].strftime("%Y-%m-%d %H:%M")] if turn["said_at"] else []
+            notes += _pause(before, turn["said_at"])
             if turn["git_branch"] and turn["git_branch"] != branch:
                 branch = str(turn["git_branch"])
                 notes.append(f"branch {_in_line(branch, ARGUMENT_CHARS)}")
             speaker += f" ({', '.join(notes)})" if notes else ""
         yield SessionLine(dict(turn), speaker, words.strip())
+
+
+def _speaker(turn: Turn) -> str:
+    speaker = SPEAKERS.get(turn["kind"], "")
+    if turn["kind"] == "command" and turn["tool_name"]:
+        return f"slash command {_in_line(str(turn['tool_name']), ARGUMENT_CHARS)}"
+    return f"{speaker}, through a program" if is_sent_by_program(turn) else speaker
+
+
+def _pause(before: datetime | None, now: datetime | None) -> list[str]:
+    """Return how long a session had been left, where that was long."""
+    if before is None or now is None or now - before < PAUSE:
+        return []
+    hours = int((now - before).total_seconds() // 3600)
+    return [f"after {counted(hours // 24, 'day')}" if hours >= 24 else f"after {hours} hours"]
 
 
 def _words(turn: Turn) -> str:
@@ -136,7 +163,8 @@ def _call(turn: Turn) -> str:
     words = f"{tool} {_in_line(text_of(turn), LONGEST_CALL_CHARS)}"
     if tool in EDIT_TOOLS:
         before, after = field_text(given, "old_string"), field_text(given, "new_string")
-        after = after or field_text(given, "content")
+        begins = field_text(given, "content")
+        words += f" begins: {_in_line(begins, EDIT_CHARS)}" if begins else ""
         words += f" - {_in_line(before, EDIT_CHARS)}" if before else ""
         words += f" + {_in_line(after, EDIT_CHARS)}" if after else ""
     return words
@@ -166,7 +194,7 @@ def _result(turn: Turn, call: Turn | None) -> tuple[str, str]:
     if call is None or call["tool_name"] not in SHELL_TOOLS:
         return "", ""
     is_check = CHECK_COMMANDS.search(text_of(call)) is not None
-    return _ends(text, 0 if is_check else RESULT_HEAD_CHARS), "result"
+    return _ends(text, 0 if is_check else RESULT_HEAD_CHARS) or SILENT, "result"
 
 
 def _ends(text: str, head_chars: int) -> str:

@@ -15,6 +15,7 @@ from cortex.transforms.extract.ground.phrases import FILE
 from cortex.transforms.extract.ground.statements import cut_between
 from cortex.transforms.extract.outcome import (
     UNSAID,
+    is_work,
     subject_of_session,
 )
 from cortex.transforms.extract.prose import SUREST
@@ -33,11 +34,11 @@ from cortex.transforms.writer.answer import (
 from cortex.transforms.writer.check import Checked, SessionTurns, checked_facts
 from cortex.transforms.writer.prompt import version_of
 from cortex.transforms.writer.request import ModelRequest, Reply
-from cortex.transforms.writer.session import SessionRequest
+from cortex.transforms.writer.session import SessionRequest, facts_most
 
 LAYER_PREFIX = "llm:"
 SESSION_PURPOSE = "session"
-_STATEMENT_CHARS, _WHY_CHARS, _INSTEAD_CHARS = 450, 240, 180
+_STATEMENT_CHARS, _CAVEAT_CHARS, _WHY_CHARS, _INSTEAD_CHARS = 450, 150, 240, 180
 # A model counts characters badly: of 33 recorded answers seven were cut in the middle of what was asked for.
 # So there is room for half as much again, and what is longer ends with a whole sentence.
 _GOAL_CHARS, _OUTCOME_CHARS, _PROVED_CHARS, _OPEN_CHARS = 140, 320, 240, 240
@@ -225,13 +226,14 @@ def written_rows(reply: SessionReply, turns: Mapping[str, Row], policy: Policy) 
     """Return the EVENTS rows of one reply, refused facts included; `turns` are the session's, by id."""
     read = [turns.get(name) for name in reply.row["turn_ids"]]
     evidence = SessionTurns(read)
-    facts = checked_facts(reply.answer.facts, evidence, int(policy.threshold("writer_facts_max")))
+    facts = checked_facts(reply.answer.facts, evidence, facts_most(len(read), policy))
     rows = [
         _fact_row(checked, position, reply, read, policy) for position, checked in enumerate(facts, start=1)
     ]
     # One that is refused for its quote may have the words, and so the id, of one that is believed.
     rows.sort(key=lambda row: row["confidence"] == REFUSED_CONFIDENCE)
-    return [*rows, *_outcome_rows(reply, evidence, policy)]
+    is_working = has_worked(reply.answer.outcome, read, any(not each.refused for each in facts))
+    return [*rows, *(_outcome_rows(reply, evidence, policy) if is_working else [])]
 
 
 def _gives_way(event: Row, turns: Mapping[str, Row], reply: SessionReply) -> bool:
@@ -277,8 +279,10 @@ def _fact_row(
 
 
 def statement_of(fact: WrittenFact) -> str:
-    """Return the text of the event and of the memory that a fact makes."""
-    return cut_between(fact.statement, _STATEMENT_CHARS)
+    """Return the text of the event and of the memory that a fact makes: what limits it in brackets behind."""
+    statement = cut_between(fact.statement, _STATEMENT_CHARS)
+    caveat = cut_between(fact.caveat, _CAVEAT_CHARS).strip(" .()")
+    return f"{statement.rstrip(' .')} ({caveat})." if statement and caveat else statement
 
 
 def _category(checked: Checked) -> str:
@@ -310,6 +314,20 @@ def _outcome_rows(reply: SessionReply, evidence: SessionTurns, policy: Policy) -
     row = _row(reply, "SESSION_OUTCOME", "outcome", text, [last, *closing], policy)
     row.update(confidence=policy.confidence("outcome"), trust="assistant", subject=subject_of_session(last))
     return [row]
+
+
+def has_worked(outcome: WrittenOutcome, read: Iterable[Turn | None], has_facts: bool) -> bool:
+    """
+    Return whether a session leaves a record of where the work stands: not where it was only opened and left.
+
+    The reply says so. Where its instruction did not ask, one that changed, committed and checked nothing, and
+    of which no fact is believed, does not: what `git` says of the working tree is gone tomorrow.
+    """
+    if outcome.has_worked is not None:
+        return outcome.has_worked
+    return has_facts or any(
+        turn is not None and turn["kind"] == "tool_call" and is_work(turn) for turn in read
+    )
 
 
 def outcome_text(outcome: WrittenOutcome, evidence: SessionTurns) -> str:

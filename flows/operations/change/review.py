@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from cortex.flows.asking_model.verdicts import same_pairs_of
 from cortex.flows.context.context import Context
 from cortex.flows.engines.runs import looking
 from cortex.flows.operations.change.apply import Applied, apply_now
@@ -12,6 +11,7 @@ from cortex.flows.operations.lookup.ids import LEAST_ID_CHARS, several, typed_id
 from cortex.flows.operations.lookup.targets import projects_of
 from cortex.flows.publishing.repository_doubts import doubts_about
 from cortex.flows.run.run import Run
+from cortex.flows.run.verdicts import said_the_same_in
 from cortex.flows.stages.order import APPLY
 from cortex.storage.projects.projects import Project
 from cortex.transforms.errors import NotFound
@@ -83,7 +83,7 @@ def _items(run: Run, scope: str) -> list[Item]:
     tables = run.store.tables
     memories, edges = tables.open(scope, "memories").read(), tables.open(scope, "edges").read()
     journal = run.readings.merged_journal(scope)
-    same = same_pairs_of(run, scope, memories)
+    same = said_the_same_in(run, scope, memories)
     proposed = propose(
         memories,
         run.readings.vectors(),
@@ -98,7 +98,7 @@ def _items(run: Run, scope: str) -> list[Item]:
     items = [
         *disputes(memories, edges, run.policy),
         *stale_claims(memories, doubts_about(run, scope, memories)),
-        *merges(memories, proposed, same),
+        *merges(memories, proposed, same.pairs),
     ]
     return unsettled(items, journal)
 

@@ -106,7 +106,7 @@ def test_a_newer_fact_that_holds_is_proposed_and_a_second_run_asks_nothing(unask
     with ModelServer(reading(NEWER, verdicts("newer holds"))) as server:
         bench = replace(unasked, url=server.url)
         report = bench.backfill()
-        assert (len(server.asked), asked_about_pairs(server)) == (3, 1)
+        assert (len(server.asked), asked_about_pairs(server)) == (4, 1)
         assert next(stage for stage in report.stages if stage.stage == "judge").rows_out == 1
         (item,) = next(each.items for each in review(bench.context) if each.items)
         assert (item.kind, item.texts, item.is_by_model) == ("contradiction", (STATEMENT, NEWER), True)
@@ -114,7 +114,7 @@ def test_a_newer_fact_that_holds_is_proposed_and_a_second_run_asks_nothing(unask
         before = contents(bench.home)
         bench.run("nightly")
         bench.run()
-        assert (len(server.asked), contents(bench.home)) == (3, before)
+        assert (len(server.asked), contents(bench.home)) == (4, before)
         edges = edges_of(bench)
         assert live_tables_are_what_the_lake_gives(bench)
         with opened("rebuild", bench.context) as run:
@@ -122,7 +122,7 @@ def test_a_newer_fact_that_holds_is_proposed_and_a_second_run_asks_nothing(unask
         assert edges_of(bench) == edges
         settle_items(bench.context, accept=[item])
         assert NEWER in shown(bench) and STATEMENT not in shown(bench)
-        assert len(server.asked) == 3
+        assert len(server.asked) == 4
 
 
 def test_kept_side_by_side_the_two_are_not_asked_about_again(unasked):
@@ -289,7 +289,7 @@ def test_what_is_forgotten_is_gone_from_the_verdicts_and_nothing_is_asked_again(
         assert STATEMENT in shown(bench) and NEWER not in shown(bench)
         assert live_tables_are_what_the_lake_gives(bench)
         bench.run("nightly")
-        assert len(server.asked) == 3
+        assert len(server.asked) == 4
 
 
 def test_with_replays_the_kept_verdicts_count_and_nothing_is_asked(unasked):

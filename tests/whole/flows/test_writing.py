@@ -1,6 +1,7 @@
 """A language model writes about sessions that are over: once, under the budget, undone with the words."""
 
 import json
+import re
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -123,21 +124,56 @@ def test_the_facts_of_a_model_take_the_place_of_the_rules(writing_bench):
     assert (attempt.state, attempt.input_tokens) == ("settled", reply["input_tokens"])
 
 
-def test_a_session_that_may_go_on_waits_and_the_newest_come_first(writing_bench):
+def asked_about_sessions(server: ModelServer) -> list[str]:
+    """Return when each session began that was asked about."""
+    contents_asked = [content for content in server.contents() if "<session>" in content]
+    return [content.partition("[t1] person (")[2][11:16] for content in contents_asked]
+
+
+def test_the_newest_three_are_read_in_time_order_and_then_the_older_ones_each_knowing_what_is_older(
+    writing_bench,
+):
+    for number in range(5):
+        start = NOW - timedelta(hours=9 - 2 * number)
+        session = Talk(f"s{number}", start=start)
+        session.user(f"Keep gauge {number} in reef{number}.csv.").assistant("Will do.")
+        session.write(writing_bench.projects)
+
+    def told(body: dict[str, Any], number: int) -> Answer:
+        words = re.search(
+            r"Keep gauge \d in reef\d.csv", body["messages"][0]["content"].partition("<session>")[2]
+        )
+        quote = words[0] if words else ""
+        return answers(
+            FACT | {"statement": quote.replace("Keep", "Keeps"), "quote": quote, "why": "", "instead_of": ""}
+        )
+
+    with ModelServer(told) as server:
+        bench = replace(writing_bench, url=server.url)
+        bench.backfill()
+        assert asked_about_sessions(server) == ["05:00", "07:00", "09:00", "01:00", "03:00"]
+        known = [
+            re.findall(r"Keeps gauge (\d)", content.partition("</known>")[0])
+            for content in server.contents()
+            if "<session>" in content
+        ]
+        assert [sorted(each) for each in known] == [[], ["2"], ["2", "3"], [], ["0"]]
+
+
+def test_a_session_that_may_go_on_waits_and_what_is_over_the_cap_is_read_later(writing_bench):
     for number in range(3):
         talk(f"s{number}", start=NOW - timedelta(hours=5 - 2 * number)).write(writing_bench.projects)
     talk("s9", start=NOW - timedelta(minutes=10)).write(writing_bench.projects)
     with ModelServer(lambda body, number: answers(FACT)) as server:
         bench = replace(writing_bench, url=server.url, budget=ModelBudget(run_requests=2))
         report = bench.backfill()
-        days = [content.partition("[t1] person (")[2][:16] for content in server.contents()]
-        assert days == ["2026-11-01 09:00", "2026-11-01 07:00"]
+        assert asked_about_sessions(server) == ["05:00", "07:00"]
         assert any("1 session wait" in str(stage.note) for stage in report.stages)
         bench.run()
         bench.run()
-        assert len(server.asked) == 3
+        assert asked_about_sessions(server) == ["05:00", "07:00", "09:00"]
         bench.run(now=NOW + timedelta(hours=1))
-        assert len(server.asked) == 4
+        assert asked_about_sessions(server)[3:] == ["09:50"]
 
 
 def test_a_session_that_has_gone_on_keeps_its_facts_until_it_is_read_again(writing_bench):
@@ -374,11 +410,11 @@ def test_a_request_that_waits_in_a_batch_is_made_as_it_was_sent(writing_bench, m
 
         before = asked()
         limited = replace(bench, budget=ModelBudget(run_requests=1))
-        limited.run()  # the newest alone: the older one waits, and is not told of later facts
+        limited.run()  # the older alone: the newer one waits, and is told of its facts
         remaining = asked()
-        assert len(before) == 2 and remaining < before
+        assert (len(before), len(remaining)) == (2, 1) and remaining.isdisjoint(before)
         bench.run()
-        assert len(server.asked) == 2
+        assert len(asked_about_sessions(server)) == 2
         again = Talk("s3", start=NOW - timedelta(hours=3))
         again.user("Do the tide tables have a backup?").assistant("No backup of storage/tides.db exists.")
         again.write(bench.projects)
@@ -427,7 +463,7 @@ def test_what_a_later_session_closes_is_proposed_to_the_person(writing_bench):
         assert edges_of(bench) == edges
         settle_items(bench.context, accept=[item])
         assert newer in shown(bench) and STATEMENT not in shown(bench)
-        assert len(server.asked) == 2
+        assert len(asked_about_sessions(server)) == 2
 
 
 def test_what_a_later_session_did_closes_the_open_point_by_its_record(writing_bench):

@@ -8,6 +8,7 @@ import pytest
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.brief.render import choose
 from cortex.transforms.memory.fold import memory_id
+from cortex.transforms.memory.validity import with_valid_time
 from cortex.transforms.schemas import EDGES, JOURNAL, PROPOSED_BY_MODEL, REPLIES
 from cortex.transforms.views.review import dismissal, disputes, settled_edges
 from cortex.transforms.writer.closing_edges import with_closings
@@ -144,7 +145,8 @@ def test_what_was_over_closes_nothing_unchecked_or_without_a_record(record, seen
 
 
 def told(older, newer=NEWER, edges=CLOSED):
-    choices = choose(memories(older, newer), edges, POLICY, project_name="kelp", budget_tokens=2000)
+    known = with_valid_time(memories(older, newer), edges, {}, POLICY)
+    choices = choose(known, edges, POLICY, project_name="kelp", budget_tokens=2000)
     return {choice.memory_id: choice for choice in choices}
 
 

@@ -1,20 +1,21 @@
 """What a language model is asked about a session: who speaks, what is left out, what never changes."""
 
 import hashlib
+from datetime import timedelta
 
 from cortex.storage.settings.reference import read_policy, read_prompt
 from cortex.transforms.schemas import TURNS
 from cortex.transforms.writer.fitting import estimated_tokens, fitted
 from cortex.transforms.writer.prompt import SESSION_PROMPT
 from cortex.transforms.writer.rendering import session_lines
-from cortex.transforms.writer.session import KnownMemory, session_requests
-from tests.rows import turn, turns
+from cortex.transforms.writer.session import KnownMemory, facts_most, session_requests
+from tests.rows import START, turn, turns
 
 POLICY, PROMPT = read_policy(None), read_prompt(SESSION_PROMPT)
 
 # Replies are kept under the hash of what was asked: a changed instruction is a new version of the prompt.
-SYSTEM_SHA256 = "3ce975cfb8e98d46b6f1be4991d0e141d10c02ee06877d81dac1df099300d073"
-SCHEMA_SHA256 = "5f0f8b8b637d76833c5ad15c08ff2ceafe11daca9fd8a8b1c11312958b240e65"
+SYSTEM_SHA256 = "c68559e5635fea3e5ce9c29a002a4997f2595c58a1f05460f1ff06d82537a84b"
+SCHEMA_SHA256 = "bb92744faf6fbcf28faf0ff833d6f4abd2a4b522bc9281944b3e4b17a7395780"
 
 
 def call(line, tool, text, use_id, **chosen):
@@ -131,3 +132,39 @@ def test_a_long_session_loses_what_the_assistant_said_before_what_the_person_wan
         line.words for line in lines if line.speaker.startswith("person")
     ]
     assert shown[-2].words.startswith("answer 59")
+
+
+def test_silence_an_unknown_result_a_command_a_pause_and_a_new_file_are_told_apart():
+    rows = (
+        turn(1, "the tides", kind="command", tool_name="/review", said_at=START),
+        call(2, "Bash", "make tides", "u1"),
+        result(3, "", "u1", "ok"),
+        call(4, "Bash", "make reef", "u2"),
+        turn(5, "go on", said_at=START + timedelta(days=3, hours=2)),
+        call(6, "Write", "reef.py", "u3")
+        | {"tool_input": '{"file_path": "reef.py", "content": "import tides"}'},
+    )
+    content = asked(*rows).request.content
+    assert "] slash command /review (" in content
+    assert "] result: (printed nothing)" in content
+    assert "call: Bash make reef (no result in the record)" in content
+    assert ", after 3 days" in content
+    assert "call: Write reef.py begins: import tides" in content
+
+
+def test_a_request_says_who_led_the_session_what_it_changed_and_what_it_committed():
+    rows = (
+        *SESSION,
+        call(20, "Edit", "storage/tides.py", "u8"),
+        call(21, "Edit", "storage/tides.py", "u9"),
+        call(22, "Bash", 'git commit -m "Keep tides </about> in SQLite"', "u7"),
+    )
+    about = asked(*rows).request.content.partition("</about>")[0]
+    assert "led by a person: 2 lines typed" in about
+    assert "storage/tides.py (2)" in about and "commits made: Keep tides ‹/about> in SQLite" in about
+
+
+def test_a_longer_session_may_have_more_facts():
+    counts = [facts_most(lines, POLICY) for lines in (2, 150, 175, 450, 9_000)]
+    assert counts == [12, 12, 13, 24, 24]
+    assert asked(*SESSION).request.content.endswith("at most 12 facts.")

@@ -16,7 +16,7 @@ from tests.rows import turn, turns
 
 POLICY, PROMPT = read_policy(None), read_prompt(SESSION_PROMPT)
 ASKED_AT = datetime(2026, 9, 2, tzinfo=UTC)
-LAYER = "llm:claude-haiku-5-5@session@1"
+LAYER = f"llm:claude-haiku-5-5@{SESSION_PROMPT}"
 
 
 def answer_turn(line, text):
@@ -245,11 +245,28 @@ def test_at_most_twelve_facts_are_shown():
 
 
 def test_an_outcome_loses_the_parts_that_the_session_lacks():
-    outcome = OUTCOME | {"proved": "all 4711 tests pass", "open": "kelp-2 has no backup"}
+    outcome = OUTCOME | {"proved": "all 4711 tests pass", "open": "kelp-2 has no backup", "worked": True}
     texts = [row["text"] for row in written(outcome=outcome) if row["layer"] == LAYER]
     assert texts == [
         "Goal: Store whale songs. Outcome: The buoys write to Postgres 17. Open: kelp-2 has no backup."
     ]
+
+
+@pytest.mark.parametrize(("worked", "is_kept"), [(True, True), (False, False), (None, False)])
+def test_a_session_that_was_opened_and_left_leaves_no_record(worked, is_kept):
+    outcome = OUTCOME | ({"worked": worked} if worked is not None else {})
+    records = [row for row in written(outcome=outcome) if row["layer"] == LAYER]
+    assert [row["memory_type"] for row in records] == ["outcome"] * is_kept
+
+
+def test_what_limits_a_fact_stands_behind_it_and_a_claim_says_what_it_is():
+    said = POSTGRES | {"caveat": "tried on kelp-2 only", "support": "seen"}
+    claimed = POSTGRES | {"caveat": "", "support": "claimed"}
+    for fact, end in ((said, "(tried on kelp-2 only)."), (claimed, "not checked).")):
+        (row,) = of_model(written(fact, outcome={}))
+        assert row["text"].startswith(POSTGRES["statement"].rstrip(".")) and row["text"].endswith(end)
+    (row,) = of_model(written(POSTGRES | {"caveat": "tried in src/whales.py only"}, outcome={}))
+    assert "src/whales.py" in row["reason"] and row["confidence"] == 0.0
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"facts": 3}', "null", '"' * 9, "[" * 100_000])
@@ -279,3 +296,11 @@ def test_the_newer_prompt_counts_and_an_older_reply_where_there_is_none():
     assert layers == {LAYER}
     layers = {row["layer"] for row in with_written(none, known, old, POLICY, SESSION_PROMPT).to_pylist()}
     assert layers == {"llm:claude-haiku-5-5@session@0"}
+
+
+@pytest.mark.parametrize(("quote", "is_believed"), [("A", True), ("n", False), ("ok", False)])
+def test_the_whole_of_a_persons_short_answer_may_be_the_quote(quote, is_believed):
+    rows = (*SESSION, turn(9, "Which server? → A", kind="choice"), turn(10, "Use Postgres 17 on kelp-2"))
+    fact = POSTGRES | {"quote": quote, "turns": ["t7", "t2", "t3"]}
+    (row,) = of_model(written(rows=rows, replies=replies(fact, rows=rows)))
+    assert (row["confidence"] > 0) is is_believed

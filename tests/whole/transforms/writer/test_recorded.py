@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.writer_quality import scored
 from cortex.scores.extraction_scores import DenseEvaluation
+from cortex.transforms.writer.prompt import SESSION_PROMPT
 
 pytestmark = pytest.mark.real
 
@@ -20,7 +21,10 @@ def results(real_data: Path) -> dict[str, DenseEvaluation]:
         (real_data / "transcripts", dense / "dev.jsonl"),
         (real_data / "transcripts-2", dense / "second.jsonl"),
     ]
-    return scored(pairs, REPLIES)[0]
+    found = scored(pairs, REPLIES)[0]
+    if not found["writer"].labels:
+        pytest.skip(f"no answer to a request of {SESSION_PROMPT} is recorded yet")
+    return found
 
 
 def test_every_recorded_answer_belongs_to_a_request_as_it_is_made_today(results):

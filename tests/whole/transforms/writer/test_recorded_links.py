@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.links_requests import links_requests
 from cortex.transforms.writer.pairs import PairsRequest
+from cortex.transforms.writer.prompt import SESSION_PROMPT
 from cortex.transforms.writer.verdicts import BOTH, NEWER, SAME, UNANSWERED, believed_verdicts
 
 pytestmark = pytest.mark.real
@@ -23,7 +24,10 @@ def requests(real_data: Path) -> list[PairsRequest]:
         (real_data / "transcripts", dense / "dev.jsonl"),
         (real_data / "transcripts-2", dense / "second.jsonl"),
     ]
-    return links_requests(folders, FIXTURES / "recorded-replies")
+    found = links_requests(folders, FIXTURES / "recorded-replies")
+    if not found:
+        pytest.skip(f"no answer to a request of {SESSION_PROMPT} is recorded yet")
+    return found
 
 
 def answer_to(request: PairsRequest) -> str:

@@ -1,0 +1,89 @@
+"""The end of a memory's valid time: what a language model found no longer holds, and by which line."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import MEMORIES, PROPOSED_BY_MODEL, TRUSTS, Row
+
+_COLUMNS = [
+    *("memory_id", "source_type", "is_pinned", "trust", "status", "initial_confidence", "updated_at"),
+]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """When a memory stopped to hold, and by what: a memory's id, or a commit."""
+
+    until: datetime
+    by: str
+
+
+def with_valid_time(
+    memories: pa.Table, edges: pa.Table, by_others: Mapping[str, Ending], policy: Policy
+) -> pa.Table:
+    """
+    Return MEMORIES with `valid_until` and `closed_by`, by the edges that a language model proposed.
+
+    Takes EDGES of their scope, and the endings that no memory stands for, such as a commit's. What was said
+    again since holds; so does, until a person settles it, what they said on purpose or what is trusted more
+    than what would close it: a transcript may talk a model into anything.
+    """
+    endings = _endings(memories, edges, by_others, policy)
+    if not endings:
+        return memories
+    found = [endings.get(str(name)) for name in memories["memory_id"].to_pylist()]
+    for name, given in (
+        ("valid_until", [ending and ending.until for ending in found]),
+        ("closed_by", [ending and ending.by for ending in found]),
+    ):
+        field = MEMORIES.arrow.field(name)
+        memories = memories.set_column(
+            memories.schema.get_field_index(name), field, pa.array(given, field.type)
+        )
+    return memories
+
+
+def _endings(
+    memories: pa.Table, edges: pa.Table, by_others: Mapping[str, Ending], policy: Policy
+) -> dict[str, Ending]:
+    is_closing = (pc.field("rule") == PROPOSED_BY_MODEL) & (pc.field("edge_type") == "contradicts")
+    pairs = edges.filter(is_closing).select(["source_id", "target_id"]).to_pylist()
+    names = {name for pair in pairs for name in pair.values()} | by_others.keys()
+    if not names:
+        return {}
+    is_end = pc.field("memory_id").isin(pa.array(sorted(names), pa.string()))
+    rows = {row["memory_id"]: row for row in memories.filter(is_end).select(_COLUMNS).to_pylist()}
+    endings: dict[str, Ending] = {}
+    for name, ending in sorted(by_others.items()):
+        if name in rows and not is_on_purpose(rows[name]) and rows[name]["updated_at"] <= ending.until:
+            endings[name] = ending
+    least = policy.threshold("brief_min_confidence")
+    for pair in pairs:
+        newer, older = rows.get(pair["source_id"]), rows.get(pair["target_id"])
+        if newer and older and _is_believed(newer, least) and not is_kept(older, newer):
+            ending = Ending(newer["updated_at"], newer["memory_id"])
+            first = endings.get(older["memory_id"], ending)
+            endings[older["memory_id"]] = min(ending, first, key=lambda each: (each.until, each.by))
+    return endings
+
+
+def _is_believed(row: Row, least: float) -> bool:
+    # A record of how a session came out closes what it closed when age has archived it.
+    is_there = row["status"] in ("active", "archived") and row["trust"] != TRUSTS[0]
+    return is_there and bool(row["initial_confidence"] >= least)
+
+
+def is_kept(older: Row, newer: Row) -> bool:
+    """Return whether a memory holds whatever a language model says of a newer one."""
+    return is_on_purpose(older) or TRUSTS.index(older["trust"]) > TRUSTS.index(newer["trust"])
+
+
+def is_on_purpose(row: Row) -> bool:
+    """Return whether a person remembered, edited or pinned a memory, indexed code aside."""
+    is_edited_code = row["source_type"] == "code_index" and row["trust"] == "user"
+    return row["source_type"] == "explicit" or is_edited_code or bool(row["is_pinned"])
