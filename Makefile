@@ -27,7 +27,7 @@ endef
 PIP := -m pip --disable-pip-version-check install --no-compile --only-binary :all:
 
 # Every version is in constraints.txt, so the resolver has nothing to choose and a newer release cannot get in.
-install:  ## the command `cortex` for you, without uv or pipx; EXTRAS=report,delta for more
+install:  ## the command `cortex` for you, without uv or pipx; EXTRAS=report,s3 for more
 	@if [ -e "$(PREFIX)/bin/cortex" ] && ! [ "$(PREFIX)/bin/cortex" -ef "$(INSTALLED)/bin/cortex" ]; then \
 	    echo "$(PREFIX)/bin/cortex belongs to another installation. Take that out first, as the README's Uninstall says." >&2; exit 1; fi
 	@echo "Cortex goes to $(INSTALLED): 320 MB to download, 940 MB on disk, one to three minutes."
@@ -89,7 +89,8 @@ storm: setup  ## sessions that start and end with random kills; then eight proce
 	$(BIN)/python -W ignore -m tests.chaos.storm --sessions $(SESSIONS)
 	$(BIN)/python -W ignore -m tests.chaos.crowd --seconds 60
 
-docs: setup  ## print the generated pages again
+docs: setup  ## print the generated modules and pages again
+	$(BIN)/python -m docs.modules
 	$(BIN)/python -m docs.generate
 
 lock:  ## resolve again and export for pip; needs uv

@@ -115,10 +115,10 @@ class Trip:
             self._capture(transcripts)
             with mock.patch.object(embedder_choice, "embedder_for", lambda key: VoyageEmbedder(_refusing)):
                 self._done("run", "--engine", "plain")
-        # A hosted model that failed is asked again by a run, some time later.
         with (
             self._at(self.home, NOW + LATER),
             mock.patch.object(embedder_choice, "embedder_for", self._recorded),
+            mock.patch.object(embedder_choice, "RETRIED_AFTER", timedelta()),
         ):
             self._done("run", "--engine", "plain")
             self._tell()

@@ -1,4 +1,4 @@
-"""What whole processes cost that a person or a hook starts: processor time, beside that of bare imports."""
+"""What whole processes cost that a person or a hook starts: processor time, next to that of bare imports."""
 
 import json
 import os

@@ -47,7 +47,7 @@ def _spread(count: int, most: int = 5) -> list[float]:
 
 
 def rewritten(page: str, what: str, text: str) -> str:
-    """Return the page with `text` between its marks of `what`. Raises ValueError where it has none."""
+    """Return the page with `text` between its marks of `what`. Raises ValueError if it has none."""
     marks = re.compile(rf"(<!-- {what} -->\n).*?(<!-- /{what} -->)", re.DOTALL)
     if not marks.search(page):
         raise ValueError(f"the page has no marks of {what}")

@@ -5,7 +5,7 @@ Writes the requests about pairs of what a language model wrote of labelled sessi
 
 `--replies` holds recorded answers about sessions (see writer_requests.py): their checked facts become
 memories, a project each folder, linked by the local embedding model as in a store. Each file is named after
-its request (`<request_id>.json`) and holds all that is sent, beside the project and the pairs' memories.
+its request (`<request_id>.json`) and holds all that is sent, besides the project and the pairs' memories.
 An answer belongs to the request with exactly these words: record it as `<request_id>.json` with
 `{"request_id": …, "project": …, "text": …}`, where `text` is the answer's JSON.
 `--transcripts` and `--labels` may be given several times, in pairs.

@@ -28,7 +28,7 @@ def missed() -> tuple[dict[str, list[str]], int, int]:
 def main() -> None:
     """Print the shapes that are missed, with their carriers, then the line that counts."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--texts", action="store_true", help="print each text and what becomes of it")
+    parser.add_argument("--texts", action="store_true", help="print each text before and after")
     if parser.parse_args().texts:
         for shape, carrier, text in texts():
             print(f"{shape} | {carrier} | {text!r} | {redact(text)[0]!r}")

@@ -1,7 +1,7 @@
 """
 The table of numbers: `python -m benchmarks.run [NAME …] [--size quick|full] [--json]`.
 
-Every figure stands beside a baseline measured in the same run, so that tables of two machines can be compared
+Every figure comes with a baseline measured in the same run, so that tables of two machines can be compared
 by their ratios. Nothing is asserted: a figure is for reading, a slow machine is no failure. `quick` (the
 default, some minutes) and `full` (the sizes that the targets speak of, an hour and more) can also be chosen
 by CORTEX_BENCH_SIZE. With `--page` the table is written into docs/performance.md as well.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 FIGURES = Path(__file__).with_name("scale_figures.csv")
 PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
-SIZES = (1, 25)  # developers who share a store, beside all of them
+SIZES = (1, 25)  # developers who share a store, besides all of them
 
 # What a commit writes one after another: files, manifest, tree, and the entry of the log.
 REQUESTS_OF_A_COMMIT = 4
@@ -343,7 +343,7 @@ def filled(page: str, figures: Figures) -> str:
     """
     Return the page with each table printed again between its markers.
 
-    Raises ValueError where the page has no pair of them, or several.
+    Raises ValueError if the page has no pair of them, or several.
     """
     texts = tables(figures)
     for name, text in texts.items():

@@ -186,7 +186,7 @@ class Store:
 
 @dataclass
 class Machine:
-    """One writer, with its clock, what it has to bring in, and what came of it."""
+    """One writer, with its clock, its input, and its result."""
 
     name: str
     world: World
@@ -284,7 +284,7 @@ class Machine:
 
 
 def simulate(writers: int, items: int, seed: int, span: int) -> dict[str, object]:
-    """Let the team work until everything is in, with milestones that close; return what came of it."""
+    """Let the team work until everything is in, with milestones that close; return the result."""
     with patch.object(commit_log, "SPAN", span):
         return _simulate(writers, items, seed)
 

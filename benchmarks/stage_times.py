@@ -74,7 +74,7 @@ def keep(path: Path, figures: Iterable[Figure]) -> None:
 
 
 def read(path: Path) -> list[Figure]:
-    """Return the figures of a CSV file; none where it is not there."""
+    """Return the figures of a CSV file; none if it is not there."""
     if not path.is_file():
         return []
     with path.open(encoding="utf-8", newline="") as file:

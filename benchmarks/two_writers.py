@@ -91,7 +91,7 @@ def write_session(folder: Path, name: str, project: str = "/home/dev/kelp") -> P
 
 
 def work(machine: str, until: float) -> None:
-    """Write, stage and run until the instant `until`; print what came of each run as a JSON line."""
+    """Write, stage and run until the instant `until`; print the result of each run as a JSON line."""
     context = Context(load_settings(), lambda settings: None)
     folder = Path.home() / "projects"
     if until:

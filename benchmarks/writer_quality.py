@@ -1,5 +1,5 @@
 """
-Measures what a language model wrote about labelled sessions beside what the rules keep of the same sessions.
+Compares what a language model wrote about labelled sessions with what the rules keep of them.
 
     python -m benchmarks.writer_quality --transcripts DIR --labels FILE --replies DIR [--list] [--facts FILE]
         [--model NAME]
@@ -24,9 +24,8 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.writer_requests import MODEL, requests_below, turns_of
-from cortex.flows.operations.care.evaluate import shown_facts, similarities
+from cortex.scores.extraction_scores import DenseEvaluation, evaluate_dense, shown_facts, similarities
 from cortex.storage.settings.reference import read_policy
-from cortex.transforms.extract.dense_labels import DenseEvaluation, evaluate_dense
 from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.quotes import with_quotes_lowered
 from cortex.transforms.masking import masked

@@ -4,9 +4,9 @@ Writes the requests that ask a language model about each session of a folder of 
     python -m benchmarks.writer_requests --transcripts DIR --out DIR [--model NAME] [--sessions NAMES]
 
 Each file is named after its request (`<request_id>.json`) and holds all that is sent: system, content, schema
-and the most output tokens, beside the session's name as labels have it. An answer belongs to the request with
-exactly these words: record it as `<request_id>.json` with `{"request_id": …, "session": …, "text": …}`, where
-`text` is the answer's JSON as text.
+and the most output tokens, besides the session's name as labels have it. An answer belongs to the request
+with exactly these words: record it as `<request_id>.json` with `{"request_id": …, "session": …, "text": …}`,
+where `text` is the answer's JSON as text.
 """
 
 import argparse

@@ -2,10 +2,10 @@
 Prints the reference pages from the code: `python -m docs.generate` writes them all.
 
     docs/tables.md       every table and column, with meaning and unit    from transforms/schemas.py, entries
-    docs/cli.md          every command with its options                   from cortex/cli/command_line.py
+    docs/cli.md          every command with its options                   from cortex/cli
     docs/policy.md       every policy table, numbers with their reason    from data/reference/*.csv
     docs/config.md  every setting with default, unit, variable  from storage/settings/setting_keys.py
-    docs/cortex.1        the manual page: every command with its options  from cortex/cli/command_line.py
+    docs/cortex.1        the manual page: every command with its options  from cortex/cli
     docs/exit-codes.md   every error, its exit code, whether to retry     from transforms/errors.py
 """
 
@@ -22,13 +22,13 @@ from typing import Any, get_args, get_origin, get_type_hints
 import click
 from click.testing import CliRunner
 
-from cortex.cli.command_line import COMMAND_SECTIONS
+from cortex.cli.command_index import SECTIONS
 from cortex.cli.main import main as command_line
 from cortex.storage.settings import setting_keys
 from cortex.storage.settings.setting_kinds import Key
 from cortex.transforms import errors, schemas
 from cortex.transforms.journal_entries import ENTRIES, FIELDS
-from cortex.transforms.policy import MEMORY_TYPE_FLAGS
+from cortex.transforms.policy import BUILT_IN, MEMORY_TYPE_FLAGS
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "data" / "reference"
@@ -87,7 +87,7 @@ def cli_page() -> str:
         _fenced(_help_of()),
     ]
     declared = commands()
-    for title, names in COMMAND_SECTIONS.items():
+    for title, names in SECTIONS.items():
         parts.append(f"## {title}")
         for words in (words for name in names for words in declared if words[0] == name):
             parts += [f"### cortex {' '.join(words)}", _fenced(_help_of(*words))]
@@ -115,14 +115,18 @@ def policy_page() -> str:
         _title("Policy", "data/reference/*.csv"),
         "No half-life, weight or threshold is written in code; all are rows of these tables. A file of the "
         "same name in `CORTEX_HOME/policy/`, with the same columns and only the rows that differ, replaces "
-        "rows by key.",
+        "rows by key. A column that is built in keeps the cells that it has.",
     ]
     for path in sorted(REFERENCE.glob("*.csv")):
         rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
         columns, body = rows[0], [row for row in rows[1:] if any(row)]
         parts.append(f"## {path.stem}")
-        if path.stem == "memory_types":
-            parts.append("\n".join(f"- `{flag}`: {meaning}" for flag, meaning in MEMORY_TYPE_FLAGS.items()))
+        meanings = MEMORY_TYPE_FLAGS if path.stem == "memory_types" else {}
+        meanings = meanings | {
+            name: f"{meaning} (built in)" for name, meaning in BUILT_IN.get(path.stem, {}).items()
+        }
+        if meanings:
+            parts.append("\n".join(f"- `{name}`: {meaning}" for name, meaning in meanings.items()))
         if "why" in columns and "pattern" not in columns:
             parts.append(_grid(columns, body))
         else:
@@ -210,7 +214,7 @@ def manual_page() -> str:
         *_manual_text(command_line.help or ""),
     ]
     declared = commands()
-    for title, names in COMMAND_SECTIONS.items():
+    for title, names in SECTIONS.items():
         lines.append(f".SH {title.upper()}")
         for words in (words for name in names for words in declared if words[0] == name):
             lines += _manual_of(words, declared[words])

@@ -66,8 +66,8 @@ class Memory:
         Open the store in the folder `home`, by default CORTEX_HOME, else ~/.cortex.
 
         `embedder_of` gives the embedding model for the settings, or None for search by words alone; `clock`
-        the present instant (UTC). `folder` is the one whose project is meant where none is named, by default
-        the current one. Raises UsageError where the settings cannot be read.
+        the present instant (UTC). `folder` is the one whose project is meant if none is named, by default
+        the current one. Raises UsageError if the settings cannot be read.
         """
         settings = load_settings(Path(home).expanduser().absolute() if home else None)
         self.context = Context(

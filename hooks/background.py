@@ -80,7 +80,7 @@ def engine_at(home: str) -> str | None:
     """
     Return the path of the `cortex` command: the one that `<home>/engine` names, else the one on the PATH.
 
-    None where a command is named that cannot be started, or none is named and the PATH has none of ours.
+    None if a command is named that cannot be started, or none is named and the PATH has none of ours.
     """
     try:
         with open(os.path.join(home, ENGINE), "rb") as file:
@@ -91,7 +91,7 @@ def engine_at(home: str) -> str | None:
 
 
 def engine_on_path() -> str | None:
-    """Return the first `cortex` on the PATH, None where that is another program of this name."""
+    """Return the first `cortex` on the PATH, None if that is another program of this name."""
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         path = os.path.join(folder, "cortex")
         if _is_command(path):  # a relative folder would be the project's own

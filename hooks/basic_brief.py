@@ -16,6 +16,7 @@ if TYPE_CHECKING or __package__:
 
     from cortex.hooks import private, ticket, transcript_end
     from cortex.hooks.prose import plain
+    from cortex.hooks.prose.memory_types import BASIC_SECTIONS
 
     Reports = tuple[list[transcript_end.TaggedFact], Optional[transcript_end.TaskList]]
 else:
@@ -23,6 +24,7 @@ else:
     import ticket
     import transcript_end
     from prose import plain
+    from prose.memory_types import BASIC_SECTIONS
 
 # The start of a session waits: 100 ms are for interpreter (15), sweep (40 at most) and this.
 BASIC_BRIEF_SECONDS = 0.045
@@ -46,17 +48,6 @@ LATER = "## Tagged and planned since, in sessions that Cortex's engine has not r
 # Replaced by every commit.
 MANIFEST = "runs/manifest.json"
 
-# Heading and lines at most, in the order of printing; the types are those of transforms/extract/tags.py.
-BASIC_SECTIONS = (
-    ("Where this stands", 2, ("plan",)),
-    ("Decisions", 8, ("decision", "rejected")),
-    ("Gotchas", 5, ("gotcha", "error")),
-    ("Rules", 5, ("pattern", "preference")),
-    ("How it is built", 5, ("architecture",)),
-    ("Recent work", 4, ("progress",)),
-    ("Context", 4, ("context", "learned")),
-)
-
 # In any of the ways to write it, comments within included: better one folder too many than one too few.
 _EXCLUDED = re.compile(
     r"^[^#\n]*\bexcluded_projects[\"']?\s*=\s*\[((?:\"[^\"\n]*\"|'[^'\n]*'|#[^\n]*|[^\]\"'#])*)", re.MULTILINE
@@ -66,9 +57,9 @@ _QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 
 def basic_brief(home: str, transcript: str, folder: str) -> str:
     """
-    Return a brief of what the last sessions of `folder` tagged and planned, empty where that is nothing.
+    Return a brief of what the last sessions of `folder` tagged and planned, empty if that is nothing.
 
-    `transcript` is the session's own: those beside it are of the same folder. The same transcripts give the
+    `transcript` is the session's own: those next to it are of the same folder. The same transcripts give the
     same text. An excluded folder has none.
     """
     root = repository_root(folder)
@@ -116,7 +107,7 @@ def _reports_of(home: str, paths: list[str], folder: str) -> Reports:
 
 
 def _beyond(shown: str, reports: Reports, heading: str) -> str:
-    """Return what is not in `shown` under one heading; empty where that is nothing."""
+    """Return what is not in `shown` under one heading; empty if that is nothing."""
     facts, plan = reports
     lowered = shown.casefold()
     facts = [fact for fact in facts if _opening(fact.text) not in lowered]
@@ -248,7 +239,7 @@ def _sections(
 
 
 def _fact_line(fact: transcript_end.TaggedFact) -> tuple[str, str]:
-    """Return the fact's words and its line, both empty where nothing may be shown."""
+    """Return the fact's words and its line, both empty if nothing may be shown."""
     text = plain.brief_line(fact.text, FACT_CHARACTERS)
     if not text or not fact.day:
         return "", ""

@@ -22,7 +22,7 @@ def followed(brief: str, published: str, folder: str) -> str:
     Return the brief with the lines marked that hold on another branch than the one `folder` stands on.
 
     The brief as it was published, in the folder `published`, is marked for the branch that stood at that
-    time; marks that do not hold here go. Where the branch, or what it contains, is not known, the brief
+    time; marks that do not hold here go. If the branch, or what it contains, is not known, the brief
     stays as it is.
     """
     notes = _notes(os.path.join(published, NOTES))
@@ -37,10 +37,10 @@ def followed(brief: str, published: str, folder: str) -> str:
 
 def branch_of(folder: str) -> tuple[str, str] | None:
     """
-    Return the branch that `folder` stands on and its commit, each empty where it is not known.
+    Return the branch that `folder` stands on and its commit, each empty if it is not known.
 
     No git is run. A worktree's `.git` is a file that names its folder; if HEAD is not a branch only the
-    commit is known. None where there is no repository, or its HEAD says neither.
+    commit is known. None if there is no repository, or its HEAD says neither.
     """
     here = os.path.abspath(folder)
     while not os.path.lexists(os.path.join(here, ".git")):

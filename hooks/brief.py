@@ -30,11 +30,11 @@ def session_start_output(
     home: str, folders: list[str], *, source: str, transcript: str, now_seconds: float
 ) -> bytes | None:
     """
-    Return the JSON that hands over what a session should know, or None where that is nothing.
+    Return the JSON that hands over what a session should know, or None if that is nothing.
 
     The published brief of the first of `folders` that lies in a known project; for a folder that no engine
     has read, what the transcripts beside `transcript`, the session's own, tag and plan. After a compaction
-    also what the session itself said until then; where the engine is gone, what came after its last commit.
+    also what the session itself said until then; if the engine is gone, what came after its last commit.
     In the end a line on what is held, or on what is wrong.
     """
     project_id = find_project(os.path.join(home, "published"), folders)
@@ -81,7 +81,7 @@ def has_file(home: str, folders: list[str]) -> bool:
 
 
 def read_brief(path: str) -> str:
-    """Return the brief, cut at the end of a line to what the client takes; empty where there is none."""
+    """Return the brief, cut at the end of a line to what the client takes; empty if there is none."""
     try:
         with open(path, "rb") as file:
             return cut(file.read(_MAX_BYTES).decode("utf-8", "replace").strip(), _MAX_CHARACTERS)
@@ -108,7 +108,7 @@ def visible_text(text: str) -> str:
         return text
     if TYPE_CHECKING or __package__:
         from cortex.hooks.prose import characters
-    else:  # only where it is needed: 2 ms
+    else:  # only if it is needed: 2 ms
         from prose import characters
     return characters.visible(text, keeps_lines=True)
 
@@ -129,7 +129,7 @@ def _output(parts: list[str], warning: str) -> bytes | None:
 def _basics() -> ModuleType:
     if TYPE_CHECKING or __package__:
         from cortex.hooks import basic_brief
-    else:  # only where it is needed: 5 ms
+    else:  # only if it is needed: 5 ms
         import basic_brief
     return basic_brief
 

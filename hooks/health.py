@@ -35,7 +35,7 @@ _GLOBAL = "global"
 
 def warning(home: str, now_seconds: float) -> str:
     """
-    Return one line for person and model on what is wrong and stays so without them; empty where all is well.
+    Return one line for person and model on what is wrong and stays so without them; empty if all is well.
 
     Nothing was taken in for a day though sessions went on; transcripts were set aside; the language model
     has answered nothing for a day. To be asked before the sweep, whose mark says when the session before
@@ -88,7 +88,7 @@ def _unanswered(home: str, now_seconds: float) -> str:
 
 
 def stuck_since(home: str) -> str:
-    """Return the stamp since when something keeps sessions from being taken in, empty where nothing does."""
+    """Return the stamp since when something keeps sessions from being taken in, empty if nothing does."""
     signs = []
     last_start = _modified(os.path.join(home, "staging", ticket.SEEN))
     if last_start is not None:
@@ -108,7 +108,7 @@ def stuck_since(home: str) -> str:
 
 
 def oldest_ticket(home: str) -> str:
-    """Return when the oldest ticket that waits was written, empty where none does."""
+    """Return when the oldest ticket that waits was written, empty if none does."""
     names: list[str] = []
     for folder in (ticket.NEW, ticket.CLAIMED):
         try:
@@ -121,7 +121,7 @@ def oldest_ticket(home: str) -> str:
 
 
 def held(home: str, project_id: str) -> str:
-    """Return one line that says how many memories there are, empty where nobody counted."""
+    """Return one line that says how many memories there are, empty if nobody counted."""
     try:
         with open(os.path.join(home, COUNTS), "rb") as file:
             counts = json.loads(file.read())
@@ -146,7 +146,7 @@ def _plain() -> ModuleType:
 def _background() -> ModuleType:
     if TYPE_CHECKING or __package__:
         from cortex.hooks import background
-    else:  # only where an engine was installed: the start of its run needs it too
+    else:  # only if an engine was installed: the start of its run needs it too
         import background
     return background
 

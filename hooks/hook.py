@@ -87,7 +87,7 @@ def session_start(home: str, payload: dict[str, object]) -> None:
 
 
 def user_prompt_submit(home: str) -> None:
-    """Print what the session should know at this prompt; nothing where that takes too long."""
+    """Print what the session should know at this prompt; nothing if that takes too long."""
     import signal  # here its 4 ms are spent by json already
 
     signal.signal(signal.SIGALRM, lambda *_: give_up(home))

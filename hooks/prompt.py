@@ -1,7 +1,7 @@
 """Evidence at a prompt: what is kept of the project and bears on the message, dated and quoted, or nothing.
 
 The search index that every run leaves is read, and nothing else of the store: facts and what was said alike,
-ranked as `cortex recall` ranks them where it has no model. Silent when nothing answers.
+ranked as `cortex recall` ranks them if it has no model. Silent when nothing answers.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def is_typed(prompt: str) -> bool:
 def notes_for(
     path: str, project_id: str, prompt: str, session_id: str, seen: shown.ShownRecord
 ) -> list[notes.Note]:
-    """Return the notes for a prompt out of the index at `path`; none where another layout, or damaged, is."""
+    """Return the notes for a prompt out of the index at `path`; none if another layout, or damaged, is."""
     import sqlite3  # only here: most of what is no question ends before
 
     # Read without locks, a file that a run writes meanwhile may be read in two states: once more, then.
@@ -158,7 +158,7 @@ def _notes_in(
     if not has_topic(prompt, settings):
         return []
     question = SearchQuestion(prompt, settings, lambda words: ranks_in(connection, words))
-    results = find(connection, scopes, question, limit=MOST_RESULTS, by_stretch=False)
+    results = find(connection, scopes, question, limit=MOST_RESULTS, by_stretch=False, by_part=True)
     known = set(seen.ids)
     return notes.note_lines(
         [result for result in results if result.id not in known],

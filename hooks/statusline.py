@@ -43,7 +43,7 @@ def line(home: str, payload: dict[str, object], now_seconds: float) -> str:
     """
     Return the line for the client's `payload`: what is wrong, memories of the project, last capture, context.
 
-    Empty where nothing is known. Which parts, and from where on the context is worth a warning, is chosen by
+    Empty if nothing is known. Which parts, and from where on the context is worth a warning, is chosen by
     `statusline.show` and `statusline.warn_percent`.
     """
     workspace = payload.get("workspace")
@@ -64,12 +64,12 @@ def line(home: str, payload: dict[str, object], now_seconds: float) -> str:
 
 
 def trouble(home: str, now_seconds: float) -> str:
-    """Return whether something is wrong, empty where all is well."""
+    """Return whether something is wrong, empty if all is well."""
     return "needs you: cortex doctor" if health.warning(home, now_seconds) else ""
 
 
 def memories(home: str, project_id: str | None) -> str:
-    """Return how many memories of the project there are, empty where nobody counted."""
+    """Return how many memories of the project there are, empty if nobody counted."""
     try:
         with open(os.path.join(home, health.COUNTS), "rb") as file:
             counts = json.loads(file.read())

@@ -48,7 +48,7 @@ def open_regular(path: str) -> int:
     Return a descriptor to read the transcript at `path`; opening never waits and has no effect of its own.
 
     A symbolic link is followed, since people keep the client's folder elsewhere. What it leads to must be a
-    regular file of this user or of root. Raises NotATranscript, and OSError where it cannot be opened.
+    regular file of this user or of root. Raises NotATranscript, and OSError if it cannot be opened.
     """
     _check_regular(os.stat(path), path)  # before: opening a tape rewinds it
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
@@ -144,7 +144,7 @@ def drop(
     """
     Write a ticket for `transcript`, an absolute path, and keep the transcript; return the ticket's path.
 
-    `durable` waits for the disk. Raises FileNotFoundError where there is no such transcript, NotATranscript
+    `durable` waits for the disk. Raises FileNotFoundError if there is no such transcript, NotATranscript
     where it is none, OSError where staging cannot be written; the ticket stands even when keeping failed.
     """
     descriptor = open_regular(transcript)
@@ -173,7 +173,7 @@ def drop(
 
 
 def parse(raw: bytes) -> dict[str, object]:
-    """Return the fields of a ticket; raises ValueError with the reason where it is not one."""
+    """Return the fields of a ticket; raises ValueError with the reason if it is not one."""
     if len(raw) > MAX_TICKET_BYTES:
         raise ValueError("larger than a ticket can be")
     try:

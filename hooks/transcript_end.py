@@ -1,6 +1,6 @@
 """The end of a transcript: the assistant's `[MEMORY: type]` lines and its list of steps.
 
-A small part of what the engine reads, for where there is no engine. Only the assistant's own prose and its
+A small part of what the engine reads, for machines without an engine. Only the assistant's own prose and its
 calls of the list tools count: no tool output, no injected text, no subagent, no words of a person's.
 """
 

@@ -49,7 +49,7 @@ class Store:
         return ProjectBook(self.journal)
 
     def rebuilt_tables(self) -> RebuiltTables:
-        """Return the place beside the live tables where others are made to replace them."""
+        """Return the place next to the live tables in which their replacements are made."""
         return RebuiltTables(LanceTables(self.home))
 
     def tables_in_memory(self) -> StoredTables:

@@ -86,7 +86,7 @@ def read_sessions(bench: "WritingBench") -> None:
 
 
 def operation_of(event: str, arguments: tuple[object, ...], home: Path) -> str | None:
-    """Return what an audited event does to which file of the store; None where it changes none."""
+    """Return what an audited event does to which file of the store; None if it changes none."""
     if event == "open" and not (isinstance(arguments[2], int) and arguments[2] & WRITING):
         return None
     place = str(arguments[0]) if arguments else ""

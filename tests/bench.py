@@ -101,7 +101,7 @@ class Bench:
         return self.run("backfill", now)
 
     def begin(self) -> RunReport:
-        """Backfill the empty store; where the same transcripts were read before, copy what came of them."""
+        """Backfill the empty store; if the same transcripts were read before, copy the result."""
         paths = (path for path in self.projects.rglob("*") if path.is_file())
         transcripts = frozenset((path, path.read_bytes()) for path in paths)
         report: RunReport = kept(self, (transcripts, self.embedder_of), Bench.backfill)

@@ -68,7 +68,7 @@ def _own_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def unused(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a path of this test's own, where nothing is."""
+    """Return a path of this test's own, if nothing is."""
     return tmp_path_factory.getbasetemp() / f"unused-{next(NUMBERS)}"
 
 
@@ -100,7 +100,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
-    """Return the folder of real transcripts; skip, saying so, where there is none."""
+    """Return the folder of real transcripts; skip, saying so, if there is none."""
     if not (REAL_DATA / "transcripts").is_dir():
         pytest.skip(
             f"the real transcripts are not here ({REAL_DATA.name}/transcripts is missing beside the project)"

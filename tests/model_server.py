@@ -31,7 +31,8 @@ class Answer:
 
     `raw` is sent in the place of the body, cut after `cut_at` bytes, `drip_s` seconds between its bytes;
     `delay_s` passes before the headers; `drops` ends the connection without an answer; `breaks_off` sends an
-    error in the place of the answer's end. What is billed is billed although it may not arrive.
+    error in the place of the answer's end; with `header_drip_s` a header line is sent so often, and no end of
+    them. `usage` is told in the place of what was used. What is billed is billed although it may not arrive.
     """
 
     text: str = "{}"
@@ -47,6 +48,8 @@ class Answer:
     drops: bool = False
     breaks_off: bool = False
     is_billed: bool = True
+    header_drip_s: float = 0.0
+    usage: Any = None
 
 
 Temper = Callable[[Body, int], Answer]  # of the request's body and its number, from 0
@@ -100,7 +103,9 @@ class ModelServer:
             error = {"type": answer.error or "api_error", "message": answer.message}
             return answer, json.dumps({"type": "error", "error": error}).encode()
         message = _message(body, answer, number)
-        if answer.is_billed:
+        if answer.usage is not None:
+            message["usage"] = answer.usage
+        elif answer.is_billed:
             with self.lock:
                 self.billed["requests"] += 1
                 self.billed["input_tokens"] += message["usage"]["input_tokens"]
@@ -372,8 +377,18 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.shutdown(socket.SHUT_RDWR)
             self.close_connection = True
             return
+        if answer.header_drip_s:
+            self._drip_headers(answer.header_drip_s)
+            return
         content_type, content = self.model.sent(body, answer, content)
         self._send(answer.status, content, answer, content_type)
+
+    def _drip_headers(self, pause_s: float) -> None:
+        self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+        for number in range(400):
+            self.wfile.write(b"x-%d: a\r\n" % number)
+            self.wfile.flush()
+            time.sleep(pause_s)
 
     def _send(
         self, status: int, content: bytes, answer: Answer, content_type: str = "application/json"

@@ -113,5 +113,5 @@ def _with_text(value: Any, keys: frozenset[str], name: str = "") -> Any:
     return HOSTILE
 
 
-# Empty in most rows, and shown where it is not.
+# Empty in most rows, and shown if it is not.
 _FILLED = frozenset(("reason", "rejected", "git_branch", "outcome", "still_open", "goal", "first_prompt"))

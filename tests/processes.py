@@ -7,7 +7,7 @@ def processes_of(mark: str) -> set[int]:
     """
     Return the processes that carry `mark` in their environment: those a test started, and theirs.
 
-    A port is listened on by a process: where none is left no port is. Ports are not counted by themselves, as
+    A port is listened on by a process: if none is left no port is. Ports are not counted by themselves, as
     those of the whole machine include the servers of tests that run at the same time.
     """
     found = set()

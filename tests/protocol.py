@@ -25,7 +25,7 @@ BOTH = (OLD, NEW)
 
 @dataclass
 class Assistant:
-    """A program with the memory as tools; `chooses` is what its person answers, None where nobody is."""
+    """A program with the memory as tools; `chooses` is what its person answers, None if nobody is."""
 
     home: Path
     folder: Path

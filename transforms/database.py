@@ -94,6 +94,6 @@ def open_isolated(
 
 @cache
 def _isolated_connection() -> duckdb.DuckDBPyConnection:
-    # That rows are copied once more counts for nothing beside what a query takes.
+    # Copying rows once more costs nothing compared with a query.
     warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
     return open_isolated()

@@ -1,47 +1,4 @@
-"""The error family: each with a code, an exit code, whether retrying helps, and a next step.
-
-CortexError                      1
-├── UsageError                   2   the command was called wrongly
-├── UnknownProject               3
-├── UnknownValue                 4   not one of a closed set of names
-├── NotFound                     5   no such memory, file or store
-├── SchemaMismatch              10
-│   └── ManifestDamaged         10
-├── StoreNotWritable            11   read-only home, disk full
-├── AuditFailed                 12
-├── NothingUsable               13   none of the inputs could be read
-├── ModelUnavailable            14
-│   ├── ModelBusy               14   nothing was charged, the same request may be answered soon
-│   ├── AnswerLost              14   no answer came, and it may have been charged
-│   └── ModelClosed             14   no request is answered before a person acts
-├── ClientSettingsUnusable      15
-├── KeyUnavailable              16   the store is encrypted and its key is not here
-├── FileDamaged                 17   a file of the lake was changed, moved or cut
-├── LowQuality                  18   the text to remember is not a fact
-│   ├── EmptyQuestion           18   the question has no word to search for
-│   └── DecisionContradicted    18   what is to be learned is at odds with an active decision
-├── LakeUnclear                 19   manifest and files of the lake do not belong together
-├── LossRefused                 20   a run would hide much of what is shown
-├── TablesDamaged               21   tables or published files are missing or damaged
-├── ModelRefused                22   the same request to a language model would fail again
-├── ToolCallInvalid             24   a tool was called with arguments that it cannot use
-│   ├── ArgumentMissing         24
-│   ├── ArgumentUnknown         24
-│   ├── ArgumentOfWrongType     24
-│   ├── ArgumentOutOfRange      24
-│   ├── CursorInvalid           24
-│   └── UnknownTool             24
-├── PlanOutdated                25   what a plan would change has changed since
-├── QueryTooLong                26
-├── RateLimited                 27   too many calls in the last minute
-├── InternalError               28   a tool call failed in a way that nobody foresaw
-├── ScopeMissing                29   the caller's token does not allow the call
-├── RoleMissing                 29   the role in a project does not allow it
-├── StoreUnreachable            30   the bucket of the store does not answer
-├── RunnerMissing               31   the library of the chosen task runner is not installed
-└── StoreBusy                   75   another run holds the lease
-    └── LeaseLost               75   another machine took the lease over
-"""
+"""The error family: each with a code, an exit code, whether retrying helps, and a next step."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -55,6 +12,16 @@ class CortexError(Exception):
     exit_code = 1
     retryable = False
     category = "system"
+
+    def __init_subclass__(
+        cls, code: str, exit_code: int | None = None, retryable: bool | None = None, category: str = ""
+    ) -> None:
+        """Take what programs are told of the error; what is left out is that of the class above it."""
+        super().__init_subclass__()
+        cls.code = code
+        cls.exit_code = cls.exit_code if exit_code is None else exit_code
+        cls.retryable = cls.retryable if retryable is None else retryable
+        cls.category = category or cls.category
 
     def __init__(self, problem: str, next_step: str) -> None:
         super().__init__(f"{problem} {next_step}")
@@ -87,18 +54,12 @@ class CortexError(Exception):
         }
 
 
-class UsageError(CortexError):
+class UsageError(CortexError, code="CORTEX_E_USAGE", exit_code=2, category="tool"):
     """The command was called with arguments that it cannot use."""
 
-    code, exit_code = "CORTEX_E_USAGE", 2
-    category = "tool"
 
-
-class UnknownProject(CortexError):
+class UnknownProject(CortexError, code="CORTEX_E_UNKNOWN_PROJECT", exit_code=3, category="memory"):
     """A project was named that the store has never seen."""
-
-    code, exit_code = "CORTEX_E_UNKNOWN_PROJECT", 3
-    category = "memory"
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
@@ -112,68 +73,44 @@ class UnknownProject(CortexError):
         )
 
 
-class UnknownValue(CortexError, ValueError):
+class UnknownValue(CortexError, ValueError, code="CORTEX_E_UNKNOWN_VALUE", exit_code=4, category="tool"):
     """A value from disk, a model or a user is not in its closed set of names."""
-
-    code, exit_code = "CORTEX_E_UNKNOWN_VALUE", 4
-    category = "tool"
 
     def __init__(self, what: str, value: str, allowed: Iterable[str]) -> None:
         article = "an" if what[0] in "aeiou" else "a"
         super().__init__(f"Not {article} {what}: '{value}'.", f"Allowed: {', '.join(allowed)}.")
 
 
-class NotFound(CortexError):
+class NotFound(CortexError, code="CORTEX_E_NOT_FOUND", exit_code=5, category="memory"):
     """A memory, file or store that was named does not exist."""
 
-    code, exit_code = "CORTEX_E_NOT_FOUND", 5
-    category = "memory"
 
-
-class SchemaMismatch(CortexError):
+class SchemaMismatch(CortexError, code="CORTEX_E_SCHEMA", exit_code=10, category="memory"):
     """The columns of a table on disk differ from those that this version of Cortex writes."""
 
-    code, exit_code = "CORTEX_E_SCHEMA", 10
-    category = "memory"
 
-
-class ManifestDamaged(SchemaMismatch):
+class ManifestDamaged(SchemaMismatch, code="CORTEX_E_MANIFEST"):
     """The manifest is damaged: cut, overwritten, or not written by Cortex."""
 
-    code = "CORTEX_E_MANIFEST"
 
-
-class StoreNotWritable(CortexError):
+class StoreNotWritable(CortexError, code="CORTEX_E_STORE_NOT_WRITABLE", exit_code=11, retryable=True):
     """The store cannot be written: read-only, no permission, or no space left."""
 
-    code, exit_code, retryable = "CORTEX_E_STORE_NOT_WRITABLE", 11, True
 
-
-class AuditFailed(CortexError):
+class AuditFailed(CortexError, code="CORTEX_E_AUDIT", exit_code=12, category="memory"):
     """A stage produced rows that break a promise; the last good version stays."""
 
-    code, exit_code = "CORTEX_E_AUDIT", 12
-    category = "memory"
 
-
-class NothingUsable(CortexError):
+class NothingUsable(CortexError, code="CORTEX_E_NOTHING_USABLE", exit_code=13, category="memory"):
     """None of the given files could be read as a transcript."""
 
-    code, exit_code = "CORTEX_E_NOTHING_USABLE", 13
-    category = "memory"
 
-
-class ModelUnavailable(CortexError):
+class ModelUnavailable(CortexError, code="CORTEX_E_MODEL", exit_code=14, retryable=True, category="api"):
     """A model is missing, not the expected one or gives no answer; what needs none works without it."""
 
-    code, exit_code, retryable = "CORTEX_E_MODEL", 14, True
-    category = "api"
 
-
-class ModelBusy(ModelUnavailable):
+class ModelBusy(ModelUnavailable, code="CORTEX_E_MODEL_BUSY"):
     """A language model did not answer now (rate limit, overload, no connection); nothing was charged."""
-
-    code = "CORTEX_E_MODEL_BUSY"
 
     def __init__(self, problem: str, next_step: str, wait_s: float | None = None) -> None:
         """Take the seconds after which the service wants to be asked again, where it says so."""
@@ -181,77 +118,57 @@ class ModelBusy(ModelUnavailable):
         self.wait_s = wait_s
 
 
-class AnswerLost(ModelUnavailable):
+class AnswerLost(ModelUnavailable, code="CORTEX_E_ANSWER_LOST"):
     """A language model's answer did not arrive in time or whole; it may have been charged."""
 
-    code = "CORTEX_E_ANSWER_LOST"
 
-
-class ModelClosed(ModelUnavailable):
+class ModelClosed(ModelUnavailable, code="CORTEX_E_MODEL_CLOSED", retryable=False):
     """A language model answers no request before a person acts: key, login, credit, or name of the model."""
 
-    code, retryable = "CORTEX_E_MODEL_CLOSED", False
+
+class ModelLimited(ModelClosed, code="CORTEX_E_MODEL_LIMITED", retryable=True):
+    """A plan or account is used up: a language model answers no request before its limit is reset."""
+
+    def __init__(self, problem: str, next_step: str, until: datetime | None = None) -> None:
+        """Take the instant (UTC) of the reset, where the service says so."""
+        super().__init__(problem, next_step)
+        self.until = until
 
 
-class ClientSettingsUnusable(CortexError):
+class ClientSettingsUnusable(CortexError, code="CORTEX_E_CLIENT_SETTINGS", exit_code=15, category="config"):
     """The settings file of the assistant's client cannot be edited safely; it was left unchanged."""
 
-    code, exit_code = "CORTEX_E_CLIENT_SETTINGS", 15
-    category = "config"
 
-
-class KeyUnavailable(CortexError):
+class KeyUnavailable(CortexError, code="CORTEX_E_KEY", exit_code=16, category="encryption"):
     """The store is encrypted, and its key is missing, wrong, or in a locked keyring."""
 
-    code, exit_code = "CORTEX_E_KEY", 16
-    category = "encryption"
 
-
-class FileDamaged(CortexError):
+class FileDamaged(CortexError, code="CORTEX_E_DAMAGED", exit_code=17, category="encryption"):
     """The contents of a lake file are not what was written there; nothing of it was used."""
 
-    code, exit_code = "CORTEX_E_DAMAGED", 17
-    category = "encryption"
 
-
-class LowQuality(CortexError):
+class LowQuality(CortexError, code="CORTEX_E400", exit_code=18, category="quality"):
     """The text to remember says nothing, only asks a question, or is only a secret; nothing was kept."""
 
-    code, exit_code = "CORTEX_E400", 18
-    category = "quality"
 
-
-class EmptyQuestion(LowQuality):
+class EmptyQuestion(LowQuality, code="CORTEX_E401"):
     """The question has no word to search for."""
 
-    code = "CORTEX_E401"
 
-
-class DecisionContradicted(LowQuality):
+class DecisionContradicted(LowQuality, code="CORTEX_E402"):
     """What is to be learned is at odds with an active decision, and nobody said that it holds anyway."""
 
-    code = "CORTEX_E402"
 
-
-class LakeUnclear(CortexError):
+class LakeUnclear(CortexError, code="CORTEX_E_LAKE", exit_code=19, category="memory"):
     """The manifest and the files of the lake do not belong together; nothing was read, written or removed."""
 
-    code, exit_code = "CORTEX_E_LAKE", 19
-    category = "memory"
 
-
-class LossRefused(CortexError):
+class LossRefused(CortexError, code="CORTEX_E_LOSS", exit_code=20, category="memory"):
     """A run would hide or remove much of what is shown, and nobody asked for it; nothing was published."""
 
-    code, exit_code = "CORTEX_E_LOSS", 20
-    category = "memory"
 
-
-class TablesDamaged(CortexError):
+class TablesDamaged(CortexError, code="CORTEX_E_TABLES", exit_code=21, retryable=True, category="memory"):
     """Tables or published files are missing or damaged; the lake, from which they are made, is intact."""
-
-    code, exit_code, retryable = "CORTEX_E_TABLES", 21, True
-    category = "memory"
 
     def __init__(self, problem: str, scope: str | None = None) -> None:
         """Take `scope` if its tables are damaged and must be removed before they are rebuilt."""
@@ -259,49 +176,32 @@ class TablesDamaged(CortexError):
         self.scope = scope
 
 
-class ModelRefused(CortexError):
+class ModelRefused(CortexError, code="CORTEX_E_REFUSED", exit_code=22, category="api"):
     """A language model did not accept a request; the same one would fail again, and nothing was charged."""
 
-    code, exit_code = "CORTEX_E_REFUSED", 22
-    category = "api"
 
-
-class ScheduleUnavailable(CortexError):
+class ScheduleUnavailable(CortexError, code="CORTEX_E_SCHEDULE", exit_code=23, category="config"):
     """Nothing on this machine could be told to start the nightly run."""
 
-    code, exit_code = "CORTEX_E_SCHEDULE", 23
-    category = "config"
 
-
-class StoreBusy(CortexError):
+class StoreBusy(CortexError, code="CORTEX_E_BUSY", exit_code=75, retryable=True):
     """Another run holds the lease; two runs never write at once."""
 
-    code, exit_code, retryable = "CORTEX_E_BUSY", 75, True
 
-
-class LeaseLost(StoreBusy):
+class LeaseLost(StoreBusy, code="CORTEX_E_LEASE_LOST"):
     """Another machine took over a store elsewhere; what was not committed waits and is read again."""
 
-    code = "CORTEX_E_LEASE_LOST"
 
-
-class StoreUnreachable(CortexError):
+class StoreUnreachable(CortexError, code="CORTEX_E_STORE_UNREACHABLE", exit_code=30, retryable=True):
     """The bucket that holds the store does not answer, or refuses; what waits on this machine is kept."""
 
-    code, exit_code, retryable = "CORTEX_E_STORE_UNREACHABLE", 30, True
 
-
-class RunnerMissing(CortexError):
+class RunnerMissing(CortexError, code="CORTEX_E_RUNNER_MISSING", exit_code=31):
     """The task runner that was chosen needs a library that is not installed."""
 
-    code, exit_code = "CORTEX_E_RUNNER_MISSING", 31
 
-
-class ToolCallInvalid(CortexError):
+class ToolCallInvalid(CortexError, code="CORTEX_E200", exit_code=24, category="tool"):
     """A tool was called with arguments that it cannot use."""
-
-    code, exit_code = "CORTEX_E200", 24
-    category = "tool"
 
     def __init__(self, problem: str, next_step: str, argument: str = "") -> None:
         """Take the name of the argument that is at fault, where it is one."""
@@ -309,68 +209,44 @@ class ToolCallInvalid(CortexError):
         self.details = argument
 
 
-class ArgumentMissing(ToolCallInvalid):
+class ArgumentMissing(ToolCallInvalid, code="CORTEX_E201"):
     """A tool was called without an argument that it needs."""
 
-    code = "CORTEX_E201"
 
-
-class ArgumentUnknown(ToolCallInvalid):
+class ArgumentUnknown(ToolCallInvalid, code="CORTEX_E202"):
     """A tool was called with an argument that it does not have."""
 
-    code = "CORTEX_E202"
 
-
-class ArgumentOfWrongType(ToolCallInvalid):
+class ArgumentOfWrongType(ToolCallInvalid, code="CORTEX_E203"):
     """A tool was called with an argument of another type than it takes."""
 
-    code = "CORTEX_E203"
 
-
-class ArgumentOutOfRange(ToolCallInvalid):
+class ArgumentOutOfRange(ToolCallInvalid, code="CORTEX_E204"):
     """A tool was called with an argument that is too long, too large, or not one of those allowed."""
 
-    code = "CORTEX_E204"
 
-
-class CursorInvalid(ToolCallInvalid):
+class CursorInvalid(ToolCallInvalid, code="CORTEX_E205"):
     """A cursor is not one that this server gave for the same question."""
 
-    code = "CORTEX_E205"
 
-
-class UnknownTool(ToolCallInvalid):
+class UnknownTool(ToolCallInvalid, code="CORTEX_E206"):
     """There is no tool, prompt or resource of that name."""
 
-    code = "CORTEX_E206"
 
-
-class PlanOutdated(CortexError):
+class PlanOutdated(CortexError, code="CORTEX_E207", exit_code=25, category="tool"):
     """What a plan would change has changed since it was made; nothing was done."""
 
-    code, exit_code = "CORTEX_E207", 25
-    category = "tool"
 
-
-class QueryTooLong(CortexError):
+class QueryTooLong(CortexError, code="CORTEX_E208", exit_code=26, category="tool"):
     """A query took longer than it may."""
 
-    code, exit_code = "CORTEX_E208", 26
-    category = "tool"
 
-
-class RateLimited(CortexError):
+class RateLimited(CortexError, code="CORTEX_E310", exit_code=27, retryable=True, category="rate_limit"):
     """More calls came within a minute than the settings allow; this one was not carried out."""
 
-    code, exit_code, retryable = "CORTEX_E310", 27, True
-    category = "rate_limit"
 
-
-class ScopeMissing(CortexError):
+class ScopeMissing(CortexError, code="CORTEX_E320", exit_code=29, category="permission"):
     """The token of a caller over HTTP does not allow what was asked for; nothing was done."""
-
-    code, exit_code = "CORTEX_E320", 29
-    category = "permission"
 
     def __init__(self, scope: str) -> None:
         """Take the scope that the token lacks."""
@@ -378,11 +254,8 @@ class ScopeMissing(CortexError):
         self.details = self.scope = scope
 
 
-class RoleMissing(CortexError):
+class RoleMissing(CortexError, code="CORTEX_E321", exit_code=29, category="permission"):
     """The role of a team's member or of a caller over HTTP is too little in a project; nothing was done."""
-
-    code, exit_code = "CORTEX_E321", 29
-    category = "permission"
 
     def __init__(self, project: str, role: str, needed: str) -> None:
         """Take the project, the role there ("" for none), and the one that is needed."""
@@ -391,10 +264,8 @@ class RoleMissing(CortexError):
         self.details = needed
 
 
-class InternalError(CortexError):
+class InternalError(CortexError, code="CORTEX_E900", exit_code=28):
     """Something failed that Cortex did not foresee; its words are in the server's own log."""
-
-    code, exit_code = "CORTEX_E900", 28
 
 
 def install_extra(extra: str) -> str:

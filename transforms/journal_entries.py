@@ -408,7 +408,7 @@ AnEntry = TypeVar("AnEntry", bound=JournalEntry)
 
 
 def from_row(row: Row) -> Entry:
-    """Return what a JOURNAL row says. Raises ValueError where its payload is not that of its kind."""
+    """Return what a JOURNAL row says. Raises ValueError if its payload is not that of its kind."""
     try:
         payload = orjson.loads(row["payload"])
     except orjson.JSONDecodeError:  # NaN and halves of surrogate pairs, which json takes
@@ -417,7 +417,7 @@ def from_row(row: Row) -> Entry:
 
 
 def entry_of(kind: str, payload: Mapping[str, Any]) -> Entry:
-    """Return the entry of a kind with this payload. Raises ValueError where a field is missing."""
+    """Return the entry of a kind with this payload. Raises ValueError if a field is missing."""
     if not isinstance(payload, dict):
         raise ValueError(f"not the payload of an entry: {kind}")
     entry = _class_of(kind, payload)

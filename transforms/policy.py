@@ -34,7 +34,17 @@ ENUMERATIONS = {
 }
 NUMBER_COLUMNS = frozenset(
     (
-        *("half_life_days", "brief_lines", "salience", "confidence", "weight", "value"),
+        *(
+            "half_life_days",
+            "brief_lines",
+            "brief_place",
+            "basic_lines",
+            "basic_place",
+            "salience",
+            "confidence",
+            "weight",
+            "value",
+        ),
         *("zero_at", "one_at", "answer_cosine", "answer_share"),
         *("input_usd", "output_usd", "batch_factor"),
     )
@@ -51,6 +61,28 @@ MEMORY_TYPE_FLAGS = {
     "is_passed_by": "loses its room in the brief as sessions go by without it",
     "is_disputed": "a review asks which of two that contradict each other holds",
     "is_passing": "left out of the brief when it is a request or true for the hour alone",
+    "is_guaranteed": "the best are in the brief before rank alone decides: needed whatever else there is",
+    "is_latest_only": "of one subject a later word takes the place of an earlier one",
+    "is_shared": "shared with colleagues, and proposed to them without being named",
+}
+
+# Columns that are no policy but names and rules of the program, which hooks and engine must share:
+# `make docs` prints them as hooks/prose/memory_types.py.
+BUILT_IN = {
+    "memory_types": {
+        "event_type": "the event that a line `[MEMORY: <memory_type>] text` reports; none: no such tag",
+        "other_names": "what other tools call the type",
+        "is_written": "a language model that reads a session may note a fact of it",
+        "is_fact": "what somebody says; the others follow from a session or a file",
+        "is_settling": "settled by a person's typing it; the rest are requests, questions and reports",
+        "is_shown": "shown to the assistant while it works",
+        "basic_place": "place of its section in the brief without an engine; none: no section",
+        "basic_lines": "lines of that section at most",
+    },
+    "event_types": {
+        "tag": "the tag, beside the names of memory types, that reports it",
+        "is_written": "a language model that reads a session may note a fact by that tag",
+    },
 }
 
 # Tables that code looks things up in: their key and the columns that must be there.
@@ -63,8 +95,12 @@ _KEYS = {
     "confidences": ("source",),
 }
 _COLUMNS = {
-    "memory_types": ("memory_type", "half_life_days", "brief_lines", "brief_section", *MEMORY_TYPE_FLAGS),
-    "event_types": ("event_type", "salience", "is_immortal", "memory_type"),
+    "memory_types": (
+        *("memory_type", "half_life_days", "brief_lines", "brief_section", "brief_place"),
+        *MEMORY_TYPE_FLAGS,
+        *BUILT_IN["memory_types"],
+    ),
+    "event_types": ("event_type", "salience", "is_immortal", "memory_type", *BUILT_IN["event_types"]),
     "edge_types": ("edge_type", "is_symmetric"),
     "thresholds": ("name", "value", "unit", "why"),
     "calibration": ("model", "zero_at", "one_at", "answer_cosine", "answer_share"),
@@ -86,7 +122,7 @@ READERS = {
     "kinds": ("extract",),
     "language_words": ("extract", "recall"),
     "markers": ("extract",),
-    "memory_types": ("decay", "link", "render", "review"),
+    "memory_types": ("decay", "fold", "link", "push", "render", "review", "team"),
     "model_prices": ("backfill", "plan", "cost"),
     "phrases": ("extract", "recall", "stats"),
     "query_words": ("extract", "link", "consolidate", "recall", "remember", "render", "stats", "forget"),
@@ -151,6 +187,12 @@ class Policy:
         """Return the heading of a memory of the type in a brief; empty for none."""
         return str(self._row("memory_types", "memory type", memory_type)["brief_section"] or "")
 
+    def brief_sections(self) -> tuple[str, ...]:
+        """Return the memory types that have a section in a brief, in the order of printing."""
+        rows = self.rows["memory_types"].items()
+        places = {str(key): place for (key,), row in rows if (place := row["brief_place"]) is not None}
+        return tuple(sorted(places, key=lambda memory_type: float(places[memory_type])))
+
     def types_with(self, flag: str) -> frozenset[str]:
         """Return the memory types of which a flag of MEMORY_TYPE_FLAGS is true."""
         return self._types[flag]
@@ -174,10 +216,10 @@ class Policy:
         return float(row["zero_at"] or 0.0), float(row["one_at"] or 0.0)
 
     def rows_read_by(self, reader: str) -> dict[str, list[PolicyRow]]:
-        """Return the rows, by table, that a stage or command reads; without the columns for people."""
+        """Return the rows, by table, that a stage or command reads: the columns that are policy."""
         return {
             stem: [
-                {name: cell for name, cell in row.items() if name not in REMARKS}
+                {name: cell for name, cell in row.items() if name not in (*REMARKS, *BUILT_IN.get(stem, ()))}
                 for row in rows.values()
                 if reader in READERS.get(stem, str(row.get("read_by", "")).split())
             ]
@@ -306,6 +348,12 @@ def _overridden(stem: str, base: _Parsed, user: _Parsed) -> _Parsed:
     rows = dict(base.rows)
     for key, row in user.rows.items():
         own = {name: cell for name, cell in row.items() if name != "read_by"}
+        for name in BUILT_IN.get(stem, ()):
+            if own[name] != base.rows[key][name]:
+                raise SchemaMismatch(
+                    f"your {stem}.csv changes {name} of '{key[0]}', which is built in.",
+                    "Copy that cell from the file that comes with Cortex.",
+                )
         rows[key] = {**base.rows.get(key, {}), **own}
     return _Parsed(base.columns, rows)
 

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from cortex.hooks.prose.memory_types import EVENT_TYPES as EVENT_TYPES
+from cortex.hooks.prose.memory_types import MEMORY_TYPES as MEMORY_TYPES
 from cortex.transforms.errors import UnknownValue
 
 # Stands for a time nobody noted, so that sorting and ageing stay defined: very old.
@@ -13,36 +15,11 @@ GLOBAL_SCOPE = "global"
 # One row of a table as Python values, by column.
 Row = dict[str, Any]
 
-MEMORY_TYPES = (
-    "architecture",
-    "decision",
-    "pattern",
-    "gotcha",
-    "progress",
-    "outcome",
-    "context",
-    "code_description",
-    "code",
-)
 CATEGORIES = ("project", "global")
 STATUSES = ("active", "superseded", "archived", "pruned")
 SOURCE_TYPES = ("conversation", "explicit", "code_index", "import", "consolidation", "team")
 # `colleague`: what a team reviewed and merged into its repository.
 TRUSTS = ("external", "tool", "assistant", "colleague", "user")  # lowest first: the position is the order
-EVENT_TYPES = (
-    "DECISION_MADE",
-    "APPROACH_REJECTED",
-    "PLAN_CREATED",
-    "PREFERENCE_NOTED",
-    "ERROR_RESOLVED",
-    "PLAN_STEP_COMPLETED",
-    "KNOWLEDGE_ACQUIRED",
-    "TASK_COMPLETED",
-    "SESSION_OUTCOME",
-    "FILE_MODIFIED",
-    "FILE_EXPLORED",
-    "COMMAND_RUN",
-)
 EDGE_TYPES = (
     "relates_to",
     "derived_from",

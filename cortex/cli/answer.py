@@ -1,7 +1,7 @@
 """
 What a command gives back, and the decorator that declares one.
 
-    @command("pin")
+    @command("pin", "Protect a memory from fading and merging.")
     @click.argument("memory")
     def pin(context: Context, memory: str) -> Answer:
         '''Keep the MEMORY, named by its id, from fading and merging.'''
@@ -10,6 +10,7 @@ What a command gives back, and the decorator that declares one.
 
 The decorator gives the function the context, adds `--json` and prints the answer. A command that shows
 something before it is done, or asks, yields answers: people see each, a program the data of the last one.
+Its line in `cortex --help` stands in the section that is the module's folder; `make docs` prints the index.
 """
 
 import functools
@@ -17,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 import click
 
@@ -52,15 +53,61 @@ class Answer:
 
 Answers = Answer | Iterator[Answer] | None
 ContextSource = Union["Context", Callable[[], "Context"], None]
+Declared = TypeVar("Declared", bound=click.Command)
+
+# Behind every other of its section stands a command that names no place; several are sorted by name.
+LAST = 1_000
+
+
+@dataclass(frozen=True)
+class ListedCommand:
+    """A command of `cortex --help`: where it is declared, its line there, and its place in its section."""
+
+    name: str
+    module: str
+    function: str
+    short_help: str
+    place: int
+
+
+# By name, of the modules that are imported.
+LISTED: dict[str, ListedCommand] = {}
+
+
+def listed(short_help: str, *, place: int = LAST) -> Callable[[Declared], Declared]:
+    """
+    List a command in `cortex --help`, by its line there, in the section that its module's folder is.
+
+    Raises ValueError if another command has its name.
+    """
+
+    def note(declared: Declared) -> Declared:
+        function = declared.callback
+        assert declared.name is not None and function is not None
+        entry = ListedCommand(declared.name, function.__module__, function.__qualname__, short_help, place)
+        known = LISTED.setdefault(entry.name, entry)
+        if (known.module, known.function) != (entry.module, entry.function):
+            raise ValueError(f"{known.module} and {entry.module} both declare the command '{entry.name}'")
+        declared.short_help = short_help
+        return declared
+
+    return note
 
 
 def command(
-    name: str, *, parent: click.Group | None = None, json: bool = True, takes_context: bool = True
+    name: str,
+    short_help: str = "",
+    *,
+    place: int = LAST,
+    parent: click.Group | None = None,
+    json: bool = True,
+    takes_context: bool = True,
 ) -> Callable[[Callable[..., Answers]], click.Command]:
     """
     Declare a command, below `parent` where that is a group such as `config`; `json` adds `--json`.
 
-    Without `takes_context` the function runs though the settings cannot be read; see `current_context`.
+    With `short_help` it is listed in `cortex --help`. Without `takes_context` the function runs though the
+    settings cannot be read; see `current_context`.
     """
 
     def declare(function: Callable[..., Answers]) -> click.Command:
@@ -68,15 +115,15 @@ def command(
         _complete(declared, json)
         if parent is not None:
             parent.add_command(declared)
-        return declared
+        return listed(short_help, place=place)(declared) if short_help else declared
 
     return declare
 
 
 def group(
-    name: str, *, json: bool = True, takes_context: bool = True
+    name: str, short_help: str, *, place: int = LAST, json: bool = True, takes_context: bool = True
 ) -> Callable[[Callable[..., Answers]], click.Group]:
-    """Declare a command that has others below it; it runs itself where none of them is named."""
+    """Declare a command that has others below it; it runs itself if none of them is named."""
 
     def declare(function: Callable[..., Answers]) -> click.Group:
         run = _printing(function, takes_context)
@@ -88,7 +135,7 @@ def group(
 
         declared = click.group(name, invoke_without_command=True)(unless_subcommand)
         _complete(declared, json)
-        return declared
+        return listed(short_help, place=place)(declared)
 
     return declare
 
@@ -135,7 +182,7 @@ def current_context() -> "Context":
 
 
 def current_home() -> Path:
-    """Return the store's folder, also where the settings cannot be read."""
+    """Return the store's folder, also if the settings cannot be read."""
     source = click.get_current_context().find_root().obj
     return store_home() if source is None or callable(source) else source.home
 

@@ -1,4 +1,4 @@
-"""The command `cortex`: what holds for all commands. They are listed in cortex/cli/command_line.py."""
+"""The command `cortex`: what holds for all commands. Their index is cortex/cli/command_index.py."""
 
 import os
 

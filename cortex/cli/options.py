@@ -14,28 +14,26 @@ def _projects(context: click.Context, option: click.Parameter, word: str) -> lis
 PROJECT_OPTION = click.option(
     "--project",
     metavar="NAME",
-    help="A project's name, id or path; default: this folder's.",
+    help="Project name, id or path. Default: the project of this folder.",
     shell_complete=_projects,
 )
-ALL_PROJECTS = click.option("--all-projects", is_flag=True, help="From every project.")
+ALL_PROJECTS = click.option("--all-projects", is_flag=True, help="Include every project.")
 LIMIT = click.option(
     "--limit",
     type=click.IntRange(1),
     default=20,
     show_default=True,
     metavar="COUNT",
-    help="Show at most this many rows.",
+    help="Show at most COUNT rows.",
 )
-AS_OF = click.option(
-    "--as-of", metavar="DATE", help="As of the end of that day (UTC): only what was known by then."
-)
-DRY_RUN = click.option("--dry-run", is_flag=True, help="Change nothing; print the difference.")
+AS_OF = click.option("--as-of", metavar="DATE", help="Use what was known at the end of that day (UTC).")
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Print the changes without making them.")
 ENGINE = click.option(
     "--engine",
     type=click.Choice(["auto", "prefect", "plain"]),
-    help="Run the stages under Prefect, or one after another without it. Default: the setting run.engine "
-    "(auto: under Prefect where a server of it is set up).",
+    help="Run the stages with Prefect, or one after another without it. Default: the setting run.engine "
+    "(auto: with Prefect if a server is configured).",
 )
 ACCEPT_LOSS = click.option(
-    "--accept-loss", is_flag=True, help="Publish even if much of what was shown would disappear."
+    "--accept-loss", is_flag=True, help="Publish even if many memories now shown would disappear."
 )

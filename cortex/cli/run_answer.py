@@ -24,7 +24,7 @@ def running(context: Context, engine: str | None = None) -> Iterator[tuple[str, 
     """Yield the engine (default: the setting's) and a progress callback, after a hint on Prefect's start."""
     engine = engine or context.settings.engine
     if engine == "prefect":
-        hint("Starting Prefect, unless a server of it is set up (about 10 s; --engine plain runs without) …")
+        hint("Starting Prefect, unless a server is configured (about 10 s; without it: --engine plain) …")
     with progress_bar() as progress:
         yield engine, progress
 

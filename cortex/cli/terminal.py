@@ -40,7 +40,7 @@ def write_text(text: str) -> None:
 
 
 def hint(text: str) -> None:
-    """Print a line on standard error, where it does not spoil a pipe."""
+    """Print a line on standard error, unless that would spoil a pipe."""
     sys.stderr.write(visible(text, keeps_lines=True) + "\n")
 
 

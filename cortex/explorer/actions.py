@@ -80,7 +80,8 @@ def _forget(context: Context, parts: Mapping[str, str], form: Mapping[str, str])
     plan = forget.plan_forget(context, parts["memory"])
     if form.get("agreed") != FORGET_AGREED or form.get("going") != going(plan):
         raise UsageError(
-            "what would go is not what was shown.", "Look at it again: it may have changed meanwhile."
+            "the memories to erase differ from those shown.",
+            "Look at it again: it may have changed meanwhile.",
         )
     forgotten = forget.forget(context, plan)
     others = len(forgotten.others)

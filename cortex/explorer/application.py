@@ -1,4 +1,4 @@
-"""The explorer as a web application: which view answers at which address, and what becomes of errors."""
+"""The explorer as a web application: which view answers at which address, and how errors are shown."""
 
 import re
 import threading

@@ -44,7 +44,7 @@ def export_pages(context: Context, folder: Path, *, most: int = 10_000) -> Expor
     """
     Write the pages below `folder`, at most `most` of them; `index.html` is the brief.
 
-    Raises UsageError for a folder with something in it, and where the disk refuses.
+    Raises UsageError for a folder with something in it, and if the disk refuses.
     """
     if not is_empty_folder(folder):
         raise UsageError(f"{folder} is not an empty folder.", "Name a new one.")
@@ -96,7 +96,7 @@ def _links(html: str) -> Iterator[str]:
 
 
 def _relative(html: str, address: str, known: set[str]) -> str:
-    """Return a page with links to the files beside it; a link to a page that is not written goes nowhere."""
+    """Return a page with links to the files next to it; a link to a page that is not written goes nowhere."""
     up = "../" * page_file_of(address).count("/")
 
     def changed(match: re.Match[str]) -> str:

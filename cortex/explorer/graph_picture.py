@@ -24,7 +24,7 @@ NodePlaces = dict[str, tuple[float, float]]
 
 
 def picture(neighbourhood: GraphAround) -> Markup:
-    """Return the image; each memory in it leads to its own neighbourhood. "" where nothing is around."""
+    """Return the image; each memory in it leads to its own neighbourhood. "" if nothing is around."""
     if not [node for node in neighbourhood.nodes if node.distance]:
         return Markup("")
     places = _places(neighbourhood)

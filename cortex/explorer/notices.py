@@ -41,7 +41,7 @@ class Notices:
         return name
 
     def get(self, name: str) -> DeedNotice | None:
-        """Return the notice of a name, None where there is none any more."""
+        """Return the notice of a name, None if there is none any more."""
         return self._notices.get(name)
 
     def clear(self) -> None:

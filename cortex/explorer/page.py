@@ -18,7 +18,7 @@ class ViewRequest:
     """
     What a view is asked: the context, the parts of its path, and its query.
 
-    `writes` is false where nothing may be changed, so that no form is shown. `answers` are those that take
+    `writes` is false if nothing may be changed, so that no form is shown. `answers` are those that take
     long, of all requests.
     """
 
@@ -35,7 +35,7 @@ class ViewRequest:
         return self.answers.get(question, state, find)
 
     def word(self, name: str) -> str:
-        """Return a value of the query, "" where it is not given."""
+        """Return a value of the query, "" if it is not given."""
         return self.query.get(name, "").strip()
 
     def number(self, name: str, default: int, *, low: int = 1, high: int = 1_000_000) -> int:
@@ -73,7 +73,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Pager:
-    """Which rows of a list a page shows, counted from 1, and where the pages beside it are; "" for none."""
+    """The rows of a list that a page shows, from 1, and the addresses of its neighbours; "" for none."""
 
     first: int
     last: int

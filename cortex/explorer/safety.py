@@ -62,7 +62,7 @@ class AccessGate:
         return self._session
 
     def refusal(self, method: str, headers: Mapping[str, str], cookie: str) -> str:
-        """Return why a request is refused, "" where it is not; the token of forms is checked on its own."""
+        """Return why a request is refused, "" if it is not; the token of forms is checked on its own."""
         if problem := self.foreign(method, headers):
             return problem
         if not _same(cookie, self._session):
@@ -70,7 +70,7 @@ class AccessGate:
         return ""
 
     def foreign(self, method: str, headers: Mapping[str, str]) -> str:
-        """Return why a request comes from elsewhere, "" where it does not."""
+        """Return why a request comes from elsewhere, "" if it does not."""
         if headers.get("host", "") != self.host:
             return f"The explorer answers to {self.host} alone."
         origin = headers.get("origin", "")

@@ -36,7 +36,7 @@ class Listening:
 
 
 def listen(context: Context, port: int = 0, *, is_read_only: bool = False) -> Listening:
-    """Take a port of this machine, a free one for 0. Raises UsageError where it is taken."""
+    """Take a port of this machine, a free one for 0. Raises UsageError if it is taken."""
     place = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -92,7 +92,7 @@ class Contexts:
     _models: dict[str | None, Embedder | None] = field(default_factory=dict)
 
     def open(self) -> Context:
-        """Return the context of a request. Raises UsageError where the settings cannot be read."""
+        """Return the context of a request. Raises UsageError if the settings cannot be read."""
         return replace(self.first, settings=load_settings(self.first.home), embedder_of=self._model)
 
     def _model(self, settings: Settings) -> Embedder | None:

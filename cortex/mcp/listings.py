@@ -1,4 +1,7 @@
-"""What a client lists beside the tools: resources, their templates, prompts, and how long each list holds."""
+"""
+What a client lists besides the tools: resources, their templates, prompts, and how long each list stays
+valid.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +21,7 @@ RESOURCES: tuple[dict[str, Any], ...] = (
         "uri": "cortex://brief",
         "name": "brief",
         "title": "Brief of this project",
-        "description": "What a session of this project begins with.",
+        "description": "The brief that a session of this project starts with.",
         "mimeType": MARKDOWN,
     },
     {
@@ -39,7 +42,7 @@ RESOURCES: tuple[dict[str, Any], ...] = (
         "uri": "cortex://report/last",
         "name": "report",
         "title": "Report of the last month",
-        "description": "Decisions, corrections and what is open.",
+        "description": "Decisions, corrections and open points.",
         "mimeType": MARKDOWN,
     },
 )
@@ -56,14 +59,14 @@ TEMPLATES: tuple[dict[str, Any], ...] = (
         "uriTemplate": "cortex://session/{session}",
         "name": "session",
         "title": "One session",
-        "description": "When it was, what came of it, what it left open.",
+        "description": "Its time, its result and what it left open.",
         "mimeType": JSON,
     },
     {
         "uriTemplate": "cortex://brief/{project}",
         "name": "brief of a project",
         "title": "Brief of a project",
-        "description": "What a session of that project begins with.",
+        "description": "The brief that a session of that project starts with.",
         "mimeType": MARKDOWN,
     },
     {
@@ -84,7 +87,7 @@ TEMPLATES: tuple[dict[str, Any], ...] = (
         "uriTemplate": "cortex://report/{month}",
         "name": "report of a month",
         "title": "Report of a month (YYYY-MM)",
-        "description": "Decisions, corrections and what is open, of a month of this project.",
+        "description": "Decisions, corrections and open points of one month of this project.",
         "mimeType": MARKDOWN,
     },
 )
@@ -136,7 +139,7 @@ PROMPTS = (
     PromptForm(
         "review-stale",
         "Review what is stale",
-        "What may no longer hold, to settle with the person.",
+        "Points that may no longer hold, to resolve with the user.",
         "Call reflect and go through what is stale or contradictory {about}: check each point against the "
         "code, then ask me for each whether it holds. What I confirm or correct, store with learn.",
         "subject",
@@ -145,7 +148,7 @@ PROMPTS = (
     PromptForm(
         "next-step",
         "Plan the next step",
-        "What to do next, from what is open.",
+        "The next step, from the open points.",
         "Plan the next step {about}: call reflect for what is open and recall for decisions and rejected "
         "options that bear on it. Propose one step, why it comes first, and how we know that it is done.",
         "subject",
@@ -154,7 +157,7 @@ PROMPTS = (
     PromptForm(
         "lessons",
         "What did we learn",
-        "What the session taught that is worth keeping.",
+        "Lessons from the session that are worth keeping.",
         "Look back at this session {about}: name at most three lessons that a later session needs and recall "
         "does not know yet. Show them to me, then store those I agree to with learn, with type and evidence.",
         "subject",

@@ -43,7 +43,7 @@ from cortex.mcp.protocol.questions import (
     Person,
 )
 from cortex.mcp.protocol.scopes import needed_scope
-from cortex.mcp.tools.schemas import TOOLS
+from cortex.mcp.tool_index import TOOLS
 from cortex.transforms.errors import CortexError, InternalError, UnknownTool
 from cortex.transforms.version import __version__
 
@@ -116,7 +116,7 @@ class MemoryServer:
             yield {}
 
     async def _list_tools(self, request: ClientRequest, params: Paging) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[types.Tool.model_validate(tool.as_dict()) for tool in TOOLS])
+        return types.ListToolsResult(tools=[types.Tool.model_validate(tool) for tool in TOOLS])
 
     async def _call_tool(
         self, request: ClientRequest, params: types.CallToolRequestParams

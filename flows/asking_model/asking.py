@@ -2,15 +2,15 @@
 
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from cortex.flows.asking_model.received_replies import take_arrivals
 from cortex.flows.asking_model.request_round import (
     AskingResult,
     AskingRound,
     Keep,
+    fewest_tokens,
     most_tokens,
-    request_bytes,
     with_margin,
 )
 from cortex.flows.context.context import utc_now
@@ -24,7 +24,15 @@ from cortex.storage.model_calls.model_failure import (
     read_failure,
 )
 from cortex.storage.model_calls.spending import Reserved, Withheld
-from cortex.transforms.errors import AnswerLost, CortexError, ModelBusy, ModelClosed, ModelRefused
+from cortex.transforms.errors import (
+    AnswerLost,
+    CortexError,
+    ModelBusy,
+    ModelClosed,
+    ModelLimited,
+    ModelRefused,
+    ModelUnavailable,
+)
 from cortex.transforms.words.ages import counted
 from cortex.transforms.writer.prices import usd
 from cortex.transforms.writer.request import ModelRequest
@@ -34,8 +42,8 @@ TRIES = 3
 LONGEST_PAUSE_S = 20.0
 # A service that fails so often without one answer would fail for the rest too.
 FAILURES_IN_A_ROW = 4
-# In text a token seldom stands for more bytes than this.
-MOST_BYTES_A_TOKEN = 8
+# A plan's longest limit is one of a week; what is noted beyond that is not believed.
+LONGEST_LIMIT = timedelta(days=8)
 # Flows that nobody waits for: their requests go as one batch, where the provider takes batches.
 BATCH_FLOWS = ("nightly", "backfill")
 # Below this a batch saves a cent, and its answers come a run later.
@@ -75,9 +83,13 @@ def ask_all(
     if not run.settings.models.is_on or not pending:
         return result
     take_arrivals(run, pending, keep, result, clock())
+    if limit := _known_limit(run, clock()):  # told when it was met, and by `cortex status` since
+        result.stopped, result.waiting = limit.reason, len(pending)
+        return result
     try:
         writer = writer or writer_for(run.settings)
-    except ModelClosed as error:
+        writer.ready()
+    except ModelUnavailable as error:
         result.stopped, result.waiting = str(error), len(pending)
     else:
         asking = AskingRound(run, writer, keep, result, clock, sleep)
@@ -92,21 +104,31 @@ def ask_all(
     return result
 
 
+def _known_limit(run: Run, now: datetime) -> ModelFailure | None:
+    """Return the limit that an earlier run met and that is not reset yet: nothing would be answered."""
+    failure = read_failure(run.store.home, WRITER)
+    if failure is None or failure.until is None or failure.model != run.settings.models.writer:
+        return None
+    return failure if now < failure.until <= now + LONGEST_LIMIT else None
+
+
 def _note_silence(run: Run, result: AskingResult, now: datetime) -> None:
     """Note since when nothing is answered, for the hooks to say after a day; forget it once something is."""
     home, since = run.store.home, now
-    if result.answered or result.in_batch or not (result.waiting or result.failed):
+    is_quiet = result.answered or result.in_batch or not (result.waiting or result.failed)
+    if is_quiet and not result.limited_until:
         clear_failure(home, WRITER)
         return
     if known := read_failure(home, WRITER):
         since = known.failed_at
     # Written again by each run: what no run has noted for days, somebody has settled or switched off.
     reason = result.stopped or next(iter(result.reasons), "")
-    note_failure(home, ModelFailure(run.settings.models.writer, since, reason), WRITER)
+    failure = ModelFailure(run.settings.models.writer, since, reason, result.limited_until)
+    note_failure(home, failure, WRITER)
 
 
 def _ask(asking: AskingRound, pending: dict[str, ModelRequest], in_batches: bool, sends_batch: bool) -> None:
-    if in_batches and asking.writer.name == "api":
+    if in_batches:
         from cortex.flows.asking_model.request_batches import send_batch, take_batches
 
         take_batches(asking, pending)
@@ -134,6 +156,7 @@ class _Direct:
             self.failures = 0
         except ModelClosed as error:
             self.result.stopped = str(error)
+            self.result.limited_until = error.until if isinstance(error, ModelLimited) else None
             self.result.waiting += 1
         except ModelRefused as error:
             self.result.refused += 1
@@ -182,7 +205,7 @@ class _Direct:
 
     def _claim_counted(self, request: ModelRequest, withheld: Withheld) -> Reserved | Withheld:
         """Try again with the provider's own count, where the request could fit at all."""
-        fewest = self.asking.claim(request, request_bytes(request) // MOST_BYTES_A_TOKEN)
+        fewest = self.asking.claim(request, fewest_tokens(request))
         if fewest.most_nano > withheld.left_nano:
             return withheld
         tokens = self.asking.writer.count(request)
@@ -203,4 +226,4 @@ class _Direct:
         except AnswerLost:
             asking.spending.lose(reservation.attempt_id)
             raise
-        asking.take(reply, reservation.attempt_id, request.model)
+        asking.take(reply, reservation.attempt_id, request)

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from cortex.flows.asking_model.asking import ask_all
+from cortex.flows.asking_model.received_replies import kept_replies
 from cortex.flows.run.run import Run
 from cortex.flows.run.verdicts import answer_about, verdicts_of
 from cortex.storage.lake.notes import Output
@@ -103,15 +101,8 @@ class _Keeper:
 
     def repeat_known(self) -> None:
         """Keep the answer that the lake has for another scope to the same request."""
-        lake = self.run.store.lake
-        for part in lake.manifest.partitions(REPLIES.name) if self.asked else ():
-            ids = lake.read(REPLIES, part, columns=["request_id"])["request_id"].to_pylist()
-            known = self.asked.keys() & set(ids) - self.answered
-            if not known:
-                continue
-            is_known = pc.field("request_id").isin(pa.array(sorted(known), pa.string()))
-            for row in lake.read(REPLIES, part).filter(is_known).to_pylist():
-                self._commit(repeated_row(row, self.asked[row["request_id"]]))
+        for row in kept_replies(self.run.store.lake, self.asked.keys()):
+            self._commit(repeated_row(row, self.asked[row["request_id"]]))
 
     def keep(self, reply: Reply) -> None:
         """Commit what is believed of an answer."""

@@ -154,12 +154,14 @@ def _take_batch(
         attempt = by_request.pop(request_id)
         if reply is None:
             asking.spending.release(attempt.attempt_id, asking.clock())
+        elif isinstance(reply, AnswerLost):
+            asking.spending.lose(attempt.attempt_id)
+            asking.result.reasons[reply.problem] += 1
         elif request_id in pending:
-            del pending[request_id]
-            asking.take(reply, attempt.attempt_id, attempt.model, in_batch=True)
+            asking.take(reply, attempt.attempt_id, pending.pop(request_id), in_batch=True)
         else:
             unasked.append((attempt, reply))
-    kept = kept_requests(asking.run) if unasked else set()
+    kept = kept_requests(asking.run.store.lake) if unasked else set()
     for attempt, reply in unasked:  # kept by a run that was killed then, or nobody asks it any more
         if attempt.request_id in kept or asking.clock() - attempt.reserved_at > KEPT_IN_BATCH:
             _settle(asking, attempt, reply.input_tokens, reply.output_tokens)

@@ -15,6 +15,9 @@ from cortex.transforms.words.ages import counted
 from cortex.transforms.writer.prices import NANO, Price, price_of, usd
 from cortex.transforms.writer.request import ModelRequest, Reply
 
+# In text a token seldom stands for more bytes than this.
+MOST_BYTES_A_TOKEN = 8
+
 Keep = Callable[[Reply], None]
 
 
@@ -27,7 +30,8 @@ class AskingResult:
     meet again (a refusal, cut off, not JSON, not accepted); `failed` may be asked again by a later run;
     `waiting` did not fit the budget or came after everything had to stop; `in_batch` were sent as a batch,
     whose answers a later run takes in; `elsewhere` are being asked by another process. `lost` counts attempts
-    of killed runs whose requests were asked again: each counts in full. `stopped` says why no more was asked.
+    of killed runs whose requests were asked again: each counts in full. `stopped` says why no more was asked,
+    `limited_until` when the limit is reset that ended it.
     """
 
     answered: int = 0
@@ -41,6 +45,7 @@ class AskingResult:
     output_tokens: int = 0
     nano_usd: int = 0
     stopped: str = ""
+    limited_until: datetime | None = None
     reasons: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -113,16 +118,26 @@ class AskingRound:
         price = self.price(request.model)
         most_nano = price.nano_usd(input_tokens, request.max_output_tokens, in_batch=in_batch)
         most_nano *= self.writer.requests_reserved
-        return SpendingClaim(request.request_id, request.purpose, self.writer.name, request.model, most_nano)
+        writer = self.writer
+        return SpendingClaim(
+            request.request_id, request.purpose, writer.name, request.model, most_nano, writer.most_requests
+        )
 
-    def take(self, reply: Reply, attempt_id: int, model: str, *, in_batch: bool = False) -> None:
+    def take(self, reply: Reply, attempt_id: int, request: ModelRequest, *, in_batch: bool = False) -> None:
         """
-        Keep an answer, then settle what it cost.
+        Keep an answer, then settle what it cost: never less than its words and those of the request must.
 
         Before anything else it is written down, so that a run that ends on the way leaves it to the next one;
         what is in a batch the service keeps.
         """
-        nano = self.price(model).nano_usd(reply.input_tokens, reply.output_tokens, in_batch=in_batch)
+        reply = replace(
+            reply,
+            input_tokens=max(reply.input_tokens, fewest_tokens(request)),
+            output_tokens=max(
+                reply.output_tokens, len(reply.text.encode("utf-8", "replace")) // MOST_BYTES_A_TOKEN
+            ),
+        )
+        nano = self.price(request.model).nano_usd(reply.input_tokens, reply.output_tokens, in_batch=in_batch)
         reply = replace(reply, usd=usd(nano), text=redact(reply.text)[0])
         if in_batch:
             self.keep(reply)
@@ -141,7 +156,8 @@ class AskingRound:
         arrivals.remove(reply.request_id)
 
     def _settle(self, reply: Reply, attempt_id: int, nano: int) -> None:
-        self.spending.settle(attempt_id, nano, reply.input_tokens, reply.output_tokens, self.clock())
+        tokens = (reply.input_tokens, reply.output_tokens)
+        self.spending.settle(attempt_id, nano, *tokens, self.clock(), reply.requests)
 
     def wait(self, reason: str) -> None:
         """Count a request that waits for a later run."""
@@ -163,6 +179,11 @@ def request_bytes(request: ModelRequest) -> int:
     """Return how many bytes of text a request sends."""
     parts = (request.system, request.content, request.schema)
     return sum(len(part.encode("utf-8", "surrogatepass")) for part in parts)
+
+
+def fewest_tokens(request: ModelRequest) -> int:
+    """Return a number of tokens that the request hardly has less than."""
+    return request_bytes(request) // MOST_BYTES_A_TOKEN
 
 
 def most_tokens(request: ModelRequest, writer: Writer) -> int:

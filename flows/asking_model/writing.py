@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.asking_model.asking import ask_all
-from cortex.flows.asking_model.received_replies import finish_arrivals
+from cortex.flows.asking_model.received_replies import finish_arrivals, kept_replies, kept_requests
 from cortex.flows.context.context import utc_now
 from cortex.flows.context.run_report import StageReport
 from cortex.flows.extracting.extract_transcripts import events_of, note_grown
@@ -272,10 +272,7 @@ def requests_sent(run: Run) -> set[str]:
 def answered_requests(run: Run, requests: Sequence[SessionRequest]) -> set[str]:
     """Return the ids of those of `requests` that the lake has an answer to, be it for another session."""
     wanted = {each.request.request_id for each in requests}
-    known: set[str] = set()
-    for project_id in run.store.lake.manifest.partitions(REPLIES.name) if wanted else ():
-        known |= set(values(run.store.lake.read(REPLIES, project_id, columns=["request_id"]), "request_id"))
-    return wanted & known
+    return wanted & kept_requests(run.store.lake) if wanted else set()
 
 
 @dataclass
@@ -296,21 +293,9 @@ class _Keeper:
     def repeat_known(self) -> None:
         """Keep the answer that the lake has for another session to the same request."""
         wanted = {each.request.request_id for each in self.asked} - self.answered
-        for project_id in self.run.store.lake.manifest.partitions(REPLIES.name):
-            ids = self.run.store.lake.read(REPLIES, project_id, columns=["request_id"])
-            if wanted.isdisjoint(values(ids, "request_id")):
-                continue
-            for row in self.run.store.lake.read(REPLIES, project_id).to_pylist():
-                if row["request_id"] in wanted:
-                    wanted.discard(row["request_id"])
-                    reply = (
-                        row["request_id"],
-                        row["provider"],
-                        row["model"],
-                        row["text"],
-                        row["stop_reason"],
-                    )
-                    self.keep(Reply(*reply, 0, 0, 0.0))
+        for row in kept_replies(self.run.store.lake, wanted):
+            reply = (row["request_id"], row["provider"], row["model"], row["text"], row["stop_reason"])
+            self.keep(Reply(*reply, 0, 0, 0.0))
 
     def unanswered(self, asked: Sequence[SessionRequest]) -> list[ModelRequest]:
         """Return those of requests that have no answer."""

@@ -37,7 +37,7 @@ class Context:
     Where and when an operation happens.
 
     `embedder_of` gives the embedding model for the settings, or None for search by words alone; `clock` gives
-    the present instant (UTC); `folder` is the one whose project is meant where none is named; `visible` holds
+    the present instant (UTC); `folder` is the one whose project is meant if none is named; `visible` holds
     the scopes that the caller may see and change, None for all.
     """
 
@@ -46,7 +46,7 @@ class Context:
     clock: Callable[[], datetime] = utc_now
     folder: Path = field(default_factory=Path.cwd)
     visible: frozenset[str] | None = None
-    checks_projections: bool = True  # off where they cannot be rebuilt: what is there is then shown as it is
+    checks_projections: bool = True  # off if they cannot be rebuilt: what is there is then shown as it is
     # Told what each answer of a language model cost [US dollars], once it is kept.
     note_cost: Callable[[float], object] = lambda usd: None
     # Tables that a query of the caller finds empty.
@@ -74,14 +74,14 @@ class Context:
         return read_policy(self.home)
 
     def embedder(self) -> "Embedder | None":
-        """Return the embedding model to use; None where there is none."""
+        """Return the embedding model to use; None if there is none."""
         return self.embedder_of(self.settings)
 
     def open_catalogue(self) -> "Catalogue":
         """
         Return what is published, for a look around that opens neither lake nor tables.
 
-        Raises as `open_store`, and KeyUnavailable where the lake is sealed and its key is not to be had.
+        Raises as `open_store`, and KeyUnavailable if the lake is sealed and its key is not to be had.
         """
         from cortex.storage.copies.swapping import finish_swap
         from cortex.storage.published.catalogue import Catalogue
@@ -100,7 +100,7 @@ class Context:
         """
         Return the store; a restore that was killed while it was put in place is finished first.
 
-        Raises LakeUnclear for a lake without its manifest, TablesDamaged where what is made from it is gone.
+        Raises LakeUnclear for a lake without its manifest, TablesDamaged if what is made from it is gone.
         """
         from cortex.storage.copies.swapping import finish_swap
         from cortex.storage.store import Store

@@ -66,7 +66,7 @@ class Outcome:
         """
         Raise AuditFailed, naming the first violations by id and reason, if an audit of this run failed.
 
-        Raises FileDamaged where a damaged file kept scopes from their next version, LossRefused where briefs
+        Raises FileDamaged if a damaged file kept scopes from their next version, LossRefused where briefs
         were held back.
         """
         violations = sorted(self.report.violations)
@@ -81,8 +81,8 @@ class Outcome:
         more = f"; and {rest} more" if rest > 0 else ""
         raise AuditFailed(
             f"the audit kept the last good version of {', '.join(sorted(self.failed))}: {named}{more}.",
-            "The report in runs/reports names all of them. Forget or mend the rows and run again; "
-            "`cortex rebuild` takes over what is right though much was lost.",
+            "The report in runs/reports lists all of them. Forget or repair the rows and run again; "
+            "`cortex rebuild` keeps the valid rows, even if many are lost.",
         )
 
     def _fail(self, scope: str) -> None:

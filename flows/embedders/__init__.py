@@ -50,7 +50,7 @@ def embedder_for(voyage_key: str | None = None) -> Embedder:
 
 
 def local_or_none() -> Embedder | None:
-    """Return the local model; None where it is not installed or not the one expected."""
+    """Return the local model; None if it is not installed or not the one expected."""
     try:
         return embedder_for()
     except ModelUnavailable:

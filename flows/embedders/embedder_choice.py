@@ -1,43 +1,59 @@
-"""Which embedding model is used: the hosted one while it answers, else the local one."""
+"""Which embedding model is used: the hosted one with a key, else the local one."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cortex.flows.embedders import Embedder, embedder_for, local_or_none
 from cortex.storage.model_calls.model_failure import (
     ModelFailure,
-    hosted_failure,
+    clear_failure,
     note_failure,
     read_failure,
 )
 from cortex.storage.settings.settings import Settings
-from cortex.transforms.errors import ModelUnavailable
+from cortex.transforms.errors import ModelUnavailable, StoreNotWritable
+
+if TYPE_CHECKING:
+    from cortex.flows.embedders import Vectors
 
 # A service that failed is not waited for by each command that follows: its three tries of 20 s take a minute.
 RETRIED_AFTER = timedelta(minutes=10)
+
+
+class HostedEmbedder:
+    """A hosted model that is left alone for a while after it gave no answer; a note in the store says so."""
+
+    def __init__(self, embedder: Embedder, home: Path) -> None:
+        self.model, self.dimensions = embedder.model, embedder.dimensions
+        self._embedder, self._home = embedder, home
+
+    def embed(self, texts: Sequence[str], *, as_query: bool = False) -> "Vectors":
+        """Return what the model gives. Raises ModelUnavailable, at once where it failed a short while ago."""
+        failure, now = read_failure(self._home), datetime.now(UTC)
+        if failure and timedelta() <= now - failure.failed_at < RETRIED_AFTER:
+            raise ModelUnavailable(failure.reason, "It is asked again after ten minutes.")
+        try:
+            vectors = self._embedder.embed(texts, as_query=as_query)
+        except ModelUnavailable as error:
+            with suppress(StoreNotWritable):
+                note_failure(self._home, ModelFailure(self.model, now, error.problem))
+            raise
+        if failure:
+            with suppress(StoreNotWritable):
+                clear_failure(self._home)
+        return vectors
 
 
 def embedder_in_force(settings: Settings) -> Embedder | None:
     """
     Return the embedding model to use, or None when there is none: keyword search goes on without.
 
-    With a key that is the hosted one, unless it failed and has not answered a run since.
+    With a key and its library that is the hosted one, whether it answers now or not.
     """
-    is_trusted = bool(settings.voyage_api_key) and read_failure(settings.home) is None
-    return (hosted_or_none(settings) if is_trusted else None) or local_or_none()
-
-
-def hosted_again(settings: Settings, now: datetime) -> Embedder | None:
-    """Return the hosted model where it failed long enough ago to be tried again."""
-    failure = hosted_failure(settings)
-    is_due = failure is not None and now - failure.failed_at >= RETRIED_AFTER
-    return hosted_or_none(settings) if is_due else None
-
-
-def hosted_or_none(settings: Settings) -> Embedder | None:
-    """Return the hosted model; None where its library is missing, which is noted as its failure."""
-    try:
-        return embedder_for(settings.voyage_api_key)
-    except ModelUnavailable as error:
-        if settings.voyage_api_key:
-            note_failure(settings.home, ModelFailure("Voyage AI", datetime.now(UTC), error.problem))
-        return None
+    if settings.voyage_api_key:
+        with suppress(ModelUnavailable):  # `cortex doctor` says that the library is missing
+            return HostedEmbedder(embedder_for(settings.voyage_api_key), settings.home)
+    return local_or_none()

@@ -1,47 +1,32 @@
-"""The embedding model of a run, and the local model that stands in where the hosted one fails."""
+"""The embedding model of a run, and what it gave no vectors for."""
 
-from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
+from dataclasses import dataclass, field
 
-from cortex.flows.embedders import Embedder, local_or_none
-from cortex.storage.model_calls.model_failure import ModelFailure, clear_failure, note_failure
-from cortex.transforms.errors import ModelUnavailable
+from cortex.flows.embedders import Embedder
+
+# Joins the model in fingerprints of what was made while vectors were missing: with them it is made again.
+INCOMPLETE = ", incomplete"
 
 
 @dataclass
 class Embedding:
-    """Which model embeds in this run, if any, and what is known of the hosted one."""
+    """Which model embeds in this run, if any, and the scopes of which memories lack its vectors."""
 
     embedder: Embedder | None = None
-    is_hosted: bool = False  # by the settings; a model that stands in is local
-    is_doubted: bool = False  # the hosted model failed before and is asked again
-    failure: ModelFailure | None = None  # of the hosted model that the local one stands in for
-    linked_with: str | None = None  # the model whose vectors this run's edges were made of, once they were
-    lacks_vectors: bool = False  # the model gave no answer: what is missing is filled by the next run
+    is_asked: bool = True  # off in a look at what there is: nothing is embedded then
+    incomplete: set[str] = field(default_factory=set)
+    is_unanswered: bool = False  # the model gave no answer: words alone find what has no vector
 
     @property
     def model(self) -> str:
         """The model's name, empty when there is none."""
         return self.embedder.model if self.embedder else ""
 
-    def spare(self) -> Embedder | None:
-        """Return the local model where the hosted one is in use; None where there is no other."""
-        spare = local_or_none() if self.is_hosted and self.embedder is not None else None
-        return spare if spare is not None and spare.model != self.model else None
+    @property
+    def asked(self) -> Embedder | None:
+        """The model to ask for vectors; None where nothing is embedded."""
+        return self.embedder if self.is_asked else None
 
-    def fall_back(self, error: ModelUnavailable, home: Path, now: datetime) -> None:
-        """Go on with the local model where the hosted one failed, and note that; else without vectors."""
-        spare = self.spare()
-        if spare is None:
-            self.lacks_vectors = True
-            return
-        self.failure = ModelFailure(self.model, now, error.problem)
-        note_failure(home, self.failure)
-        self.embedder = spare
-
-    def trust(self, home: Path) -> None:
-        """Note that the model in use answers; of the one that it stands in for that says nothing."""
-        if self.is_doubted and self.failure is None:
-            clear_failure(home)
-            self.is_doubted = False
+    def basis(self, scope: str) -> str:
+        """Return what a scope's edges and memories follow from: the model, and whether vectors lack."""
+        return self.model + (INCOMPLETE if scope in self.incomplete else "")

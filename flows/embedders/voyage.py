@@ -101,5 +101,5 @@ def _unavailable(reason: str) -> ModelUnavailable:
     # Only the kind of failure is told: the message of a refused request may quote the key.
     return ModelUnavailable(
         f"Voyage AI gave no embeddings ({reason}).",
-        "The local model stands in, a later run asks again. Check key and network: `cortex doctor`.",
+        "Words alone answer meanwhile, a later run asks again. Check key and network: `cortex doctor`.",
     )

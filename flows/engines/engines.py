@@ -52,7 +52,7 @@ def run_with_prefect(stages: Sequence[Stage], run: Run) -> None:
     Run the stages as tasks of a Prefect flow run: that in which this is called, or one of its own.
 
     Starts Prefect's temporary server (7 to 10 s) unless the environment names one; it ends with the flow.
-    Its history lies in the store's own folder and nothing is reported to its makers. Where Prefect itself
+    Its history lies in the store's own folder and nothing is reported to its makers. If Prefect itself
     fails, such as a server that starts late, the stages run without it: they are safe to repeat.
     """
     configure_prefect(run.store.home)
@@ -101,7 +101,7 @@ def configure_prefect(home: Path) -> None:
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_LOGGING_LEVEL": "CRITICAL",  # the command says what failed, without a traceback
         "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",
-        # Its own 20 s are too few beside other work: 37 s were seen on two busy cores. Past this the stages
+        # Its own 20 s are too few on a busy machine: 37 s were seen on two busy cores. Past this the stages
         # run without it.
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "60",
         "DO_NOT_TRACK": "1",

@@ -23,7 +23,7 @@ from cortex.flows.run.run import Run
 SHARD_TAGS = ["cortex", "cortex-shard"]
 SHARD_RETRIES = 2
 SHARD_RETRY_SECONDS = 1
-# Shards that wait beside those in work: no worker stands still while the run commits.
+# Shards that wait in addition to those in work, so that no worker is idle while the run commits.
 AHEAD = 2
 # A cluster that somebody else runs may have any number of workers.
 CLUSTER_AHEAD = 64
@@ -73,7 +73,7 @@ class PrefectCarrier:
         self.shards = self.unanswered = 0
 
     def map(self, requests: Iterable[bytes]) -> Iterator[bytes | None]:
-        """Yield the answer to each request, in their order; None where no worker gave one."""
+        """Yield the answer to each request, in their order; None if no worker gave one."""
         waiting: deque[Any] = deque()
         for request in requests:
             waiting.append(self._submitted(request))
@@ -219,7 +219,7 @@ def _ray(choice: RunnerChoice) -> TaskRunner[Any]:
 
 
 def _has_workers(choice: RunnerChoice, runner: TaskRunner[Any]) -> bool:
-    """Return whether anybody is there to work; False also where nobody can be asked."""
+    """Return whether anybody is there to work; False also if nobody can be asked."""
     lookers: dict[str, Callable[[Any], bool]] = {"dask": _has_dask_workers, "ray": _has_ray_nodes}
     try:
         return lookers.get(choice.runner, lambda _: True)(runner)

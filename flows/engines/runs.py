@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from cortex.flows.context.context import Context
 from cortex.flows.context.run_report import QuarantinedLine, RunReport
-from cortex.flows.embedders.embedder_choice import hosted_again
 from cortex.flows.embedders.embedding import Embedding
 from cortex.flows.engines.engine_choice import PREFECT, engine_for, prepare
 from cortex.flows.engines.engines import healing, run_plain, run_with_prefect
@@ -23,7 +22,6 @@ from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.ground.files import stored_name
 from cortex.storage.lake.manifest import Cursor
 from cortex.storage.lake.migrations import migrate
-from cortex.storage.model_calls.model_failure import hosted_failure
 from cortex.storage.published.reports import (
     keep_report,
     last_report,
@@ -36,7 +34,7 @@ from cortex.storage.staging.transcripts import open_transcript
 from cortex.storage.store import Store
 from cortex.transforms.errors import NothingUsable
 from cortex.transforms.schemas import EVENTS, JOURNAL, TURNS, VECTORS
-from cortex.transforms.transcripts.assistants import NAMES
+from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, USUAL
 
 # Between looking for files and the run's own beginning lies the staging of what was found.
 LOOKING_SECONDS = 60
@@ -61,7 +59,7 @@ def execute(
     `runner` is who works on shards under Prefect (`cortex.flows.reading.runner_choice`; default: by the
     settings).
     Raises StoreBusy when another run holds the lease, StoreNotWritable when the disk refuses, LossRefused
-    where it would hide much of what is shown and `accepts_loss` is not given; what was committed before stays
+    if it would hide much of what is shown and `accepts_loss` is not given; what was committed before stays
     and the next run goes on from there.
     """
     choice = engine_for(engine, context.home)
@@ -95,7 +93,7 @@ def opened(
     """
     Yield a run that holds the lease, after removing what a killed run left half written.
 
-    `prepare` is called under the lease before the store is opened. Raises LakeUnclear where manifest and lake
+    `prepare` is called under the lease before the store is opened. Raises LakeUnclear if manifest and lake
     do not belong together, KeyUnavailable where the lake is sealed and its key is not to be had, AuditFailed
     at the end of the block when an audit failed within it.
     """
@@ -108,19 +106,13 @@ def opened(
         store.lake.check_belongs()
         store.lake.check_key()  # before anything is claimed: what waits goes on waiting
         store.repair()
-        again = hosted_again(settings, now)
         run = Run(
             store=store,
             settings=settings,
             policy=context.policy,
             now=now,
             report=RunReport(flow=flow, engine=engine, started_at=now),
-            embedding=Embedding(
-                again or context.embedder(),
-                is_hosted=bool(settings.voyage_api_key),
-                is_doubted=again is not None,
-                failure=hosted_failure(settings) if again is None else None,
-            ),
+            embedding=Embedding(context.embedder()),
             progress=progress,
             tables_as_left=tables_as_left(settings.home),
         )
@@ -138,9 +130,7 @@ def looking(context: Context, *, with_model: bool = True) -> Run:
         policy=context.policy,
         now=now,
         report=RunReport(flow="look", engine="plain", started_at=now),
-        embedding=Embedding(
-            context.embedder() if with_model else None, is_hosted=bool(context.settings.voyage_api_key)
-        ),
+        embedding=Embedding(context.embedder() if with_model else None),
     )
 
 
@@ -175,9 +165,9 @@ def look_for(settings: Settings, paths: Sequence[Path]) -> Backfill:
     waiting = 0
     by_assistant: dict[str, tuple[int, int]] = {}
     for path in transcripts:
-        size, unread, name = 0, 0, NAMES["claude"]
+        size, unread, name = 0, 0, KNOWN_ASSISTANTS[USUAL].label
         with suppress(OSError), open_transcript(path) as transcript:  # staging names what cannot be read
-            size, name = transcript.size, NAMES[transcript.assistant]
+            size, name = transcript.size, KNOWN_ASSISTANTS[transcript.assistant].label
             unread = size - transcript.position_behind(cursors.get(stored_name(path))).byte
         if unread or not size:
             new.append(path)
@@ -199,9 +189,9 @@ def grown(settings: Settings) -> list[Path]:
     cursors, since = store.lake.manifest.cursors, _looked_at(store) - LOOKING_SECONDS
     transcripts: list[Path] = []
     for name, places in folders().items():
-        for place in places:
+        for place in places if KNOWN_ASSISTANTS[name].adapter else ():
             begins = stored_name(place.absolute()).rstrip("/") + "/"
-            if name != "claude" and any(read.startswith(begins) for read in cursors) and place.is_dir():
+            if any(read.startswith(begins) for read in cursors) and place.is_dir():
                 transcripts += [path for path in find_transcripts(place) if _has_grown(path, cursors, since)]
     return transcripts
 
@@ -245,7 +235,7 @@ def row_counts(run: Run) -> dict[str, int]:
     Return how many rows each table holds; repeated keys counted once.
 
     Where nobody has written since the last run's report its counts are taken over: to open each table takes
-    half a second. Where somebody has, each is opened, and a damaged one met.
+    half a second. If somebody has, each is opened, and a damaged one met.
     """
     lake, tables = run.store.lake, run.store.tables
     if not run.outcome.damages:

@@ -11,7 +11,7 @@ from cortex.flows.context.run_report import QuarantinedLine, StageReport
 from cortex.flows.extracting.outdated import outdated
 from cortex.flows.extracting.project_extraction import extraction_of
 from cortex.flows.extracting.read_progress import BytesShown
-from cortex.flows.extracting.shard_batches import sharded_batches
+from cortex.flows.extracting.shard_batches import bytes_of_a_task, sharded_batches
 from cortex.flows.extracting.transcript_batches import (
     Batch,
     batches_of,
@@ -24,15 +24,15 @@ from cortex.flows.reading.duplicate_turns import (
     touched_sessions,
     unknown_turns,
 )
-from cortex.flows.reading.extract_pool import pool_for
 from cortex.flows.reading.extraction import (
     Extracted,
     Extraction,
-    Extractor,
     by_session,
     extract_from,
     extract_or_fault,
 )
+from cortex.flows.reading.shard_worker import LOCAL_SHARD_BYTES, local_workers
+from cortex.flows.reading.sharding import ShardAnswers
 from cortex.flows.run.run import Run
 from cortex.storage.ground.files import stored_name
 from cortex.storage.lake.lake import Change, each_key_once
@@ -64,14 +64,18 @@ def extract_staged(run: Run) -> None:
             row.note += f"; {len(old)} projects are of another extractor or policy: cortex rederive"
 
 
-def _batches(run: Run, claims: list[Claim], shown: BytesShown) -> Iterator[tuple[Batch, Extractor | None]]:
-    """Yield what waits in batches, and who extracts from each beside this process, if anybody does."""
+def _batches(run: Run, claims: list[Claim], shown: BytesShown) -> Iterator[tuple[Batch, ShardAnswers | None]]:
+    """Yield what waits in batches, and what workers answered to each, if any are at work."""
     if run.carrier is not None and claims:
-        yield from sharded_batches(run, run.carrier, claims, shown)
+        yield from sharded_batches(run, run.carrier, claims, shown, bytes_of_a_task(run))
         return
-    with pool_for(_waiting_bytes(claims), run.policy) as pool:
+    # A language model's replies are read where they are put in the place of what the rules say.
+    with local_workers(0 if run.settings.models.uses_replies else _waiting_bytes(claims)) as workers:
+        if workers is not None:
+            yield from sharded_batches(run, workers, claims, shown, LOCAL_SHARD_BYTES)
+            return
         for batch in batches_of(run, claims, shown):
-            yield batch, pool
+            yield batch, None
 
 
 def _waiting_bytes(claims: Iterable[Claim]) -> int:
@@ -83,8 +87,8 @@ def _waiting_bytes(claims: Iterable[Claim]) -> int:
     return size
 
 
-def _take_in(run: Run, batch: Batch, row: StageReport, beside: Extractor | None) -> None:
-    """Commit a batch and drop its tickets; where that fails, one transcript after another."""
+def _take_in(run: Run, batch: Batch, row: StageReport, beside: ShardAnswers | None) -> None:
+    """Commit a batch and drop its tickets; if that fails, one transcript after another."""
     faults: list[str] = []
     with contained(faults.append):
         _commit(run, batch, row, beside)
@@ -102,7 +106,7 @@ def _take_in(run: Run, batch: Batch, row: StageReport, beside: Extractor | None)
             _take_in(run, single, row, None)
 
 
-def _commit(run: Run, batch: Batch, row: StageReport, beside: Extractor | None) -> None:
+def _commit(run: Run, batch: Batch, row: StageReport, beside: ShardAnswers | None) -> None:
     """Commit a batch: its new turns, the events of every session they touch, the cursors."""
     if not batch.cursors:
         return
@@ -137,7 +141,7 @@ class _Addition:
 
 
 def _additions(run: Run, turns: pa.Table, *, is_apart: bool) -> Iterator[_Addition]:
-    """Yield what new TURNS add to each project, nothing where all of them are known."""
+    """Yield what new TURNS add to each project, nothing if all of them are known."""
     lake = run.store.lake
     for project_id in sorted(set(values(turns, "project_id")) - run.outcome.failed):
         with run.outcome.without_damage(project_id):
@@ -205,9 +209,9 @@ def events_of(
     return _joined(run, sessions, [extract_or_fault(each, run.policy, written) for each in sessions])
 
 
-def _events_beside(run: Run, additions: Sequence[_Addition], beside: Extractor) -> dict[str, pa.Table]:
+def _events_beside(run: Run, additions: Sequence[_Addition], beside: ShardAnswers) -> dict[str, pa.Table]:
     """Return by project what `events_of` does of each addition, extracted in several processes."""
-    results = iter(beside.extract([session for addition in additions for session in addition.apart]))
+    results = iter(beside.extract([each for addition in additions for each in addition.apart], run.policy))
     return {
         each.project_id: _joined(run, each.apart, [next(results) for _ in each.apart]) for each in additions
     }

@@ -1,4 +1,6 @@
-"""What extraction needs to know of a project beside the turns: what it was shown, and what lost words."""
+"""
+What extraction needs to know of a project besides its turns: lines it was shown, and turns that lost words.
+"""
 
 import pyarrow as pa
 

@@ -30,7 +30,7 @@ Sessions = list[list[Claim]]
 
 
 def sharded_batches(
-    run: Run, carrier: Carrier, claims: Sequence[Claim], shown: BytesShown
+    run: Run, carrier: Carrier, claims: Sequence[Claim], shown: BytesShown, shard_bytes: float
 ) -> Iterator[tuple[Batch, ShardAnswers]]:
     """
     Yield what waits in batches of about BATCH_BYTES, read by workers, with what they extracted.
@@ -41,23 +41,35 @@ def sharded_batches(
     asked: deque[tuple[Sessions, TranscriptShard]] = deque()
 
     def requests() -> Iterator[bytes]:
-        for bundle in bundles_of(run, claims):
+        for bundle in bundles_of(run, claims, shard_bytes):
             shard = _shard_of(run, [claim for session in bundle for claim in session])
             asked.append((bundle, shard))
             yield packed(shard)
 
+    batch, answers = Batch(), ShardAnswers()
     for reply in carrier.map(requests()):
         bundle, shard = asked.popleft()
         answer = TranscriptAnswer() if reply is None else unpacked(reply)
         assert isinstance(answer, TranscriptAnswer)
-        answers = ShardAnswers(shard, answer)
-        for batch in _batches(run, bundle, answers, shown):
-            yield batch, answers
+        answers.add(shard, answer)
+        for session in bundle:
+            for claim in session:
+                read_or_quarantine(run, claim, batch, answers)
+                shown.read(claim)
+            if batch.size >= BATCH_BYTES:
+                yield batch, answers
+                batch, answers = Batch(), ShardAnswers((shard, answer))
+    yield batch, answers
 
 
-def bundles_of(run: Run, claims: Sequence[Claim]) -> list[Sessions]:
-    """Return the transcripts that wait in bundles of a shard's size, those of a session together."""
-    limit, cursors = run.policy.threshold("shard_megabytes") * MEGABYTE, run.store.lake.manifest.cursors
+def bytes_of_a_task(run: Run) -> float:
+    """Return about how many bytes of transcripts a shard has that is a task of its own."""
+    return run.policy.threshold("shard_megabytes") * MEGABYTE
+
+
+def bundles_of(run: Run, claims: Sequence[Claim], limit: float) -> list[Sessions]:
+    """Return the transcripts that wait in bundles of about `limit` bytes, those of a session together."""
+    cursors = run.store.lake.manifest.cursors
     bundles: list[Sessions] = []
     size = limit
     # A session's own transcript stands before its subagents': it says whether all of them are private.
@@ -75,7 +87,7 @@ def bundles_of(run: Run, claims: Sequence[Claim]) -> list[Sessions]:
 
 
 def _session_folder(claim: Claim) -> PurePath:
-    """Return where the files of a transcript's session are: beside it, in a folder of its name."""
+    """Return where the files of a transcript's session are: next to it, in a folder of its name."""
     path = claim.transcript
     if "subagents" in path.parts:
         return PurePath(*path.parts[: path.parts.index("subagents")])
@@ -91,15 +103,3 @@ def _shard_of(run: Run, claims: Sequence[Claim]) -> TranscriptShard:
         {name: settled_of(run, name) for name in projects},
         run.policy,
     )
-
-
-def _batches(run: Run, bundle: Sessions, answers: ShardAnswers, shown: BytesShown) -> Iterator[Batch]:
-    batch = Batch()
-    for session in bundle:
-        for claim in session:
-            read_or_quarantine(run, claim, batch, answers)
-            shown.read(claim)
-        if batch.size >= BATCH_BYTES:
-            yield batch
-            batch = Batch()
-    yield batch

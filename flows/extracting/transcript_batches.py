@@ -1,4 +1,6 @@
-"""Batches of waiting transcripts, each read from its cursor on, with what becomes of those that cannot be."""
+"""
+Batches of waiting transcripts, each read from its cursor on, and what happens to those that cannot be read.
+"""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -126,7 +128,7 @@ def _unread_of(run: Run, claim: Claim, path: Path, transcript: Transcript) -> Un
 
 
 def _project_of(run: Run, claim: Claim, transcript: Transcript, cursor: Cursor | None) -> str | None:
-    """Return the project of a transcript; None where nothing is to be read now."""
+    """Return the project of a transcript; None if nothing is to be read now."""
     cwd = transcript.cwd or claim.cwd
     cwd = cwd if cwd and _is_path(cwd) else None
     if not (cwd or cursor) and _says_nothing_yet(claim, transcript):
@@ -185,7 +187,7 @@ def _known_folders(run: Run) -> list[str]:
 def _source_of(claim: Claim, transcript: Transcript, project_id: str) -> Source:
     name, head = stored_name(claim.transcript), transcript.head
     session_id = stored_name(claim.session_id) if claim.session_id else None
-    agent_id = head.agent_id if head else claim.agent_id or _agent_of(name)
+    agent_id = head.agent_id if head else claim.agent_id or agent_of(name)
     return Source(name, project_id, session_id, agent_id, head)
 
 
@@ -208,6 +210,7 @@ def quarantine(run: Run, claim: Claim, reason: str) -> None:
     run.report.quarantined.append(QuarantinedLine(stored_name(claim.transcript), None, reason))
 
 
-def _agent_of(name: str) -> str | None:
+def agent_of(name: str) -> str | None:
+    """Return the id of the subagent that a transcript's file is named after; None for a session's own."""
     stem = PurePosixPath(name).stem
     return stem.removeprefix("agent-") if stem.startswith("agent-") else None

@@ -55,7 +55,7 @@ def erase_beside_sessions(lake: Lake, replies: dict[str, pa.Table], gone: Collec
 
 
 def _without_verdicts(replies: pa.Table, gone: Collection[str]) -> pa.Table:
-    # Imported here: where no language model has answered none of this is loaded.
+    # Imported here: if no language model has answered none of this is loaded.
     from cortex.transforms.writer.project import without_memories
     from cortex.transforms.writer.verdicts import without_pairs
 

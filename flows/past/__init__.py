@@ -1,1 +1,1 @@
-"""The store at another time or beside the live one: as of a day, rebuilt, compared, derived again."""
+"""The store at another time or in another place: as of a day, rebuilt, compared, derived again."""

@@ -1,4 +1,4 @@
-"""The store as it was on an earlier day: made from the lake beside it, and nothing kept (spec 8.5)."""
+"""The store as it was on an earlier day: made from the lake in memory, and not kept (spec 8.5)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context.run_report import RunReport
+from cortex.flows.embedders.embedding import Embedding
 from cortex.flows.extracting.extract_transcripts import events_of
-from cortex.flows.past.rebuilt_tables import embedding_like
 from cortex.flows.reading.duplicate_turns import PLACE, in_first_place
 from cortex.flows.run.ledger import FreshLedger
 from cortex.flows.run.run import Run
@@ -118,7 +118,7 @@ def as_of(run: Run, day: datetime, scopes: Sequence[str], *, searchable: bool = 
         run.policy,
         run.now if is_today else until - timedelta(microseconds=1),
         RunReport("as of", "plain", run.now),
-        embedding_like(run, lacks_vectors=True),
+        Embedding(run.embedding.embedder, is_asked=False),
         source=source,
         ledger_type=FreshLedger,
     )

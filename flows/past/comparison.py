@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context.run_report import RunReport
-from cortex.flows.past.rebuilt_tables import embedding_like
+from cortex.flows.embedders.embedding import Embedding
 from cortex.flows.publishing.briefs import (
     archive_of,
     draft_of,
@@ -136,7 +136,7 @@ def compare(run: Run) -> Comparison:
     Make every table in memory from the lake and compare it with the live one, row for row.
 
     Vectors are those of the lake. Each scope is compared as of the day on which its live memories were aged,
-    and without the journal's waiting entries, which no run has used. Where the live tables were made from
+    and without the journal's waiting entries, which no run has used. If the live tables were made from
     something else than the lake holds now, a note says so.
     """
     comparison = Comparison()
@@ -172,13 +172,13 @@ def _variant(run: Run, day: datetime) -> Run:
         run.policy,
         day,
         RunReport("comparison", "plain", run.now),
-        embedding_like(run, lacks_vectors=True),  # what the lake has no vector for is not embedded
+        Embedding(run.embedding.embedder, is_asked=False),  # what the lake has no vector for is not embedded
         ledger_type=FreshLedger,
     )
 
 
 def _aged_on(run: Run, scope: str) -> datetime | None:
-    """Return the day of a scope's live memories; None where they were made from something else than now."""
+    """Return the day of a scope's live memories; None if they were made from something else than now."""
     noted = run.store.lake.notes.outputs.get(Output("decay", scope))
     of_day = _variant(run, run.day).fingerprints.aged_by_day(scope)
     days = (run.day - timedelta(days=back) for back in range(DAYS_LOOKED_BACK))

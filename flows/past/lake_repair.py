@@ -41,7 +41,7 @@ class LakeRepair:
         self.done = Repair()
 
     def __call__(self) -> None:
-        """Repair. Raises LakeUnclear where files are in doubt and may not be left out."""
+        """Repair. Raises LakeUnclear if files are in doubt and may not be left out."""
         if self._quarantines:
             self._leave_out()
         if self._adopts:
@@ -54,7 +54,7 @@ class LakeRepair:
         self.done.adopted = len(manifest.files)
 
     def _leave_out(self) -> None:
-        """Move files that are damaged, in doubt or unknown beside the store, and commit what is left."""
+        """Move files that are damaged, in doubt or unknown out of the store, and commit what is left."""
         inventory = lake_files_in(self._home)
         doubtful = set(inventory.damaged) | (set(inventory.unclear()) if self._adopts else set())
         manifest = None if self._adopts else Store(self._home).lake

@@ -1,7 +1,6 @@
 """Rebuild: tables made from the lake alone and put in place of the live ones, kill-safe (law 1)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from cortex.flows.context.run_report import RunReport
 from cortex.flows.embedders.embedding import Embedding
@@ -16,11 +15,11 @@ from cortex.storage.tables.tables import StoredTables
 
 def rebuild(run: Run, only: Sequence[str] | None = None) -> None:
     """
-    Make the tables from the lake beside the live ones, swap them in, publish again.
+    Make new tables from the lake, replace the live ones with them, publish again.
 
     Vectors come from the lake; only texts without one are embedded. Killed before the swap nothing has
     changed; killed within it, the notes of what was made are gone and the next run makes the rest again.
-    A scope whose audit fails keeps its live tables. Raises LossRefused, before anything is replaced, where
+    A scope whose audit fails keeps its live tables. Raises LossRefused, before anything is replaced, if
     much of what is shown would be gone. `only` names the scopes to replace (default: all).
     """
     with run.report.stage("rebuild") as row:
@@ -51,18 +50,13 @@ def _rebuilt(run: Run, tables: StoredTables) -> Run:
     """Return a run that has made all tables from the lake, by the stages that every run uses."""
     store = Store(run.store.home)
     store.tables = tables
-    report, embedding = RunReport("rebuild", "plain", run.now), embedding_like(run)
+    report, embedding = RunReport("rebuild", "plain", run.now), Embedding(run.embedding.embedder)
     rebuilt = Run(
         store, run.settings, run.policy, run.now, report, embedding, run.progress, ledger_type=FreshLedger
     )
     for table_stage in TABLES:
         table_stage(rebuilt)
     return rebuilt
-
-
-def embedding_like(run: Run, *, lacks_vectors: bool = False) -> Embedding:
-    """Return the same model, of which nothing is known yet; without all vectors nothing is noted as made."""
-    return replace(run.embedding, is_doubted=False, failure=None, lacks_vectors=lacks_vectors)
 
 
 def _forget_outputs(run: Run, scopes: Sequence[str]) -> None:

@@ -82,7 +82,8 @@ def propose_rederivation(
     run: Run, projects: Sequence[str] | None = None, prompts: Mapping[str, str] | None = None
 ) -> Rederivation:
     """
-    Make events and memories of `projects` (default: all) from the lake's turns beside the live ones.
+    Make events and memories of `projects` (default: all) from the lake's turns, without touching the live
+    ones.
 
     They are compared with what the tables show, so that a change of policy is seen as well as one of the
     extractor. Nothing is written; what is wrong with the new events is found when they are promoted.
@@ -107,7 +108,7 @@ def promote(run: Run, rederivation: Rederivation, everywhere: str | None = None)
     What a person did to a memory that vanishes is carried over to its successor in the same commit. Killed
     before it nothing has changed; after it, the next run makes the tables. A project whose audit fails keeps
     its events. The versions of the instruction are in force from then on, `everywhere` in projects to come
-    too. Raises LossRefused, before the commit, where much of what is shown would be
+    too. Raises LossRefused, before the commit, if much of what is shown would be
     gone and the run does not accept it.
     """
     sound = {name: rows for name, rows in sorted(rederivation.events.items()) if _is_sound(run, name, rows)}

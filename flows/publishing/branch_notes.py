@@ -1,4 +1,4 @@
-"""What is published beside a brief so that it follows the branch a session stands on (spec 11.3)."""
+"""What is published with a brief so that it follows the branch of a session (spec 11.3)."""
 
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -59,7 +59,7 @@ def material_of(run: Run, project_id: str) -> Material:
 
 
 def _confirms_until(run: Run, project_id: str) -> datetime | None:
-    """Return before when the claims were last said that this brief asks about; None where it asks nothing."""
+    """Return before when the claims were last said that this brief asks about; None if it asks nothing."""
     confirmed = [
         row["recorded_at"] for row, _ in entries_in(run.readings.merged_journal(project_id), Confirm)
     ]
@@ -114,7 +114,7 @@ def without_rows(draft: Draft) -> Draft:
 
 
 def with_rows(run: Run, project_id: str, draft: Draft) -> Draft:
-    """Return a draft with the memories that it was made from, read again where it lacks them."""
+    """Return a draft with the memories that it was made from, read again if it lacks them."""
     if draft.material.memories.num_rows:
         return draft
     memories = pa.concat_tables(_memories_for(run, project_id))

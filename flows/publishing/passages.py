@@ -37,7 +37,7 @@ def passages_in(run: Run, scope: str, forgotten: Sequence[str]) -> pa.Table:
 
 
 def cut_since(run: Run, scope: str, forgotten: Sequence[str]) -> Cutting:
-    """Return what is to be cut of a project since its passages were made; all where that is not known."""
+    """Return what is to be cut of a project since its passages were made; all if that is not known."""
     if scope == GLOBAL_SCOPE:
         return Cutting(PASSAGES.empty())
     noted = run.ledger.notes.outputs.get(Output("embed", scope))
@@ -66,7 +66,7 @@ def with_cut(run: Run, scope: str, forgotten: Sequence[str], output: str) -> Man
 
 def changed_transcripts(lake: Lake, parts: Sequence[str], cut: Cut) -> set[str] | None:
     """
-    Return the transcripts whose passages may be others now; None where that is not known any more.
+    Return the transcripts whose passages may be others now; None if that is not known any more.
 
     A turn that came again at an earlier place changes the transcript that it stood in as well.
     """

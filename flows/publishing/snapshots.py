@@ -31,14 +31,14 @@ class Snapshots:
     files: Mapping[str, SnapshotFile] = field(default_factory=dict)
 
     def rows_of(self, table: Table, scope: str) -> pa.Table | None:
-        """Return a scope's rows; None where they are to be made."""
+        """Return a scope's rows; None if they are to be made."""
         file, state = self.files.get(table.name), self.fingerprints.get(table.name, {}).get(scope)
         if file is None or state is None or file.fingerprints.get(scope) != state:
             return None
         return file.rows_of(scope)
 
     def row_of(self, table: Table, scope: str) -> Row | None:
-        """Return the one row of a scope; None where it is to be made."""
+        """Return the one row of a scope; None if it is to be made."""
         rows = self.rows_of(table, scope)
         return rows.to_pylist()[0] if rows is not None and rows.num_rows == 1 else None
 

@@ -1,8 +1,7 @@
-"""What is extracted from whole sessions of a project: the same in a run's own process and beside it."""
+"""What is extracted from whole sessions of a project: the same in the run's own process and in others."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,13 +34,6 @@ class Extracted:
 
     events: pa.Table | None
     fault: str = ""
-
-
-class Extractor(Protocol):
-    """Who extracts from sessions: other processes, or answers that they gave before."""
-
-    def extract(self, tasks: Sequence[Extraction]) -> list[Extracted]:
-        """Return what each task gives, in their order."""
 
 
 def rules_alone(events: pa.Table, turns: pa.Table) -> pa.Table:

@@ -4,7 +4,7 @@ import importlib.util
 from dataclasses import dataclass
 from typing import Literal
 
-from cortex.flows.reading.extract_pool import cores
+from cortex.flows.reading.shard_worker import cores
 from cortex.storage.settings.settings import WorkerSettings
 from cortex.transforms.errors import RunnerMissing, UnknownValue, install_extra
 
@@ -24,7 +24,7 @@ class RunnerChoice:
 
     @property
     def is_on(self) -> bool:
-        """Return whether anybody works beside the run."""
+        """Return whether others work in addition to the run."""
         return self.runner != NO_RUNNER
 
 
@@ -35,7 +35,7 @@ def runner_for(wanted: str | None, settings: WorkerSettings) -> RunnerChoice:
     """
     Return the runner that is wanted, or that of the settings.
 
-    Raises UnknownValue for a name that is not one of RUNNERS, RunnerMissing where its library is not here.
+    Raises UnknownValue for a name that is not one of RUNNERS, RunnerMissing if its library is not here.
     """
     name = wanted or settings.runner
     for runner in RUNNERS:

@@ -17,6 +17,7 @@ from cortex.flows.reading.shards import (
 )
 from cortex.flows.reading.transcript_reader import TurnsRead
 from cortex.storage.staging.transcripts import Transcript
+from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import values
 
 if TYPE_CHECKING:
@@ -31,37 +32,45 @@ class Carrier(Protocol):
 
     def map(self, requests: Iterable[bytes]) -> Iterator[bytes | None]:
         """
-        Yield the answer to each request, in their order; None where no worker gave one.
+        Yield the answer to each request, in their order; None if no worker gave one.
 
         A request is drawn when a worker is about to be free for it: not all are in memory at once.
         """
 
 
 class ShardAnswers:
-    """What workers answered to a shard of transcripts; what they did not is done here."""
+    """What workers answered to shards of transcripts; what they did not is done here."""
 
-    def __init__(self, shard: TranscriptShard, answer: TranscriptAnswer) -> None:
-        self._shard, self._answer = shard, answer
+    def __init__(self, *answers: tuple[TranscriptShard, TranscriptAnswer]) -> None:
+        self._answers = list(answers)
+
+    def add(self, shard: TranscriptShard, answer: TranscriptAnswer) -> None:
+        """Take in the answer to one more shard."""
+        self._answers.append((shard, answer))
 
     def reading(self, unread: Unread, transcript: Transcript) -> TurnsRead | None:
         """Return what was read of the very file that is open now, from the same position on; else None."""
-        reading = self._answer.readings.get(unread.kept_at)
+        readings = (answer.readings.get(unread.kept_at) for _, answer in self._answers)
+        reading = next(filter(None, readings), None)
         if reading is None or reading.unread != unread or reading.stamp != transcript.stamp:
             return None
         return reading.result
 
-    def extract(self, tasks: Sequence[Extraction]) -> list[Extracted]:
+    def extract(self, tasks: Sequence[Extraction], policy: Policy) -> list[Extracted]:
         """Return what each task gives, in their order."""
-        return [self._extracted(task) or extract_or_fault(task, self._shard.policy) for task in tasks]
+        return [self._extracted(task) or extract_or_fault(task, policy) for task in tasks]
 
     def _extracted(self, task: Extraction) -> Extracted | None:
         projects = set(values(task.turns, "project_id"))
-        is_same = all(
-            self._shard.shown_lines.get(name) == task.shown_lines
-            and self._shard.settled.get(name) == task.settled
-            for name in projects
-        )
-        return self._answer.extracted.get(rows_digest(task.turns)) if is_same else None
+        digest = rows_digest(task.turns)
+        for shard, answer in self._answers:
+            is_same = all(
+                shard.shown_lines.get(name) == task.shown_lines and shard.settled.get(name) == task.settled
+                for name in projects
+            )
+            if is_same and digest in answer.extracted:
+                return answer.extracted[digest]
+        return None
 
 
 def vectors_of(

@@ -109,7 +109,7 @@ def packed(value: object) -> bytes:
 
 
 def unpacked(data: bytes) -> object:
-    """Return what a trusted process has packed. Raises ValueError where that has another version."""
+    """Return what a trusted process has packed. Raises ValueError if that has another version."""
     length = int.from_bytes(data[:LENGTH_BYTES], "big")
     version, value = pickle.loads(pa.decompress(data[LENGTH_BYTES:], length, codec="zstd", asbytes=True))
     if version != VERSION:
@@ -134,7 +134,7 @@ def _extracted(shard: TranscriptShard) -> TranscriptAnswer:
 
 
 def _read(unread: Unread) -> TranscriptReading | None:
-    """Read a transcript; None where this process cannot: the run itself then says why."""
+    """Read a transcript; None if this process cannot: the run itself then says why."""
     faults: list[str] = []
     try:
         with contained(faults.append), open_transcript(unread.path, unread.kept_at) as transcript:

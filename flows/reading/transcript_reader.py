@@ -64,7 +64,7 @@ def _read_document(transcript: Transcript, source: Source, limits: Limits | None
     if transcript.size > PIECE_BYTES:
         return TurnsRead(0, quarantined=[QuarantinedLine(source.file, None, "file too long")])
     document = transcript.document()
-    lines = lines_of_document(document)
+    lines = lines_of_document(document, source.head) if source.head else None
     if lines is None:  # half written, perhaps: the whole of it is another file, and is staged again
         return TurnsRead(0, quarantined=[QuarantinedLine(source.file, None, "not JSON")])
     reading = read_transcript(lines, source=source, final=True, limits=limits)

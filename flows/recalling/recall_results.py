@@ -46,8 +46,8 @@ class RecallResult:
     `score` orders the results of one question and means nothing across questions. `confidence` is 0 to 1,
     None for a turn. `statement` is what of the text bears on the question: a memory's is its text. `passage`
     is the best passage in the session's own words that was folded into a memory, `quote` what of it bears on
-    the question; `why` and `rejected` are the reason and what was turned down where the statement does not
-    say them, "" where they are not known. `nearby` is what else of that stretch of the session bears on the
+    the question; `why` and `rejected` are the reason and what was turned down if the statement does not
+    say them, "" if they are not known. `nearby` is what else of that stretch of the session bears on the
     question, best first, `code` what a description of code leads to by its `source_of` edge, `replaces` what
     a person said that a memory took the place of; `speaker` is `trust` with a colleague's name.
     """

@@ -35,7 +35,7 @@ def search_store(
     """
     Return at most `limit` results for `question` out of the memories and passages of `scopes`, best first.
 
-    Works by words alone when `embedder` is None or cannot answer now. Nothing is returned where no result is
+    Works by words alone when `embedder` is None or cannot answer now. Nothing is returned if no result is
     near enough to the question (`is_answered`). Superseded, pruned and merged memories
     are left out, archived ones found. A memory of external trust is found only with evidence of its source.
     With `by_stretch`, what bears on the question in one stretch of a session is one result. Only what meets
@@ -106,7 +106,7 @@ def with_replaced(tables: Searchable, results: list[RecallResult]) -> list[Recal
     """
     Return results with what each took the place of, by the edges `supersedes` (spec 10.3).
 
-    A memory near a result is called earlier only where an edge says that they are of one subject, or where
+    A memory near a result is called earlier only if an edge says that they are of one subject, or where
     it was only put forward: two facts may share most of their words. Apart from `recall`, since it reads the
     edges of every project found: the prompt has no time for that.
     """

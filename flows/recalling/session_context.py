@@ -1,4 +1,6 @@
-"""Adds to results what their sessions have beside them: the reply to a question, the command that was run."""
+"""
+Adds to results what is next to them in their sessions: the reply to a question, the command that was run.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
@@ -97,7 +99,7 @@ def _with_reply(
 def _command_of(
     result: RecallResult, run: dict[str, list[Row]], asking: SearchQuestion, within: int, shown: set[str]
 ) -> list[Nearby]:
-    """Return the command that a result is about, where nothing above shows it."""
+    """Return the command that a result is about, if nothing above shows it."""
     words = " ".join([result.statement, result.quote, *(each.statement for each in result.nearby)])
     for item in result.evidence:
         call = command_for(item.lines, words, run.get(item.file, ()), asking.asked, within)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from cortex.flows.embedders.embedding import Embedding
+from cortex.flows.embedders.embedding import INCOMPLETE, Embedding
 from cortex.flows.run.source import ReadingSource, journal_parts_of, parts_of
 from cortex.storage.lake.notes import Makers
 from cortex.storage.store import Store
@@ -42,9 +42,14 @@ class Fingerprints:
         more = [*judged, *([self._source.stamp] if self._source.stamp else [])]
         return content_id(inputs, *more) if more else inputs
 
-    def indexed(self, scope: str, forgotten: Sequence[str], model: str) -> str:
-        """Return the fingerprint of what a scope's passages are made from, without the turns `forgotten`."""
-        return content_id(self.inputs(scope), model, *forgotten)
+    def indexed(self, scope: str, forgotten: Sequence[str], *, is_complete: bool = True) -> str:
+        """
+        Return the fingerprint of what a scope's passages are made from, without the turns `forgotten`.
+
+        Unless `is_complete`, they were made while vectors were missing.
+        """
+        basis = self._embedding.model + ("" if is_complete else INCOMPLETE)
+        return content_id(self.inputs(scope), basis, *forgotten)
 
     def cut(self, parts: Sequence[str], forgotten: Sequence[str]) -> str:
         """Return the fingerprint of what passages of `parts` follow from besides their turns."""
@@ -54,7 +59,7 @@ class Fingerprints:
 
     def linked(self, scope: str, also: Sequence[str] = ()) -> str:
         """Return the fingerprint of what a scope's edges and merges are made from."""
-        return content_id(self.inputs(scope, also), self._embedding.model)
+        return content_id(self.inputs(scope, also), self._embedding.basis(scope))
 
     def aged(self, scope: str, day: datetime) -> str:
         """Return the fingerprint of what a scope's aged memories are made from on a day, and its brief."""
@@ -64,10 +69,10 @@ class Fingerprints:
         """Return `aged` of a scope, as it is now, for any day and once more findings are journaled."""
         parts = journal_parts_of(self._store, scope)
         known = {name for part in parts for name in self._store.journal.finding_ids(part)}
-        inputs, model = self.inputs(scope), self._embedding.model
+        inputs, basis = self.inputs(scope), self._embedding.basis(scope)
 
         def of_day(day: datetime, more: Sequence[str]) -> str:
-            return content_id(inputs, model, day.isoformat(), *sorted({*known, *more}))
+            return content_id(inputs, basis, day.isoformat(), *sorted({*known, *more}))
 
         return of_day
 

@@ -148,7 +148,7 @@ class Readings:
         return self._ledger.has_made_any("decay", scope, (of_day(each, ()) for each in days))
 
     def index_texts(self, scope: str) -> pa.Table | None:
-        """Return (memory_id, index_text) of a scope's table, by id; None where they may be others now."""
+        """Return (memory_id, index_text) of a scope's table, by id; None if they may be others now."""
         return self._unaged(scope, ["memory_id", INDEX_TEXT])
 
     def _unaged(self, scope: str, columns: list[str]) -> pa.Table | None:
@@ -164,9 +164,9 @@ class Readings:
         activity, weak = self.activity(scope), self.weak(scope)
         return age(self.memories(scope), edges, self._policy, day, activity=activity, weak=weak)
 
-    def vectors(self, model: str = "") -> pa.Table:
-        """Return the VECTORS of a model (default: the run's), read once per state of the lake."""
-        model = model or self._embedding.model
+    def vectors(self) -> pa.Table:
+        """Return the VECTORS of the run's model, read once per state of the lake."""
+        model = self._embedding.model
         if not model:
             return VECTORS.empty()
         files = content_id(model, self._store.lake.fingerprint(VECTORS, model))
@@ -187,7 +187,7 @@ class Readings:
 
 
 def _as_folded(rows: pa.Table) -> pa.Table:
-    """Return MEMORIES as the fold made them, of a table that has this beside what age made of them."""
+    """Return MEMORIES as the fold made them, from a table that also holds their aged values."""
     for name, unaged in UNAGED.items():
         position, field = rows.schema.get_field_index(name), MEMORIES.arrow.field(name)
         rows = rows.set_column(position, field, rows[unaged].cast(field.type))

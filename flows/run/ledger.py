@@ -1,4 +1,4 @@
-"""Which outputs were made from which inputs: in the store's manifest, or of a rebuild beside it."""
+"""Which outputs were made from which inputs: in the store's manifest, or for a rebuild elsewhere."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -6,7 +6,6 @@ from typing import Protocol
 import pyarrow as pa
 
 from cortex.flows.context.outcome import Outcome
-from cortex.flows.embedders.embedding import Embedding
 from cortex.storage.lake.notes import ManifestNotes, Output
 from cortex.storage.store import Store
 from cortex.transforms.schemas import values
@@ -31,7 +30,7 @@ class Ledger(Protocol):
         """Note that it did now, on top of `notes` (default: the present ones)."""
 
     def note(self, notes: ManifestNotes) -> None:
-        """Keep notes on what was made; without all vectors none, so that it is made again."""
+        """Keep notes on what was made."""
 
     def note_findings(self, entries: pa.Table) -> list[str]:
         """Journal entries of what ageing found weak, or strong again; return the ids of those that count."""
@@ -40,8 +39,8 @@ class Ledger(Protocol):
 class StoreLedger:
     """The notes of the store's manifest."""
 
-    def __init__(self, store: Store, outcome: Outcome, embedding: Embedding) -> None:
-        self._store, self._outcome, self._embedding = store, outcome, embedding
+    def __init__(self, store: Store, outcome: Outcome) -> None:
+        self._store, self._outcome = store, outcome
 
     @property
     def notes(self) -> ManifestNotes:
@@ -70,8 +69,7 @@ class StoreLedger:
 
     def note(self, notes: ManifestNotes) -> None:
         """Note what was made; a stage's notes are committed together, at its end."""
-        if not self._embedding.lacks_vectors:
-            self._store.lake.note_later(notes)
+        self._store.lake.note_later(notes)
 
     def note_findings(self, entries: pa.Table) -> list[str]:
         """Commit them to the journal."""
@@ -81,14 +79,14 @@ class StoreLedger:
 
 
 class FreshLedger:
-    """The notes of outputs made from nothing beside the live ones; they count once those are in place."""
+    """The notes of outputs rebuilt from nothing; they count once these outputs are in place."""
 
-    def __init__(self, store: Store, outcome: Outcome, embedding: Embedding) -> None:
-        self._store, self._outcome, self._embedding = store, outcome, embedding
+    def __init__(self, store: Store, outcome: Outcome) -> None:
+        self._store, self._outcome = store, outcome
         self.notes = ManifestNotes()
 
     def has_made(self, stage: str, scope: str, fingerprint: str) -> bool:
-        """Return whether to leave a scope alone: only where its audit failed."""
+        """Return whether to leave a scope alone: only if its audit failed."""
         return scope in self._outcome.failed
 
     def has_made_any(self, stage: str, scope: str, fingerprints: Iterable[str]) -> bool:
@@ -103,8 +101,7 @@ class FreshLedger:
 
     def note(self, notes: ManifestNotes) -> None:
         """Keep the notes."""
-        if not self._embedding.lacks_vectors:
-            self.notes = notes
+        self.notes = notes
 
     def note_findings(self, entries: pa.Table) -> list[str]:
         """Note nothing: the lake is read here, and a run that follows finds the same."""

@@ -32,7 +32,7 @@ def beside_tables(settings: Settings, project: KnownProject) -> tuple[str, str, 
 
 
 def brief_tokens(settings: Settings, project: KnownProject) -> int:
-    """Return the budget of a project's brief as a person set it; 0 where nobody did."""
+    """Return the budget of a project's brief as a person set it; 0 if nobody did."""
     if not settings.by_project:
         return settings.brief_tokens
     return settings.of_project(project.project_id, project.paths).brief_tokens

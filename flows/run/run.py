@@ -35,7 +35,7 @@ class Run:
 
     `readings` is what the lake says, `ledger` what was made from which inputs (by `fingerprints`), `outcome`
     which scopes keep their last good version. Another `source` and `ledger_type` make a run that looks at
-    another day, or writes beside the live tables.
+    another day, or writes to other tables than the live ones.
     """
 
     store: Store
@@ -67,7 +67,7 @@ class Run:
         # The projects are read once they are needed: an import commits those it brings under this very run.
         self.outcome = Outcome(self.report, lambda scope: self.store.projects.canonical(scope))
         self.fingerprints = Fingerprints(self.store, self.policy, source, self.embedding)
-        self.ledger = ledger_type(self.store, self.outcome, self.embedding)
+        self.ledger = ledger_type(self.store, self.outcome)
         self.readings = Readings(
             self.store,
             self.policy,

@@ -20,7 +20,7 @@ def shipped_prompts() -> list[str]:
 
 
 def check_prompt(name: str) -> str:
-    """Return `name`. Raises UsageError where no such version comes with this release."""
+    """Return `name`. Raises UsageError if no such version comes with this release."""
     shipped = shipped_prompts()
     if name not in shipped:
         raise UsageError(f"There is no version {name}.", f"Name one of: {', '.join(shipped)}.")
@@ -29,7 +29,7 @@ def check_prompt(name: str) -> str:
 
 def prompt_in_force(run: Run, project_id: str) -> str:
     """
-    Return the version whose facts count of sessions that several have read; empty where none was chosen.
+    Return the version whose facts count of sessions that several have read; empty if none was chosen.
 
     Then what was read first counts: a second reading is a proposal until a person promotes it.
     """

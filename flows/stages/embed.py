@@ -1,6 +1,5 @@
-"""The stages that embed: vectors of memories, then of passages, from the hosted model or its stand-in."""
+"""The stages that embed: vectors of memories, then of passages."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -8,7 +7,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context.run_report import StageReport
-from cortex.flows.embedders import Embedder
 from cortex.flows.publishing.passages import (
     Cutting,
     cut_since,
@@ -37,8 +35,6 @@ STEP_TEXTS = 128
 FILLED_BEHIND = 256
 # Rows that one filter names: a longer list makes its expression too deep.
 NAMED_AT_ONCE = 1_000
-# What the hosted model is asked where nothing is missing, to see whether it answers again.
-PROBE = "Does it answer?"
 
 
 @stage(reads="turns events journal vectors", writes="vectors")
@@ -50,7 +46,10 @@ def embed_memories(run: Run) -> None:
     """
     with run.report.stage("embed") as row:
         _give_up_damaged(run)
-        _until_answered(run, lambda: _embed_memories(run, row))
+        for scope in run.readings.scopes():
+            with run.outcome.apart(scope, "embed"):
+                if not run.ledger.has_made("link", scope, run.fingerprints.linked(scope)):
+                    _fill(run, scope, _texts_of(run, scope), row)
 
 
 @stage(reads="turns events journal vectors passages", writes="vectors passages")
@@ -58,25 +57,19 @@ def embed(run: Run) -> None:
     """
     Give every memory and every passage of prose a vector, once per text; index the passages.
 
-    Where many vectors are missing, the passages can be found by words first. Where the hosted model fails,
-    the local one makes or has the vectors of all of them: those of two models are not comparable. Without it
-    what has no vector is found by words, and the next run asks again.
+    Where many vectors are missing, the passages can be found by words first. Where the model gives no answer,
+    what has no vector is found by words alone, and the next run asks again.
     """
     with run.report.stage("embed") as row:
         _give_up_damaged(run)
-        _until_answered(run, lambda: _embed_all(run, row))
-        row.note = _note_of(run)
-
-
-def _until_answered(run: Run, work: Callable[[], None]) -> None:
-    """Do the work with the model in use; where that fails with the local one, and then with none."""
-    is_done = False
-    while not is_done:
-        try:
-            work()
-            is_done = True
-        except ModelUnavailable as error:
-            run.embedding.fall_back(error, run.store.home, run.now)
+        forgotten = run.store.journal.forgotten_turns()
+        for scope in run.readings.scopes():
+            with run.outcome.apart(scope, "embed"):
+                row.rows_out += _embed(run, scope, forgotten, row)
+        model = run.embedding.model or "no model: keyword search only"
+        row.note = (
+            f"{model} gave no answer; the next run asks again" if run.embedding.is_unanswered else model
+        )
 
 
 def _give_up_damaged(run: Run) -> None:
@@ -88,68 +81,38 @@ def _give_up_damaged(run: Run) -> None:
         run.report.note(f"{error.problem} They were made again.")
 
 
-@stage(reads="events journal vectors passages", writes="vectors")
-def embed_spare(run: Run) -> None:
-    """Keep the local model's vectors complete beside the hosted one's, for the day that one fails."""
-    spare = run.embedding.spare()
-    if spare is None or run.embedding.lacks_vectors:
-        return
-    with run.report.stage("embed_spare") as row:
-        forgotten = run.store.journal.forgotten_turns()
-        for scope in run.readings.scopes():
-            inputs = run.fingerprints.indexed(scope, forgotten, spare.model)
-            if not run.ledger.has_made("embed_spare", scope, inputs):
-                passages = _newest_of(run, run.store.tables.open(scope, "passages").read())
-                _embed_missing(run, spare, _texts_of(run, scope, spare, passages), row)
-                run.ledger.note_output("embed_spare", scope, inputs)
-        row.note = f"{spare.model}, should {run.embedding.model} fail"
-
-
-def _embed_memories(run: Run, row: StageReport) -> None:
-    if run.embedding.lacks_vectors:
-        return
-    for scope in run.readings.scopes():
-        with run.outcome.apart(scope, "embed"):
-            if not run.ledger.has_made("link", scope, run.fingerprints.linked(scope)):
-                _embed_missing(
-                    run, run.embedding.embedder, _texts_of(run, scope, run.embedding.embedder), row
-                )
-
-
-def _embed_all(run: Run, row: StageReport) -> None:
-    forgotten, before = run.store.journal.forgotten_turns(), row.rows_in
-    for scope in run.readings.scopes():
-        with run.outcome.apart(scope, "embed"):
-            inputs = run.fingerprints.indexed(scope, forgotten, run.embedding.model)
+def _embed(run: Run, scope: str, forgotten: list[str], row: StageReport) -> int:
+    """Embed and index what is new of a scope; return how many rows of its index changed."""
+    inputs = run.fingerprints.indexed(scope, forgotten)
+    if run.ledger.has_made("embed", scope, inputs):
+        return 0
+    cutting = cut_since(run, scope, forgotten)
+    audit = partial(passages_violations, cutting.rows, scope)
+    if not run.outcome.passes(scope, cutting.rows.num_rows, audit):
+        return 0
+    if run.embedding.asked is not None:
+        texts = _texts_of(run, scope, _newest(run, scope, cutting))
+        if len(texts) > FILLED_BEHIND and not run.embedding.is_unanswered:
+            _write(run, scope, cutting, forgotten)
+        if not _fill(run, scope, texts, row):
+            inputs = run.fingerprints.indexed(scope, forgotten, is_complete=False)
             if run.ledger.has_made("embed", scope, inputs):
-                continue
-            cutting = cut_since(run, scope, forgotten)
-            audit = partial(passages_violations, cutting.rows, scope)
-            if not run.outcome.passes(scope, cutting.rows.num_rows, audit):
-                continue
-            embedder = None if run.embedding.lacks_vectors else run.embedding.embedder
-            if embedder is not None:
-                texts = _texts_of(run, scope, embedder, _newest(run, scope, cutting))
-                if len(texts) > FILLED_BEHIND:
-                    _write(run, scope, cutting, forgotten)
-                _embed_missing(run, embedder, texts, row)
-            row.rows_out += _write(run, scope, cutting, forgotten)
-            run.ledger.note_output("embed", scope, inputs, with_cut(run, scope, forgotten, inputs))
-    if run.embedding.embedder is not None and not run.embedding.lacks_vectors:
-        if row.rows_in == before and run.embedding.is_doubted and run.embedding.failure is None:
-            run.embedding.embedder.embed([PROBE])
-        run.embedding.trust(run.store.home)
+                return 0
+    changed = _write(run, scope, cutting, forgotten)
+    run.ledger.note_output("embed", scope, inputs, with_cut(run, scope, forgotten, inputs))
+    return changed
 
 
-def _note_of(run: Run) -> str:
-    note = run.embedding.model or "no model: keyword search only"
-    if run.embedding.lacks_vectors:
-        return f"{note} gave no answer; the next run asks again"
-    return (
-        f"{note}, in the place of {run.embedding.failure.model}: {run.embedding.failure.reason}"
-        if run.embedding.failure
-        else note
-    )
+def _fill(run: Run, scope: str, texts: dict[str, str], row: StageReport) -> bool:
+    """Commit the vectors of a scope's `texts`; return whether the model gave them."""
+    try:
+        _embed_missing(run, texts, row)
+    except ModelUnavailable:
+        run.embedding.is_unanswered = True
+        if _texts_of(run, scope):
+            run.embedding.incomplete.add(scope)
+        return False
+    return True
 
 
 def _write(run: Run, scope: str, cutting: Cutting, forgotten: list[str]) -> int:
@@ -186,13 +149,11 @@ def _rows_of(table: Dataset, names: list[str]) -> pa.Table:
     return pa.concat_tables([PASSAGES.empty(), *(piece.cast(PASSAGES.arrow) for piece in pieces)])
 
 
-def _texts_of(
-    run: Run, scope: str, embedder: Embedder | None, passages: pa.Table | None = None
-) -> dict[str, str]:
+def _texts_of(run: Run, scope: str, passages: pa.Table | None = None) -> dict[str, str]:
     """Return content hash → text of what the model has no vector for: memories of a scope, and passages."""
-    if embedder is None:
+    if run.embedding.asked is None:
         return {}
-    vectors = run.readings.vectors(embedder.model)
+    vectors = run.readings.vectors()
     texts: dict[str, str] = {}
     for rows in (run.readings.memories(scope), *([] if passages is None else [passages])):
         texts |= _texts(rows.filter(pc.invert(_is_known(rows, vectors))))
@@ -231,8 +192,9 @@ def _texts(rows: pa.Table) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text}
 
 
-def _embed_missing(run: Run, embedder: Embedder | None, texts: dict[str, str], row: StageReport) -> None:
-    """Commit the vectors of `texts`, for which `embedder` has none. Raises ModelUnavailable."""
+def _embed_missing(run: Run, texts: dict[str, str], row: StageReport) -> None:
+    """Commit the vectors of `texts`, for which the model has none. Raises ModelUnavailable."""
+    embedder = run.embedding.asked
     if embedder is None:
         return
     # A batch is as long as its longest text: sorted, 1,608 passages are padded by 4 % and not by 8.

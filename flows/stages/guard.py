@@ -42,7 +42,7 @@ def guard(run: Run) -> None:
     """
     Compare what the lake gives now with what is shown, before any table is replaced.
 
-    Raises LossRefused where more than a small share of a scope, or of the store, would be gone that nobody
+    Raises LossRefused if more than a small share of a scope, or of the store, would be gone that nobody
     took away: the tables and briefs stay as they are. With `accepts_loss` it passes.
     """
     with run.report.stage("guard") as row:
@@ -62,7 +62,7 @@ def guard(run: Run) -> None:
 
 
 def _losses(run: Run, asking: "Asking") -> list[Loss]:
-    """Return what each scope would lose; none, without a look at the tables, where nothing is to be made."""
+    """Return what each scope would lose; none, without a look at the tables, if nothing is to be made."""
     known, losses = run.readings.scopes(), list[Loss]()
     due = {
         scope

@@ -20,7 +20,7 @@ def withdraw_forgotten(run: Run) -> None:
     Remove erased memories and passages from the live tables and what is published; nothing is added.
 
     The briefs of the scopes concerned go whole, of all projects where a global memory goes: the next run that
-    publishes makes them again. Does nothing where no erasure is due.
+    publishes makes them again. Does nothing if no erasure is due.
     """
     due = run.store.lake.notes.to_wipe
     if not due:

@@ -23,7 +23,6 @@ def link(run: Run) -> None:
                 inputs = run.fingerprints.linked(scope)
                 if not run.ledger.has_made("link", scope, inputs):
                     _link(run, scope, inputs, row)
-    run.embedding.linked_with = run.embedding.model
 
 
 def _link(run: Run, scope: str, inputs: str, row: StageReport) -> None:
@@ -44,7 +43,7 @@ def _with_closings(run: Run, scope: str, edges: pa.Table, memories: pa.Table) ->
     parts = set(run.readings.parts(scope)) & set(lake.manifest.partitions(REPLIES.name))
     if not parts:
         return edges
-    # Imported here: where no language model has answered none of this is loaded.
+    # Imported here: if no language model has answered none of this is loaded.
     from cortex.transforms.writer.closing_edges import REPLY_COLUMNS, with_closings
 
     replies = [lake.read(REPLIES, part, columns=REPLY_COLUMNS) for part in sorted(parts)]

@@ -3,14 +3,13 @@
 from cortex.flows.stages.compact import compact
 from cortex.flows.stages.consolidate import consolidate, consolidate_all
 from cortex.flows.stages.decay import decay
-from cortex.flows.stages.embed import embed, embed_memories, embed_spare
+from cortex.flows.stages.embed import embed, embed_memories
 from cortex.flows.stages.erase import erase
 from cortex.flows.stages.extract import extract
 from cortex.flows.stages.guard import guard
 from cortex.flows.stages.judge import judge
 from cortex.flows.stages.link import link
 from cortex.flows.stages.publish import database, drop_moved, map_projects, surface, sweep_lake
-from cortex.flows.stages.relink import relink
 from cortex.flows.stages.render import render
 from cortex.flows.stages.retire import retire
 from cortex.flows.stages.team_facts import team
@@ -27,7 +26,7 @@ PROJECTION = (*TABLES, *PUBLISH)
 
 # Briefs first: they need the vectors of memories alone. Those of passages, by far the most, fill up behind.
 KNOWN = (embed_memories, link, decay)
-FILLED_IN = (embed, relink, compact, *STORE, wipe, embed_spare)
+FILLED_IN = (embed, compact, *STORE, wipe)
 
 INGEST = (erase, extract, write, team, compact, guard, *KNOWN, judge, consolidate, *BRIEFS, *FILLED_IN)
 NIGHTLY = (

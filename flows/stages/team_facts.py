@@ -75,7 +75,7 @@ def _stamps(run: Run) -> Callable[[str, str], str]:
 
 
 def _changes(run: Run, project_id: str, places: list[str]) -> list[Row] | None:
-    """Return the journal's rows about a project; None where its repository does not say."""
+    """Return the journal's rows about a project; None if its repository does not say."""
     entries = _entries(run.store.journal.read(project_id))
     held = team_facts(entries)
     try:

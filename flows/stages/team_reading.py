@@ -38,7 +38,7 @@ class TeamReading:
 
 
 def read_team(branch: TeamBranch, project_id: str, policy: Policy, now: datetime) -> TeamReading:
-    """Return what a branch holds as memories of a project. Raises GitFailed where git does not answer."""
+    """Return what a branch holds as memories of a project. Raises GitFailed if git does not answer."""
     facts: list[tuple[str, TeamFact]] = []
     aside: list[RefusedFile] = []
     for file in team_files(branch):

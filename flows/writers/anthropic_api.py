@@ -1,15 +1,20 @@
 """The hosted interface: Anthropic's Messages API, or another endpoint that speaks it."""
 
 import json
+import socket
 import time
 from collections.abc import Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from importlib.util import find_spec
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
+from cortex.flows.writers import Provider
 from cortex.flows.writers.anthropic_stream import message_of_events
+from cortex.flows.writers.usage import used_tokens
 from cortex.transforms.errors import (
     AnswerLost,
     ModelBusy,
@@ -48,6 +53,7 @@ class AnthropicApi:
     name = "api"
     overhead_tokens = API_OVERHEAD_TOKENS
     requests_reserved = 1
+    most_requests = 1
 
     def __init__(self, key: str | None, base_url: str | None) -> None:
         self._key, self._base_url = key, base_url
@@ -56,20 +62,30 @@ class AnthropicApi:
     def client(self) -> "Anthropic":
         """The library's client, loaded with the first request: it takes 1 to 2 s of processor time."""
         import anthropic
+        import httpx2
 
-        # Each try is reserved, so the library makes none of its own; and what is asked goes into no trace.
+        # Each try is reserved, so the library makes none of its own; what is asked goes into no trace, and to
+        # no host but the one that is named. A connection is used once, so that its end is one request's.
         return anthropic.Anthropic(
             api_key=self._key or "none",
             base_url=self._base_url or OWN_URL,
             max_retries=0,
             open_telemetry=False,
+            http_client=anthropic.DefaultHttpxClient(
+                follow_redirects=False,
+                limits=httpx2.Limits(max_keepalive_connections=0),
+                event_hooks={"request": [_note_connection]},
+            ),
         )
+
+    def ready(self) -> None:
+        """Do nothing: whether a key is accepted shows with the first request."""
 
     def ask(self, request: ModelRequest, most_usd: float) -> Reply:
         """Send one request once; at most SILENCE_S without a word and API_ANSWER_S in all. See Writer."""
         ends_at = time.monotonic() + API_ANSWER_S
         with (
-            service_failures(),
+            service_failures(API_ANSWER_S),
             self.client.messages.with_streaming_response.create(
                 **message_of(request), stream=True, timeout=_timeout(min(SILENCE_S, API_ANSWER_S))
             ) as response,
@@ -84,7 +100,7 @@ class AnthropicApi:
         """Return how many tokens of input the service counts, free of charge; None where it does not say."""
         message = {name: value for name, value in message_of(request).items() if name != "max_tokens"}
         try:
-            with service_failures():
+            with service_failures(COUNT_S):
                 count = self.client.messages.count_tokens(**message, timeout=_timeout(COUNT_S))
         except (ModelUnavailable, ModelRefused):
             return None
@@ -122,11 +138,12 @@ def message_of(request: ModelRequest) -> dict[str, Any]:
 
 
 def reply_of(request_id: str, message: Mapping[str, Any], provider_request_id: str | None = None) -> Reply:
-    """Return the service's message as a reply: text blocks joined, tokens as they were counted."""
-    usage = message["usage"]
-    cached = sum(
-        int(usage.get(name) or 0) for name in ("cache_creation_input_tokens", "cache_read_input_tokens")
-    )
+    """
+    Return the service's message as a reply: text blocks joined, tokens as they were counted.
+
+    Raises AnswerLost where it says that it used what cannot be.
+    """
+    input_tokens, output_tokens = used_tokens(message["usage"])
     texts = [block["text"] for block in message["content"] if block.get("type") == "text"]
     return Reply(
         request_id=request_id,
@@ -134,8 +151,8 @@ def reply_of(request_id: str, message: Mapping[str, Any], provider_request_id: s
         model=str(message.get("model", "")),
         text="".join(texts),
         stop_reason=str(message.get("stop_reason") or ""),
-        input_tokens=int(usage["input_tokens"]) + cached,
-        output_tokens=int(usage["output_tokens"]),
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
         usd=0.0,
         provider_request_id=provider_request_id or message.get("id"),
     )
@@ -160,8 +177,9 @@ def _message_in(body: bytes, *, is_stream: bool) -> Mapping[str, Any]:
             message = message_of_events((line.rstrip("\r") for line in lines), _LATER)
         else:
             message = json.loads(body)
-        message["usage"]["input_tokens"], message["usage"]["output_tokens"], message["content"][:0]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        message["usage"]["input_tokens"], message["usage"]["output_tokens"]
+        [block.get("text", "")[:0] for block in message["content"] if block.get("type") == "text"]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise AnswerLost("the service's answer is cut off or not a message.", _LATER) from error
     return dict(message)
 
@@ -172,9 +190,61 @@ def _timeout(seconds: float) -> Any:
     return httpx2.Timeout(seconds, connect=CONNECT_S)
 
 
+class _Deadline:
+    """Ends the connections of one call when its time is over: a header or byte now and then is no answer."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.is_over = seconds, False
+        self._sockets: list[socket.socket] = []
+        self.timer = Timer(seconds, self._end)
+        self.timer.daemon = True
+
+    def note(self, event: str, info: Mapping[str, Any]) -> None:
+        """Remember the socket of a connection that was just made; called by the library as it goes."""
+        stream: Any = info.get("return_value")
+        connection = stream.get_extra_info("socket") if hasattr(stream, "get_extra_info") else None
+        if isinstance(connection, socket.socket):
+            self._sockets.append(connection)
+
+    def _end(self) -> None:
+        self.is_over = True
+        for connection in self._sockets:
+            with suppress(OSError):  # closed by then; TLS is not asked, which another thread is reading
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+
+_DEADLINE: ContextVar[_Deadline] = ContextVar("_DEADLINE")
+
+
+def _note_connection(request: Any) -> None:
+    if deadline := _DEADLINE.get(None):
+        request.extensions = {**request.extensions, "trace": deadline.note}
+
+
 @contextmanager
-def service_failures() -> "Iterator[None]":
-    """Turn the library's errors into ours. Only their kind is told: a message may quote key or text."""
+def service_failures(seconds: float) -> "Iterator[None]":
+    """
+    Turn the library's errors into ours, and end what takes longer than `seconds` in all.
+
+    Only their kind is told: a message may quote key or text.
+    """
+    deadline = _Deadline(seconds)
+    before = _DEADLINE.set(deadline)
+    deadline.timer.start()
+    try:
+        with _library_failures():
+            yield
+    except (ModelUnavailable, ModelRefused):
+        if deadline.is_over:
+            raise AnswerLost(f"the answer took longer than {seconds:.0f} s.", _LATER) from None
+        raise
+    finally:
+        deadline.timer.cancel()
+        _DEADLINE.reset(before)
+
+
+@contextmanager
+def _library_failures() -> "Iterator[None]":
     import anthropic
     import httpx2
 
@@ -204,6 +274,11 @@ def _transport_failure(error: Exception) -> ModelBusy | AnswerLost:
 def _status_failure(error: "APIStatusError") -> ModelBusy | AnswerLost | ModelClosed | ModelRefused:
     status = error.status_code
     kind = f"status {status}{f', {error.type}' if error.type else ''}"
+    if 300 <= status < 400:
+        return ModelClosed(
+            f"the address of the language model leads elsewhere ({kind}), and nothing is sent there.",
+            "Name the address itself: cortex config set models.base_url URL",
+        )
     if status in (401, 403):
         return ModelClosed(f"the language model's service does not accept the key ({kind}).", _CHECK_KEY)
     if status == 402 or _is_about_credit(error):
@@ -244,3 +319,11 @@ def _wait_s(headers: Mapping[str, str]) -> float | None:
         return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time())
     except (ValueError, TypeError):
         return None
+
+
+PROVIDER = Provider(
+    "api",
+    "the hosted interface",
+    "a key, or another endpoint",
+    lambda settings: api_writer(settings.models.api_key, settings.models.base_url),
+)

@@ -1,23 +1,39 @@
 """
-The person's own Claude Code login: `claude -p`, one process at a time, in folders that hold nothing else.
+The person's own Claude Code: `claude -p`, one process at a time, in folders that hold nothing else.
 
 The client sees no file of the person's: home, settings, temporary files and working directory are empty
-folders that are removed afterwards. It is logged in by the token that `claude setup-token` makes, because its
-usual login is one of the files it then does not see.
+folders that are removed afterwards. It uses the person's own login where there is one: a variable tells it
+where it keeps that, and the client alone reads and renews it. Otherwise it is logged in by the token that
+`claude setup-token` makes.
 """
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import IO, Any
 
+from cortex.flows.writers import Provider
+from cortex.flows.writers.usage import used_tokens
 from cortex.storage.machine.scratch import Scratch, scratch
-from cortex.transforms.errors import AnswerLost, ModelBusy, ModelClosed, ModelRefused, StoreBusy
+from cortex.storage.staging.client_files import client_folder
+from cortex.transforms.errors import (
+    AnswerLost,
+    ModelBusy,
+    ModelClosed,
+    ModelLimited,
+    ModelRefused,
+    StoreBusy,
+)
 from cortex.transforms.writer.request import ModelRequest, Reply
 
 # The client starts within 4 s on a slow machine and writes twelve facts in 20 to 30 s.
@@ -27,8 +43,15 @@ CLIENT_OVERHEAD_TOKENS = 3_000
 # Where the model does not answer by the schema the client asks again until --max-budget-usd is passed, so the
 # reservation covers that and the request that passes it.
 REQUESTS_RESERVED = 2
-# A service that limits the plan does so for longer than a run waits.
+# An answer that is cut off was asked for four times, by the client itself. What it has sent where nothing was
+# answered it does not say, so that counts as so many.
+MOST_REQUESTS = 4
+# A service that is overloaded is so for longer than a run waits.
 BUSY_S = 300.0
+# It says whether somebody is logged in within 2 s, without the network.
+STATUS_S = 30.0
+# Twelve facts have about 10 KB, and what the client says of the answer 2 KB. Its complaints have a line.
+MAX_OUTPUT_BYTES, MAX_ERROR_BYTES = 1_000_000, 64_000
 
 # Older clients lack --safe-mode or --no-session-persistence.
 NEEDED = "2.1.330"
@@ -40,6 +63,7 @@ KEPT_VARIABLES = (
 # Nothing but the one request: no update, no report, no thinking, no second try, no instructions from disk.
 OWN_VARIABLES = {
     "CORTEX_INTERNAL": "1",
+    "TZ": "UTC",  # the client says in local time when a limit is reset
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",
     "DISABLE_TELEMETRY": "1",
@@ -62,8 +86,33 @@ NOTHING_READ = '{"permissions":{"deny":["Read","Read(//**)"]}}'
 COMMAND_SIGNS = ("/", "!", "#", "@")
 
 _OFF = "Or: cortex config set models.writer none"
-_LOG_IN = f"Run `claude setup-token`, then: cortex config set models.claude_token TOKEN. {_OFF}"
+_TOKEN = "`claude setup-token`, then: cortex config set models.claude_token TOKEN"
+_LOG_IN = f"Run `claude auth login`; or {_TOKEN}. {_OFF}"
 _LATER = "A later run asks again."
+
+# Where the client looks for its login, apart from its settings: not in its makers' documentation, in clients
+# since about 2.1.144.
+LOGIN_PLACE = "CLAUDE_SECURESTORAGE_CONFIG_DIR"
+
+# What is said of a plan that is used up comes as an answer: "You've hit your weekly limit · resets Nov 27,
+# 5:32am (UTC)".
+_LIMIT = re.compile(
+    r"\byou['’]ve (?:hit|reached) your\b(?P<kind>[^·.\n]{0,60}?)\blimit|out of usage credits", re.I
+)
+_KINDS = ("5-hour", "session", "weekly", "monthly spend")
+_RESET = re.compile(
+    r"resets (?:(?P<month>[A-Z][a-z]{2}) (?P<day>\d{1,2}), )?(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?"
+    r"(?P<half>am|pm) \(UTC\)"
+)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+@dataclass(frozen=True)
+class LoginState:
+    """Whether the client is logged in by itself, and to which plan (`pro`, `max_5x`), where it says so."""
+
+    is_logged_in: bool
+    plan: str = ""
 
 
 class ClaudeLogin:
@@ -72,28 +121,73 @@ class ClaudeLogin:
     name = "claude"
     overhead_tokens = CLIENT_OVERHEAD_TOKENS
     requests_reserved = REQUESTS_RESERVED
+    most_requests = MOST_REQUESTS
 
-    def __init__(self, command: str, token: str, home: Path, base_url: str | None = None) -> None:
+    def __init__(self, command: str, token: str | None, home: Path, base_url: str | None = None) -> None:
         self._command, self._token, self._home, self._base_url = command, token, home, base_url
+        self._uses_own: bool | None = None
 
     def ask(self, request: ModelRequest, most_usd: float) -> Reply:
         """Start the client for one request and end it, at most CLIENT_ANSWER_S. See Writer."""
-        try:
-            with scratch(self._home) as folders:
-                output, errors = self._run(request, most_usd, folders)
-        except StoreBusy as error:
-            raise ModelBusy(error.problem, error.next_step, BUSY_S) from error
-        return _reply(request.request_id, request.model, _result(output, errors))
+        self.ready()
+        variables = {**self._login(), "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(request.max_output_tokens)}
+        output, errors = self._run(
+            _arguments(request, most_usd), variables, _prompt(request), CLIENT_ANSWER_S
+        )
+        result = _result(output, errors)
+        if self._uses_own and self._token and _is_logged_out(result):
+            self._uses_own = False
+            raise ModelBusy("Claude Code's own login was refused; the token is tried.", _LATER, 0.0)
+        return _reply(request.request_id, request.model, result, _now())
 
     def count(self, request: ModelRequest) -> int | None:
         """Return None: the client counts nothing beforehand."""
         return None
 
-    def _run(self, request: ModelRequest, most_usd: float, folders: Scratch) -> tuple[bytes, bytes]:
+    def ready(self) -> None:
+        """Find out, once, which login there is: the person's own, else the token. See Writer."""
+        if self._uses_own is not None:
+            return
+        is_logged_in = self.state().is_logged_in
+        if not is_logged_in and not self._token:
+            raise ModelClosed("Claude Code is not logged in, and Cortex has no token of yours.", _LOG_IN)
+        self._uses_own = is_logged_in
+
+    def state(self) -> LoginState:
+        """Return whether the client is logged in by itself; it is started for that, and asks no model."""
+        try:
+            output, _ = self._run(["auth", "status", "--json"], _own_login(), "", STATUS_S)
+            status = json.loads(output)
+            plan = re.sub(r"[^\w-]", "", str(status.get("planTier") or status.get("subscriptionType") or ""))
+            return LoginState(status.get("loggedIn") is True, plan[:20])
+        except (AnswerLost, ValueError, AttributeError, RecursionError):  # too old to say, or something else
+            return LoginState(False)
+
+    def _login(self) -> dict[str, str]:
+        return _own_login() if self._uses_own else {"CLAUDE_CODE_OAUTH_TOKEN": self._token or ""}
+
+    def _run(
+        self, arguments: Sequence[str], variables: Mapping[str, str], words: str, seconds: float
+    ) -> tuple[bytes, bytes]:
+        """Return what the client prints and complains of. Raises ModelBusy, ModelClosed and AnswerLost."""
+        try:
+            with scratch(self._home) as folders:
+                return self._run_in(folders, arguments, variables, words, seconds)
+        except StoreBusy as error:
+            raise ModelBusy(error.problem, error.next_step, BUSY_S) from error
+
+    def _run_in(
+        self,
+        folders: Scratch,
+        arguments: Sequence[str],
+        variables: Mapping[str, str],
+        words: str,
+        seconds: float,
+    ) -> tuple[bytes, bytes]:
         try:
             process = subprocess.Popen(
-                [self._command, *_arguments(request, most_usd)],
-                env=self._environment(request, folders),
+                [self._command, *arguments],
+                env={**self._environment(folders), **variables},
                 cwd=folders.work,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -102,21 +196,14 @@ class ClaudeLogin:
             )
         except OSError as error:
             raise ModelClosed(f"`claude` cannot be started ({error.strerror}).", _OFF) from error
-        try:
-            return process.communicate(_prompt(request).encode("utf-8", "replace"), timeout=CLIENT_ANSWER_S)
-        except subprocess.TimeoutExpired as error:
-            raise AnswerLost(f"`claude` took longer than {CLIENT_ANSWER_S:.0f} s.", _LATER) from error
-        finally:
-            _end_group(process)
+        return _spoken(process, words.encode("utf-8", "replace"), seconds)
 
-    def _environment(self, request: ModelRequest, folders: Scratch) -> dict[str, str]:
+    def _environment(self, folders: Scratch) -> dict[str, str]:
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         own = {
             "HOME": str(folders.home),
             "CLAUDE_CONFIG_DIR": str(folders.config),
             "TMPDIR": str(folders.tmp),
-            "CLAUDE_CODE_OAUTH_TOKEN": self._token,
-            "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(request.max_output_tokens),
         }
         if self._base_url:
             own["ANTHROPIC_BASE_URL"] = self._base_url
@@ -128,9 +215,18 @@ def claude_writer(token: str | None, home: Path, base_url: str | None = None) ->
     command = shutil.which("claude")
     if command is None:
         raise ModelClosed("`models.writer` is claude, but there is no `claude` on the PATH.", _OFF)
-    if not token:
-        raise ModelClosed("`models.writer` is claude, but Cortex has no login token of yours.", _LOG_IN)
     return ClaudeLogin(command, token, home, base_url)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _own_login() -> dict[str, str]:
+    """Return the variables by which the client finds the login that it keeps for the person."""
+    if sys.platform == "darwin":  # in the keychain, which is found through the home; not tried
+        return {LOGIN_PLACE: os.environ.get("CLAUDE_CONFIG_DIR", ""), "HOME": str(Path.home())}
+    return {LOGIN_PLACE: str(client_folder().absolute())}
 
 
 def _arguments(request: ModelRequest, most_usd: float) -> list[str]:
@@ -151,12 +247,56 @@ def _prompt(request: ModelRequest) -> str:
     return f"The text:\n{request.content}" if is_command else request.content
 
 
+class _Heard(Thread):
+    """Reads a pipe to its end and keeps the first bytes; more than `most` of an answer is not listened to."""
+
+    def __init__(self, pipe: IO[bytes], most: int, *, ends: bool) -> None:
+        super().__init__(daemon=True)
+        self.content, self.is_over = bytearray(), False
+        self._pipe, self._most, self._ends = pipe, most, ends
+
+    def run(self) -> None:
+        """Read until the pipe is closed."""
+        with suppress(OSError, ValueError):
+            while chunk := os.read(self._pipe.fileno(), 65_536):
+                self.is_over = self.is_over or len(self.content) + len(chunk) > self._most
+                if not self.is_over:
+                    self.content += chunk
+                elif self._ends:
+                    return
+
+
+def _spoken(process: "subprocess.Popen[bytes]", words: bytes, seconds: float) -> tuple[bytes, bytes]:
+    """Return what a process answers to `words` and what it complains of, and end it. Raises AnswerLost."""
+    assert process.stdin and process.stdout and process.stderr
+    answer = _Heard(process.stdout, MAX_OUTPUT_BYTES, ends=True)
+    complaints = _Heard(process.stderr, MAX_ERROR_BYTES, ends=False)
+    telling = Thread(target=_tell, args=(process.stdin, words), daemon=True)
+    try:
+        for thread in (answer, complaints, telling):
+            thread.start()
+        answer.join(seconds)
+        if answer.is_alive():
+            raise AnswerLost(f"`claude` took longer than {seconds:.0f} s.", _LATER)
+        if answer.is_over:
+            raise AnswerLost(f"the answer of `claude` is larger than {MAX_OUTPUT_BYTES:,} bytes.", _LATER)
+        complaints.join(1.0)
+        return bytes(answer.content), bytes(complaints.content)
+    finally:
+        _end_group(process)
+
+
+def _tell(pipe: IO[bytes], words: bytes) -> None:
+    with suppress(OSError, ValueError), pipe:
+        pipe.write(words)
+
+
 def _end_group(process: "subprocess.Popen[bytes]") -> None:
     """Leave nothing running: the client's own children too."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     with suppress(subprocess.TimeoutExpired):
-        process.communicate(timeout=5)
+        process.wait(timeout=5)
 
 
 def _result(output: bytes, errors: bytes) -> Mapping[str, Any]:
@@ -173,14 +313,11 @@ def _result(output: bytes, errors: bytes) -> Mapping[str, Any]:
     raise AnswerLost("`claude` ended without a result.", _LATER)
 
 
-def _reply(request_id: str, model: str, result: Mapping[str, Any]) -> Reply:
+def _reply(request_id: str, model: str, result: Mapping[str, Any], now: datetime) -> Reply:
     """Return the client's result as a reply; the tokens are those of all the requests that it made."""
-    usage = result.get("usage") or {}
-    tokens_in = sum(
-        int(usage.get(name) or 0)
-        for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    )
-    tokens_out = int(usage.get("output_tokens") or 0)
+    if limited := _limit(result, now):
+        raise limited
+    tokens_in, tokens_out = used_tokens(result.get("usage") or {})
     if not tokens_in + tokens_out:
         raise _failure(result)
     answer = result.get("structured_output")
@@ -195,7 +332,57 @@ def _reply(request_id: str, model: str, result: Mapping[str, Any]) -> Reply:
         output_tokens=tokens_out,
         usd=0.0,
         provider_request_id=str(result.get("session_id") or "") or None,
+        requests=_requests(result, is_done=is_done),
     )
+
+
+def _requests(result: Mapping[str, Any], *, is_done: bool) -> int:
+    """Return how many requests the client made: its turns, but for the one that takes the answer."""
+    turns = result.get("num_turns")
+    if type(turns) is not int or not 1 <= turns <= MOST_REQUESTS + 1:
+        return MOST_REQUESTS
+    return max(1, turns - is_done)
+
+
+def _limit(result: Mapping[str, Any], now: datetime) -> ModelLimited | None:
+    """Return the limit of the plan that a result tells of, if it does: the client says it as an answer."""
+    words = str(result.get("result") or "")
+    notice = _LIMIT.search(words) if result.get("is_error") else None
+    if result.get("structured_output") is not None or not (notice or result.get("api_error_status") == 429):
+        return None
+    kind = (notice["kind"] or "").strip().lower() if notice else ""
+    named = f"{kind} limit" if kind in _KINDS else "limit"
+    until = _reset_at(words, now)
+    when = f" until {until:%Y-%m-%d %H:%M} UTC" if until else ""
+    return ModelLimited(
+        f"the {named} of your Claude plan is reached{when}.",
+        "Nothing is lost: what waits is asked after it.",
+        until,
+    )
+
+
+def _reset_at(words: str, now: datetime) -> datetime | None:
+    """
+    Return the instant at which a limit is reset, as the client says it.
+
+    >>> _reset_at("resets 5:32am (UTC)", datetime(2026, 11, 24, 6, tzinfo=UTC))
+    datetime.datetime(2026, 11, 25, 5, 32, tzinfo=datetime.timezone.utc)
+    """
+    reset = _RESET.search(words)
+    if reset is None:
+        return None
+    now = now.astimezone(UTC)
+    try:
+        hour = int(reset["hour"]) % 12 + (12 if reset["half"] == "pm" else 0)
+        at = now.replace(hour=hour, minute=int(reset["minute"] or 0), second=0, microsecond=0)
+        if reset["month"]:
+            at = at.replace(month=_MONTHS.index(reset["month"]) + 1, day=int(reset["day"]))
+            at = at if at > now else at.replace(year=now.year + 1)
+        elif at <= now:
+            at += timedelta(days=1)
+    except ValueError:
+        return None
+    return at
 
 
 def _stop_reason(result: Mapping[str, Any]) -> str:
@@ -205,18 +392,34 @@ def _stop_reason(result: Mapping[str, Any]) -> str:
     return "max_tokens" if is_cut else str(result.get("terminal_reason") or "no answer by the schema")
 
 
+def _is_logged_out(result: Mapping[str, Any]) -> bool:
+    words = str(result.get("result"))
+    is_about_login = "not logged in" in words.lower() or "/login" in words
+    return bool(result.get("is_error")) and (result.get("api_error_status") in (401, 403) or is_about_login)
+
+
 def _failure(result: Mapping[str, Any]) -> ModelBusy | AnswerLost | ModelClosed | ModelRefused:
     """Return the error of a result that no tokens are reported for. Only its kind is told."""
     status, words = result.get("api_error_status"), str(result.get("result"))
-    if status in (401, 403) or "not logged in" in words.lower() or "/login" in words:
-        return ModelClosed("Claude Code is logged out, or its token is no longer valid.", _LOG_IN)
+    if _is_logged_out(result):
+        return ModelClosed("Claude Code is logged out, or its login has ended.", _LOG_IN)
     if status == 402 or "credit balance" in words.lower():
         return ModelClosed("the account of your Claude Code login has no credit left.", _OFF)
     if status == 404:
         return ModelClosed("Claude Code does not know the model.", "See models.writer_model: cortex config")
-    if float(result.get("total_cost_usd") or 0.0) > 0.0:
+    cost = result.get("total_cost_usd")
+    if isinstance(cost, int | float) and cost > 0.0:
         return AnswerLost("`claude` used up what was reserved without an answer.", _LATER)
     if status in (400, 413, 422):
         return ModelRefused(f"the service did not accept the request (status {status}).", _LATER)
-    kind = f"status {status}" if status else "no connection"
-    return ModelBusy(f"the service behind Claude Code is busy or limits your plan ({kind}).", _LATER, BUSY_S)
+    kind = f"status {status}" if type(status) is int else "no connection"
+    return ModelBusy(f"the service behind Claude Code is busy or fails ({kind}).", _LATER, BUSY_S)
+
+
+PROVIDER = Provider(
+    "claude",
+    "your Claude Code login",
+    "your own Claude Code login",
+    lambda settings: claude_writer(settings.models.claude_token, settings.home, settings.models.base_url),
+    costs="counted at list price; a subscription is not charged by token",
+)

@@ -32,12 +32,13 @@ class SearchCandidate:
     the question, None where it has no vector. `lines` are those that it rests on; `place` is (file, seq,
     line) of a passage. `is_record` says that it is the record of a session, on many subjects, `is_asking`
     that it is a turn that asks (of the assistant: that it ends with a question), `is_persons` that a person
-    said it, `is_lead_in` that the assistant only says what it does next.
+    said it, `is_lead_in` that the assistant only says what it does next, `sums_up` that it is a memory that
+    says less than the turns it rests on: a record or a plan.
     """
 
     __slots__ = (
         *("id", "is_asking", "is_lead_in", "is_memory", "is_persons", "is_record", "lexical", "lines"),
-        *("place", "row", "score", "similarity", "text", "updated_at", "validity"),
+        *("place", "row", "score", "similarity", "sums_up", "text", "updated_at", "validity"),
     )
 
     def __init__(
@@ -57,12 +58,14 @@ class SearchCandidate:
         is_asking: bool = False,
         is_persons: bool = False,
         is_lead_in: bool = False,
+        sums_up: bool = False,
         row: dict[str, Any] | None = None,
     ) -> None:
         self.id, self.text, self.lines, self.is_memory, self.place = id, text, lines, is_memory, place
         self.lexical, self.similarity, self.score = lexical, similarity, score
         self.updated_at, self.validity, self.is_record = updated_at, validity, is_record
         self.is_asking, self.is_persons, self.is_lead_in = is_asking, is_persons, is_lead_in
+        self.sums_up = sums_up
         self.row = row or {}
 
 
@@ -215,7 +218,12 @@ class Group:
 
 
 def folded(
-    candidates: Sequence[SearchCandidate], settings: SearchSettings, limit: int, *, by_stretch: bool = False
+    candidates: Sequence[SearchCandidate],
+    settings: SearchSettings,
+    limit: int,
+    *,
+    by_stretch: bool = False,
+    by_part: bool = False,
 ) -> list[Group]:
     """
     Return at most `limit` groups of rows, each to be shown as one result.
@@ -223,7 +231,7 @@ def folded(
     Takes candidates best first. Passages of one line, a memory and the passages it rests on, and texts that
     share `duplicate_overlap` of their words become one group at the place of its best row. A memory speaks
     for its group, because it stands by itself. Two memories are folded only if their texts agree: one line
-    can hold two facts.
+    can hold two facts. With `by_part`, the parts of a turn stay apart, and from a memory that sums them up.
 
     With `by_stretch`, up to `stretch_rows` further rows stand nearby: those within `stretch_lines` of the
     lines of the group's best row that score `stretch_score` of it, and memories of its subject. Of memories
@@ -250,7 +258,7 @@ def folded(
         if group is not None:
             group.nearby.append(candidate)
         elif len(groups) < limit:
-            groups.append(_Folding(candidate, settings))
+            groups.append(_Folding(candidate, settings, by_part=by_part))
             for key in groups[-1].add(candidate, words, in_texts):
                 sharing.setdefault(key, set()).add(len(groups) - 1)
     ordered = _in_force_first(groups, settings.numbers["outcome_score"]) if by_stretch else groups
@@ -258,7 +266,8 @@ def folded(
 
 
 class _Folding:
-    def __init__(self, best: SearchCandidate, settings: SearchSettings) -> None:
+    def __init__(self, best: SearchCandidate, settings: SearchSettings, *, by_part: bool) -> None:
+        self._by_part = by_part
         self._best, self._numbers, self._stop_words = best, settings.numbers, settings.dropped
         self._rows: list[SearchCandidate] = []
         self._lines: set[Line] = set()
@@ -269,8 +278,12 @@ class _Folding:
         """Return whether a row says what the group says."""
         if any(share_of_all(words, own) >= self._numbers["duplicate_overlap"] for own in self._words):
             return True
-        is_both_memory = self._rows[0].is_memory and candidate.is_memory
-        return not is_both_memory and not self._lines.isdisjoint(candidate.lines)
+        head = self._rows[0]
+        if self._lines.isdisjoint(candidate.lines) or (head.is_memory and candidate.is_memory):
+            return False
+        if not self._by_part:
+            return True
+        return head.is_memory != candidate.is_memory and not (head.sums_up or candidate.sums_up)
 
     def add(
         self, candidate: SearchCandidate, words: frozenset[str], in_texts: Mapping[str, int]

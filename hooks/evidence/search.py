@@ -28,6 +28,7 @@ from .index import (
     COMMANDS,
     MEMORIES,
     PASSAGES,
+    STATE_TYPES,
     best_rows,
     index_parts,
     rows_by_key,
@@ -150,6 +151,7 @@ def find(
     *,
     limit: int,
     by_stretch: bool = True,
+    by_part: bool = False,
     admits: Admits | None = None,
     similar: Similar | None = None,
     whole: tuple[float, float] | None = None,
@@ -160,7 +162,8 @@ def find(
     Nothing is returned where no result is near enough to the question (`is_answered`, which `whole` is for).
     Superseded, pruned and merged memories are left out, archived ones found; a memory of external trust only
     with evidence of its source. With `by_stretch`, what bears on the question in one stretch of a session is
-    one result. Of each list more rows are read where only some are admitted.
+    one result; with `by_part` each part of a long turn is one. Of each list more rows are read where only
+    some are admitted.
     """
     numbers = question.settings.numbers
     wanted = int(numbers["candidates"]) * (1 if admits is None else ROWS_A_KEPT_ROW)
@@ -170,7 +173,7 @@ def find(
     looked_at = ranked(candidates, numbers)[: limit * ROWS_A_RESULT]
     for each in looked_at:
         each.is_asking = not each.is_memory and _asks(each)
-    groups = folded(looked_at, question.settings, limit, by_stretch=by_stretch)
+    groups = folded(looked_at, question.settings, limit, by_stretch=by_stretch, by_part=by_part)
     asked, rows = question.asked, [each for group in groups for each in group.all]
     texts = [each.text for each in rows]
     asked.learn(texts)
@@ -276,6 +279,7 @@ def candidate_of(name: str, row: Row) -> SearchCandidate:
             updated_at=row["updated_at"] or 0,
             validity=_validity(row, text),
             is_record=row["memory_type"] == "outcome",
+            sums_up=row["memory_type"] in STATE_TYPES,
             row=row,
         )
     is_persons = row["kind"] in PEOPLE_KINDS

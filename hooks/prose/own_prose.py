@@ -87,7 +87,7 @@ class _Lines:
         self._item_indent = -1
 
     def own(self) -> Iterator[str]:
-        """Yield each line, empty where it is not the assistant's own."""
+        """Yield each line, empty if it is not the assistant's own."""
         for line in self._lines:
             yield self._own(line)
 

@@ -89,16 +89,24 @@ def _label(tag: re.Match[str]) -> str:
 
 
 def brief_line(text: str, limit: int) -> str:
-    """Return `text` as a line of at most `limit` characters; empty where it has a secret or is endless."""
+    """Return `text` as a line of at most `limit` characters; empty if it has a secret or is endless."""
     if len(text) > LONGEST_LINE:
         return ""
-    whole = EMPHASIS.sub("", LINK.sub(r"\1", text))
-    if _SECRET.search(text) or _SECRET.search(whole):
+    if has_plain_secret(text):
         return ""
-    line = on_one_line(whole)
+    line = on_one_line(without_emphasis(text))
     if len(line) > limit:
         line = closed(line[: limit - 1].rsplit(" ", 1)[0].rstrip(" ,;:")) + "…"
     return line
+
+
+def has_plain_secret(text: str) -> bool:
+    """Return whether a text has one of the plainest secrets, also behind links and emphasis."""
+    return bool(_SECRET.search(text) or _SECRET.search(without_emphasis(text)))
+
+
+def without_emphasis(text: str) -> str:
+    return EMPHASIS.sub("", LINK.sub(r"\1", text))
 
 
 def without_private(text: str) -> str:
@@ -116,7 +124,7 @@ def without_private(text: str) -> str:
 
 def day_of(timestamp: str) -> str:
     """
-    Return the day of an ISO timestamp as a brief says it, empty where it is none.
+    Return the day of an ISO timestamp as a brief says it, empty if it is none.
 
     >>> day_of("2026-09-14T08:15:00.000Z")
     '14 Sep 26'

@@ -27,7 +27,7 @@ _FOREIGN_FOLDER = re.compile(
 
 def trust_of_call(tool: str, argument: str) -> str | None:
     """
-    Return `external` or `tool` for what a call brings in, None where the words are nobody else's.
+    Return `external` or `tool` for what a call brings in, None if the words are nobody else's.
 
     `argument` is the call's salient one: a command, a path. External are web pages, answers of MCP servers,
     what a command fetched, and files of dependencies, downloads and temporary folders.

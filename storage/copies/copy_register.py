@@ -16,7 +16,7 @@ MOST_COPIES = 1_000
 
 @dataclass(frozen=True)
 class OutsideCopy:
-    """A copy: its `kind` (backup, delta, export), where it was written, and when last (ISO, UTC)."""
+    """A copy: its `kind` (backup, export, once delta), where it was written, and when last (ISO, UTC)."""
 
     kind: str
     place: str
@@ -24,7 +24,7 @@ class OutsideCopy:
 
 
 def outside_copies(home: Path) -> list[OutsideCopy]:
-    """Return the copies that are noted, the last written first; none where the note is unreadable."""
+    """Return the copies that are noted, the last written first; none if the note is unreadable."""
     try:
         rows = json.loads((home / COPIES_FILE).read_bytes())
         copies = [OutsideCopy(str(row["kind"]), str(row["place"]), str(row["written_at"])) for row in rows]

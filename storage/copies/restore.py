@@ -99,9 +99,9 @@ def restore_backup(
     """
     Check `file` and put it in the place of the store at `home`; return what it says and where the old one is.
 
-    Every name, size, hash and row count is checked beside the store before anything is swapped. A link at
+    Every name, size, hash and row count is checked outside the store before anything is swapped. A link at
     `home` stays, what it names is replaced. What waits in staging, what holds for this machine, settings and
-    policy come along, those of the backup lie beside them; what the old store was told to forget stays
+    policy come along, those of the backup are put next to them; what the old store was told to forget stays
     forgotten. An encrypted backup in a place without settings is read with `key_file`, which its new settings
     then name. Raises NotFound, SchemaMismatch (the file is damaged, no backup of ours, or from a newer
     version), KeyUnavailable and FileDamaged (its lake files are sealed), StoreBusy, StoreNotWritable.
@@ -138,7 +138,7 @@ def _is_encrypted(store: Path) -> bool:
 
 
 def _generation_of(home: Path) -> int | None:
-    """Return the generation of the store's manifest, None where it cannot be read."""
+    """Return the generation of the store's manifest, None if it cannot be read."""
     try:
         return read_manifest(home / MANIFEST_PATH, any_version=True).generation
     except (CortexError, OSError):
@@ -194,7 +194,7 @@ def _unpack(
 
 
 def _contents(raw: bytes) -> Backup:
-    """Return what a backup says of itself. Raises ValueError and TypeError where it is malformed."""
+    """Return what a backup says of itself. Raises ValueError and TypeError if it is malformed."""
     backup = Backup(**json.loads(raw))
     if not isinstance(backup.version, int) or backup.version > BACKUP_VERSION:
         raise ValueError(f"it was written by a newer Cortex (backup version {backup.version})")

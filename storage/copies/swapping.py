@@ -23,7 +23,7 @@ class Swap:
     """
     `previous` is the name of the folder that the old store has now, `backup` the sha256 of the backup.
 
-    `generation` is that of the restored manifest, -1 where it was not noted: a store that has gone on since
+    `generation` is that of the restored manifest, -1 if it was not noted: a store that has gone on since
     has another.
     """
 
@@ -94,7 +94,7 @@ def _texts(path: Path) -> dict[str, bytes]:
 
 def finish_swap(home: Path) -> None:
     """
-    Put a checked store in place where a kill left none; does nothing where no swap was begun.
+    Put a checked store in place where a kill left none; does nothing if no swap was begun.
 
     Tickets that hooks dropped in the meantime come along. Raises StoreBusy while another process does it, and
     StoreNotWritable.
@@ -115,7 +115,7 @@ def put_in_place(fresh: Path, home: Path) -> None:
     """
     Rename `fresh` to `home`, which hooks may make again at any moment: the tickets they dropped come along.
 
-    Raises OSError where `home` cannot be replaced for another reason; `fresh` is then as it was.
+    Raises OSError if `home` cannot be replaced for another reason; `fresh` is then as it was.
     """
     while True:
         try:

@@ -1,1 +1,1 @@
-"""What lies in a bucket or a shared folder: stores, a team's place, Delta tables."""
+"""What lies in a bucket or a shared folder: stores and a team's place."""

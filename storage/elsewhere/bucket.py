@@ -30,13 +30,13 @@ _LOG_NAME = re.compile(r"log/\.?(\d{10,})\.json")
 
 
 class Bucket(Protocol):
-    """Named objects; every method raises StoreUnreachable where nothing answers."""
+    """Named objects; every method raises StoreUnreachable if nothing answers."""
 
     def create(self, name: str, content: bytes) -> bool:
         """Write an object unless there is one of that name; return whether this call did."""
 
     def read(self, name: str) -> bytes | None:
-        """Return an object's content; None where there is none."""
+        """Return an object's content; None if there is none."""
 
     def put(self, name: str, content: bytes | Path) -> None:
         """Write an object from bytes or from a file, over any before it."""
@@ -62,7 +62,7 @@ class BucketLog:
         self._bucket = bucket
 
     def read(self, number: int) -> bytes | None:
-        """Return entry `number`; None where there is none yet."""
+        """Return entry `number`; None if there is none yet."""
         return self._bucket.read(_log_name(number))
 
     def try_commit(self, number: int, content: bytes) -> bool:
@@ -70,7 +70,7 @@ class BucketLog:
         return self._bucket.create(_log_name(number), content)
 
     def trim(self, last: int) -> None:
-        """Remove old entries, and what a killed writer left beside them; `last` is one that there is."""
+        """Remove old entries, and what a killed writer left next to them; `last` is one that there is."""
         names = list(self._bucket.names("log/"))
         entries = ((name, _LOG_NAME.match(name)) for name in names)
         self._bucket.remove(name for name, match in entries if match and is_removable(int(match[1]), last))
@@ -99,7 +99,7 @@ class FolderBucket:
             return True
 
     def read(self, name: str) -> bytes | None:
-        """Return an object's content; None where there is none."""
+        """Return an object's content; None if there is none."""
         with self._reaching():
             try:
                 return (self._root / name).read_bytes()
@@ -208,7 +208,7 @@ class S3Bucket:
             return True
 
     def read(self, name: str) -> bytes | None:
-        """Return an object's content; None where there is none."""
+        """Return an object's content; None if there is none."""
         with self._reaching():
             try:
                 return bytes(self._library.get(self._store, name).bytes())

@@ -65,7 +65,7 @@ class RemoteLease:
         """
         Take the lease; waits where its holder may be dead. `tree` is then the state to begin with.
 
-        Raises StoreBusy where another holder lives, StoreUnreachable.
+        Raises StoreBusy if another holder lives, StoreUnreachable.
         """
         self.term, self.is_lost = 0, False
         number, entry = last_entry(self.log, self.number)
@@ -136,13 +136,13 @@ def busy(entry: LogEntry) -> StoreBusy:
     """Return the error for a store that another machine writes to."""
     return StoreBusy(
         f"another machine is writing to this store (copy {entry.holder}, last entry {entry.at}).",
-        "Wait for it to end, then try again; what you said is kept on this machine until then.",
+        "Wait for it to end, then try again; your changes are kept on this machine until then.",
     )
 
 
 def lost() -> LeaseLost:
     """Return the error for a holder that was overtaken."""
     return LeaseLost(
-        "another machine took over the store while this one stood still. Nothing that it wrote was changed.",
+        "another machine took over the store while this one was paused. Nothing that it wrote was changed.",
         "Run the same command again.",
     )

@@ -28,13 +28,13 @@ class CommitLog(Protocol):
     """Entries from 1 on; old ones may be gone (`is_removable`)."""
 
     def read(self, number: int) -> bytes | None:
-        """Return entry `number`; None where there is none yet, or none any more. Raises StoreUnreachable."""
+        """Return entry `number`; None if there is none yet, or none any more. Raises StoreUnreachable."""
 
     def try_commit(self, number: int, content: bytes) -> bool:
         """
         Write entry `number` unless there is one; return whether this call did.
 
-        Raises StoreUnreachable where that is not known: it may be written later all the same.
+        Raises StoreUnreachable if that is not known: it may be written later all the same.
         """
 
 
@@ -70,7 +70,7 @@ def append(log: CommitLog, number: int, entry: LogEntry) -> bool:
     Write an entry, once and for certain; return whether it is this one that stands at `number`.
 
     An answer that was lost is found by looking: no other entry has the same nonce. What was written where an
-    old entry had been removed does not count. Raises StoreUnreachable where neither writing nor looking is
+    old entry had been removed does not count. Raises StoreUnreachable if neither writing nor looking is
     answered.
     """
     content = entry.as_bytes()

@@ -22,7 +22,7 @@ class FileIndex:
             self._known = {}
 
     def look(self, path: str) -> tuple[str, int] | None:
-        """Return a file's digest and size, None where there is none."""
+        """Return a file's digest and size, None if there is none."""
         try:
             status = (self._home / path).stat()
             seen = (status.st_size, status.st_mtime_ns, status.st_ino)

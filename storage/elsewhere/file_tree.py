@@ -80,7 +80,7 @@ def read_tree(content: bytes, name: str) -> FileTree:
         is_sound = False
     if not is_sound:
         raise ManifestDamaged(
-            f"the object {name} of the store is damaged: it is not what Cortex writes.",
+            f"the object {name} of the store is damaged: Cortex did not write it like this.",
             "Put it back from a copy or an older version of the bucket.",
         )
     return tree

@@ -31,7 +31,7 @@ from cortex.storage.tables.tables import (
 from cortex.transforms.errors import FileDamaged, TablesDamaged
 from cortex.transforms.schemas import VECTORS
 
-# Which tables changed here since the index was last in step with them; there is none where it is.
+# Which tables changed here since the index was last in step with them; there is none if it is.
 UNINDEXED_FILE = Path("runs") / "remote-unindexed.json"
 
 _DATASET_FILE = re.compile(r"tables/([^/]+)/([a-z]+)\.lance/.+", re.DOTALL)
@@ -90,7 +90,7 @@ def _index_table(
 def _rows_of(
     tables: LanceTables, vectors_of: Callable[[str], pa.Table], scope: str, name: str
 ) -> pa.Table | None:
-    """Return a table's rows with their vectors; None where the lake does not have these any more."""
+    """Return a table's rows with their vectors; None if the lake does not have these any more."""
     import pyarrow.compute as pc  # here: most looks at a copy bring nothing in
 
     rows = tables.open(scope, name).read(

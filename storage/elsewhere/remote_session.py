@@ -59,7 +59,7 @@ class RemoteSession:
 
     def push(self, lake_files: Iterable[str], key_id: str | None, manifest: bytes) -> None:
         """
-        Make the copy's present files, with this manifest, the state that counts; nothing where it is that.
+        Make the copy's present files, with this manifest, the state that counts; nothing if it is that.
 
         Objects first, then the tree that names them, then the entry of the log. Raises LeaseLost and
         StoreUnreachable; what was written by then is named by nothing, and a later holder removes it.

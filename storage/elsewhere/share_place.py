@@ -34,7 +34,7 @@ def member_id(home: str) -> str:
 
 @dataclass
 class SharePlace:
-    """The snapshots at a URI; every method raises StoreUnreachable where nothing answers."""
+    """The snapshots at a URI; every method raises StoreUnreachable if nothing answers."""
 
     uri: str
     member: str
@@ -46,7 +46,7 @@ class SharePlace:
         self._bucket = bucket_at(self.uri)
 
     def check_mark(self) -> None:
-        """Raise StoreUnreachable where nobody ever pushed: an empty folder may be a drive that is away."""
+        """Raise StoreUnreachable if nobody ever pushed: an empty folder may be a drive that is away."""
         if self._bucket.read(_MARK) is None:
             raise StoreUnreachable(
                 f"nothing was ever pushed to {self.uri}.",
@@ -67,7 +67,7 @@ class SharePlace:
         """
         Return the snapshots of the other members of a project, by name; None for one that does not open.
 
-        Raises KeyUnavailable where all are encrypted with a key that is not this member's.
+        Raises KeyUnavailable if all are encrypted with a key that is not this member's.
         """
         names = sorted(self._bucket.names(f"{_ROOT}/{project_id}/"))
         wanted = [name for name in names if name.endswith(".json") and name != self._name(project_id)]
@@ -111,7 +111,7 @@ class SharePlace:
         return bool(self._envelopes())
 
     def members(self) -> Members | None:
-        """Return who may do what; None where nobody ever said. Raises KeyUnavailable and FileDamaged."""
+        """Return who may do what; None if nobody ever said. Raises KeyUnavailable and FileDamaged."""
         content = self._opened(_MEMBERS, self._bucket.read(_MEMBERS))
         try:
             return None if content is None else read_members(content)

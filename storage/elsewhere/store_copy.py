@@ -50,7 +50,7 @@ def origin_of(log: CommitLog) -> str:
 
 
 def check_origin(note: RemoteNote, log: CommitLog) -> RemoteNote:
-    """Return the note with the log's origin. Raises LakeUnclear where another store is there than before."""
+    """Return the note with the log's origin. Raises LakeUnclear if another store is there than before."""
     origin = origin_of(log)
     if note.origin and origin != note.origin:
         raise LakeUnclear(
@@ -126,7 +126,7 @@ def _fetch(home: Path, bucket: Bucket, path: str, stored: Stored, vault: Vault) 
                 part.write_bytes(vault.decrypted_bytes(part.read_bytes(), path))
             if digest_of(part) != stored.digest:
                 raise FileDamaged(
-                    f"the object {stored.name} of the store is damaged: it is not what was written.",
+                    f"the object {stored.name} of the store is damaged: it differs from what was written.",
                     "Put it back from a copy or an older version of the bucket.",
                 )
 
@@ -151,7 +151,7 @@ def _write_database(home: Path) -> None:
 
 def refresh(home: Path) -> None:
     """
-    Bring a copy in step for reading, where nobody writes to it now; nothing for a folder that is no copy.
+    Bring a copy in step for reading, if nobody writes to it now; nothing for a folder that is no copy.
 
     Where the store does not answer, or the disk here is full, the copy is read as it is: readers never wait
     for a network that is down.

@@ -45,7 +45,7 @@ def refusal_of(error: Exception, home: Path) -> StoreNotWritable | None:
     number = _number_of(error)
     if number in (errno.ENOSPC, errno.EDQUOT):
         return StoreNotWritable(
-            f"no space is left on the disk of {home}; nothing was lost, what was finished stays.",
+            f"no space is left on the disk of {home}; nothing was lost, and finished work is kept.",
             "Free some space and run the same command again.",
         )
     if number in _NOT_WRITABLE:
@@ -92,9 +92,9 @@ def stored_name(path: Path | str) -> str:
 @contextlib.contextmanager
 def replacing(path: Path, part: Path | None = None) -> Iterator[Path]:
     """
-    Yield a path beside `path`: what is written there takes its place, durable and in one step.
+    Yield a path next to `path`: what is written there replaces it, durably and in one step.
 
-    `part` is that path where it is not the usual one. On an error the old file stays and the new one goes.
+    `part` is that path if it is not the usual one. On an error the old file stays and the new one goes.
     """
     part = part or path.with_name(f".{path.name}.{os.getpid()}{PART_SUFFIX}")
     try:
@@ -135,7 +135,7 @@ def write_below(folder: Path, name: str, content: bytes) -> None:
     """
     Write `content` to the file `name` below `folder`; missing folders are made, for the user alone.
 
-    Raises OSError where that is refused.
+    Raises OSError if that is refused.
     """
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -156,7 +156,7 @@ def _sync(path: Path) -> None:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Return the bytes of all files below a folder; 0 where there is none."""
+    """Return the bytes of all files below a folder; 0 if there is none."""
     total = 0
     for path in folder.rglob("*") if folder.is_dir() else ():
         with contextlib.suppress(FileNotFoundError):  # a run may remove it meanwhile
@@ -174,7 +174,7 @@ def remove_parts(root: Path) -> int:
 
 
 def remove_abandoned_parts(path: Path) -> None:
-    """Remove what killed writers of `path` left beside it, in a folder that no run looks through."""
+    """Remove what killed writers of `path` left next to it, in a folder that no run looks through."""
     for part in path.parent.glob(f".{glob.escape(path.name)}.*{PART_SUFFIX}"):
         writer = writer_of(part)
         if writer is not None and not is_process(writer):

@@ -122,7 +122,7 @@ def _answer(place: str, command: list[str], given: bytes, seconds: float) -> byt
 
 
 def person_at(place: str) -> tuple[str, str]:
-    """Return (name, e-mail) that git would note for this person's commit; empty where it knows none."""
+    """Return (name, e-mail) that git would note for this person's commit; empty if it knows none."""
     top = working_tree(place)
     if top is None:
         return "", ""
@@ -139,7 +139,7 @@ def person_at(place: str) -> tuple[str, str]:
 
 def refs_state(top: str) -> str:
     """
-    Return what changes whenever a branch of the repository moves, without asking git; empty where unknown.
+    Return what changes whenever a branch of the repository moves, without asking git; empty if unknown.
 
     Names, sizes and times of the files and folders that hold its refs.
     """
@@ -234,7 +234,7 @@ def _environment() -> dict[str, str]:
 def _run(
     call: list[str], environment: dict[str, str], seconds: float, given: bytes = b""
 ) -> tuple[int | None, bytes]:
-    """Return (exit code, output); the code is None where time ran out. Raises GitFailed."""
+    """Return (exit code, output); the code is None if time ran out. Raises GitFailed."""
     until = time.monotonic() + seconds
     try:
         with _source_of(given) as source:
@@ -276,7 +276,7 @@ def _source_of(given: bytes) -> Iterator[int]:
 
 
 def _output_of(process: subprocess.Popen[bytes], until: float) -> bytes:
-    """Return what a process writes. Raises TimeoutError, and GitFailed where it is too much."""
+    """Return what a process writes. Raises TimeoutError, and GitFailed if it is too much."""
     assert process.stdout is not None
     descriptor, output = process.stdout.fileno(), bytearray()
     with DefaultSelector() as ready:

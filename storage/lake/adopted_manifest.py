@@ -57,7 +57,7 @@ def adopted(home: Path) -> Manifest:
     Return a manifest of the lake files as they lie there: what newer files replaced is named as replaced.
 
     It has no cursors and no notes of stages: transcripts are read again, which brings in nothing twice, and
-    tables are rebuilt. Raises LakeUnclear where a file is damaged, or where which of several counts cannot
+    tables are rebuilt. Raises LakeUnclear if a file is damaged, or where which of several counts cannot
     be known; SchemaMismatch for a manifest of a newer Cortex, which is left alone.
     """
     foreign = lake_files_in(home)
@@ -65,7 +65,7 @@ def adopted(home: Path) -> Manifest:
         named = ", ".join(f"{path} ({why})" for path, why in sorted(doubtful.items())[:NAMED])
         raise LakeUnclear(
             f"{len(doubtful)} files of the lake cannot be adopted: {named}. Nothing was changed.",
-            "Restore a backup (cortex restore FILE), or leave these out, they are moved beside the store: "
+            "Restore a backup (cortex restore FILE), or move these files out of the store and continue: "
             "cortex rebuild --adopt-lake --set-aside",
         )
     files = [_as_file(path, label, rows) for path, (label, rows) in foreign.labels.items()]

@@ -61,7 +61,7 @@ class CallLog:
         return len(fresh)
 
     def _waiting(self) -> Iterator[tuple[Path, Row | None]]:
-        """Yield the waiting files with their rows, None where one is damaged from outside."""
+        """Yield the waiting files with their rows, None if one is damaged from outside."""
         for path in sorted(self._folder.glob("*.json")):
             try:
                 content = path.read_bytes()

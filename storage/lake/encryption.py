@@ -50,7 +50,7 @@ def encrypted_bytes(key: EncryptionKey, plain: bytes, place: str) -> bytes:
     """
     Return `plain` encrypted, to be read at `place` alone: its path and table are part of what is checked.
 
-    The nonce is new each time: 96 random bits, good for 2**32 files with one key. Raises KeyUnavailable where
+    The nonce is new each time: 96 random bits, good for 2**32 files with one key. Raises KeyUnavailable if
     the library is missing.
     """
     if len(plain) > MAXIMUM_BYTES:
@@ -68,7 +68,7 @@ def decrypted_bytes(key: EncryptionKey, encrypted: bytes, place: str) -> bytes:
     """
     Return what was sealed for `place`, whole and as it was.
 
-    Raises FileDamaged where a bit differs or the file was made for another place, KeyUnavailable where it
+    Raises FileDamaged if a bit differs or the file was made for another place, KeyUnavailable where it
     was sealed with another key.
     """
     written_with = key_id_of(encrypted, place)
@@ -122,7 +122,7 @@ class Vault:
 
 
 def find_key(home: Path, key_id: str) -> EncryptionKey:
-    """Return the key called `key_id`. Raises KeyUnavailable where it is missing or another is there."""
+    """Return the key called `key_id`. Raises KeyUnavailable if it is missing or another is there."""
     named = load_settings(home).encryption_key_file
     key = read_key_file(named) if named else _from_keyring(key_id)
     if key.id != key_id:
@@ -169,7 +169,7 @@ def make_key_file(path: Path, home: Path) -> EncryptionKey:
 
 
 def make_in_keyring() -> EncryptionKey:
-    """Put a new key into the OS keyring. Raises KeyUnavailable where there is none."""
+    """Put a new key into the OS keyring. Raises KeyUnavailable if there is none."""
     key = new_key()
     with _keyring("keep the key in a file: cortex encrypt --key-file PATH") as ring:
         ring.set_password(KEYRING_SERVICE, key.id, base64.b64encode(key.secret).decode())

@@ -57,7 +57,7 @@ class Journal:
         return [row for _, row in self._files() if row is not None]
 
     def _files(self) -> Iterator[tuple[Path, dict[str, object] | None]]:
-        """Yield each waiting file, by name, with its entry; with None where it is damaged from outside."""
+        """Yield each waiting file, by name, with its entry; with None if it is damaged from outside."""
         for path in sorted(self._waiting.glob("*.json")):
             try:
                 content = path.read_bytes()

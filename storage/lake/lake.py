@@ -94,7 +94,7 @@ class Change:
 
     @property
     def notes(self) -> ManifestNotes:
-        """What is noted beside the files; set it to note something else."""
+        """The notes kept with the files; set it to note something else."""
         return self.manifest.notes
 
     @notes.setter
@@ -126,7 +126,7 @@ class Lake:
 
     @property
     def notes(self) -> ManifestNotes:
-        """What is noted beside the files."""
+        """The notes kept with the files."""
         return self.manifest.notes
 
     @property
@@ -168,7 +168,7 @@ class Lake:
         return frozenset(path for path in ours - set(after.files) if (self.root / path).is_file())
 
     def note(self, notes: ManifestNotes) -> None:
-        """Commit `notes` in place of the present ones; writes nothing where they are the same."""
+        """Commit `notes` in place of the present ones; writes nothing if they are the same."""
         if notes != self.notes:
             with self.change() as change:
                 change.notes = notes

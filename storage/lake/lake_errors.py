@@ -17,7 +17,7 @@ def unclear(unknown: list[str], *, has_manifest: bool) -> LakeUnclear:
     return LakeUnclear(
         f"runs/manifest.json does not name {len(unknown)} files of the lake ({shown}): {why}. "
         "Nothing was changed.",
-        "Put back the manifest that belongs to them (cortex restore FILE), or make one from the files: "
+        "Restore the manifest that belongs to them (cortex restore FILE), or rebuild it: "
         "cortex rebuild --adopt-lake. To continue without them: cortex rebuild --set-aside",
     )
 
@@ -27,7 +27,7 @@ def damaged(file: LakeFile, why: str) -> FileDamaged:
     what = "vectors" if file.table == VECTORS.name else f"the {file.table} of project {file.partition}"
     return FileDamaged(
         f"the lake file {file.path} {why}. It holds {file.rows} rows: {what}.",
-        "Put that file back from a copy of the store, or restore a backup (cortex restore FILE). "
+        "Copy the file from another copy of the store, or restore a backup (cortex restore FILE). "
         "To continue without it: cortex rebuild --set-aside",
     )
 

@@ -35,7 +35,7 @@ class Label:
 
 def label_of(root: Path, path: str, vault: Vault) -> tuple[Label | None, int]:
     """
-    Return a lake file's label, None where it has none, and its number of rows; every byte of it is read.
+    Return a lake file's label, None if it has none, and its number of rows; every byte of it is read.
 
     Raises FileDamaged and KeyUnavailable for a sealed file, one of UNREADABLE for a damaged one.
     """
@@ -84,7 +84,7 @@ def write_rows(root: Path, path: str, label: Label, rows: pa.Table, vault: Vault
 
 
 def write_durably(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` make the file beside its place, then put it there."""
+    """Let `write` make the file next to its place, then move it there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path, path.with_name(f".{path.name}{PART_SUFFIX}")) as part:
         write(part)

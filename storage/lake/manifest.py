@@ -115,7 +115,7 @@ class Manifest:
 
 def read_manifest(path: Path, *, any_version: bool = False) -> Manifest:
     """
-    Return the manifest at `path`, an empty one where there is none.
+    Return the manifest at `path`, an empty one if there is none.
 
     Raises ManifestDamaged for what is not a manifest, SchemaMismatch for a version that is not this one
     unless `any_version`: versions before it are brought up by `migrate`.
@@ -140,7 +140,7 @@ def read_manifest(path: Path, *, any_version: bool = False) -> Manifest:
     try:
         return _parsed(raw, version)
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise _damaged(path, "its entries are not what Cortex writes") from error
+        raise _damaged(path, "its entries were not written by Cortex") from error
 
 
 Kind = TypeVar("Kind", LakeFile, Cursor)

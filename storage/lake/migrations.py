@@ -48,9 +48,9 @@ def migrate(
     """
     Bring the store at `home` to `version`, step by step; return the names of the steps taken.
 
-    Each step writes its files beside the present ones and replaces the manifest last, so a kill leaves the
+    Each step writes new files and replaces the manifest last, so a kill leaves the
     version before or the version after. The files of the version before stay until the run that follows has
-    published. Only under the lease. Raises SchemaMismatch where a step is missing, loses rows, or the store
+    published. Only under the lease. Raises SchemaMismatch if a step is missing, loses rows, or the store
     is newer than this Cortex.
     """
     manifest = read_manifest(home / "runs" / "manifest.json", any_version=True)
@@ -94,7 +94,7 @@ def _rewritten(
         raise SchemaMismatch(
             f"migration {step.number} ({step.name}) would change {file.rows} rows of {file.path} "
             f"into {migrated.num_rows} others.",
-            "Nothing was changed. Report it with this message; the previous version still opens the store.",
+            "Nothing was changed. Report this message; the previous version can still open the store.",
         )
     folder = file.path.rsplit("/", 1)[0]
     path = f"{folder}/{generation:08d}-{content_id(file.path)[:12]}.parquet"

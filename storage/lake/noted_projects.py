@@ -22,7 +22,7 @@ class KnownProject(NamedTuple):
 
 
 def read_noted(home: Path, journal: str) -> list[Noted] | None:
-    """Return the entries in their order; None where they are not published of this state of the journal."""
+    """Return the entries in their order; None if they are not published of this state of the journal."""
     try:
         document = json.loads((home / _FILE).read_bytes())
         if document["journal"] != journal:

@@ -11,7 +11,7 @@ from cortex.transforms.memory.loss import Loss
 # files, which a rebuild puts in place of others; PROJECTED_BY make all that can be rebuilt from the lake.
 REPLACED_BY = frozenset({"embed", "link", "decay", "render"})
 PROJECTED_BY = REPLACED_BY | {"consolidate", "not_due", "publish", "shown", "shown_from"}
-NOTED_BY = PROJECTED_BY | {"embed_spare", "judge"}
+NOTED_BY = PROJECTED_BY | {"judge"}
 
 # In the file a note is text under a name: of a stage or another, with a scope after the colon.
 _EMPTY = "empty_"
@@ -80,7 +80,7 @@ class RefusedLoss:
 @dataclass(frozen=True)
 class ManifestNotes:
     """
-    What runs before this one noted beside the lake's files. Fingerprints are of inputs, as hex text.
+    What earlier runs noted with the lake's files. Fingerprints are of inputs, as hex text.
 
     `outputs` and `empty` are by output (`empty`: of these inputs nothing came, so no file is to be expected),
     `briefs`, `extractors`, `declined`, `grown` and `prompts` by project ("all": every project without its

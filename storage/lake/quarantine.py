@@ -1,4 +1,4 @@
-"""Lake files that cannot be used, moved beside the store: out of reach of the store, and not deleted."""
+"""Moves lake files that cannot be used out of the store, without deleting them."""
 
 import shutil
 from collections.abc import Iterable

@@ -1,1 +1,1 @@
-"""What Cortex uses of this machine beside the store: schedulers, programs, keys, servers."""
+"""What Cortex uses of this machine besides the store: schedulers, programs, keys, servers."""

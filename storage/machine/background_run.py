@@ -17,7 +17,7 @@ class Background:
     """
     The state of the background run; the instants are UTC.
 
-    `engine` is the command that hooks start, None where they find none; `exit_code` is that of the last run,
+    `engine` is the command that hooks start, None if they find none; `exit_code` is that of the last run,
     negative for the signal that ended it, None while it runs or where it was killed with its keeper.
     `failures` counts those in a row up to now, the first of them at `failing_since`; `log` is its output.
     """
@@ -47,7 +47,7 @@ class Background:
 
 def note_engine(home: Path) -> Path | None:
     """
-    Write the path of this `cortex` command to `<home>/engine` for the hooks; return it, None where unknown.
+    Write the path of this `cortex` command to `<home>/engine` for the hooks; return it, None if unknown.
 
     Raises StoreNotWritable.
     """

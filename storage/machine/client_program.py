@@ -18,7 +18,7 @@ SERVER = "cortex"
 
 
 def find_client() -> Path | None:
-    """Return the client's command, None where there is none."""
+    """Return the client's command, None if there is none."""
     if command := shutil.which("claude"):
         return Path(command)
     usual = (Path.home() / place for place in USUAL_PLACES)
@@ -38,7 +38,7 @@ def install_plugin(client: Path) -> str | None:
 
 
 def has_tools() -> bool:
-    """Return whether the client's user starts the memory's tools beside the plugin."""
+    """Return whether the client's user starts the memory's tools in addition to the plugin."""
     folder = os.environ.get("CLAUDE_CONFIG_DIR")
     path = (Path(folder) if folder else Path.home()) / ".claude.json"
     try:
@@ -54,7 +54,7 @@ def add_tools(client: Path, engine: Path) -> str | None:
 
 
 def _call(client: Path, *words: str) -> str | None:
-    """Call the client's command; return why it failed, None where it did not."""
+    """Call the client's command; return why it failed, None if it did not."""
     name = f"`claude {' '.join(words[:3])}`"
     try:
         done = subprocess.run(

@@ -14,7 +14,7 @@ def export_key_path() -> Path:
 
 
 def read_export_key() -> bytes | None:
-    """Return the key; None where there is none or it may not be read."""
+    """Return the key; None if there is none or it may not be read."""
     try:
         key = bytes.fromhex(export_key_path().read_text(encoding="ascii").strip())
     except (OSError, ValueError):
@@ -23,7 +23,7 @@ def read_export_key() -> bytes | None:
 
 
 def own_export_key() -> bytes | None:
-    """Return the key, made on first use and readable by its user alone; None where it cannot be written."""
+    """Return the key, made on first use and readable by its user alone; None if it cannot be written."""
     path = export_key_path()
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

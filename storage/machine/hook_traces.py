@@ -22,7 +22,7 @@ class HooksLog:
 
 
 def hooks_log(home: Path) -> HooksLog | None:
-    """Return the hooks' log; None where no hook has complained."""
+    """Return the hooks' log; None if no hook has complained."""
     path = home / "runs" / "hooks.log"
     if not path.is_file():
         return None

@@ -47,7 +47,7 @@ class Scheduler(Protocol):
         """Take it out again. Raises ScheduleUnavailable."""
 
     def next_start(self) -> str | None:
-        """Return when it starts next, as the scheduler says it; None where that is not known."""
+        """Return when it starts next, as the scheduler says it; None if that is not known."""
 
 
 class Systemd:
@@ -181,7 +181,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _answer(command: Sequence[str], stdin: str = "") -> str | None:
-    """Return what a command prints; None where it is missing, hangs or fails."""
+    """Return what a command prints; None if it is missing, hangs or fails."""
     try:
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=SCHEDULER_SECONDS)
     except (OSError, subprocess.TimeoutExpired):

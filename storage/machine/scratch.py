@@ -33,7 +33,7 @@ def scratch(home: Path) -> Iterator[Scratch]:
     """
     Yield empty folders while no other process of the store at `home` has some; remove them afterwards.
 
-    Raises StoreBusy where another one goes on for longer than an answer takes.
+    Raises StoreBusy if another one goes on for longer than an answer takes.
     """
     from filelock import FileLock, Timeout
 

@@ -1,4 +1,4 @@
-"""The notes that a hosted model gives no answer, each kept until it answers a run again."""
+"""The notes that a hosted model gives no answer, each kept until it answers again."""
 
 import json
 from contextlib import suppress
@@ -16,19 +16,30 @@ WRITER = health.WRITER_NOTE
 
 @dataclass(frozen=True)
 class ModelFailure:
-    """Which model gave no answer, when, and what kind of failure it was; never what the service said."""
+    """
+    Which model gave no answer, when, and what kind of failure it was; never what the service said.
+
+    Until `until` it would give none: the limit of a plan is reset then.
+    """
 
     model: str
     failed_at: datetime
     reason: str
+    until: datetime | None = None
 
 
 def read_failure(home: Path, path: str = EMBEDDER) -> ModelFailure | None:
-    """Return the failure noted last; None where there is none, or its note cannot be read."""
+    """Return the failure noted last; None if there is none, or its note cannot be read."""
     try:
         note = json.loads((home / path).read_bytes())
-        return ModelFailure(note["model"], datetime.fromisoformat(note["failed_at"]), str(note["reason"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        until = note.get("until")
+        return ModelFailure(
+            note["model"],
+            datetime.fromisoformat(note["failed_at"]),
+            str(note["reason"]),
+            datetime.fromisoformat(until) if until else None,
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
@@ -38,6 +49,7 @@ def note_failure(home: Path, failure: ModelFailure, path: str = EMBEDDER) -> Non
         "model": failure.model,
         "failed_at": failure.failed_at.isoformat(),
         "reason": failure.reason,
+        "until": failure.until.isoformat() if failure.until else None,
     }
     with writing_to(home):
         (home / path).parent.mkdir(parents=True, exist_ok=True)
@@ -51,5 +63,5 @@ def clear_failure(home: Path, path: str = EMBEDDER) -> None:
 
 
 def hosted_failure(settings: Settings) -> ModelFailure | None:
-    """Return the failure of the hosted model that the local one stands in for; None without a key."""
+    """Return the failure of the hosted embedding model; None where it answered last, or without a key."""
     return read_failure(settings.home) if settings.voyage_api_key else None

@@ -1,8 +1,9 @@
 """
 The spending ledger, `runs/spending.sqlite`: each request to a language model is reserved before it leaves.
 
-One row an attempt. What is reserved and never settled counts as spent, so a killed run cannot pass the cap;
-SQLite's write lock makes the sum and the new reservation one step for all processes.
+One row an attempt, with the number of requests that were sent for it. What is reserved and never settled
+counts as spent, so a killed run cannot pass the cap; SQLite's write lock makes the sum and the new
+reservation one step for all processes.
 """
 
 import os
@@ -11,7 +12,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from cortex.storage.ground.files import is_process, writing_to
@@ -25,6 +26,9 @@ ARRIVALS_PATH = "runs/arrivals"
 ATTEMPT_ENDS_AFTER = timedelta(minutes=10)
 # What another process settled so lately may have been kept after the caller looked for replies.
 JUST_SETTLED = timedelta(hours=1)
+# A clock that is set back brings no second budget: what is dated up to a week ahead counts to a day too. What
+# is dated later comes of a clock that was wrong by years, and would silence the model until then.
+DATED_AHEAD = timedelta(days=7)
 # Another process holds the write lock for a few milliseconds.
 LOCK_WAIT_S = 60.0
 
@@ -47,9 +51,12 @@ create table if not exists attempts (
     input_tokens integer not null default 0,
     output_tokens integer not null default 0,
     settled_at text,
-    batch text
+    batch text,
+    requests integer not null default 1
 )
 """
+# A ledger of before a client was known to ask again by itself lacks it.
+_REQUESTS = "alter table attempts add column requests integer not null default 1"
 _INDEXES = (
     "create index if not exists attempts_by_day on attempts (day)",
     "create index if not exists attempts_by_request on attempts (request_id, state)",
@@ -66,13 +73,18 @@ class DailyLimits:
 
 @dataclass(frozen=True)
 class SpendingClaim:
-    """What a reservation is asked for: the request, who answers it, and the most that it can cost."""
+    """
+    What a reservation is asked for: the request, who answers it, and the most that it can cost.
+
+    `requests` is the most that may be sent for it: a client asks again by itself.
+    """
 
     request_id: str
     purpose: str
     provider: str
     model: str
     most_nano: int
+    requests: int = 1
 
 
 @dataclass(frozen=True)
@@ -135,6 +147,7 @@ class Attempt:
     spent_nano: int
     input_tokens: int
     output_tokens: int
+    requests: int
 
     @property
     def day(self) -> str:
@@ -165,17 +178,17 @@ class Spending:
             lost = _lose_dead(connection, claim.request_id)
             total = _total(connection, day)
             left = limits.daily_nano - total.spent_nano
-            if total.requests >= limits.daily_requests:
+            if total.requests + claim.requests > limits.daily_requests:
                 return Withheld("requests", left)
             if claim.most_nano > left:
                 return Withheld("dollars", left)
             row = connection.execute(
                 "insert into attempts (request_id, day, reserved_at, purpose, provider, model, holder, state,"
-                " reserved_nano, spent_nano, batch) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " reserved_nano, spent_nano, batch, requests) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     *(claim.request_id, day, _utc(now).isoformat()),
                     *(claim.purpose, claim.provider, claim.model, _holder(), BATCHED if batch else OPEN),
-                    *(claim.most_nano, claim.most_nano, batch),
+                    *(claim.most_nano, claim.most_nano, batch, claim.requests),
                 ),
             )
             assert row.lastrowid is not None
@@ -227,17 +240,31 @@ class Spending:
             return {row[0] for row in rows}
 
     def settle(
-        self, attempt_id: int, spent_nano: int, input_tokens: int, output_tokens: int, now: datetime
+        self,
+        attempt_id: int,
+        spent_nano: int,
+        input_tokens: int,
+        output_tokens: int,
+        now: datetime,
+        requests: int = 1,
     ) -> None:
-        """Put what an attempt really cost in the place of its reservation."""
-        self._close(attempt_id, SETTLED, spent_nano, input_tokens, output_tokens, now)
+        """Put what an attempt really cost, and the requests sent for it, in the place of its reservation."""
+        with self._writing() as connection:
+            _settle(connection, attempt_id, (spent_nano, input_tokens, output_tokens), now, requests)
 
     def release(self, attempt_id: int, now: datetime) -> None:
-        """Note that an attempt cost nothing; as a request it counts."""
-        self._close(attempt_id, RELEASED, 0, 0, 0, now)
+        """Note that an attempt cost nothing; the requests that may have been sent for it count."""
+        with self._writing() as connection:
+            _settle(connection, attempt_id, (0, 0, 0), now, state=RELEASED)
 
     def settle_open(
-        self, attempt_id: int, spent_nano: int, input_tokens: int, output_tokens: int, now: datetime
+        self,
+        attempt_id: int,
+        spent_nano: int,
+        input_tokens: int,
+        output_tokens: int,
+        now: datetime,
+        requests: int = 1,
     ) -> None:
         """Settle an attempt that a killed process left, if that is still to be done."""
         with self._writing() as connection:
@@ -245,7 +272,7 @@ class Spending:
                 "select 1 from attempts where attempt_id = ? and state in (?, ?)", (attempt_id, OPEN, LOST)
             ).fetchone()
             if row is not None:
-                _settle(connection, attempt_id, SETTLED, (spent_nano, input_tokens, output_tokens), now)
+                _settle(connection, attempt_id, (spent_nano, input_tokens, output_tokens), now, requests)
 
     def lose(self, attempt_id: int) -> None:
         """Note that an attempt brought no answer and may have been charged: it counts in full."""
@@ -253,7 +280,7 @@ class Spending:
             connection.execute("update attempts set state = ? where attempt_id = ?", (LOST, attempt_id))
 
     def total(self, now: datetime) -> DayTotal:
-        """Return what the UTC day of `now` has cost so far; nothing where there is no ledger."""
+        """Return what the UTC day of `now` has cost so far; nothing if there is no ledger."""
         with self._reading() as connection:
             return _total(connection, _utc(now).date().isoformat()) if connection else DayTotal()
 
@@ -264,15 +291,9 @@ class Spending:
                 return []
             rows = connection.execute(
                 "select request_id, reserved_at, purpose, provider, model, state, reserved_nano,"
-                " spent_nano, input_tokens, output_tokens from attempts order by attempt_id"
+                " spent_nano, input_tokens, output_tokens, requests from attempts order by attempt_id"
             )
             return [Attempt(row[0], datetime.fromisoformat(row[1]), *row[2:]) for row in rows]
-
-    def _close(
-        self, attempt_id: int, state: str, nano: int, input_tokens: int, output_tokens: int, now: datetime
-    ) -> None:
-        with self._writing() as connection:
-            _settle(connection, attempt_id, state, (nano, input_tokens, output_tokens), now)
 
     def _is_being_answered(self, connection: sqlite3.Connection, request_id: str, now: datetime) -> bool:
         """Return whether an answer is on its way or has just come, here or in another process."""
@@ -293,6 +314,8 @@ class Spending:
                 connection.execute(_TABLE)
                 for index in _INDEXES:
                     connection.execute(index)
+                if not _has_requests(connection):
+                    connection.execute(_REQUESTS)
                 yield connection
                 connection.execute("commit")
 
@@ -303,12 +326,26 @@ class Spending:
             return
         with closing(sqlite3.connect(self.path, timeout=LOCK_WAIT_S)) as connection:
             has_table = connection.execute("select 1 from sqlite_master where name = 'attempts'").fetchone()
+            if has_table and not _has_requests(connection):  # only the copy in memory: this one reads
+                with closing(sqlite3.connect(":memory:")) as copy:
+                    connection.backup(copy)
+                    copy.execute(_REQUESTS)
+                    yield copy
+                return
             yield connection if has_table else None
 
 
+def _has_requests(connection: sqlite3.Connection) -> bool:
+    columns = connection.execute("select name from pragma_table_info('attempts')")
+    return any(name == "requests" for (name,) in columns)
+
+
 def _total(connection: sqlite3.Connection, day: str) -> DayTotal:
+    last = (date.fromisoformat(day) + DATED_AHEAD).isoformat()
     row = connection.execute(
-        "select coalesce(sum(spent_nano), 0), count(*) from attempts where day = ?", (day,)
+        "select coalesce(sum(spent_nano), 0), coalesce(sum(requests), 0) from attempts"
+        " where day between ? and ?",
+        (day, last),
     ).fetchone()
     return DayTotal(int(row[0]), int(row[1]))
 
@@ -319,13 +356,18 @@ def arrival_path(home: Path, request_id: str) -> Path:
 
 
 def _settle(
-    connection: sqlite3.Connection, attempt_id: int, state: str, amounts: tuple[int, int, int], now: datetime
+    connection: sqlite3.Connection,
+    attempt_id: int,
+    amounts: tuple[int, int, int],
+    now: datetime,
+    requests: int | None = None,
+    state: str = SETTLED,
 ) -> None:
-    """Note what an attempt came to: its price in billionths of a dollar, tokens in, tokens out."""
+    """Note what an attempt came to: price in billionths of a dollar, tokens in and out, requests if known."""
     connection.execute(
         "update attempts set state = ?, spent_nano = ?, input_tokens = ?, output_tokens = ?,"
-        " settled_at = ? where attempt_id = ?",
-        (state, *amounts, _utc(now).isoformat(), attempt_id),
+        " settled_at = ?, requests = coalesce(?, requests) where attempt_id = ?",
+        (state, *amounts, _utc(now).isoformat(), requests, attempt_id),
     )
 
 
@@ -351,10 +393,11 @@ def _lose_dead(connection: sqlite3.Connection, request_id: str) -> int:
 
 def _is_answered(connection: sqlite3.Connection, request_id: str, now: datetime) -> bool:
     """Return whether another process has just settled this request: its reply is kept by now."""
-    since = (_utc(now) - JUST_SETTLED).isoformat()
+    since, until = (_utc(now) + step for step in (-JUST_SETTLED, JUST_SETTLED))  # its clock may be ahead
     row = connection.execute(
-        "select 1 from attempts where request_id = ? and state = ? and holder != ? and settled_at > ?",
-        (request_id, SETTLED, _holder(), since),
+        "select 1 from attempts where request_id = ? and state = ? and holder != ?"
+        " and settled_at between ? and ?",
+        (request_id, SETTLED, _holder(), since.isoformat(), until.isoformat()),
     ).fetchone()
     return row is not None
 

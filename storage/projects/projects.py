@@ -175,7 +175,7 @@ class ProjectBook:
 
     def offers(self) -> list[Offer]:
         """
-        Return which projects look like one: of one first commit, or of one name where a folder is gone.
+        Return which projects look like one: of one first commit, or of one name if a folder is gone.
 
         The one known by its remote takes that known by a commit, and this the folder; each is offered once.
         """
@@ -308,7 +308,7 @@ def _origin_folder(place: str) -> str:
 
 
 def first_commit(place: str) -> str:
-    """Return the first commit of the repository at `place`; empty where there is none."""
+    """Return the first commit of the repository at `place`; empty if there is none."""
     commits = _git(place, "rev-list", "--max-parents=0", "HEAD") if Path(place).is_dir() else ""
     return min(commits.split(), default="")
 

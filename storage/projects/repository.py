@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CHECKED_COLUMNS = ("memory_id", "memory_type", "text", "rejected", "status", "updated_at", "evidence")
-# Commits looked at beside HEAD, newest first: a search of one took 30 ms in a repository of 2,000 files.
+# Commits looked at besides HEAD, newest first: a search of one took 30 ms in a repository of 2,000 files.
 TREES_MOST = 40
 # Older history is not read: `log` gives about 20,000 commits a second.
 COMMITS_MOST = 20_000

@@ -1,4 +1,6 @@
-"""The branch on which memories are proposed: written as git objects, beside working tree and index."""
+"""
+The branch on which memories are proposed: written as git objects, without touching working tree and index.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,7 +40,7 @@ def is_branch_name(name: str) -> bool:
 
 
 def tip_of(top: str, branch: str) -> str:
-    """Return the commit that a local branch points at; empty where there is none."""
+    """Return the commit that a local branch points at; empty if there is none."""
     return answer_of(top, "for-each-ref", "--format=%(objectname)", _HEADS + branch)
 
 
@@ -52,7 +54,7 @@ def proposed_files(base: TeamBranch, branch: str, folder: str = TEAM_FOLDER) -> 
     """
     Return path → blob of what a branch changes in a folder and its base does not have yet; "" for a removal.
 
-    Also where the branch was merged by a squash or a rebase, which leaves it no ancestor of its base.
+    Also if the branch was merged by a squash or a rebase, which leaves it no ancestor of its base.
     """
     tip = tip_of(base.top, branch)
     if not tip:

@@ -53,7 +53,7 @@ class TeamFile:
     One file of the folder: its bytes, or why they were not read (`problem`).
 
     `committers` are names and e-mail addresses that git notes for its commits, the first author first; empty
-    where the history does not reach that far. `changed_at` is when it last changed.
+    if the history does not reach that far. `changed_at` is when it last changed.
     """
 
     path: str
@@ -67,7 +67,7 @@ def team_branch_at(places: Iterable[str]) -> TeamBranch | None:
     """
     Return the default branch of the repository that `places` are clones of; of several the newest.
 
-    As it was last fetched, where there is a remote: what only this machine has was not reviewed. None where
+    As it was last fetched, where there is a remote: what only this machine has was not reviewed. None if
     no place is a repository with such a branch.
     """
     tops = {top for place in places if (top := working_tree(place))}
@@ -134,7 +134,7 @@ class _Entry:
         if mode not in _REGULAR or kind != "blob":
             problem = "it is a link or another repository, not a file"
         elif "/" in inner:
-            problem = "it lies in a folder below"
+            problem = "it is in a subfolder"
         elif not _FILE_NAME.fullmatch(inner):
             problem = "its name is not that of a memory's file (letters, digits, dashes, .md)"
         elif int(size) > LARGEST_TEAM_FILE_BYTES:
@@ -204,7 +204,7 @@ def agreed_author(claim: str, committers: Sequence[str]) -> tuple[str, bool]:
     """
     Return the name to show for a file's author, and whether git agrees with what the file says.
 
-    Where git names somebody else it is git's first author; where it names nobody, nobody is named.
+    Where git names somebody else it is git's first author; if it names nobody, nobody is named.
 
     >>> agreed_author("Bo", ("Ana Lopez", "ana@example.org"))
     ('Ana Lopez', False)

@@ -79,7 +79,7 @@ class Catalogue:
         """
         Return rows of a snapshot, all columns or those named, with one of the values of each of `where`.
 
-        `order` is the columns to order by, in SQL. Raises NotFound for an empty store, TablesDamaged where
+        `order` is the columns to order by, in SQL. Raises NotFound for an empty store, TablesDamaged if
         the snapshot is missing or cannot be read.
         """
         condition, values = _condition(where or {})
@@ -183,7 +183,7 @@ class Catalogue:
 
     @cached_property
     def _projects_file(self) -> Mapping[str, Any]:
-        """Return what is published of the projects; empty where that is missing or damaged."""
+        """Return what is published of the projects; empty if that is missing or damaged."""
         try:
             document = json.loads((self._root / PROJECTS_FILE).read_bytes())
         except (OSError, ValueError, RecursionError):
@@ -192,7 +192,7 @@ class Catalogue:
         return document if is_whole else {}
 
     def text_of(self, project_id: str, *, archive: bool) -> str:
-        """Return the published brief of a project, or its archive; "" where there is none."""
+        """Return the published brief of a project, or its archive; "" if there is none."""
         if not archive:
             return published_brief(self._home, project_id)
         try:
@@ -201,7 +201,7 @@ class Catalogue:
             return ""
 
     def explanation_of(self, project_id: str) -> object:
-        """Return why each candidate is in a project's published brief, as JSON; None where that is not."""
+        """Return why each candidate is in a project's published brief, as JSON; None if that is not."""
         try:
             return json.loads((self._root / project_id / EXPLANATION_NAME).read_bytes())
         except (OSError, ValueError, RecursionError):
@@ -215,7 +215,7 @@ class Catalogue:
             raise TablesDamaged("The published map of projects cannot be read.") from error
 
     def project_ids(self) -> list[str]:
-        """Return the ids of the projects with a known folder, sorted; none where that cannot be read."""
+        """Return the ids of the projects with a known folder, sorted; none if that cannot be read."""
         try:
             known = json.loads((self._root / "projects.json").read_bytes())
             return sorted(set(known.values()))
@@ -268,7 +268,7 @@ def _condition(where: Mapping[str, Collection[str | bool]]) -> tuple[str, list[s
 
 
 def _pattern_of(path: Path) -> str:
-    # DuckDB takes the path for a pattern: of a store `[ab]` it would read a store `a` beside it.
+    # DuckDB takes the path for a pattern: of a store `[ab]` it would read a store `a` next to it.
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path))
 
 

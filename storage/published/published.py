@@ -73,7 +73,7 @@ class Published:
             return ""
 
     def publish_archive(self, project_id: str, text: str) -> bool:
-        """Publish the archive, remove it where it is empty; return whether anything changed."""
+        """Publish the archive, remove it if it is empty; return whether anything changed."""
         if self.archive(project_id) == text:
             return False
         path = self.root / project_id / ARCHIVE_NAME
@@ -90,7 +90,7 @@ class Published:
         self._publish_map(self.root / project_id / EXPLANATION_NAME, document)
 
     def publish_branches(self, project_id: str, lines: Sequence[BranchLine], branches: BranchTips) -> bool:
-        """Publish which lines of the brief hold on which branches; nothing where all hold on every one."""
+        """Publish which lines of the brief hold on which branches; nothing if all hold on every one."""
         path = self.root / project_id / hook_branches.NOTES
         if not lines:
             is_there = path.is_file()
@@ -165,7 +165,7 @@ class Published:
         Write `memory.duckdb`: the tables of SNAPSHOTS, and views of turns, events, journal and of both.
 
         `derived` holds the snapshots' rows by name, asked for in the order of SNAPSHOTS; a missing one is
-        empty. They are in the file itself and beside it as Parquet. The views read the lake's live files
+        empty. They are in the file itself and next to it as Parquet. The views read the lake's live files
         where they are now, so the file stays small and any DuckDB client can open it read-only; a moved store
         needs it written again.
         Older readers keep the file they opened. Of a sealed lake the views are left out: DuckDB cannot read
@@ -200,7 +200,7 @@ class Published:
             self.database_path.unlink(missing_ok=True)
 
     def snapshot(self, table: Table) -> SnapshotFile:
-        """Return a snapshot for reading, scope by scope; of nothing where it is unreadable."""
+        """Return a snapshot for reading, scope by scope; of nothing if it is unreadable."""
         return SnapshotFile(self._path_of(table), table)
 
     def _path_of(self, table: Table) -> Path:
@@ -282,7 +282,7 @@ def _rows_of(file: LakeFile, files: list[LakeFile], merged: Mapping[str, str], s
 
 
 def _from_parquet(path: Path) -> str:
-    # DuckDB takes the path for a pattern: of a store `[ab]` it would read a store `a` beside it.
+    # DuckDB takes the path for a pattern: of a store `[ab]` it would read a store `a` next to it.
     pattern = re.sub(r"[*?\[]", r"[\g<0>]", str(path))
     return f"from read_parquet({_quoted(pattern)}, hive_partitioning = false)"
 

@@ -21,7 +21,7 @@ def read_columns(path: Path, columns: Sequence[str] = ()) -> "pa.Table":
     Return columns of a Parquet file, all of them by default: what was read before of the same file is kept.
 
     As soon as the file is another one, nothing that was read of the former is given or kept. Raises OSError
-    and ArrowException where it cannot be read.
+    and ArrowException if it cannot be read.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -1,4 +1,4 @@
-"""What `memory.duckdb` and `cortex sql` show beside the lake's own tables: snapshots, views, comments."""
+"""What `memory.duckdb` and `cortex sql` show besides the lake's own tables: snapshots, views, comments."""
 
 from collections.abc import Iterator
 

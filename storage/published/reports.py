@@ -18,7 +18,7 @@ _REPORT_NAME = re.compile(r"\d{8}T\d{12}Z-\w+\.json")
 # The tables whose rows a report counts.
 COUNTED = {"turns", "events", "journal", "vectors", "memories", "edges", "passages"}
 
-# What a report says beside the run's own account: how it left the files of these parts of the store.
+# What a report says besides the run's own account: how it left the files of these parts of the store.
 _LEFT, TABLES, LAKE = "left", "tables", "lake"
 
 REPORTS_KEPT = 100  # a report has about 2 KB; older ones are removed so that the folder does not grow
@@ -82,7 +82,7 @@ def last_report(runs: Path, flow: str = "") -> dict[str, object] | None:
 
 
 def unchanged_counts(home: Path) -> dict[str, int] | None:
-    """Return the rows that the newest report counted; None where lake or tables have changed since."""
+    """Return the rows that the newest report counted; None if lake or tables have changed since."""
     newest = _newest_report(home)
     counts = newest[1].get("rows") if newest else None
     if not isinstance(counts, dict) or set(counts) != COUNTED:
@@ -95,7 +95,7 @@ def tables_as_left(home: Path) -> bool:
     """
     Return whether nothing below the folders of tables was changed, moved or removed since the newest report.
 
-    It goes by what the file system says of each file and opens no table. What lies beside these folders is
+    It goes by what the file system says of each file and opens no table. What is next to these folders is
     left out: whoever reads the search index leaves files there.
     """
     return _is_as_left(home, TABLES)
@@ -127,7 +127,7 @@ class _Files(NamedTuple):
 
 def _files_in(home: Path, part: str) -> _Files | None:
     """
-    Return what the file system says of all that lies in a part of the store; None where it cannot be known.
+    Return what the file system says of all that lies in a part of the store; None if it cannot be known.
 
     By its clock alone nobody could tell: it may have been set back, and not every file system keeps the time
     of a change. A file that was copied or restored is another, though its size and times are the same.
@@ -162,7 +162,7 @@ def _places(home: Path, part: str) -> list[Path]:
 
 
 def _report_in(path: Path) -> dict[str, object] | None:
-    """Return a report as it was handed over; None where it cannot be read."""
+    """Return a report as it was handed over; None if it cannot be read."""
     report = _read_report(path)
     return None if report is None else {name: value for name, value in report.items() if name != _LEFT}
 

@@ -85,7 +85,7 @@ def database_of_store(
 
     With `scopes` (project ids and `global`) it holds the rows of these alone: no others are given to it.
     `memory_mib` is the most memory that it may take; a table of the lake that is `hidden` is empty. Of a
-    sealed lake only the tables that `query` names are read, into memory. Raises NotFound where nothing is
+    sealed lake only the tables that `query` names are read, into memory. Raises NotFound if nothing is
     published or a file is gone, KeyUnavailable and FileDamaged.
     """
     if not published.database_path.is_file():

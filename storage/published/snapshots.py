@@ -20,7 +20,7 @@ _UNREADABLE = (pa.ArrowException, OSError, ValueError, TypeError)
 
 
 class SnapshotFile:
-    """A snapshot as it was when it was opened; nothing where it is missing or cannot be read."""
+    """A snapshot as it was when it was opened; nothing if it is missing or cannot be read."""
 
     def __init__(self, path: Path, table: Table) -> None:
         """Read what the scopes were made of (`fingerprints`, by scope) and where their rows stand."""
@@ -41,7 +41,7 @@ class SnapshotFile:
         self._group = lru_cache(maxsize=2)(self._read_group)
 
     def rows_of(self, scope: str) -> pa.Table | None:
-        """Return the rows of a scope; None where they cannot be read."""
+        """Return the rows of a scope; None if they cannot be read."""
         try:
             pieces = [self._group(at).slice(begin, count) for at, begin, count in self._places.get(scope, ())]
         except _UNREADABLE:
@@ -80,7 +80,7 @@ def write_snapshot(
 
 
 def _grouped(table: Table, pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the rows of all pieces in larger ones; one without rows where there are none."""
+    """Yield the rows of all pieces in larger ones; one without rows if there are none."""
     gathered, count, is_any = [table.empty()], 0, False
     for rows in pieces:
         gathered.append(rows)

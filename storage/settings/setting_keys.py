@@ -3,6 +3,7 @@
 from difflib import get_close_matches
 
 from cortex.storage.settings.setting_kinds import NEXT_RUN, NIGHTLY, Key
+from cortex.storage.settings.writer_index import WRITER_MODULES, WRITER_WORDS
 from cortex.transforms.documents.marker_block import ENDINGS, FILES, HOOK
 from cortex.transforms.errors import UsageError
 
@@ -13,21 +14,21 @@ KEYS = (
         "capture.excluded_projects",
         (),
         "folders",
-        "nothing that happens in or below these folders is ever stored",
+        "folders, with their subfolders, whose sessions are never stored",
         acts=NEXT_RUN,
     ),
     Key(
         "capture.min_chars",
         50,
         "characters",
-        "a session in which less was said and done is not taken in until it grows",
+        "sessions with less text than this are not read until they grow",
         acts=NEXT_RUN,
     ),
     Key(
         "brief.tokens",
         0,
         "tokens",
-        "budget of the brief of a session; 0: 500, or 1,000 where a language model reads sessions",
+        "token budget of a brief; 0 means 500, or 1,000 if a language model reads sessions",
         high=MAXIMUM_BRIEF_TOKENS,
         per_project=True,
     ),
@@ -52,7 +53,7 @@ KEYS = (
         "retention.days",
         0,
         "days",
-        "how long to keep what was said; 0 keeps it forever",
+        "how long to keep conversations; 0 keeps them forever",
         per_project=True,
         acts=NIGHTLY,
     ),
@@ -60,7 +61,7 @@ KEYS = (
         "retention.types",
         (),
         "type=days",
-        "how long to keep memories of a type, and what they rest on; 0 keeps them forever",
+        "how long to keep memories of a type, with their evidence; 0 keeps them forever",
         form="type=days",
         per_project=True,
         acts=NIGHTLY,
@@ -77,9 +78,9 @@ KEYS = (
         "models.writer",
         "none",
         "provider",
-        "the language model that writes what a session leaves: none, api (a key, or another endpoint) or "
-        "claude (your own Claude Code login); with any but none, redacted transcripts leave this machine",
-        words=("none", "api", "claude"),
+        f"the language model that writes what a session leaves: {WRITER_WORDS}; with any but none, redacted "
+        "transcripts leave this machine",
+        words=("none", *WRITER_MODULES),
         acts=NEXT_RUN,
     ),
     Key(
@@ -93,7 +94,7 @@ KEYS = (
         "models.api_key",
         "",
         "key",
-        "key for the language model where `models.writer` is api",
+        "API key for the language model, if `models.writer` is api",
         acts=NEXT_RUN,
         is_secret=True,
     ),
@@ -101,7 +102,7 @@ KEYS = (
         "models.claude_token",
         "",
         "token",
-        "token of your Claude Code login where `models.writer` is claude; `claude setup-token` makes one",
+        "token of your Claude Code login, if `models.writer` is claude; create one with `claude setup-token`",
         acts=NEXT_RUN,
         is_secret=True,
     ),
@@ -125,7 +126,7 @@ KEYS = (
         "budget.daily_usd",
         0.15,
         "US dollars per UTC day",
-        "no request to a language model is sent that could pass this; what does not fit waits",
+        "requests to a language model that could exceed this are not sent, but wait",
         high=10_000,
         acts=NEXT_RUN,
     ),
@@ -149,14 +150,14 @@ KEYS = (
         "run.engine",
         "auto",
         "engine",
-        "what runs the stages: prefect, plain (without it), or auto: prefect where a server of it is set up",
+        "what runs the stages: prefect, plain (without Prefect), or auto (Prefect if a server is configured)",
         words=("auto", "prefect", "plain"),
     ),
     Key(
         "run.runner",
         "none",
         "runner",
-        "under Prefect, what reads, extracts and embeds shards: none (the run), threads, dask or ray",
+        "with Prefect, what reads, extracts and embeds shards: none (the run itself), threads, dask or ray",
         words=("none", "threads", "dask", "ray"),
     ),
     Key(
@@ -177,7 +178,7 @@ KEYS = (
         "share.place",
         "",
         "address",
-        "where your team's members put what they share: s3://BUCKET/PREFIX or file:///FOLDER",
+        "place for the memories that your team shares: s3://BUCKET/PREFIX or file:///FOLDER",
         beginnings=("s3://", "file:///"),
     ),
     Key(
@@ -196,7 +197,7 @@ KEYS = (
         "mcp.projects",
         (),
         "folders",
-        "folders of further projects whose memories an MCP client may see and change beside those of its "
+        "folders of more projects whose memories an MCP client may see and change besides those of its "
         'own; "*" for all',
     ),
     Key(
@@ -218,14 +219,14 @@ KEYS = (
         "mcp.issuer",
         "",
         "address",
-        "identity provider whose access tokens `cortex mcp --http` accepts; without it nothing is served",
+        "identity provider whose access tokens `cortex mcp --http` accepts; required to serve",
         beginnings=("https://", "http://localhost", "http://127.0.0.1", "http://[::1]"),
     ),
     Key(
         "mcp.keys_url",
         "",
         "address",
-        "where the identity provider's public keys (JWKS) are; if empty, it is asked",
+        "address of the identity provider's public keys (JWKS); if empty, the provider is asked",
         beginnings=("https://", "http://localhost", "http://127.0.0.1", "http://[::1]"),
     ),
     Key(
@@ -268,7 +269,7 @@ KEYS = (
         "statusline.show",
         ("health", "memories", "capture", "context"),
         "parts",
-        "what the status line shows, in this order",
+        "items of the status line, in this order",
         words=("health", "memories", "capture", "context"),
         per_project=True,
         for_hooks=True,

@@ -3,8 +3,8 @@
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,24 @@ ALSO_READ = {
 }
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
+def _none_if_empty(text: str) -> str | None:
+    return text or None
+
+
+def _path(text: str) -> Path | None:
+    return Path(text).expanduser() if text else None
+
+
+def _setting(name: str, read: Callable[[Any], Any] = _same) -> Any:
+    """Return a field that holds the setting `name`; `read` turns its value into the field's type."""
+    key = BY_NAME[name]
+    return field(default=read(key.default), repr=not key.is_secret, metadata={"key": key, "read": read})
+
+
 @dataclass(frozen=True)
 class ModelSettings:
     """
@@ -35,12 +53,12 @@ class ModelSettings:
     and nothing is asked.
     """
 
-    writer: str = "none"
-    writer_model: str = "claude-haiku-5-5"
-    api_key: str | None = field(default=None, repr=False)
-    claude_token: str | None = field(default=None, repr=False)
-    base_url: str | None = None
-    replays: bool = False
+    writer: str = _setting("models.writer")
+    writer_model: str = _setting("models.writer_model")
+    api_key: str | None = _setting("models.api_key", _none_if_empty)
+    claude_token: str | None = _setting("models.claude_token", _none_if_empty)
+    base_url: str | None = _setting("models.base_url", _none_if_empty)
+    replays: bool = _setting("models.replay")
 
     @property
     def uses_replies(self) -> bool:
@@ -57,9 +75,9 @@ class ModelSettings:
 class ModelBudget:
     """What a language model may cost: dollars and requests per UTC day, requests per run."""
 
-    daily_usd: float = 0.15
-    daily_requests: int = 200
-    run_requests: int = 100
+    daily_usd: float = _setting("budget.daily_usd")
+    daily_requests: int = _setting("budget.daily_requests")
+    run_requests: int = _setting("budget.run_requests")
 
 
 @dataclass(frozen=True)
@@ -67,47 +85,47 @@ class ClientLimits:
     """
     What an MCP client may do.
 
-    `projects` are folders of projects that it may see beside its own ("*" for all); `calls_per_minute` is the
-    most calls within any 60 seconds; with `in_plugin` the plugin starts the server. Over HTTP: `issuer` is
-    the identity provider whose tokens count, `keys_url` where its keys are if it does not say so itself,
+    `projects` are folders of projects that it may see besides its own ("*" for all); `calls_per_minute` is
+    the most calls within any 60 seconds; with `in_plugin` the plugin starts the server. Over HTTP: `issuer`
+    is the identity provider whose tokens count, `keys_url` where its keys are if it does not say so itself,
     `resource_url` the address that tokens are made for, and `http_projects` what callers see, FOLDER for all
     of them or SUBJECT=FOLDER for one.
     """
 
-    projects: tuple[str, ...] = ()
-    calls_per_minute: int = 120
-    in_plugin: bool = True
-    issuer: str = ""
-    keys_url: str = ""
-    resource_url: str = ""
-    http_projects: tuple[str, ...] = ()
-    http_roles: tuple[str, ...] = ()
+    projects: tuple[str, ...] = _setting("mcp.projects")
+    calls_per_minute: int = _setting("mcp.calls_per_minute")
+    in_plugin: bool = _setting("mcp.in_plugin")
+    issuer: str = _setting("mcp.issuer")
+    keys_url: str = _setting("mcp.keys_url")
+    resource_url: str = _setting("mcp.resource_url")
+    http_projects: tuple[str, ...] = _setting("mcp.http_projects")
+    http_roles: tuple[str, ...] = _setting("mcp.http_roles")
 
 
 @dataclass(frozen=True)
 class ShareSettings:
     """
     What is pushed to colleagues: `place` is the URI of a bucket or folder, `projects` are folders, `key_file`
-    holds the team's key, None where pushed memories are not encrypted.
+    holds the team's key, None if pushed memories are not encrypted.
     """
 
-    place: str = ""
-    projects: tuple[str, ...] = ()
-    key_file: Path | None = None
+    place: str = _setting("share.place")
+    projects: tuple[str, ...] = _setting("share.projects")
+    key_file: Path | None = _setting("share.key_file", _path)  # noqa: RUF009
 
 
 @dataclass(frozen=True)
 class WorkerSettings:
     """
-    Who works beside a run under Prefect: `runner` is none, threads, dask or ray.
+    What works in addition to a run with Prefect: `runner` is none, threads, dask or ray.
 
     `workers` are started on this machine, 0 means one for each core; `cluster` instead is the address of a
     Dask or Ray cluster that runs already.
     """
 
-    runner: str = "none"
-    workers: int = 0
-    cluster: str = ""
+    runner: str = _setting("run.runner")
+    workers: int = _setting("run.workers")
+    cluster: str = _setting("run.cluster")
 
 
 @dataclass(frozen=True)
@@ -130,16 +148,16 @@ class Settings:
     """
 
     home: Path
-    voyage_api_key: str | None = None
-    excluded_projects: tuple[str, ...] = ()
-    min_chars: int = 50
-    brief_tokens: int = 0
-    brief_surface: str = "hook"
-    retention_days: int = 0
-    retention_types: tuple[str, ...] = ()
-    redacts_personal_data: bool = False
-    encryption_key_file: Path | None = None
-    engine: str = "auto"
+    voyage_api_key: str | None = _setting("embed.voyage_api_key", _none_if_empty)
+    excluded_projects: tuple[str, ...] = _setting("capture.excluded_projects")
+    min_chars: int = _setting("capture.min_chars")
+    brief_tokens: int = _setting("brief.tokens")
+    brief_surface: str = _setting("brief.surface")
+    retention_days: int = _setting("retention.days")
+    retention_types: tuple[str, ...] = _setting("retention.types")
+    redacts_personal_data: bool = _setting("redact.personal_data")
+    encryption_key_file: Path | None = _setting("encryption.key_file", _path)  # noqa: RUF009
+    engine: str = _setting("run.engine")
     workers: WorkerSettings = WorkerSettings()
     mcp: ClientLimits = ClientLimits()
     share: ShareSettings = ShareSettings()
@@ -150,13 +168,8 @@ class Settings:
     def of_project(self, project_id: str, folders: Sequence[str]) -> "Settings":
         """Return the settings that hold for a project, by its id or one of its folders."""
         names = [project_id, *folders]
-        fields = {
-            "brief_tokens": "brief.tokens",
-            "brief_surface": "brief.surface",
-            "retention_days": "retention.days",
-            "retention_types": "retention.types",
-        }
-        own = {name: chosen(BY_NAME[key], {}, self.by_project, names) for name, key in fields.items()}
+        may_differ = (each for each in fields(self) if each.metadata and each.metadata["key"].per_project)
+        own = {each.name: chosen(each.metadata["key"], {}, self.by_project, names) for each in may_differ}
         values: dict[str, Any] = {name: each.value for name, each in own.items() if not each.is_default}
         return replace(self, **values)
 
@@ -199,54 +212,19 @@ def load_settings(home: Path | None = None) -> Settings:
     _check_path(home)
     values, by_project = read_config(home)
     chosen_values = {key.name: chosen(key, values).value for key in KEYS}
-    key_file, team_key = chosen_values["encryption.key_file"], chosen_values["share.key_file"]
-    return Settings(
-        home=home,
-        voyage_api_key=chosen_values["embed.voyage_api_key"] or None,
-        excluded_projects=chosen_values["capture.excluded_projects"],
-        min_chars=chosen_values["capture.min_chars"],
-        brief_tokens=chosen_values["brief.tokens"],
-        brief_surface=chosen_values["brief.surface"],
-        retention_days=chosen_values["retention.days"],
-        retention_types=chosen_values["retention.types"],
-        redacts_personal_data=chosen_values["redact.personal_data"],
-        encryption_key_file=Path(key_file).expanduser() if key_file else None,
-        engine=chosen_values["run.engine"],
-        workers=WorkerSettings(
-            runner=chosen_values["run.runner"],
-            workers=chosen_values["run.workers"],
-            cluster=chosen_values["run.cluster"],
-        ),
-        mcp=ClientLimits(
-            projects=chosen_values["mcp.projects"],
-            calls_per_minute=chosen_values["mcp.calls_per_minute"],
-            in_plugin=chosen_values["mcp.in_plugin"],
-            issuer=chosen_values["mcp.issuer"],
-            keys_url=chosen_values["mcp.keys_url"],
-            resource_url=chosen_values["mcp.resource_url"],
-            http_projects=chosen_values["mcp.http_projects"],
-            http_roles=chosen_values["mcp.http_roles"],
-        ),
-        share=ShareSettings(
-            chosen_values["share.place"],
-            chosen_values["share.projects"],
-            Path(team_key).expanduser() if team_key else None,
-        ),
-        models=ModelSettings(
-            writer=chosen_values["models.writer"],
-            writer_model=chosen_values["models.writer_model"],
-            api_key=chosen_values["models.api_key"] or None,
-            claude_token=chosen_values["models.claude_token"] or None,
-            base_url=chosen_values["models.base_url"] or None,
-            replays=chosen_values["models.replay"],
-        ),
-        budget=ModelBudget(
-            daily_usd=chosen_values["budget.daily_usd"],
-            daily_requests=chosen_values["budget.daily_requests"],
-            run_requests=chosen_values["budget.run_requests"],
-        ),
-        by_project=by_project,
-    )
+    settings: Settings = _chosen_fields(Settings(home, by_project=by_project), chosen_values)
+    return settings
+
+
+def _chosen_fields(settings: Any, values: Mapping[str, Any]) -> Any:
+    """Return a dataclass of settings with `values` (by setting) in its fields and those of its sections."""
+    own: dict[str, Any] = {}
+    for each in fields(settings):
+        if each.metadata:
+            own[each.name] = each.metadata["read"](values[each.metadata["key"].name])
+        elif is_dataclass(section := getattr(settings, each.name)):
+            own[each.name] = _chosen_fields(section, values)
+    return replace(settings, **own)
 
 
 def chosen(

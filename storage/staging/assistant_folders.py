@@ -9,28 +9,28 @@ import orjson
 
 from cortex.hooks import ticket
 from cortex.storage.ground.files import path_text
-from cortex.storage.staging.client_files import client_folder
 from cortex.transforms.errors import NotFound, UsageError
-from cortex.transforms.transcripts.assistants import Head
+from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, Assistant, Head
 
-# The lists that Gemini CLI keeps beside chats; a hundred projects take 10 kB.
+# The lists that Gemini CLI keeps next to chats; a hundred projects take 10 kB.
 SMALL_FILE_BYTES = 4 * 1024 * 1024
 
-# Files beside transcripts that have their ending and another format: the client's list of prompts.
+# Files next to transcripts with the same ending but another format: the client's list of prompts.
 NOT_TRANSCRIPTS = frozenset({"history.jsonl"})
+_FILES = [assistant.files for assistant in KNOWN_ASSISTANTS.values() if assistant.files]
 
 
 def folders() -> dict[str, list[Path]]:
     """Return the folders where each assistant keeps its transcripts by default, whether they exist or not."""
-    codex = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
-    gemini = Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()) / ".gemini"
-    copilot = Path(os.environ.get("COPILOT_HOME") or Path.home() / ".copilot")
     return {
-        "claude": [client_folder() / "projects"],
-        "codex": [codex / "sessions", codex / "archived_sessions"],
-        "gemini": [gemini / "tmp"],
-        "copilot": [copilot / "session-state"],
+        name: [_home_of(assistant) / folder for folder in assistant.folders]
+        for name, assistant in KNOWN_ASSISTANTS.items()
     }
+
+
+def _home_of(assistant: Assistant) -> Path:
+    named = os.environ.get(assistant.variable)
+    return Path(named).expanduser().absolute() if named else Path.home() / assistant.home
 
 
 def find_transcripts(path: Path) -> list[Path]:
@@ -55,19 +55,17 @@ def find_transcripts(path: Path) -> list[Path]:
         Path(folder, name)
         for folder, _, names in os.walk(path)
         for name in names
-        if (name.endswith(".jsonl") and name not in NOT_TRANSCRIPTS) or _is_others(folder, name)
+        if (name.endswith(".jsonl") and name not in NOT_TRANSCRIPTS)
+        or _is_others(f"{Path(folder).name}/{name}")
     )
 
 
-def _is_others(folder: str, name: str) -> bool:
-    if name.startswith("rollout-") and name.endswith(".jsonl.zst"):
-        return True
-    # Next to chats are checkpoints, logs.json and tool outputs, which are not transcripts.
-    return name.startswith("session-") and name.endswith(".json") and Path(folder).name == "chats"
+def _is_others(name: str) -> bool:
+    return any(files.fullmatch(name) for files in _FILES)
 
 
 def folder_of_chat(path: Path, head: Head, projects: Callable[[], Iterable[str]]) -> str | None:
-    """Return the folder of a chat: as noted beside it, in the list of projects, or by its hash."""
+    """Return the folder of a chat: as noted next to it, in the list of projects, or by its hash."""
     chats = next((folder for folder in path.parents if folder.name == "chats"), None)
     if chats is None:
         return None

@@ -1,4 +1,4 @@
-"""The folders in which Claude Code keeps notes for itself, one beside each project's transcripts."""
+"""The folders in which Claude Code keeps notes for itself, one next to each project's transcripts."""
 
 import os
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ def notes_below(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     Yield (name of the transcripts' folder, text by file name) for the notes at `path`.
 
     `path` is a folder of notes, the folder of a project's transcripts, or the one with all of these. What is
-    no regular file of this user, or longer than MAX_NOTE_BYTES, is passed over. Raises NotFound where there
+    no regular file of this user, or longer than MAX_NOTE_BYTES, is passed over. Raises NotFound if there
     are none.
     """
     folders = [path] if path.name == _FOLDER else [path / _FOLDER]

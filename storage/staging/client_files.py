@@ -52,12 +52,12 @@ class SettingsFile:
         self._backup = folder / BACKUP_NAME
 
     def read(self) -> str | None:
-        """Return the text, every byte of it; None where there is no file. Raises ClientSettingsUnusable."""
+        """Return the text, every byte of it; None if there is no file. Raises ClientSettingsUnusable."""
         try:
             return self.path.read_bytes().decode("utf-8")
         except FileNotFoundError:
             if self.path.is_symlink():
-                raise self._unusable("it is a link to nothing") from None
+                raise self._unusable("it is a broken link") from None
             return None
         except (OSError, UnicodeDecodeError) as error:
             raise self._unusable(getattr(error, "strerror", None) or str(error)) from error
@@ -66,7 +66,7 @@ class SettingsFile:
         """
         Replace the text by one rename; None removes the file. `was` is what `read` gave.
 
-        Raises ClientSettingsUnusable where the file has changed since or may not be written.
+        Raises ClientSettingsUnusable if the file has changed since or may not be written.
         """
         if self.read() != was:
             raise self._unusable("another program has just changed it")
@@ -80,7 +80,7 @@ class SettingsFile:
             raise self._unusable(error.strerror or str(error)) from error
 
     def backup(self) -> str | None:
-        """Return the text from before Cortex was put in; None where there was no file, or no longer is."""
+        """Return the text from before Cortex was put in; None if there was no file, or no longer is."""
         try:
             return self._backup.read_bytes().decode("utf-8")
         except (OSError, UnicodeDecodeError):

@@ -3,7 +3,7 @@
     new/          tickets that wait; hooks only ever add here
     claimed/      tickets of the present run, or of one that was killed
     transcripts/  hard links (or copies) of the transcripts that tickets name, by key
-    set_aside/    tickets that could not be used, each with its reason beside it
+    set_aside/    tickets that could not be used, each with its reason next to it
     tmp/          tickets being written
     private/      names of sessions that are left alone
     seen/         up to when each folder of transcripts was swept
@@ -47,7 +47,7 @@ class Claim:
     cwd: str | None
 
     def unread_bytes(self, cursor: Cursor | None) -> int:
-        """Return how many bytes of it are behind `cursor`; 0 where it is gone."""
+        """Return how many bytes of it are behind `cursor`; 0 if it is gone."""
         path = self.readable()
         try:
             size = path.stat().st_size if path else 0
@@ -87,7 +87,7 @@ class Staging:
         event: str = "backfill",
     ) -> bool:
         """
-        Write a ticket for `transcript` and keep it; return False where the file is gone or is not to be read.
+        Write a ticket for `transcript` and keep it; return False if the file is gone or is not to be read.
 
         Staging the same file again is harmless: a claim gathers all its tickets. Raises
         StoreNotWritable.
@@ -174,7 +174,7 @@ class Staging:
 
     def quarantine(self, claim: Claim, reason: str) -> None:
         """
-        Move the tickets of `claim` to `set_aside/`, with the file and the reason beside the last of them.
+        Move the tickets of `claim` to `set_aside/`, with the file and the reason next to the last of them.
 
         The kept transcript stays, so that nothing is lost. What was set aside before for the
         same transcript is replaced. `reason` must quote no text of the transcript.

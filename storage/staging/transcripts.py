@@ -18,7 +18,7 @@ from cortex.hooks import ticket
 from cortex.storage.ground.files import path_text
 from cortex.storage.lake.manifest import Cursor
 from cortex.storage.staging.assistant_folders import folder_of_chat
-from cortex.transforms.transcripts.assistants import HEAD_BYTES, Head, assistant_of, head_of
+from cortex.transforms.transcripts.assistants import HEAD_BYTES, KNOWN_ASSISTANTS, Head, assistant_of, head_of
 
 # A piece of this size and its rows keep a run below 1 GB; the longest genuine line seen is 2.1 MB
 # (a pasted image), so a line that fills a whole piece is not conversation.
@@ -94,7 +94,7 @@ class Transcript:
     @cached_property
     def head(self) -> Head | None:
         """What the beginning of another assistant's transcript says of all of it; None for Claude Code's."""
-        if self.assistant == "claude":
+        if KNOWN_ASSISTANTS[self.assistant].adapter is None:
             return None
         beginning = self._beginning(HEAD_BYTES)
         if b"\n" not in beginning:
@@ -102,8 +102,8 @@ class Transcript:
         head = head_of(beginning, path_text(self.path))
         if head is None or head.cwd:
             return head
-        is_gemini = head.assistant == "gemini"
-        cwd = folder_of_chat(self.path, head, self._projects) if is_gemini else self._opening_folder()
+        is_chat = head.project_hash is not None
+        cwd = folder_of_chat(self.path, head, self._projects) if is_chat else self._opening_folder()
         return replace(head, cwd=cwd)
 
     @cached_property

@@ -110,7 +110,7 @@ class LanceTables:
             return LanceDataset(table, self._handle(scope, name), scope)
 
     def reading_index(self, scopes: Sequence[str]) -> AbstractContextManager[sqlite3.Connection | None]:
-        """Yield the search index to read by; None where there is none. Raises TablesDamaged."""
+        """Yield the search index to read by; None if there is none. Raises TablesDamaged."""
         return (self.index or SearchIndex(None)).reading(scopes)
 
     def open_index(self, scopes: Sequence[str], name: str) -> IndexedRows:
@@ -156,7 +156,7 @@ class LanceTables:
         """
         Make `rows` all that meets `where`, also in the place of rows of their keys; leave the other rows.
 
-        Returns how many rows were written or removed; None where the table is to be replaced as a whole: it
+        Returns how many rows were written or removed; None if the table is to be replaced as a whole: it
         has other columns or cannot be read, or the search index holds other rows.
         """
         stored, (key,) = with_row_hash(self._stored(rows)), PROJECTED[name].key
@@ -180,7 +180,7 @@ class LanceTables:
         """
         Return a value of the rows that a dataset has, whenever and wherever they were written.
 
-        None where they cannot be read, or where the search index holds other rows. Of a row its hash is read.
+        None if they cannot be read, or where the search index holds other rows. Of a row its hash is read.
         """
         try:
             handle = self._handle(scope, name) if self.exists(scope, name) else None
@@ -297,7 +297,7 @@ class LanceTables:
 
 
 class RebuiltTables(LanceTables):
-    """Tables made beside the live ones, to take their place."""
+    """New tables that will replace the live ones."""
 
     def __init__(self, live: LanceTables) -> None:
         """Name their place; a killed rebuild may have left something there."""

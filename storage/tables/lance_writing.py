@@ -44,7 +44,7 @@ def hashes_in(rows: pa.Table) -> list[int]:
 
 
 def stored_hashes(handle: Any | None) -> list[int]:
-    """Return the hashes of all rows of a dataset, sorted; none where there is no dataset."""
+    """Return the hashes of all rows of a dataset, sorted; none if there is no dataset."""
     if handle is None:
         return []
     return sorted(hashes_in(handle.search().select([ROW_HASH]).limit(max(handle.count_rows(), 1)).to_arrow()))

@@ -24,7 +24,7 @@ _LAYOUT = (
     "create table texts (row integer primary key, packed blob not null)",
     "create table postings (word text not null, part integer not null, entries blob not null,"
     " primary key (word, part)) without rowid",
-    # A row's vector in half precision, and beside it as one byte a number, in blocks, for choosing.
+    # A row's vector in half precision, and also as one byte per number, in blocks, for choosing.
     "create table vectors (row integer primary key, vector blob not null)",
     "create table blocks (part integer not null, block integer not null, rows blob not null,"
     " scales blob not null, codes blob not null, primary key (part, block))",
@@ -43,7 +43,7 @@ _WAIT_SECONDS = 60.0
 @contextmanager
 def read_index(path: Path) -> Iterator[sqlite3.Connection | None]:
     """
-    Yield a connection to read by; None where no index has this layout.
+    Yield a connection to read by; None if no index has this layout.
 
     A reader sees the index as it was when it asked first, also while a run writes.
     """
@@ -120,7 +120,7 @@ def purge_index(path: Path) -> None:
 
 
 def complete_index(path: Path) -> None:
-    """Bring what SQLite keeps beside the file into it, so that the file alone is the index."""
+    """Bring what SQLite keeps next to the file into it, so that the file alone is the index."""
     if not path.with_name(f"{path.name}-wal").is_file():
         return
     with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(path, timeout=_WAIT_SECONDS)) as connection:
@@ -128,13 +128,13 @@ def complete_index(path: Path) -> None:
 
 
 def remove_index(path: Path) -> None:
-    """Remove the index with what SQLite keeps beside it."""
+    """Remove the index with what SQLite keeps next to it."""
     path.unlink(missing_ok=True)
     remove_beside_index(path)
 
 
 def remove_beside_index(path: Path) -> None:
-    """Remove what SQLite keeps beside the file; it would be written into another that takes its place."""
+    """Remove what SQLite keeps next to the file; it would be written into another that takes its place."""
     for suffix in BESIDE_SEARCH_FILE:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
@@ -147,14 +147,14 @@ def is_sound(path: Path) -> bool:
 
 
 def parts_in(path: Path) -> set[tuple[str, str]]:
-    """Return scope and name of what an index holds; nothing where it cannot be read."""
+    """Return scope and name of what an index holds; nothing if it cannot be read."""
     with suppress(sqlite3.DatabaseError), read_index(path) as connection:
         return set(connection.execute("select scope, name from parts")) if connection else set()
     return set()
 
 
 def has_part(path: Path, scope: str, name: str) -> bool:
-    """Return whether an index holds a table of a scope; not where it cannot be read."""
+    """Return whether an index holds a table of a scope; not if it cannot be read."""
     select = "select 1 from parts where scope = ? and name = ?"
     with suppress(sqlite3.DatabaseError), read_index(path) as connection:
         return connection is not None and connection.execute(select, (scope, name)).fetchone() is not None

@@ -31,7 +31,7 @@ from cortex.transforms.schemas import PASSAGES, Table
 
 
 class SearchIndex:
-    """The index at `path`; one of this process alone where there is none."""
+    """The index at `path`; one of this process alone if there is none."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -115,7 +115,7 @@ class SearchIndex:
         return True
 
     def drop(self, scope: str) -> None:
-        """Remove what the index holds of a scope; where the file is damaged, all of it."""
+        """Remove what the index holds of a scope; if the file is damaged, all of it."""
         if self._path is not None and not self._path.is_file():
             return
         if self._path is not None and not is_sound(self._path):
@@ -139,7 +139,7 @@ class SearchIndex:
 
     @contextmanager
     def reading(self, scopes: Sequence[str]) -> Iterator[sqlite3.Connection | None]:
-        """Yield a connection to read by; None where no index is. Raises TablesDamaged, of one of `scopes`."""
+        """Yield a connection to read by; None if no index is. Raises TablesDamaged, of one of `scopes`."""
         if self._path is None:
             yield self._memory
             return

@@ -28,7 +28,7 @@ ReadIndex = Callable[[], AbstractContextManager[sqlite3.Connection | None]]
 
 
 class IndexedRows:
-    """The rows of the table `name` of some scopes; without rows where there are none."""
+    """The rows of the table `name` of some scopes; without rows if there are none."""
 
     def __init__(self, reading: ReadIndex, scopes: Sequence[str], name: str) -> None:
         self._reading, self._scopes, self._table = reading, sorted(set(scopes)), PROJECTED[name]
@@ -136,7 +136,7 @@ class IndexedRows:
 
 
 def _most(parts: list[Part]) -> int:
-    """Return how many numbers the vectors of most rows have; 0 where there are none."""
+    """Return how many numbers the vectors of most rows have; 0 if there are none."""
     rows_of: dict[int, int] = {}
     for part in parts:
         rows_of[part.dimensions] = rows_of.get(part.dimensions, 0) + part.rows

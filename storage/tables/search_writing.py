@@ -57,7 +57,7 @@ class PartWriter:
         """
         Put `rows` in the place of those with their keys, take out the keys `gone`, leave the others.
 
-        Returns how many rows the part holds then; None where it is to be written as a whole.
+        Returns how many rows the part holds then; None if it is to be written as a whole.
         """
         vector = rows.schema.field(VECTOR).type.list_size if VECTOR in rows.schema.names else 0
         if self._part is None or (self._columns, self._dimensions) != (
@@ -242,7 +242,7 @@ class PartWriter:
 
 
 def indexed_hashes(connection: sqlite3.Connection, scope: str, name: str) -> list[int]:
-    """Return the hashes of the rows of a part, sorted; none where there is no such part."""
+    """Return the hashes of the rows of a part, sorted; none if there is no such part."""
     select = "select hash from bodies where part = (select part from parts where scope = ? and name = ?)"
     return sorted(number % (1 << 64) for (number,) in connection.execute(select, (scope, name)))
 
@@ -299,7 +299,7 @@ def _packed(rows: pa.Table, places: list[int]) -> list[bytes | None]:
 
 
 def _halves(rows: pa.Table, places: list[int]) -> list[bytes | None]:
-    """Return each vector in half precision; None where there is none."""
+    """Return each vector in half precision; None if there is none."""
     if VECTOR not in rows.schema.names:
         return [None] * len(places)
     column: Any = rows[VECTOR].take(pa.array(places, pa.int64())).combine_chunks()

@@ -21,7 +21,7 @@ PROJECTED = {**SEARCHED, EDGES.name: EDGES}
 
 # What a searched table has besides its schema's columns; `vector` comes with the first model that answers.
 INDEX_TEXT, VECTOR = "index_text", "vector"
-# What a scope's memories were before they aged stands beside what they are: the next day ages the same again.
+# A scope's memories are kept as they were before they aged, too: the next day ages the same again.
 UNAGED = {name: f"unaged_{name}" for name in ("confidence", "status", "archived_at", "centrality", "rank")}
 # What is kept of a vector in the table itself: the search index has it.
 HAS_VECTOR = "has_vector"
@@ -36,9 +36,9 @@ Vector = NDArray[np.float32]
 
 def with_vectors(rows: pa.Table, vectors: pa.Table) -> pa.Table:
     """
-    Return `rows` with `vector` and `vector_model` by their `content_hash`, null where there is none.
+    Return `rows` with `vector` and `vector_model` by their `content_hash`, null if there is none.
 
-    `vectors` are VECTORS of one model; where there are none at all the rows are returned as they are.
+    `vectors` are VECTORS of one model; if there are none at all the rows are returned as they are.
     """
     import pyarrow.compute as pc  # here: questions do without it
 
@@ -61,7 +61,7 @@ def meeting(rows: pa.Table, where: Filter | None) -> pa.Table:
 
 
 class Dataset(Protocol):
-    """One table of one scope; without rows where there is none."""
+    """One table of one scope; without rows if there is none."""
 
     def count(self, where: Filter | None = None) -> int:
         """Return the number of rows that meet `where`."""
@@ -87,7 +87,7 @@ class Searchable(Protocol):
     """Where the rows of some scopes are searched: all that recall needs of a store."""
 
     def reading_index(self, scopes: Sequence[str]) -> AbstractContextManager[sqlite3.Connection | None]:
-        """Yield the search index to read by; None where there is none. Raises TablesDamaged."""
+        """Yield the search index to read by; None if there is none. Raises TablesDamaged."""
 
     def open_index(self, scopes: Sequence[str], name: str) -> SearchableRows:
         """Return what the search index has of the table `name` of some scopes. Raises TablesDamaged."""
@@ -134,7 +134,7 @@ class StoredTables(Tables, Protocol):
         """
         Make `rows` all that meets `where`, also in the place of rows of their keys; leave the other rows.
 
-        `rows` are as `replace` takes them. Returns how many rows were written or removed; None where the
+        `rows` are as `replace` takes them. Returns how many rows were written or removed; None if the
         table has other columns, or cannot be read: it is to be replaced as a whole.
         """
 
@@ -142,7 +142,7 @@ class StoredTables(Tables, Protocol):
         """
         Return a value of the rows that a table has, whenever and wherever they were written.
 
-        None where they cannot be read, or where the search index holds other rows.
+        None if they cannot be read, or where the search index holds other rows.
         """
 
     def settle_search(self, settings: str, ranks: Sequence[tuple[str, int]]) -> bool:

@@ -146,7 +146,7 @@ def night(year: Year, number: int) -> None:
 
 
 def forget(year: Year) -> None:
-    """Forget one fact for good, a pruned one where there is one, as a person's command does."""
+    """Forget one fact for good, a pruned one if there is one, as a person's command does."""
     name = (year.pruned() or sorted(set(year.facts) - year.forgotten))[0]
     [scope] = [s for s in year.bench.store.tables.scopes() if s.startswith(f"{year.facts[name][0]}-")]
     wish = entry("forget", scope, {}, recorded_at=year.today, memory_id=year.memory_id(name))

@@ -31,7 +31,7 @@ ENGINE = Path(sys.executable).absolute().with_name("cortex")
 
 @pytest.fixture(scope="session")
 def harness(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    """Return the harness with a client in its cache; skip, saying why, where there is none."""
+    """Return the harness with a client in its cache; skip, saying why, if there is none."""
     if not (HARNESS / "realclient.py").is_file():
         pytest.skip("the harness that drives the client (shared/tools/realclient) is not beside the project")
     if not ENGINE.is_file():

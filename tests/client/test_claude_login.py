@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,8 @@ from cortex.flows.writers import claude_login
 from cortex.storage.machine.scratch import PREFIX
 from cortex.storage.model_calls.spending import Spending
 from cortex.storage.settings.settings import ModelBudget
-from tests.store.flows.test_asking import a_run, ask, request
+from tests.model_server import Answer, ModelServer, always
+from tests.store.flows.test_asking import NOW, a_run, ask, request
 
 SCHEMA = json.dumps(
     {
@@ -116,7 +118,7 @@ def test_the_client_is_asked_and_nothing_of_the_persons_is_touched(home, person,
     ("scenario", "state", "outcome"),
     [
         ({"error": {"status": 401, "type": "authentication_error", "message": "m"}}, "released", "waiting"),
-        ({"error": {"status": 429, "type": "rate_limit_error", "message": "m"}}, "released", "failed"),
+        ({"error": {"status": 429, "type": "rate_limit_error", "message": "m"}}, "released", "waiting"),
         ({"error": {"status": 529, "type": "overloaded_error", "message": "m"}}, "released", "failed"),
         ({"error": {"status": 400, "type": "invalid_request_error", "message": "m"}}, "released", "refused"),
         ({"text": "I cannot.", "stop_reason": "refusal"}, "settled", "refused"),
@@ -153,13 +155,61 @@ def environments() -> Iterator[str]:
             continue
 
 
+def log_in(folder: Path) -> None:
+    """Put a made login where the client keeps the person's."""
+    login = {
+        "accessToken": "made-access",
+        "refreshToken": "made-refresh",
+        "expiresAt": 4_102_444_800_000,  # 2100
+        "scopes": ["user:inference", "user:profile"],
+        "subscriptionType": "max",
+        "rateLimitTier": "default_claude_max_5x",
+    }
+    (folder / ".credentials.json").write_text(json.dumps({"claudeAiOauth": login}))
+
+
+def without_token(run: Any) -> Any:
+    object.__setattr__(run.settings.models, "claude_token", None)
+    return run
+
+
+def test_the_persons_own_login_is_sent_and_neither_read_nor_moved(home, person, api, monkeypatch):
+    log_in(person / ".claude")
+    server, before = api({"turns": [FACTS]}), files(person)
+    opened: list[str] = []
+    sys.addaudithook(lambda event, given: opened.append(str(given[0])) if event == "open" else None)
+    result, [reply] = ask(without_token(a_claude_run(home, server.base_url)), [SESSION])
+    assert (result.answered, json.loads(reply.text)) == (1, {"facts": ["Readings are in SQLite."]})
+    assert reply.requests == Spending(home).total(NOW).requests == 1
+    [sent] = [record for record in server.records if "messages" in (record.get("body") or {})]
+    assert "made-access" not in json.dumps(sent["body"])
+    assert not [path for path in opened if "credentials" in path]
+    assert files(person) == before  # no hook has fired, no session is kept, no login renewed or moved
+    kept = [path for path in home.rglob("*") if path.is_file() and b"made-access" in path.read_bytes()]
+    assert kept == []
+
+
+def test_the_client_sends_the_login_itself(home, person):
+    log_in(person / ".claude")
+    with ModelServer(always(Answer("no facts"))) as server:
+        ask(without_token(a_claude_run(home, server.url)), [SESSION])
+    sent = {name.lower(): value for name, value in server.headers[0].items()}
+    assert sent["authorization"] == "Bearer made-access"
+
+
+def test_whether_somebody_is_logged_in_is_asked_of_the_client(home, person, api):
+    server = api({"turns": [FACTS]})
+    client = claude_login.claude_writer(None, home, server.base_url)
+    assert client.state() == claude_login.LoginState(False)
+    log_in(person / ".claude")
+    assert client.state() == claude_login.LoginState(True, "max_5x")
+    assert not [record for record in server.records if "messages" in (record.get("body") or {})]
+
+
 def test_logged_out_and_too_old_are_said_with_what_to_do(home, person, api, monkeypatch, tmp_path):
     server = api({"turns": [FACTS]})
-    run = a_claude_run(home, server.base_url)
-    models = run.settings.models
-    object.__setattr__(models, "claude_token", None)
-    result, _ = ask(run, [SESSION])
-    assert "claude setup-token" in result.stopped
+    result, _ = ask(without_token(a_claude_run(home, server.base_url)), [SESSION])
+    assert "claude auth login" in result.stopped and "claude setup-token" in result.stopped
     old = tmp_path / "old" / "claude"
     old.parent.mkdir()
     old.write_text("#!/bin/sh\necho \"error: unknown option '--safe-mode'\" >&2\nexit 1\n")

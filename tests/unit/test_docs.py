@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from docs.generate import commands, pages
+from docs.modules import MODULES
 
 ROOT = Path(__file__).parents[2]
 HAND_WRITTEN = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -16,6 +17,11 @@ LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 def test_printed_pages_are_as_make_docs_prints_them():
     written = {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in pages()}
     stale = [name for name, text in pages().items() if written[name] != text]
+    assert stale == [], "run `make docs`"
+
+
+def test_printed_modules_are_as_make_docs_prints_them():
+    stale = [name for name, text in MODULES.items() if (ROOT / name).read_text(encoding="utf-8") != text()]
     assert stale == [], "run `make docs`"
 
 

@@ -44,7 +44,7 @@ INTENDED = {
     "main": "each program has one",
 }
 # Rooms whose modules offer the same names, since one of them is chosen at run time.
-INTERFACES = ("flows/embedders/", "transforms/transcripts/assistants/")
+INTERFACES = ("flows/embedders/", "flows/writers/", "transforms/transcripts/assistants/")
 # Public names that still have several homes. The list only shrinks.
 SEVERAL_HOMES: set[str] = set()
 

@@ -3,5 +3,5 @@
 # The file of the decisions that a brief has no room for any more (spec 8.4).
 ARCHIVE_NAME = "decisions-archive.md"
 
-# Why each candidate is in a project's brief or not, beside the brief.
+# Why each candidate is in a project's brief or not, published with the brief.
 EXPLANATION_NAME = "choices.json"

@@ -29,7 +29,7 @@ class BranchLine:
 
 
 def branches_by_memory(rows: Iterable[Row], known: Iterable[str], trunk: str) -> dict[str, tuple[str, ...]]:
-    """Return, by memory_id, the branches of MEMORIES that were only said on branches beside the trunk."""
+    """Return, by memory_id, the branches of MEMORIES that were only said on branches other than the trunk."""
     names = set(known)
     branches_of = {row["memory_id"]: branches_behind(row) for row in rows}
     return {
@@ -66,5 +66,5 @@ def branch_lines(
 
 
 def doubt_of(memory_id: str, branches: tuple[str, ...]) -> Doubt:
-    """Return the doubt about a memory that only these branches said, where none of them is merged."""
+    """Return the doubt about a memory that only these branches said, if none of them is merged."""
     return branch_doubt(memory_id, min(branches))

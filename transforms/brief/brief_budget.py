@@ -12,7 +12,6 @@ from cortex.hooks.prose.plain import (
 from cortex.hooks.tokens import tokens_in
 from cortex.transforms.brief.brief_sections import (
     CONFIRM,
-    GUARANTEED,
     REPOSITORY,
     STATE,
 )
@@ -33,7 +32,7 @@ def heading_lines(section: str) -> list[str]:
     return ["", f"## {section}"] if section else []
 
 
-def by_turns(candidates: list[LineCandidate], guaranteed_lines: int) -> list[LineCandidate]:
+def by_turns(candidates: list[LineCandidate], policy: Policy) -> list[LineCandidate]:
     """
     Return the candidates in the order of seating.
 
@@ -61,7 +60,9 @@ def by_turns(candidates: list[LineCandidate], guaranteed_lines: int) -> list[Lin
         # What is left out whatever the room takes nobody's turn.
         if not candidate.is_on_purpose and candidate.section != STATE and candidate.forms:
             queues.setdefault(candidate.section, []).append(candidate)
-    guaranteed = [queue for section, queue in queues.items() if section in GUARANTEED]
+    guaranteed_lines = int(policy.threshold("brief_section_lines"))
+    types = policy.types_with("is_guaranteed")
+    guaranteed = [queue for section, queue in queues.items() if section in types]
     first = [queue[turn] for turn in range(guaranteed_lines) for queue in guaranteed if turn < len(queue)]
     for candidate in first:
         candidate.is_guaranteed = True

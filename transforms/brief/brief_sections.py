@@ -1,27 +1,14 @@
-"""What the brief decides about one candidate, and the order of its sections (spec 11.2)."""
+"""What the brief decides about one candidate, and sections that are more than the memories of a type."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-# Where the work stands is put together from outcome records and the living plan; headings are data
-# (memory_types.csv). Progress that is no plan comes last: what was done is in the repository.
+# Sections are memory types; order and headings are data (memory_types.csv).
+# Where the work stands is put together from outcome records and the living plan.
 STATE = "outcome"
 REPOSITORY = ""  # what git says of the whole, before the first section
 CONFIRM = "confirm"  # the question whether the oldest claims still hold, behind the last section
-SECTIONS = (
-    STATE,
-    "decision",
-    "pattern",
-    "gotcha",
-    "architecture",
-    "context",
-    "code_description",
-    "progress",
-)
-# Whose best are seated before rank alone decides: what the next session needs whatever else there is.
-GUARANTEED = frozenset(("decision", "pattern", "gotcha", "architecture"))
-PLACES = {section: place for place, section in enumerate((REPOSITORY, *SECTIONS, CONFIRM))}
 
 
 @dataclass(frozen=True)

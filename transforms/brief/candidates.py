@@ -15,7 +15,6 @@ from cortex.transforms.brief import ARCHIVE_NAME
 from cortex.transforms.brief.brief_sections import (
     CONFIRM,
     REPOSITORY,
-    SECTIONS,
     STATE,
     Choice,
 )
@@ -44,7 +43,9 @@ NO_SUBJECT = Subject(frozenset(), frozenset())
 
 @dataclass
 class LineCandidate:
-    """A memory on its way into the brief: its forms from full to short, what it weighs, what became of it."""
+    """
+    A memory on its way into the brief: its forms from full to short, its weight, and whether it was taken.
+    """
 
     section: str
     forms: tuple[str, ...]
@@ -65,7 +66,7 @@ class LineCandidate:
     place: int | None = None  # in the order that a language model gave; what it has not seen comes before
 
     def decide(self, text: str, is_shown: bool, reason: str) -> None:
-        """Note what became of the candidate."""
+        """Note whether the candidate was taken, and why."""
         self.choice = replace(self.choice, text=text, is_shown=is_shown, reason=reason)
 
     def leave_out(self, reason: str) -> None:
@@ -118,7 +119,7 @@ def candidates_of(
     """
     in_play = _files_in_play(rows)
     candidates: list[LineCandidate] = []
-    for section in SECTIONS:
+    for section in policy.brief_sections():
         best = [
             memories.take(_best(rows, kind, standing, policy, is_ranked=is_read_by_model)).to_pylist()
             for kind in _kinds(section)

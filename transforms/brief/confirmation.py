@@ -6,7 +6,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.transforms.brief.brief_sections import CONFIRM, GUARANTEED, Choice
+from cortex.transforms.brief.brief_sections import CONFIRM, Choice
 from cortex.transforms.brief.candidates import LineCandidate
 from cortex.transforms.brief.wording import without_provenance
 from cortex.transforms.policy import Policy
@@ -46,11 +46,12 @@ def question_about(
     Asked about is what was last said until then: no state of the work, which the next session renews,
     nothing pinned, and nothing of `disputed`, which `cortex review` asks about.
     """
+    guaranteed = policy.types_with("is_guaranteed")
     claims = [
         each
         for each in candidates
         if each.choice.is_shown
-        and (each.section in GUARANTEED or each.is_on_purpose)
+        and (each.section in guaranteed or each.is_on_purpose)
         and not each.is_pinned
         and each.choice.memory_id not in disputed
         and each.updated_at is not None

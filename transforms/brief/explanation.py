@@ -1,4 +1,4 @@
-"""Why each candidate is in a brief or not, as it is published beside the brief, and read from there."""
+"""Why each candidate is in a brief or not, as published with the brief, and read from there."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

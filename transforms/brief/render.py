@@ -13,7 +13,7 @@ from cortex.transforms.brief.brief_budget import (
     framed,
     heading_lines,
 )
-from cortex.transforms.brief.brief_sections import NO_ORDER, PLACES, REPOSITORY, Choice, TellingOrder
+from cortex.transforms.brief.brief_sections import CONFIRM, NO_ORDER, REPOSITORY, Choice, TellingOrder
 from cortex.transforms.brief.candidates import (
     about_repository,
     candidates_of,
@@ -69,7 +69,7 @@ def choose(
     newest. What a person said on purpose (remembered, edited, pinned) is seated first, then where the work
     stands; then each section gets its guaranteed lines, by turns; then rank alone decides until the budget
     is spent. Decisions stay within their share of it. Where `confirms_until` is given, a last line asks
-    whether the oldest claims that were last said until then still hold. Where no language model has read
+    whether the oldest claims that were last said until then still hold. If no language model has read
     the project's sessions, newest comes first in the place of rank, and the last sessions are told
     with what was asked. Where one that read all of the project put it in `order`, that decides in the place
     of turns and rank, and what has no place in it is left out, but for what a person said on purpose, what
@@ -90,14 +90,15 @@ def choose(
     signs = [*about_repository(repository), *sign_to_archive(standing, policy)]
     kept_tokens = int(policy.threshold("brief_confirm_tokens")) if confirms_until else 0
     room = Room(project_name, budget_tokens, policy, kept_tokens=kept_tokens)
-    for candidate in [*signs, *by_turns(candidates, int(policy.threshold("brief_section_lines")))]:
+    for candidate in [*signs, *by_turns(candidates, policy)]:
         room.seat(candidate)
     if confirms_until:
         room.open_kept()
         for question in question_about(candidates, confirms_until, policy, disputed=disputes):
             room.seat(question)
             signs.append(question)
-    printed = sorted(printed_order([*candidates, *signs]), key=lambda each: PLACES[each.section])
+    sections = (REPOSITORY, *policy.brief_sections(), CONFIRM)
+    printed = sorted(printed_order([*candidates, *signs]), key=lambda each: sections.index(each.section))
     return [candidate.choice for candidate in printed]
 
 

@@ -26,7 +26,7 @@ def outcome_forms(row: Row, policy: Policy, *, with_goal: bool = False) -> tuple
     Return an outcome record as a list item, from full to short; nothing if none of it stands alone.
 
     Full: what was reached, and below it what is open. Short: what is open, else the first that was reached.
-    What was asked for is left out, unless it is wanted `with_goal`: a model's record says what came of it,
+    What was asked for is left out, unless it is wanted `with_goal`: a model's record says how it ended,
     one by rules only which files changed, which commits were made and which checks passed.
     """
     text, tail = on_one_line(row["text"]), provenance(row)
@@ -55,7 +55,7 @@ def _statements(text: str, policy: Policy) -> list[str]:
 
 
 def _is_fragment(part: str) -> bool:
-    """Return whether a part of a report is one only beside the others: "tide.py - Full version"."""
+    """Return whether a part of a report is one only together with the others: "tide.py - Full version"."""
     return bool(_FILE_LABEL.match(part))
 
 

@@ -56,7 +56,7 @@ def fact_forms(row: Row, policy: Policy, *, fact_chars: int | None = None) -> tu
     """
     Return the fact as a list item, from full to short.
 
-    Full: the most telling sentence and at most one beside it, within `fact_chars` (as a rule
+    Full: the most telling sentence and at most one more, within `fact_chars` (as a rule
     `brief_fact_chars`), then the reason and what was rejected where the memory's text does not say them.
     Short: the most telling sentence, then the summary that a language model gave. A decision is one sentence
     unless two are short or the second says what lost; a person's choice is the question, the answer and what
@@ -89,7 +89,7 @@ def explicit_forms(row: Row, policy: Policy) -> tuple[str, ...]:
     Return words said on purpose as a list item, from all of them to the first statement alone.
 
     Cut between statements, to `brief_explicit_chars` at most; a longer first statement is told whole where
-    it fits, and cut between words only where nothing else does.
+    it fits, and cut between words only if nothing else does.
     """
     text, tail = on_one_line(row["text"]), provenance(row)
     chars = int(policy.threshold("brief_explicit_chars"))
@@ -181,7 +181,7 @@ def _asked(question: str, chars: int) -> str:
 
 def gist(text: str, telling_words: pa.Table, chars: int) -> tuple[str, str]:
     """
-    Return the most telling sentence of `text` with one beside it that fits into `chars`; and that one alone.
+    Return the most telling sentence of `text` with one more that fits into `chars`; and that one alone.
 
     Takes TELLING_WORDS, the (pattern, weight) of what makes a sentence telling. The items of a list are its
     sentences. What goes along is the one before, if this leans on it ("This is why ..."), else the one
@@ -275,7 +275,7 @@ def provenance(row: Row) -> str:
     Return who said a memory and when: `(user, 14 Sep 26)`; the rest is in `cortex brief --explain`.
 
     "user" if the user said it; "reviewed" of what the team's repository holds and "shared" of what colleagues
-    pushed, behind the author where that is not the user; "all projects" if it holds everywhere; the day it
+    pushed, behind the author if that is not the user; "all projects" if it holds everywhere; the day it
     was last said.
     """
     return f"({', '.join(_who_and_when(row))})"

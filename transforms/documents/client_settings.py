@@ -78,7 +78,7 @@ def with_hooks(settings: Json, groups: Mapping[str, list[Json]]) -> Json:
     """
     Return the settings with `groups` behind the groups of the same event.
 
-    Raises ClientSettingsUnusable where 'hooks' has another form than a map of lists.
+    Raises ClientSettingsUnusable if 'hooks' has another form than a map of lists.
     """
     hooks = dict(_checked_hooks(settings))
     for event, added in groups.items():
@@ -140,7 +140,7 @@ def with_status_line(settings: Json, launcher: str) -> Json:
     """
     Return the settings with our status line, `settings` having none of ours; another's is shown above it.
 
-    Raises ClientSettingsUnusable where 'statusLine' is not a command.
+    Raises ClientSettingsUnusable if 'statusLine' is not a command.
     """
     quoted = shlex.quote(launcher)
     if "statusLine" not in settings:
@@ -164,7 +164,7 @@ def without_status_line(settings: Json) -> Json:
 
 
 def _wrapped_command(settings: Json) -> list[str] | None:
-    """Return the command that ours was put around, in a list, empty where there was none; None: not ours."""
+    """Return the command that ours was put around, in a list, empty if there was none; None: not ours."""
     line = settings.get("statusLine")
     command = line.get("command") if isinstance(line, dict) else None
     if not isinstance(command, str):

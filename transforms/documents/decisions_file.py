@@ -1,7 +1,8 @@
 """
-A tracked file of decisions: a line for each, which ends in its id, so that two versions merge line by line.
+A tracked file of decisions: a line for each, which ends in its id, so that it can be written again.
 
-What people write around the list is theirs: it is kept, and merged as one piece before and one behind.
+What people write around the list is theirs and is kept. Of a conflict that git left in the list the lines of
+both sides are kept, and its marks go.
 """
 
 import re
@@ -11,10 +12,14 @@ from dataclasses import dataclass
 from cortex.hooks.evidence.text import normalised
 from cortex.transforms.identity import content_id
 
-BEGIN = "<!-- cortex decisions: one line each, merged by `cortex team merge` -->"
+BEGIN = "<!-- cortex decisions: one line each, written by `cortex team decisions` -->"
 END = "<!-- end of cortex decisions -->"
 _TITLE = "# Decisions\n\n"
 _ID_DIGITS = 12
+_BEGIN = re.compile(r"<!-- cortex decisions: [^\n>]*-->")  # what it says differs by version
+# Both sides of a conflict are kept, and not what stood there before (`merge.conflictStyle diff3`).
+_BEFORE_CONFLICT = re.compile(r"^\|{7}.*?(?=^={7}$)", re.MULTILINE | re.DOTALL)
+_CONFLICT_MARK = re.compile(r"^(?:<{7}|={7}|>{7})(?: .*)?$")
 _ENTRY = re.compile(r"^- (\d{4}-\d\d-\d\d) .{1,6000} <!-- ([0-9a-f]{12}) -->$")
 
 
@@ -30,24 +35,25 @@ class DecisionsFile:
     def of(cls, text: str) -> "DecisionsFile":
         """Return the parts of a text; one without a list has all of it before the list."""
         text = text.replace("\r\n", "\n")
-        before, begin, rest = text.partition(BEGIN)
-        listed, end, behind = rest.partition(END)
+        begin = _BEGIN.search(text)
+        listed, end, behind = text[begin.end() :].partition(END) if begin else ("", "", "")
         if not begin or not end:
             return cls(text, {}, "")
+        before = text[: begin.start()]
         lines: dict[str, str] = {}
-        for line in listed.split("\n"):
+        for line in _BEFORE_CONFLICT.sub("", listed).split("\n"):
             entry = _ENTRY.match(line)
             if entry:
                 lines[entry[2]] = line
-            elif line.strip():  # not ours: kept where nothing rewrites it
+            elif line.strip() and not _CONFLICT_MARK.match(line):  # not ours: kept if nothing rewrites it
                 before += line + "\n"
         return cls(before, lines, behind.removeprefix("\n"))
 
-    def as_text(self, conflicts: Collection[str] = ()) -> str:
-        """Return the file: its lines by day and id, conflicts behind them as git marks them."""
+    def as_text(self) -> str:
+        """Return the file: its lines by day and id."""
         listed = sorted(self.lines.values(), key=lambda line: (line[:12], line[-17:]))
         before = self.before if self.before.strip() else _TITLE
-        return "\n".join([before.rstrip("\n"), "", BEGIN, *listed, *conflicts, END, self.behind])
+        return "\n".join([before.rstrip("\n"), "", BEGIN, *listed, END, self.behind])
 
 
 def decision_id(statement: str) -> str:
@@ -77,44 +83,3 @@ def with_decisions(text: str, lines: Mapping[str, str], gone: Collection[str]) -
     file = DecisionsFile.of(text)
     kept = {name: line for name, line in file.lines.items() if name not in gone}
     return DecisionsFile(file.before, {**lines, **kept}, file.behind).as_text()
-
-
-def merged_decisions(base: str, ours: str, theirs: str) -> tuple[str, int]:
-    """
-    Return two versions of a file merged, and how many conflicts are left in it as git marks them.
-
-    A line that only one of them added, changed or removed since `base` is as that one has it. What both have
-    changed otherwise is a conflict; that the other side also added something never is.
-    """
-    before, mine, other = DecisionsFile.of(base), DecisionsFile.of(ours), DecisionsFile.of(theirs)
-    lines: dict[str, str] = {}
-    conflicts: list[str] = []
-    for name in sorted({*mine.lines, *other.lines}):
-        sides = before.lines.get(name), mine.lines.get(name), other.lines.get(name)
-        line, is_clear = _merged(*sides)
-        if not is_clear:
-            conflicts.append(_conflict(sides[1] or "", sides[2] or ""))
-        elif line is not None:
-            lines[name] = line
-    around = []
-    for part in ("before", "behind"):
-        a, b, c = (getattr(file, part) for file in (before, mine, other))
-        text, is_clear = _merged(a, b, c)
-        if not is_clear:
-            conflicts.append("")
-            text = _conflict(b.rstrip("\n"), c.rstrip("\n")) + "\n"
-        around.append(text or "")
-    merged = DecisionsFile(around[0], lines, around[1])
-    return merged.as_text([each for each in conflicts if each]), len(conflicts)
-
-
-def _merged(base: str | None, ours: str | None, theirs: str | None) -> tuple[str | None, bool]:
-    """Return the side that changed something, and whether there is just one."""
-    if ours == theirs or theirs == base:
-        return ours, True
-    return (theirs, True) if ours == base else (None, False)
-
-
-def _conflict(ours: str, theirs: str) -> str:
-    sides = ["<<<<<<< ours", *([ours] if ours else []), "=======", *([theirs] if theirs else [])]
-    return "\n".join([*sides, ">>>>>>> theirs"])

@@ -7,20 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from cortex.hooks.prose.memory_types import OTHER_NAMES
 from cortex.transforms.errors import NothingUsable
 from cortex.transforms.schemas import MEMORY_TYPES, Row
 
 # First line of our own Markdown: its headings name projects, and its bullets may have several lines.
 MARKDOWN_SIGN = "<!-- cortex-memories: text, type and project of active memories -->"
 
-# Other tools' kinds of observation, as far as they have a name of ours. Anything else is context.
-_KINDS = {
-    **dict.fromkeys(("bugfix", "error", "gotcha", "problem_solution", "warning"), "gotcha"),
-    **dict.fromkeys(("preference", "pattern", "convention", "best_practice"), "pattern"),
-    **dict.fromkeys(("decision", "architectural_decision"), "decision"),
-    **dict.fromkeys(("feature", "refactor", "change", "task", "progress"), "progress"),
-    **dict.fromkeys(("architecture", "how-it-works"), "architecture"),
-}
 _BULLET = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(.+)$")
 _TYPED = re.compile(r"^\[(?:MEMORY:\s*)?([a-z_]+)\]\s+(.+)$", re.IGNORECASE)
 _HEADING = re.compile(r"^#{1,6}\s+(.+)$")
@@ -142,7 +135,9 @@ def _kind(name: object) -> str:
     if name in MEMORY_TYPES:
         return name
     singular = name.removesuffix("s")
-    return singular if singular in MEMORY_TYPES else _KINDS.get(singular, _KINDS.get(name, "context"))
+    if singular in MEMORY_TYPES:
+        return singular
+    return OTHER_NAMES.get(singular, OTHER_NAMES.get(name, "context"))
 
 
 def _own(row: Row) -> Imported | None:

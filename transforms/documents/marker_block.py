@@ -31,7 +31,7 @@ class Undo:
     """
     What to give back when a block is taken out.
 
-    `inner` is what stood between markers that were the user's own, None where we put the markers too; `glue`
+    `inner` is what stood between markers that were the user's own, None if we put the markers too; `glue`
     is the line end that the last line before them lacked.
     """
 
@@ -41,7 +41,7 @@ class Undo:
 
 def file_of(surface: str) -> str | None:
     """
-    Return the file within a project that `brief.surface` names, None where the hook hands the brief over.
+    Return the file within a project that `brief.surface` names, None if the hook hands the brief over.
 
     >>> file_of("hook"), file_of("local"), file_of("docs/notes.md")
     (None, 'CLAUDE.local.md', 'docs/notes.md')
@@ -111,7 +111,7 @@ def pattern_of(path: str) -> str:
 
 
 def _between(content: bytes, marks: Marks) -> tuple[int, int] | None:
-    """Return where the lines between the markers begin and end, None where there are no markers."""
+    """Return where the lines between the markers begin and end, None if there are no markers."""
     starts, ends = _lines_of(content, marks.start), _lines_of(content, marks.end)
     if not starts and not ends:
         return None

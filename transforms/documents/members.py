@@ -59,7 +59,7 @@ class Members:
 
 
 def read_members(content: bytes) -> Members:
-    """Return what the file says. Raises Unusable where it is none: nobody's role is known then."""
+    """Return what the file says. Raises Unusable if it is none: nobody's role is known then."""
     try:
         document = json.loads(content)
         if document["format"] != MEMBERS_FORMAT or document["version"] != 1:

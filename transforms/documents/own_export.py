@@ -144,7 +144,7 @@ def export_in(document: Mapping[str, Any]) -> Export:
 
 
 def row_of(value: Mapping[str, Any]) -> Row | None:
-    """Return a memory of an export as an undecayed MEMORIES row; None where anything in it is not allowed."""
+    """Return a memory of an export as an undecayed MEMORIES row; None if anything in it is not allowed."""
     try:
         row = {name: _as_kind(value.get(name), MEMORIES.arrow.field(name)) for name in CARRIED}
     except (TypeError, ValueError, OverflowError, AttributeError):
@@ -243,7 +243,7 @@ def _settled_of(value: Row) -> Row | None:
 
 
 def _as_kind(value: Any, field: "pa.Field[Any]") -> Any:
-    """Return a JSON value as a column's kind. Raises TypeError or ValueError where it is not."""
+    """Return a JSON value as a column's kind. Raises TypeError or ValueError if it is not."""
     if value is None:
         if not field.nullable:
             raise ValueError(f"{field.name} is missing")

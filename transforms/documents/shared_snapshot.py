@@ -32,7 +32,7 @@ def read_snapshot(content: bytes, policy: Policy) -> tuple[list[SharedMemory], l
     """
     Return the memories of a snapshot, and the reasons for which others are set aside.
 
-    Raises Unusable where the whole is none: what its member shares is then not known.
+    Raises Unusable if the whole is none: what its member shares is then not known.
     """
     if len(content) > LARGEST_SNAPSHOT_BYTES:
         raise Unusable("it is too large")

@@ -105,7 +105,7 @@ def check_shareable(text: str, policy: Policy) -> None:
 
 def author_name(name: str) -> str:
     """
-    Return a name as it may stand in a brief's brackets; empty where nothing is left.
+    Return a name as it may stand in a brief's brackets; empty if nothing is left.
 
     >>> author_name("Ana (admin), <a@example.org>")
     'Ana admin a example.org'

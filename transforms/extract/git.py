@@ -67,7 +67,7 @@ def _first_paragraph(message: str) -> str:
 
 def commit_message(command: str) -> str:
     """
-    Return the message a commit command gives, its parts as paragraphs; empty where it gives none.
+    Return the message a commit command gives, its parts as paragraphs; empty if it gives none.
 
     >>> commit_message('git commit -m "Add x" -m "Because y."')
     'Add x\\n\\nBecause y.'

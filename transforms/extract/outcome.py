@@ -121,7 +121,7 @@ class _Findings:
 
 def outcome_candidates(turns: Sequence[Turn], phrases: Phrasebook) -> Iterator[Candidate]:
     """
-    Yield the outcome record of one thread, or nothing where nothing can be said well.
+    Yield the outcome record of one thread, or nothing if nothing can be said well.
 
     `turns` are those of a main thread in their order, with the client's recaps. The record is as of the last
     of them, so that of two records of a session the later one counts; its lines are those that it rests on.
@@ -192,7 +192,7 @@ def _goal(parts: Sequence[Stretch], phrases: Phrasebook) -> str:
 
 
 def _quoted(part: Stretch) -> str:
-    """Return the first whole sentence that a person typed, as a quotation; nothing where it points back."""
+    """Return the first whole sentence that a person typed, as a quotation; nothing if it points back."""
     if part.asked is None or part.asked["kind"] not in ("prompt", "command"):
         return ""
     for spoken in prose_sentences(without_pasted_lines(part.words).replace("\n", " ")):
@@ -218,7 +218,7 @@ def _asked_for(part: Stretch, phrases: Phrasebook) -> str:
 
 
 def _clause(asked: str) -> str:
-    """Return a request up to where one of its clauses ends, if it is too long; nothing where none does."""
+    """Return a request up to where one of its clauses ends, if it is too long; nothing if none does."""
     asked = _SENTENCE_END.split(asked, maxsplit=1)[0]
     if len(asked) <= GOAL_CHARS and not asked.endswith("…"):
         return asked
@@ -231,7 +231,7 @@ def _decapitalised(text: str) -> str:
 
 
 def _joined(statements: Sequence[str], chars: int) -> str:
-    """Return as many statements as fit, in their order, none twice; the first is cut where it is too long."""
+    """Return as many statements as fit, in their order, none twice; the first is cut if it is too long."""
     kept: list[str] = []
     words: list[set[str]] = []
     for statement in statements:
@@ -325,7 +325,7 @@ def _reported_fault(parts: Sequence[Stretch], phrases: Phrasebook) -> str:
 
 
 def _unfinished_request(parts: Sequence[Stretch], phrases: Phrasebook) -> str:
-    """Return what a person asked for last where no answer followed: their request, or the offer they took."""
+    """Return what a person asked for last if no answer followed: their request, or the offer they took."""
     last = parts[-1] if parts else None
     if last is None or last.asked is None or last.is_answered:
         return ""
@@ -340,7 +340,7 @@ def _unfinished_request(parts: Sequence[Stretch], phrases: Phrasebook) -> str:
 
 
 def _unreported_edits(parts: Sequence[Stretch]) -> str:
-    """Return what was changed after a person's last words where no answer followed."""
+    """Return what was changed after a person's last words if no answer followed."""
     last = parts[-1] if parts else None
     if last is None or last.asked is None or last.is_answered or not last.edited:
         return ""

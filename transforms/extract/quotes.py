@@ -171,9 +171,9 @@ def _with_trusts(events: pa.Table, trusts: list[str]) -> pa.Table:
 
 def trust_of_result(call: Row | None, result: Row) -> str | None:
     """
-    Return `external` or `tool` for the words of a tool's result, None where they are nobody else's.
+    Return `external` or `tool` for the words of a tool's result, None if they are nobody else's.
 
-    Takes TURNS rows; `call` is None where the transcript lacks it.
+    Takes TURNS rows; `call` is None if the transcript lacks it.
     """
     if result["trust"] == "external":
         return "external"

@@ -68,13 +68,13 @@ def input_of(turn: Turn) -> Mapping[str, Any]:
 
 
 def objects_of(given: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    """Return the objects in the list `key` of an input; none where it holds anything else."""
+    """Return the objects in the list `key` of an input; none if it holds anything else."""
     items = given.get(key)
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def field_text(given: Mapping[str, Any], key: str) -> str:
-    """Return the text of a field of an input; empty where it holds anything else."""
+    """Return the text of a field of an input; empty if it holds anything else."""
     words = given.get(key)
     return words if isinstance(words, str) else ""
 

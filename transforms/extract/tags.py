@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cortex.hooks.prose import self_report
+from cortex.hooks.prose.memory_types import MEMORY_TAGS
 from cortex.transforms.extract.ground.candidate import (
     TAG_LAYER,
     Candidate,
@@ -18,20 +19,6 @@ from cortex.transforms.words.sentences import shortened
 
 # "1. schema 2. copy", "schema; copy", "schema, then copy", "schema → copy".
 STEP_BREAK = re.compile(r";\s+|\s*(?:→|->)\s*|,?\s+(?:and )?then\s+|(?:^|\s)\(?\d{1,2}[.)]\s+", re.IGNORECASE)
-
-MEANINGS = {
-    "decision": ("DECISION_MADE", "decision"),
-    "rejected": ("APPROACH_REJECTED", "decision"),
-    "learned": ("KNOWLEDGE_ACQUIRED", "context"),
-    "plan": ("PLAN_CREATED", "progress"),
-    "progress": ("TASK_COMPLETED", "progress"),
-    "error": ("ERROR_RESOLVED", "gotcha"),
-    "gotcha": ("KNOWLEDGE_ACQUIRED", "gotcha"),
-    "preference": ("PREFERENCE_NOTED", "pattern"),
-    "architecture": ("KNOWLEDGE_ACQUIRED", "architecture"),
-    "pattern": ("KNOWLEDGE_ACQUIRED", "pattern"),
-    "context": ("KNOWLEDGE_ACQUIRED", "context"),
-}
 
 
 def tag_candidates(turns: Sequence[Turn]) -> Iterator[Candidate]:
@@ -75,8 +62,8 @@ def _plan(turn: Turn, words: str) -> Iterator[Candidate]:
 
 
 def _tagged(turn: Turn, name: str, words: str) -> Candidate:
-    known = name in MEANINGS
-    event_type, memory_type = MEANINGS.get(name, ("KNOWLEDGE_ACQUIRED", "context"))
+    known = name in MEMORY_TAGS
+    event_type, memory_type = MEMORY_TAGS.get(name, MEMORY_TAGS["context"])
     text = words if known else f"[unknown memory type '{name}'] {words}"
     return Candidate(
         turn, (line_of(turn),), shortened(text, LONGEST_CHARS), event_type, memory_type, TAG_LAYER,

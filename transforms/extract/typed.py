@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from cortex.hooks.prose.memory_types import SETTLING_TYPES
 from cortex.hooks.prose.sources import SHELL_TOOLS
 from cortex.transforms.extract.ground.candidate import (
     PERSON,
     PERSONS_LAYERS,
     TAG_LAYER,
-    TYPED_FACTS,
     Candidate,
     Turn,
     line_of,
@@ -79,12 +79,6 @@ _POINTS_AT = re.compile(
     r"|^(?:it|they|this|that|these|those|he|she)\b|^(?:first|then|next)\b",
     re.IGNORECASE,
 )
-IDENTIFIER = re.compile(
-    r"`[^`]{2,80}`"
-    r"|\b\w+\.(?:py|ts|tsx|js|go|rs|json|ya?ml|toml|md|sh|html|css|rb|sql|java|kt|c|h|cpp)\b"
-    r"|\b[a-z]+[A-Z]\w+\b|\b[A-Z][a-z]+[A-Z]\w*\b|\b\w+_\w+\b|--[a-z][\w-]+|\b[A-Z]{2,}_[A-Z_]+\b"
-    r"|\bv\d+\.\d+[\d.]*\b"
-)
 
 
 def typed_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candidate]:
@@ -92,7 +86,7 @@ def typed_candidates(turns: Sequence[Turn], lexicon: Lexicon) -> Iterator[Candid
     Yield what a person typed in one thread, in order: what is said for good first, sentence by sentence.
 
     Orders and wishes make memories, in the person's words; requests, questions and reports of faults are
-    events alone, since what came of them stands in the session's record.
+    events alone, since the session's record has their result.
     """
     for index, turn in enumerate(turns):
         if turn["kind"] not in TYPED:
@@ -128,10 +122,10 @@ def _order(
         latin_length(text) >= SHORTEST_LASTING_CHARS and not _POINTS_AT.match(text) and not is_question(text)
     )
     is_asked = any(_is_bare_request(words, lexicon.phrases) for words in (text, passage.text))
-    holds = memory_type in TYPED_FACTS and is_alone and (is_refusal or not is_asked)
+    holds = memory_type in SETTLING_TYPES and is_alone and (is_refusal or not is_asked)
     text = f"{refused}: {text}" if refused else text
     if not holds:
-        event_type = event_type if memory_type not in TYPED_FACTS else QUESTION[0]
+        event_type = event_type if memory_type not in SETTLING_TYPES else QUESTION[0]
         yield _candidate(turn, lines, text or passage.text, (event_type, None), "request")
     else:
         source = "order" if memory_type == "decision" else "preference"

@@ -48,7 +48,7 @@ class WorkingState:
     """What was done and proved, what is open, and the turns that show it."""
 
     done: list[str] = field(default_factory=list)
-    changed: str = ""  # files that no commit holds, where there is none
+    changed: str = ""  # files that no commit holds, if there is none
     open: list[str] = field(default_factory=list)
     earlier: list[str] = field(default_factory=list)  # commits before the last, latest first
     turns: list[Turn] = field(default_factory=list)
@@ -113,7 +113,7 @@ def _add_commits(trail: _Trail, state: WorkingState) -> None:
     for number, turn in trail.pull_requests[-1:]:
         state.done.append(f"PR{f' #{number}' * bool(number)} {'merged' if trail.is_merged else 'opened'}")
         state.turns.append(turn)
-    # Whether these are committed is not said: most are soon after, where no session sees it.
+    # Whether these are committed is not said: most are committed soon after, unseen by any session.
     names = list(dict.fromkeys(reversed(trail.changed)))
     if names and not trail.commits:
         more = f" and {len(names) - _CHANGED_NAMED} more" if len(names) > _CHANGED_NAMED else ""

@@ -15,7 +15,7 @@ def authors_of(memory: Row) -> list[str]:
 
 
 def standing_of(memory: Row) -> str:
-    """Return how colleagues hold a row of MEMORIES: reviewed, or only shared; empty where they do not."""
+    """Return how colleagues hold a row of MEMORIES: reviewed, or only shared; empty if they do not."""
     layers = [place["layer"] for place in memory["evidence"]]
     held = (words for start, words in _WORDS[:2] if any(layer.startswith(start) for layer in layers))
     return next(held, "")

@@ -83,7 +83,7 @@ def propose(
     joins. The merged text is the longest member's plus the sentences of the others that say more.
 
     Pairs of `same` say the same in other words, by a language model: where the words of one hold each number
-    and name of the other and are no less trusted, they stand for both as they are; where neither does, only a
+    and name of the other and are no less trusted, they stand for both as they are; if neither does, only a
     person may put them together (`is_reviewed`), under the words of both. A whole group with one text, of the
     words of its members alone, goes under that text.
 
@@ -280,7 +280,7 @@ def _joined_or_none(
 
 
 def _standing_for(a: _Group, b: _Group) -> _Group | None:
-    """Return both under the words of the one that leaves out nothing of the other; None where each does."""
+    """Return both under the words of the one that leaves out nothing of the other; None if each does."""
     for kept, other in sorted(((a, b), (b, a)), key=lambda pair: (-len(pair[0].text), pair[0].members)):
         lacks = other.fact.numbers - kept.fact.numbers or other.fact.names - kept.fact.names
         if not lacks and kept.trust >= other.trust:

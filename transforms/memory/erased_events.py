@@ -24,7 +24,7 @@ def erased_events(
     """
     Return EVENTS without what is forgotten, ordered by event_id; every other row stays as it is.
 
-    Takes the ids of the turns that are `left` and of the events that are `deleted`. Where a row holds what is
+    Takes the ids of the turns that are `left` and of the events that are `deleted`. If a row holds what is
     `phrases`, that sentence goes, and the row with it if little else is said.
     """
     is_left = pc.is_in(events["turn_id"], pa.array(sorted(left), pa.string()))
@@ -47,7 +47,7 @@ def erased_events(
 
 
 def _without_phrases(row: Row, patterns: Mapping[str, str | None]) -> Row | None:
-    """Return a row of EVENTS without the sentences that hold a pattern; None where its text says no more."""
+    """Return a row of EVENTS without the sentences that hold a pattern; None if its text says no more."""
     clean = dict(row)
     for name, pattern in patterns.items():
         if pattern:

@@ -52,9 +52,6 @@ from cortex.transforms.search.index_text import embedded_text
 DEFAULT_PRIORITY = 5  # the middle of 1 to 10
 
 
-# Of one subject a later word takes the place of an earlier one: of a wish, of how a session came out.
-STANDING_TYPES = frozenset(("pattern", "outcome"))
-
 # What a person's use has added to a memory; saying it again takes nothing of it away.
 USE_COLUMNS = ("access_count", "last_accessed_at")
 
@@ -91,11 +88,12 @@ def fold(
     `lifecycle.age` sets what depends on the clock (confidence, status by age, centrality, rank).
     """
     vouched = _vouched_for(journal if vouching is None else vouching)
+    latest = policy.types_with("is_latest_only")
     memories: dict[str, Row] = {}
     untold: set[str] = set()
     for identity, its_events in by_memory(events, policy).items():
         if identity in vouched or not all(_is_prose_alone(event) for event in its_events):
-            memories[identity] = _memory_of(identity, its_events)
+            memories[identity] = _memory_of(identity, its_events, latest)
         else:
             untold.add(identity)
     for row in in_order(journal).select(APPLIED_COLUMNS).to_pylist():
@@ -112,8 +110,9 @@ def by_memory(events: pa.Table, policy: Policy) -> dict[str, list[Row]]:
     shown = events.filter(pa.compute.is_valid(events["memory_type"]))
     sure = [event for event in shown.to_pylist() if event["confidence"] >= floor]
     plan_of = carried_on(event for event in sure if _is_plan(event))
+    latest = policy.types_with("is_latest_only")
     for event in sure:
-        facts.setdefault(_identity_of(event, plan_of), []).append(event)
+        facts.setdefault(_identity_of(event, plan_of, latest), []).append(event)
     return facts
 
 
@@ -147,11 +146,11 @@ def _vouched_for(journal: pa.Table) -> set[str]:
     return vouched
 
 
-def _identity_of(event: Row, plan_of: dict[str, str]) -> str:
+def _identity_of(event: Row, plan_of: dict[str, str], latest: AbstractSet[str]) -> str:
     scope = _scope_of(event)
     if _is_plan(event):
         return content_id("memory", scope, "progress", "subject", plan_of[event["subject"]])
-    if _is_standing(event):
+    if _is_latest_only(event, latest):
         return content_id("memory", scope, event["memory_type"], "subject", event["subject"])
     return memory_id(scope, event["memory_type"], event["text"])
 
@@ -160,20 +159,20 @@ def _is_plan(event: Row) -> bool:
     return event["memory_type"] == "progress" and bool(event["subject"])
 
 
-def _is_standing(event: Row) -> bool:
+def _is_latest_only(event: Row, latest: AbstractSet[str]) -> bool:
     """Return whether a later word on the event's subject takes the place of an earlier one."""
-    return event["memory_type"] in STANDING_TYPES and bool(event["subject"])
+    return event["memory_type"] in latest and bool(event["subject"])
 
 
 def _scope_of(event: Row) -> str:
     return GLOBAL_SCOPE if event["category"] == GLOBAL_SCOPE else str(event["project_id"])
 
 
-def _memory_of(identity: str, events: list[Row]) -> Row:
+def _memory_of(identity: str, events: list[Row], latest: AbstractSet[str]) -> Row:
     """Return the undecayed memory of one fact from its events, newest evidence first."""
     newest_first = sorted(events, key=_recency, reverse=True)
     first, last = newest_first[-1], newest_first[0]
-    sources = [last] if _is_standing(last) else newest_first
+    sources = [last] if _is_latest_only(last, latest) else newest_first
     trusted = max(sources, key=lambda e: (TRUSTS.index(e["trust"]), e["confidence"]))
     # A plan is put together from all of its events; another fact is in the words of its best source.
     trust = min((e["trust"] for e in sources), key=TRUSTS.index) if _is_plan(last) else trusted["trust"]

@@ -36,7 +36,7 @@ CARRIER = "rederive"  # the actor of entries that a re-derivation adds
 CARRIED_KINDS = ("edit", "archive", "dismiss")  # those of them that hold or quote words of a memory
 
 # Wherever the words of a forgotten fact stand, they go. Shorter texts ("Run tests.") would take half of a
-# log with them; these go only where the fact itself was said.
+# log with them; these go only if the fact itself was said.
 SHORTEST_PHRASE = 12
 
 # Kinds of the journal that carry the text of a memory.
@@ -205,7 +205,7 @@ class Phrases:
         return cls({words: text for words, text in zip(_compared(long), long, strict=True) if words})
 
     def patterns_in(self, texts: Sequence[str | None]) -> list[str | None]:
-        """Return for each of `texts` one expression of the phrases it holds, None where nothing."""
+        """Return for each of `texts` one expression of the phrases it holds, None if nothing."""
         if not self.by_words or not texts:
             return [None] * len(texts)
         matches = _compared(texts).str.extract_many(list(self.by_words), overlapping=True)

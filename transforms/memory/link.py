@@ -16,7 +16,7 @@ from cortex.transforms.words.facts import Fact, Vocabulary
 from cortex.transforms.words.overlap import nested, share_of_fewer
 from cortex.transforms.words.reversal import Reversals
 
-# What a choice names beside itself: "pnpm, not npm".
+# What a choice names as its alternative: "pnpm, not npm".
 _CONTRAST = re.compile(r",\s{0,3}(?:and\s{1,3})?not\b[^,.;:!?]{0,200}", re.IGNORECASE)
 _ONLY = re.compile(r"\s*(?:only|just|nur)\b", re.IGNORECASE)
 
@@ -31,7 +31,7 @@ class _Side:
     rejected: frozenset[str]
     left: tuple[frozenset[str], ...]
     negated: frozenset[str]
-    chosen: frozenset[str]  # words outside of what is named beside: of "pnpm, not npm" pnpm
+    chosen: frozenset[str]  # words outside of the named alternative: of "pnpm, not npm" pnpm
     beside: frozenset[str]
     files: frozenset[str]
     turns: frozenset[str]
@@ -238,7 +238,7 @@ def _rejects(a: _Side, b: _Side) -> bool:
 
 
 def _swaps(a: _Side, b: _Side) -> bool:
-    """Return whether each chooses what the other names beside: "pnpm, not npm" and "npm, not pnpm"."""
+    """Return whether each chooses what the other rejects: "pnpm, not npm" and "npm, not pnpm"."""
     return bool(a.beside and b.beside) and a.beside <= b.chosen and b.beside <= a.chosen
 
 

@@ -87,7 +87,7 @@ def own_names(
     """
     Return (project id, memory_id) under which each merged project knows a memory of the whole, sorted.
 
-    What is done under these names holds when the projects are split again; empty where nothing is merged.
+    What is done under these names holds when the projects are split again; empty if nothing is merged.
     """
     names = joined_names(events, journal, policy, project_id)
     ids = {old for old, new in names.items() if new == name}

@@ -1,4 +1,4 @@
-"""Which memories are near each other: calibrated similarity of vectors, shared terms where there is none."""
+"""Which memories are near each other: calibrated similarity of vectors, shared terms if there is none."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

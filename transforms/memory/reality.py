@@ -60,7 +60,7 @@ class CommitEdit:
 @dataclass(frozen=True)
 class Snapshot:
     """
-    A repository as its HEAD is, beside what it was; `head_at` is when that was committed.
+    A repository as its HEAD is, and what it was; `head_at` is when that was committed.
 
     `deleted` are the paths that some commit deleted or renamed and that are not there now; `then` is, by the
     instant asked about, the tree of the last commit until then; `edits` are those of each file described.
@@ -226,7 +226,7 @@ def _not_taken(sides: Sides, row: Row, snapshot: Snapshot, choices: Choices) -> 
     """
     Return which chosen dependency the repository does not declare while it declares its rejected rival.
 
-    Only where there are commits from later than a day after the choice: until then it may be work to come.
+    Only if there are commits from later than a day after the choice: until then it may be work to come.
     """
     if snapshot.head_at <= row["updated_at"] + COMMITTED_WITHIN:
         return ""
@@ -254,7 +254,7 @@ def branch_doubt(memory_id: str, branch: str) -> Doubt:
 
 
 def branches_behind(row: Row) -> frozenset[str]:
-    """Return the branches that a memory was said on; none where one of its places names no branch."""
+    """Return the branches that a memory was said on; none if one of its places names no branch."""
     branches = frozenset(place["git_branch"] for place in row["evidence"])
     return frozenset[str]() if None in branches else branches
 

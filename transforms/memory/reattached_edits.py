@@ -45,7 +45,7 @@ class Folds(NamedTuple):
 @dataclass(frozen=True)
 class CarryOver:
     """
-    What becomes of a person's entries about memories that another extractor does not make any more.
+    What happens to a person's entries about memories that another extractor no longer makes.
 
     `rows` are JOURNAL rows to add. `successors` gives the new memory_id by the old one. `kept` are memories
     that stay as they were, since nothing follows them. `lapsed` are the JOURNAL rows without any effect now.
@@ -170,7 +170,7 @@ def _kept(memory: Row) -> Row:
 
 
 def _carried(row: Row, entry: Entry, names: dict[str, str]) -> Row | None:
-    """Return the entry about the successors of what it names; None where none has one."""
+    """Return the entry about the successors of what it names; None if none has one."""
     name, carried = names.get(row["memory_id"], row["memory_id"]), with_names(entry, names)
     if (name, carried) == (row["memory_id"], entry):
         return None

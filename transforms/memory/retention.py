@@ -35,7 +35,7 @@ class Retention:
 
     @property
     def fingerprint(self) -> str:
-        """What tells these rules, as of this day, from others; empty where everything is kept."""
+        """What tells these rules, as of this day, from others; empty if everything is kept."""
         rules = {"": self.everywhere, **self.by_project}
         texts = [
             f"{name} {rule.since} {sorted(rule.by_type.items())}" for name, rule in sorted(rules.items())

@@ -1,4 +1,4 @@
-"""What a team keeps in its repository, as memories: a colleague's word beside one's own, or withdrawn."""
+"""What a team keeps in its repository, as memories: a colleague's word along with your own, or withdrawn."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -93,7 +93,7 @@ def team_changes(
     held: Mapping[str, TeamFact], facts: Mapping[str, TeamFact], source: str | None = None
 ) -> dict[str, TeamFact | Withdraw]:
     """
-    Return the entries by which what was `held` becomes `facts`, by memory_id; none where they agree.
+    Return the entries by which what was `held` becomes `facts`, by memory_id; none if they agree.
 
     A memory whose file says something else now is replaced by that. When a file changed by itself changes
     nothing.

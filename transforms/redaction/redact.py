@@ -140,7 +140,7 @@ def _in_original(finding: Finding, view: PlainView) -> Finding:
 
 
 def _joined(findings: list[Finding]) -> list[Finding]:
-    """Join findings that overlap, so that no part of a secret is left beside a mark."""
+    """Join findings that overlap, so that no part of a secret is left next to a mark."""
     joined: list[Finding] = []
     for finding in sorted(findings, key=lambda finding: finding.start):
         if joined and finding.start < joined[-1].end:

@@ -3,7 +3,7 @@
 import re
 
 _SCHEME = re.compile(r"^([a-z+]+)://", re.IGNORECASE)
-# `name:key@`, also where the key holds a raw `/`, `?`, `#` or `@`: behind a host's colon come digits alone.
+# `name:key@`, also if the key holds a raw `/`, `?`, `#` or `@`: behind a host's colon come digits alone.
 _USER_AND_KEY = re.compile(r"^[^/@:\[]*:(?!\d*(?:[/?#]|$)).*@", re.DOTALL)
 _USER = re.compile(r"^[^/]*@")
 

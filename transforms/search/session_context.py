@@ -1,4 +1,6 @@
-"""What a session has beside a result: the reply to a question that it shows, and the command that was run."""
+"""
+What a session holds next to a result: the reply to a question that it shows, and the command that was run.
+"""
 
 import json
 import re
@@ -14,7 +16,7 @@ from cortex.transforms.words.sentences import PROSE, sentences
 
 # A reply stands within so many lines of its question: thinking and the client's notes lie between.
 _REPLY_LINES = 12
-# Less than that beside what is announced is "Good observation!".
+# Less than that in addition to what is announced is "Good observation!".
 _FEWEST_WORDS = 6
 # A command longer than this is a script, and not what one types.
 _COMMAND_CHARS = 200
@@ -27,7 +29,7 @@ _WORD = re.compile(r"[\w./-]{2,}")
 
 def reply_to(line: int, turns: Sequence[Row], announces: re.Pattern[str]) -> Row | None:
     """
-    Return what the assistant said next to what a person asked in a line; None where that asks nothing.
+    Return what the assistant said next to what a person asked in a line; None if that asks nothing.
 
     Nor is there a reply where it only says what is done next, by how its sentences begin (`announces`).
     `turns` are those of one transcript, with kind, line and text, in their order.

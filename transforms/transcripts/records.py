@@ -22,7 +22,7 @@ class Utterance(NamedTuple):
 
 
 def spoken(kind: str, text: str, tool_use_id: str | None = None) -> list[Utterance]:
-    """Return the turn that `text` is, without its private passages; none where no words are left."""
+    """Return the turn that `text` is, without its private passages; none if no words are left."""
     text = without_private(text).strip()
     return [Utterance(kind, text, tool_use_id=tool_use_id)] if text else []
 

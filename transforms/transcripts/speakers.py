@@ -47,7 +47,7 @@ def utterances_in(record: Record, *, in_agent_file: bool) -> list[Utterance] | N
     """
     Return what a record says, in order; nothing for records that carry no conversation.
 
-    `in_agent_file` is true for the transcript of a subagent, where no person speaks. None means a
+    `in_agent_file` is true for the transcript of a subagent, if no person speaks. None means a
     conversation record in a shape that this reader does not know.
     """
     kind = record.get("type")

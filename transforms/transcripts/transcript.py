@@ -275,7 +275,7 @@ class _Context:
         self.said_at = _instant(record.get("timestamp"))
 
     def named(self, field: str) -> str | None:
-        """Return an id, a path or a name that the record carries, without secrets; None where it has none."""
+        """Return an id, a path or a name that the record carries, without secrets; None if it has none."""
         return self.limits.name(self.record.get(field))
 
     def row(self, turn: Turned, block: int) -> TurnCells:

@@ -34,7 +34,7 @@ class Limits:
         return redact(text, personal_data=not self.keeps_personal_data)
 
     def name(self, value: object) -> str | None:
-        """Return a tool's, branch's or version's name without secrets; None where there is none."""
+        """Return a tool's, branch's or version's name without secrets; None if there is none."""
         return _named(value, self.keeps_personal_data) if isinstance(value, str) and value else None
 
 
@@ -90,7 +90,7 @@ def without_client_tags(text: str) -> str:
 
 
 def inside_tag(text: str, tag: str) -> str:
-    """Return what the first `<tag>` of `text` holds, up to the end where it is not closed; "" without one."""
+    """Return what the first `<tag>` of `text` holds, up to the end if it is not closed; "" without one."""
     return text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
 
 
@@ -123,7 +123,7 @@ def redacted_input(tool_name: str, tool_input: Mapping[str, object], limits: Lim
     """Return a call's input as JSON, its salient argument as text, and the number of redactions in both."""
     limit_chars = _value_limit(tool_name, limits)
     public = _without_private_values(tool_input)
-    # One call for all values; taking them one by one is needed only where something was found.
+    # One call for all values; taking them one by one is needed only if something was found.
     seen_chars = limit_chars + MARGIN_CHARS
     _, count = limits.redact("\n".join(f"{key}: {value[:seen_chars]}" for key, value in _strings(public, "")))
     kept = _kept_value(public, "", limits, limit_chars, has_secret=count > 0)

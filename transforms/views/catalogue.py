@@ -1,4 +1,4 @@
-"""What the store holds, for people who look around: its sessions with what came of them, its projects."""
+"""What the store holds, for people who look around: its sessions with their results, its projects."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,6 @@ import pyarrow.compute as pc
 from cortex.hooks.evidence.statements import outcome_parts
 from cortex.transforms.schemas import PROJECTS, SESSIONS, Row
 from cortex.transforms.words.sentences import shortened
-
-# Columns of TURNS that `session_rows` reads.
-COUNTED_COLUMNS = ["project_id", "session_id", "agent_id", "kind", "said_at", "text", "git_branch", "line"]
 
 # How much of a session's first prompt is shown where nothing is known of what came of it.
 FIRST_PROMPT_CHARS = 120
@@ -29,7 +26,7 @@ def session_rows(turns: pa.Table, memories: pa.Table) -> pa.Table:
     """
     Return SESSIONS, one row a session, ordered by project and session.
 
-    Takes the COUNTED_COLUMNS of TURNS of one project, each turn once, and its MEMORIES, whose outcome records
+    Takes TURNS of one project, each turn once, and its MEMORIES, whose outcome records
     say what came of a session. Subagents count to their session but type no prompts.
     """
     outcomes, begun = _outcomes(memories), _first_prompts(turns)

@@ -111,7 +111,7 @@ def chain_of(
     """
     Return the decisions among `seeds` and what they replaced, refined or are at odds with, oldest first.
 
-    Takes MEMORIES and EDGES of some scopes. What holds (types with `is_in_force`) makes a chain; where no
+    Takes MEMORIES and EDGES of some scopes. What holds (types with `is_in_force`) makes a chain; if no
     seed does, all seeds do. Of more than `limit` the newest stay.
     """
     rows = {row["memory_id"]: row for row in chain_rows(memories)}

@@ -24,7 +24,7 @@ def session_metrics(turns: pa.Table, events: pa.Table, policy: Policy) -> pa.Tab
     Takes TURNS and EVENTS, each row once. A duplicate decision says what one of an earlier session of the
     project said; a re-proposal settles on what an earlier session rejected; a file read again in one session
     counts each further time; a correction is a refused call with words or a prompt that complains. Minutes to
-    the first edit are counted from the session's first turn and are null where nothing was edited.
+    the first edit are counted from the session's first turn and are null if nothing was edited.
     """
     events_read = events.select(EVENT_COLUMNS)
     rows = query(

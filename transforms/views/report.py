@@ -13,7 +13,7 @@ ITEMS_SHOWN = 30
 
 @dataclass(frozen=True)
 class ReportLine:
-    """One line of a section: its day, its project (empty where all are of one), and what it says."""
+    """One line of a section: its day, its project (empty if all are of one), and what it says."""
 
     day: str
     project: str

@@ -48,7 +48,7 @@ class PatternSet:
 
 
 class Gate:
-    """Says without delay that a pattern occurs nowhere in a text; where it may, `re` has the last word."""
+    """Says without delay that a pattern occurs nowhere in a text; if it may, `re` has the last word."""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
         """Take a compiled pattern, IGNORECASE and no other flag."""

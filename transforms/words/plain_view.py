@@ -57,7 +57,7 @@ class PlainView:
 
 def plain_view(data: bytes) -> PlainView | None:
     """
-    Return UTF-8 text as it reads, or None where it reads as it stands.
+    Return UTF-8 text as it reads, or None if it reads as it stands.
 
     >>> plain_view("p\\u200bass\\uff57ord".encode()).data
     b'password'

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cortex.transforms.policy import Policy
 from cortex.transforms.words.facts import Fact, Vocabulary
 
-# What was left is a noun with a word or two beside it; more is a sentence of its own.
+# What was left is a noun with a word or two next to it; more is its own sentence.
 LEFT_WORDS_MAX = 4
 _END = re.compile(
     r"[.;,:()!?]|\s(?:because|since|as|so|and|but|while|which|that|for|in|on|when|where|weil|da)\s", re.I

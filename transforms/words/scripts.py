@@ -1,4 +1,4 @@
-"""Words and lengths in every script: what is a word where no space parts them, how much a text says."""
+"""Words and lengths in every script: what is a word if no space parts them, how much a text says."""
 
 import re
 from collections.abc import Iterator

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-FACT_TYPES = ("decision", "rejected", "preference", "gotcha", "architecture", "pattern", "context", "plan")
+from cortex.hooks.prose.memory_types import MEMORY_TAGS, WRITTEN_TAGS
+
+# Event and memory type of each type of fact that is asked for.
+FACT_KINDS = {tag: MEMORY_TAGS[tag] for tag in WRITTEN_TAGS}
 STATES = ("holds", "open", "done", "taken_back")
 # What a fact says of itself where only the assistant claims it.
 UNCHECKED = "by the assistant's account, not checked"

@@ -9,7 +9,7 @@ from cortex.transforms.redaction.redact import kinds_of_secret
 from cortex.transforms.schemas import TRUSTS
 from cortex.transforms.words.overlap import share_of_fewer
 from cortex.transforms.words.scripts import long_words
-from cortex.transforms.writer.answer import FACT_TYPES, STATES, WrittenFact
+from cortex.transforms.writer.answer import FACT_KINDS, STATES, WrittenFact
 from cortex.transforms.writer.rendering import PERSONS
 
 # The shortest words of a person that settle something: "use pnpm", "npm".
@@ -143,7 +143,7 @@ def checked_facts(facts: Sequence[WrittenFact], evidence: SessionTurns, most: in
 def _fault(fact: WrittenFact, evidence: SessionTurns, cited: Sequence[int], quoted_at: int | None) -> str:
     if len(fact.statement) < SHORTEST_WRITTEN_CHARS:
         return "says nothing"
-    if fact.fact_type not in FACT_TYPES or fact.state not in STATES:
+    if fact.fact_type not in FACT_KINDS or fact.state not in STATES:
         return "of no known type or state"
     if not cited:
         return "names no turn of the session"

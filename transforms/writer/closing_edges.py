@@ -9,10 +9,9 @@ import pyarrow.compute as pc
 from cortex.transforms.identity import content_id
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import EDGES, PROPOSED_BY_MODEL, TRUSTS, Row
-from cortex.transforms.writer.answer import WrittenFact, parsed_answer
+from cortex.transforms.writer.answer import FACT_KINDS, WrittenFact, parsed_answer
 from cortex.transforms.writer.session import ID_CHARS
 from cortex.transforms.writer.written import (
-    FACT_KINDS,
     LAYER_PREFIX,
     OVER,
     REFUSED_CONFIDENCE,

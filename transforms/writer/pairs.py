@@ -7,6 +7,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cortex.hooks.prose.memory_types import FACT_TYPES
 from cortex.transforms.extract.ground.candidate import TAG_LAYER
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
@@ -19,8 +20,6 @@ from cortex.transforms.writer.request import ModelRequest
 from cortex.transforms.writer.written import LAYER_PREFIX
 
 LINKS_PROMPT = "links@1"
-# Records of sessions, code and what describes it follow from their source: no fact takes their place.
-UNPAIRED_TYPES = ("outcome", "code", "code_description")
 TEXT_CHARS, REASON_CHARS, REJECTED_CHARS = 450, 200, 150
 PAIR_COLUMNS = [
     "memory_id",
@@ -156,7 +155,8 @@ def _lines(number: int, pair: MemoryPair) -> Iterable[str]:
 
 
 def _askable(memories: pa.Table) -> pa.Table:
-    is_fact = ~pc.field("memory_type").isin(pa.array(UNPAIRED_TYPES, pa.string()))
+    # Records of sessions, code and what describes it follow from their source: no fact takes their place.
+    is_fact = pc.field("memory_type").isin(pa.array(FACT_TYPES, pa.string()))
     is_ours = pc.field("trust") != TRUSTS[0]
     return memories.filter((pc.field("status") == "active") & is_fact & is_ours).select(PAIR_COLUMNS)
 

@@ -43,7 +43,8 @@ class Reply:
     """
     What came back: the answer as JSON text, why it ended, what it used.
 
-    Tokens are those the provider counted; `usd` is their price. `provider` is `api`, `claude` or `recorded`.
+    Tokens are those the provider counted; `usd` is their price. `provider` is `api`, `claude` or `recorded`;
+    `requests` is how many were sent for it, where the provider asks again by itself.
     """
 
     request_id: str
@@ -55,3 +56,4 @@ class Reply:
     output_tokens: int
     usd: float
     provider_request_id: str | None = None
+    requests: int = 1

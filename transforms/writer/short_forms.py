@@ -12,9 +12,9 @@ from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.redaction.redact import kinds_of_secret
 from cortex.transforms.schemas import MEMORIES
 from cortex.transforms.words.scripts import long_words
-from cortex.transforms.writer.answer import WrittenFact, parsed_answer
+from cortex.transforms.writer.answer import FACT_KINDS, WrittenFact, parsed_answer
 from cortex.transforms.writer.check import SessionTurns
-from cortex.transforms.writer.written import FACT_KINDS, LAYER_PREFIX, SESSION_PURPOSE, statement_of
+from cortex.transforms.writer.written import LAYER_PREFIX, SESSION_PURPOSE, statement_of
 
 REPLY_COLUMNS = ["purpose", "text", "asked_at", "request_id"]
 SUBJECT_CHARS, SUMMARY_CHARS, TAG_CHARS, TAG_WORDS, TAGS_MOST = 60, 120, 40, 3, 5

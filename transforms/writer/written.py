@@ -24,7 +24,13 @@ from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
 from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, Row
 from cortex.transforms.words.sentences import shortened
-from cortex.transforms.writer.answer import SessionAnswer, WrittenFact, WrittenOutcome, parsed_answer
+from cortex.transforms.writer.answer import (
+    FACT_KINDS,
+    SessionAnswer,
+    WrittenFact,
+    WrittenOutcome,
+    parsed_answer,
+)
 from cortex.transforms.writer.check import Checked, SessionTurns, checked_facts
 from cortex.transforms.writer.prompt import version_of
 from cortex.transforms.writer.request import ModelRequest, Reply
@@ -45,17 +51,6 @@ HIDDEN_BY = 0.01
 # What is refused, over before the session ended or unsure is stored and never shown.
 REFUSED_CONFIDENCE = 0.0
 OVER = ("done", "taken_back")
-# Event and memory type of each type of fact.
-FACT_KINDS = {
-    "decision": ("DECISION_MADE", "decision"),
-    "rejected": ("APPROACH_REJECTED", "decision"),
-    "preference": ("PREFERENCE_NOTED", "pattern"),
-    "gotcha": ("KNOWLEDGE_ACQUIRED", "gotcha"),
-    "architecture": ("KNOWLEDGE_ACQUIRED", "architecture"),
-    "pattern": ("KNOWLEDGE_ACQUIRED", "pattern"),
-    "context": ("KNOWLEDGE_ACQUIRED", "context"),
-    "plan": ("PLAN_CREATED", "progress"),
-}
 _PART = re.compile(rf"\b({'|'.join(OUTCOME_PARTS)}): ")
 
 

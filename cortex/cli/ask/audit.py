@@ -21,17 +21,17 @@ _DAY = ["%Y-%m-%d"]
 _COLUMNS = ("when", "caller", "tool", "arguments", "outcome", "seconds", "usd")
 
 
-@command("audit")
+@command("audit", "Show the log of calls to the MCP server.", place=150)
 @click.option("--tool", metavar="NAME", help="Only calls of this tool.")
-@click.option("--failed", is_flag=True, help="Only calls that were refused or failed.")
-@click.option("--days", type=click.IntRange(1), metavar="COUNT", help="Only of the last so many days.")
-@click.option("--since", type=click.DateTime(_DAY), help="Only of this day (UTC) and later.")
-@click.option("--until", type=click.DateTime(_DAY), help="Only of this day (UTC) and earlier.")
+@click.option("--failed", is_flag=True, help="Only refused and failed calls.")
+@click.option("--days", type=click.IntRange(1), metavar="COUNT", help="Only the last COUNT days.")
+@click.option("--since", type=click.DateTime(_DAY), help="Only this day (UTC) and later.")
+@click.option("--until", type=click.DateTime(_DAY), help="Only this day (UTC) and earlier.")
 @click.option(
     "--export",
     "file",
     type=click.Path(path_type=Path),
-    help="Write them all to a .csv, .jsonl or .parquet file.",
+    help="Write all matching calls to a .csv, .jsonl or .parquet file.",
 )
 @LIMIT
 def audit(
@@ -44,9 +44,9 @@ def audit(
     file: Path | None,
     limit: int,
 ) -> Answer:
-    """Show what programs did through the MCP server: who, which tool, outcome, duration, cost.
+    """Show the log of calls to the MCP server: caller, tool, outcome, duration, cost.
 
-    The words of a call are not in the log: of a question it has the length alone.
+    The log holds no text of a call; of a question it holds only the length.
     """
     from cortex.flows.operations.care import audit
 

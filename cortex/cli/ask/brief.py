@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 TEXT_CHARS = 110
 
 
-@command("brief")
-@click.option("--explain", is_flag=True, help="Say for each line why it is in, and what is left out.")
-@click.option("--archive", is_flag=True, help="Print the older decisions that the brief has no room for.")
+@command("brief", "Print the brief that the assistant gets when a session starts.", place=40)
+@click.option(
+    "--explain", is_flag=True, help="Explain why each line is in the brief, and list what is left out."
+)
+@click.option("--archive", is_flag=True, help="Print the older decisions that do not fit into the brief.")
 @PROJECT_OPTION
 @AS_OF
 def brief(context: Context, explain: bool, archive: bool, project: str | None, as_of: str | None) -> Answer:
-    """Print the brief that the assistant is given when a session starts."""
+    """Print the brief that the assistant gets when a session starts."""
     from cortex.flows.operations.ask import brief as brief_operation
 
     if explain and archive:

@@ -20,9 +20,9 @@ PLOT_DAYS = 30
 PLOT_CHARS = 40
 
 
-@command("cost")
+@command("cost", "Show language model costs.", place=160)
 def cost(context: Context) -> Answer:
-    """Show what the language model has cost: by day, purpose, model and project."""
+    """Show language model costs by day, purpose, model and project."""
     from cortex.flows.operations.care import cost
 
     report = cost.read_cost(context)
@@ -41,7 +41,9 @@ def _lines(report: CostReport) -> list[str | Listing]:
     total = report.total
     summary = f"${total.usd:.4f} for {total.requests} requests"
     if report.reserved_usd:
-        summary += f"; ${report.reserved_usd:.4f} of it reserved for answers that are under way or never came"
+        summary += (
+            f"; ${report.reserved_usd:.4f} of it reserved for answers that are pending or never arrived"
+        )
     if report.usd_per_fact is not None:
         summary += f"; {report.facts} facts kept, ${report.usd_per_fact:.5f} each"
     tables = [

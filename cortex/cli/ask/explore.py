@@ -17,30 +17,30 @@ if TYPE_CHECKING:
 IDLE_MINUTES = 30
 
 
-@command("explore", json=False)
-@click.option("--port", default=0, type=click.IntRange(0, 65_535), help="Port; default: any free one.")
-@click.option("--no-browser", is_flag=True, help="Print the link and open nothing.")
-@click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
+@command("explore", "Browse and edit the store in your web browser.", place=110, json=False)
+@click.option("--port", default=0, type=click.IntRange(0, 65_535), help="Port. Default: any free port.")
+@click.option("--no-browser", is_flag=True, help="Print the link without opening a browser.")
+@click.option("--read-only", is_flag=True, help="Allow no changes.")
 @click.option(
     "--idle-minutes",
     default=IDLE_MINUTES,
     show_default=True,
     type=click.IntRange(1, 1440),
-    help="End after so long without a look.",
+    help="Stop after this long without a request.",
 )
 @click.option(
     "--export",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Write the pages as files below DIR, and serve nothing.",
+    help="Write the pages as files to DIR instead of serving them.",
 )
 def explore(
     context: Context, port: int, no_browser: bool, read_only: bool, idle_minutes: int, export: Path | None
 ) -> Answer:
-    """Look at everything in the browser, and mend it, on this machine alone, until Ctrl-C.
+    """Browse and edit the store in your web browser, until Ctrl-C. Only this machine can connect.
 
-    What the assistant is told, what is remembered and why, with its evidence. The link works once. Nothing
-    stays when it ends.
+    Shows what the assistant is told, and what is remembered and why, with its evidence. The link works once.
+    Nothing keeps running after it ends.
     """
     if export is not None:
         return _exported(context, export)
@@ -53,7 +53,7 @@ def explore(
 
     def is_up() -> None:
         hint(f"The explorer of {context.home}: {listening.address}")
-        hint(f"The link works once. Ctrl-C ends it, and so do {idle_minutes} minutes without a look.")
+        hint(f"The link works once. Ctrl-C ends it, and so do {idle_minutes} minutes without a request.")
         if not no_browser:
             webbrowser.open(listening.address)
 

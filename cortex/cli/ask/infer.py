@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cortex.transforms.views.inference import Step
 
 
-@command("infer")
+@command("infer", "Explain why: the decisions behind it, and the rejected alternatives.", place=30)
 @click.argument("target", nargs=-1, required=True, metavar="SUBJECT_OR_PATH...")
 @PROJECT_OPTION
 @ALL_PROJECTS
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 def infer(
     context: Context, target: tuple[str, ...], project: str | None, all_projects: bool, limit: int
 ) -> Answer:
-    """Say why something is so: the decisions about a path or a subject, the oldest first.
+    """Explain why something is as it is: the decisions about a path or a subject, oldest first.
 
-    Each with its reason, what it rejected, what it replaced and what replaced it. The id of a memory gives
-    the chain that it is part of.
+    Each decision comes with its reason, the alternatives it rejected, what it replaced and what replaced it.
+    For the id of a memory, shows the chain of decisions it belongs to.
     """
     from cortex.flows.operations.ask import infer
 

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from cortex.flows.operations.ask.listing import Listed
 
 
-@command("list")
+@command("list", "List memories, the newest first.", place=60)
 @PROJECT_OPTION
 @ALL_PROJECTS
-@click.option("--type", "memory_type", metavar="TYPE", help="Only of this type: decision, gotcha, pattern, …")
-@click.option("--faded", is_flag=True, help="Only inactive ones: archived, replaced or merged.")
-@click.option("--pinned", is_flag=True, help="Only those kept from fading.")
+@click.option(
+    "--type", "memory_type", metavar="TYPE", help="Only memories of this type: decision, gotcha, pattern, …"
+)
+@click.option("--faded", is_flag=True, help="Only inactive memories: archived, replaced or merged.")
+@click.option("--pinned", is_flag=True, help="Only pinned memories.")
 @LIMIT
 def list_(
     context: Context,
@@ -33,7 +35,7 @@ def list_(
     pinned: bool,
     limit: int,
 ) -> Answer:
-    """List memories, the newest first: this folder's project, or all of them elsewhere."""
+    """List memories, newest first: those of this folder's project, or of all projects if it has none."""
     from cortex.flows.operations.ask import listing
 
     listed = listing.list_memories(

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 PLAN_HEADINGS = ("sessions", "requests", "tokens in", "tokens out", "$", "$ in batches", "minutes")
 
 
-@command("plan")
+@command("plan", "Show pending language model requests and their price.", place=140)
 def plan(context: Context) -> Answer:
-    """Show what the language model would be asked next: sessions, requests, tokens, dollars, minutes."""
+    """Show the next language model requests: sessions, requests, tokens, dollars, minutes."""
     from cortex.flows.operations.care import plan
 
     planned = plan.read_plan(context)

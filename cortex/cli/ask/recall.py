@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cortex.flows.recalling.recall_results import Evidence, RecallResult
 
 
-@command("recall")
+@command("recall", "Search memories and past conversations.", place=10)
 @click.argument("question", nargs=-1, required=True)
 @PROJECT_OPTION
 @click.option("--all-projects", is_flag=True, help="Search every project.")
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 100),
     default=10,
     show_default=True,
-    help="Show at most this many results.",
+    help="Maximum number of results.",
 )
 @click.option(
     "--related",
     type=click.IntRange(0, 3),
     default=0,
     metavar="STEPS",
-    help="Also show memories up to that many links away from the results (1 to 3).",
+    help="Also show memories linked to the results, up to STEPS links away (1 to 3).",
 )
 @AS_OF
-@click.option("--since", metavar="DATE", help="Only what was said on that day (UTC) or later.")
-@click.option("--until", metavar="DATE", help="Only what was said on that day (UTC) or earlier.")
-@click.option("--session", metavar="ID", help="Only of the session whose id begins so.")
-@click.option("--branch", metavar="NAME", help="Only what was said on that git branch.")
-@click.option("--file", metavar="PATH", help="Only what names that file, by its path or the end of it.")
+@click.option("--since", metavar="DATE", help="Only results from that day (UTC) or later.")
+@click.option("--until", metavar="DATE", help="Only results from that day (UTC) or earlier.")
+@click.option("--session", metavar="ID", help="Only sessions whose id starts with ID.")
+@click.option("--branch", metavar="NAME", help="Only results from that git branch.")
+@click.option("--file", metavar="PATH", help="Only results that name the file, by its path or the end of it.")
 def recall(
     context: Context,
     question: tuple[str, ...],
@@ -56,7 +56,7 @@ def recall(
     **limits: str | None,
 ) -> Answer:
     """
-    Search memories and past sessions; each result with its source, age and confidence.
+    Search memories and past sessions; results come with source, age and confidence.
 
     The question itself may say "last week", "since 2026-03-01" or "in session 0211".
     """

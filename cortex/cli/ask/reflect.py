@@ -23,7 +23,7 @@ _ID_DIGITS = 8
 _TITLES = {"open": "Open", "contradictory": "Contradictory", "stale": "Stale"}
 
 
-@command("reflect")
+@command("reflect", "List open, contradictory and stale points, or answer with citations.", place=20)
 @click.argument("question", nargs=-1)
 @PROJECT_OPTION
 @ALL_PROJECTS
@@ -33,15 +33,15 @@ _TITLES = {"open": "Open", "contradictory": "Contradictory", "stale": "Stale"}
     default=10,
     show_default=True,
     metavar="COUNT",
-    help="Most points of a kind, and most memories to answer from.",
+    help="Maximum number of points of a kind, and of memories to answer from.",
 )
 def reflect(
     context: Context, question: tuple[str, ...], project: str | None, all_projects: bool, limit: int
 ) -> Answer:
-    """Say what is open, contradictory and stale; with a QUESTION, answer it and cite the memories.
+    """List open, contradictory and stale points; with a QUESTION, answer it and cite the memories.
 
-    Where a language model is chosen it writes the answer, and a sentence that cites no recalled memory is
-    dropped; else the answer is the recalled memories themselves, those that hold first.
+    If you have chosen a language model, it writes the answer, and sentences that cite no recalled memory are
+    dropped. Otherwise the answer is the recalled memories themselves, those still valid first.
     """
     from cortex.flows.operations.ask import reflect
 
@@ -127,4 +127,4 @@ def _what(point: Point) -> str:
 def _hints(reflection: Reflection) -> list[str]:
     notes = [note_of(reflection.answer)] if reflection.answer and reflection.answer.note else []
     settles = any(point.kind != "open" for point in reflection.points)
-    return notes + (["Settle what is at odds or stale: cortex review"] if settles else [])
+    return notes + (["Resolve contradictions and stale claims: cortex review"] if settles else [])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MOST_STEPS = 4
 
 
-@command("related")
+@command("related", "Show the memories linked to a memory.", place=80)
 @click.argument("id")
 @click.option(
     "--steps",
@@ -29,11 +29,11 @@ _MOST_STEPS = 4
     default=2,
     show_default=True,
     metavar="COUNT",
-    help=f"Links that may lie between, at most {_MOST_STEPS}.",
+    help=f"Maximum number of links in between (up to {_MOST_STEPS}).",
 )
 @LIMIT
 def related(context: Context, id: str, steps: int, limit: int) -> Answer:
-    """Show what the memory ID is linked to, and what that is linked to: the nearest and strongest first."""
+    """Show the memories linked to the memory ID, directly or through others; nearest and strongest first."""
     from cortex.flows.operations.ask import related
 
     near = related.neighbourhood_of(context, id, steps=steps, limit=limit)
@@ -43,7 +43,7 @@ def related(context: Context, id: str, steps: int, limit: int) -> Answer:
         "left_out": near.left_out,
     }
     if not near.linked:
-        return Answer(data, hints=["Nothing is linked to it yet."])
+        return Answer(data, hints=["No memory is linked to it yet."])
     hints = [f"{near.left_out} more: --limit {near.left_out + len(near.linked)}"] if near.left_out else []
     return Answer(data, _lines(near), hints)
 

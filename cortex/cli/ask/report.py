@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 NO_PLOTS = f"Without plots: they need Altair, 96 MB. {install_extra('report')}."
 
 
-@command("report")
+@command("report", "Report on a month: decisions, corrections, open points.", place=170)
 @PROJECT_OPTION
 @ALL_PROJECTS
-@click.option("--month", metavar="YYYY-MM", help="The month to report; default: the last one with a session.")
+@click.option("--month", metavar="YYYY-MM", help="Month to report on. Default: the last one with a session.")
 @click.option("--html", "as_page", is_flag=True, help="Print an HTML page with plots instead of Markdown.")
 @click.option(
     "--output",
@@ -37,7 +37,7 @@ def report(
     as_page: bool,
     output: Path | None,
 ) -> Answer:
-    """Report a month: decisions, corrections, what was said again and again, what was left open."""
+    """Report on a month: decisions, corrections, repeated instructions and open points."""
     from cortex.flows.operations.care import report
     from cortex.transforms.views.report import report_html, report_markdown
 

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from cortex.flows.context.context import Context
 
 
-@command("serve", json=False)
+@command("serve", "Serve the flows with Prefect, and its page of past runs.", place=120, json=False)
 @click.option("--port", default=4200, show_default=True, type=click.IntRange(1, 65_535), help="Port.")
-@click.option("--cron", default="30 3 * * *", show_default=True, help="When the nightly run starts, UTC.")
+@click.option("--cron", default="30 3 * * *", show_default=True, help="Start of the nightly run, in UTC.")
 def serve(context: Context, port: int, cron: str) -> Answer:
-    """Show the history of runs in Prefect's pages and serve the flows, on this machine alone, until Ctrl-C.
+    """Serve the flows with Prefect, and its page of past runs, on this machine alone, until Ctrl-C.
 
-    Meanwhile, runs go through this server and appear there, and the nightly run starts by itself; nothing
-    stays when it ends.
+    While it runs, all runs go through this server and appear on its page, and the nightly run is started on
+    time. Nothing keeps running after it ends.
     """
 
     from cortex.flows.operations.care import serve

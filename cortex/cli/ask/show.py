@@ -1,12 +1,14 @@
-"""The command `show`: one memory or one session with all that is known of it."""
+"""The command `show`: one memory, one session, or what was said at a line of it."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
 from cortex.cli.answer import Answer, command
+from cortex.transforms.errors import UsageError
 from cortex.transforms.memory.authors import author_of_layer, speaker_of
 from cortex.transforms.words.ages import age_of, counted
 from cortex.transforms.words.sentences import excerpt
@@ -16,21 +18,43 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cortex.flows.context.context import Context
+    from cortex.flows.operations.ask.history import EvidencePlace
     from cortex.flows.operations.ask.listing import Details
 
 RELATED_SHOWN = 8
 
 
-@command("show")
+@command("show", "Show everything known about one memory or session.", place=70)
 @click.argument("id")
 def show(context: Context, id: str) -> Answer:
-    """Show a memory or a session, named by its ID or the beginning of it (4 characters or more)."""
-    from cortex.flows.operations.ask import listing
+    """
+    Show a memory or a session by its ID, or by the first 4 or more characters of it.
 
-    shown = listing.show(context, id)
+    ID:LINE shows what was said at a line of a session, and around it.
+    """
+    from cortex.flows.operations.ask import history, listing
+
+    name, colon, line = id.strip().strip("[]`()").partition(":")
+    shown = listing.show(context, name, with_others=not colon)
+    if colon:
+        if shown.kind != "session" or not line.isdigit():
+            raise UsageError(f"'{id}' is no place in a session.", "Write SESSION:LINE, as in abc123:40.")
+        place = history.said_at_line(context, shown.row, int(line))
+        return Answer(
+            {"session": shown.row, "turns": [asdict(turn) for turn in place.turns]}, _turn_lines(place)
+        )
     lines = _memory_lines if shown.kind == "memory" else _session_lines
     others = "related" if shown.kind == "memory" else "memories"
     return Answer({shown.kind: shown.row, others: list(shown.others)}, lines(shown, context.now))
+
+
+def _turn_lines(place: EvidencePlace) -> Iterator[str]:
+    for turn in place.turns:
+        by = "user" if turn.trust == "user" else turn.tool_name or turn.trust
+        at = f"{turn.said_at:%Y-%m-%d %H:%M} UTC, " if turn.said_at else ""
+        yield f"{'>' if turn.is_cited else ' '} {by} ({at}{place.session_id[:8]}:{turn.line})"
+        yield from (f"    {line}" for line in turn.text.split("\n"))
+        yield ""
 
 
 def _memory_lines(shown: Details, now: datetime) -> Iterator[str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cortex.flows.context.context import Context
 
 
-@command("sql")
+@command("sql", "Query turns, events, memories, edges and the journal with DuckDB.", place=180)
 @click.argument("query")
 @AS_OF
 def sql(context: Context, query: str, as_of: str | None) -> Answer:

@@ -37,17 +37,17 @@ TREND_SESSIONS = 8
 TREND = "Trend: corrections by prompt,"
 
 
-@command("stats")
+@command("stats", "Show statistics by session and project.", place=130)
 @PROJECT_OPTION
 def stats(context: Context, project: str | None) -> Answer:
-    """Show figures by session, of several projects the totals of each.
+    """Show statistics by session, or the totals of each project.
 
     \b
-    to edit  minutes to the first change of a file; of several sessions the median
+    to edit  minutes until the first file change (median over several sessions)
     reread   files read again
-    fixes    corrections: refused calls with words, and complaints
+    fixes    corrections: refused calls with a comment, and complaints
     chose    decisions
-    twice    decisions that an earlier session had made
+    twice    decisions that an earlier session had already made
     again    proposals of what an earlier session rejected; by project both
     """
     from cortex.flows.operations.ask import stats

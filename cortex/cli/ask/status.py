@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from cortex.storage.model_calls.model_failure import ModelFailure
 
 
-@command("status")
+@command("status", "Show what is stored, what is waiting and how the last run went.", place=100)
 def status(context: Context) -> Answer:
-    """Show what the store holds, what is waiting and how the last run went."""
+    """Show what is stored, what is waiting and how the last run went."""
     from cortex.flows.operations.care import status
 
     state = status.read_status(context)
@@ -42,10 +42,10 @@ def _lines(state: Status) -> Iterator[str | Listing]:
     if failure := state.embedding_failure:
         failed_at = f"{failure.failed_at:%Y-%m-%d %H:%M} UTC"
         yield f"{failure.model} has not answered since {failed_at}: {failure.reason}"
-        yield "The local model and its vectors stand in; a later run tries again."
+        yield "Words alone answer meanwhile; a later run tries again."
     if failure := state.writer_failure:
         failed_at = f"{failure.failed_at:%Y-%m-%d %H:%M} UTC"
-        yield f"The language model has answered nothing since {failed_at}: {failure.reason}"
+        yield f"The language model has not answered since {failed_at}: {failure.reason}"
     background = state.background
     if background.started_at:
         started_at = f"{background.started_at:%Y-%m-%d %H:%M} UTC"

@@ -1,4 +1,4 @@
-"""The command `timeline`: the sessions, the newest first, with what came of each."""
+"""The command `timeline`: the sessions, newest first, with their results."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from cortex.transforms.schemas import Row
 
 
-@command("timeline")
+@command("timeline", "List sessions with their results.", place=90)
 @PROJECT_OPTION
 @ALL_PROJECTS
 @LIMIT
 def timeline(context: Context, project: str | None, all_projects: bool, limit: int) -> Answer:
-    """List sessions, the newest first, with what was done and left open."""
+    """List sessions, newest first, with what was done and what was left open."""
     from cortex.flows.operations.ask import listing
 
     listed = listing.list_sessions(context, project, all_projects=all_projects, limit=limit)
@@ -42,7 +42,7 @@ def _table(listed: Listed) -> Listing:
 
     short = ids.short_ids([row["session_id"] for row in listed.rows], least=8)
     has_several = len({row["project_id"] for row in listed.rows}) > 1
-    columns = ["session", "ended", *(["project"] if has_several else []), "what came of it"]
+    columns = ["session", "ended", *(["project"] if has_several else []), "result"]
     rows = []
     for row in listed.rows:
         ended = f"{row['ended_at']:%Y-%m-%d %H:%M}" if row["ended_at"] else ""
@@ -50,7 +50,7 @@ def _table(listed: Listed) -> Listing:
         rows.append([short[row["session_id"]], ended, *where, _summary(row)])
     names = ", ".join(listed.labels.get(each, each) for each in listed.project_ids) or "All projects"
     return Listing(
-        f"{names}: {counted(listed.total, 'session')}", columns, rows, wraps="what came of it", most_lines=2
+        f"{names}: {counted(listed.total, 'session')}", columns, rows, wraps="result", most_lines=2
     )
 
 

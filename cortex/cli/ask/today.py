@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from cortex.transforms.schemas import Row
 
 
-@command("today")
+@command("today", "Summarize the last session: what was done and what is open.", place=50)
 @PROJECT_OPTION
 def today(context: Context, project: str | None) -> Answer:
-    """Say what the last session did and left open; outside a project, those worked on last."""
+    """
+    Summarize the last session: what was done and what is open. Outside a project: the projects worked on
+    last.
+    """
     from cortex.flows.operations.ask import listing
 
     listed = listing.last_sessions(context, project)

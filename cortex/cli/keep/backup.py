@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cortex.storage.copies.backup import Backup
 
 
-@command("backup")
+@command("backup", "Write the store to one file.", place=10)
 @click.argument("file", type=click.Path(path_type=Path))
 def backup(context: Context, file: Path) -> Answer:
     """Write the whole store to one FILE (tar, zstd), with the hash of each part inside."""
@@ -26,11 +26,13 @@ def backup(context: Context, file: Path) -> Answer:
     return _answer("Written", file, backup.Restored(written, None, ()))
 
 
-@command("restore")
+@command("restore", "Replace the store with a backup.", place=20)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--into", type=click.Path(path_type=Path), help="Another folder than the present store's.")
+@click.option(
+    "--into", type=click.Path(path_type=Path), help="Restore into this folder instead of replacing the store."
+)
 def restore(context: Context, file: Path, into: Path | None) -> Answer:
-    """Check a backup FILE and put it in the store's place; the present store stays beside it."""
+    """Check the backup FILE and replace the store with it; the old store is kept next to it."""
     from cortex.flows.operations.share import backup
 
     return _answer("Restored", file, backup.restore(context, file, into=into))
@@ -49,7 +51,7 @@ def _answer(verb: str, file: Path, result: Restored) -> Answer:
     rows = ", ".join(f"{name} {count:,}" for name, count in sorted(backup.rows.items()))
     hints = []
     if result.previous is not None:
-        hints.append(f"The store that was there is now at {result.previous}. Remove it once all is well.")
+        hints.append(f"The previous store is now at {result.previous}. Remove it when everything works.")
     if result.quarantined:
         hints.append(
             "The backup's settings and policy are not applied: the store keeps its own, or the defaults. "

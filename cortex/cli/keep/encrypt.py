@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cortex.flows.context.context import Context
 
 
-@command("encrypt")
+@command("encrypt", "Encrypt the lake on disk.", place=40)
 @click.option(
     "--key-file",
     type=click.Path(path_type=Path),
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def encrypt(context: Context, key_file: Path | None) -> Answer:
     """Encrypt conversations, events and journal on disk (AES-256-GCM), now and from now on.
 
-    Later backups are encrypted too. Tables, briefs and the hooks' index stay unencrypted, for the programs
-    that read them; only an encrypted disk covers these.
+    Later backups are encrypted too. Tables, briefs and the hooks' index stay unencrypted for the programs
+    that read them; to protect these, encrypt the disk.
     """
     from cortex.flows.operations.care import encrypt
 
@@ -39,9 +39,9 @@ def encrypt(context: Context, key_file: Path | None) -> Answer:
     )
 
 
-@command("decrypt")
+@command("decrypt", "Write the lake unencrypted again.", place=50)
 def decrypt(context: Context) -> Answer:
-    """Turn encryption off: every file of the lake is written unencrypted again."""
+    """Turn encryption off: write every file of the lake unencrypted."""
     from cortex.flows.operations.care import encrypt
 
     files = encrypt.decrypt(context)

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import Answer, command
+from cortex.cli.answer import Answer, command, listed
 from cortex.cli.terminal import Listing, progress_bar, size_of
 
 if TYPE_CHECKING:
     from cortex.flows.context.context import Context
-    from cortex.flows.operations.care.evaluate_briefs import BriefScores
-    from cortex.flows.operations.care.evaluate_retrieval import RetrievalScores
-    from cortex.transforms.brief.score import IdealLine
+    from cortex.scores.brief_scores import BriefScores, IdealLine
+    from cortex.scores.retrieval_scores import RetrievalScores
 
 
+@listed("Measure Cortex against hand-made labels.", place=80)
 @click.group("eval")
 def evaluation() -> None:
-    """Measure Cortex against labels made by hand."""
+    """Measure Cortex against hand-made labels."""
 
 
 @command("extract", parent=evaluation)
@@ -28,17 +28,17 @@ def evaluation() -> None:
     "--transcripts",
     type=click.Path(path_type=Path),
     required=True,
-    help="Folder that holds the labelled sessions.",
+    help="Folder with the labelled sessions.",
 )
 @click.option(
-    "--labels", type=click.Path(path_type=Path), required=True, help="Labels, one JSON object a line."
+    "--labels", type=click.Path(path_type=Path), required=True, help="Labels, one JSON object per line."
 )
-@click.option("--list", "lists", is_flag=True, help="Print each noise, miss and overturned fact.")
+@click.option("--list", "lists", is_flag=True, help="Print each false, missed and overturned fact.")
 def extract(context: Context, transcripts: Path, labels: Path, lists: bool) -> Answer:
-    """Score what extraction keeps: recall, noise, what was overturned, calibration, memories a session."""
-    from cortex.flows.operations.care import evaluate
+    """Score extraction: recall, noise, overturned facts, calibration, memories per session."""
+    from cortex.scores import extraction_scores
 
-    scores = evaluate.score_extraction(context, transcripts, labels)
+    scores = extraction_scores.score_extraction(context, transcripts, labels)
     figures = scores.as_dict()
     bands = [
         [f"{band['from']:.1f}", str(band["facts"]), f"{band['stated']:.2f}", f"{band['found']:.2f}"]
@@ -65,17 +65,17 @@ def extract(context: Context, transcripts: Path, labels: Path, lists: bool) -> A
     "--labels",
     type=click.Path(path_type=Path),
     required=True,
-    help="Ideal briefs: one JSON object a line with project, as_of and lines of text and weight (3, 2, 1).",
+    help="Ideal briefs: one JSON object per line with project, as_of and lines of text and weight (3, 2, 1).",
 )
-@click.option("--today", is_flag=True, help="Score the briefs of today, not of each label's day.")
+@click.option("--today", is_flag=True, help="Score today's briefs, not those of each label's day.")
 @click.option(
-    "--list", "is_listed", is_flag=True, help="List each ideal line missed and each line unasked for."
+    "--list", "is_listed", is_flag=True, help="List each missed ideal line and each line that matches none."
 )
 def brief(context: Context, labels: Path, today: bool, is_listed: bool) -> Answer:
-    """Score what the briefs tell: ideal lines told by weight, lines that match none, tokens."""
-    from cortex.flows.operations.care import evaluate_briefs
+    """Score the briefs: share of ideal lines by weight, lines that match none, tokens."""
+    from cortex.scores import brief_scores
 
-    scores = evaluate_briefs.score_briefs(context, labels, is_today=today)
+    scores = brief_scores.score_briefs(context, labels, is_today=today)
     rows = [
         [score.project, f"{len(score.covered)} of {len(score.covered) + len(score.missed)}",
          f"{len(score.unmatched)} of {score.lines}", str(score.tokens)]
@@ -110,13 +110,13 @@ def brief(context: Context, labels: Path, today: bool, is_listed: bool) -> Answe
     help="What is asked: one JSON object a line, {id, text, evidence, category?, project?}; evidence lists "
     "ids of the corpus, none where nothing answers.",
 )
-@click.option("--no-model", is_flag=True, help="Search by words alone.")
+@click.option("--no-model", is_flag=True, help="Search by words only.")
 def retrieval(context: Context, corpus: Path, queries: Path, no_model: bool) -> Answer:
-    """Score recall on a data set: recall@k, MRR, nDCG with 95 % intervals, times, beside plain rankings."""
-    from cortex.flows.operations.care import evaluate_retrieval
+    """Score recall on a data set, next to plain rankings: recall@k, MRR, nDCG with 95 % intervals, times."""
+    from cortex.scores import retrieval_scores
 
     with progress_bar() as progress:
-        scores = evaluate_retrieval.score_retrieval(
+        scores = retrieval_scores.score_retrieval(
             context, corpus, queries, with_model=not no_model, progress=progress
         )
     return Answer(scores.as_dict(), _retrieval_lines(scores))
@@ -145,7 +145,7 @@ def _retrieval_lines(scores: RetrievalScores) -> Iterator[str | Listing]:
         yield Listing("Cortex by category", headings, rows, numbers=set(headings[1:]))
     yield f"Queries with evidence that got an answer: {_with_interval(ours['answered'])}."
     if falsely := ours["answered_falsely"]:
-        yield f"Queries that nothing answers, answered all the same: {_with_interval(falsely)}."
+        yield f"Queries without an answer in the data that got one anyway: {_with_interval(falsely)}."
     yield (
         f"{scores.rows:,} rows, {size_of(scores.bytes)}, read and indexed in {scores.ingest_seconds:.1f} s "
         f"({scores.rows / max(scores.ingest_seconds, 1e-9):,.0f} a second); "

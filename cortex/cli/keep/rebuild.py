@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 DIFFERENCES_SHOWN = 40
 
 
-@command("rebuild")
-@click.option("--check", is_flag=True, help="Change nothing; list every difference.")
+@command("rebuild", "Rebuild the tables from the lake, or check them.", place=60)
+@click.option("--check", is_flag=True, help="List every difference without changing anything.")
 @click.option(
-    "--adopt-lake", is_flag=True, help="First rebuild a lost or wrong manifest from the lake's files."
+    "--adopt-lake", is_flag=True, help="First rebuild a missing or wrong manifest from the lake's files."
 )
 @click.option(
     "--set-aside",
     "quarantine",
     is_flag=True,
-    help="First move damaged and unknown lake files beside the store and continue without them.",
+    help="First move damaged and unknown lake files out of the store and continue without them.",
 )
 @ACCEPT_LOSS
 def rebuild(context: Context, check: bool, adopt_lake: bool, quarantine: bool, accept_loss: bool) -> Answer:
     """Rebuild tables and briefs from the lake and replace the live ones.
 
-    With --check they are only compared, row for row; any difference exits with code 12.
+    With --check, only compares them row by row; a difference exits with code 12.
     """
     from cortex.flows.operations.care import rebuild
 
@@ -59,22 +59,22 @@ def rebuild(context: Context, check: bool, adopt_lake: bool, quarantine: bool, a
 
 
 def _print_repair(repair: Repair) -> None:
-    """Print at once what became of the lake's files: the rebuild that follows may fail."""
+    """Print at once what happened to the lake's files: the rebuild that follows may fail."""
     if repair.adopted:
         hint(f"Adopted {repair.adopted} lake files. The next backfill reads the transcripts again.")
     for path in repair.left_out:
         hint(f"Left out: {path}")
     if repair.folder:
         hint(
-            f"The files left out are in {repair.folder}, where `cortex forget` does not reach. "
-            "Delete that folder once you do not need it. What transcripts still hold: cortex backfill"
+            f"The skipped files are in {repair.folder}, where `cortex forget` does not reach. "
+            "Delete it when you no longer need it. To read transcripts again: cortex backfill"
         )
 
 
 def _compared(comparison: Comparison) -> Answer:
     differences = comparison.differences
     error = AuditFailed(
-        f"{len(differences)} cells of the live tables differ from what the lake gives.",
+        f"{len(differences)} cells of the live tables differ from the lake.",
         "Rebuild them: cortex rebuild",
     )
     return Answer(
@@ -99,4 +99,4 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     if len(differences) > DIFFERENCES_SHOWN:
         yield f"… {len(differences) - DIFFERENCES_SHOWN} more; all of them: --json"
     if not differences:
-        yield f"Clean: {comparison.rows:,} rows are what the lake gives."
+        yield f"Clean: {comparison.rows:,} rows match the lake."

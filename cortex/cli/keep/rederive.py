@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 LINES_SHOWN = 5
 
 
-@command("rederive")
+@command("rederive", "Show what the current extractor would make of old sessions.", place=70)
 @PROJECT_OPTION
-@click.option("--prompt", metavar="VERSION", help="Version of the language model's instruction that counts.")
-@click.option("--ask", is_flag=True, help="First read again what other versions read, within the budget.")
-@click.option("--promote", is_flag=True, help="Replace what is there by the result.")
-@click.option("--drop", is_flag=True, help="Keep what is there and do not mention it again.")
+@click.option("--prompt", metavar="VERSION", help="Version of the language model's prompt to use.")
+@click.option(
+    "--ask", is_flag=True, help="First read again the sessions that other versions read, within the budget."
+)
+@click.option("--promote", is_flag=True, help="Replace the stored memories with the result.")
+@click.option("--drop", is_flag=True, help="Keep the stored memories and stop reporting the difference.")
 @ACCEPT_LOSS
 def rederive(
     context: Context,
@@ -39,13 +41,13 @@ def rederive(
     drop: bool,
     accept_loss: bool,
 ) -> Answer:
-    """Derive events and memories of old sessions as today's extractor and policy would.
+    """Extract old sessions again with the current extractor and policy.
 
-    Shows what appears, disappears and changes and what it costs. Without --project: every project.
+    Shows what would appear, disappear and change, and what it costs. Without --project: every project.
 
-    A new version of the language model's instruction (session@2) reads new sessions. What older versions have
-    read is read again with --ask alone, changes nothing before --promote, and is taken back at no cost with
-    --prompt session@1 --promote.
+    A new version of the language model's prompt (session@2) reads new sessions only. With --ask it also reads
+    sessions that older versions have read; this changes nothing until --promote, and --prompt session@1
+    --promote goes back at no cost.
     """
     from cortex.flows.operations.care import rebuild
 
@@ -86,7 +88,7 @@ def _lines(rederived: Rederived) -> Iterator[str]:
     elif rederived.outcome == "dropped":
         yield f"Dropped: {rederived.declined} projects stay as they are, except for sessions that grow."
     else:
-        yield "Nothing was changed. Use it: cortex rederive --promote; decline it: cortex rederive --drop"
+        yield "Nothing was changed. Accept it: cortex rederive --promote; decline it: cortex rederive --drop"
 
 
 def _price(again: PlannedStage, prompts: list[str]) -> str:
@@ -116,7 +118,7 @@ def _proposal_lines(proposal: Proposal) -> Iterator[str]:
 
 
 def _entry_lines(proposal: Proposal) -> Iterator[str]:
-    """Yield what becomes of pins, edits and other changes of memories that are worded differently now."""
+    """Yield what happens to pins, edits and other changes of memories with a new wording."""
     if proposal.carried_entries:
         yield f"  = {proposal.carried_entries} of your changes (pins, edits, ...) go on with the new wording."
     if proposal.kept_memories:

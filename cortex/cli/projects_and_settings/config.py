@@ -12,10 +12,10 @@ from cortex.cli.options import PROJECT_OPTION
 if TYPE_CHECKING:
     from cortex.flows.operations.care.config import Setting, SettingChange
 
-NAMED_PROJECT = click.option("--project", metavar="NAME", help="For this project alone: a name, id or path.")
+NAMED_PROJECT = click.option("--project", metavar="NAME", help="Only for this project (name, id or path).")
 
 
-@group("config", takes_context=False)
+@group("config", "Show and change settings.", place=30, takes_context=False)
 @PROJECT_OPTION
 def config(project: str | None) -> Answer:
     """List every setting with its value and source; get, set or unset one."""
@@ -53,7 +53,7 @@ def set_value(key: str, value: tuple[str, ...], project: str | None) -> Answer:
     line = f"{key} is now {_value(change.setting)}{where}; takes effect {change.acts}."
     hints = [f"{change.override} is set and overrides it."] if change.override else []
     hints += [
-        f"What was read of {label} so far is still stored. To erase it: cortex reset --project {project_id}"
+        f"What was read from {label} is still stored. To erase it: cortex reset --project {project_id}"
         for project_id, label in change.excluded
     ]
     data = {**_as_dict(change.setting), "acts": change.acts}

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from cortex.storage.projects.projects import Project
 
 
-@group("projects")
+@group("projects", "List, rename, merge and split projects.", place=10)
 def projects(context: Context) -> Answer:
-    """List the projects, with what identifies each and its folders; rename, merge or split them."""
+    """List the projects with their identity and folders; rename, merge or split them."""
     from cortex.flows.operations.change import projects
 
     listed = projects.list_projects(context)
@@ -59,7 +59,7 @@ def _with(merged: tuple[str, ...]) -> list[str]:
 @click.argument("project")
 @click.argument("name")
 def rename(context: Context, project: str, name: str) -> Answer:
-    """Give PROJECT another NAME; its id stays."""
+    """Rename PROJECT to NAME; its id stays the same."""
     from cortex.flows.operations.change import projects
 
     renamed = projects.rename_project(context, project, name)
@@ -74,7 +74,7 @@ def rename(context: Context, project: str, name: str) -> Answer:
 @click.argument("project", metavar="FROM")
 @click.argument("into", metavar="INTO")
 def merge(context: Context, project: str, into: str) -> Answer:
-    """Make project FROM a part of INTO: its memories, folders and later sessions are INTO's."""
+    """Merge project FROM into INTO, with its memories, folders and later sessions."""
     from cortex.flows.operations.change import projects
 
     merged = projects.merge_projects(context, project, into)
@@ -89,7 +89,7 @@ def merge(context: Context, project: str, into: str) -> Answer:
 @command("split", parent=projects)
 @click.argument("project")
 def split(context: Context, project: str) -> Answer:
-    """Undo a merge of PROJECT: what was said in its folders is its own again."""
+    """Undo the merge of PROJECT: it gets back what was said in its folders."""
     from cortex.flows.operations.change import projects
 
     parted = projects.split_project(context, project)

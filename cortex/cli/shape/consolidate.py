@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from cortex.flows.operations.change.merges import MemoryMerge
 
 
-@command("consolidate")
-@click.option("--dry-run", is_flag=True, help="Only show what would be merged.")
+@command("consolidate", "Merge memories that say the same, or undo a merge.", place=80)
+@click.option("--dry-run", is_flag=True, help="Show what would be merged, without merging.")
 @click.option("--undo", is_flag=True, help="Undo the last consolidation.")
-@click.option("--to", "name", metavar="NAME", help="With --undo: all since this checkpoint.")
+@click.option("--to", "name", metavar="NAME", help="With --undo: undo everything since this checkpoint.")
 def consolidate(context: Context, dry_run: bool, undo: bool, name: str | None) -> Answer:
     """Merge memories that say the same; the originals are archived."""
     from cortex.flows.operations.change import merges as merges_operation
@@ -47,7 +47,7 @@ def _proposed(proposals: list[MemoryMerge]) -> Answer:
     for merge in proposals:
         lines.append(f"{merge.project_id}: {len(merge.members)} become one: {merge.text}")
         lines += [f"    - {text}" for text in merge.texts]
-    lines.append(f"{len(proposals)} merges proposed; nothing is changed.")
+    lines.append(f"{len(proposals)} merges proposed; nothing was changed.")
     return Answer(
         {"proposals": [{**_as_dict(merge), "texts": list(merge.texts)} for merge in proposals]}, lines
     )
@@ -62,10 +62,10 @@ def _as_dict(merge: MemoryMerge) -> dict[str, object]:
     }
 
 
-@command("checkpoint")
+@command("checkpoint", "Save a point that you can undo merges back to.", place=90)
 @click.argument("name")
 def checkpoint(context: Context, name: str) -> Answer:
-    """Give this moment a NAME that `consolidate --undo --to NAME` returns to."""
+    """Save a point with this NAME, to which `consolidate --undo --to NAME` returns."""
     from cortex.flows.operations.change import merges
 
     moment = merges.checkpoint(context, name)

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 SHOWN_CHARS = 80
 
 
-@command("edit")
+@command("edit", "Change a memory's text.", place=30)
 @click.argument("memory")
 @click.argument("text", nargs=-1, required=True)
 def edit(context: Context, memory: str, text: tuple[str, ...]) -> Answer:
-    """Change the MEMORY, named by its id, to say TEXT; its age and evidence stay.
+    """Change the text of MEMORY (an id) to TEXT; its age and evidence stay.
 
-    Its text before the change stays in the journal. To erase it: forget.
+    The old text stays in the journal. To erase it, use forget.
     """
     from cortex.flows.operations.change import edit
 
@@ -32,11 +32,11 @@ def edit(context: Context, memory: str, text: tuple[str, ...]) -> Answer:
     return Answer(data, [line], warnings=change.applied.warnings)
 
 
-@command("pin")
+@command("pin", "Protect a memory from fading and merging.", place=40)
 @click.argument("memory")
-@click.option("--off", is_flag=True, help="Let it fade and merge again.")
+@click.option("--off", is_flag=True, help="Let it fade and be merged again.")
 def pin(context: Context, memory: str, off: bool) -> Answer:
-    """Keep the MEMORY, named by its id, from fading and from being merged."""
+    """Protect MEMORY (an id) from fading and from being merged."""
     from cortex.flows.operations.change import edit
 
     change = edit.unpin(context, memory) if off else edit.pin(context, memory)
@@ -46,12 +46,12 @@ def pin(context: Context, memory: str, off: bool) -> Answer:
     return Answer(data, [line], warnings=change.applied.warnings)
 
 
-@command("confirm")
+@command("confirm", "Confirm that a memory still holds.", place=50)
 @click.argument("memories", nargs=-1, required=True, metavar="MEMORY...")
 def confirm(context: Context, memories: tuple[str, ...]) -> Answer:
-    """Say that each MEMORY, named by its id, still holds: it counts as said again today.
+    """Confirm that each MEMORY (an id) still holds: it counts as said again today.
 
-    Every tenth brief of a project asks about the oldest claims it shows.
+    Every tenth brief of a project asks about the oldest claims that it shows.
     """
     from cortex.flows.operations.change import edit
 
@@ -66,12 +66,12 @@ def confirm(context: Context, memories: tuple[str, ...]) -> Answer:
     return Answer(data, lines, warnings=changes[0].applied.warnings)
 
 
-@command("supersede")
+@command("supersede", "Replace one memory with another.", place=60)
 @click.argument("old")
 @click.argument("new", required=False)
-@click.option("--undo", is_flag=True, help="Show OLD again, as if nothing had taken its place.")
+@click.option("--undo", is_flag=True, help="Show OLD again, as if nothing had replaced it.")
 def supersede(context: Context, old: str, new: str | None, undo: bool) -> Answer:
-    """Put the memory NEW in the place of OLD, both named by id; OLD is no longer shown."""
+    """Replace the memory OLD with NEW (ids); OLD is no longer shown."""
     from cortex.flows.operations.change import edit
 
     if undo == (new is not None):

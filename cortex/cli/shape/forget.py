@@ -1,4 +1,4 @@
-"""The commands `forget` and `reset`: what would go is shown before a person is asked."""
+"""The command `forget`: what would go is shown before a person is asked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cortex.cli.answer import Answer, can_ask, command
+from cortex.cli.erased_answer import NOTHING_FORGOTTEN, copies_data, copies_lines
 from cortex.cli.options import PROJECT_OPTION
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.sentences import excerpt
@@ -15,26 +16,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cortex.flows.context.context import Context
-    from cortex.flows.operations.change.copies import Copies
     from cortex.flows.operations.change.forget import ForgetPlan, Forgotten
 
-NOTHING_FORGOTTEN = Answer({"forgotten": False}, ["Nothing forgotten."])
 TRANSCRIPT_STAYS = "The assistant's own transcript is stored outside Cortex and is still there; backups too."
 
 
-@command("forget")
+@command("forget", "Erase a memory or a session.", place=130)
 @click.argument("target", nargs=-1)
 @PROJECT_OPTION
-@click.option("--session", metavar="ID", help="Forget all that this session said, instead of one memory.")
-@click.option("--yes", is_flag=True, help="Forget what the words name without asking.")
+@click.option(
+    "--session", metavar="ID", help="Forget everything said in this session, instead of one memory."
+)
+@click.option("--yes", is_flag=True, help="Forget the memory that the words name without asking.")
 def forget(
     context: Context, target: tuple[str, ...], project: str | None, session: str | None, yes: bool
 ) -> Iterator[Answer]:
-    """Forget a memory by its id (4 characters or more), or by words that no other memory has.
+    """Forget a memory by its id (first 4 characters or more), or by words that no other memory has.
 
-    Its text is erased from every file of the store, and from the turns it rests on. Words that could mean
-    several memories only list them. With --yes, words count if two or more are in one memory and at most half
-    of them in any other.
+    Its text is erased from every file of the store, including the turns it comes from. If the words fit
+    several memories, these are only listed. With --yes, one memory must hold two or more of the words, and
+    any other at most half of them.
     """
     from cortex.flows.operations.change import forget
 
@@ -74,12 +75,12 @@ def _answer(forgotten: Forgotten) -> Answer:
         "copies_reached": list(forgotten.reached),
     }
     if forgotten.text is None:
-        done = f"Forgotten already: {forgotten.memory_id[:12]}. What was left to erase is erased now."
+        done = f"Already forgotten: {forgotten.memory_id[:12]}. The remaining copies are now erased."
         return Answer(data, [done], warnings=forgotten.applied.warnings)
     lines = [f"Forgotten: {forgotten.memory_id[:12]} {excerpt(forgotten.text)}"]
     if forgotten.others:
         lines.append(f"With it, for the same words: {', '.join(other[:12] for other in forgotten.others)}.")
-    lines += _copies(copies.Copies(forgotten.reached, forgotten.copies))
+    lines += copies_lines(copies.Copies(forgotten.reached, forgotten.copies))
     return Answer(data, lines, [TRANSCRIPT_STAYS], forgotten.applied.warnings)
 
 
@@ -89,54 +90,16 @@ def _session(context: Context, session: str) -> Answer:
     forgotten = forget.forget_session(context, session)
     name, applied = forgotten.session_id, forgotten.applied
     return Answer(
-        {"session": name, "forgotten": True, "applied": applied.is_in_effect, **_data(forgotten.copies)},
+        {
+            "session": name,
+            "forgotten": True,
+            "applied": applied.is_in_effect,
+            **copies_data(forgotten.copies),
+        },
         [
-            f"Forgotten: session {name}, its turns, and what was learned from them alone.",
-            *_copies(forgotten.copies),
+            f"Forgotten: session {name}, its turns, and what was learned only from them.",
+            *copies_lines(forgotten.copies),
         ],
-        ["The assistant's own transcript of it is stored outside Cortex and is still there."],
-        applied.warnings,
-    )
-
-
-def _copies(copies: Copies) -> list[str]:
-    """Return lines that name what was reached, where there is more than the store, and what was not."""
-    reached = [f"Erased from: {each}." for each in copies.reached] if len(copies.reached) > 1 else []
-    return [*reached, *(f"Still in: {each}." for each in copies.left)]
-
-
-def _data(copies: Copies) -> dict[str, object]:
-    return {"copies_left": list(copies.left), "copies_reached": list(copies.reached)}
-
-
-@command("reset")
-@click.option("--project", metavar="NAME", required=True, help="A project's name, id or path.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-def reset(context: Context, project: str, yes: bool) -> Iterator[Answer]:
-    """Erase everything about a project up to now; what it says from now on is kept."""
-    from cortex.flows.operations.change import forget
-
-    plan = forget.plan_reset(context, project)
-    names = ", ".join(plan.project_ids)
-    if not yes:
-        loss = f"{plan.memories} memories and {plan.turns} turns of {names} for good"
-        if not can_ask():
-            raise UsageError(f"this forgets {loss}.", "To continue, repeat the command with --yes.")
-        if not click.confirm(f"This forgets {loss}. Go on?"):
-            yield NOTHING_FORGOTTEN
-            return
-    done = forget.reset(context, plan)
-    applied = done.applied
-    data = {
-        "projects": list(plan.project_ids),
-        "memories": plan.memories,
-        "turns": plan.turns,
-        "applied": applied.is_in_effect,
-        **_data(done.copies),
-    }
-    yield Answer(
-        data,
-        [f"Forgotten: {plan.memories} memories and {plan.turns} turns of {names}.", *_copies(done.copies)],
-        ["The assistant's own transcripts are stored outside Cortex and are still there; backups too."],
+        ["The assistant's own transcript of the session is stored outside Cortex and still exists."],
         applied.warnings,
     )

@@ -15,18 +15,22 @@ if TYPE_CHECKING:
     from cortex.flows.operations.change.learn import Learned
 
 
-@command("learn")
+@command("learn", "Store a lesson, if it meets the quality rules.", place=20)
 @click.argument("text", nargs=-1, required=True)
 @click.option("--type", "memory_type", default="context", show_default=True, help="Memory type.")
-@click.option("--global", "is_global", is_flag=True, help="Holds for every project.")
-@click.option("--anyway", is_flag=True, help="Also where an active decision says otherwise.")
+@click.option("--global", "is_global", is_flag=True, help="The memory holds for every project.")
+@click.option("--anyway", is_flag=True, help="Store it even if it contradicts an active decision.")
 @click.option(
     "--evidence",
     multiple=True,
     metavar="FILE",
-    help="A file that shows it, relative to the project; may be repeated.",
+    help="File that proves it, relative to the project; repeatable.",
 )
-@click.option("--by-assistant", is_flag=True, help="The assistant's own finding: believed as its words are.")
+@click.option(
+    "--by-assistant",
+    is_flag=True,
+    help="Mark it as the assistant's own finding, trusted according to its wording.",
+)
 @PROJECT_OPTION
 def learn(
     context: Context,
@@ -38,10 +42,10 @@ def learn(
     by_assistant: bool,
     project: str | None,
 ) -> Answer:
-    """Store a lesson, if it is one: a statement that can be read alone, names something and is new.
+    """Store a lesson, if it is new, specific and understandable on its own.
 
-    Refused, with the reason: questions, filler, what is too short or holds a secret, and what contradicts an
-    active decision (unless --anyway). What is known already is reinforced.
+    Refuses, with the reason, questions, filler, text that is too short or holds a secret, and what
+    contradicts an active decision (unless --anyway). A known lesson is reinforced.
     """
     from cortex.flows.operations.change import learn
 

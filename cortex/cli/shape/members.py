@@ -26,7 +26,9 @@ NO_ROLE = "none"
 
 @command("members")
 def members(context: Context) -> Answer:
-    """Show your id at the team's place (share.place), the members, their roles, and what each shares."""
+    """
+    Show your id at the team's place (share.place), and the members with their roles and what they share.
+    """
     from cortex.flows.operations.share import members
 
     return _list(members.list_members(context))
@@ -36,12 +38,13 @@ def members(context: Context) -> Answer:
 @click.argument("member")
 @click.argument("role", type=click.Choice([*ROLES, NO_ROLE]))
 @PROJECT_OPTION
-@click.option("--name", default="", help="What the list of members calls them.")
+@click.option("--name", default="", help="Name to show in the list of members.")
 def grant(context: Context, member: str, role: str, project: str | None, name: str) -> Answer:
-    """Give a MEMBER (id, or name) a role in a project, or in all; `none` takes it back.
+    """Give MEMBER (an id or a name) a role in one project or in all; `none` takes it away.
 
-    A reader pulls, a writer also pushes, an admin also gives roles and removes what others share. Whoever
-    grants first is admin of every project, and from then on those without a role may do nothing.
+    A reader can pull, a writer can also push, an admin can also give roles and remove what others share. The
+    first person to grant a role becomes admin of every project; from then on, people without a role have no
+    access.
     """
     from cortex.flows.operations.share import members
 
@@ -52,9 +55,9 @@ def grant(context: Context, member: str, role: str, project: str | None, name: s
 @command("remove")
 @click.argument("member")
 @PROJECT_OPTION
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def remove(context: Context, member: str, project: str | None, yes: bool) -> Answer:
-    """Remove what a MEMBER shares at the team's place, of a project or of all; for admins."""
+    """Remove what MEMBER shares at the team's place, in one project or in all (admins only)."""
     from cortex.flows.operations.share import members
 
     if not yes:
@@ -74,10 +77,10 @@ def remove(context: Context, member: str, project: str | None, yes: bool) -> Ans
 @command("key")
 @click.argument("file", type=click.Path(path_type=Path))
 def key(context: Context, file: Path) -> Answer:
-    """Encrypt what your team shares with the key in FILE, which is made where there is none.
+    """Encrypt what your team shares with the key in FILE, which is created if missing.
 
-    With another key than before, everything at the place is put under the new one. Destroying every copy of
-    a key makes what was only ever under that key unreadable, also in versions and backups of the bucket.
+    If the key differs from the old one, everything at the team's place is encrypted again. Once every copy of
+    a key is destroyed, data encrypted only with it is unreadable, also in versions and backups of the bucket.
     """
     from cortex.flows.operations.share import members
 
@@ -87,7 +90,7 @@ def key(context: Context, file: Path) -> Answer:
         [f"What you push is encrypted with the key {key_id}; {counted(count, 'object')} put under it."],
         [
             f"Give {file} to your team by a safe way, not through the place; each then: cortex team key FILE",
-            "Without the file nobody reads what is shared. Keep a copy of it.",
+            "Without this file nobody can read what is shared. Keep a copy of it.",
         ],
     )
 
@@ -109,7 +112,7 @@ def _list(listed: MemberList) -> Answer:
     }
     lines: list[str | Listing] = [f"Your id here: {listed.own}"]
     lines += list(_rows(listed, names))
-    everybody = "Nobody has a role yet, so everybody may read and write: cortex team grant MEMBER ROLE"
+    everybody = "No roles granted yet: everybody can read and write. Grant one: cortex team grant MEMBER ROLE"
     return Answer(data, lines, [] if listed.members else [everybody])
 
 

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 CHOOSE = "Choose projects: cortex config set share.projects FOLDER"
 
 
-@command("push")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@command("push", "Share memories through a bucket or folder.", place=110)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @DRY_RUN
 def push(context: Context, yes: bool, dry_run: bool) -> Iterator[Answer]:
     """Share the memories of the projects you chose (share.projects) at your team's place (share.place).
 
-    What would be shared and withdrawn is shown first, in counts. No transcript leaves this machine. What you
-    forgot, superseded or stopped sharing since the last push is withdrawn.
+    First shows how many memories it would share and withdraw. No transcript leaves this machine. Memories
+    that you forgot, superseded or stopped sharing since the last push are withdrawn.
     """
     from cortex.flows.operations.share import share
 
@@ -53,9 +53,9 @@ def push(context: Context, yes: bool, dry_run: bool) -> Iterator[Answer]:
     yield Answer({**data, "pushed": True}, lines, [_reach(withdrawn)] if withdrawn else [])
 
 
-@command("pull")
+@command("pull", "Read the memories that colleagues share there.", place=120)
 def pull(context: Context) -> Answer:
-    """Read what colleagues share of the projects you chose, and take out what they withdrew."""
+    """Read what colleagues share of the projects you chose, and remove what they withdrew."""
     from cortex.flows.operations.share import share
 
     pulls, applied = share.pull(context)

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from cortex.flows.operations.change.remember import Remembered
 
 
-@command("remember")
+@command("remember", "Store a fact in your own words.", place=10)
 @click.argument("text", nargs=-1, required=True)
 @click.option("--type", "memory_type", default="context", show_default=True, help="Memory type.")
 @click.option(
-    "--priority", type=click.IntRange(1, 10), default=5, show_default=True, help="Weight in ranking."
+    "--priority", type=click.IntRange(1, 10), default=5, show_default=True, help="Weight in the ranking."
 )
-@click.option("--global", "is_global", is_flag=True, help="Holds for every project.")
-@click.option("--pin", "is_pinned", is_flag=True, help="Never fade, never merge.")
+@click.option("--global", "is_global", is_flag=True, help="The memory holds for every project.")
+@click.option("--pin", "is_pinned", is_flag=True, help="Never let it fade or be merged.")
 @PROJECT_OPTION
 def remember(
     context: Context,
@@ -32,7 +32,7 @@ def remember(
     is_pinned: bool,
     project: str | None,
 ) -> Answer:
-    """Store a fact in your own words; a known fact is reinforced, and text without content is refused."""
+    """Store a fact in your own words. A known fact is reinforced; text without content is refused."""
     from cortex.flows.operations.change import remember
 
     memory = remember.remember(

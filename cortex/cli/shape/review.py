@@ -27,19 +27,20 @@ BY_MODEL = {
 MARKS = {"contradiction": ("older: ", "newer: "), "stale": ("claim: ",)}
 
 
-@command("review")
-@click.option("--accept", metavar="ID", multiple=True, help="Do what an item offers; repeatable.")
+@command("review", "Resolve contradictions, stale claims and proposed merges.", place=70)
+@click.option("--accept", metavar="ID", multiple=True, help="Accept the item with this ID; repeatable.")
 @click.option(
-    "--keep", metavar="ID", multiple=True, help="Keep an item as it is and never ask again; repeatable."
+    "--keep", metavar="ID", multiple=True, help="Leave the item as it is and never ask again; repeatable."
 )
 @click.option("--ask", is_flag=True, help="Ask about each item in turn.")
 @PROJECT_OPTION
 def review(
     context: Context, accept: tuple[str, ...], keep: tuple[str, ...], ask: bool, project: str | None
 ) -> Iterator[Answer]:
-    """List what you may settle: contradictions, stale claims, memories that could be merged.
+    """List items to resolve: contradictions, stale claims, memories that could be merged.
 
-    Accepted, the newer decision takes the older one's place, the claim is archived, the memories are merged.
+    If you accept an item, the newer decision replaces the older one, the stale claim is archived, or the
+    memories are merged.
     """
     from cortex.flows.operations.change import review
 

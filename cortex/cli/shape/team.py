@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from cortex.flows.operations.share.team import TeamProposal, TeamStatus
 
 NOTHING_PROPOSED = "Nothing was proposed."
-DRIVER = "cortex team merge %O %A %B"
-ATTRIBUTES = "echo 'decisions.md merge=cortex' >> .gitattributes"
+ATTRIBUTES = "echo 'decisions.md merge=union' >> .gitattributes"
 
 
-@group("team")
+@group("team", "Share memories with your team through git.", place=100)
 def team(context: Context) -> Answer:
-    """Share memories with your team by git: proposed on a branch, reviewed, read once they are merged."""
+    """
+    Share memories through git: propose them on a branch, have them reviewed; Cortex reads what is merged.
+    """
     from cortex.flows.operations.share import team
 
     return _status(team.team_status(context))
@@ -41,7 +42,10 @@ def team(context: Context) -> Answer:
 @command("status", parent=team)
 @PROJECT_OPTION
 def status(context: Context, project: str | None) -> Answer:
-    """Show what is proposed and merged, what is set aside with its reason, and what contradicts your own."""
+    """
+    Show proposed and merged memories, rejected files with the reason, and contradictions with your own
+    memories.
+    """
     from cortex.flows.operations.share import team
 
     return _status(team.team_status(context, project=project))
@@ -50,11 +54,11 @@ def status(context: Context, project: str | None) -> Answer:
 @command("propose", parent=team)
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @PROJECT_OPTION
-@click.option("--type", "memory_type", metavar="TYPE", help="Without IDs: those of this type.")
-@click.option("--pinned", is_flag=True, help="Without IDs: pinned ones alone.")
-@click.option("--remove", is_flag=True, help="Propose to remove them from the team's memory.")
-@click.option("--branch", metavar="NAME", help="The branch to commit to; default: cortex/memories.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--type", "memory_type", metavar="TYPE", help="Without IDs: only memories of this type.")
+@click.option("--pinned", is_flag=True, help="Without IDs: only pinned memories.")
+@click.option("--remove", is_flag=True, help="Propose to remove these from the team's memory.")
+@click.option("--branch", metavar="NAME", help="Branch to commit to. Default: cortex/memories.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @DRY_RUN
 def propose(
     context: Context,
@@ -69,15 +73,15 @@ def propose(
 ) -> Iterator[Answer]:
     """Commit memories to a branch, one file each, for a pull request; nothing is pushed.
 
-    Name them by ID, or propose what you said yourself in a project. The commit is made beside your work:
-    index and working tree stay as they are. A memory that holds a secret is refused.
+    Name memories by ID, or propose those of a project that you stated yourself. The commit does not touch
+    your index or working tree. A memory that holds a secret is refused.
     """
     from cortex.flows.operations.share import team
 
     if ids and (memory_type or pinned):
         raise UsageError("IDs and filters cannot be combined.", "Give IDs, or --type and --pinned.")
     if remove and not ids:
-        raise UsageError("nothing is named.", "Give the IDs of what the team should drop.")
+        raise UsageError("nothing is named.", "Give the IDs of the memories that the team should drop.")
     plan = team.plan_proposal(
         context,
         ids,
@@ -109,10 +113,10 @@ def propose(
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
 @PROJECT_OPTION
 def decisions(context: Context, file: Path | None, project: str | None) -> Answer:
-    """Print the project's decisions as a list, or bring the list of FILE (decisions.md) up to date.
+    """Print the project's decisions as a list, or update the list in FILE (decisions.md).
 
-    What others wrote into FILE stays. Two branches that both add decisions merge without a conflict once git
-    knows the merge driver, which docs/teams.md describes.
+    Text that others wrote in FILE stays. Where two branches changed it, run this again: the list then has the
+    decisions of both.
     """
     from cortex.flows.operations.share import team_decisions
 
@@ -121,21 +125,8 @@ def decisions(context: Context, file: Path | None, project: str | None) -> Answe
     warnings = [f"Left out: {name[:12]}: {reason}." for name, reason in written.left_out.items()]
     if file is None:
         return Answer(data, written.text.splitlines(), warnings=warnings)
-    hints = [f'Once a clone: git config merge.cortex.driver "{DRIVER}"', f"Once a repository: {ATTRIBUTES}"]
+    hints = [f"So that branches merge without a conflict, once a repository: {ATTRIBUTES}"]
     return Answer(data, [f"{file}: {counted(written.decisions, 'decision')} of yours."], hints, warnings)
-
-
-@command("merge", parent=team, takes_context=False)
-@click.argument("base", type=click.Path(path_type=Path))
-@click.argument("ours", type=click.Path(path_type=Path))
-@click.argument("theirs", type=click.Path(path_type=Path))
-def merge(base: Path, ours: Path, theirs: Path) -> Answer:
-    """Merge two versions of a list of decisions into OURS: a merge driver for git, which calls it."""
-    from cortex.flows.operations.share import team_decisions
-
-    conflicts = team_decisions.merge_decisions(base, ours, theirs)
-    lines = [f"{counted(conflicts, 'conflict')} left in {ours}"] if conflicts else []
-    return Answer({"conflicts": conflicts}, lines, exit_code=1 if conflicts else 0)
 
 
 def _plan_data(plan: TeamProposal) -> dict[str, object]:

@@ -9,7 +9,13 @@ from cortex.cli.answer import Answer, command
 SHELLS = ("bash", "zsh", "fish")
 
 
-@command("completion", json=False, takes_context=False)
+@command(
+    "completion",
+    "Print the completion script for bash, zsh or fish.",
+    place=90,
+    json=False,
+    takes_context=False,
+)
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> Answer:
     """Print the completion script for a SHELL: bash, zsh or fish.

@@ -25,10 +25,10 @@ DEMO_PROJECT = "tidepool"
 DEMO_QUESTION = "why SQLite and not Postgres?"
 
 
-@command("demo", json=False)
+@command("demo", "Try Cortex on sample sessions; no real data is touched.", place=20, json=False)
 @ENGINE
 def demo(context: Context, engine: str | None) -> None:
-    """Show a backfill, its report, the brief and a recall on sample sessions. Touches no real data."""
+    """Run a backfill on sample sessions and show its report, a brief and a recall. Touches no real data."""
     main = click.get_current_context().find_root().command
     with (
         tempfile.TemporaryDirectory(prefix="cortex-demo-") as scratch,

@@ -8,9 +8,9 @@ from cortex.cli.answer import Answer, command, current_context, current_home
 from cortex.cli.terminal import Listing
 
 
-@command("doctor", takes_context=False)
+@command("doctor", "Check that everything needed is in place.", place=80, takes_context=False)
 def doctor() -> Answer:
-    """Show how much of Cortex is at work here and why; check everything it needs, with next steps."""
+    """Show which parts of Cortex work here, check everything it needs, and say what to do next."""
     from cortex.flows.operations.care import doctor
 
     examination = doctor.examine(current_home(), current_context)

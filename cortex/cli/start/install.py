@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from cortex.flows.operations.care.install import SettingsChange
 
 
-@command("install")
+@command("install", "Add the hooks to the client's settings.", place=30)
 @DRY_RUN
 def install(context: Context, dry_run: bool) -> Answer:
     """Add the plugin's hooks to the client's user settings, for use without the plugin.
 
-    Every other key, their order and the indentation stay; `cortex uninstall` removes them again.
+    Other keys, their order and the indentation stay as they are. To undo: `cortex uninstall`.
     """
     from cortex.flows.operations.care import install
 
@@ -26,10 +26,10 @@ def install(context: Context, dry_run: bool) -> Answer:
     return change_answer(change, *hints)
 
 
-@command("uninstall")
+@command("uninstall", "Remove hooks and status line from the client's settings.", place=40)
 @DRY_RUN
 def uninstall(context: Context, dry_run: bool) -> Answer:
-    """Remove hooks and status line from the client's user settings; the memory stays."""
+    """Remove the hooks and the status line from the client's user settings. The memory is kept."""
     from cortex.flows.operations.care import install
 
     hints = [] if dry_run else [f"The memory itself stays in {context.home}."]
@@ -43,7 +43,7 @@ def change_answer(change: SettingsChange, *hints: str) -> Answer:
         "changed": change.is_different and not change.is_dry_run,
         "diff": change.diff,
     }
-    unknown = "Where the `cortex` command is stored is unknown: the first `cortex run` tells the hooks."
+    unknown = "The hooks do not know yet where the `cortex` command is: the first `cortex run` tells them."
     warnings = [] if change.knows_engine else [unknown]
     if not change.is_dry_run:
         outcome = "changed" if change.is_different else "nothing to change"

@@ -21,23 +21,27 @@ if TYPE_CHECKING:
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
 
 
-@command("mcp", json=False)
+@command("mcp", "Serve the memory to programs that speak MCP.", place=50, json=False)
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="The project's folder; default: the one that the client starts this in.",
+    help="Project folder. Default: the folder in which the client starts this.",
 )
 @click.option("--http", "over_http", is_flag=True, help="Serve a team over HTTP, with OAuth 2, until Ctrl-C.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="With --http: where to listen.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="With --http: address to listen on.")
 @click.option(
-    "--port", default=8377, show_default=True, type=click.IntRange(0, 65_535), help="With --http: the port."
+    "--port",
+    default=8377,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    help="With --http: port to listen on.",
 )
 def mcp(context: Context, folder: Path | None, over_http: bool, host: str, port: int) -> None:
     """Serve the memory of this folder's project over the Model Context Protocol (standard input and output).
 
-    Started by an assistant's client, and ended with it. The client sees the project of the folder it starts
-    this in and what holds everywhere; the setting mcp.projects adds others. With --http it serves callers who
-    have a token of the identity provider mcp.issuer; what they see is the setting mcp.http_projects.
+    An assistant's client starts and stops it. The client sees the project of the folder it starts this in,
+    and global memories; the setting mcp.projects adds more. With --http it serves callers with a token from
+    the identity provider mcp.issuer; the setting mcp.http_projects says what they see.
     """
     if over_http:
         _serve_team(context, host, port)

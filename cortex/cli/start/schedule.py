@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from cortex.flows.operations.care.schedule import Schedule
 
 
-@group("schedule")
+@group("schedule", "Schedule the nightly run.", place=70)
 def schedule(context: Context) -> Answer:
-    """Let the nightly run start by itself; without a subcommand, show whether it does."""
+    """Schedule the nightly run; without a subcommand, show whether it is scheduled."""
     from cortex.flows.operations.care import schedule
 
     return _status(schedule.schedule_status(context))
@@ -25,11 +25,14 @@ def schedule(context: Context) -> Answer:
 @command("install", parent=schedule)
 @click.option("--at", default="03:30", show_default=True, metavar="HH:MM", help="Local time of day.")
 @click.option(
-    "--with", "only", type=click.Choice(["systemd", "launchd", "cron"]), help="Default: the first that works."
+    "--with",
+    "only",
+    type=click.Choice(["systemd", "launchd", "cron"]),
+    help="Default: the first one that works.",
 )
 @DRY_RUN
 def install_schedule(context: Context, at: str, only: str | None, dry_run: bool) -> Answer:
-    """Start the nightly run each night with systemd, launchd or cron; a missed night is caught up."""
+    """Schedule the nightly run with systemd, launchd or cron; a missed run is made up for."""
     from cortex.flows.operations.care import schedule
 
     name, files = schedule.install_schedule(context, at=at, only=only, dry_run=dry_run)
@@ -46,7 +49,7 @@ def install_schedule(context: Context, at: str, only: str | None, dry_run: bool)
 
 @command("status", parent=schedule)
 def schedule_status(context: Context) -> Answer:
-    """Show what starts the nightly run, and when it last ran."""
+    """Show how the nightly run is scheduled and when it last ran."""
     from cortex.flows.operations.care import schedule
 
     return _status(schedule.schedule_status(context))
@@ -58,7 +61,7 @@ def uninstall_schedule() -> Answer:
     from cortex.flows.operations.care import schedule
 
     names = schedule.uninstall_schedule()
-    words = f"{' and '.join(names)} no longer starts it." if names else "Nothing starts the nightly run."
+    words = f"{' and '.join(names)} no longer starts it." if names else "The nightly run is not scheduled."
     return Answer({"removed_from": names}, [words])
 
 

@@ -11,6 +11,7 @@ import click
 from cortex.cli.answer import Answer, can_ask, command, prints_json
 from cortex.cli.run_answer import running
 from cortex.cli.terminal import say, size_of
+from cortex.storage.settings.writer_index import WRITER_MODULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,14 +25,19 @@ HOOKS, TOOLS, READ, NIGHTLY = "hooks", "tools", "read", "nightly"
 YES, NO, EACH = "y", "n", "each"
 
 
-@command("setup")
-@click.option("--yes", is_flag=True, help="Do not ask: do all that is offered; no language model is chosen.")
-@click.option("--writer", type=click.Choice(["none", "api", "claude"]), help="Choose who writes memories.")
+@command("setup", "Set up Cortex and read your past sessions.", place=10)
+@click.option("--yes", is_flag=True, help="Do not ask: take every step, without choosing a language model.")
+@click.option(
+    "--writer",
+    type=click.Choice(["none", *WRITER_MODULES]),
+    help="What writes memories: only rules, an API, or Claude.",
+)
 def setup(context: Context, yes: bool, writer: str | None) -> Iterator[Answer]:
-    """Find the client and its transcripts, install the plugin, read old sessions, schedule the nightly run.
+    """Find your assistant and its transcripts, install the plugin, read old sessions, schedule nightly runs.
 
-    It shows first what it will do, asks at a terminal, and ends with the brief of the project with most
-    sessions. Elsewhere, without --yes, it only shows. It can be repeated: what is in place stays.
+    It first shows what it will do and asks, and ends with the brief of the project with the most sessions. If
+    there is no terminal to ask at, it changes nothing without --yes. You can run it again: what is already
+    set up stays.
     """
     from cortex.flows.operations.care import config, setup
 
@@ -91,7 +97,7 @@ def _can_add_tools(surroundings: Surroundings) -> bool:
 
 
 def _asked_writer(context: Context, steps: dict[str, str], yes: bool) -> str | None:
-    """Return the writer that the person chooses; None where there is nobody to ask or it is chosen."""
+    """Return the writer that the person chooses; None if there is nobody to ask or it is chosen."""
     from cortex.flows.operations.care import writer_choice
 
     if yes or not can_ask() or not steps or context.settings.models.writer != "none":
@@ -184,9 +190,9 @@ class _ShowsBrief:
 
 def _print_brief(brief: ShownBrief, seconds: float) -> None:
     project = f"{brief.project} ({brief.sessions} sessions)"
-    say(f"\nAfter {seconds:.0f} s: what the next session in {project} is given\n")
+    say(f"\nAfter {seconds:.0f} s: the brief that the next session in {project} gets\n")
     say("\n".join(f"  │ {line}" for line in brief.text.rstrip().splitlines()))
-    say("\nSearch by meaning fills up now; after Ctrl-C the next run goes on with it.\n")
+    say("\nNow building the index for search by meaning; after Ctrl-C the next run continues.\n")
 
 
 def _outcome(report: RunReport) -> Iterator[str]:

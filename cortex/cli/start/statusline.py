@@ -19,9 +19,17 @@ if TYPE_CHECKING:
     from cortex.flows.context.context import Context
 
 
-@group("statusline", json=False, takes_context=False)
+@group(
+    "statusline",
+    "Print a status line: memories, capture and context.",
+    place=60,
+    json=False,
+    takes_context=False,
+)
 def statusline() -> Iterator[Answer]:
-    """Print the status line for the client's JSON on standard input, or change its place in the settings."""
+    """
+    Print the status line for the client's JSON on standard input, or add it to the settings or remove it.
+    """
     here: dict[str, object] = {"cwd": str(Path.cwd())}
     try:
         payload = here if sys.stdin.isatty() else json.loads(sys.stdin.buffer.read() or b"{}")
@@ -35,7 +43,7 @@ def statusline() -> Iterator[Answer]:
 @command("install", parent=statusline)
 @DRY_RUN
 def install(context: Context, dry_run: bool) -> Answer:
-    """Add the status line to the client's settings; an existing one is shown above it."""
+    """Add the status line to the client's settings, below an existing one."""
     from cortex.flows.operations.care import install
 
     return change_answer(install.install_status_line(dry_run=dry_run))
@@ -44,7 +52,7 @@ def install(context: Context, dry_run: bool) -> Answer:
 @command("uninstall", parent=statusline)
 @DRY_RUN
 def uninstall(context: Context, dry_run: bool) -> Answer:
-    """Remove the status line; the one it was added to is restored."""
+    """Remove the status line and restore the one that was there before."""
     from cortex.flows.operations.care import install
 
     return change_answer(install.uninstall_status_line(dry_run=dry_run))

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from cortex.flows.operations.care.intake import BackfillPlan
 
 
-@command("backfill")
+@command("backfill", "Read old transcripts.", place=10)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--dry-run", is_flag=True, help="Only show what would be read.")
+@click.option("--dry-run", is_flag=True, help="Show what would be read, without reading it.")
 @ENGINE
 @ACCEPT_LOSS
 def backfill(
     context: Context, paths: tuple[Path, ...], dry_run: bool, engine: str | None, accept_loss: bool
 ) -> Answer:
     """
-    Read old transcripts below PATHS.
+    Read old transcripts in PATHS and their subfolders.
 
-    Default: where Claude Code, Codex CLI, Gemini CLI and Copilot CLI keep theirs, if they are there.
+    Default: the folders in which Claude Code, Codex CLI, Gemini CLI and Copilot CLI keep theirs.
     """
     from cortex.flows.operations.care import intake
 
@@ -42,7 +42,7 @@ def backfill(
 
 
 def _planned(plan: BackfillPlan) -> Answer:
-    from cortex.transforms.transcripts.assistants import NAMES
+    from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, USUAL
 
     backfill = plan.backfill
     data = {
@@ -61,7 +61,7 @@ def _planned(plan: BackfillPlan) -> Answer:
     cost = (
         f"Voyage AI would be sent about {plan.model_tokens:,} tokens, ${plan.cost_usd}."
         if plan.model_tokens
-        else "Nothing is embedded by a hosted model."
+        else "No text is embedded by a hosted model."
         if plan.asking
         else "No hosted model is used: no tokens, no cost."
     )
@@ -78,7 +78,7 @@ def _planned(plan: BackfillPlan) -> Answer:
             f"in {counted(requests, 'request')}, how near their memories stand to each other: ${usd:.4f}. "
             f"One by one that takes about {sum(each.minutes for each in plan.asking)} min."
         )
-    if set(backfill.by_assistant) - {NAMES["claude"]}:
+    if set(backfill.by_assistant) - {KNOWN_ASSISTANTS[USUAL].label}:
         lines += [
             f"  {name}: {count} transcripts, {size_of(size)}"
             for name, (count, size) in sorted(backfill.by_assistant.items())

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from cortex.flows.context.context import Context
 
 
-@command("index-code")
+@command("index-code", "Store a searchable description of a source file.", place=40)
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--describe", metavar="TEXT", help="What the file does and why; default: standard input.")
+@click.option("--describe", metavar="TEXT", help="What the file does and why. Default: standard input.")
 @PROJECT_OPTION
 def index_code(context: Context, path: Path, describe: str | None, project: str | None) -> Answer:
-    """Keep a searchable description of the source file PATH, with its code.
+    """Store a searchable description of the source file PATH, with its code.
 
-    The code is stored, never embedded and never in a brief. A file indexed again replaces what was kept.
+    The code is stored, but never embedded or shown in a brief. Indexing a file again replaces its old entry.
     """
     from cortex.flows.operations.change import index_code
 

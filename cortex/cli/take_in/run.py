@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from cortex.flows.context.context import Context
 
 
-@command("run")
+@command("run", "Read the sessions that the hooks have staged.", place=20)
 @ENGINE
 @ACCEPT_LOSS
 def run(context: Context, engine: str | None, accept_loss: bool) -> Answer:
-    """Read what the hooks have staged."""
+    """Read the sessions that the hooks have staged."""
     from cortex.flows.operations.care import intake
 
     with running(context, engine) as (choice, progress):
@@ -28,12 +28,12 @@ def run(context: Context, engine: str | None, accept_loss: bool) -> Answer:
     return report_answer(report)
 
 
-@command("nightly")
-@click.option("--if-due", "at", metavar="HH:MM", help="Do nothing where one began since that time of day.")
+@command("nightly", "Read staged sessions, age and merge memories, publish.", place=30)
+@click.option("--if-due", "at", metavar="HH:MM", help="Do nothing if one has started since that time of day.")
 @ENGINE
 @ACCEPT_LOSS
 def nightly(context: Context, at: str | None, engine: str | None, accept_loss: bool) -> Answer:
-    """Read what is staged, age all memories, merge those that say the same, publish."""
+    """Read staged sessions, age all memories, merge those that say the same, publish."""
     from cortex.flows.operations.care import intake, schedule
 
     if at and not schedule.is_due(context, at):

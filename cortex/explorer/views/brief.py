@@ -18,7 +18,9 @@ def show_brief(request: ViewRequest) -> Page:
     project_id = request.parts.get("project") or project_meant(request, projects)
     labels = listing.labels_of(context)
     if project_id not in {row["project_id"] for row in projects}:
-        raise NotFound(f"no project has the id '{project_id}'.", "The list beside the brief has them all.")
+        raise NotFound(
+            f"no project has the id '{project_id}'.", "Choose one from the list next to the brief."
+        )
     as_of = request.word("as_of")
     explanation = _explanation(request, project_id, as_of)
     listed = [*explanation.shown, *explanation.left_out]
@@ -38,7 +40,7 @@ def show_brief(request: ViewRequest) -> Page:
 
 
 def project_meant(request: ViewRequest, projects: Sequence[Row]) -> str:
-    """Return the folder's project, else the one worked on last. Raises NotFound where there is none."""
+    """Return the folder's project, else the one worked on last. Raises NotFound if there is none."""
     context = request.context
     here = listing.projects_meant(context, context.open_catalogue(), projects, None, False)
     known = [*here, *(row["project_id"] for row in projects)]

@@ -27,7 +27,7 @@ def show_health(request: ViewRequest) -> Page:
 
 
 def _status(request: ViewRequest) -> Status | None:
-    """Return the state of the store; None where it cannot be read, which the checks say more about."""
+    """Return the state of the store; None if it cannot be read, which the checks say more about."""
     try:
         return status_operation.read_status(request.context)
     except CortexError:

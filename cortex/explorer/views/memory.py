@@ -14,7 +14,7 @@ from cortex.transforms.words.sentences import excerpt
 
 # Memories offered to take another one's place.
 OFFERED = 10
-# Of the curve's points the table beside it shows every sixth.
+# The table next to the curve shows every sixth of its points.
 TABLE_STEP = 6
 
 
@@ -37,7 +37,7 @@ def show_memory(request: ViewRequest) -> Page:
     points = [ChartPoint(at, value) for at, value in history.curve]
     extra = {
         "curve": [*history.curve[::TABLE_STEP], *history.curve[-1:]],
-        "chart": line_chart(points, "How sure Cortex was of it over time, from 0 to 1"),
+        "chart": line_chart(points, "Confidence over time, from 0 to 1"),
     }
     return Page("memory.html", excerpt(shown.row["text"], 80), data, extra)
 

@@ -1,4 +1,4 @@
-"""One session: what came of it, and the memories that rest on it."""
+"""One session: its result, and the memories taken from it."""
 
 from cortex.explorer.page import Page, ViewRequest
 from cortex.flows.operations.ask import listing

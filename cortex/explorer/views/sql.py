@@ -48,7 +48,7 @@ MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apa
 
 
 def show_sql(request: ViewRequest) -> Page:
-    """Show the query in the address and its first rows; what DuckDB says against it stands beside it."""
+    """Show the query in the address and its first rows; an error of DuckDB is shown next to it."""
     query = request.query.get("q", "")
     answer, problem = QueryResult((), ()), ""
     if query.strip():

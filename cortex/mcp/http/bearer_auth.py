@@ -39,7 +39,7 @@ class BearerGate:
     """
     Lets requests with a good token pass to `app`, and answers the others as OAuth 2 has it (RFC 6750, 9728).
 
-    401 without a good token, 403 where it lacks a scope, 503 while the identity provider is away. What is
+    401 without a good token, 403 if it lacks a scope, 503 while the identity provider is away. What is
     below `open_path`, the description of this resource, is for everybody.
     """
 
@@ -72,7 +72,7 @@ class BearerGate:
         await response(scope, receive, send)
 
     async def _short_of(self, token: "AccessToken", body: bytes) -> JSONResponse | None:
-        """Return the refusal of a message that the token does not allow, None where it does."""
+        """Return the refusal of a message that the token does not allow, None if it does."""
         for method, name, arguments in _asked(body):
             needed = needed_scope(method, name, arguments)
             if allows(token.scopes, needed):
@@ -105,7 +105,7 @@ def _bearer(request: Request) -> str:
 
 
 def _error(request: Request) -> str:
-    """Return the error of a refusal: none where the caller did not know yet that a token is needed."""
+    """Return the error of a refusal: none if the caller did not know yet that a token is needed."""
     return "invalid_token" if "authorization" in request.headers else ""
 
 

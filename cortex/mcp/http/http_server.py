@@ -98,13 +98,13 @@ def open_team_server(context: Context, host: str = LOOPBACK, port: int = PORT) -
     """
     Take a port, a free one for 0.
 
-    Raises UsageError where no identity provider is set, the address that tokens are made for could be read on
+    Raises UsageError if no identity provider is set, the address that tokens are made for could be read on
     the way, or the port is taken.
     """
     limits = context.settings.mcp
     if not limits.issuer:
         raise UsageError(
-            "No identity provider is set: nobody could be let in.",
+            "No identity provider is set, so no caller could be let in.",
             "Set it: cortex config set mcp.issuer https://id.example.org",
         )
     place = _bound(host, port)

@@ -69,7 +69,7 @@ class TokenChecker:
     """
     Checks tokens of `issuer` that are for `audience`, the address of this server.
 
-    The provider's keys are at `keys_url`; where that is empty, at the address that its description gives.
+    The provider's keys are at `keys_url`; if that is empty, at the address that its description gives.
     They are fetched when a token first needs them. Safe to use from several threads.
     """
 

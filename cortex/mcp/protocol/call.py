@@ -17,7 +17,7 @@ class ToolCall:
     person: Person = field(default_factory=Person)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return an argument, `default` where it was not given."""
+        """Return an argument, `default` if it was not given."""
         return self.arguments.get(name, default)
 
     def number(self, name: str) -> int:

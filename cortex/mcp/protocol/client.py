@@ -29,6 +29,7 @@ from cortex.mcp.protocol.scopes import (
     READ,
     WRITE,
     allows,
+    may_delete,
     needed_scope,
 )
 from cortex.storage.settings.settings import Settings, load_settings
@@ -170,7 +171,7 @@ class Client:
         if needed == WRITE:
             own = GLOBAL_SCOPE if arguments.get("everywhere") else self._project_at(str(context.folder))
             _check_role(context, roles, own or GLOBAL_SCOPE, WRITE)
-        if tool == "consolidate":
+        if may_delete(tool):
             merged = narrowed(context, roles, DELETE)
             if needed == DELETE and not merged.visible:
                 _check_role(context, roles, self._project_at(str(context.folder)) or GLOBAL_SCOPE, DELETE)

@@ -34,7 +34,7 @@ class SharedModel:
 
     def __call__(self, settings: Settings) -> "Embedder | None":
         """Return the model in force for the settings, None where there is none."""
-        if settings.voyage_api_key:  # whether the service answers changes from call to call
+        if settings.voyage_api_key:  # a hosted model holds no memory, and its key may change
             return self.embedder_of(settings)
         with self._lock:
             if not self._is_loaded:

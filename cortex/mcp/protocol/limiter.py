@@ -20,7 +20,7 @@ class SlidingWindow:
     _lock: Lock = field(default_factory=Lock)
 
     def admit(self, limit: int) -> None:
-        """Count a call. Raises RateLimited, and does not count it, where `limit` were admitted already."""
+        """Count a call. Raises RateLimited, and does not count it, if `limit` were admitted already."""
         with self._lock:
             now = self.clock()
             while self._admitted_at and now - self._admitted_at[0] >= WINDOW_SECONDS:

@@ -35,7 +35,9 @@ class ChoiceQuestion:
         return content_id("question", self.message, *(f"{o.id} {o.label}" for o in self.options))
 
     def schema(self, *, has_titles: bool) -> dict[str, Any]:
-        """Return the form as the client shows it; before 2025-11-25 a choice names its labels beside it."""
+        """
+        Return the form as the client shows it; before 2025-11-25 the labels of a choice are a separate list.
+        """
         choice: dict[str, Any] = {"type": "string", "title": "Your choice"}
         if has_titles:
             choice["oneOf"] = [{"const": each.id, "title": each.label} for each in self.options]
@@ -78,7 +80,7 @@ class Person:
         """
         Return the id of the option that the person chose, DECLINED where they would not.
 
-        None where nobody can be asked. Raises ChoiceNeeded where the answer is still to come.
+        None if nobody can be asked. Raises ChoiceNeeded if the answer is still to come.
         """
         if question.key in self.answers:
             return question.chosen(self.answers[question.key])

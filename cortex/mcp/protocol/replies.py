@@ -38,7 +38,7 @@ class ListItem:
 
 @dataclass
 class ListPage:
-    """The items that fit on one page, and the cursor for the rest: None where there are no more."""
+    """The items that fit on one page, and the cursor for the rest: None if there are no more."""
 
     items: list[ListItem] = field(default_factory=list)
     cursor: str | None = None
@@ -73,7 +73,7 @@ def page_of(
     items: Sequence[ListItem], *, limit: int, chars: int, at: int, subject: str, more: bool
 ) -> ListPage:
     """
-    Return as many of the items, which begin at position `at` of all, as fit: at least one where there is one.
+    Return as many of the items, which begin at position `at` of all, as fit: at least one if there is one.
 
     `subject` is what the list answers: its cursor is good for nothing else. `more` says that there are more
     items than those given.

@@ -48,7 +48,7 @@ def roles_of(
     principal: str, listed: Sequence[str], project_at: Callable[[str], str | None]
 ) -> CallerRoles | None:
     """
-    Return a caller's roles, None where the setting gives nobody any; `project_at` knows a folder's project.
+    Return a caller's roles, None if the setting gives nobody any; `project_at` knows a folder's project.
 
     What is said of the caller goes before what is said of everybody (`*`), a folder's before the general.
 

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from cortex.mcp.tool_index import SCOPES_OF_TOOLS
+
 READ, WRITE, DELETE, ADMIN = "memory:read", "memory:write", "memory:delete", "admin"
 SCOPES = (READ, WRITE, DELETE, ADMIN)
 
 # Methods that show stored words without calling a tool; the lists are the same for everybody.
 _READING = ("resources/read", "completion/complete")
-_WRITING_TOOLS = ("learn",)
 
 
 def needed_scope(method: str, name: str = "", arguments: Mapping[str, Any] | None = None) -> str:
@@ -24,9 +25,15 @@ def needed_scope(method: str, name: str = "", arguments: Mapping[str, Any] | Non
         return READ
     if method != "tools/call":
         return ""
-    if name == "consolidate" and (arguments or {}).get("plan") is not None:
-        return DELETE
-    return WRITE if name in _WRITING_TOOLS else READ
+    scope, scope_with = SCOPES_OF_TOOLS.get(name, (READ, {}))
+    more = [needed for each, needed in scope_with.items() if (arguments or {}).get(each) is not None]
+    return more[0] if more else scope
+
+
+def may_delete(tool: str) -> bool:
+    """Return whether some calls of a tool need the scope for taking memories out."""
+    scope, scope_with = SCOPES_OF_TOOLS.get(tool, (READ, {}))
+    return DELETE in (scope, *scope_with.values())
 
 
 def allows(scopes: Iterable[str] | None, needed: str) -> bool:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cortex.mcp.tools.schemas import LONGEST_NAME, Tool
+from cortex.mcp.tools.schemas import LONGEST_NAME
+from cortex.mcp.tools.tool import Tool
 from cortex.transforms.errors import (
     ArgumentMissing,
     ArgumentOfWrongType,

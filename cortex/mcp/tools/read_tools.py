@@ -27,14 +27,15 @@ from cortex.mcp.protocol.replies import (
     quoted,
     rows_that_fit,
 )
-from cortex.mcp.tools.schemas import MOST_ITEMS
+from cortex.mcp.tools import schemas
+from cortex.mcp.tools.tool import tool
 from cortex.transforms.memory.authors import speaker_of
 from cortex.transforms.schemas import Row
 from cortex.transforms.words.ages import age_of
 
 RESULTS_SHOWN = 10
 # Results looked for on every page: pages are cut out of one order.
-RESULTS_RANKED = MOST_ITEMS + 1
+RESULTS_RANKED = schemas.MOST_ITEMS + 1
 # Of an id, in text and in structure.
 FULL_CHARS = 4_000
 OPTION_CHARS = 90
@@ -42,6 +43,34 @@ EVIDENCE_SHOWN, EVIDENCE_SHOWN_FULL = 1, 5
 LINES_OF_EVIDENCE = 5
 
 
+@tool(
+    "recall",
+    "Recall what is known",
+    "Search this project's memory of past sessions: decisions, rejected options, gotchas, preferences. "
+    "Ask before you decide or repeat work. Answers carry age, confidence, trust, evidence. "
+    "An id as the question shows that entry whole.",
+    takes=schemas.takes(
+        "question",
+        question=schemas.text(longest=schemas.LONGEST_TEXT),
+        detail={"enum": ["short", "full"]},
+        as_of=schemas.text("YYYY-MM-DD: as known that day"),
+        limit=schemas.ITEM_LIMIT,
+        project=schemas.PROJECT,
+        cursor=schemas.CURSOR,
+    ),
+    gives=schemas.gives(
+        results=schemas.list_of(
+            **schemas.MEMORY_FIELDS,
+            why=schemas.STRING_OR_NULL,
+            rejected=schemas.STRING_OR_NULL,
+            replaces=schemas.NEAR,
+            nearby=schemas.NEAR,
+        ),
+        options=schemas.OPTIONS,
+        cursor=schemas.STRING_OR_NULL,
+    ),
+    place=10,
+)
 def answer_recall(call: ToolCall) -> ToolReply:
     """Search the memory, or show the entry whose id is the question."""
     question = call.arguments["question"]
@@ -212,6 +241,24 @@ def _whole_turn(call: ToolCall, whole: Expanded) -> ListItem:
     return ListItem(data, [note(first["trust"], text, "said", f"id {first['passage_id'][:12]}")])
 
 
+@tool(
+    "query",
+    "Query the memory with SQL",
+    "Run read-only SQL (DuckDB) on the memory: counts, timelines. Tables: "
+    "memories, edges, sessions, projects, metrics, events, turns, passages, tool_calls, journal, calls. "
+    "`describe memories` shows columns.",
+    takes=schemas.takes(
+        "sql",
+        sql=schemas.text(longest=schemas.LONGEST_QUERY),
+        limit={"type": "integer", "minimum": 1, "maximum": 200},
+    ),
+    gives=schemas.gives(
+        columns=schemas.STRING_LIST,
+        rows={"type": "array", "items": {"type": "array"}},
+        is_cut={"type": "boolean"},
+    ),
+    place=20,
+)
 def answer_query(call: ToolCall) -> ToolReply:
     """Run a read-only query on the tables of the scopes that the caller sees."""
     most = call.number("mcp_query_rows")

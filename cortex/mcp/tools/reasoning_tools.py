@@ -23,13 +23,43 @@ from cortex.mcp.protocol.replies import (
     position_of,
     quoted,
 )
+from cortex.mcp.tools import schemas
 from cortex.mcp.tools.read_tools import OPTION_CHARS
+from cortex.mcp.tools.tool import tool
 from cortex.transforms.views.inference import Step, looks_like_path
 from cortex.transforms.views.reflection import Point
+from cortex.transforms.vocabulary import STATUSES
 
 POINTS_SHOWN = 20
 
 
+@tool(
+    "reflect",
+    "Reflect on what is unsettled",
+    "List what is open, contradictory or stale in this project; with a question, also an answer that "
+    "cites memories.",
+    takes=schemas.takes(
+        "",
+        question=schemas.text(longest=schemas.LONGEST_TEXT),
+        limit=schemas.ITEM_LIMIT,
+        project=schemas.PROJECT,
+        cursor=schemas.CURSOR,
+    ),
+    gives=schemas.gives(
+        points=schemas.list_of(
+            kind={"enum": ["open", "contradictory", "stale"]},
+            texts=schemas.STRING_LIST,
+            reason=schemas.STRING,
+            memory_ids=schemas.STRING_LIST,
+            project=schemas.STRING,
+        ),
+        answer=schemas.STATEMENTS,
+        source=schemas.STRING,
+        note=schemas.STRING,
+        cursor=schemas.STRING_OR_NULL,
+    ),
+    place=30,
+)
 def answer_reflect(call: ToolCall) -> ToolReply:
     """List what is not settled; answer a question from memories."""
     question = call.get("question", "")
@@ -86,6 +116,37 @@ def _cited(statements: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
+@tool(
+    "infer",
+    "Infer why something is so",
+    "Explain why code or a design is as it is: the chain of decisions about a file path, subject or "
+    "memory id, with reasons and rejected options.",
+    takes=schemas.takes(
+        "target",
+        target=schemas.text(),
+        all={"type": "boolean", "description": "every match, if the target means several"},
+        limit=schemas.ITEM_LIMIT,
+        project=schemas.PROJECT,
+    ),
+    gives=schemas.gives(
+        chain=schemas.list_of(
+            id=schemas.STRING,
+            type=schemas.STRING,
+            text=schemas.STRING,
+            reason=schemas.STRING,
+            rejected=schemas.STRING,
+            trust=schemas.TRUST,
+            status={"enum": list(STATUSES)},
+            said_on=schemas.STRING,
+            relations=schemas.list_of(relation=schemas.STRING, id=schemas.STRING),
+        ),
+        narrative=schemas.STATEMENTS,
+        source=schemas.STRING,
+        note=schemas.STRING,
+        options=schemas.OPTIONS,
+    ),
+    place=40,
+)
 def answer_infer(call: ToolCall) -> ToolReply:
     """Give the chain of decisions about a target; ask which is meant where a word means several."""
     target = call.arguments["target"]
@@ -93,9 +154,7 @@ def answer_infer(call: ToolCall) -> ToolReply:
         looked = _infer(call, target, narrated=False)
         options = _options(call, looked.chain)
         if len(options) > 2:  # besides "all of them"
-            message = (
-                f"'{target}' stands in several decisions that have nothing to do with each other. Which?"
-            )
+            message = f"'{target}' occurs in several unrelated decisions. Which one?"
             choice = call.person.choose(ChoiceQuestion(message, options))
             if choice in (None, DECLINED):
                 return _undecided(target, options, was_asked=choice is not None)
@@ -155,9 +214,7 @@ def _explained(call: ToolCall, inference: Inference) -> ToolReply:
         more=False,
     )
     page.cursor = None  # a chain is asked for again by a narrower target
-    heading = (
-        f"{len(page.items)} decisions, oldest first." if items else "Nothing that was kept is about this."
-    )
+    heading = f"{len(page.items)} decisions, oldest first." if items else "No memory is about this."
     data = {
         "notice": NOTICE,
         "chain": page.data,

@@ -6,6 +6,7 @@ from cortex.flows.operations.change import learn
 from cortex.flows.operations.change import merges as merges_operation
 from cortex.flows.operations.change.apply import Applied
 from cortex.flows.operations.change.merges import MemoryMerge
+from cortex.hooks.prose.memory_types import FACT_TYPES
 from cortex.mcp.protocol.call import ToolCall
 from cortex.mcp.protocol.questions import DECLINED, ChoiceQuestion, Option
 from cortex.mcp.protocol.replies import (
@@ -15,13 +16,47 @@ from cortex.mcp.protocol.replies import (
     page_of,
     quoted,
 )
+from cortex.mcp.protocol.scopes import DELETE, WRITE
+from cortex.mcp.tools import schemas
+from cortex.mcp.tools.tool import tool
 from cortex.transforms.errors import DecisionContradicted, UsageError
 
 ANYWAY, LEAVE = "anyway", "leave"
 
 
+@tool(
+    "learn",
+    "Learn a lesson for good",
+    "Store one durable fact: a sentence that stands alone and says what holds, of "
+    "what, and why. Saved only if an id comes back. Refused: questions, filler, secrets; against a "
+    "decision only if the person agrees.",
+    takes=schemas.takes(
+        "text",
+        text=schemas.text(longest=schemas.LONGEST_TEXT),
+        type={"enum": list(FACT_TYPES)},
+        evidence={
+            "type": "array",
+            "items": schemas.text(),
+            "maxItems": schemas.MOST_FILES,
+            "description": "files that show it",
+        },
+        everywhere={"type": "boolean", "description": "holds in every project"},
+    ),
+    gives=schemas.gives(
+        id=schemas.STRING,
+        outcome={"enum": ["learned", "reinforced", "reworded"]},
+        type=schemas.STRING,
+        text=schemas.STRING,
+        project=schemas.STRING,
+        contradicts=schemas.STRING_LIST,
+        in_effect={"type": "boolean"},
+        note=schemas.STRING,
+    ),
+    scope=WRITE,
+    place=50,
+)
 def answer_learn(call: ToolCall) -> ToolReply:
-    """Store a lesson; where it contradicts a decision, only if the person says so."""
+    """Store a lesson; if it contradicts a decision, only if the person says so."""
     if not (call.has_project or call.get("everywhere")):
         raise UsageError("You are in no project here.", "Learn it with everywhere: true.")
     try:
@@ -64,11 +99,33 @@ def _wants_both(call: ToolCall, error: DecisionContradicted) -> bool:
     question = ChoiceQuestion(
         f'The assistant wants to remember: "{quoted(call.arguments["text"], call.excerpt)}" '
         f"But {quoted(error.problem, call.excerpt)}",
-        [Option(LEAVE, "Do not remember it"), Option(ANYWAY, "Remember it beside the decision")],
+        [Option(LEAVE, "Do not remember it"), Option(ANYWAY, "Keep both")],
     )
     return call.person.choose(question) not in (LEAVE, DECLINED, None)
 
 
+@tool(
+    "consolidate",
+    "Consolidate duplicates",
+    "Plan the merging of memories that say the same; changes nothing and returns a plan id. Called with "
+    "that plan, carries out exactly it. Originals are kept.",
+    takes=schemas.takes("", plan=schemas.text("id of a plan that was shown")),
+    gives=schemas.gives(
+        plan=schemas.STRING,
+        merges=schemas.list_of(
+            id=schemas.STRING,
+            project=schemas.STRING,
+            text=schemas.STRING,
+            members=schemas.STRING_LIST,
+            texts=schemas.STRING_LIST,
+        ),
+        is_done={"type": "boolean"},
+        in_effect={"type": "boolean"},
+        note=schemas.STRING,
+    ),
+    scope_with={"plan": DELETE},  # what is merged can be taken back, so nothing is destroyed
+    place=60,
+)
 def answer_consolidate(call: ToolCall) -> ToolReply:
     """Plan merges, or carry out the plan named."""
     plan_id = call.get("plan")

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pyarrow.compute as pc
-
 from cortex.flows.asking_model.asking import ask_all
+from cortex.flows.asking_model.received_replies import kept_replies
 from cortex.flows.asking_model.request_round import is_usable
 from cortex.flows.context.context import Context
 from cortex.flows.engines.runs import opened
@@ -35,7 +34,7 @@ def answer_over(
     Return what the chosen language model answers to a question over memories, by a prompt's name.
 
     The same question over the same memories takes the answer that the lake holds. A new one is asked for
-    under the budget and the lease, kept among the replies of `scope` and then settled. Where it cannot be
+    under the budget and the lease, kept among the replies of `scope` and then settled. If it cannot be
     asked or kept, or its answer cannot be used, the note says why; nothing is raised.
     """
     if not memories:
@@ -57,9 +56,8 @@ def answer_over(
 
 def _kept_reply(store: Store, scope: str, request: ModelRequest) -> str | None:
     """Return the text of the answer that the lake holds."""
-    rows = store.lake.read(REPLIES, scope, columns=["request_id", "text"])
-    texts = rows.filter(pc.field("request_id") == request.request_id)["text"].to_pylist()
-    return str(texts[0]) if texts else None
+    rows = kept_replies(store.lake, [request.request_id], [scope])
+    return next((str(row["text"]) for row in rows), None)
 
 
 def _ask(context: Context, scope: str, request: ModelRequest, known: Sequence[str]) -> tuple[str | None, str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Brief:
-    """The text of a project's brief, or of its archive of older decisions; "" where there is nothing."""
+    """The text of a project's brief, or of its archive of older decisions; "" if there is nothing."""
 
     project_id: str
     text: str
@@ -78,7 +78,7 @@ def read_briefs(
 
 
 def _published(context: Context, name: str | None, archive: bool) -> list[Brief]:
-    """Return what is published where it is what a run would publish; none where only the store can say."""
+    """Return what is published where it is what a run would publish; none if only the store can say."""
     from cortex.flows.run.published_briefs import is_noted
 
     catalogue = context.open_catalogue()
@@ -102,7 +102,7 @@ def _projects_meant(context: Context, book: ProjectBook, name: str | None) -> li
 
 
 def _text_now(context: Context, store: Store, project_id: str, archive: bool) -> str:
-    """Return what is published of a project where nothing has changed since, else what would be."""
+    """Return what is published of a project if nothing has changed since, else what would be."""
     from cortex.flows.run.published_briefs import is_noted
 
     known = store.projects.known_project(project_id)
@@ -137,7 +137,7 @@ def explain_briefs(
 
 
 def published_explanation(context: Context, project_id: str) -> Explanation | None:
-    """Return what is published of why a project's brief is as it is; None where a run would say otherwise."""
+    """Return what is published of why a project's brief is as it is; None if a run would say otherwise."""
     from cortex.flows.run.published_briefs import is_noted
     from cortex.transforms.brief.explanation import choices_in
 

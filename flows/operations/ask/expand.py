@@ -32,9 +32,9 @@ class Expanded:
 
 def expand(context: Context, target: str, *, project: str | None = None) -> Expanded | None:
     """
-    Return the memory or turn whose id begins with `target`; None where that is not an id.
+    Return the memory or turn whose id begins with `target`; None if that is not an id.
 
-    Raises NotFound, and UsageError where several ids begin with it.
+    Raises NotFound, and UsageError if several ids begin with it.
     """
     if not is_memory_id(target):
         return None

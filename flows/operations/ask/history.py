@@ -1,6 +1,6 @@
 """What lies behind a memory: the turns around its evidence, what was done to it, how sure it was."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,6 +12,7 @@ from cortex.flows.engines.runs import looking
 from cortex.flows.run.source import journal_parts_of, parts_of
 from cortex.storage.lake.lake import each_key_once
 from cortex.storage.store import Store
+from cortex.transforms.errors import NotFound
 from cortex.transforms.journal_entries import Recall, entries_in
 from cortex.transforms.memory.lifecycle import clock_of
 from cortex.transforms.schemas import TURNS, Row
@@ -102,8 +103,29 @@ def history_of(context: Context, memory: Row) -> History:
     )
 
 
+def said_at_line(context: Context, session: Row, line: int) -> EvidencePlace:
+    """
+    Return what was said at a line of a session of SESSIONS, or last before it, and around that.
+
+    Raises NotFound for a line that the session has not, FileDamaged, KeyUnavailable.
+    """
+    store, name = looking(context, with_model=False).store, session["session_id"]
+    turns = _spoken_turns(store, session["project_id"], {name}).get(name, [])
+    before = [row for row in turns if row["line"] <= line]
+    if not before or line > max(row["line"] for row in turns):
+        raise NotFound(f"session '{name[:8]}' has no line {line}.", f"Look: cortex show {name[:8]}")
+    cited = max(before, key=lambda row: row["line"])
+    place = {name: cited[name] for name in ("turn_id", "session_id", "file", "git_branch", "said_at")}
+    return _place({**place, "lines": [cited["line"]], "layer": ""}, turns)
+
+
 def _places(store: Store, scope: str, evidence: Sequence[Row]) -> list[EvidencePlace]:
-    sessions = {place["session_id"] for place in evidence}
+    rows = _spoken_turns(store, scope, {place["session_id"] for place in evidence})
+    return [_place(place, rows.get(place["session_id"], [])) for place in evidence]
+
+
+def _spoken_turns(store: Store, scope: str, sessions: Set[str]) -> dict[str, list[Row]]:
+    """Return what was said in sessions of a project, by session, in its order."""
     rows: dict[str, list[Row]] = {}
     if sessions:
         read = [store.lake.read(TURNS, part, sessions=sessions) for part in parts_of(store, scope)]
@@ -112,7 +134,7 @@ def _places(store: Store, scope: str, evidence: Sequence[Row]) -> list[EvidenceP
                 rows.setdefault(row["session_id"], []).append(row)
     for turns in rows.values():
         turns.sort(key=lambda row: (row["agent_id"] or "", row["file"], row["line"], row["block"]))
-    return [_place(place, rows.get(place["session_id"], [])) for place in evidence]
+    return rows
 
 
 def _place(place: Row, turns: Sequence[Row]) -> EvidencePlace:

@@ -13,7 +13,6 @@ from cortex.flows.operations.ask.reflect import (
     cited_answer,
 )
 from cortex.flows.operations.lookup.targets import is_memory_id, memory_by_id, scopes_of
-from cortex.flows.recalling.fallback_vectors import model_for
 from cortex.flows.recalling.recall_search import search_store
 from cortex.storage.store import Store
 from cortex.transforms.errors import EmptyQuestion, NotFound
@@ -63,7 +62,9 @@ def infer(
     """
     store, policy = context.open_store(), context.policy
     if not looks_like_path(target) and not query_terms(target, policy):
-        raise EmptyQuestion("there is nothing to look for.", "Name a path or a subject: cortex infer auth")
+        raise EmptyQuestion(
+            "the subject has no word to search for.", "Name a path or a subject: cortex infer auth"
+        )
     if store.is_empty and not store.journal.waiting():
         raise NotFound(f"the store at {context.home} is empty.", "Fill it: cortex backfill")
     named = memory_by_id(context, store, target) if is_memory_id(target) else None
@@ -88,13 +89,12 @@ def _read_columns(tables: Sequence[pa.Table]) -> list[str]:
 
 
 def _near_in_meaning(context: Context, store: Store, target: str, scopes: Sequence[str]) -> list[str]:
-    embedder, searched = model_for(target, context, store, store.tables)
     matches = search_store(
-        searched,
+        store.tables,
         target,
         scopes=scopes,
         policy=context.policy,
-        embedder=embedder,
+        embedder=context.embedder(),
         limit=5,
         by_stretch=False,  # what stands near a decision in its session is not about the target
     )

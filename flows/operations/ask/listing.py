@@ -78,7 +78,7 @@ def list_memories(
 def list_sessions(
     context: Context, project: str | None = None, *, all_projects: bool = False, limit: int = 20
 ) -> Listed:
-    """Return sessions with what came of them, newest first, of the same projects as `list_memories`."""
+    """Return sessions with their results, newest first, of the same projects as `list_memories`."""
     catalogue = Catalogue(context.home)
     projects = catalogue.projects()
     ids = projects_meant(context, catalogue, projects, project, all_projects)
@@ -204,9 +204,9 @@ def why_nothing(context: Context, project_id: str) -> str:
     catalogue = Catalogue(context.home)
     if not catalogue.is_filled:
         return (
-            "nothing was read yet: cortex run"
+            "nothing has been read yet: cortex run"
             if catalogue.waiting()
-            else "nothing was read yet: cortex backfill"
+            else "nothing has been read yet: cortex backfill"
         )
     rows = [row for row in catalogue.projects() if row["project_id"] == project_id]
     faded = sum(row["faded"] for row in rows)
@@ -215,14 +215,14 @@ def why_nothing(context: Context, project_id: str) -> str:
         return f"its {faded} {verb} faded: cortex list --faded shows them"
     if waiting := catalogue.waiting():
         return f"{counted(waiting, 'transcript')} waiting: cortex run"
-    return "its sessions said nothing that is kept"
+    return "its sessions contain nothing to keep"
 
 
 def projects_meant(
     context: Context, catalogue: Catalogue, projects: Sequence[Row], name: str | None, all_projects: bool
 ) -> list[str]:
     """
-    Return the ids of the projects called `name`, else the folder's; none where all are meant.
+    Return the ids of the projects called `name`, else the folder's; none if all are meant.
 
     `projects` are the rows of the snapshot. Raises UnknownProject; UsageError for a name and `all_projects`.
     """

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from cortex.flows.context.context import Context
 from cortex.flows.operations.lookup.targets import scopes_of
-from cortex.flows.recalling.fallback_vectors import model_for
 from cortex.flows.recalling.recall_results import RecallResult
 from cortex.flows.recalling.recall_search import search_store as search
 from cortex.flows.recalling.recall_search import with_replaced
@@ -78,7 +77,7 @@ def recall(
     """
     store = context.open_store()
     if not query_terms(question, context.policy):
-        raise EmptyQuestion("there is no word to search for.", 'Ask: cortex recall "which database"')
+        raise EmptyQuestion("the question has no word to search for.", 'Ask: cortex recall "which database"')
     if store.is_empty and not store.journal.waiting():
         raise NotFound(f"the store at {context.home} is empty.", "Fill it: cortex backfill")
     scopes = scopes_of(context, store, project, all_projects=all_projects)
@@ -184,7 +183,7 @@ class _Search:
         if matches:
             return matches, both, ""
         matches = self.results(question, limits)
-        return matches, limits, f"Nothing was found {own}; these are others." if matches else ""
+        return matches, limits, f"Nothing was found {own}; these are other results." if matches else ""
 
     def results(self, question: str, limits: SearchLimits) -> list[RecallResult]:
         """Return what is found within the limits, best first; records of sessions, the newest first."""
@@ -197,10 +196,9 @@ class _Search:
             )
             if records:
                 return records
-        embedder, searched = model_for(question, self.context, self.store, self.tables)
         return search(
-            searched, question, scopes=self.scopes, policy=self.context.policy, embedder=embedder,
-            limit=self.limit, by_stretch=self.by_stretch, limits=limits,
+            self.tables, question, scopes=self.scopes, policy=self.context.policy,
+            embedder=self.context.embedder(), limit=self.limit, by_stretch=self.by_stretch, limits=limits,
         )  # fmt: skip
 
 
@@ -216,7 +214,7 @@ def _doubts_about(context: Context, store: Store, matches: Sequence[RecallResult
 
 
 def _reinforce(context: Context, store: Store, matches: Sequence[RecallResult]) -> str:
-    """Journal what was recalled and shown; return why not where the store cannot be written."""
+    """Journal what was recalled and shown; return why not if the store cannot be written."""
     by_scope: dict[str, list[RecallResult]] = {}
     for match in matches:
         by_scope.setdefault(match.project_id, []).append(match)

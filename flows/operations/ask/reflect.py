@@ -24,7 +24,7 @@ from cortex.transforms.views.reflection import (
 from cortex.transforms.views.review import disputes, stale_claims, unsettled
 
 BY_RULES = "rules"
-# What is told where no language model was chosen.
+# What is told if no language model was chosen.
 _NO_MODEL = "no language model is chosen: these are the recalled statements themselves"
 
 
@@ -33,7 +33,7 @@ class CitedStatement:
     """
     A statement with the ids of the recalled memories it rests on, at least one.
 
-    Of one that is a memory itself, `said_at` is when it was first said and `status` what became of it.
+    Of one that is a memory itself, `said_at` is when it was first said and `status` its present state.
     """
 
     text: str

@@ -46,7 +46,7 @@ def query_tables(
     """
     Run a query on the store's tables, as they are or as of a day; without `limits` it may take what it needs.
 
-    Raises UsageError for what DuckDB refuses, QueryTooLong, NotFound where nothing is published.
+    Raises UsageError for what DuckDB refuses, QueryTooLong, NotFound if nothing is published.
     """
     try:
         check_reads(query)
@@ -88,7 +88,7 @@ def _result(database: Any, query: str, limits: QueryLimits | None) -> QueryResul
 
 
 def _database(context: Context, query: str, as_of: str | None, limits: QueryLimits | None) -> Any:
-    """Return a sealed connection that sees the store. Raises NotFound where nothing is published."""
+    """Return a sealed connection that sees the store. Raises NotFound if nothing is published."""
     if as_of is not None:
         return database_of(_tables_of(store_as_of(context, as_of)))
     store = context.open_store()

@@ -35,7 +35,7 @@ class CostReport:
     The ledger in sums: each of the four groupings adds up to `total`.
 
     `reserved_usd` is the part of the total for which no answer is known: under way, or lost. `facts` are what
-    the language model wrote and the checks let pass; `usd_per_fact` is None where there are none.
+    the language model wrote and the checks let pass; `usd_per_fact` is None if there are none.
     """
 
     total: CostRow
@@ -50,7 +50,7 @@ class CostReport:
 
 
 def read_cost(context: Context) -> CostReport:
-    """Return what is in the ledger; zeros where nothing was ever asked."""
+    """Return what is in the ledger; zeros if nothing was ever asked."""
     attempts = Spending(context.home).attempts()
     projects = _projects(context) if attempts else {}
     facts = _kept_facts(context) if attempts else 0
@@ -100,7 +100,7 @@ def _grouped(attempts: Sequence[Attempt], name_of: Callable[[Attempt], str]) -> 
 def _row(name: str, attempts: Sequence[Attempt]) -> CostRow:
     return CostRow(
         name,
-        len(attempts),
+        sum(each.requests for each in attempts),
         sum(each.input_tokens for each in attempts),
         sum(each.output_tokens for each in attempts),
         usd(sum(each.spent_nano for each in attempts)),

@@ -82,7 +82,7 @@ class Patient:
 
     @property
     def now(self) -> datetime:
-        """Return the present instant, by the context's clock where there is one."""
+        """Return the present instant, by the context's clock if there is one."""
         try:
             return self.open_context().now
         except CortexError:
@@ -234,7 +234,7 @@ def _late(patient: Patient) -> str:
 
 def _instant(stamp: str) -> datetime | None:
     """
-    Return the instant of a ticket's stamp, to the second; None where it is not one.
+    Return the instant of a ticket's stamp, to the second; None if it is not one.
 
     >>> _instant("20260921T141320123456Z")
     datetime.datetime(2026, 9, 21, 14, 13, 20, tzinfo=datetime.timezone.utc)
@@ -285,7 +285,9 @@ def _model(patient: Patient) -> str:
     if settings.voyage_api_key:
         model.embed(["Does it answer?"], as_query=True)  # a key that fails is worse than none
         if failure := hosted_failure(settings):
-            raise Notice(f"{model.model} answers again; the next run uses it ({failure.reason})")
+            raise Notice(
+                f"{model.model} answers again, and is used ten minutes after it failed ({failure.reason})"
+            )
     else:
         model.embed(["Does it answer?"], as_query=True)  # its file is read and checked with that
     return f"{model.model}, {model.dimensions} dimensions"

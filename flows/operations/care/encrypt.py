@@ -27,7 +27,7 @@ def encrypt(context: Context, key_file: Path | None = None) -> Encrypted:
     """
     Encrypt every file of the lake, and all that are written from now on; generate a missing key.
 
-    Raises UsageError where the store is encrypted with another key already.
+    Raises UsageError if the store is encrypted with another key already.
     """
     path = key_file.expanduser().absolute() if key_file else context.settings.encryption_key_file
     with opened("encrypt", context) as run:

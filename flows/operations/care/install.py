@@ -44,7 +44,7 @@ class SettingsChange:
     """
     A change of the client's settings: `file`, whether it differs, and how, as a unified diff without secrets.
 
-    With `is_dry_run` nothing was written. `knows_engine` is false where the hooks cannot be given the path of
+    With `is_dry_run` nothing was written. `knows_engine` is false if the hooks cannot be given the path of
     the `cortex` command.
     """
 
@@ -66,7 +66,7 @@ class Installed:
 
 @dataclass(frozen=True)
 class _Opened:
-    """The client's settings file, its text (None where there is no file) and the settings in it."""
+    """The client's settings file, its text (None if there is no file) and the settings in it."""
 
     file: SettingsFile
     text: str | None
@@ -74,7 +74,7 @@ class _Opened:
 
 
 def install(context: Context, *, dry_run: bool) -> SettingsChange:
-    """Add the plugin's hooks to the user's settings. Raises UsageError where the plugin is enabled."""
+    """Add the plugin's hooks to the user's settings. Raises UsageError if the plugin is enabled."""
     opened = _open()
     settings = opened.settings
     if is_plugin_enabled(settings):

@@ -19,6 +19,7 @@ from cortex.flows.run.run import Progress, no_progress
 from cortex.storage.machine.background_run import note_engine
 from cortex.storage.staging.assistant_folders import folders
 from cortex.transforms.errors import NotFound, NothingUsable
+from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, USUAL
 
 if TYPE_CHECKING:
     from cortex.flows.operations.care.plan import PlannedStage
@@ -45,7 +46,7 @@ class BackfillPlan:
 
 @dataclass(frozen=True)
 class BackfillResult:
-    """What a backfill did: the report of its run; `problem` where no file could be read as a transcript."""
+    """What a backfill did: the report of its run; `problem` if no file could be read as a transcript."""
 
     report: RunReport
     problem: NothingUsable | None = None
@@ -78,7 +79,7 @@ def plan_backfill(context: Context, paths: Sequence[Path]) -> BackfillPlan:
     if context.settings.models.is_on:
         from cortex.flows.operations.care.plan import plan_transcripts
 
-        asking = plan_transcripts(context, len(backfill.transcripts), backfill.waiting_bytes)
+        asking = plan_transcripts(context, backfill.transcripts)
     return BackfillPlan(backfill, seconds, tokens, round(tokens / 1e6 * price, 4), asking)
 
 
@@ -106,7 +107,7 @@ def backfill(
 
 
 def transcript_folders() -> list[Path]:
-    """Return where assistants keep transcripts on this machine. Raises NotFound where none does."""
+    """Return where assistants keep transcripts on this machine. Raises NotFound if none does."""
     places = [place for places in folders().values() for place in places if place.is_dir()]
     return places or [_client_projects()]
 
@@ -123,10 +124,10 @@ def _execute(
 
 
 def _client_projects() -> Path:
-    [folder] = folders()["claude"]
+    [folder] = folders()[USUAL]
     if not folder.is_dir():
         raise NotFound(
-            f"there is no folder {folder}, where Claude Code keeps its transcripts.",
+            f"there is no folder {folder}, where {KNOWN_ASSISTANTS[USUAL].label} keeps its transcripts.",
             "Name the folder: cortex backfill PATH",
         )
     return folder

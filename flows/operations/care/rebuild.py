@@ -25,10 +25,10 @@ REBUILT = ("rebuild", "render")
 @dataclass(frozen=True)
 class Rederived:
     """
-    A re-derivation, what became of it, and how many projects declined it.
+    A re-derivation, its result, and how many projects declined it.
 
     `again` is what it would cost to read again, with a language model, the sessions that other versions of
-    its instruction have read; None where none has. `notes` say what became of requests that were sent.
+    its instruction have read; None if none has. `notes` say what became of requests that were sent.
     """
 
     rederivation: Rederivation
@@ -58,7 +58,7 @@ def rebuild_tables(
 
     `adopt_lake` first rebuilds the manifest from the lake's files; `quarantine` moves those that cannot be
     used beside the store and accepts what is lost with them. `on_repair` is given what either did. Raises
-    AuditFailed, LossRefused, and LakeUnclear where files are in doubt.
+    AuditFailed, LossRefused, and LakeUnclear if files are in doubt.
     """
     at = context.now
     repair = LakeRepair(context.settings, at, adopt=adopt_lake, quarantine=quarantine)
@@ -121,7 +121,7 @@ def _check_model(context: Context, prompt: str | None, *, asks: bool) -> None:
 
 
 def _prompts(run: Run, projects: Sequence[str] | None, prompt: str | None) -> dict[str, str]:
-    """Return, by project, the version of the instruction to show; none where no language model is chosen."""
+    """Return, by project, the version of the instruction to show; none if no language model is chosen."""
     if not run.settings.models.uses_replies:
         return {}
     # Imported here, as below: with no language model chosen none of this is loaded.

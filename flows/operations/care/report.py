@@ -31,7 +31,7 @@ def month_report(
     """
     Return what `month` (YYYY-MM; default: the last one with a session) came to in the projects asked about.
 
-    Raises UsageError for what is not a month, NotFound where no session has a date.
+    Raises UsageError for what is not a month, NotFound if no session has a date.
     """
     if month is not None and not _MONTH.fullmatch(month):
         raise UsageError(f"Not a month: '{month}'.", "Use YYYY-MM: --month 2026-09")
@@ -60,7 +60,7 @@ def month_report(
 
 
 def plots_of(report: MonthReport) -> list[str] | None:
-    """Return the plots as SVG elements; None where the libraries of the extra `report` are missing."""
+    """Return the plots as SVG elements; None if the libraries of the extra `report` are missing."""
     try:
         import altair
         import vl_convert  # noqa: F401 - renders what Altair describes
@@ -86,7 +86,7 @@ def _svg(chart: "object") -> str:
 
 
 def write_report(path: Path, text: str) -> None:
-    """Write a report to `path`, whole or not at all. Raises UsageError where that is refused."""
+    """Write a report to `path`, whole or not at all. Raises UsageError if that is refused."""
     try:
         write_atomically(path.absolute(), text.encode())
     except OSError as error:

@@ -48,7 +48,7 @@ def install_schedule(
     Let the first scheduler that works here, or `only` that one, start the nightly run each night at `at`.
 
     Returns its name and what it wrote, by place; with `dry_run` nothing is written. One installed before
-    gives way. Raises UsageError for a time that is none, ScheduleUnavailable where nothing works.
+    gives way. Raises UsageError for a time that is none, ScheduleUnavailable if nothing works.
     """
     scheduler = _scheduler(only, looks_only=dry_run)
     nightly = _nightly(context, at)

@@ -15,7 +15,6 @@ from cortex.storage.machine.prefect_server import forget_serving, note_serving
 from cortex.transforms.errors import UsageError
 
 HOST = "127.0.0.1"
-DEFAULT_PORT = 4200
 
 # As `cortex schedule`, but by the server's clock: 03:30 UTC.
 DEFAULT_CRON = "30 3 * * *"
@@ -33,7 +32,7 @@ def serve(context: Context, port: int, is_up: Callable[[str], None], cron: str =
 
     While it runs, runs with the engine `auto` go through it, flows can be started in its pages, and the
     nightly run starts whenever `cron` says (in UTC). `is_up` is called with the address before it
-    starts. Raises UsageError where something answers at the port already, StoreNotWritable.
+    starts. Raises UsageError if something answers at the port already, StoreNotWritable.
     """
     address = f"http://{HOST}:{port}"
     if answers(f"{address}/api"):

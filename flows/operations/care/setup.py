@@ -146,7 +146,7 @@ def with_writer(context: Context, writer: str) -> Context:
 
 
 def brief_of_busiest(context: Context) -> ShownBrief | None:
-    """Return the published brief of the project with most sessions read; None where nothing is published."""
+    """Return the published brief of the project with most sessions read; None if nothing is published."""
     store = context.open_store()
     cursors = store.lake.manifest.cursors.values()
     sessions = {(store.projects.canonical(cursor.project_id), cursor.session_id) for cursor in cursors}

@@ -49,7 +49,7 @@ class Status:
 
     `waiting` transcripts are staged; `outdated` are projects whose memories another extractor or policy
     extracted; `pending_loss` is what a run would have hidden and so did not publish; `last_run` is the last
-    report; `embedding_failure` is that of the hosted model while the local one stands in for it;
+    report; `embedding_failure` is that of the hosted model while it gives no answer;
     `writer_failure` is since when the language model has answered nothing though sessions wait; `retention`
     says in words what goes by its age, for all projects and for those with rules of their own.
     """

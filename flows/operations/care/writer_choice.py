@@ -1,15 +1,16 @@
 """Which language model writes: what each choice needs and costs, and what is left of the budget today."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from cortex.flows.context.context import Context
 from cortex.flows.operations.care.config import OpenContext, SettingChange, set_setting
-from cortex.flows.writers import PROVIDERS, writer_for
+from cortex.flows.writers import Provider, provider_of
 from cortex.storage.model_calls.spending import Spending
 from cortex.storage.settings.settings import Settings
+from cortex.storage.settings.writer_index import WRITER_MODULES
 from cortex.transforms.errors import ModelClosed
 from cortex.transforms.writer.prices import NANO, Price, price_of, usd
 
@@ -23,7 +24,7 @@ class WriterOption:
     One value of `models.writer`.
 
     `leaves` says what leaves this machine, `costs` what it costs, `missing` what a person has to do first;
-    empty where it can be used as it is.
+    empty if it can be used as it is.
     """
 
     name: str
@@ -35,7 +36,7 @@ class WriterOption:
 
 @dataclass(frozen=True)
 class BudgetState:
-    """What the UTC day has cost so far, reservations included, beside its caps."""
+    """What the UTC day has cost so far, including reservations, and its caps."""
 
     spent_usd: float
     daily_usd: float
@@ -65,13 +66,15 @@ def writer_options(context: Context) -> list[WriterOption]:
     sent = "redacted transcripts go to the model's service"
     return [
         WriterOption("none", "no language model: rules write", "nothing", "nothing", ""),
-        WriterOption("api", PROVIDERS["api"], sent, cost, _missing(settings, "api")),
-        WriterOption(
-            "claude",
-            PROVIDERS["claude"],
-            sent,
-            f"{cost}, counted at list price; a subscription is not charged by token",
-            _missing(settings, "claude"),
+        *(
+            WriterOption(
+                provider.name,
+                provider.label,
+                sent,
+                f"{cost}, {provider.costs}" if provider.costs else cost,
+                _missing(settings, provider),
+            )
+            for provider in map(provider_of, WRITER_MODULES)
         ),
     ]
 
@@ -93,9 +96,9 @@ def model_price(context: Context) -> Price:
     return price_of(rows, context.settings.models.writer_model, context.now.date())
 
 
-def _missing(settings: Settings, name: str) -> str:
+def _missing(settings: Settings, provider: Provider) -> str:
     try:
-        writer_for(replace(settings, models=replace(settings.models, writer=name)))
+        provider.build(settings)
     except ModelClosed as error:
         return error.next_step
     return ""

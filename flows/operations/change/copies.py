@@ -15,7 +15,7 @@ from cortex.transforms.schemas import Row
 _WORDS = {
     "backup": "the backup {place} of {day}: delete it",
     "export": "the export {place} of {day}: delete it",
-    "delta": "the Delta tables at {place}, until the next: cortex export --format delta {place}",
+    "delta": "the Delta tables {place} of {day}: delete them",  # an earlier version wrote such
 }
 
 

@@ -100,7 +100,7 @@ def supersede(context: Context, old: str, new: str) -> Replacement:
 
 
 def undo_supersede(context: Context, memory: str) -> MemoryChange:
-    """Show a superseded memory again. Raises NotFound; UsageError where nothing took its place."""
+    """Show a superseded memory again. Raises NotFound; UsageError if nothing took its place."""
     store = context.open_store()
     row = memory_of(context, store, memory)
     is_begun = last_word(store, Restore(), row["project_id"], row["memory_id"]) == Restore()

@@ -29,7 +29,7 @@ class ForgetPlan:
     """
     What forgetting would erase: `memory`, and its words from `others`, which hold them or are its members.
 
-    `words` says how the memory was named where that was not by its id. `memory` is None where it was
+    `words` says how the memory was named if that was not by its id. `memory` is None if it was
     forgotten before and a killed command left something to erase.
     """
 
@@ -148,7 +148,7 @@ def _going_with(context: Context, store: Store, memory: Row) -> list[Row]:
 
 
 def _named(context: Context, store: Store, question: str, project: str | None) -> Naming:
-    """Return which memories the words name. Raises NotFound where none holds all of them."""
+    """Return which memories the words name. Raises NotFound if none holds all of them."""
     if store.is_empty and not store.journal.waiting():
         raise NotFound(f"the store at {store.home} is empty.", "Fill it: cortex backfill")
     rows = [

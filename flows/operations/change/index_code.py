@@ -1,4 +1,4 @@
-"""Keeps what a source file does: a description that is searched, and the code beside it."""
+"""Keeps what a source file does: a description that is searched, and its code."""
 
 from dataclasses import dataclass
 from pathlib import Path

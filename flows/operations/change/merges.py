@@ -94,7 +94,7 @@ def carry_out(context: Context, plan_id: str) -> Consolidation:
     """
     Merge what the plan of this id says, and nothing else.
 
-    Raises PlanOutdated where the memories have changed since, so that another plan would be made now.
+    Raises PlanOutdated if the memories have changed since, so that another plan would be made now.
     """
     plan = plan_merges(context)
     if plan.plan_id != plan_id:
@@ -125,7 +125,7 @@ def undo_merges(context: Context, to: str | None = None) -> Consolidation:
 
 
 def undo_merge(context: Context, memory_id: str) -> Consolidation:
-    """Undo the merge that a memory is from. Raises UsageError where it is from none that still holds."""
+    """Undo the merge that a memory is from. Raises UsageError if it is from none that still holds."""
     store = context.open_store()
     journal = store.journal.read().to_pylist()
     own = [row for row in journal if row["memory_id"] == memory_id]

@@ -34,7 +34,7 @@ class Renamed:
 
 @dataclass(frozen=True)
 class Membership:
-    """A project that became part of another, or no longer is; `into` None where it was split before."""
+    """A project that became part of another, or no longer is; `into` None if it was split before."""
 
     project_id: str
     into: str | None

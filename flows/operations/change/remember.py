@@ -50,7 +50,7 @@ def remember(
     by_assistant: bool = False,
 ) -> Remembered:
     """
-    Journal a fact; it is searchable at once where no other run is writing, else after that run.
+    Journal a fact; it is searchable at once if no other run is writing, else after that run.
 
     What an explicit memory of the scope says already reinforces that one: its words stay, or give way to the
     new ones where these say more. `priority` (1 to 10) weighs in ranking; `files` are those that the fact

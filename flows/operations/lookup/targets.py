@@ -37,7 +37,7 @@ def is_memory_id(target: str) -> bool:
 
 def memory_by_id(context: Context, store: Store, target: str) -> Row | None:
     """
-    Return the memory whose id begins with `target`, or None where that is not an id.
+    Return the memory whose id begins with `target`, or None if that is not an id.
 
     One that was journaled while another run writes is found too: what the tables do not show yet, the lake
     and the journal do. Raises NotFound; UsageError for several.
@@ -74,7 +74,7 @@ def project_of(context: Context, store: Store, name: str | None) -> str:
     """
     Return the id of the project called `name`, else of the context's folder, which is noted where it is new.
 
-    Raises UnknownProject, and UsageError where the name means several.
+    Raises UnknownProject, and UsageError if the name means several.
     """
     if name is None:
         return store.projects.project_of(str(context.folder), context.now)

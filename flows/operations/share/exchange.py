@@ -111,7 +111,7 @@ def export(
     Return the memories of every project, or of one, as JSON or Markdown; write them to `file` if it is given.
 
     JSON holds everything and is signed with the user's key, so that an import knows it again. Markdown holds
-    text, type and project of the active memories. Raises UsageError where `file` is a folder.
+    text, type and project of the active memories. Raises UsageError if `file` is a folder.
     """
     if file is not None and file.is_dir():
         raise UsageError(f"{file} is a folder.", "Name a file in it.")
@@ -263,7 +263,7 @@ def _missing_notes(store: Store, notes: Iterable[tuple[str, Row]], now: datetime
 
 
 def _take_in_notes(run: Run, folder: Path, project: str | None, now: datetime) -> _Intake:
-    """Take in Claude Code's notes; those beside transcripts of a project that is not known are left out."""
+    """Take in Claude Code's notes; notes of projects that are not known are left out."""
     intake, known = _Intake(NOTES_FORM), _Known.of(run)
     for name, files in notes_below(folder):
         facts, empty = facts_in(files)

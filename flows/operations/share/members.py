@@ -22,7 +22,7 @@ LEAST_MEMBER_CHARS = 4
 @dataclass(frozen=True)
 class MemberList:
     """
-    The members at a place: `own` is this member's id, `members` who has which roles, None where nobody said.
+    The members at a place: `own` is this member's id, `members` who has which roles, None if nobody said.
 
     `pushed` gives the projects that each member shares, by member; it names those without a role too.
     """
@@ -49,7 +49,7 @@ def grant(
     Give a member a role in a project, or in all; "" takes it back.
 
     The first who does so becomes admin of every project. Raises RoleMissing for who is no admin there,
-    NotFound, and UsageError where nobody would be admin of every project any more.
+    NotFound, and UsageError if nobody would be admin of every project any more.
     """
     place = open_place(context)
     place.check_key()
@@ -87,7 +87,7 @@ def remove_shared(context: Context, member: str, *, project: str | None = None) 
 
 def use_key(context: Context, file: Path) -> tuple[str, int]:
     """
-    Encrypt the place with the key in `file`, which is made where there is none; return its id and a count.
+    Encrypt the place with the key in `file`, which is made if there is none; return its id and a count.
 
     The count is of objects that were encrypted or wrapped again. Raises RoleMissing for who is no admin and
     would wrap others' objects, UsageError for a file in the place or the store, KeyUnavailable.

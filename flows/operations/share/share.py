@@ -1,7 +1,7 @@
 """Shares memories through a place: pushes what a person chose, by project, and pulls colleagues'."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -33,15 +33,13 @@ from cortex.transforms.memory.team import (
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
 
-UNSHARED_TYPES = frozenset(("progress", "outcome", "code", "code_description"))
-
 
 @dataclass(frozen=True)
 class ProjectPush:
     """
     What a push does for one project: memories `shared` then, `fresh` ones, and those `withdrawn` there.
 
-    `left_out` counts memories by the reason why they stay here. `content` is None where all is withdrawn.
+    `left_out` counts memories by the reason why they stay here. `content` is None if all is withdrawn.
     """
 
     project_id: str
@@ -207,7 +205,7 @@ def _instant(text: str, now: datetime) -> str | None:
 
 
 def open_place(context: Context) -> SharePlace:
-    """Return the team's place. Raises UsageError where none is set, KeyUnavailable without the team's key."""
+    """Return the team's place. Raises UsageError if none is set, KeyUnavailable without the team's key."""
     uri = context.settings.share.place
     if not uri:
         raise UsageError(
@@ -218,7 +216,7 @@ def open_place(context: Context) -> SharePlace:
 
 
 def _check_roles(place: SharePlace, store: Store, project_ids: Iterable[str], needed: str) -> Members | None:
-    """Return who may do what. Raises RoleMissing where this member's role in a project is too little."""
+    """Return who may do what. Raises RoleMissing if this member's role in a project is too little."""
     members = place.members()
     for project_id in sorted(project_ids) if members else ():
         if members and not members.allows(place.member, project_id, needed):
@@ -270,7 +268,8 @@ def _shared(context: Context, store: Store, project_id: str, left_out: Counter[s
             "git does not know who you are.", 'Say it once: git config --global user.name "Your Name"'
         )
     shared = []
-    for row in _active(store.tables.open(project_id, "memories").read().to_pylist()):
+    rows = store.tables.open(project_id, "memories").read().to_pylist()
+    for row in shareable(rows, context.policy.types_with("is_shared")):
         memory = as_team_memory(context, row, author, places)
         if isinstance(memory, str):
             left_out[memory] += 1
@@ -279,13 +278,12 @@ def _shared(context: Context, store: Store, project_id: str, left_out: Counter[s
     return shared
 
 
-def _active(rows: Iterable[Row]) -> list[Row]:
+def shareable(rows: Iterable[Row], types: Container[str]) -> list[Row]:
+    """Return the rows of MEMORIES that may be shared: active ones of those types, no colleague's."""
     return [
         row
         for row in rows
-        if row["status"] == "active"
-        and row["source_type"] != "team"
-        and row["memory_type"] not in UNSHARED_TYPES
+        if row["status"] == "active" and row["source_type"] != "team" and row["memory_type"] in types
     ]
 
 

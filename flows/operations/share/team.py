@@ -126,7 +126,7 @@ def plan_proposal(
     Return what proposing would commit: the memories named, or those of a project in a person's own words.
 
     `targets` are ids; without any, `memory_type` and `pinned` choose among the project's. `removes` takes the
-    files of memories out instead. Raises NotFound where the project has no repository with a branch to start
+    files of memories out instead. Raises NotFound if the project has no repository with a branch to start
     from, UsageError where git does not know who proposes or memories are of several projects.
     """
     store = context.open_store()
@@ -135,7 +135,7 @@ def plan_proposal(
     if len(scopes) > 1:
         raise UsageError("the memories are of several projects.", "Propose those of one project at a time.")
     scope = next(iter(scopes)) if scopes and project is None else project_of(context, store, project)
-    rows = named or _chosen(store, scope, memory_type, pinned, removes)
+    rows = named or _chosen(context, store, scope, memory_type, pinned, removes)
     base, reading = _base(context, store, scope)
     _check_branch(base, branch)
     if removes:
@@ -148,7 +148,7 @@ def propose_memories(context: Context, proposal: TeamProposal) -> Committed:
     Commit a proposal to its branch, and say what comes next; nothing is pushed.
 
     The branch is written as git objects: index and working tree stay as they are, whatever is checked out.
-    A branch whose proposals are all merged starts again from its base. Raises UsageError where git refuses.
+    A branch whose proposals are all merged starts again from its base. Raises UsageError if git refuses.
     """
     base, branch = proposal.base, proposal.branch
     files: dict[str, bytes | None] = {each.path: each.content for each in proposal.additions}
@@ -235,7 +235,9 @@ def _person(base: TeamBranch) -> CommitAuthor:
     return CommitAuthor(name, address)
 
 
-def _chosen(store: Store, scope: str, memory_type: str | None, pinned: bool, removes: bool) -> list[Row]:
+def _chosen(
+    context: Context, store: Store, scope: str, memory_type: str | None, pinned: bool, removes: bool
+) -> list[Row]:
     """Return the memories of a project that are proposed without being named: in a person's own words."""
     memories = store.tables.open(scope, "memories").read()
     wanted = pc.field("status") == "active"
@@ -245,7 +247,7 @@ def _chosen(store: Store, scope: str, memory_type: str | None, pinned: bool, rem
         wanted &= pc.field("is_pinned")
     if not removes:
         wanted &= (pc.field("trust") == "user") & (pc.field("source_type") != "code_index")
-        wanted &= ~pc.field("memory_type").isin(["progress", "outcome", "code"])
+        wanted &= pc.field("memory_type").isin(sorted(context.policy.types_with("is_shared")))
     return list(memories.filter(wanted).sort_by("memory_id").to_pylist())
 
 

@@ -1,4 +1,4 @@
-"""A project's decisions in a file that its repository tracks: written on request, merged by a driver."""
+"""A project's decisions in a file that its repository tracks: written on request."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,6 @@ from cortex.storage.ground.git import person_at
 from cortex.transforms.documents.decisions_file import (
     decision_id,
     decision_line,
-    merged_decisions,
     with_decisions,
 )
 from cortex.transforms.documents.team_memory import Unusable, author_name, check_shareable
@@ -19,7 +18,6 @@ from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.memory.authors import authors_of
 from cortex.transforms.schemas import Row
 
-DECISIONS_FILE = "decisions.md"
 LARGEST_DECISIONS_BYTES = 4_000_000
 _BELIEVED = ("user", "colleague")
 
@@ -65,18 +63,6 @@ def write_decisions(
         with writing_to(file.parent):
             write_where_named(file, text.encode())
     return WrittenDecisions(text, len(lines), left_out)
-
-
-def merge_decisions(base: Path, ours: Path, theirs: Path) -> int:
-    """
-    Merge two versions of a file of decisions into `ours`, as git asks a merge driver; return the conflicts.
-
-    Raises NotFound and UsageError for what cannot be read as text.
-    """
-    text, conflicts = merged_decisions(_text_of(base), _text_of(ours), _text_of(theirs))
-    with writing_to(ours.parent):
-        write_where_named(ours, text.encode())
-    return conflicts
 
 
 def _line_of(row: Row, me: str) -> str:

@@ -1,5 +1,6 @@
 """The command line as a whole: commands by purpose, imported once they are called."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -10,8 +11,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from cortex.cli.answer import Answer, command
-from cortex.cli.command_line import COMMAND_SECTIONS, MODULES, CommandLine, module_of
+from cortex import cli
+from cortex.cli.answer import Answer, command, group
+from cortex.cli.command_index import SECTIONS
+from cortex.cli.command_line import CommandLine
 from cortex.cli.main import main
 from cortex.cli.terminal import Listing
 from cortex.flows.context.context import Context
@@ -19,7 +22,7 @@ from cortex.storage.settings.settings import Settings
 from cortex.transforms.errors import AuditFailed
 from tests.process.cli.test_commands import HEAVY
 
-NAMES = [name for commands in COMMAND_SECTIONS.values() for name in commands]
+NAMES = [name for commands in SECTIONS.values() for name in commands]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -30,14 +33,35 @@ def test_every_command_of_the_help_is_there_under_its_name(name: str):
 
 def test_no_command_stands_in_two_sections():
     assert len(set(NAMES)) == len(NAMES)
-    assert set(MODULES) - set(NAMES) == set()
+
+
+def test_every_command_of_a_section_is_listed_or_stands_below_one_that_is():
+    folders = [Path(cli.__path__[0]) / folder for folder in cli.SECTION_FOLDERS]
+    modules = [
+        importlib.import_module(f"cortex.cli.{folder.name}.{path.stem}")
+        for folder in folders
+        for path in folder.glob("*.py")
+    ]
+    declared = {
+        value for each in modules for value in vars(each).values() if isinstance(value, click.Command)
+    }
+    listed = [main.get_command(click.Context(main), name) for name in NAMES]
+    below = [each for top in listed if isinstance(top, click.Group) for each in top.commands.values()]
+    assert declared - {*listed, *below} == set()
+
+
+def test_two_commands_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("cortex.cli.answer.LISTED", {})
+    command("dive", "Go down.")(lambda context: None)
+    with pytest.raises(ValueError, match="both declare the command 'dive'"):
+        group("dive", "Go down too.")(test_two_commands_of_one_name_are_refused)
 
 
 def test_the_help_names_every_command_and_imports_none():
     program = "import sys; from cortex.cli.main import main; main(['--help']); print(*sys.modules)"
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert [name for name in NAMES if f"\n  {name} " not in shown] == []
-    assert [title for title in COMMAND_SECTIONS if f"\n{title}:\n" not in shown] == []
+    assert [title for title in SECTIONS if f"\n{title}:\n" not in shown] == []
     loaded = {name.split(".")[1] for name in shown.splitlines()[-1].split() if name.startswith("cortex.")}
     assert loaded == {"cli", "hooks", "transforms"}
 
@@ -53,7 +77,7 @@ def test_a_commands_help_imports_nothing_of_what_it_does():
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     loaded = set(shown.split())
     assert loaded & set(HEAVY) == set()
-    assert {module_of(name) for name in NAMES} <= loaded
+    assert {module for commands in SECTIONS.values() for module, _ in commands.values()} <= loaded
 
 
 @pytest.fixture

@@ -72,6 +72,22 @@ def test_today_is_the_last_session_of_each_project(cortex, samples):
     assert ("  open " in text) == bool(own["still_open"])
 
 
+def test_a_place_shows_what_was_said_there_and_around_it(cortex, samples):
+    rows = cortex("list", "--project", "tidepool", "--json").json["memories"]
+    place = cortex("show", rows[0]["memory_id"], "--json").json["memory"]["evidence"][0]
+    target = f"{place['session_id'][:8]}:{place['lines'][0]}"
+    answer = cortex("show", target, "--json").json
+    assert answer["session"]["session_id"] == place["session_id"]
+    [line] = [turn["line"] for turn in answer["turns"] if turn["is_cited"]]
+    assert line <= place["lines"][0] and len(answer["turns"]) > 1
+    text = cortex("show", target).out
+    assert f"{place['session_id'][:8]}:{line})" in text and text.count("\n> ") + text.startswith("> ") == 1
+    missing = cortex("show", f"{place['session_id'][:8]}:999999")
+    assert (missing.code, "has no line 999999" in missing.err) == (5, True)
+    for wrong in (f"{place['session_id'][:8]}:x", f"{rows[0]['memory_id'][:12]}:4"):
+        assert "Write SESSION:LINE" in cortex("show", wrong).err
+
+
 def test_an_id_that_is_too_short_or_unknown_or_of_several_says_so(cortex, samples):
     assert "at least 4" in cortex("show", "ab").err
     unknown = cortex("show", "ffffffffff")
@@ -96,7 +112,7 @@ def test_a_piped_table_has_one_line_a_row_whatever_the_width(cortex, samples, mo
 
 @pytest.mark.parametrize(
     ("faded", "words"),
-    [(3, "its 3 memories have faded: cortex list --faded"), (0, "said nothing that is kept")],
+    [(3, "its 3 memories have faded: cortex list --faded"), (0, "contain nothing to keep")],
 )
 def test_a_project_without_a_memory_says_why(cortex, samples, faded, words):
     path = samples / "published" / "projects.parquet"

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from cortex.hooks import basic_brief, transcript_end
 from cortex.hooks.echo import PROVENANCE
 from cortex.hooks.prose import plain, self_report
+from cortex.hooks.prose.memory_types import BASIC_SECTIONS, MEMORY_TAGS
 from cortex.hooks.prose.plain import without_private
 from cortex.transforms.extract import tags
 from cortex.transforms.extract.ground import statements
@@ -371,7 +372,7 @@ def test_words_about_secrets_are_no_secrets():
 
 
 def test_a_long_fact_is_cut_and_a_long_day_stays_within_its_room(client):
-    lines = [f"[MEMORY: {kind}] Fact {n} " + "word " * 200 for n in range(20) for kind in tags.MEANINGS]
+    lines = [f"[MEMORY: {kind}] Fact {n} " + "word " * 200 for n in range(20) for kind in MEMORY_TAGS]
     write(client, prose("\n".join(lines)))
     told = start(client)
     assert len(told) < 3_600 and all(len(line) < 340 for line in told.split("\n"))
@@ -526,20 +527,12 @@ def test_both_find_the_same_tags(lines):
     turns = [turn(1, without_private(text), kind="text", agent_id=None)]
     made = [row for row in tags.tag_candidates(turns) if row.source == "tag" and row.step_status is None]
     assert [plain.on_one_line(row.text.removeprefix("Plan: ")) for row in made] == [
-        line for kind, line in found if kind in tags.MEANINGS
+        line for kind, line in found if kind in MEMORY_TAGS
     ]
 
 
 def test_both_name_alike():
-    assert {kind for _, _, kinds in basic_brief.BASIC_SECTIONS for kind in kinds} == set(tags.MEANINGS)
-    reference = Path(__file__).parents[3] / "data" / "reference" / "memory_types.csv"
-    known = {
-        name
-        for row in reference.read_text().split("\n")
-        for cell in row.split(",")
-        for name in cell.split(" / ")
-    }
-    assert {heading for heading, _, _ in basic_brief.BASIC_SECTIONS} <= known
+    assert {kind for _, _, kinds in BASIC_SECTIONS for kind in kinds} == set(MEMORY_TAGS)
     assert statements.plain("**Use** [it](x)") == plain.brief_line("**Use** [it](x)", 99) == "Use it"
 
 

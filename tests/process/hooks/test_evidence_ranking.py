@@ -160,6 +160,16 @@ def test_parts_of_one_turn_are_one_result() -> None:
     assert rows_of(folded(given_rows, SETTINGS, 10)) == [[0, 2], [1]]
 
 
+def test_one_by_one_parts_of_a_turn_stay_apart_and_from_a_plan_that_sums_them_up() -> None:
+    parts = [passage(0, "the tide turns", 4), passage(1, "a reef grows", 4)]
+    plan = fact(2, "Plan: 1. measure", 4)
+    plan.sums_up = True
+    assert rows_of(folded([*parts, plan], SETTINGS, 10, by_part=True)) == [[0], [1], [2]]
+    assert rows_of(folded([parts[0], fact(3, "Use UTC", 4)], SETTINGS, 10, by_part=True)) == [[3, 0]]
+    again = passage(4, "the tide turns", 9)
+    assert rows_of(folded([parts[0], again], SETTINGS, 10, by_part=True)) == [[0, 4]]
+
+
 def test_a_memory_speaks_for_the_passages_it_rests_on() -> None:
     given_rows = [passage(0, "the tide turns", 4), fact(1, "Use UTC", 4, 9)]
     assert rows_of(folded(given_rows, SETTINGS, 10)) == [[1, 0]]

@@ -1,4 +1,4 @@
-"""The prompt hook and recall answer a question alike where no vectors are used, whatever the store holds."""
+"""The prompt hook and recall answer a question alike if no vectors are used, whatever the store holds."""
 
 import random
 import sqlite3

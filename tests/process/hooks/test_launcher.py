@@ -1,4 +1,4 @@
-"""The launcher finds a Python once, remembers its real path, and is silent where there is none."""
+"""The launcher finds a Python once, remembers its real path, and is silent if there is none."""
 
 import os
 import sys

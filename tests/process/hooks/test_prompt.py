@@ -93,7 +93,7 @@ def ask(client, text, session="session-1", **environment):
 
 
 def context_of(ran):
-    """Return all that the model is handed, empty where that is nothing."""
+    """Return all that the model is handed, empty if that is nothing."""
     assert (ran.returncode, ran.stderr) == (0, b"")
     if not ran.stdout:
         return ""
@@ -128,7 +128,52 @@ def test_a_decision_of_an_earlier_session_is_quoted_with_who_when_where_and_its_
 
 def test_what_was_said_and_made_no_fact_is_quoted_too(kiln):
     [line] = told(ask(kiln, "Do the kiln shelves need alumina wash before cobalt?"))
-    assert line.startswith(f'- "{REPLY}" (assistant, 1 Sep 26, fedcba:40, ')
+    assert line == f'- "{REPLY}" (assistant, 1 Sep 26, fedcba:40)'
+
+
+GLAZES = [
+    f"Glaze number {at} is mixed from ash, spar and clay, and it is fired as all the others."
+    for at in range(40)
+]
+SHELF = (
+    "The cobalt shelves get alumina wash first, two coats of it, since cobalt runs and sticks to shelves that"
+    " are bare, and whatever sticks must be ground off by hand."
+)
+
+
+def test_of_a_long_turn_the_part_that_answers_is_quoted(client):
+    keep(client, talk=[said(40, "\n\n".join([*GLAZES, SHELF]), "text")])
+    [line] = told(ask(client, "Do the cobalt shelves need alumina wash?"))
+    assert SHELF in line and GLAZES[0] not in line and line.endswith("(assistant, 1 Sep 26, fedcba:40)")
+
+
+def test_what_the_brief_says_is_left_out_of_a_quotation(client):
+    known = "Two coats of alumina wash are enough for any shelf."
+    keep(client, talk=[said(40, f"{SHELF} {known} Cobalt tiles stand on the upper shelves alone.", "text")])
+    client.publish(KILN, "reef-1", f"# Notes\n\n- {known} (1 Sep 26)\n")
+    start(client, "startup")
+    [line] = told(ask(client, "Do the cobalt shelves need alumina wash?"))
+    assert line.startswith(f'- "{SHELF} … Cobalt tiles stand on the upper shelves alone." (assistant')
+
+
+def test_a_part_is_not_hidden_by_the_plan_that_its_turn_made(client):
+    plan = fact(
+        "Plan: Move the kiln. Aim: The cobalt shelves and the kiln go to the barn.", "planned-1", 40,
+        memory_type="progress", evidence=[place(40, "fedcba98-0000")],
+    )  # fmt: skip
+    keep(
+        client,
+        plan,
+        talk=[said(40, f"Move the kiln.\n\n{SHELF} The wheel stays where it is for now.", "plan")],
+    )
+    found = "\n".join(told(ask(client, "Do the cobalt shelves need alumina wash?")))
+    assert SHELF in found
+
+
+def test_what_the_assistant_asked_then_is_not_quoted_now(client):
+    keep(client, talk=[said(40, f"{REPLY} Shall I wash the cobalt shelves with alumina again?", "text")])
+    [line] = told(ask(client, "Do the kiln shelves need alumina wash before cobalt?"))
+    assert REPLY in line and "Shall I" not in line
 
 
 def test_a_reason_and_what_the_repository_says_stand_with_the_fact(client):

@@ -1,4 +1,4 @@
-"""The status line: what it says, and that it says nothing where it has nothing to say."""
+"""The status line: what it says, and that it says nothing if it has nothing to say."""
 
 import json
 import os

@@ -451,13 +451,13 @@ def test_no_other_module_starts_a_program():
     allowed = {
         "storage/ground/git.py": {"subprocess", "Popen"},
         "hooks/background.py": {"os.execve"},
-        # Started only where a person asks for it: the client, Prefect's server, the machine's timer.
+        # Started only if a person asks for it: the client, Prefect's server, the machine's timer.
         "flows/writers/claude_login.py": {"subprocess", "Popen"},
         "flows/operations/care/serve.py": {"subprocess", "Popen"},
         "storage/machine/client_program.py": {"subprocess"},
         "storage/machine/schedule.py": {"subprocess"},
         # Cortex itself, for the length of a large batch.
-        "flows/reading/extract_pool.py": {"subprocess", "Popen"},
+        "flows/reading/shard_worker.py": {"subprocess", "Popen"},
     }
     found: dict[str, set[str]] = {}
     for package in PACKAGES:

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from cortex.cli.main import main
 from cortex.flows.context.context import Context
 from cortex.flows.operations.care.writer_choice import budget_state, choose_writer, writer_options
+from cortex.flows.writers import provider_of
 from cortex.storage.model_calls import spending
 from cortex.storage.model_calls.spending import (
     DailyLimits,
@@ -19,8 +20,10 @@ from cortex.storage.model_calls.spending import (
     Withheld,
 )
 from cortex.storage.settings.config_file import ConfigFile
+from cortex.storage.settings.setting_keys import BY_NAME
 from cortex.storage.settings.settings import load_settings
-from cortex.transforms.errors import UsageError
+from cortex.storage.settings.writer_index import WRITER_MODULES
+from cortex.transforms.errors import UnknownValue, UsageError
 
 LIMITS = DailyLimits(150_000_000, 200)
 MIDDAY = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -89,7 +92,7 @@ def test_a_budget_may_be_a_whole_number_of_dollars(home):
 def test_the_choices_say_what_they_need_and_what_they_cost(home, monkeypatch):
     monkeypatch.setenv("PATH", "")
     context = Context(load_settings(home))
-    none, api, claude = writer_options(context)
+    none, api, claude, *_ = writer_options(context)
     assert (none.missing, none.leaves) == ("", "nothing")
     assert "ANTHROPIC_API_KEY" in api.missing and "$0.0024 a session" in api.costs
     assert claude.missing and "not charged by token" in claude.costs
@@ -99,12 +102,20 @@ def test_the_choices_say_what_they_need_and_what_they_cost(home, monkeypatch):
         choose_writer(home, "gpt", lambda: context)
 
 
+def test_every_provider_is_a_choice_of_the_setting_and_of_setup(home):
+    options = [option.name for option in writer_options(Context(load_settings(home)))]
+    assert options == ["none", *WRITER_MODULES] == list(BY_NAME["models.writer"].words)
+    assert [provider_of(name).name for name in WRITER_MODULES] == list(WRITER_MODULES)
+    with pytest.raises(UnknownValue, match="Allowed: api, claude"):
+        provider_of("gpt")
+
+
 def test_the_day_is_utc_and_what_is_not_settled_counts(home):
     spend(home, "a", MIDDAY, 100_000_000, is_settled=False)
     claim = SpendingClaim("b", "session", "api", "claude-haiku-5-5", 60_000_000)
     assert Spending(home).reserve(claim, LIMITS, MIDDAY) == Withheld("dollars", 50_000_000)
-    assert isinstance(Spending(home).reserve(claim, LIMITS, MIDDAY + timedelta(hours=12)), Reserved)
     assert budget_state(load_settings(home), MIDDAY).left_usd == pytest.approx(0.05)
+    assert isinstance(Spending(home).reserve(claim, LIMITS, MIDDAY + timedelta(hours=12)), Reserved)
 
 
 def test_nobody_else_asks_what_was_just_answered(home, monkeypatch):

@@ -32,7 +32,7 @@ def test_copies_that_are_there_and_may_hold_it_are_named_each_once(context, tmp_
     note_copy(context.home, "delta", "s3://reef/delta", NOW + timedelta(days=1))
     assert len(outside_copies(context.home)) == 4
     left = copies_beside(context, MEMORY).left
-    assert [str(new) in left[0], "--format delta s3://reef/delta" in left[1], len(left)] == [True, True, 2]
+    assert [str(new) in left[0], "Delta tables s3://reef/delta" in left[1], len(left)] == [True, True, 2]
     assert any(str(old) in each for each in copies_beside(context).left), "a session has no day of its own"
     assert copies_beside(context).reached == [each for each in copies_beside(context, MEMORY).reached]
 

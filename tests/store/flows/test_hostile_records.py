@@ -73,7 +73,7 @@ def test_a_chat_with_a_message_nested_too_deep_loses_that_message_alone():
     document = gemini_decisions().document()
     deep = b'{"type":"user","content":' + b"[" * 1_000 + b"]" * 1_000 + b"},"
     at = document.index(b'"messages": [') + len(b'"messages": [')
-    content = lines_of_document(document[:at] + deep + document[at:])
+    content = lines_of_document(document[:at] + deep + document[at:], Head("gemini"))
     head = Head("gemini", "g1", "/home/dev/kelp", is_document=True)
     reading = read_transcript(content, source=Source("/t/g1.json", "kelp-1", "g1", None, head), final=True)
     assert [(a.line, a.reason) for a in reading.unread] == [(1, "not an object")]

@@ -95,7 +95,7 @@ def test_the_transcripts_of_a_session_are_in_one_shard_its_own_first(talked):
 
 
 def test_a_run_takes_readings_and_events_from_the_answers(talked, monkeypatch):
-    """Were they made again, the run would read and extract here, where nothing can."""
+    """Were they made again, the run would read and extract here, if nothing can."""
 
     def fails(*_: object) -> None:
         raise AssertionError("the run did it itself")
@@ -139,7 +139,7 @@ def test_an_answer_counts_only_for_what_the_run_would_have_asked(talked):
     class Open:
         stamp = reading.stamp
 
-    answers = ShardAnswers(shard, answer)
+    answers = ShardAnswers((shard, answer))
     assert answers.reading(unread, Open) is reading.result  # type: ignore[arg-type]
     other_limits = replace(unread, limits=replace(unread.limits, keeps_personal_data=False))
     assert answers.reading(other_limits, Open) is None  # type: ignore[arg-type]

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.mcp.listings import PROMPTS, prompt_filled
+from cortex.mcp.tool_index import MODULES_OF_TOOLS
 from cortex.mcp.tools.arguments import checked_arguments
-from cortex.mcp.tools.schemas import TOOLS
+from cortex.mcp.tools.calls import declared_tool
 from cortex.transforms.errors import ToolCallInvalid
 from tests.examples import examples
 
@@ -40,6 +41,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=6,
 )
+TOOLS = [declared_tool(name) for name in MODULES_OF_TOOLS]
 NAMES = sorted({name for tool in TOOLS for name in tool.takes["properties"]})
 ARGUMENTS = st.dictionaries(st.sampled_from(NAMES) | TEXTS, VALUES, max_size=5)
 CODE = re.compile(r"CORTEX_E(\d{3}|_[A-Z_]+)")

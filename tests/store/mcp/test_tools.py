@@ -9,8 +9,10 @@ from cortex.flows.operations.ask import recall as recall_operation
 from cortex.flows.operations.ask.recall import recall
 from cortex.hooks.tokens import tokens_in
 from cortex.mcp.protocol.replies import NOTICE
+from cortex.mcp.tool_index import TOOLS
 from cortex.mcp.tools.arguments import checked_arguments
-from cortex.mcp.tools.schemas import TOOL_BY_NAME, TOOLS
+from cortex.mcp.tools.calls import declared_tool
+from cortex.mcp.tools.tool import tool
 from tests.protocol import BOTH, text_of
 
 # Of names, descriptions and argument schemas: what a client puts before its model with every session.
@@ -27,9 +29,23 @@ def error_of(result):
 
 
 def test_the_list_of_tools_costs_a_model_little():
-    listed = [tool.as_dict() for tool in TOOLS]
-    shown = [{key: tool[key] for key in ("name", "description", "inputSchema")} for tool in listed]
-    assert sum(tokens_in(json.dumps(tool)) for tool in shown) <= MOST_TOKENS
+    shown = [{key: listed[key] for key in ("name", "description", "inputSchema")} for listed in TOOLS]
+    assert sum(tokens_in(json.dumps(listed)) for listed in shown) <= MOST_TOKENS
+
+
+def test_a_tool_without_a_schema_of_an_object_is_refused(monkeypatch):
+    monkeypatch.setattr("cortex.mcp.tools.tool.DECLARED", {})
+    for schemas in ({"takes": {}, "gives": {"type": "object"}}, {"takes": {"type": "object"}, "gives": {}}):
+        with pytest.raises(ValueError, match="needs a schema"):
+            tool("dive", "Dive", "Go down.", **schemas)(print)
+
+
+def test_two_tools_of_one_name_are_refused(monkeypatch):
+    monkeypatch.setattr("cortex.mcp.tools.tool.DECLARED", {})
+    declare = tool("dive", "Dive", "Go down.", takes={"type": "object"}, gives={"type": "object"})
+    declare(text_of)
+    with pytest.raises(ValueError, match="both declare the tool 'dive'"):
+        declare(error_of)
 
 
 @pytest.mark.parametrize("mode", BOTH)
@@ -119,7 +135,7 @@ def test_infer_gives_the_chain_of_decisions_with_reasons(assistant):
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "code", "argument"),
+    ("name", "arguments", "code", "argument"),
     [
         ("recall", {}, "CORTEX_E201", "question"),
         ("recall", {"question": None}, "CORTEX_E201", "question"),
@@ -142,11 +158,11 @@ def test_infer_gives_the_chain_of_decisions_with_reasons(assistant):
         ("learn", {"text": "a", "type": "code"}, "CORTEX_E204", "type"),
     ],
 )
-def test_bad_arguments_are_refused_by_their_kind_and_name(tool, arguments, code, argument):
+def test_bad_arguments_are_refused_by_their_kind_and_name(name, arguments, code, argument):
     from cortex.transforms.errors import ToolCallInvalid
 
     with pytest.raises(ToolCallInvalid) as refused:
-        checked_arguments(TOOL_BY_NAME[tool], arguments)
+        checked_arguments(declared_tool(name), arguments)
     assert (refused.value.code, refused.value.details) == (code, argument)
 
 

@@ -21,7 +21,7 @@ NOTES = ManifestNotes(
     outputs={
         Output("decay", "reef-1"): "d",
         Output("publish", "all"): "p",
-        Output("embed_spare", "global"): "s",
+        Output("judge", "global"): "s",
     },
     empty={Output("link", "reef-1"): "l"},
     briefs={"reef-1": "b"},
@@ -44,7 +44,6 @@ TEXTS = {
     "cut:reef-1": '["out", "basis", 12, "files", ["/t/s1.jsonl"], "content"]',
     "decay:reef-1": "d",
     "declined:reef-1": "y",
-    "embed_spare:global": "s",
     "empty_link:reef-1": "l",
     "extract:reef-1": "x",
     "given_way:reef-1": "5",
@@ -52,6 +51,7 @@ TEXTS = {
     "retained": "0123456789abcdef",
     "loss": '{"lost": 1, "scopes": [{"lost": 1, "scope": "reef-1", "shown": 2}], "shown": 2, '
     '"what": "memories", "why": "why"}',
+    "judge:global": "s",
     "made_by:reef-1": "policy:extractors",
     "prompt:all": "session@1:session@2",
     "publish:all": "p",

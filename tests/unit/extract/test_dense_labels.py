@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cortex.transforms.extract.dense_labels import ShownFact, Similarities, evaluate_dense
+from cortex.scores.extraction_scores import ShownFact, Similarities, evaluate_dense
 
 LABEL = {
     "session": "buoys/s1.jsonl",

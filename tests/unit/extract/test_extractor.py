@@ -7,7 +7,7 @@ import pytest
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.ground.extractor import extractor_fingerprint
-from cortex.transforms.policy import READERS, REMARKS, Policy
+from cortex.transforms.policy import BUILT_IN, READERS, REMARKS, Policy
 from tests.rows import turn, turns
 
 POLICY = read_policy(None)
@@ -19,7 +19,9 @@ def changed(stem, key):
     """Return the policy with another value in one row."""
     row = POLICY.rows[stem][key]
     name = next(
-        name for name in reversed(row) if name not in (*REMARKS, "language") and row[name] is not None
+        name
+        for name in reversed(row)
+        if name not in (*REMARKS, "language", *BUILT_IN.get(stem, ())) and row[name] is not None
     )
     cell = row[name]
     other = not cell if isinstance(cell, bool) else cell + 1 if isinstance(cell, float) else f"{cell}x"

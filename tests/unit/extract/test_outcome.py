@@ -26,7 +26,7 @@ def commit(subject: str, name: str) -> list[Said]:
 
 
 def record(shown: Shown, *turns: Said | list[Said]) -> dict[str, str]:
-    """Return the parts of the one outcome record of a session; none where it has no record."""
+    """Return the parts of the one outcome record of a session; none if it has no record."""
     records = [row for row in shown(*turns) if row["memory_type"] == "outcome"]
     assert len(records) <= 1
     return outcome_parts(records[0]["text"]) if records else {}

@@ -4,23 +4,22 @@ import pytest
 
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.errors import NotFound, SchemaMismatch, UnknownValue
-from cortex.transforms.policy import MEMORY_TYPE_FLAGS, load_policy
+from cortex.transforms.policy import BUILT_IN, MEMORY_TYPE_FLAGS, load_policy
 from cortex.transforms.schemas import EDGE_TYPES, EVENT_TYPES, MEMORY_TYPES
 
 POLICY = read_policy(None)
-NO_FLAGS = ",false" * len(MEMORY_TYPE_FLAGS)
+MORE = ("brief_place", *MEMORY_TYPE_FLAGS, *BUILT_IN["memory_types"])
+NO_FLAGS = "".join(",false" if name.startswith("is_") else "," for name in MORE)
 
 
 def texts(**changed):
     """Return the smallest policy that is complete, with some tables replaced."""
     made = {
-        "memory_types": ",".join(
-            ("memory_type", "half_life_days", "brief_lines", "brief_section", *MEMORY_TYPE_FLAGS)
-        )
+        "memory_types": ",".join(("memory_type", "half_life_days", "brief_lines", "brief_section", *MORE))
         + "\n"
         + "".join(f"{name},7,10,Heading{NO_FLAGS}\n" for name in MEMORY_TYPES),
-        "event_types": "event_type,salience,is_immortal,memory_type\n"
-        + "".join(f"{name},0.5,false,\n" for name in EVENT_TYPES),
+        "event_types": "event_type,salience,is_immortal,memory_type,tag,is_written\n"
+        + "".join(f"{name},0.5,false,,,false\n" for name in EVENT_TYPES),
         "edge_types": "edge_type,is_symmetric\n" + "".join(f"{name},false\n" for name in EDGE_TYPES),
         "thresholds": "name,value,unit,why\nlimit,0.3,fraction,a test\n",
         "confidences": "source,confidence,why\ntag,1,told on purpose\n",
@@ -53,7 +52,7 @@ def test_every_threshold_has_a_unit_and_a_reason():
     ("table", "line"),
     [
         ("memory_types", f"opinion,7,10,Heading{NO_FLAGS}\n"),
-        ("event_types", "DREAM_HAD,0.5,false,\n"),
+        ("event_types", "DREAM_HAD,0.5,false,,,false\n"),
         ("edge_types", "likes,false\n"),
     ],
 )

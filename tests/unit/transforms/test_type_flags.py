@@ -1,18 +1,26 @@
 """Claims about the flags of memory_types.csv: each says what it said in code, and a changed one acts."""
 
+import json
 from datetime import timedelta
 
 import pytest
 
-from cortex.storage.settings.reference import read_policy
+from cortex.flows.operations.share.share import shareable
+from cortex.hooks.prose.memory_types import MEMORY_TAGS, WRITTEN_TAGS
+from cortex.storage.settings.reference import prompt_folder, read_policy
+from cortex.transforms.brief.brief_budget import by_turns
+from cortex.transforms.brief.brief_sections import Choice
+from cortex.transforms.brief.candidates import LineCandidate
 from cortex.transforms.brief.eligible import NO_SESSIONS, believed, standings, with_choices_first
 from cortex.transforms.brief.render import choose
+from cortex.transforms.errors import SchemaMismatch
+from cortex.transforms.memory.fold import fold
 from cortex.transforms.memory.link import edges_between
 from cortex.transforms.memory.reality import CommitEdit, Snapshot, doubts, questions
 from cortex.transforms.policy import MEMORY_TYPE_FLAGS, Policy
-from cortex.transforms.schemas import EDGES, VECTORS
+from cortex.transforms.schemas import EDGES, JOURNAL, VECTORS
 from cortex.transforms.views.review import disputes
-from tests.rows import START, memories, memory
+from tests.rows import START, event, events, memories, memory
 
 POLICY = read_policy(None)
 MODEL = "voyage-4-large"
@@ -47,6 +55,9 @@ def test_the_flags_are_the_sets_that_stood_in_code():
         "is_passed_by": ["decision", "progress"],
         "is_disputed": ["decision"],
         "is_passing": ["context", "progress"],
+        "is_guaranteed": ["architecture", "decision", "gotcha", "pattern"],
+        "is_latest_only": ["outcome", "pattern"],
+        "is_shared": ["architecture", "context", "decision", "gotcha", "pattern"],
     }
 
 
@@ -127,6 +138,57 @@ def test_disputed_types_are_reviewed(flipped):
     edges = EDGES.of([edge | {"edge_type": "contradicts", "strength": 0.9, "rule": "number"}])
     assert len(disputes(rows, edges, POLICY)) == 1
     assert disputes(rows, edges, flipped("decision", "is_disputed")) == []
+
+
+def test_of_a_type_that_is_replaced_the_latest_word_on_a_subject_is_the_memory(flipped):
+    subject = {"memory_type": "pattern", "subject": "indents"}
+    rows = [
+        event(text, event_id=text, said_at=START + timedelta(days=day), **subject)
+        for day, text in enumerate(("Use tabs.", "Use spaces."))
+    ]
+    texts = fold(events(*rows), JOURNAL.empty(), POLICY)["text"].to_pylist()
+    assert texts == ["Use spaces."]
+    assert fold(events(*rows), JOURNAL.empty(), flipped("pattern", "is_latest_only")).num_rows == 2
+
+
+def test_what_is_guaranteed_comes_before_what_ranks_higher(flipped):
+    def order(policy: Policy) -> list[str]:
+        weights = {"context": 0.9, "gotcha": 0.1}
+        choice = Choice("", "a", "", False, "")
+        candidates = [LineCandidate(name, ("- x",), choice, weight=w) for name, w in weights.items()]
+        return [each.section for each in by_turns(candidates, policy)]
+
+    assert order(POLICY) == ["gotcha", "context"]
+    assert order(flipped("gotcha", "is_guaranteed")) == ["context", "gotcha"]
+
+
+def test_what_is_not_shared_stays(flipped):
+    rows = memories(memory("a"), memory("b", memory_type="progress")).to_pylist()
+    assert [row["memory_id"] for row in shareable(rows, POLICY.types_with("is_shared"))] == ["a"]
+    assert shareable(rows, flipped("decision", "is_shared").types_with("is_shared")) == []
+
+
+def test_a_built_in_column_is_not_for_a_person_to_change(flipped):
+    with pytest.raises(SchemaMismatch, match=r"changes is_shown of 'gotcha', which is built in"):
+        flipped("gotcha", "is_shown")
+
+
+def test_what_is_built_in_is_no_input_of_a_stage():
+    columns = {name for rows in POLICY.rows_read_by("extract").values() for row in rows for name in row}
+    assert "salience" in columns
+    assert columns & {"tag", "other_names", "is_shown"} == set()
+
+
+def test_the_model_is_asked_for_the_facts_that_are_known():
+    schema = json.loads((prompt_folder() / "session-1.schema.json").read_text(encoding="utf-8"))
+    asked = schema["properties"]["facts"]["items"]["properties"]["type"]["enum"]
+    assert set(asked) == set(WRITTEN_TAGS)
+
+
+def test_a_tag_has_one_meaning():
+    own = [key for (key,), row in POLICY.rows["memory_types"].items() if row["event_type"]]
+    others = [row["tag"] for row in POLICY.rows["event_types"].values() if row["tag"]]
+    assert sorted([*own, *others]) == sorted(MEMORY_TAGS)
 
 
 def test_what_passes_is_not_in_the_brief(flipped):

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def mount(tmp_path: Path) -> Iterator[object]:
-    """Return a function that mounts a small file system; skip where that is not allowed."""
+    """Return a function that mounts a small file system; skip if that is not allowed."""
     mounted: list[Path] = []
 
     def small(name: str, *options: str) -> Path:

@@ -1,4 +1,4 @@
-"""Encryption from the shell: on, off, and clear errors with a code where the key is not there."""
+"""Encryption from the shell: on, off, and clear errors with a code if the key is not there."""
 
 from pathlib import Path
 

@@ -44,7 +44,7 @@ class Site:
         assert is_up.wait(20)
 
     def end(self) -> None:
-        """Let it end as after too long without a look."""
+        """Let it end as after too long without a request."""
         self.listening.explorer.asked_at = time.monotonic() - 10_000
         self._thread.join(20)
         assert not self._thread.is_alive()

@@ -1,9 +1,11 @@
-"""A hosted model that fails: the local one and its vectors stand in, it is said, and recovery fills in."""
+"""A hosted model that fails: words alone answer, it is said, and recovery fills in."""
 
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,22 +14,21 @@ import pytest
 from click.testing import CliRunner
 
 from cortex.cli.main import main
-from cortex.flows.embedders import local
+from cortex.flows.embedders import embedder_choice, local
 from cortex.flows.embedders import voyage as provider
 from cortex.flows.embedders.embedder_choice import embedder_in_force
-from cortex.flows.recalling.fallback_vectors import model_for
-from cortex.flows.recalling.recall_search import search_store
-from cortex.storage.model_calls.model_failure import hosted_failure, read_failure
-from cortex.storage.settings.reference import read_policy
+from cortex.flows.operations.ask.recall import search_only
+from cortex.flows.recalling.recall_results import RecallResult
+from cortex.storage.model_calls.model_failure import hosted_failure, note_failure, read_failure
 from cortex.storage.settings.settings import Settings
 from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.schemas import VECTORS
 from tests.bench import NOW, Bench, WordEmbedder, contents
-from tests.present import clock_at, embedding_with, present
+from tests.present import embedding_with, present
 from tests.transcripts import decisions
 
 WIDTH = provider.DIMENSIONS
-LATER = NOW + timedelta(hours=1)
+QUESTION = "whole millimetres because floats drift"
 
 
 class Service:
@@ -88,10 +89,20 @@ def bench(home, tmp_path) -> Bench:
     return Keyed(home, tmp_path / "projects", embedder_in_force)  # the real choice between the two
 
 
-def without_key(bench: Bench, tmp_path) -> Bench:
-    plain = Bench(tmp_path / "plain", bench.projects, embedder_in_force)
-    plain.backfill()
-    return plain
+@pytest.fixture
+def retried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask a service that failed again at once."""
+    monkeypatch.setattr(embedder_choice, "RETRIED_AFTER", timedelta())
+
+
+def never_failed(bench: Bench, tmp_path: Path) -> Bench:
+    other = replace(bench, home=tmp_path / "never_failed")
+    other.backfill()
+    return other
+
+
+def found(bench: Bench, question: str) -> list[RecallResult]:
+    return search_only(bench.context, question, all_projects=True)
 
 
 def vectors_of(bench: Bench) -> dict[str, int]:
@@ -106,13 +117,18 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("fault", FAULTS[:1] + FAULTS[5:7])
-def test_a_key_that_fails_gives_what_no_key_gives(bench, service, tmp_path, fault):
+def test_while_it_fails_words_alone_answer_and_once_it_answers_all_is_as_if_it_always_had(
+    bench, service, tmp_path, fault, retried
+):
     service.fault = fault
     report = bench.backfill()
-    assert contents(bench.home) == contents(without_key(bench, tmp_path).home)
     [row] = [row for row in report.stages if row.stage == "embed"]
-    assert "in the place of voyage-3.5-lite" in row.note and "pa-secret" not in row.note
-    assert list(vectors_of(bench)) == [Local.model]
+    assert row.note == f"{provider.MODEL} gave no answer; the next run asks again"
+    assert vectors_of(bench) == {}
+    assert any("millimetres" in text for result in found(bench, QUESTION) for text in result.texts)
+    service.fault = ""
+    bench.run(now=NOW)
+    assert contents(bench.home) == contents(never_failed(bench, tmp_path).home)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -123,62 +139,61 @@ def test_each_way_to_fail_is_no_answer(service, fault):
     assert "pa-secret" not in str(raised.value)
 
 
-def test_a_service_that_fails_midway_leaves_no_mixture(bench, service, tmp_path, monkeypatch):
+def test_a_service_that_fails_midway_leaves_what_it_gave_and_the_rest_follows(
+    bench, service, tmp_path, monkeypatch, retried
+):
     monkeypatch.setattr(provider, "BATCH_TEXTS", 2)
     service.fault, service.fails_from = "RateLimitError", 1
     bench.backfill()
-    assert contents(bench.home) == contents(without_key(bench, tmp_path).home)
+    service.fault = ""
+    bench.run(now=NOW)
+    assert contents(bench.home) == contents(never_failed(bench, tmp_path).home)
 
 
-def test_the_next_run_does_not_wait_for_it_and_a_later_one_fills_in(bench, service):
+def test_a_run_without_news_makes_nothing_again_while_it_fails(bench, service):
     service.fault = "Timeout"
     bench.backfill()
+    asked, notes = service.asked, bench.store.lake.notes
+    report = bench.run(now=NOW)
+    assert service.asked == asked, "it failed a moment ago"
+    rows = {row.stage: row.rows_out for row in report.stages}
+    assert [rows[stage] for stage in ("embed", "link", "decay", "render")] == [0, 0, 0, 0]
+    assert bench.store.lake.notes == notes
+
+
+def test_of_many_scopes_only_those_that_lack_vectors_are_made_again(bench, service, retried):
+    bench.backfill()
+    service.fault = "Timeout"
+    decisions("s2", cwd="/home/dev/atoll").write(bench.projects)
+    report = bench.backfill()
+    linked = {row.stage: row.rows_in for row in report.stages}["link"]
+    service.fault = ""
+    report = bench.run(now=NOW)
+    assert {row.stage: row.rows_in for row in report.stages}["link"] == linked > 0
+
+
+def test_a_question_it_does_not_answer_is_answered_by_words_and_nobody_waits_a_second_time(bench, service):
+    bench.backfill()
+    with_vectors = found(bench, QUESTION)
+    service.fault = "Timeout"
     asked = service.asked
-    bench.run(now=NOW + timedelta(minutes=1))
-    assert service.asked == asked and read_failure(bench.home).model == provider.MODEL
+    by_words = found(bench, QUESTION)
+    assert by_words[0].id == with_vectors[0].id and by_words[0].score != with_vectors[0].score
+    assert read_failure(bench.home).model == provider.MODEL and service.asked == asked + 1
+    assert [result.score for result in found(bench, QUESTION)] == [result.score for result in by_words]
+    assert service.asked == asked + 1, "noted: it is left alone for ten minutes"
     service.fault = ""
-    report = bench.run(now=LATER)
-    assert read_failure(bench.home) is None
-    assert [row.note for row in report.stages if row.stage == "embed"] == [provider.MODEL]
-    counts = vectors_of(bench)
-    assert counts[provider.MODEL] == counts[Local.model] > 0
-    rows = bench.store.tables.open_index(bench.store.tables.scopes()[:1], "memories")
-    assert rows.search_vector(np.ones(WIDTH, np.float32), 1)["vector"].type.list_size == WIDTH
-
-
-def test_with_nothing_new_a_probe_says_whether_it_answers_again(bench, service):
-    bench.backfill()
-    service.fault = "Timeout"
-    with clock_at(NOW):
-        model_for("levels", bench.context, bench.store, bench.store.tables)
-    assert read_failure(bench.home) is not None
-    bench.run(now=LATER)  # still failing: found out by the probe
-    assert read_failure(bench.home).failed_at == LATER
-    service.fault = ""
-    bench.run(now=LATER + timedelta(hours=1))
+    failure = read_failure(bench.home)
+    note_failure(bench.home, replace(failure, failed_at=failure.failed_at - embedder_choice.RETRIED_AFTER))
+    assert found(bench, QUESTION)[0].score == with_vectors[0].score
     assert read_failure(bench.home) is None
 
 
-def test_a_question_it_does_not_answer_is_compared_with_the_local_vectors(bench, service):
-    bench.backfill()
-    assert vectors_of(bench)[Local.model] > 0  # kept beside the hosted ones for this day
-    service.fault = "Timeout"
-    embedder, tables = model_for("millimetres", bench.context, bench.store, bench.store.tables)
-    assert embedder.model == Local.model
-    asked, scopes = service.asked, bench.store.tables.scopes()
-    question = "whole millimetres because floats drift"
-    policy = read_policy(bench.home)
-
-    def answers(tables, embedder):
-        found = search_store(tables, question, scopes=scopes, policy=policy, embedder=embedder, limit=5)
-        return [(result.id, pytest.approx(result.score, abs=0.01)) for result in found]
-
-    plain = Bench(bench.home.parent / "plain", bench.projects, embedder_in_force)
-    plain.backfill()
-    plain_tables, scopes = plain.store.tables, plain.store.tables.scopes()
-    assert answers(tables, embedder) == answers(plain_tables, Local())
-    again = model_for(question, bench.context, bench.store, bench.store.tables)
-    assert again[0].model == Local.model and service.asked == asked  # noted: nobody waits a second time
+def test_between_a_new_key_and_the_first_run_words_answer(bench, service, monkeypatch):
+    monkeypatch.delenv("VOYAGE_API_KEY")
+    Bench(bench.home, bench.projects, embedder_in_force).backfill()
+    assert vectors_of(bench).keys() == {Local.model}
+    assert found(bench, QUESTION)
 
 
 def cortex(*words: str) -> Any:
@@ -203,3 +218,12 @@ def test_without_a_key_no_note_counts(bench, service, tmp_path):
     report = plain.run(now=NOW + timedelta(minutes=1))
     assert [row.note for row in report.stages if row.stage == "embed"] == [Local.model]
     assert hosted_failure(plain.settings) is None
+
+
+def test_a_key_without_its_library_leaves_the_local_model_in_force(bench, monkeypatch):
+    def missing(key: str) -> Any:
+        raise ModelUnavailable("a Voyage key is set, but the library 'voyageai' is not installed.", "")
+
+    monkeypatch.setattr(provider, "connect", missing)
+    monkeypatch.setattr(local, "load", Local)
+    assert isinstance(embedder_in_force(bench.settings), Local)

@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -384,14 +383,12 @@ def test_a_rebuilt_store_says_the_same(team, ana, bo):
 
 
 def test_two_who_both_add_decisions_to_the_tracked_file_merge_without_a_conflict(team, ana, bo):
-    driver = f"{Path(sys.executable).parent / 'cortex'} team merge %O %A %B"
-    (ana.clone / ".gitattributes").write_text("decisions.md merge=cortex\n")
+    (ana.clone / ".gitattributes").write_text("decisions.md merge=union\n")
     ana.git("add", "-A")
     ana.git("commit", "-q", "-m", "attributes")
     ana.git("push", "-q", "origin", "main")
     bo.git("pull", "-q", "--ff-only")
     for developer, text in ((ana, PNPM), (bo, UTC_RULE)):
-        developer.git("config", "merge.cortex.driver", driver)
         developer.remember(text, memory_type="decision")
         team_decisions.write_decisions(developer.context, developer.clone / "decisions.md")
         developer.git("add", "-A")
@@ -399,6 +396,7 @@ def test_two_who_both_add_decisions_to_the_tracked_file_merge_without_a_conflict
     ana.git("push", "-q", "origin", "main")
     bo.git("pull", "-q", "--no-rebase", "--no-edit", "origin", "main", check=False)
     assert bo.git("status", "--porcelain") == ""
+    team_decisions.write_decisions(bo.context, bo.clone / "decisions.md")
     lines = (bo.clone / "decisions.md").read_text().splitlines()
     merged = [line[13:].partition(" (")[0] for line in lines if line.startswith("- ")]
     assert sorted(merged) == sorted([PNPM, UTC_RULE])

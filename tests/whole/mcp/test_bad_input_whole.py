@@ -10,9 +10,8 @@ from cortex.mcp.protocol.questions import Person
 from cortex.mcp.protocol.replies import ToolReply
 from cortex.mcp.resources import complete, read_resource
 from cortex.mcp.tools.calls import call_tool
-from cortex.mcp.tools.schemas import TOOLS
 from cortex.transforms.errors import CortexError, InternalError
-from tests.store.mcp.test_bad_input import CODE, TEXTS, VALUES
+from tests.store.mcp.test_bad_input import CODE, TEXTS, TOOLS, VALUES
 
 
 @st.composite

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cortex.hooks.prose.memory_types import SETTLING_TYPES
+
 Turn = Mapping[str, Any]
 
 # Ends of the layers that read what a person typed or chose.
@@ -11,8 +13,6 @@ PERSONS_LAYERS = (":user", ":choice")
 AGREED = ":agreed"  # ends the layer of a proposal that a person took in a word
 TAG_LAYER = "layer3:tag"
 RECAP_LAYERS = ("layer1:recap", "layer1:summary")
-# What a person types that settles something: orders, refusals, wishes. The rest are requests and questions.
-TYPED_FACTS = frozenset(("decision", "pattern"))
 # Kinds of turn in which a person speaks.
 PERSON = frozenset(("prompt", "command", "rejection", "choice", "plan"))
 
@@ -56,7 +56,7 @@ def is_prose_alone(layer: str, memory_type: str | None) -> bool:
     Return whether nobody but the assistant said what an event says, or the client for it.
 
     Such an event is searched and quoted and is no memory. Of a person's words a request, a question and a
-    report of a fault are none either: what came of it stands in the session's record.
+    report of a fault are none either: the session's record has the result.
 
     >>> is_prose_alone("layer2:en", "decision"), is_prose_alone("layer2:en:user", "decision")
     (True, False)
@@ -65,4 +65,4 @@ def is_prose_alone(layer: str, memory_type: str | None) -> bool:
         return True
     if not layer.startswith("layer2:") or layer.endswith(AGREED):
         return False
-    return not (layer.endswith(PERSONS_LAYERS) and memory_type in TYPED_FACTS)
+    return not (layer.endswith(PERSONS_LAYERS) and memory_type in SETTLING_TYPES)

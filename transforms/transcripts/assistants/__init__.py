@@ -1,38 +1,59 @@
-"""Other assistants' transcripts: whose a file is, by its first bytes, and one of its records as turns."""
+"""Assistants whose sessions are read: whose a transcript is, by its first bytes, and a record as turns."""
 
-from collections.abc import Callable, Mapping
+import importlib
+import pkgutil
+from collections.abc import Iterable, Mapping
 
-from cortex.transforms.transcripts.assistants import codex, copilot, gemini
-from cortex.transforms.transcripts.assistants.gemini import lines_of as lines_of_document
-from cortex.transforms.transcripts.assistants.turned import Head, Turned
+from cortex.transforms.transcripts.assistants.turned import Adapter, Assistant, Head, Turned
 from cortex.transforms.transcripts.records import Record
 
 __all__ = [
-    "HEAD_BYTES", "NAMES", "Head", "Turned", "assistant_of", "head_of", "lines_of_document", "may_speak",
+    "HEAD_BYTES",
+    "KNOWN_ASSISTANTS",
+    "USUAL",
+    "Assistant",
+    "Head",
+    "Turned",
+    "assistant_of",
+    "by_name",
+    "head_of",
+    "lines_of_document",
+    "may_speak",
     "turned",
 ]  # fmt: skip
-
-# The names people know them by; Claude Code's transcripts are read by the reader itself.
-NAMES: Mapping[str, str] = {
-    "claude": "Claude Code",
-    "codex": "Codex CLI",
-    "gemini": "Gemini CLI",
-    "copilot": "Copilot CLI",
-}
 
 # What tells one assistant from another stands at the start of the first record; this much must be given.
 HEAD_BYTES = 4096
 
-_READERS: Mapping[str, Callable[[Record, Head], list[Turned] | None]] = {
-    "codex": codex.turned,
-    "gemini": gemini.turned,
-    "copilot": copilot.turned,
+
+def by_name(declared: Iterable[Assistant]) -> dict[str, Assistant]:
+    """Return assistants by name, those without an adapter first. Raises ValueError for a name given twice."""
+    ordered = sorted(declared, key=lambda assistant: (assistant.adapter is not None, assistant.name))
+    named = {assistant.name: assistant for assistant in ordered}
+    if len(named) < len(ordered):
+        raise ValueError(f"two assistants have one name: {[assistant.name for assistant in ordered]}")
+    return named
+
+
+def _declared() -> Iterable[Assistant]:
+    for each in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{each.name}")
+        if isinstance(assistant := getattr(module, "ASSISTANT", None), Assistant):
+            yield assistant
+
+
+KNOWN_ASSISTANTS: Mapping[str, Assistant] = by_name(_declared())
+_ADAPTERS: Mapping[str, Adapter] = {
+    name: each.adapter for name, each in KNOWN_ASSISTANTS.items() if each.adapter
 }
+_SILENT = tuple(start for adapter in _ADAPTERS.values() for start in adapter.silent)
+# The one without an adapter: a transcript is its own where nothing tells whose it is.
+[USUAL] = KNOWN_ASSISTANTS.keys() - _ADAPTERS.keys()
 
 
 def assistant_of(start: bytes) -> str:
     """
-    Return whose transcript begins with these bytes, a key of NAMES; Claude Code's where nothing tells.
+    Return whose transcript begins with these bytes, its name; Claude Code's where nothing tells.
 
     >>> assistant_of(b'{"timestamp":"2026-09-01T09:00:00Z","type":"session_meta","payload":{"id":"4f"')
     'codex'
@@ -40,11 +61,7 @@ def assistant_of(start: bytes) -> str:
     'claude'
     """
     start = start[:HEAD_BYTES].removeprefix(b"\xef\xbb\xbf").lstrip()
-    if codex.is_own(start):
-        return "codex"
-    if copilot.is_own(start):
-        return "copilot"
-    return "gemini" if gemini.is_own(start) else "claude"
+    return next((name for name, adapter in _ADAPTERS.items() if adapter.is_own(start)), USUAL)
 
 
 def head_of(start: bytes, file: str) -> Head | None:
@@ -53,20 +70,22 @@ def head_of(start: bytes, file: str) -> Head | None:
 
     `start` holds the first HEAD_BYTES and the first line as far as it was read; `file` is the path.
     """
-    name = assistant_of(start)
-    if name == "claude":
-        return None
-    if name == "gemini":
-        return gemini.head_of(start, file)
-    return codex.head_of(start) if name == "codex" else copilot.head_of(start)
+    adapter = _ADAPTERS.get(assistant_of(start))
+    return adapter.head_of(start, file) if adapter else None
 
 
 def turned(record: Record, head: Head) -> list[Turned] | None:
     """Return the turns in one record; none for bookkeeping, None for a shape that is not known."""
-    return _READERS[head.assistant](record, head)
+    return _ADAPTERS[head.assistant].turned(record, head)
 
 
 def may_speak(line: bytes) -> bool:
     """Return whether a line may hold a turn, or is damaged so that it must be looked at."""
     is_whole = line.startswith(b"{") and line.endswith(b"}")
-    return not is_whole or not line[:200].startswith(codex.SILENT + gemini.SILENT + copilot.SILENT)
+    return not is_whole or not line[:200].startswith(_SILENT)
+
+
+def lines_of_document(document: bytes, head: Head) -> bytes | None:
+    """Return the messages of a transcript that is one JSON object, one a line; None where it is none yet."""
+    lines_of = _ADAPTERS[head.assistant].lines_of
+    return lines_of(document) if lines_of else None

@@ -5,7 +5,15 @@ from collections.abc import Mapping
 
 from cortex.hooks.prose.plain import without_private
 from cortex.transforms.transcripts.assistants.codex_tools import call_of, result_of
-from cortex.transforms.transcripts.assistants.turned import Head, Turned, asked, call, object_in
+from cortex.transforms.transcripts.assistants.turned import (
+    Adapter,
+    Assistant,
+    Head,
+    Turned,
+    asked,
+    call,
+    object_in,
+)
 from cortex.transforms.transcripts.records import Record, Utterance, flat_text, spoken, string
 from cortex.transforms.transcripts.turn_text import inside_tag
 
@@ -45,7 +53,7 @@ def is_own(start: bytes) -> bool:
     return bool(_META.match(start) or _BARE_META.match(start)) or start.startswith(SILENT)
 
 
-def head_of(start: bytes) -> Head:
+def head_of(start: bytes, file: str) -> Head:
     """Return what the first line says of the session; nothing where it was cut."""
     first_line = start.partition(b"\n")[0]
     record = object_in(first_line.decode("utf-8", "replace")) or {}
@@ -181,3 +189,14 @@ def _is_one_element(text: str) -> bool:
     if opening is None:
         return text in ("</image>",)
     return opening.end() == len(text) or text.endswith(f"</{opening[1]}>")
+
+
+ASSISTANT = Assistant(
+    "codex",
+    "Codex CLI",
+    "CODEX_HOME",
+    ".codex",
+    ("sessions", "archived_sessions"),
+    Adapter(is_own, head_of, turned, SILENT),
+    re.compile(r".*/rollout-.*\.jsonl\.zst", re.DOTALL),
+)

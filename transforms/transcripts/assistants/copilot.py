@@ -5,7 +5,15 @@ from collections.abc import Mapping
 
 from cortex.hooks.prose.plain import without_private
 from cortex.transforms.transcripts.assistants.copilot_tools import call_of, result_of
-from cortex.transforms.transcripts.assistants.turned import Head, Turned, asked, call, object_in
+from cortex.transforms.transcripts.assistants.turned import (
+    Adapter,
+    Assistant,
+    Head,
+    Turned,
+    asked,
+    call,
+    object_in,
+)
 from cortex.transforms.transcripts.records import Record, Utterance, spoken, string
 
 # The first event; its keys may come in another order, its values before the type are short.
@@ -24,7 +32,7 @@ def is_own(start: bytes) -> bool:
     return bool(_START.match(start))
 
 
-def head_of(start: bytes) -> Head:
+def head_of(start: bytes, file: str) -> Head:
     """Return what the first event says of the session; nothing where it was cut."""
     record = object_in(start.partition(b"\n")[0].decode("utf-8", "replace")) or {}
     meta = _object(record.get("data"))
@@ -102,3 +110,13 @@ _READERS = {
 
 def _object(value: object) -> Record:
     return value if isinstance(value, Mapping) else {}
+
+
+ASSISTANT = Assistant(
+    "copilot",
+    "Copilot CLI",
+    "COPILOT_HOME",
+    ".copilot",
+    ("session-state",),
+    Adapter(is_own, head_of, turned, SILENT),
+)

@@ -8,7 +8,15 @@ import orjson
 
 from cortex.hooks.prose.plain import without_private
 from cortex.transforms.transcripts.assistants.gemini_tools import choices_of, given_to, named, result_of
-from cortex.transforms.transcripts.assistants.turned import Head, Turned, asked, call, object_in
+from cortex.transforms.transcripts.assistants.turned import (
+    Adapter,
+    Assistant,
+    Head,
+    Turned,
+    asked,
+    call,
+    object_in,
+)
 from cortex.transforms.transcripts.records import Record, Utterance, spoken, string
 
 # Both keys in the first object of the file, before any message.
@@ -63,7 +71,7 @@ def head_of(start: bytes, file: str) -> Head:
 
 def lines_of(document: bytes) -> bytes | None:
     """
-    Return the messages of a chat that is one JSON object, one a line; None where it is none (yet).
+    Return the messages of a chat that is one JSON object, one a line; None if it is none (yet).
 
     A message keeps its place when the file is rewritten: it is the number of its line.
     """
@@ -157,7 +165,7 @@ def _from_user(record: Record, head: Head) -> list[Utterance]:
 
 
 def _without(text: str, start: str, end: str) -> str:
-    """Return a text without what lies between two marks, up to its end where the second is missing."""
+    """Return a text without what lies between two marks, up to its end if the second is missing."""
     before, mark, rest = text.partition(start)
     return before + rest.partition(end)[2] if mark else text
 
@@ -184,3 +192,15 @@ def _calls(calls: object, message_id: str) -> Iterator[tuple[object, Utterance]]
             if name == "AskUserQuestion" and status == "ok":
                 for utterance in spoken("choice", choices_of(given, text), use_id):
                     yield each.get("timestamp"), utterance
+
+
+# Beside chats are checkpoints, logs.json and tool outputs, which are not transcripts.
+ASSISTANT = Assistant(
+    "gemini",
+    "Gemini CLI",
+    "GEMINI_CLI_HOME",
+    "",
+    (".gemini/tmp",),
+    Adapter(is_own, head_of, turned, SILENT, lines_of=lines_of),
+    re.compile(r"chats/session-.*\.json", re.DOTALL),
+)

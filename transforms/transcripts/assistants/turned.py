@@ -1,6 +1,7 @@
-"""What an adapter gives: the head of a transcript, and turns with what their record says around them."""
+"""How an assistant is declared, and what its adapter gives: the head of a transcript, and turns."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,14 +14,14 @@ from cortex.transforms.transcripts.records import Record, Utterance, spoken
 class Head:
     """What the beginning of another assistant's transcript says of every record in it."""
 
-    assistant: str  # a key of NAMES: "codex", "gemini", …
+    assistant: str  # a key of KNOWN_ASSISTANTS: "codex", "gemini", …
     session_id: str | None = None
     agent_id: str | None = None
     cwd: str | None = None
     git_branch: str | None = None
     version: str | None = None
     is_from_program: bool = False  # a program or another agent asks, not a person
-    project_hash: str | None = None  # sha256 of the project's path, where no path is told
+    project_hash: str | None = None  # sha256 of the project's path, if no path is told
     is_document: bool = False  # one JSON object that is rewritten each time, not lines
 
     def envelope(self, said_at: object, message_id: str | None = None) -> Record:
@@ -43,12 +44,49 @@ class Turned(NamedTuple):
     One turn of another assistant.
 
     `identity` tells it from others of the same words, and is the same wherever the turn is written again;
-    None where the record has nothing of that kind.
+    None if the record has nothing of that kind.
     """
 
     envelope: Record
     utterance: Utterance
     identity: str | None
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """
+    How the transcripts of an assistant are read that writes another format than Claude Code.
+
+    `is_own` says of a file's first bytes whether they are its own, `head_of` what they say of all of it (with
+    the file's path), `turned` gives the turns of a record: none for bookkeeping, None for a shape that is not
+    known. A line that begins as in `silent` holds none. `lines_of` gives the lines of a file that is one JSON
+    document.
+    """
+
+    is_own: Callable[[bytes], bool]
+    head_of: Callable[[bytes, str], Head]
+    turned: Callable[[Record, Head], list[Turned] | None]
+    silent: tuple[bytes, ...] = ()
+    lines_of: Callable[[bytes], bytes | None] | None = None
+
+
+@dataclass(frozen=True)
+class Assistant:
+    """
+    An assistant whose sessions are read; the value ASSISTANT of a module in this folder.
+
+    Its transcripts are in `folders` below `home`, a folder of the user's, or below the one that the variable
+    of the environment names: files *.jsonl, and those whose folder's and own name `files` matches. Without an
+    adapter the reader itself reads them.
+    """
+
+    name: str
+    label: str  # the name people know it by
+    variable: str
+    home: str
+    folders: tuple[str, ...]
+    adapter: Adapter | None = None
+    files: re.Pattern[str] | None = None
 
 
 def asked(kind: str, text: str, head: Head) -> list[Utterance]:

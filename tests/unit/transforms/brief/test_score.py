@@ -1,7 +1,7 @@
 """How a brief is compared with the lines that a careful colleague would tell."""
 
 from cortex.hooks.prose.plain import CLOSING, PREAMBLE
-from cortex.transforms.brief.score import IdealLine, facts_of, score_brief, totals
+from cortex.scores.brief_scores import IdealLine, facts_of, score_brief, totals
 
 BRIEF = f"""# Notes from earlier sessions: reef
 {PREAMBLE}

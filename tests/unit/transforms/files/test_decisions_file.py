@@ -1,15 +1,13 @@
-"""A list of decisions that two branches change at once: what both did is there, once, whatever the order."""
-
-import random
+"""A list of decisions that two branches change at once: written again, it has what both did, once."""
 
 import pytest
 
 from cortex.transforms.documents.decisions_file import (
     BEGIN,
+    END,
     DecisionsFile,
     decision_id,
     decision_line,
-    merged_decisions,
     with_decisions,
 )
 
@@ -31,50 +29,32 @@ def test_writing_again_changes_nothing_and_keeps_what_people_wrote_around_it():
     assert listed("Use pnpm.", base=text).endswith("See also README.\n")
 
 
-def test_two_that_both_add_merge_without_a_conflict():
-    base = listed("Use UTC.")
-    ours, theirs = listed("Use pnpm.", base=base), listed("Use SQLite.", base=base)
-    text, conflicts = merged_decisions(base, ours, theirs)
-    assert (statements(text), conflicts) == (["Use SQLite.", "Use UTC.", "Use pnpm."], 0)
+def conflict(ours: str, theirs: str, before: str = "") -> str:
+    base = [f"||||||| 1a2b3c4\n{before}\n"] if before else []
+    return "".join(["<<<<<<< HEAD\n", f"{ours}\n", *base, "=======\n", f"{theirs}\n", ">>>>>>> main\n"])
 
 
-def test_a_removal_beside_an_addition_holds():
-    base = listed("Use UTC.", "Use npm.")
-    text, conflicts = merged_decisions(
-        base, listed(base=base, gone=("Use npm.",)), listed("Use go.", base=base)
-    )
-    assert (statements(text), conflicts) == (["Use UTC.", "Use go."], 0)
+@pytest.mark.parametrize("before", ["", "- 2026-09-14 Use npm. (Ana) <!-- 0123456789ab -->"])
+def test_written_again_a_list_in_conflict_has_the_lines_of_both_sides(before):
+    ours, theirs = (decision_line(each, "2026-09-15", "Ana") for each in ("Use pnpm.", "Use SQLite."))
+    text = listed("Use UTC.").replace(END, conflict(ours, theirs, before) + END)
+    written = listed("Use go.", base=text)
+    assert statements(written) == ["Use SQLite.", "Use UTC.", "Use go.", "Use pnpm."]
+    assert "<<<<<<<" not in written and "=======" not in written and "1a2b3c4" not in written
 
 
-def test_a_line_that_both_changed_otherwise_is_a_conflict():
-    base = listed("Use UTC.")
-    text, conflicts = merged_decisions(base, base.replace("(Ana)", "(Bo)"), base.replace("(Ana)", "(Cy)"))
-    assert conflicts == 1
-    assert text.index("<<<<<<< ours") < text.index("(Bo)") < text.index("=======") < text.index("(Cy)")
+def test_a_conflict_in_what_people_wrote_is_theirs_to_settle():
+    text = listed("Use UTC.").replace("# Decisions\n", conflict("# What we decided", "# Settled"))
+    assert "<<<<<<< HEAD\n# What we decided\n" in listed("Use go.", base=text)
 
 
-def test_words_around_the_list_merge_as_one_piece():
-    base = listed("Use UTC.")
-    ours = base.replace("# Decisions", "# What we decided")
-    text, conflicts = merged_decisions(base, ours, listed("Use pnpm.", base=base))
-    assert (conflicts, text.startswith("# What we decided"), len(statements(text))) == (0, True, 2)
-    assert merged_decisions(base, ours, base.replace("# Decisions", "# Settled"))[1] == 1
+def test_a_line_that_both_sides_kept_stands_once_and_what_no_longer_holds_goes():
+    text = listed("Use UTC.", "Use npm.")
+    lines = [line for line in text.split("\n") if line.startswith("- ")]
+    twice = text.replace(END, "\n".join([*lines, END]))
+    assert listed(base=twice, gone=("Use npm.",)) == listed("Use UTC.")
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_any_changes_on_two_sides_merge_to_both_in_either_order(seed):
-    chance = random.Random(seed)
-    names = [f"Use tool number {n}." for n in range(12)]
-    known = chance.sample(names, 6)
-    base = listed(*known)
-    sides = []
-    for _ in range(2):
-        gone = tuple(chance.sample(known, 2))
-        sides.append(listed(*chance.sample(sorted(set(names) - set(known)), 3), base=base, gone=gone))
-    text, conflicts = merged_decisions(base, *sides)
-    other, _ = merged_decisions(base, *reversed(sides))
-    a, b, c = (set(statements(each)) for each in (base, *sides))
-    assert conflicts == 0
-    assert text == other
-    assert set(statements(text)) == (b & c) | ((b | c) - a)
-    assert text.count(BEGIN) == 1
+def test_a_list_of_an_earlier_version_is_known():
+    earlier = "<!-- cortex decisions: one line each, merged by `cortex team merge` -->"
+    assert listed(base=listed("Use UTC.").replace(BEGIN, earlier)) == listed("Use UTC.")

@@ -316,7 +316,7 @@ def test_blocks_of_any_size_give_the_neighbours_of_the_whole_matrix(count, seed,
         if len(others) > neighbours:
             last[row] = exact[row, others[neighbours - 1]]
     found = set(zip(near.left.tolist(), near.right.tolist(), strict=True))
-    # Similarities are rounded to four decimals; where that is a close call, either neighbour may be in.
+    # Similarities are rounded to four decimals; if that is a close call, either neighbour may be in.
     for left, right in found ^ expected:
         assert min(abs(exact[left, right] - last[[left, right]])) < 2e-4
 

@@ -1,4 +1,4 @@
-"""What a session has beside a result: the reply to a person's question, the command that was run."""
+"""What a session holds next to a result: the reply to a person's question, the command that was run."""
 
 import json
 import re

@@ -1,12 +1,21 @@
 """Other assistants' transcripts become the same turns as Claude Code's: who said it, tools, endings, ids."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex.transforms.transcripts.assistants import assistant_of, head_of, lines_of_document
+from cortex.transforms.transcripts import assistants
+from cortex.transforms.transcripts.assistants import (
+    KNOWN_ASSISTANTS,
+    Head,
+    assistant_of,
+    by_name,
+    head_of,
+    lines_of_document,
+)
 from cortex.transforms.transcripts.transcript import REASONS, Reading, Source, read_transcript
 from tests.other_assistants import (
     ENVIRONMENT,
@@ -25,7 +34,7 @@ CHAT = "/home/dev/.gemini/tmp/kelp/chats/session-1.json"
 
 def read(data: bytes, file: str = CHAT, first_line: int = 1, start: bytes | None = None) -> Reading:
     head = head_of(data if start is None else start, file)
-    whole = lines_of_document(data) if head and head.is_document else data
+    whole = lines_of_document(data, head) if head and head.is_document else data
     source = Source(file, "p1", head=head)
     return read_transcript(whole or b"", source=source, first_line=first_line)
 
@@ -55,6 +64,18 @@ def test_the_first_bytes_tell_whose_a_transcript_is():
     assert assistant_of(b'{"type":"user.message","data":{"content":"session.start"}}') == "claude"
     assert assistant_of(lines(decisions().records)) == "claude"
     assert assistant_of(b"") == "claude"
+
+
+def test_every_module_with_an_adapter_declares_its_assistant():
+    folder = Path(assistants.__path__[0])
+    adapters = {path.stem for path in folder.glob("*.py") if "def is_own(" in path.read_text()}
+    assert list(KNOWN_ASSISTANTS) == ["claude", *sorted(adapters)]
+    assert all(each.label and each.variable and each.folders for each in KNOWN_ASSISTANTS.values())
+
+
+def test_two_assistants_of_one_name_are_refused():
+    with pytest.raises(ValueError, match="two assistants have one name"):
+        by_name([*KNOWN_ASSISTANTS.values(), KNOWN_ASSISTANTS["codex"]])
 
 
 def test_a_claude_session_that_quotes_another_assistants_file_stays_claudes():
@@ -420,7 +441,7 @@ def test_a_malformed_line_is_set_aside_and_the_rest_read():
 
 @pytest.mark.parametrize("data", [b"{", b'{"messages": 1}', b"[1]", gemini_decisions().document()[:900]])
 def test_a_document_that_is_no_whole_chat_gives_nothing(data):
-    assert lines_of_document(data) is None
+    assert lines_of_document(data, Head("gemini")) is None
 
 
 @given(cut=st.integers(0, len(lines(codex_decisions().records))))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortex.transforms.schemas import TURNS
-from cortex.transforms.transcripts.threads import OUTCOMES, deduplicated, mark_rewound, tool_outcomes
+from cortex.transforms.transcripts.threads import deduplicated, mark_rewound
 
 
 def turn(turn_id: str, line: int, kind: str = "prompt", **columns: Any) -> dict[str, Any]:
@@ -101,50 +101,7 @@ def result(use_id: str, line: int, **columns: Any) -> dict[str, Any]:
     return turn(f"result-{use_id}-{line}", line, "tool_result", tool_use_id=use_id, **columns)
 
 
-def test_a_call_is_joined_with_its_result_wherever_that_stands():
-    outcomes = tool_outcomes(
-        turns(call("t1", 1), call("t2", 2), result("t2", 3, tool_status="error"), result("t1", 9))
-    )
-    assert outcomes.schema == OUTCOMES.arrow
-    found = [
-        (row["tool_use_id"], row["tool_status"], row["line"], row["result_line"])
-        for row in outcomes.to_pylist()
-    ]
-    assert found == [("t1", "ok", 1, 9), ("t2", "error", 2, 3)]
-
-
-def test_a_call_without_a_result_stays_and_a_result_without_a_call_goes():
-    (outcome,) = tool_outcomes(turns(call("t1", 1), result("t9", 2))).to_pylist()
-    assert (outcome["tool_use_id"], outcome["tool_status"], outcome["trust"]) == ("t1", None, "tool")
-
-
-def test_of_two_results_the_first_counts_and_makes_one_row():
-    rows = turns(call("t1", 1), result("t1", 2), result("t1", 5, tool_status="error"))
-    (outcome,) = tool_outcomes(rows).to_pylist()
-    assert (outcome["tool_status"], outcome["result_line"]) == ("ok", 2)
-
-
-def test_results_pair_within_their_project_only():
-    rows = turns(call("t1", 1), result("t1", 2, project_id="p2"))
-    assert tool_outcomes(rows)["tool_status"].to_pylist() == [None]
-
-
-def test_what_web_and_servers_brought_in_is_external():
-    rows = [
-        call("t1", 1),
-        result("t1", 2),
-        call("t2", 3) | {"tool_name": "WebFetch"},
-        result("t2", 4),
-        call("t3", 5) | {"tool_name": "mcp__docs__search"},
-        result("t3", 6),
-        call("t4", 7),
-        result("t4", 8, trust="external"),
-    ]
-    assert tool_outcomes(turns(*rows))["trust"].to_pylist() == ["tool", "external", "external", "external"]
-
-
-def test_no_turns_make_no_outcomes():
-    assert tool_outcomes(TURNS.empty()).num_rows == 0
+def test_of_no_turns_nothing_is_found():
     assert deduplicated(TURNS.empty()).schema == TURNS.arrow
     assert mark_rewound(TURNS.empty()) == frozenset()
 
@@ -165,4 +122,3 @@ def test_the_order_of_rows_does_not_matter(order: list[dict[str, Any]]):
     shuffled, straight = turns(*order), turns(*ROWS)
     assert deduplicated(shuffled).equals(deduplicated(straight))
     assert mark_rewound(shuffled) == mark_rewound(straight)
-    assert tool_outcomes(shuffled).equals(tool_outcomes(straight))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.writer_quality import scored
-from cortex.transforms.extract.dense_labels import DenseEvaluation
+from cortex.scores.extraction_scores import DenseEvaluation
 from cortex.transforms.writer.prompt import SESSION_PROMPT
 
 pytestmark = pytest.mark.real

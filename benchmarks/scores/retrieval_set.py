@@ -1,16 +1,19 @@
 """A data set that recall is measured on: rows of a corpus, and queries with the rows that answer them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
 
 import pyarrow as pa
 
+from cortex.flows.embedders import Embedder
+from cortex.storage.tables.tables import GrowingTables
 from cortex.transforms.errors import UsageError
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import PASSAGES, TURNS, Row
-from cortex.transforms.search.index_text import passages_of
+from cortex.transforms.search.index_text import embedded_text, index_text, passages_of
 
 # What a data set may call the two sides of a dialogue; any other role is taken for a speaker's name.
 PEOPLE = frozenset({"user", "human", "person"})
@@ -21,7 +24,7 @@ UNNAMED_CATEGORY = "all"
 
 @dataclass(frozen=True)
 class CorpusRow:
-    """One row: what was said, in which session, when (None where unknown), by whom and in which project."""
+    """One row: what was said, in which session, when (None if unknown), by whom and in which project."""
 
     id: str
     text: str
@@ -171,3 +174,80 @@ def _refused(where: str, problem: str) -> UsageError:
         "A row of the corpus is {id, text, session, time, role?, project?}, a query "
         "{id, text, evidence, category?, project?}; see `cortex eval retrieval --help`.",
     )
+
+
+# Rows embedded and written at a time: all that the size of a corpus asks of memory is its ids.
+ROWS_AT_A_TIME = 2_000
+
+# Scope, session, line: where a row stands.
+RowPlace: TypeAlias = tuple[str, str, int]
+
+
+class RetrievalCorpus:
+    """
+    The passages of a corpus, a table a project; `wanted` are the ids whose places are kept.
+
+    `scopes` are those that have rows, `ids` the wanted ids that came, `id_at` their places.
+    """
+
+    def __init__(
+        self, tables: GrowingTables, policy: Policy, embedder: Embedder | None, wanted: Collection[str]
+    ) -> None:
+        self._tables, self._policy, self._embedder = tables, policy, embedder
+        self._wanted = wanted
+        self._positions = Positions()
+        self._waiting: list[CorpusRow] = []
+        self._hashes: set[int] = set()
+        self.id_at: dict[RowPlace, str] = {}
+        self.ids: set[str] = set()
+        self.scopes: dict[str, None] = {}
+        self.rows = self.passages = 0
+
+    def add(self, row: CorpusRow) -> None:
+        """Take in a row; it is written with those that follow it. Raises UsageError for an id seen before."""
+        key = hash(row.id)
+        if key in self._hashes:
+            raise UsageError(f"the corpus has the id '{row.id}' twice.", "Give each row an id of its own.")
+        self._hashes.add(key)
+        self._waiting.append(row)
+        self.rows += 1
+        if len(self._waiting) >= ROWS_AT_A_TIME:
+            self._write()
+
+    def finish(self) -> None:
+        """Write what is left, and the indexes."""
+        self._write()
+        for scope in self.scopes:
+            self._tables.finish(scope, PASSAGES.name)
+
+    def _write(self) -> None:
+        by_scope: dict[str, list[CorpusRow]] = {}
+        for row in self._waiting:
+            by_scope.setdefault(row.scope, []).append(row)
+        self._waiting = []
+        for scope, rows in by_scope.items():
+            passages = self._positions.passages(rows, self._policy)
+            self._note_places(scope, passages)
+            self.scopes[scope] = None
+            self.passages += passages.num_rows
+            self._tables.append(scope, PASSAGES.name, _searchable(passages, self._embedder))
+
+    def _note_places(self, scope: str, passages: pa.Table) -> None:
+        columns = (passages[name].to_pylist() for name in ("turn_id", "session_id", "line"))
+        for name, session, line in zip(*columns, strict=True):
+            if name in self._wanted:
+                self.ids.add(name)
+                self.id_at[scope, session, line] = name
+
+
+def _searchable(passages: pa.Table, embedder: Embedder | None) -> pa.Table:
+    """Return passages with their index text and, with a model, the vectors of their prose."""
+    rows = passages.to_pylist()
+    passages = passages.append_column("index_text", pa.array([index_text(row) for row in rows], pa.string()))
+    if embedder is None:
+        return passages
+    texts = [embedded_text(row) for row in rows]
+    prose = [text for text in texts if text]
+    vectors = iter(embedder.embed(prose) if prose else ())
+    column = [next(vectors) if text else None for text in texts]
+    return passages.append_column("vector", pa.array(column, pa.list_(pa.float32(), embedder.dimensions)))

@@ -1,12 +1,19 @@
-"""How much of an ideal brief, given line by line as labels, a brief tells (`cortex eval brief`)."""
+"""Scores what briefs tell against ideal briefs, given line by line as labels."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from cortex.flows.context.context import Context
+from cortex.flows.embedders import local_or_none
+from cortex.flows.operations.ask.brief import read_briefs
 from cortex.hooks.prose.plain import CLOSING, MORE, PREAMBLE
 from cortex.hooks.tokens import tokens_in
+from cortex.scores.labels import rows_of
 from cortex.transforms.brief.wording import without_provenance
+from cortex.transforms.errors import UnknownProject, UsageError
 
 # A line is covered where one of the brief is this similar (cosine) or holds this share of its words: the rule
 # of the figures published for earlier versions.
@@ -88,3 +95,68 @@ def totals(scores: Iterable[BriefScore]) -> dict[str, float | int]:
 def _share(text: str, line: str) -> float:
     words = set(_WORD.findall(text.lower()))
     return len(words & set(_WORD.findall(line.lower()))) / max(len(words), 1)
+
+
+@dataclass(frozen=True)
+class BriefScores:
+    """The scores by project in the order of the labels, and the rule a line was compared by."""
+
+    projects: Sequence[BriefScore]
+    compared_by: str
+
+    def totals(self) -> dict[str, float | int]:
+        """Return the figures over all projects."""
+        return totals(self.projects)
+
+
+def score_briefs(context: Context, labels: Path, *, is_today: bool = False) -> BriefScores:
+    """
+    Compare each labelled project's brief with its ideal lines, as of the label's day or as of today.
+
+    A project that the store does not know has an empty brief. Lines are compared by the local model where
+    one is installed, else by words. Raises NotFound for a missing file, UsageError for labels that cannot be
+    read.
+    """
+    rows = _labels(labels)
+    similarity = _similarity()
+    scores = [
+        score_brief(row["project"], _brief(context, row, is_today), row["ideal"], similarity) for row in rows
+    ]
+    return BriefScores(scores, "model" if similarity else "words")
+
+
+def _labels(path: Path) -> list[dict[str, Any]]:
+    def label_of(row: Any, where: str) -> dict[str, Any]:
+        try:
+            return {**row, "project": str(row["project"]), "ideal": _ideal(row["lines"])}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UsageError(
+                f"{where} is no label of a brief.",
+                "Each line is a JSON object with project, as_of and lines, each of text and weight.",
+            ) from error
+
+    return list(rows_of(path, label_of))
+
+
+def _ideal(lines: list[dict[str, Any]]) -> list[IdealLine]:
+    return [IdealLine(str(line["text"]), int(line["weight"])) for line in lines]
+
+
+def _brief(context: Context, row: dict[str, Any], is_today: bool) -> str:
+    as_of = None if is_today else row.get("as_of")
+    try:
+        return "".join(brief.text for brief in read_briefs(context, row["project"], as_of=as_of))
+    except UnknownProject:
+        return ""
+
+
+def _similarity() -> Similarity | None:
+    embedder = local_or_none()
+    if embedder is None:
+        return None
+
+    def cosines(texts: Sequence[str], lines: Sequence[str]) -> Sequence[Sequence[float]]:
+        matrix = embedder.embed(texts) @ embedder.embed(lines).T
+        return [[float(value) for value in row] for row in matrix]
+
+    return cosines

@@ -1,14 +1,25 @@
-"""Scores against dense labels, which hold all that is worth keeping in a session: noise can be counted."""
+"""Scores what extraction keeps against labels of all that is worth keeping: noise can be counted."""
 
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+
+from cortex.flows.context.context import Context
+from cortex.flows.embedders import local_or_none
+from cortex.scores.labels import rows_of
+from cortex.storage.staging.assistant_folders import find_transcripts
+from cortex.transforms.errors import NotFound, UsageError
+from cortex.transforms.extract.events import extract_events
+from cortex.transforms.schemas import TURNS
+from cortex.transforms.transcripts.transcript import Source, read_transcript
 
 # A fact that shares a line with a label, or stands one line apart, meets it from the first similarity on, any
 # other fact of the session from the second; a second reading of the labels agreed with matches so made.
@@ -190,3 +201,93 @@ def _worth(label: DenseLabel) -> float:
 
 def _words(text: str) -> set[str]:
     return set(_WORD.findall(text.lower()))
+
+
+# What a label must have; it grades what a session said that is worth keeping.
+_LABEL_COLUMNS = {"session", "grade", "text", "quote", "lines", "until", "type", "found_in"}
+
+
+def score_extraction(context: Context, transcripts: Path, labels: Path) -> DenseEvaluation:
+    """
+    Read the labelled sessions below `transcripts`, extract, score. Touches no store.
+
+    Where no local model is installed, only shared words tell which label a fact meets. Raises NotFound for a
+    missing file or session, UsageError for labels that cannot be read.
+    """
+    rows = _labels(labels)
+    sessions = sorted({str(row["session"]) for row in rows})
+    files = [path for name in sessions for path in _files_of(transcripts, name)]
+    turns = pa.concat_tables([TURNS.empty(), *(_turns(path, transcripts) for path in files)])
+    least_shown = context.policy.threshold("shown_min_confidence")
+    events = extract_events(turns, context.policy)
+    facts = shown_facts(events, sessions, least_shown)
+    return evaluate_dense(facts, rows, similarities(facts, rows))
+
+
+def shown_facts(events: pa.Table, sessions: Sequence[str], least_shown: float) -> list[ShownFact]:
+    """Return the EVENTS of sessions that a reader sees, as facts that are measured."""
+    return [
+        ShownFact(
+            row["file"],
+            shown_text(row["text"], row["reason"], row["rejected"]),
+            frozenset(row["lines"]),
+            row["confidence"],
+        )
+        for row in events.to_pylist()
+        if row["memory_type"] is not None
+        and row["step_status"] is None
+        and row["confidence"] >= least_shown
+        and row["file"] in sessions
+    ]
+
+
+def shown_text(text: str, reason: str | None, rejected: str | None) -> str:
+    """
+    Return all that is shown of a fact: its text, and its reason and what lost where the text lacks them.
+
+    >>> shown_text("Tides are kept in SQLite", "one file", "Postgres")
+    'Tides are kept in SQLite Why: one file Not: Postgres'
+    """
+    parts = [(label, words) for label, words in (("Why", reason), ("Not", rejected)) if words]
+    return text + "".join(f" {label}: {words}" for label, words in parts if words not in text)
+
+
+def similarities(facts: Sequence[ShownFact], labels: Sequence[DenseLabel]) -> Similarities:
+    """Return how similar each fact is to each label by the local model; none where it is not installed."""
+    embedder = local_or_none()
+    if embedder is None or not facts:
+        return Similarities.none(len(facts), len(labels))
+    vectors = embedder.embed([fact.text for fact in facts])
+    texts, quotes = (embedder.embed([str(label[name]) for label in labels]) for name in ("text", "quote"))
+    return Similarities(vectors @ texts.T, vectors @ quotes.T)
+
+
+def _labels(path: Path) -> list[dict[str, Any]]:
+    def label_of(row: object, where: str) -> dict[str, Any]:
+        if not isinstance(row, dict) or not row.keys() >= _LABEL_COLUMNS:
+            columns = ", ".join(sorted(_LABEL_COLUMNS))
+            raise UsageError(f"{where}: the label lacks one of {columns}.", "See the labels' README.")
+        return row
+
+    rows = list(rows_of(path, label_of))
+    if not rows:
+        raise UsageError(f"{path} holds no labels.", "Give one JSON object a line.")
+    return rows
+
+
+def _files_of(transcripts: Path, session: str) -> list[Path]:
+    """Return a labelled session's file and those of its subagents."""
+    path = transcripts / session
+    if not path.is_file():
+        raise NotFound(
+            f"the labelled session {session} is not below {transcripts}.", "Name the folder that holds it."
+        )
+    agents = path.with_suffix("")
+    return [path, *(find_transcripts(agents) if agents.is_dir() else [])]
+
+
+def _turns(path: Path, transcripts: Path) -> pa.Table:
+    name = path.relative_to(transcripts).as_posix()
+    agent = path.stem.removeprefix("agent-") if path.stem.startswith("agent-") else None
+    source = Source(name, project_id=name.split("/", 1)[0], session_id=None, agent_id=agent)
+    return read_transcript(path.read_bytes(), source=source, final=True).turns

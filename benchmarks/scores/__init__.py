@@ -1,0 +1,1 @@
+"""What `cortex eval` measures, against labels made by hand."""

@@ -1,0 +1,87 @@
+"""The commands by section: where each is declared, and its line in `cortex --help`.
+
+Printed by `make docs` from the modules in the folders of cortex/cli; change that, not this module.
+"""
+
+SECTIONS = {
+    "Start": {
+        "setup": ("cortex.cli.start.setup", "Set up Cortex and read your past sessions."),
+        "demo": ("cortex.cli.start.demo", "Try Cortex on sample sessions; no real data is touched."),
+        "install": ("cortex.cli.start.install", "Add the hooks to the client's settings."),
+        "uninstall": ("cortex.cli.start.install", "Remove hooks and status line from the client's settings."),
+        "mcp": ("cortex.cli.start.mcp", "Serve the memory to programs that speak MCP."),
+        "statusline": ("cortex.cli.start.statusline", "Print a status line: memories, capture and context."),
+        "schedule": ("cortex.cli.start.schedule", "Schedule the nightly run."),
+        "doctor": ("cortex.cli.start.doctor", "Check that everything needed is in place."),
+        "completion": ("cortex.cli.start.completion", "Print the completion script for bash, zsh or fish."),
+    },
+    "Take in": {
+        "backfill": ("cortex.cli.take_in.backfill", "Read old transcripts."),
+        "run": ("cortex.cli.take_in.run", "Read the sessions that the hooks have staged."),
+        "nightly": ("cortex.cli.take_in.run", "Read staged sessions, age and merge memories, publish."),
+        "index-code": ("cortex.cli.take_in.index_code", "Store a searchable description of a source file."),
+        "import": ("cortex.cli.take_in.import_memories", "Read memories from a file."),
+    },
+    "Ask": {
+        "recall": ("cortex.cli.ask.recall", "Search memories and past conversations."),
+        "reflect": (
+            "cortex.cli.ask.reflect",
+            "List open, contradictory and stale points, or answer with citations.",
+        ),
+        "infer": (
+            "cortex.cli.ask.infer",
+            "Explain why: the decisions behind it, and the rejected alternatives.",
+        ),
+        "brief": ("cortex.cli.ask.brief", "Print the brief that the assistant gets when a session starts."),
+        "today": ("cortex.cli.ask.today", "Summarize the last session: what was done and what is open."),
+        "list": ("cortex.cli.ask.list", "List memories, the newest first."),
+        "show": ("cortex.cli.ask.show", "Show everything known about one memory or session."),
+        "related": ("cortex.cli.ask.related", "Show the memories linked to a memory."),
+        "timeline": ("cortex.cli.ask.timeline", "List sessions with their results."),
+        "status": (
+            "cortex.cli.ask.status",
+            "Show what is stored, what is waiting and how the last run went.",
+        ),
+        "explore": ("cortex.cli.ask.explore", "Browse and edit the store in your web browser."),
+        "serve": ("cortex.cli.ask.serve", "Serve the flows with Prefect, and its page of past runs."),
+        "stats": ("cortex.cli.ask.stats", "Show statistics by session and project."),
+        "plan": ("cortex.cli.ask.plan", "Show pending language model requests and their price."),
+        "audit": ("cortex.cli.ask.audit", "Show the log of calls to the MCP server."),
+        "cost": ("cortex.cli.ask.cost", "Show language model costs."),
+        "report": ("cortex.cli.ask.report", "Report on a month: decisions, corrections, open points."),
+        "sql": ("cortex.cli.ask.sql", "Query turns, events, memories, edges and the journal with DuckDB."),
+    },
+    "Shape": {
+        "remember": ("cortex.cli.shape.remember", "Store a fact in your own words."),
+        "learn": ("cortex.cli.shape.learn", "Store a lesson, if it meets the quality rules."),
+        "edit": ("cortex.cli.shape.edit", "Change a memory's text."),
+        "pin": ("cortex.cli.shape.edit", "Protect a memory from fading and merging."),
+        "confirm": ("cortex.cli.shape.edit", "Confirm that a memory still holds."),
+        "supersede": ("cortex.cli.shape.edit", "Replace one memory with another."),
+        "review": ("cortex.cli.shape.review", "Resolve contradictions, stale claims and proposed merges."),
+        "consolidate": ("cortex.cli.shape.consolidate", "Merge memories that say the same, or undo a merge."),
+        "checkpoint": ("cortex.cli.shape.consolidate", "Save a point that you can undo merges back to."),
+        "team": ("cortex.cli.shape.team", "Share memories with your team through git."),
+        "push": ("cortex.cli.shape.push", "Share memories through a bucket or folder."),
+        "pull": ("cortex.cli.shape.push", "Read the memories that colleagues share there."),
+        "forget": ("cortex.cli.shape.forget", "Erase a memory or a session."),
+    },
+    "Projects and settings": {
+        "projects": ("cortex.cli.projects_and_settings.projects", "List, rename, merge and split projects."),
+        "reset": ("cortex.cli.projects_and_settings.reset", "Erase everything about a project."),
+        "config": ("cortex.cli.projects_and_settings.config", "Show and change settings."),
+    },
+    "Keep": {
+        "backup": ("cortex.cli.keep.backup", "Write the store to one file."),
+        "restore": ("cortex.cli.keep.backup", "Replace the store with a backup."),
+        "export": ("cortex.cli.keep.export", "Write memories as JSON or Markdown."),
+        "encrypt": ("cortex.cli.keep.encrypt", "Encrypt the lake on disk."),
+        "decrypt": ("cortex.cli.keep.encrypt", "Write the lake unencrypted again."),
+        "rebuild": ("cortex.cli.keep.rebuild", "Rebuild the tables from the lake, or check them."),
+        "rederive": (
+            "cortex.cli.keep.rederive",
+            "Show what the current extractor would make of old sessions.",
+        ),
+        "eval": ("cortex.cli.keep.eval", "Measure Cortex against hand-made labels."),
+    },
+}
