@@ -13,7 +13,7 @@ from cortex.transforms.brief.brief_budget import (
     framed,
     heading_lines,
 )
-from cortex.transforms.brief.brief_sections import NO_ORDER, REPOSITORY, Choice, TellingOrder
+from cortex.transforms.brief.brief_sections import CONFIRM, NO_ORDER, REPOSITORY, Choice, TellingOrder
 from cortex.transforms.brief.candidates import (
     about_repository,
     candidates_of,
@@ -97,8 +97,8 @@ def choose(
         for question in question_about(candidates, confirms_until, policy, disputed=disputes):
             room.seat(question)
             signs.append(question)
-    places = (REPOSITORY, *policy.brief_sections(), CONFIRM)
-    printed = sorted(printed_order([*candidates, *signs]), key=lambda each: places.index(each.section))
+    sections = (REPOSITORY, *policy.brief_sections(), CONFIRM)
+    printed = sorted(printed_order([*candidates, *signs]), key=lambda each: sections.index(each.section))
     return [candidate.choice for candidate in printed]
 
 
@@ -125,7 +125,7 @@ def _mark(text: str) -> str:
 
 
 def _came_of(row: Row) -> str:
-    """Return the first words of a memory; of a session's record the result, without its goal."""
+    """Return the first words of a memory; of the record of a session what came of it, without its goal."""
     text = on_one_line(row["text"])
     text = text.partition("Outcome: ")[2] or text if row["memory_type"] == "outcome" else text
     return first_sentences(text, count=1, chars=60)
