@@ -41,7 +41,7 @@ def fill(bench):
     bench.backfill()
     [gotcha] = [m for m in bench.memories() if m["memory_type"] == "gotcha"]
     [levels] = [m for m in bench.memories() if "millimetres" in m["text"]]
-    [records] = [m for m in bench.memories() if "SQLite" in m["text"]]
+    [records] = [m for m in bench.memories() if "harvest records in SQLite" in m["text"]]
     [tide] = [m for m in bench.memories("reef") if m["memory_type"] == "gotcha"]
     new = told("Keep the harvest records in files.", gotcha["project_id"])
     words = [
