@@ -41,16 +41,13 @@ class Provider:
     """
     One value of `models.writer`; the value PROVIDER of a module in this folder, which `make docs` finds.
 
-    `label` is what people are shown, `needs` what it works with, as the setting's page says it. `build` makes
-    its writer and raises ModelClosed, with a next step, where something is missing; `costs` is said of its
-    price beside that of the model (model_prices.csv).
+    `needs` is what it works with, as the setting's page says it. `build` makes its writer and raises
+    ModelClosed, with a next step, if something is missing.
     """
 
     name: str
-    label: str
     needs: str
     build: Callable[[Settings], Writer]
-    costs: str = ""
 
 
 def provider_of(name: str) -> Provider:

@@ -323,7 +323,6 @@ def _wait_s(headers: Mapping[str, str]) -> float | None:
 
 PROVIDER = Provider(
     "api",
-    "the hosted interface",
     "a key, or another endpoint",
     lambda settings: api_writer(settings.models.api_key, settings.models.base_url),
 )

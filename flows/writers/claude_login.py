@@ -418,8 +418,6 @@ def _failure(result: Mapping[str, Any]) -> ModelBusy | AnswerLost | ModelClosed 
 
 PROVIDER = Provider(
     "claude",
-    "your Claude Code login",
     "your own Claude Code login",
     lambda settings: claude_writer(settings.models.claude_token, settings.home, settings.models.base_url),
-    costs="counted at list price; a subscription is not charged by token",
 )
