@@ -109,9 +109,10 @@ def note_lines(
     # What is looked at is twice what there is room for: wording takes most of the time.
     room, best = _LOOKED_AT * notes.left, results[0].score if results else 0.0
     for result in results:
-        weight = result.score / best if best > 0 else 0.0
-        if weight < _LEAST_SCORE or room <= 0:
+        if result.score < _LEAST_SCORE * best or room <= 0:
             break
+        # Alone, and told instead of said in a session, a fact stands at 0: it stands above nothing.
+        weight = result.score / best if best > 0 else 1.0
         of_result = _items_of(result, weight, question, session_id, marks)
         room -= sum(item.tokens for item in of_result)
         items += of_result

@@ -1,6 +1,6 @@
 """What lies behind a memory: the turns around its evidence, what was done to it, how sure it was."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -124,7 +124,7 @@ def _places(store: Store, scope: str, evidence: Sequence[Row]) -> list[EvidenceP
     return [_place(place, rows.get(place["session_id"], [])) for place in evidence]
 
 
-def _spoken_turns(store: Store, scope: str, sessions: Set[str]) -> dict[str, list[Row]]:
+def _spoken_turns(store: Store, scope: str, sessions: set[str]) -> dict[str, list[Row]]:
     """Return what was said in sessions of a project, by session, in its order."""
     rows: dict[str, list[Row]] = {}
     if sessions:

@@ -126,6 +126,11 @@ def test_a_decision_of_an_earlier_session_is_quoted_with_who_when_where_and_its_
     assert told(ask(kiln, ASKED)) == [f"- decision: {FIRING} (user, 1 Sep 26, abcdef:12, firing-0)"]
 
 
+def test_a_fact_that_is_told_and_the_only_one_is_shown(client):
+    keep(client, fact(FIRING, evidence=[], source_type="explicit"))
+    assert told(ask(client, ASKED)) == [f"- decision: {FIRING} (user, 1 Sep 26, firing-0)"]
+
+
 def test_what_was_said_and_made_no_fact_is_quoted_too(kiln):
     [line] = told(ask(kiln, "Do the kiln shelves need alumina wash before cobalt?"))
     assert line == f'- "{REPLY}" (assistant, 1 Sep 26, fedcba:40)'
