@@ -431,6 +431,9 @@ MEMORIES = Table(
     ),
 )
 
+# Found beside the fold, by what a language model answered; tags are too, but added to those of the fold.
+MODEL_COLUMNS = ("subject", "summary", "valid_until", "closed_by")
+
 EDGES = Table(
     name="edges",
     version=1,

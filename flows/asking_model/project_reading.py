@@ -19,8 +19,8 @@ from cortex.transforms.writer.project import (
     PROJECT_PROMPT,
     Commit,
     ProjectRequest,
-    is_due,
-    lines_of,
+    is_project_due,
+    project_lines,
     project_request,
     project_row,
 )
@@ -55,8 +55,8 @@ def projects_due(run: Run) -> list[ProjectRequest]:
             continue
         with run.outcome.apart(scope, "project"):
             tables = [run.readings.memories(each) for each in (scope, GLOBAL_SCOPE)]
-            lines = lines_of(pa.concat_tables(tables))
-            if is_due(lines, project_replies(run, scope)):
+            lines = project_lines(pa.concat_tables(tables))
+            if is_project_due(lines, project_replies(run, scope)):
                 commits = _commits(run, scope, lines)
                 request = project_request(scope, lines, commits, run.policy, model, prompt)
                 due.append((max(line["updated_at"] for line in lines), request))
@@ -71,9 +71,11 @@ def _commits(run: Run, scope: str, lines: list[Row]) -> list[Commit]:
     for part in run.readings.parts(scope):
         events = run.store.lake.read(EVENTS, part, columns=columns)
         for row in events.filter(pc.is_valid(events["git_commit"])).to_pylist():
-            if made := _COMMITTED.match(row["text"]):
-                name = made["name"][:SHORT_HASH]
-                known[name] = Commit(name, row["said_at"] or EPOCH, made["subject"].partition(". ")[0])
+            if commit_match := _COMMITTED.match(row["text"]):
+                name = commit_match["name"][:SHORT_HASH]
+                known[name] = Commit(
+                    name, row["said_at"] or EPOCH, commit_match["subject"].partition(". ")[0]
+                )
     since = min(line["updated_at"] for line in lines)
     for name, at, subject in subjects_since(run.store.projects.paths_of(scope), since, most):
         known.setdefault(name[:SHORT_HASH], Commit(name[:SHORT_HASH], at, redact(subject)[0]))
@@ -89,7 +91,7 @@ class _Keeper:
     kept: list[str] = field(default_factory=list)
 
     def keep(self, reply: Reply) -> None:
-        """Commit what is believed of an answer, with the note that its scope is to be made again."""
+        """Commit what is believed of an answer, with the note that its scope is to be commit_match again."""
         asked = self.asked[reply.request_id]
         row = project_row(asked, reply, self.run.now.astimezone(UTC))
         with self.run.store.lake.change() as change:

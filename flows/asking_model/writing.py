@@ -175,14 +175,14 @@ class _Reading:
         """Return what is to be asked next of the projects that are read side by side; nothing at the end."""
         while self.queues and len(self._sent) < self._most:
             fronts = self._fronts()
-            made = requests_about(self.run, fronts, self.again)
-            made = [each for each in made if each.request.request_id not in self._sent]
-            self._drop_read(fronts, made)
-            self.asked |= {(each.project_id, each.session_id) for each in made}
-            self._sent |= {each.request.request_id for each in made}
-            self.keeper.asked = [*self.keeper.asked, *made]
+            new_requests = requests_about(self.run, fronts, self.again)
+            new_requests = [each for each in new_requests if each.request.request_id not in self._sent]
+            self._drop_read(fronts, new_requests)
+            self.asked |= {(each.project_id, each.session_id) for each in new_requests}
+            self._sent |= {each.request.request_id for each in new_requests}
+            self.keeper.asked = [*self.keeper.asked, *new_requests]
             self.keeper.repeat_known()
-            if unanswered := self.keeper.unanswered(made):
+            if unanswered := self.keeper.unanswered(new_requests):
                 return unanswered
         return []
 
@@ -205,9 +205,9 @@ class _Reading:
             fronts.setdefault(self.run.store.projects.canonical(queue[0].project_id), queue[0])
         return list(fronts.values())[: self._at_once]
 
-    def _drop_read(self, fronts: Sequence[UnreadSession], made: Sequence[SessionRequest]) -> None:
+    def _drop_read(self, fronts: Sequence[UnreadSession], new_requests: Sequence[SessionRequest]) -> None:
         """Take out those of `fronts` that there is nothing more to ask about; note those never asked of."""
-        names = {(each.project_id, each.session_id) for each in made}
+        names = {(each.project_id, each.session_id) for each in new_requests}
         done = [each for each in fronts if _name(each) not in names]
         _note_unasked(self.run, [each for each in done if _name(each) not in self.asked], self.again)
         left = ([each for each in queue if each not in done] for queue in self.queues)

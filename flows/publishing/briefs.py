@@ -54,7 +54,7 @@ def material_of(run: Run, project_id: str) -> Material:
         run.brief_tokens(project_id),
         _confirms_until(run, project_id),
         run.is_read_by_model(project_id),
-        TellingOrder(answer.told, answer.seen) if answer else NO_ORDER,
+        TellingOrder(answer.order, answer.seen) if answer else NO_ORDER,
     )
 
 

@@ -29,10 +29,8 @@ from cortex.transforms.memory.lifecycle import (
 from cortex.transforms.memory.merged_projects import fold_joined, joined_names, renamed
 from cortex.transforms.memory.retention import Retention
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, TURNS, VECTORS
+from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, MODEL_COLUMNS, TURNS, VECTORS
 
-# What is found beside the fold, by what a language model answered; tags are among them, but added to others.
-BY_MODEL = ("subject", "summary", "valid_until", "closed_by")
 # A store that rested longer is folded again.
 NIGHTS_LOOKED_BACK = 400
 
@@ -191,7 +189,7 @@ def _as_folded(rows: pa.Table) -> pa.Table:
     for name, unaged in UNAGED.items():
         position, field = rows.schema.get_field_index(name), MEMORIES.arrow.field(name)
         rows = rows.set_column(position, field, rows[unaged].cast(field.type))
-    for name in BY_MODEL:
+    for name in MODEL_COLUMNS:
         position, field = rows.schema.get_field_index(name), MEMORIES.arrow.field(name)
         rows = rows.set_column(position, field, pa.nulls(rows.num_rows, field.type))
     return rows.select(MEMORIES.arrow.names).cast(MEMORIES.arrow)

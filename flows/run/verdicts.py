@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from cortex.flows.run.run import Run
-from cortex.transforms.memory.consolidate import NOT_THE_SAME, SaidTheSame
+from cortex.transforms.memory.consolidate import NO_SAME_STATEMENTS, SameStatements
 from cortex.transforms.schemas import GLOBAL_SCOPE, REPLIES
 
 # What is about replies is imported where it is used: where no language model has answered none is loaded.
@@ -51,22 +51,22 @@ def with_short_forms_of(run: Run, scope: str, memories: pa.Table) -> pa.Table:
     parts = _parts(run, scope) if scope != GLOBAL_SCOPE else run.store.lake.manifest.partitions(REPLIES.name)
     if not parts or not run.settings.models.uses_replies:
         return memories
-    from cortex.transforms.writer.short_forms import REPLY_COLUMNS, with_short_forms
+    from cortex.transforms.writer.short_forms import SHORT_FORM_COLUMNS, with_short_forms
 
-    read = [run.store.lake.read(REPLIES, part, columns=REPLY_COLUMNS) for part in sorted(parts)]
+    read = [run.store.lake.read(REPLIES, part, columns=SHORT_FORM_COLUMNS) for part in sorted(parts)]
     return with_short_forms(memories, pa.concat_tables(read))
 
 
-def said_the_same_in(run: Run, scope: str, memories: pa.Table) -> SaidTheSame:
+def same_statements_in(run: Run, scope: str, memories: pa.Table) -> SameStatements:
     """Return what of a scope says the same, by a language model; takes its MEMORIES."""
     verdicts, answer = verdicts_of(run, scope), answer_about(run, scope)
     if not verdicts and answer is None:
-        return NOT_THE_SAME
+        return NO_SAME_STATEMENTS
     from cortex.transforms.writer.verdicts import same_pairs
 
     same = same_pairs(memories, run.store.tables.open(scope, "edges").read(), verdicts) if verdicts else {}
-    pairs, texts = answer.said_the_same() if answer else ({}, {})
-    return SaidTheSame(same | pairs, texts)
+    pairs, texts = answer.same_statements() if answer else ({}, {})
+    return SameStatements(same | pairs, texts)
 
 
 def _parts(run: Run, scope: str) -> list[str]:

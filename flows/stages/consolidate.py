@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from cortex.flows.context.run_report import StageReport
 from cortex.flows.run.run import Run
-from cortex.flows.run.verdicts import said_the_same_in
+from cortex.flows.run.verdicts import same_statements_in
 from cortex.flows.stages.decay import decay
 from cortex.flows.stages.embed import embed_memories
 from cortex.flows.stages.link import link
@@ -73,7 +73,7 @@ def _merge(run: Run, scope: str, memories: pa.Table, row: StageReport) -> int:
         run.embedding.model,
         run.now,
         undone=journal,
-        same=said_the_same_in(run, scope, memories),
+        same=same_statements_in(run, scope, memories),
     )
     row.rows_in += memories.num_rows
     row.rows_out += merges.num_rows

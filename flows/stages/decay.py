@@ -14,8 +14,8 @@ from cortex.flows.stages.stage import stage
 from cortex.storage.tables.tables import UNAGED
 from cortex.transforms.audit import Violation, memories_violations
 from cortex.transforms.memory.fading import findings
-from cortex.transforms.memory.validity import with_valid_time
 from cortex.transforms.schemas import MEMORIES
+from cortex.transforms.writer.validity import with_valid_time
 
 
 @stage(reads="turns events journal vectors edges memories", writes="memories journal")

@@ -31,7 +31,7 @@ class TellingOrder:
     `seen` are all that it was shown: what is newer has no place in its order yet.
     """
 
-    told: Sequence[str] = ()
+    memory_ids: Sequence[str] = ()
     seen: AbstractSet[str] = field(default_factory=frozenset)
 
 

@@ -18,7 +18,7 @@ from cortex.transforms.brief.brief_sections import (
     STATE,
     Choice,
 )
-from cortex.transforms.brief.eligible import ARCHIVE, PLACE, Standing, is_plan
+from cortex.transforms.brief.eligible import ARCHIVE, ORDER_PLACE, Standing, is_plan
 from cortex.transforms.brief.state import outcome_forms
 from cortex.transforms.brief.wording import (
     LIVING_PLAN,
@@ -115,7 +115,7 @@ def candidates_of(
 
     Takes MEMORIES with `is_on_purpose`, those of them that are believed (`eligible.believed`), and the mark
     printed behind each that something disagrees with, by memory_id. What rules made is told newest first.
-    With a column PLACE in both, what has a place in it goes by that.
+    With a column ORDER_PLACE in both, what has a place in it goes by that.
     """
     in_play = _files_in_play(rows)
     candidates: list[LineCandidate] = []
@@ -196,10 +196,10 @@ def _best(
     memory_type = "progress" if kind == "plans" else kind
     rows_of_type = rows.filter(pc.field("memory_type") == memory_type)
     if memory_type == "progress":
-        is_open = is_plan() | pc.is_valid(pc.field(PLACE))
+        is_open = is_plan() | pc.is_valid(pc.field(ORDER_PLACE))
         rows_of_type = rows_of_type.filter(is_open if kind == "plans" else ~is_open)
-    has_place = pc.is_valid(rows_of_type[PLACE])
-    placed = rows_of_type.filter(has_place).sort_by([(PLACE, "ascending"), ("memory_id", "ascending")])
+    has_place = pc.is_valid(rows_of_type[ORDER_PLACE])
+    placed = rows_of_type.filter(has_place).sort_by([(ORDER_PLACE, "ascending"), ("memory_id", "ascending")])
     rows_of_type = rows_of_type.filter(pc.invert(has_place))
     archived = [name for name, known in standing.items() if known.tier == ARCHIVE]
     is_archived = pc.is_in(rows_of_type["memory_id"], pa.array(archived, pa.string()))
@@ -244,8 +244,8 @@ def _candidate(
     is_of_plan = _is_living(section, row)
     forms = _forms(section, row, policy, is_read_by_model)
     text = forms[0] if forms else f"- {on_one_line(row['text'])}"
-    told_in_full = policy.threshold("project_told_in_full")
-    is_short = standing.tier == "short" if row[PLACE] is None else row[PLACE] >= told_in_full
+    full_lines = policy.threshold("project_told_in_full")
+    is_short = standing.tier == "short" if row[ORDER_PLACE] is None else row[ORDER_PLACE] >= full_lines
     candidate = LineCandidate(
         section,
         tuple(form + dispute for form in (forms[-1:] if is_short else forms)),
@@ -262,7 +262,7 @@ def _candidate(
         is_plan=is_of_plan,
         is_record=row["memory_type"] == STATE,
         is_short=is_short,
-        place=row[PLACE],
+        place=row[ORDER_PLACE],
     )
     reason = _reason_against(candidate, row, standing, policy)
     if reason:

@@ -17,10 +17,10 @@ from cortex.transforms.schemas import TRUSTS, TURNS, Row, values
 from cortex.transforms.vocabulary import TEAM_LAYER
 
 # A memory's place in the order of a language model, from 0; what it has not seen counts down from -1.
-PLACE = "place"
+ORDER_PLACE = "place"
 CHOOSING_COLUMNS = [
     *("memory_id", "memory_type", "text", "files", "status", "trust", "confidence", "initial_confidence"),
-    *("is_pinned", "rank", "updated_at", "project_id", "last_accessed_at", "source_type", PLACE),
+    *("is_pinned", "rank", "updated_at", "project_id", "last_accessed_at", "source_type", ORDER_PLACE),
     *("valid_until", "closed_by"),
 ]
 BELIEVED_TRUSTS = TRUSTS[TRUSTS.index("assistant") :]
@@ -64,17 +64,17 @@ def with_choices_first(memories: pa.Table, policy: Policy) -> pa.Table:
 
 def with_places(memories: pa.Table, order: TellingOrder, sessions: pa.Table, policy: Policy) -> pa.Table:
     """
-    Return MEMORIES with the column PLACE, null for all where `order` is empty.
+    Return MEMORIES with the column ORDER_PLACE, null for all where `order` is empty.
 
     What was tagged in the last sessions, and what is newer than the order, comes before it, the newest first.
     What the order names and a consolidation took up stands for what it became.
     """
     columns = ["memory_id", "project_id", "updated_at", "evidence", "merged_into"]
-    rows = memories.select(columns).to_pylist() if order.told else []
+    rows = memories.select(columns).to_pylist() if order.memory_ids else []
     into = {row["memory_id"]: row["merged_into"] for row in rows if row["merged_into"]}
     seen = {*order.seen, *(into[name] for name in into if name in order.seen)}
     places: dict[str, int] = {}
-    for at, name in enumerate(order.told):
+    for at, name in enumerate(order.memory_ids):
         places.setdefault(_taken_up(name, into), at)
     project = pa.array({row["project_id"] for row in rows}, pa.string())
     of_project = sessions.filter(pc.field("project_id").isin(project))
@@ -85,7 +85,7 @@ def with_places(memories: pa.Table, order: TellingOrder, sessions: pa.Table, pol
     ):
         places[row["memory_id"]] = -before
     given = [places.get(row["memory_id"]) for row in rows] if rows else [None] * memories.num_rows
-    return memories.append_column(PLACE, pa.array(given, pa.int64()))
+    return memories.append_column(ORDER_PLACE, pa.array(given, pa.int64()))
 
 
 def _taken_up(name: str, into: Mapping[str, str]) -> str:
@@ -119,8 +119,8 @@ def believed(memories: pa.Table, policy: Policy) -> pa.Table:
     is_believed = pc.field("trust").isin(BELIEVED_TRUSTS)
     positions = pa.array(range(memories.num_rows), pa.int64())
     # Without the evidence: moving it with each filter takes most of the time over 50,000 memories.
-    if PLACE not in memories.schema.names:
-        memories = memories.append_column(PLACE, pa.nulls(memories.num_rows, pa.int64()))
+    if ORDER_PLACE not in memories.schema.names:
+        memories = memories.append_column(ORDER_PLACE, pa.nulls(memories.num_rows, pa.int64()))
     slim = memories.select(CHOOSING_COLUMNS).append_column("position", positions)
     slim = slim.append_column("is_on_purpose", is_on_purpose(memories))
     return slim.filter((pc.field("status") == "active") & is_believed & is_told)

@@ -18,15 +18,23 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Dismiss, checked_entry
 from cortex.transforms.memory.fold import file_memory_id, memory_id
 from cortex.transforms.redaction.redact import redact
-from cortex.transforms.schemas import CATEGORIES, MEMORIES, MEMORY_TYPES, SOURCE_TYPES, STATUSES, TRUSTS, Row
+from cortex.transforms.schemas import (
+    CATEGORIES,
+    MEMORIES,
+    MEMORY_TYPES,
+    MODEL_COLUMNS,
+    SOURCE_TYPES,
+    STATUSES,
+    TRUSTS,
+    Row,
+)
 
 FORMAT, FORMAT_VERSION = "cortex-memories", 2
 GLOBAL = "global"
 
 # What every store works out for itself: from the day, from the edges, from the evidence, from the text, and
 # from what a language model answered it.
-BY_MODEL = ("subject", "summary", "valid_until", "closed_by")
-DERIVED = ("confidence", "centrality", "rank", "session_count", "content_hash", *BY_MODEL)
+DERIVED = ("confidence", "centrality", "rank", "session_count", "content_hash", *MODEL_COLUMNS)
 CARRIED = tuple(name for name in MEMORIES.arrow.names if name not in DERIVED)
 CLOSED = {
     "memory_type": MEMORY_TYPES,

@@ -32,14 +32,14 @@ class _Group:
 
 
 @dataclass(frozen=True)
-class SaidTheSame:
+class SameStatements:
     """What says the same, by a language model: pairs by id, and the one text of groups that have one."""
 
     pairs: Pairs
     texts: Mapping[frozenset[str], str]
 
 
-NOT_THE_SAME = SaidTheSame({}, {})
+NO_SAME_STATEMENTS = SameStatements({}, {})
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def propose(
     now: datetime,
     actor: str = "consolidate",
     undone: pa.Table | None = None,
-    same: SaidTheSame = NOT_THE_SAME,
+    same: SameStatements = NO_SAME_STATEMENTS,
     is_reviewed: bool = False,
 ) -> pa.Table:
     """

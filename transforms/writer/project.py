@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from cortex.transforms.identity import content_id
 from cortex.transforms.memory.neighbours import Pairs
-from cortex.transforms.memory.validity import Ending
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret, redact
 from cortex.transforms.schemas import (
@@ -31,10 +30,11 @@ from cortex.transforms.writer.fitting import estimated_tokens
 from cortex.transforms.writer.pairs import is_written
 from cortex.transforms.writer.prompt import Prompt
 from cortex.transforms.writer.request import ModelRequest, Reply
+from cortex.transforms.writer.validity import Ending
 from cortex.transforms.writer.written import answer_row
 
 PROJECT_PROMPT = "project@1"
-PARTS = ("over", "same", "contradicts", "tell")
+ANSWER_PARTS = ("over", "same", "contradicts", "tell")
 HOWS = ("replaced", "done", "mended")
 # Code and what describes it follow from their files.
 UNREAD_TYPES = ("code", "code_description")
@@ -55,11 +55,11 @@ LINE_COLUMNS = [
 ]
 TEXT_CHARS, REASON_CHARS, REJECTED_CHARS, COMMIT_CHARS = 450, 200, 150, 160
 # More ids than any answer can mean: what comes after them is not looked at.
-ITEMS_READ = 2_000
+NAMES_READ = 2_000
 # Fewer lines of fewer sessions need no order: a brief holds some twenty.
 FEWEST_LINES, FEWEST_SESSIONS = 15, 2
 # An order that tells fewer of what holds is none: today's choice says more.
-FEWEST_TOLD, FEWEST_TOLD_SHARE = 6, 0.5
+FEWEST_ORDERED, FEWEST_ORDERED_SHARE = 6, 0.5
 _WORD = re.compile(r"\w+")
 _NAME_OR_NUMBER = re.compile(r"`[^`]+`|\S*[\d_/]\S*|\b[a-z]+[A-Z]\w*")
 
@@ -103,14 +103,14 @@ class ProjectAnswer:
     """
     What is believed of an answer about a project, by the ids of memories.
 
-    `told` is the order in which the next session is told, empty where the answer gave none; `seen` are the
+    `order` is that in which the next session is told, empty where the answer gave none; `seen` are the
     memories that the request named: what came later is not among them.
     """
 
     over: tuple[Closing, ...] = ()
     same: tuple[tuple[tuple[str, ...], str], ...] = ()
     contradicts: tuple[tuple[str, str], ...] = ()
-    told: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
     seen: frozenset[str] = field(default_factory=frozenset)
 
     def endings(self) -> dict[str, Ending]:
@@ -121,7 +121,7 @@ class ProjectAnswer:
             if each.committed_at is not None
         }
 
-    def said_the_same(self) -> tuple[Pairs, dict[frozenset[str], str]]:
+    def same_statements(self) -> tuple[Pairs, dict[frozenset[str], str]]:
         """Return the pairs that say the same, by id, and the one text of each group that has one."""
         pairs: Pairs = {}
         for members, _ in self.same:
@@ -130,7 +130,7 @@ class ProjectAnswer:
         return pairs, {frozenset(members): text for members, text in self.same if text}
 
 
-def lines_of(memories: pa.Table) -> list[Row]:
+def project_lines(memories: pa.Table) -> list[Row]:
     """
     Return which of a project's MEMORIES and the global ones a request about it names, the oldest first.
 
@@ -145,7 +145,7 @@ def lines_of(memories: pa.Table) -> list[Row]:
     return sorted(written, key=_order)
 
 
-def is_due(lines: Sequence[Row], replies: pa.Table) -> bool:
+def is_project_due(lines: Sequence[Row], replies: pa.Table) -> bool:
     """
     Return whether a project holds what no answer about it has seen; takes its REPLIES.
 
@@ -217,7 +217,7 @@ def believed_project(answer: str, asked: ProjectRequest) -> str:
     or number of theirs, and an order that tells hardly anything of what holds.
     """
     given = _object(answer)
-    if given is None or not all(isinstance(given.get(name), list) for name in PARTS):
+    if given is None or not all(isinstance(given.get(name), list) for name in ANSWER_PARTS):
         return ""
     named = {f"m{at}": row for at, row in enumerate(asked.memories, start=1)}
     # What holds everywhere is not this project's to close.
@@ -226,9 +226,9 @@ def believed_project(answer: str, asked: ProjectRequest) -> str:
     over = _believed_over(_items(given, "over"), memories, commits)
     gone = {each["line"] for each in over if _type_of(memories, each["line"]) != "outcome"}
     same = _believed_same(_items(given, "same"), memories, gone)
-    told = _believed_order(_items(given, "tell"), named, gone, [group["lines"] for group in same])
+    order = _believed_order(_items(given, "tell"), named, gone, [group["lines"] for group in same])
     contradicts = _believed_pairs(_items(given, "contradicts"), memories, gone)
-    believed = {"over": over, "same": same, "contradicts": contradicts, "tell": told}
+    believed = {"over": over, "same": same, "contradicts": contradicts, "tell": order}
     return _as_text(believed)
 
 
@@ -249,7 +249,7 @@ def project_answer(replies: pa.Table, until: datetime | None = None) -> ProjectA
         ),
         same=tuple((tuple(each["lines"]), str(each["text"])) for each in _items(given, "same")),
         contradicts=tuple((each[0], each[1]) for each in _items(given, "contradicts")),
-        told=tuple(_items(given, "tell")),
+        order=tuple(_items(given, "tell")),
         seen=frozenset(row["known"]),
     )
 
@@ -283,21 +283,21 @@ def with_project_answer(edges: pa.Table, memories: pa.Table, answer: ProjectAnsw
     """
     rows = {row["memory_id"]: row for row in memories.select(_END_COLUMNS).to_pylist()}
     active = {name: row for name, row in rows.items() if row["status"] == "active"}
-    made = []
+    new_edges = []
     for closing in answer.over:
         newer, older = active.get(closing.by), active.get(closing.memory_id)
         if newer and older and _recency(older) <= _recency(newer):
-            made.append(closing_edge(newer, older))
+            new_edges.append(closing_edge(newer, older))
     for a, b in answer.contradicts:
         if a in active and b in active:
-            made.append(_unsure_edge(active[a], active[b]))
-    if not made:
+            new_edges.append(_unsure_edge(active[a], active[b]))
+    if not new_edges:
         return edges
-    pairs = {frozenset((edge["source_id"], edge["target_id"])) for edge in made}
+    pairs = {frozenset((edge["source_id"], edge["target_id"])) for edge in new_edges}
     others = [
         edge for edge in edges.to_pylist() if frozenset((edge["source_id"], edge["target_id"])) not in pairs
     ]
-    unique = {edge["edge_id"]: edge for edge in [*others, *made]}
+    unique = {edge["edge_id"]: edge for edge in [*others, *new_edges]}
     return EDGES.of([edge for _, edge in sorted(unique.items())])
 
 
@@ -365,7 +365,7 @@ def _object(text: str) -> dict[str, Any] | None:
 
 def _items(given: Mapping[str, Any], name: str) -> list[Any]:
     items = given.get(name)
-    return items[:ITEMS_READ] if isinstance(items, list) else []
+    return items[:NAMES_READ] if isinstance(items, list) else []
 
 
 def _name(value: object) -> str:
@@ -436,19 +436,19 @@ def _believed_order(
     groups: Iterable[Sequence[str]],
 ) -> list[str]:
     group_of = {name: at for at, members in enumerate(groups) for name in members}
-    told: list[str] = []
-    groups_told: set[int] = set()
+    ordered: list[str] = []
+    groups_named: set[int] = set()
     for item in items:
         row = memories.get(_name(item))
-        if row is None or row["memory_id"] in gone or row["memory_id"] in told:
+        if row is None or row["memory_id"] in gone or row["memory_id"] in ordered:
             continue
         group = group_of.get(row["memory_id"])
-        if group is None or group not in groups_told:
-            told.append(str(row["memory_id"]))
-            groups_told |= {group} if group is not None else set()
+        if group is None or group not in groups_named:
+            ordered.append(str(row["memory_id"]))
+            groups_named |= {group} if group is not None else set()
     facts = [row["memory_id"] for row in memories.values() if row["memory_type"] != "outcome"]
     holding = sum(name not in gone for name in facts)
-    return told if len(told) >= min(FEWEST_TOLD, holding * FEWEST_TOLD_SHARE) else []
+    return ordered if len(ordered) >= min(FEWEST_ORDERED, holding * FEWEST_ORDERED_SHARE) else []
 
 
 def _words(text: str) -> list[str]:

@@ -16,7 +16,7 @@ from cortex.transforms.writer.answer import FACT_KINDS, WrittenFact, parsed_answ
 from cortex.transforms.writer.check import SessionTurns
 from cortex.transforms.writer.written import LAYER_PREFIX, SESSION_PURPOSE, statement_of
 
-REPLY_COLUMNS = ["purpose", "text", "asked_at", "request_id"]
+SHORT_FORM_COLUMNS = ["purpose", "text", "asked_at", "request_id"]
 SUBJECT_CHARS, SUMMARY_CHARS, TAG_CHARS, TAG_WORDS, TAGS_MOST = 60, 120, 40, 3, 5
 # With fewer of its words in the fact a summary says something else.
 BORNE_OUT_SHARE = 0.6
@@ -42,15 +42,15 @@ def with_short_forms(memories: pa.Table, replies: pa.Table) -> pa.Table:
     forms = dict(_forms(memories, replies))
     if not forms:
         return memories
-    found = [forms.get(str(name)) for name in memories["memory_id"].to_pylist()]
+    form_by_row = [forms.get(str(name)) for name in memories["memory_id"].to_pylist()]
     known_tags: list[list[str]] = [list(known or ()) for known in memories["tags"].to_pylist()]
     tags = [
         list(dict.fromkeys([*known, *(form.tags if form else ())]))
-        for known, form in zip(known_tags, found, strict=True)
+        for known, form in zip(known_tags, form_by_row, strict=True)
     ]
     for name, given in (
-        ("subject", [form.subject or None if form else None for form in found]),
-        ("summary", [form.summary or None if form else None for form in found]),
+        ("subject", [form.subject or None if form else None for form in form_by_row]),
+        ("summary", [form.summary or None if form else None for form in form_by_row]),
         ("tags", tags),
     ):
         field = MEMORIES.arrow.field(name)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from cortex.flows.context.context import Context
 from cortex.flows.engines.runs import looking
 from cortex.flows.operations.change.apply import Applied, apply_now
-from cortex.flows.run.verdicts import said_the_same_in
+from cortex.flows.run.verdicts import same_statements_in
 from cortex.flows.stages.order import APPLY, CONSOLIDATE
 from cortex.storage.store import Store
 from cortex.transforms.errors import PlanOutdated, UsageError
@@ -76,7 +76,7 @@ def propose_merges(context: Context) -> list[MemoryMerge]:
         memories = run.store.tables.open(scope, "memories").read()
         texts = dict(zip(values(memories, "memory_id"), values(memories, "text"), strict=True))
         undone = run.readings.merged_journal(scope)
-        same = said_the_same_in(run, scope, memories)
+        same = same_statements_in(run, scope, memories)
         vectors, model = run.readings.vectors(), run.embedding.model
         proposed = propose(memories, vectors, run.policy, model, run.now, undone=undone, same=same)
         proposals += [_merge_of(row, texts) for row in proposed.to_pylist()]

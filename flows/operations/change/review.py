@@ -11,7 +11,7 @@ from cortex.flows.operations.lookup.ids import LEAST_ID_CHARS, several, typed_id
 from cortex.flows.operations.lookup.targets import projects_of
 from cortex.flows.publishing.repository_doubts import doubts_about
 from cortex.flows.run.run import Run
-from cortex.flows.run.verdicts import said_the_same_in
+from cortex.flows.run.verdicts import same_statements_in
 from cortex.flows.stages.order import APPLY
 from cortex.storage.projects.projects import Project
 from cortex.transforms.errors import NotFound
@@ -83,7 +83,7 @@ def _items(run: Run, scope: str) -> list[Item]:
     tables = run.store.tables
     memories, edges = tables.open(scope, "memories").read(), tables.open(scope, "edges").read()
     journal = run.readings.merged_journal(scope)
-    same = said_the_same_in(run, scope, memories)
+    same = same_statements_in(run, scope, memories)
     proposed = propose(
         memories,
         run.readings.vectors(),

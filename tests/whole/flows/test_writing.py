@@ -136,7 +136,8 @@ def test_the_newest_three_are_read_in_time_order_and_then_the_older_ones_each_kn
     for number in range(5):
         start = NOW - timedelta(hours=9 - 2 * number)
         session = Talk(f"s{number}", start=start)
-        session.user(f"Keep gauge {number} in reef{number}.csv.").assistant("Will do.")
+        session.user(f"Note this for the project: Keep gauge {number} in reef{number}.csv. A line a reading.")
+        session.assistant("Noted: one line a reading, with the time in UTC and the level in millimetres.")
         session.write(writing_bench.projects)
 
     def told(body: dict[str, Any], number: int) -> Answer:

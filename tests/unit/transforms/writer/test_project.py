@@ -10,22 +10,22 @@ from cortex.storage.settings.reference import read_policy, read_prompt
 from cortex.transforms.brief.brief_sections import TellingOrder
 from cortex.transforms.brief.eligible import NO_SESSIONS
 from cortex.transforms.brief.render import choose
-from cortex.transforms.memory.consolidate import SaidTheSame, propose
-from cortex.transforms.memory.validity import with_valid_time
+from cortex.transforms.memory.consolidate import SameStatements, propose
 from cortex.transforms.schemas import EDGES, REPLIES, UNSURE_BY_MODEL, VECTORS
 from cortex.transforms.writer.project import (
     PROJECT_PROMPT,
     Commit,
     believed_project,
-    is_due,
-    lines_of,
+    is_project_due,
     project_answer,
+    project_lines,
     project_request,
     project_row,
     with_project_answer,
     words_are_of,
 )
 from cortex.transforms.writer.request import Reply
+from cortex.transforms.writer.validity import with_valid_time
 from tests.rows import START, memories, memory
 
 POLICY, PROMPT = read_policy(None), read_prompt(PROJECT_PROMPT)
@@ -66,7 +66,7 @@ PUSH = Commit("abc1234", START + 5 * DAY, "Merge branch tides")
 
 
 def asked(*rows, commits=(PUSH,)):
-    return project_request(SCOPE, lines_of(memories(*(rows or ROWS))), commits, POLICY, "m", PROMPT)
+    return project_request(SCOPE, project_lines(memories(*(rows or ROWS))), commits, POLICY, "m", PROMPT)
 
 
 def number(name, request=None):
@@ -112,13 +112,13 @@ def test_rules_facts_strangers_and_what_is_not_active_are_not_named():
 
 def test_a_project_is_due_until_all_that_it_holds_was_seen():
     row = reply(given(tell=[number("rule")]))
-    replies, lines = REPLIES.of([row]), lines_of(memories(*ROWS))
-    assert is_due(lines, REPLIES.empty()) and not is_due(lines, replies)
-    assert not is_due(lines, REPLIES.of([reply("I cannot help with that.")]))
+    replies, lines = REPLIES.of([row]), project_lines(memories(*ROWS))
+    assert is_project_due(lines, REPLIES.empty()) and not is_project_due(lines, replies)
+    assert not is_project_due(lines, REPLIES.of([reply("I cannot help with that.")]))
     merged = fact("merged", "x y", 1, source_type="consolidation")
     everywhere = fact("all", "x y", 1, project_id="global")
-    assert not is_due([*lines, merged, everywhere], replies)
-    assert is_due([*lines, fact("later", "x y", 8)], replies)
+    assert not is_project_due([*lines, merged, everywhere], replies)
+    assert is_project_due([*lines, fact("later", "x y", 8)], replies)
 
 
 def test_what_no_longer_holds_ends_its_valid_time_and_names_the_line():
@@ -195,14 +195,14 @@ def test_groups_of_several_kinds_or_with_unknown_ids_are_refused():
 
 def test_a_group_with_one_text_is_merged_under_it():
     text = "SQLite at storage/tides.db keeps the tide tables."
-    same = SaidTheSame({("old", "same"): 1.0}, {frozenset(("old", "same")): text})
+    same = SameStatements({("old", "same"): 1.0}, {frozenset(("old", "same")): text})
     proposed = propose(memories(*ROWS), VECTORS.empty(), POLICY, "", START, same=same)
     assert [json.loads(row["payload"])["text"] for row in proposed.to_pylist()] == [text]
 
 
 def test_the_same_words_the_other_way_round_are_not_merged():
     a, b = fact("a", "Use npm, not pnpm, here.", 1), fact("b", "Use pnpm, not npm, here.", 2)
-    same = SaidTheSame({}, {frozenset(("a", "b")): a["text"]})
+    same = SameStatements({}, {frozenset(("a", "b")): a["text"]})
     proposed = propose(memories(a, b), VECTORS.empty(), POLICY, "", START, same=same)
     assert a["text"] not in [json.loads(row["payload"])["text"] for row in proposed.to_pylist()]
 
@@ -216,12 +216,12 @@ def test_what_contradicts_is_a_persons_to_settle():
 @pytest.mark.parametrize("text", ["", "no", "[]", "null", '{"tell": 3, "over": {}}', '{"tell": ["m1"'])
 def test_what_is_no_answer_tells_nothing(text):
     answer = believed(text)
-    assert answer is None or not answer.told
+    assert answer is None or not answer.order
 
 
 def test_an_order_that_tells_hardly_anything_is_none():
-    assert believed(given(tell=[number("rule")])).told == ()
-    assert believed(given(tell=[number(name) for name in ("rule", "new", "plan")])).told
+    assert believed(given(tell=[number("rule")])).order == ()
+    assert believed(given(tell=[number(name) for name in ("rule", "new", "plan")])).order
 
 
 def sessions(count):

@@ -36,10 +36,10 @@ def with_valid_time(
     endings = _endings(memories, edges, by_others, policy)
     if not endings:
         return memories
-    found = [endings.get(str(name)) for name in memories["memory_id"].to_pylist()]
+    endings_by_row = [endings.get(str(name)) for name in memories["memory_id"].to_pylist()]
     for name, given in (
-        ("valid_until", [ending and ending.until for ending in found]),
-        ("closed_by", [ending and ending.by for ending in found]),
+        ("valid_until", [ending and ending.until for ending in endings_by_row]),
+        ("closed_by", [ending and ending.by for ending in endings_by_row]),
     ):
         field = MEMORIES.arrow.field(name)
         memories = memories.set_column(
@@ -60,7 +60,7 @@ def _endings(
     rows = {row["memory_id"]: row for row in memories.filter(is_end).select(_COLUMNS).to_pylist()}
     endings: dict[str, Ending] = {}
     for name, ending in sorted(by_others.items()):
-        if name in rows and not is_on_purpose(rows[name]) and rows[name]["updated_at"] <= ending.until:
+        if name in rows and not _is_on_purpose(rows[name]) and rows[name]["updated_at"] <= ending.until:
             endings[name] = ending
     least = policy.threshold("brief_min_confidence")
     for pair in pairs:
@@ -80,10 +80,10 @@ def _is_believed(row: Row, least: float) -> bool:
 
 def is_kept(older: Row, newer: Row) -> bool:
     """Return whether a memory holds whatever a language model says of a newer one."""
-    return is_on_purpose(older) or TRUSTS.index(older["trust"]) > TRUSTS.index(newer["trust"])
+    return _is_on_purpose(older) or TRUSTS.index(older["trust"]) > TRUSTS.index(newer["trust"])
 
 
-def is_on_purpose(row: Row) -> bool:
+def _is_on_purpose(row: Row) -> bool:
     """Return whether a person remembered, edited or pinned a memory, indexed code aside."""
     is_edited_code = row["source_type"] == "code_index" and row["trust"] == "user"
     return row["source_type"] == "explicit" or is_edited_code or bool(row["is_pinned"])
