@@ -63,6 +63,7 @@ BELONGS_TO = {
     "benchmarks/scores/": ("eval",),
     "flows/operations/care/intake.py": ("backfill",),
     "flows/operations/care/cost.py": ("cost",),
+    "flows/operations/care/writer_choice.py": ("setup",),
     "flows/operations/care/plan.py": ("plan", "backfill"),
     "flows/run/given_way.py": ("guard",),
 }

@@ -39,7 +39,7 @@ def show(context: Context, id: str) -> Answer:
     if colon:
         if shown.kind != "session" or not line.isdigit():
             raise UsageError(f"'{id}' is no place in a session.", "Write SESSION:LINE, as in abc123:40.")
-        place = history.said_at_line(context, shown.row, int(line))
+        place = history.words_at_line(context, shown.row, int(line))
         return Answer(
             {"session": shown.row, "turns": [asdict(turn) for turn in place.turns]}, _turn_lines(place)
         )

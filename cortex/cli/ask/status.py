@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cortex.flows.context.context import Context
-    from cortex.flows.operations.care.status import ProjectCounts, Status, Writing
+    from cortex.flows.operations.care.status import ProjectCounts, Status, WritingProgress
     from cortex.storage.model_calls.model_failure import ModelFailure
 
 
@@ -67,7 +67,7 @@ def _lines(state: Status) -> Iterator[str | Listing]:
     yield Listing("Projects", columns, rows, numbers=set(columns[1:4]), totals=totals)
 
 
-def _writing(writing: Writing) -> str:
+def _writing(writing: WritingProgress) -> str:
     """Return in a line who writes the memories, and how far a language model has come."""
     if writing.writer == "rules":
         return "Written by rules alone."

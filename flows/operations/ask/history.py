@@ -103,7 +103,7 @@ def history_of(context: Context, memory: Row) -> History:
     )
 
 
-def said_at_line(context: Context, session: Row, line: int) -> EvidencePlace:
+def words_at_line(context: Context, session: Row, line: int) -> EvidencePlace:
     """
     Return what was said at a line of a session of SESSIONS, or last before it, and around that.
 

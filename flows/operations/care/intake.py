@@ -144,8 +144,8 @@ class _Newest:
 
 def _newest_of(context: Context, places: Sequence[Path]) -> _Newest:
     quiet_since = context.now.timestamp() - 60 * context.policy.threshold("writer_quiet_minutes")
-    found = [path for place in places for path in find_transcripts(place) if agent_of(path.name) is None]
-    aged = sorted(((modified_at(path), path) for path in found), reverse=True)
+    paths = [path for place in places for path in find_transcripts(place) if agent_of(path.name) is None]
+    aged = sorted(((modified_at(path), path) for path in paths), reverse=True)
     over = [path.absolute() for at, path in aged if at <= quiet_since]
     opened = [(path, _folder_of(path)) for path in over[:MOST_OPENED]]
     here = [path for path, folder in opened if _is_within(folder, str(context.folder))]

@@ -41,7 +41,7 @@ class ProjectCounts:
 
 
 @dataclass(frozen=True)
-class Writing:
+class WritingProgress:
     """Who writes: `rules` or a provider, with its model; `read` of `sessions` sessions were asked about."""
 
     writer: str
@@ -76,7 +76,7 @@ class Status:
     background: Background
     embedding_failure: ModelFailure | None
     writer_failure: ModelFailure | None
-    writing: Writing
+    writing: WritingProgress
     retention: list[str]
 
 
@@ -106,11 +106,11 @@ def read_status(context: Context) -> Status:
     )
 
 
-def read_writing(context: Context) -> Writing:
+def read_writing(context: Context) -> WritingProgress:
     """Return who writes the memories, and how many of the sessions that are over a model has read."""
     models = context.settings.models
     if not models.is_on:
-        return Writing("rules", "", 0, 0)
+        return WritingProgress("rules", "", 0, 0)
     # Imported here: with no language model chosen none of this is loaded.
     from cortex.flows.asking_model.writing import quiet_sessions, unread_sessions
     from cortex.flows.engines.runs import looking
@@ -118,7 +118,7 @@ def read_writing(context: Context) -> Writing:
     run = looking(context, with_model=False)
     projects = run.store.lake.manifest.partitions(TURNS.name)
     sessions = sum(len(quiet_sessions(run, project_id)) for project_id in projects)
-    return Writing(models.writer, models.writer_model, sessions - len(unread_sessions(run)), sessions)
+    return WritingProgress(models.writer, models.writer_model, sessions - len(unread_sessions(run)), sessions)
 
 
 def _retention(settings: Settings) -> list[str]:
