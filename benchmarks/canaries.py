@@ -36,8 +36,8 @@ from benchmarks.canary_carriers import CARRIERS
 from benchmarks.canary_kinds import ALNUM, KINDS, Kind, canary
 from benchmarks.canary_search import canaries_below, canaries_in
 from benchmarks.invented import WORDS
+from cortex.cli.answer import Listing, print_listing
 from cortex.cli.main import main as cortex
-from cortex.cli.terminal import Listing, print_listing
 from cortex.flows.embedders import embedder_choice
 from cortex.flows.embedders.voyage import DIMENSIONS, VoyageEmbedder
 from cortex.transforms.errors import StoreBusy

@@ -22,9 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks import invented
-from cortex.explorer.application import Explorer
-from cortex.explorer.safety import AccessGate
-from cortex.flows.context.context import Context
+from cortex.explorer.application import AccessGate, Explorer
+from cortex.flows.context import Context
 from cortex.flows.engines import runs
 from cortex.storage.settings.settings import Settings, load_settings
 from cortex.storage.store import Store

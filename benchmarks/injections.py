@@ -18,15 +18,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cortex.cli.terminal import Listing, print_listing
+from cortex.cli.answer import Listing, print_listing
 from cortex.hooks import basic_brief
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.brief.render import choose, lay_out
 from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.quotes import with_quotes_lowered
-from cortex.transforms.memory.fading import WEAK
 from cortex.transforms.memory.fold import fold
-from cortex.transforms.memory.lifecycle import ACTIVITY, age
+from cortex.transforms.memory.lifecycle import ACTIVITY, WEAK, age
 from cortex.transforms.schemas import EDGES, JOURNAL, TURNS
 from cortex.transforms.transcripts.transcript import Source, read_transcript
 from tests.transcripts import KELP, Talk

@@ -12,8 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cortex.storage.tables.tables import INDEX_TEXT, VECTOR
-from cortex.transforms.memory.fading import WEAK
-from cortex.transforms.memory.lifecycle import ACTIVITY
+from cortex.transforms.memory.lifecycle import ACTIVITY, WEAK
 from cortex.transforms.schemas import EDGES, MEMORIES, PASSAGES
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from benchmarks import invented, nightly, stage_times, stream
 from benchmarks.measures import Measured, Sizes, parse_as_json
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.engines import runs
 from cortex.storage.settings.settings import Settings
 from cortex.storage.staging.assistant_folders import find_transcripts

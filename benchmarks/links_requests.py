@@ -27,9 +27,9 @@ from cortex.transforms.masking import masked
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.memory.link import edges_between
 from cortex.transforms.schemas import JOURNAL, MEMORIES, VECTORS, values
-from cortex.transforms.search.index_text import embedded_text
-from cortex.transforms.writer.fitting import estimated_tokens
+from cortex.transforms.search import embedded_text
 from cortex.transforms.writer.pairs import LINKS_PROMPT, PairsRequest, pairs_requests, pairs_to_ask
+from cortex.transforms.writer.rendering import estimated_tokens
 
 
 def main() -> None:

@@ -15,10 +15,9 @@ import numpy as np
 import orjson
 
 from benchmarks import invented, prompts
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.embedders.embedder_choice import embedder_in_force
-from cortex.flows.engines.engines import run_plain
-from cortex.flows.engines.runs import FLOWS, opened, stage_all
+from cortex.flows.engines.runs import FLOWS, opened, run_plain, stage_all
 from cortex.flows.recalling.recall_search import search_store
 from cortex.storage.published.published import Published
 from cortex.storage.settings.reference import read_policy

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks import invented, stage_times
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.engines import runs
 from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store

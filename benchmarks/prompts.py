@@ -25,8 +25,7 @@ from cortex.hooks import hook
 from cortex.storage.published.published import Published
 from cortex.storage.settings.reference import read_policy, word_ranks
 from cortex.storage.tables.lance_tables import LanceTables
-from cortex.transforms.search.index_text import index_text
-from cortex.transforms.search.settings import settings_document
+from cortex.transforms.search import index_text, settings_document
 
 ROOT = Path(__file__).resolve().parents[1]
 # Milliseconds that 95 of 100 processes may take on a quiet machine, by the rows of the project.

@@ -22,8 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from cortex.flows.embedders import Embedder, embedder_for
-from cortex.flows.recalling.recall_results import RecallResult
-from cortex.flows.recalling.recall_search import search_store
+from cortex.flows.recalling.recall_search import RecallResult, search_store
 from cortex.storage.settings.reference import read_policy
 from cortex.storage.tables.lance_tables import LanceTables
 from cortex.transforms.extract.events import extract_events
@@ -31,7 +30,12 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import JOURNAL, TURNS
-from cortex.transforms.search.index_text import PEOPLE_KINDS, embedded_text, index_text, passages_of
+from cortex.transforms.search import (
+    PEOPLE_KINDS,
+    embedded_text,
+    index_text,
+    passages_of,
+)
 from cortex.transforms.transcripts.transcript import Source, read_transcript
 
 DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import invented, nightly, two_writers
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.engines import runs
 from cortex.storage.elsewhere.bucket import FolderBucket
 from cortex.storage.elsewhere.store_copy import refresh

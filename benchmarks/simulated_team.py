@@ -28,12 +28,14 @@ from unittest.mock import patch
 from greenlet import getcurrent, greenlet
 
 from cortex.storage.elsewhere import commit_log
-from cortex.storage.elsewhere.bucket_lease import RENEW_SECONDS, RemoteLease, Timing
 from cortex.storage.elsewhere.commit_log import (
     COMMIT,
     RELEASE,
+    RENEW_SECONDS,
     TAKE,
     LogEntry,
+    RemoteLease,
+    Timing,
     is_removable,
     milestone_after,
 )

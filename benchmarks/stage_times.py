@@ -13,8 +13,7 @@ from unittest.mock import patch
 import numpy as np
 
 from cortex.flows.engines import runs
-from cortex.flows.run.run import Run
-from cortex.flows.stages.stage import Stage
+from cortex.flows.run.run import Run, Stage
 
 # Of what takes less no exponent is told: it would be that of the clock.
 LEAST_SECONDS = 0.2

@@ -27,7 +27,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.engines import runs
 from cortex.storage.elsewhere.bucket import BucketLog, bucket_at
 from cortex.storage.elsewhere.commit_log import last_entry

@@ -29,7 +29,7 @@ from typing import Any
 
 from benchmarks import invented
 from benchmarks.served_nightly import ask, free_port
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.engines import runs
 from cortex.storage.lake.lake import LAKE_TABLES
 from cortex.storage.settings.settings import Settings, WorkerSettings

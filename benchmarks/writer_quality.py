@@ -30,7 +30,7 @@ from cortex.transforms.extract.events import extract_events
 from cortex.transforms.extract.quotes import with_quotes_lowered
 from cortex.transforms.masking import masked
 from cortex.transforms.schemas import EVENTS, REPLIES, TURNS, Row
-from cortex.transforms.writer.prompt import SESSION_PROMPT
+from cortex.transforms.writer.request import SESSION_PROMPT
 from cortex.transforms.writer.session import SessionRequest
 from cortex.transforms.writer.written import LAYER_PREFIX, REFUSED_CONFIDENCE, reply_row, with_written
 

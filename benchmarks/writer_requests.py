@@ -19,8 +19,8 @@ import pyarrow as pa
 from cortex.storage.settings.reference import read_policy, read_prompt
 from cortex.transforms.schemas import TURNS
 from cortex.transforms.transcripts.transcript import Source, read_transcript
-from cortex.transforms.writer.fitting import estimated_tokens
-from cortex.transforms.writer.prompt import SESSION_PROMPT
+from cortex.transforms.writer.rendering import estimated_tokens
+from cortex.transforms.writer.request import SESSION_PROMPT
 from cortex.transforms.writer.session import SessionRequest, session_requests
 
 MODEL = "claude-haiku-5-5"

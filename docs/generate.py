@@ -25,7 +25,7 @@ from click.testing import CliRunner
 from cortex.cli.command_index import SECTIONS
 from cortex.cli.main import main as command_line
 from cortex.storage.settings import setting_keys
-from cortex.storage.settings.setting_kinds import Key
+from cortex.storage.settings.setting_keys import Key
 from cortex.transforms import errors, schemas
 from cortex.transforms.journal_entries import ENTRIES, FIELDS
 from cortex.transforms.policy import BUILT_IN, MEMORY_TYPE_FLAGS

@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.text import Text
 
 from cortex.cli.main import main as command_line
-from cortex.cli.start.demo import DEMO_DAY, DEMO_PROJECT, DEMO_QUESTION
-from cortex.flows.context.context import Context
+from cortex.cli.start.setup import DEMO_DAY, DEMO_PROJECT, DEMO_QUESTION
+from cortex.flows.context import Context
 from cortex.storage.settings.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from cortex.cli.start.demo import DEMO_DAY
+from cortex.cli.start.setup import DEMO_DAY
 from cortex.explorer.server import listen, serve_pages
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.engines import runs
 from cortex.flows.operations.care import status
 from cortex.storage.settings.settings import load_settings

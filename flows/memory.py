@@ -6,28 +6,34 @@ from functools import update_wrapper
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from cortex.flows.context.context import Context, EmbedderOf, utc_now
+from cortex.flows.context import Context, EmbedderOf, utc_now
 from cortex.flows.embedders.embedder_choice import embedder_in_force
 from cortex.flows.operations.ask import (
     brief,
-    infer,
+    reasoning,
     recall,
-    reflect,
     sql,
-    stats,
 )
-from cortex.flows.operations.care import intake, rebuild, status
+from cortex.flows.operations.care import intake, rebuild, report, status
 from cortex.flows.operations.change import (
-    edit,
     forget,
-    index_code,
-    learn,
-    merges,
     projects,
     remember,
     review,
 )
-from cortex.flows.operations.share import backup, exchange
+from cortex.flows.operations.change import (
+    remember as edit,
+)
+from cortex.flows.operations.change import (
+    remember as index_code,
+)
+from cortex.flows.operations.change import (
+    remember as learn,
+)
+from cortex.flows.operations.change import (
+    review as merges,
+)
+from cortex.flows.operations.share import exchange
 from cortex.storage.settings.settings import load_settings
 
 Parameters = ParamSpec("Parameters")
@@ -84,12 +90,12 @@ class Memory:
     # The method that is named after its module comes last: below it the name is the method.
     remember = _method(remember.remember)
     recall = _method(recall.recall)
-    reflect = _method(reflect.reflect)
-    infer = _method(infer.infer)
+    reflect = _method(reasoning.reflect)
+    infer = _method(reasoning.infer)
     learn = _method(learn.learn)
     explain_briefs = _method(brief.explain_briefs)
     read_briefs = _method(brief.read_briefs)
-    read_stats = _method(stats.read_stats)
+    read_stats = _method(report.read_stats)
     read_status = _method(status.read_status)
     query_tables = _method(sql.query_tables)
     plan_backfill = _method(intake.plan_backfill)
@@ -122,5 +128,5 @@ class Memory:
     split_project = _method(projects.split_project)
     export = _method(exchange.export)
     import_memories = _method(exchange.import_memories)
-    restore = _method(backup.restore)
-    backup = _method(backup.backup)
+    restore = _method(exchange.restore)
+    backup = _method(exchange.backup)

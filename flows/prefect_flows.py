@@ -8,11 +8,11 @@ from typing import Any
 
 from prefect import flow
 
-from cortex.flows.context.context import Context
-from cortex.flows.context.run_report import RunReport
+from cortex.flows.context import Context
 from cortex.flows.engines.prefect_stages import flow_name
 from cortex.flows.operations.care.intake import backfill, run_flow
 from cortex.flows.reading.runner_choice import Runner
+from cortex.flows.run_report import RunReport
 from cortex.storage.settings.settings import load_settings
 from cortex.transforms.errors import StoreBusy
 

@@ -9,18 +9,17 @@ from functools import cached_property
 from pathlib import Path
 
 from cortex.storage.ground.files import remove_parts, writing_to
-from cortex.storage.lake.call_log import CallLog
-from cortex.storage.lake.journal import Journal
+from cortex.storage.lake.journal import CallLog, Journal
 from cortex.storage.lake.lake import Lake
-from cortex.storage.lake.notes import Output
+from cortex.storage.lake.manifest import Output
 from cortex.storage.projects.projects import ProjectBook
 from cortex.storage.published.published import Published
 from cortex.storage.published.shown_lines import ShownLinesBook
 from cortex.storage.staging.staging import Staging
-from cortex.storage.tables import projections
+from cortex.storage.tables import search_file
 from cortex.storage.tables.lance_tables import LanceTables, LanceTablesInMemory, RebuiltTables
-from cortex.storage.tables.projections import DATABASE as DATABASE
-from cortex.storage.tables.projections import TABLE_OF
+from cortex.storage.tables.search_file import DATABASE as DATABASE
+from cortex.storage.tables.search_file import TABLE_OF
 from cortex.storage.tables.tables import GrowingTables, StoredTables
 
 
@@ -63,15 +62,15 @@ class Store:
 
     def is_output_there(self, stage: str, scope: str) -> bool:
         """Return whether what a stage made for a scope is on disk."""
-        return projections.is_output_there(self.home, Output(stage, scope))
+        return search_file.is_output_there(self.home, Output(stage, scope))
 
     def has_output(self, stage: str, scope: str) -> bool:
         """Return whether what a stage noted as made is there, or was nothing to begin with."""
-        return projections.has_output(self.home, self.lake.notes, Output(stage, scope))
+        return search_file.has_output(self.home, self.lake.notes, Output(stage, scope))
 
     def check_projections(self) -> None:
         """Raise TablesDamaged where tables or published files are gone that a run noted as made."""
-        projections.check_projections(self.home, self.lake.notes)
+        search_file.check_projections(self.home, self.lake.notes)
 
     def note_emptied(self, scope: str) -> None:
         """Note that a scope's tables without rows are not there, once a purge has removed them."""

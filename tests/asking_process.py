@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cortex.flows.asking_model.asking import ask_all
-from cortex.flows.context.context import utc_now
-from cortex.flows.context.run_report import RunReport
+from cortex.flows.context import utc_now
 from cortex.flows.engines.runs import opened
 from cortex.flows.run.run import Run
-from cortex.flows.stages.write import write
+from cortex.flows.run_report import RunReport
+from cortex.flows.stages.order import write
 from cortex.storage.settings.reference import read_policy
 from cortex.storage.settings.settings import ModelBudget, ModelSettings, Settings
 from cortex.storage.store import Store

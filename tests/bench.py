@@ -16,10 +16,10 @@ import pytest
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from cortex.flows.context.context import Context, EmbedderOf
-from cortex.flows.context.run_report import RunReport
+from cortex.flows.context import Context, EmbedderOf
 from cortex.flows.engines import runs
 from cortex.flows.memory import Memory
+from cortex.flows.run_report import RunReport
 from cortex.storage.lake.lake import LAKE_TABLES, each_key_once
 from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store

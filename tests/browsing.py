@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from cortex.explorer.application import Explorer
-from cortex.explorer.safety import AccessGate
-from cortex.flows.context.context import Context
+from cortex.explorer.application import AccessGate, Explorer
+from cortex.flows.context import Context
 from cortex.storage.settings.settings import load_settings
 from tests.bench import NOW, words_for_a_model
 

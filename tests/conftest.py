@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from cortex.transforms import faults
+from cortex.transforms import errors
 from tests.examples import IS_FULL
 
-CONTAINED_AS_IN_USE = faults.NEVER_CONTAINED
+CONTAINED_AS_IN_USE = errors.NEVER_CONTAINED
 TESTS = Path(__file__).parent
 SLOW_FOLDERS = ("whole", "client")
 NUMBERS = count()
@@ -75,13 +75,13 @@ def unused(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _faults_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nothing be contained: what a test meets is known, so a fault in it is a bug of ours."""
-    monkeypatch.setattr(faults, "NEVER_CONTAINED", (Exception,))
+    monkeypatch.setattr(errors, "NEVER_CONTAINED", (Exception,))
 
 
 @pytest.fixture
 def contained_faults(monkeypatch: pytest.MonkeyPatch, _faults_show: None) -> None:
     """Contain faults as a user's run does."""
-    monkeypatch.setattr(faults, "NEVER_CONTAINED", CONTAINED_AS_IN_USE)
+    monkeypatch.setattr(errors, "NEVER_CONTAINED", CONTAINED_AS_IN_USE)
 
 
 @pytest.fixture

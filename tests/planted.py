@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cortex.flows.context.context import Context
-from cortex.storage.model_calls.spending import (
+from cortex.flows.context import Context
+from cortex.storage.model_calls import (
     DailyLimits,
     Reserved,
     Spending,

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 
-from cortex.flows.context.context import Context, EmbedderOf, utc_now
+from cortex.flows.context import Context, EmbedderOf, utc_now
 from cortex.flows.embedders.embedder_choice import embedder_in_force
 
 _CLOCK: ContextVar[Callable[[], datetime]] = ContextVar("clock", default=utc_now)

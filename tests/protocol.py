@@ -11,7 +11,7 @@ import pytest
 from mcp import Client as ProtocolClient
 from mcp import MCPError
 
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.mcp.protocol.client import Client
 from cortex.mcp.server import server_of
 from cortex.storage.settings.settings import load_settings

@@ -13,8 +13,8 @@ from mcp import Client as ProtocolClient
 from mcp.client.streamable_http import streamable_http_client
 from starlette.types import ASGIApp
 
-from cortex.flows.context.context import Context
-from cortex.mcp.http.http_server import TeamServer, open_team_server
+from cortex.flows.context import Context
+from cortex.mcp.http_server import TeamServer, open_team_server
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The error family: each with a code, an exit code, whether retrying helps, and a next step."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from difflib import get_close_matches
 
@@ -271,3 +272,39 @@ class InternalError(CortexError, code="CORTEX_E900", exit_code=28):
 def install_extra(extra: str) -> str:
     """Return the next step where an extra is missing: a line that works without uv and pipx."""
     return f"In your clone of Cortex: make install EXTRAS={extra} (by uv or pipx: docs/install.md)"
+
+
+# -- What one record, session or project may raise without stopping the others.
+
+# No input causes these: the disk, a person's next step, or a mistake in our own code that must show.
+NEVER_CONTAINED: tuple[type[Exception], ...] = (
+    OSError,
+    CortexError,
+    AssertionError,
+    ImportError,
+    NameError,
+)
+
+
+@contextmanager
+def contained(note: Callable[[str], None]) -> Iterator[None]:
+    """
+    Run the block; where its input makes it fail, call `note` with the reason and go on behind it.
+
+    The last safety net, for shapes that nobody foresaw: whatever is known to occur is handled where it is
+    read. The reason names the error and the line of code, and never quotes the input.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, NEVER_CONTAINED):
+            raise
+        note(_reason(error))
+
+
+def _reason(error: Exception) -> str:
+    from traceback import extract_tb  # here: a run without a fault needs none of it
+
+    last = extract_tb(error.__traceback__)[-1]
+    file = last.filename.rpartition("/")[2]
+    return f"internal error ({type(error).__name__} at {file}:{last.lineno})"

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from cortex.transforms.brief.brief_sections import Choice
+from cortex.transforms.brief.explanation import Choice
 from cortex.transforms.brief.render import lay_out
 from cortex.transforms.redaction.redact import kinds_of_secret, redact
 from cortex.transforms.schemas import Table

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.embedders import local_or_none
 from cortex.flows.operations.ask.brief import read_briefs
 from cortex.hooks.prose.plain import CLOSING, MORE, PREAMBLE, PREAMBLE_BY_MODEL

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.embedders import local_or_none
 from cortex.scores.labels import rows_of
 from cortex.storage.staging.assistant_folders import find_transcripts

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.embedders import Embedder
 from cortex.flows.recalling.recall_search import search_store
 from cortex.flows.run.run import Progress, no_progress

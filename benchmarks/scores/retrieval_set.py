@@ -13,7 +13,7 @@ from cortex.transforms.errors import UsageError
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import PASSAGES, TURNS, Row
-from cortex.transforms.search.index_text import embedded_text, index_text, passages_of
+from cortex.transforms.search import embedded_text, index_text, passages_of
 
 # What a data set may call the two sides of a dialogue; any other role is taken for a speaker's name.
 PEOPLE = frozenset({"user", "human", "person"})

@@ -1,20 +1,29 @@
-"""How any run is begun and its report printed, whichever command runs it."""
+"""How any run is begun and its report printed, and how a command that met damaged tables rebuilds them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cortex.cli.answer import Answer
-from cortex.cli.terminal import Listing, hint, progress_bar, size_of
+from cortex.cli.answer import (
+    Answer,
+    ContextSource,
+    Listing,
+    context_from,
+    hint,
+    progress_bar,
+    size_of,
+)
+from cortex.transforms.errors import CortexError, TablesDamaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cortex.cli.terminal import ProgressBar
-    from cortex.flows.context.context import Context
-    from cortex.flows.context.run_report import RunReport
+    from cortex.cli.answer import ProgressBar
+    from cortex.flows.context import Context
+    from cortex.flows.run_report import RunReport
 
 QUARANTINED_SHOWN = 12
 
@@ -63,3 +72,32 @@ def _quarantine(report: RunReport) -> Iterator[str | Listing]:
     if len(lines) > QUARANTINED_SHOWN:
         by_reason = dict(Counter(line.reason for line in lines))
         yield f"… {len(lines) - QUARANTINED_SHOWN} more. By reason: {by_reason}. All of them: --json"
+
+
+# -- Tables and published files that are missing or damaged are rebuilt, whatever command met them.
+
+
+def heal(error: TablesDamaged, source: ContextSource) -> Context:
+    """
+    Rebuild what `error` names and return the context to call the command with once more.
+
+    Where that is not possible (another run writes, the store is read-only, the lake is damaged), say so: the
+    command then shows what is there.
+    """
+    # Imported here: what runs stages takes half a second to import, and few commands need it.
+    from cortex.flows.engines.runs import opened, run_plain
+    from cortex.flows.stages.order import PROJECTION
+
+    context = context_from(source)
+    hint(f"cortex: {error.problem} Rebuilding it from the lake.")
+    try:
+        with opened("tables", context) as run:
+            if error.scope is not None:
+                run.store.tables.drop(error.scope)
+            else:
+                run.store.published.drop_database()
+            run_plain(PROJECTION, run)
+    except CortexError as problem:
+        hint(f"cortex: {problem} [{problem.code}]")
+        return replace(context, checks_projections=False)
+    return context

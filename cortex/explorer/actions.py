@@ -1,24 +1,71 @@
-"""What forms of the explorer do: each deed calls an operation, says where to go on and how to undo it."""
+"""
+What forms of the explorer do: each calls an operation, says where to go on, what was done and how to undo
+it.
+"""
 
+import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import urlencode
 
-from cortex.explorer.notices import DeedNotice, UndoForm
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.operations.ask import listing
 from cortex.flows.operations.care import config
 from cortex.flows.operations.care.config import Setting
-from cortex.flows.operations.change import (
-    edit,
-    forget,
-    merges,
-    review,
-)
+from cortex.flows.operations.change import forget, remember, review
 from cortex.flows.operations.change.apply import Applied
 from cortex.transforms.errors import UsageError
+
+# -- What was done last, to be said on the page that follows, and how to take it back.
+
+# A notice is read on the page that follows a deed; a few more, for the way back.
+NOTICES_KEPT = 20
+
+
+@dataclass(frozen=True)
+class UndoForm:
+    """A form that takes a deed back: its address, its fields and what stands on its button."""
+
+    address: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    label: str = "Undo"
+
+
+@dataclass(frozen=True)
+class DeedNotice:
+    """What was done; `warning` is what a person should know of it, "" for nothing."""
+
+    text: str
+    warning: str = ""
+    undo: UndoForm | None = None
+
+
+class Notices:
+    """The last notices, by a name that cannot be guessed; kept in memory only."""
+
+    def __init__(self) -> None:
+        self._notices: dict[str, DeedNotice] = {}
+
+    def add(self, notice: DeedNotice) -> str:
+        """Keep a notice and return its name."""
+        name = secrets.token_urlsafe(9)
+        self._notices[name] = notice
+        while len(self._notices) > NOTICES_KEPT:
+            del self._notices[next(iter(self._notices))]
+        return name
+
+    def get(self, name: str) -> DeedNotice | None:
+        """Return the notice of a name, None if there is none any more."""
+        return self._notices.get(name)
+
+    def clear(self) -> None:
+        """Drop all notices."""
+        self._notices.clear()
+
+
+# -- What forms of the explorer do: each deed calls an operation, says where to go on and how to undo it.
 
 FORGET_AGREED = "yes"
 
@@ -36,27 +83,27 @@ Deed: TypeAlias = Callable[[Context, Mapping[str, str], Mapping[str, str]], Done
 
 
 def _pin(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
-    change = edit.pin(context, parts["memory"])
+    change = remember.pin(context, parts["memory"])
     undo = UndoForm(f"/memory/{change.memory_id}/unpin")
     done = _at_memory(change.memory_id, "Pinned: it neither fades nor is merged.", change.applied, undo)
     return replace(done, address=_review_of(form["project"])) if form.get("project") else done
 
 
 def _unpin(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
-    change = edit.unpin(context, parts["memory"])
+    change = remember.unpin(context, parts["memory"])
     undo = UndoForm(f"/memory/{change.memory_id}/pin")
     return _at_memory(change.memory_id, "No longer pinned: it fades as others do.", change.applied, undo)
 
 
 def _edit(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
     before = listing.show(context, parts["memory"]).row
-    change = edit.edit(context, before["memory_id"], form.get("text", ""))
+    change = remember.edit(context, before["memory_id"], form.get("text", ""))
     undo = UndoForm(f"/memory/{change.memory_id}/edit", {"text": before["text"]})
     return _at_memory(change.memory_id, "The words were changed.", change.applied, undo)
 
 
 def _supersede(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
-    replacement = edit.supersede(context, parts["memory"], form.get("new", ""))
+    replacement = remember.supersede(context, parts["memory"], form.get("new", ""))
     undo = UndoForm(f"/memory/{replacement.old_id}/restore")
     text = "Replaced: the other memory is shown in its place."
     return _at_memory(replacement.old_id, text, replacement.applied, undo)
@@ -65,13 +112,13 @@ def _supersede(context: Context, parts: Mapping[str, str], form: Mapping[str, st
 def _restore(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
     row = listing.show(context, parts["memory"], with_others=False).row
     is_archived = row["status"] == "archived"
-    show_again = edit.undo_archive if is_archived else edit.undo_supersede
+    show_again = remember.undo_archive if is_archived else remember.undo_supersede
     change = show_again(context, row["memory_id"])
     return _at_memory(change.memory_id, "Shown again.", change.applied, None)
 
 
 def _split(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
-    merge = merges.undo_merge(context, parts["memory"])
+    merge = review.undo_merge(context, parts["memory"])
     text = f"Split again: the {len(merge.merges[0].members)} memories stand for themselves."
     return Done(f"/memory/{merge.merges[0].members[0]}", DeedNotice(text, merge.applied.warning))
 

@@ -1,14 +1,71 @@
-"""What a view gives: a page with a template and the values that both its HTML and its JSON are made from."""
+"""Pages: a template with the values of its HTML and JSON, how they are written, and answers that are kept."""
 
+import json
+import re
+import threading
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import (
+    asdict,
+    dataclass,
+    field,
+    is_dataclass,
+)
+from datetime import date, datetime
+from functools import lru_cache
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
-from cortex.explorer.answer_cache import Kept, KeptAnswers
-from cortex.flows.context.context import Context
-from cortex.flows.operations.lookup import state as state_operation
+import jinja2
+from markupsafe import Markup, escape
+
+from cortex.flows.context import Context
+from cortex.flows.operations import lookup
+from cortex.hooks.prose.characters import escaped, visible
 from cortex.transforms.errors import UsageError
+from cortex.transforms.words.ages import (
+    ago,
+    author_of_layer,
+    counted,
+    speaker_of,
+)
+from cortex.transforms.words.sentences import excerpt
+
+# -- KeptAnswers that take long, kept for as long as everything they follow from is as it was.
+
+Kept = TypeVar("Kept")
+
+# A person looks at a few projects at a time; an answer holds some hundred rows.
+ANSWERS_KEPT = 20
+
+
+@dataclass
+class KeptAnswers:
+    """The last answers by question, each with the state of the store that it holds for."""
+
+    _kept: dict[Hashable, tuple[object, object]] = field(default_factory=dict)
+    _changing: threading.Lock = field(default_factory=threading.Lock)
+
+    def get(self, question: Hashable, state: object, find: Callable[[], Kept]) -> Kept:
+        """Return what `find` answered in this state; the answer of a former state is dropped."""
+        with self._changing:
+            known = self._kept.pop(question, None)
+            if known is not None and known[0] == state:
+                self._kept[question] = known  # the last one asked for is the last to go
+                return known[1]  # type: ignore[return-value]
+        answer = find()
+        with self._changing:
+            self._kept[question] = (state, answer)
+            while len(self._kept) > ANSWERS_KEPT:
+                del self._kept[next(iter(self._kept))]
+        return answer
+
+    def clear(self) -> None:
+        """Drop all answers."""
+        with self._changing:
+            self._kept.clear()
+
+
+# -- What a view gives: a page with a template and the values that both its HTML and its JSON are made from.
 
 PAGE_ROWS = 25
 
@@ -31,7 +88,7 @@ class ViewRequest:
 
     def kept(self, question: Hashable, project_id: str, find: Callable[[], Kept]) -> Kept:
         """Return an answer about a project: `find`'s, or what it was as long as nothing has changed since."""
-        state = state_operation.state_of_project(self.context, project_id)
+        state = lookup.state_of_project(self.context, project_id)
         return self.answers.get(question, state, find)
 
     def word(self, name: str) -> str:
@@ -92,3 +149,83 @@ def pager(request: ViewRequest, total: int, rows: int, size: int = PAGE_ROWS) ->
 
 
 View: TypeAlias = Callable[[ViewRequest], Page]
+
+
+# -- Pages as HTML: the templates, and how instants, shares and a stranger's text are written in them.
+
+# A name in backticks, as memories write code; bounded, so that a hostile text costs no more than its length.
+_CODE = re.compile(r"`([^`\n]{1,160})`")
+
+
+@lru_cache(maxsize=1)
+def templates() -> jinja2.Environment:
+    """
+    Return the templates. All text is escaped, and nothing that cannot be seen or steers text passes.
+
+    A name that a template uses and is not given is an error.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("cortex.explorer", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        ago=ago,
+        counted=lambda count, noun: f"{count:,} {counted(2 if count != 1 else 1, noun).split(' ', 1)[1]}",
+        day=lambda at: f"{at:%-d %b %Y}" if at else "no date",
+        instant=lambda at: f"{at:%Y-%m-%d %H:%M} UTC" if at else "no date",
+        number=lambda value: f"{value:,}",
+        share=lambda value: f"{value:.2f}",
+        excerpt=lambda text, chars=200: excerpt(visible(text, keeps_lines=True), chars),
+        words=lambda text: str(text).replace("_", " "),
+        bytes=_size,
+        coded=coded,
+        speaker=lambda memory: speaker_of({"evidence": (), **memory}),
+        author=author_of_layer,
+    )
+    return environment
+
+
+def _shown(value: object) -> object:
+    return visible(value, keeps_lines=True) if type(value) is str else "" if value is None else value
+
+
+def html_of(template: str, values: Mapping[str, Any]) -> str:
+    """Return a template with its values as one HTML document."""
+    return templates().get_template(template).render(values)
+
+
+def json_of(data: Mapping[str, object]) -> str:
+    """Return a page's values as JSON; what cannot be seen is escaped, so that it means the same."""
+    return escaped(json.dumps(data, ensure_ascii=False, default=_plain))
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    return str(value)
+
+
+def _size(size: int) -> str:
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size = round(size / 1000)
+    return f"{size:,} GB"
+
+
+def coded(text: str) -> Markup:
+    """
+    Return text escaped, with what stands between backticks as code.
+
+    >>> str(coded("use `a<b>`"))
+    'use <code>a&lt;b&gt;</code>'
+    """
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(visible(text, keeps_lines=True)))))

@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.operations.ask import brief as brief_operation
-from cortex.flows.operations.ask import expand, listing
+from cortex.flows.operations.ask import listing, memory_details
 from cortex.flows.operations.care import report as report_operation
-from cortex.flows.operations.lookup.targets import projects_of
+from cortex.flows.operations.care.report import MonthReport
+from cortex.flows.operations.lookup import projects_of
 from cortex.mcp.listings import JSON, MARKDOWN
-from cortex.mcp.protocol.call import ToolCall
-from cortex.mcp.protocol.replies import NOTICE, quoted
+from cortex.mcp.protocol.call import NOTICE, ToolCall, quoted
 from cortex.mcp.tools.read_tools import whole_entry
 from cortex.storage.projects.projects import Project
 from cortex.transforms.errors import NotFound, UnknownTool
 from cortex.transforms.schemas import Row
-from cortex.transforms.views.report import MonthReport
 
 HERE = "here"
 MOST_DECISIONS = 100
@@ -99,7 +98,7 @@ def _decisions(context: Context, name: str) -> Contents:
 
 
 def _memory(context: Context, name: str) -> Contents:
-    whole = expand.expand(context, name)
+    whole = memory_details.expand(context, name)
     if whole is None:
         raise NotFound(f"'{name[:40]}' is not the id of a memory.", "Find it with the tool recall.")
     data = whole_entry(ToolCall(context, {}), whole).data

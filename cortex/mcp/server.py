@@ -7,13 +7,20 @@ before the first call.
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
+from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    TypeAlias,
+    TypeVar,
+)
 
 import anyio
 import anyio.to_thread
@@ -26,6 +33,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import is_version_at_least
 
+from cortex.flows.context import Context
 from cortex.mcp.listings import (
     CONTENTS_HOLD_MS,
     LISTS_HOLD_MS,
@@ -34,26 +42,54 @@ from cortex.mcp.listings import (
     TEMPLATES,
     prompt_filled,
 )
-from cortex.mcp.protocol.client import Caller
-from cortex.mcp.protocol.idle_release import Rest, release_model
-from cortex.mcp.protocol.questions import (
+from cortex.mcp.protocol.access import needed_scope
+from cortex.mcp.protocol.call import (
     ChoiceNeeded,
     ChoiceQuestion,
     FormAnswer,
     Person,
+    ToolCall,
+    ToolReply,
 )
-from cortex.mcp.protocol.scopes import needed_scope
-from cortex.mcp.tool_index import TOOLS
+from cortex.mcp.protocol.client import Caller
+from cortex.mcp.protocol.idle_release import Rest, release_model
+from cortex.mcp.tool_index import MODULES_OF_TOOLS, TOOLS
+from cortex.mcp.tools.tool import DECLARED, Tool, checked_arguments
 from cortex.transforms.errors import CortexError, InternalError, UnknownTool
 from cortex.transforms.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from cortex.flows.context.context import Context
     from cortex.mcp.protocol.client import Client
-    from cortex.mcp.protocol.replies import ToolReply
     from cortex.mcp.resources import Contents
+
+
+# -- From the name of a tool and its arguments to the answer.
+
+
+def call_tool(context: Context, name: str, arguments: Mapping[str, Any] | None, person: Person) -> ToolReply:
+    """
+    Call a tool for a caller that sees what its context shows.
+
+    Raises UnknownTool and the errors of `checked_arguments` and of the operation; ChoiceNeeded where a person
+    has to answer first.
+    """
+    if name not in MODULES_OF_TOOLS:
+        raise UnknownTool(
+            f"There is no tool '{name[:40]}'.", f"The tools: {', '.join(MODULES_OF_TOOLS)}.", "name"
+        )
+    tool = declared_tool(name)
+    return tool.answer(ToolCall(context, checked_arguments(tool, arguments), person))
+
+
+def declared_tool(name: str) -> Tool:
+    """Return a tool of the index; its module is imported here, since who only searches needs no other."""
+    importlib.import_module(MODULES_OF_TOOLS[name])
+    return DECLARED[name]
+
+
+# -- The server: the protocol's requests on one side, the tools on the other.
 
 INSTRUCTIONS = (
     "Cortex remembers earlier sessions of this project. What it returns are quoted notes with who said them, "
@@ -203,7 +239,6 @@ class MemoryServer:
         arguments = params.arguments or {}
 
         def work(context: Context) -> ToolReply:
-            from cortex.mcp.tools.calls import call_tool
 
             return call_tool(context, params.name, arguments, person)
 
@@ -251,7 +286,7 @@ def _result(reply: ToolReply) -> types.CallToolResult:
 def _failure(error: CortexError) -> types.CallToolResult:
     report = error.as_report(datetime.now(UTC))
     # Imported here: nothing of this is needed before the first call.
-    from cortex.mcp.protocol.replies import quoted
+    from cortex.mcp.protocol.call import quoted
 
     # An error may name stored words: the memories whose ids begin alike.
     lines = {name: quoted(value, LONGEST_REASON) for name, value in report.items() if isinstance(value, str)}

@@ -1,4 +1,7 @@
-"""What a language model writes about sessions that are over: which are asked about, how answers are kept."""
+"""
+What a language model writes about sessions that are over: which are asked about, or again, and what is
+kept.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -9,27 +12,40 @@ from itertools import product
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.asking_model.asking import ask_all
-from cortex.flows.asking_model.received_replies import finish_arrivals, kept_replies, kept_requests
-from cortex.flows.context.context import utc_now
-from cortex.flows.context.run_report import StageReport
-from cortex.flows.extracting.extract_transcripts import events_of, note_grown
-from cortex.flows.reading.duplicate_turns import PLACE, in_first_place
-from cortex.flows.run.given_way import note_given_way
+from cortex.flows.asking_model.asking import (
+    ask_all,
+    finish_arrivals,
+    kept_replies,
+    kept_requests,
+)
+from cortex.flows.context import utc_now
+from cortex.flows.extract_transcripts import events_of, note_grown
+from cortex.flows.reading.transcript_reader import PLACE, in_first_place
+from cortex.flows.run.model_replies import note_given_way, prompt_to_ask, shipped_prompts
 from cortex.flows.run.run import Run
-from cortex.flows.run.session_prompts import prompt_to_ask, shipped_prompts
-from cortex.storage.model_calls.received_answers import Arrivals
-from cortex.storage.model_calls.spending import Spending
+from cortex.flows.run_report import StageReport
+from cortex.storage.model_calls import Arrivals, Spending
 from cortex.storage.settings.reference import read_prompt
 from cortex.transforms.audit import events_violations
-from cortex.transforms.schemas import EPOCH, EVENTS, REPLIES, SETTLED, TURNS, values
+from cortex.transforms.schemas import (
+    EPOCH,
+    EVENTS,
+    REPLIES,
+    SETTLED,
+    TURNS,
+    values,
+)
 from cortex.transforms.words.ages import counted
-from cortex.transforms.writer.known import known_memories, moments
-from cortex.transforms.writer.pieces import PIECE_PURPOSE
-from cortex.transforms.writer.prompt import Prompt
-from cortex.transforms.writer.request import ModelRequest, Reply
-from cortex.transforms.writer.session import SessionRequest, session_requests
-from cortex.transforms.writer.written import hash_of_turns, reply_row, unasked_row
+from cortex.transforms.writer.request import ModelRequest, Prompt, Reply
+from cortex.transforms.writer.session import PIECE_PURPOSE, SessionRequest, session_requests
+from cortex.transforms.writer.written import (
+    SESSION_PURPOSE,
+    hash_of_turns,
+    known_memories,
+    moments,
+    reply_row,
+    unasked_row,
+)
 
 # By so many of its newest sessions a project's next one is told where it stands; the others can wait.
 NEWEST_FIRST = 3
@@ -449,3 +465,41 @@ def _turns_of(run: Run, project_id: str, sessions: set[str]) -> pa.Table:
     lake = run.store.lake
     known = lake.read(TURNS, project_id, columns=["turn_id", "session_id", *PLACE])
     return in_first_place(lake.read(TURNS, project_id, sessions=sessions), known)
+
+
+# -- Sessions that another version of the instruction has read: which, and reading them again when asked to.
+
+_COLUMNS = ["session_id", "turn_count", "prompt", "purpose", "provider"]
+
+
+def read_otherwise(run: Run, prompts: Mapping[str, str]) -> list[UnreadSession]:
+    """
+    Return the sessions that were read as they are now, but not by the version given for their project.
+
+    `prompts` is by project. The newest come first; what is new or has grown is not among them.
+    """
+    sessions = []
+    for project_id, prompt in sorted(prompts.items()):
+        with run.outcome.without_damage(project_id):
+            rows = run.store.lake.read(REPLIES, project_id, columns=_COLUMNS).to_pylist()
+            read = [row for row in rows if row["purpose"] == SESSION_PURPOSE]
+            by_it = {(row["session_id"], row["turn_count"]) for row in read if row["prompt"] == prompt}
+            asked = {(row["session_id"], row["turn_count"]) for row in read if row["provider"] != "none"}
+            sessions += [
+                each
+                for each in quiet_sessions(run, project_id)
+                if (each.session_id, each.turn_count) in asked - by_it
+            ]
+    return sorted(sessions, key=lambda each: (each.ended_at, each.project_id, each.session_id), reverse=True)
+
+
+def read_again(run: Run, prompts: Mapping[str, str]) -> None:
+    """
+    Ask about the sessions that other versions than `prompts` have read, within the budget; keep the answers.
+
+    Nothing that is shown changes: the answers count once a person promotes what follows from them.
+    """
+    sessions = read_otherwise(run, prompts)
+    if sessions:
+        with run.report.stage("write") as row:
+            read_sessions(run, sessions, row, prompts)

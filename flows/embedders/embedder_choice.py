@@ -1,13 +1,14 @@
-"""Which embedding model is used: the hosted one with a key, else the local one."""
+"""Which embedding model is used: the hosted one while it answers, else the local one, also within a run."""
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cortex.flows.embedders import Embedder, embedder_for, local_or_none
-from cortex.storage.model_calls.model_failure import (
+from cortex.storage.model_failure import (
     ModelFailure,
     clear_failure,
     note_failure,
@@ -18,6 +19,39 @@ from cortex.transforms.errors import ModelUnavailable, StoreNotWritable
 
 if TYPE_CHECKING:
     from cortex.flows.embedders import Vectors
+
+
+# -- The embedding model of a run, and what it gave no vectors for.
+
+# Joins the model in fingerprints of what was made while vectors were missing: with them it is made again.
+INCOMPLETE = ", incomplete"
+
+
+@dataclass
+class Embedding:
+    """Which model embeds in this run, if any, and the scopes of which memories lack its vectors."""
+
+    embedder: Embedder | None = None
+    is_asked: bool = True  # off in a look at what there is: nothing is embedded then
+    incomplete: set[str] = field(default_factory=set)
+    is_unanswered: bool = False  # the model gave no answer: words alone find what has no vector
+
+    @property
+    def model(self) -> str:
+        """The model's name, empty when there is none."""
+        return self.embedder.model if self.embedder else ""
+
+    @property
+    def asked(self) -> Embedder | None:
+        """The model to ask for vectors; None where nothing is embedded."""
+        return self.embedder if self.is_asked else None
+
+    def basis(self, scope: str) -> str:
+        """Return what a scope's edges and memories follow from: the model, and whether vectors lack."""
+        return self.model + (INCOMPLETE if scope in self.incomplete else "")
+
+
+# -- Which embedding model is used: the hosted one with a key, else the local one.
 
 # A service that failed is not waited for by each command that follows: its three tries of 20 s take a minute.
 RETRIED_AFTER = timedelta(minutes=10)

@@ -1,30 +1,47 @@
-"""The flows by name: ingest, nightly and backfill; each is a list of stages run under the lease."""
+"""The flows by name, each a list of stages run under the lease, one after another or as tasks of Prefect."""
 
+import atexit
+import os
+import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import urllib.error
+import urllib.request
+from collections.abc import (
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow.compute as pc
 
-from cortex.flows.context.context import Context
-from cortex.flows.context.run_report import QuarantinedLine, RunReport
-from cortex.flows.embedders.embedding import Embedding
-from cortex.flows.engines.engine_choice import PREFECT, engine_for, prepare
-from cortex.flows.engines.engines import healing, run_plain, run_with_prefect
+from cortex.flows.context import Context
+from cortex.flows.embedders.embedder_choice import Embedding
 from cortex.flows.reading.runner_choice import NO_WORKERS, runner_for
-from cortex.flows.run.run import Progress, Run, no_progress
-from cortex.flows.stages.order import INGEST, NIGHTLY
+from cortex.flows.run.run import (
+    Progress,
+    Run,
+    Stage,
+    no_progress,
+)
+from cortex.flows.run_report import QuarantinedLine, RunReport
+from cortex.flows.stages.order import INGEST, NIGHTLY, TABLES
 from cortex.storage.copies.swapping import finish_swap, forget_swap
 from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.ground.files import stored_name
 from cortex.storage.lake.manifest import Cursor
 from cortex.storage.lake.migrations import migrate
+from cortex.storage.machine.prefect_server import PrefectServer, server_set_up
 from cortex.storage.published.reports import (
     keep_report,
     last_report,
+    prefect_history,
     tables_as_left,
     unchanged_counts,
 )
@@ -32,9 +49,183 @@ from cortex.storage.settings.settings import Settings
 from cortex.storage.staging.assistant_folders import find_transcripts, folders
 from cortex.storage.staging.transcripts import open_transcript
 from cortex.storage.store import Store
-from cortex.transforms.errors import NothingUsable
-from cortex.transforms.schemas import EVENTS, JOURNAL, TURNS, VECTORS
+from cortex.transforms.errors import NothingUsable, TablesDamaged, UnknownValue
+from cortex.transforms.schemas import (
+    EVENTS,
+    JOURNAL,
+    TURNS,
+    VECTORS,
+)
 from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, USUAL
+
+# -- Which engine runs the stages: Prefect where a server of it answers, plain elsewhere.
+
+AUTO, PREFECT, PLAIN = "auto", "prefect", "plain"
+ENGINES = (AUTO, PREFECT, PLAIN)
+
+# A server that was set up answers in milliseconds, one across the world in less than this.
+ANSWER_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """
+    The engine of a run: `prefect` or `plain`; `note` says why where a person may not expect it.
+
+    `server` is the one that answers; under Prefect without one a temporary one is started.
+    """
+
+    engine: str
+    server: PrefectServer | None = None
+    note: str = ""
+
+
+def engine_for(wanted: str, home: Path) -> EngineChoice:
+    """Return the engine that `wanted` (one of ENGINES) means here and now. Raises UnknownValue."""
+    if wanted not in ENGINES:
+        raise UnknownValue("engine", wanted, ENGINES)
+    server = server_set_up(home) if wanted != PLAIN else None
+    if wanted == PLAIN or (server is None and wanted == AUTO):
+        return EngineChoice(PLAIN)
+    if server is None:
+        return EngineChoice(PREFECT)
+    if answers(server.url):
+        return EngineChoice(PREFECT, server)
+    if server.source == "cortex serve":  # it was killed, and could not take its note back
+        return EngineChoice(PREFECT if wanted == PREFECT else PLAIN)
+    note = f"Prefect's server at {server.url} ({server.source}) does not answer: the stages ran without it."
+    return EngineChoice(PLAIN, note=note)
+
+
+def answers(url: str) -> bool:
+    """Return whether a Prefect API answers at `url`; one that wants a login answers too."""
+    if not url.startswith(("http://", "https://")):
+        return False
+    try:
+        with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=ANSWER_SECONDS):
+            return True
+    except urllib.error.HTTPError as error:
+        return error.code < 500
+    except (OSError, ValueError):
+        return False
+
+
+def prepare(choice: EngineChoice) -> None:
+    """Give Prefect what it is to know of the server; the environment's own word counts."""
+    for name, value in choice.server.settings.items() if choice.server else ():
+        os.environ.setdefault(name, value)
+
+
+# -- The two ways of running a list of stages: one after another, or as tasks of a Prefect flow.
+
+_Result = TypeVar("_Result")
+
+PREFECT_REASON_CHARS = 160
+
+
+def run_plain(stages: Sequence[Stage], run: Run) -> None:
+    """Run the stages one after another in this process."""
+    for stage in stages:
+        healing(stage)(run)
+
+
+def healing(stage: Callable[[Run], _Result]) -> Callable[[Run], _Result]:
+    """Return `stage` so that damaged tables in its way are made again from the lake, once a scope."""
+
+    @wraps(stage)
+    def healed(run: Run) -> _Result:
+        healed_scopes: set[str | None] = set()
+        while True:
+            try:
+                return stage(run)
+            except TablesDamaged as error:
+                if error.scope is None or error.scope in healed_scopes:
+                    raise
+                healed_scopes.add(error.scope)
+                run.report.note(error.problem + " It was made again from the lake.")
+                run.store.tables.drop(error.scope)
+                for table_stage in TABLES:
+                    table_stage(run)
+
+    return healed
+
+
+def run_with_prefect(stages: Sequence[Stage], run: Run) -> None:
+    """
+    Run the stages as tasks of a Prefect flow run: that in which this is called, or one of its own.
+
+    Starts Prefect's temporary server (7 to 10 s) unless the environment names one; it ends with the flow.
+    Its history lies in the store's own folder and nothing is reported to its makers. If Prefect itself
+    fails, such as a server that starts late, the stages run without it: they are safe to repeat.
+    """
+    configure_prefect(run.store.home)
+    atexit.register(_end_quietly)
+    faults: list[BaseException] = []
+    try:
+        _run_flow([(stage.name, noting(healing(stage), faults)) for stage in stages], run)
+    except Exception as error:
+        if any(error is fault for fault in faults):
+            raise
+        run.report.engine = PLAIN
+        run.report.note(f"Prefect failed ({_reason_of(error)}): the stages ran without it.")
+        run_plain(stages, run)
+
+
+def noting(work: Callable[[Run], _Result], faults: list[BaseException]) -> Callable[[Run], _Result]:
+    """Return `work` so that what it raises is noted: all else that ends a flow is Prefect's."""
+
+    @wraps(work)
+    def noted(run: Run) -> _Result:
+        try:
+            return work(run)
+        except BaseException as error:
+            faults.append(error)
+            raise
+
+    return noted
+
+
+def _run_flow(stages: Sequence[tuple[str, Callable[[Run], object]]], run: Run) -> None:
+    from cortex.flows.engines.prefect_stages import run_stages
+
+    run_stages(stages, run)
+
+
+def _reason_of(error: BaseException) -> str:
+    """Return the first line of what went wrong, without the address and output that may follow it."""
+    lines = str(error).splitlines()
+    return (lines[0] if lines else type(error).__name__)[:PREFECT_REASON_CHARS].rstrip(". ")
+
+
+def configure_prefect(home: Path) -> None:
+    """Keep Prefect's files inside the store and its reports to its makers off; the user's own choice wins."""
+    chosen = {
+        "PREFECT_HOME": str(prefect_history(home)),
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_LOGGING_LEVEL": "CRITICAL",  # the command says what failed, without a traceback
+        "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",
+        # Its own 20 s are too few on a busy machine: 37 s were seen on two busy cores. Past this the stages
+        # run without it.
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "60",
+        "DO_NOT_TRACK": "1",
+    }
+    for name, value in chosen.items():
+        os.environ.setdefault(name, value)
+
+
+def _end_quietly() -> None:
+    """
+    Drop what libraries print after the last exit handler.
+
+    DuckDB's binding reports each of its own types as leaked when the interpreter ends after a Prefect run
+    (about 40 lines, tried with duckdb 2.0 and prefect 3.8). Registered before Prefect's handlers, so it runs
+    after them and hides nothing of theirs.
+    """
+    sys.stderr.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+# -- The flows by name: ingest, nightly and backfill; each is a list of stages run under the lease.
 
 # Between looking for files and the run's own beginning lies the staging of what was found.
 LOOKING_SECONDS = 60
@@ -55,7 +246,7 @@ def execute(
     """
     Run a flow over the store and return its report, which is kept in the store too.
 
-    `engine` is auto, prefect or plain (`cortex.flows.engines.engine_choice`); the report names the one that
+    `engine` is auto, prefect or plain (`cortex.flows.engines.runs`); the report names the one that
     ran.
     `runner` is who works on shards under Prefect (`cortex.flows.reading.runner_choice`; default: by the
     settings); `first_folder` is that of the project which a language model reads, alone in this run.

@@ -1,4 +1,4 @@
-"""The store as it was on an earlier day: made from the lake in memory, and not kept (spec 8.5)."""
+"""The store as it was on an earlier day: made from the lake beside it, and nothing kept (spec 8.5)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -7,22 +7,71 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.context.run_report import RunReport
-from cortex.flows.embedders.embedding import Embedding
-from cortex.flows.extracting.extract_transcripts import events_of
-from cortex.flows.reading.duplicate_turns import PLACE, in_first_place
-from cortex.flows.run.ledger import FreshLedger
-from cortex.flows.run.run import Run
+from cortex.flows.embedders.embedder_choice import Embedding
+from cortex.flows.extract_transcripts import events_of
+from cortex.flows.reading.transcript_reader import PLACE, in_first_place
+from cortex.flows.run.run import FreshLedger, Run
 from cortex.flows.run.source import LakeSource, of_category, parts_of
-from cortex.flows.stages.decay import decay
+from cortex.flows.run_report import RunReport
 from cortex.flows.stages.embed import embed
-from cortex.flows.stages.link import link
+from cortex.flows.stages.memories import decay, link
 from cortex.storage.store import Store, start_of_day
 from cortex.transforms.errors import ModelUnavailable
-from cortex.transforms.memory.as_of import journal_until, rows_until
+from cortex.transforms.journal_entries import (
+    Forget,
+    ImportFact,
+    ImportMemory,
+    TeamFact,
+    from_row,
+)
 from cortex.transforms.memory.lifecycle import sessions_of
-from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, TURNS, VECTORS, values
-from cortex.transforms.search.index_text import embedded_text
+from cortex.transforms.schemas import (
+    EVENTS,
+    GLOBAL_SCOPE,
+    JOURNAL,
+    TURNS,
+    VECTORS,
+    Row,
+    values,
+)
+from cortex.transforms.search import embedded_text
+
+# -- What was known at an earlier instant: rows of the lake that count then (spec 8.5, decision 0029).
+
+
+def rows_until(rows: pa.Table, until: datetime) -> pa.Table:
+    """
+    Return the TURNS or EVENTS said before `until`; what nobody dated counts as old.
+
+    When a transcript was read does not matter: a backfill tells today what was true last month.
+    """
+    return rows.filter(pc.field("said_at").is_null() | (pc.field("said_at") < pa.scalar(until)))
+
+
+def journal_until(journal: pa.Table, until: datetime) -> pa.Table:
+    """
+    Return the JOURNAL entries that count at `until`: those recorded before it, and every wish to forget.
+
+    Forgetting reaches back, else looking at last week would show what was erased since. What was imported
+    later counts from the day that its own tool noted it.
+    """
+    kept = (_as_known(row, until) for row in journal.to_pylist())
+    return JOURNAL.of([row for row in kept if row is not None])
+
+
+def _as_known(row: Row, until: datetime) -> Row | None:
+    if row["recorded_at"] < until:
+        return row
+    match from_row(row):
+        case Forget(pruned=None):
+            return row
+        case ImportFact(created_at=str(text)) | ImportMemory(created_at=text) | TeamFact(said_at=str(text)):
+            created_at = datetime.fromisoformat(text)
+            return {**row, "recorded_at": created_at} if created_at < until else None
+    return None
+
+
+# -- The store as it was on an earlier day: made from the lake in memory, and not kept (spec 8.5).
 
 # Stands for no end: on the present day everything counts, also what a clock ahead of ours has dated.
 ENDLESS = datetime.max.replace(tzinfo=UTC)

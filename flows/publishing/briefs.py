@@ -1,24 +1,74 @@
-"""What is published of a project for its next session: the brief and the archive of its older decisions."""
+"""
+What is published of a project for its next session: brief, archive, notes on branches, doubts of the
+repository.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from cortex.flows.publishing.repository_doubts import doubts_about, repository_line
-from cortex.flows.run.published_briefs import beside_tables
+from cortex.flows.run.model_replies import answer_about
 from cortex.flows.run.run import Run
-from cortex.flows.run.verdicts import answer_about
-from cortex.transforms.brief.brief_sections import NO_ORDER, Choice, TellingOrder
-from cortex.transforms.brief.confirmation import asked_until
-from cortex.transforms.brief.decisions_archive import render_archive
-from cortex.transforms.brief.eligible import standings
-from cortex.transforms.brief.render import choose, lay_out
+from cortex.storage.projects.repository import branches_at, commits_since, doubts_of
+from cortex.storage.published.catalogue import beside_tables
+from cortex.storage.published.surface import Surfaces, roots_of
+from cortex.transforms.brief.candidates import standings
+from cortex.transforms.brief.explanation import (
+    NO_ORDER,
+    Choice,
+    TellingOrder,
+    branch_lines,
+    branches_by_memory,
+    doubt_of,
+)
+from cortex.transforms.brief.render import (
+    asked_until,
+    choose,
+    lay_out,
+    render_archive,
+)
+from cortex.transforms.documents.marker_block import Unplaceable, file_of
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Confirm, entries_in
 from cortex.transforms.masking import SECRET, without_secrets
-from cortex.transforms.schemas import EDGES, GLOBAL_SCOPE, MEMORIES
+from cortex.transforms.memory.reality import Doubt, branches_behind
+from cortex.transforms.schemas import (
+    EDGES,
+    GLOBAL_SCOPE,
+    MEMORIES,
+    values,
+)
+from cortex.transforms.views.review import doubts_left
+
+# -- What a project's repository on this machine says of its memories; of the past it says nothing.
+
+
+def doubts_about(run: Run, project_id: str, memories: pa.Table) -> list[Doubt]:
+    """Return what the repository has against MEMORIES (spec 11.3) that no person let stand."""
+    if run.readings.is_past:
+        return []
+    doubts = doubts_of(run.store.projects.paths_of(project_id), memories, run.policy)
+    return doubts_left(doubts, run.readings.merged_journal(project_id)) if doubts else []
+
+
+def repository_line(run: Run, project_id: str) -> str:
+    """Return one line on what git has seen since the project's last session; empty for little."""
+    sessions = run.readings.sessions().filter(pc.field("project_id") == project_id)
+    if run.readings.is_past or not sessions.num_rows:
+        return ""
+    last = max(values(sessions, "ended_at"))
+    count, head = commits_since(run.store.projects.paths_of(project_id), last)
+    if count < run.policy.threshold("reality_commits_told"):
+        return ""
+    return f"{count} commits since the last session noted here ({last:%d %b %y}); HEAD was {head}."
+
+
+# -- What is published of a project for its next session: the brief and the archive of its older decisions.
 
 
 @dataclass(frozen=True)
@@ -182,3 +232,88 @@ def drop_merged(run: Run) -> None:
         run.store.shown_lines.show(name, (), run.now)  # from now on the other project's brief shows it
         run.store.tables.drop(name)
         run.store.published.drop(name)
+
+
+# -- What is published with a brief so that it follows the branch of a session (spec 11.3).
+
+
+def publish_branches(run: Run, project_id: str, draft: Draft) -> bool:
+    """Publish on which branches the lines of a brief hold; return whether that differs from the last one."""
+    material = draft.material
+    choices = [choice for choice in draft.choices if choice.is_shown]
+    shown = {choice.memory_id for choice in choices}
+    is_shown = pc.is_in(material.memories["memory_id"], pa.array(sorted(filter(None, shown)), pa.string()))
+    is_mine = pc.equal(material.memories["project_id"], pa.scalar(project_id))
+    mine = material.memories.select(["memory_id", "project_id", "evidence"])
+    rows = mine.filter(pc.and_(is_shown, is_mine)).to_pylist()
+    named = {name for row in rows for name in branches_behind(row)}
+    tips = branches_at(run.store.projects.paths_of(project_id), named)
+    branches = branches_by_memory(rows, tips.within, tips.trunk)
+    # What a person let stand in a review is not marked here either.
+    left = doubts_left(
+        [doubt_of(name, own) for name, own in branches.items()], run.readings.merged_journal(project_id)
+    )
+    kept = {doubt.memory_id: branches[doubt.memory_id] for doubt in left}
+    lines = branch_lines(draft.brief, choices, kept, material.marks)
+    return run.store.published.publish_branches(project_id, lines, tips)
+
+
+# -- Briefs in files of the user's projects instead of the hook's: written, kept up to date, taken out.
+
+
+class Wanted(NamedTuple):
+    """A file that is to show a brief: its project's folder, its name there, the brief."""
+
+    root: Path
+    name: str
+    text: str
+
+
+def show_briefs(run: Run) -> list[str]:
+    """
+    Bring the files in line with `brief.surface` and the briefs (spec 11.1); return what could not be done.
+
+    Where a file cannot be written, the hook goes on handing the brief over. Raises StoreNotWritable.
+    """
+    surfaces = Surfaces(run.store.home)
+    wanted, problems = _wanted(run)
+    shown: dict[str, str] = {}
+    for path in surfaces.files():
+        if path not in wanted:
+            problems += _problem(path, surfaces, None)
+    for path, target in wanted.items():
+        problem = _problem(path, surfaces, target)
+        problems += problem
+        if not problem:
+            shown[str(target.root)] = str(path)
+    run.store.published.publish_surfaces(shown)
+    return problems
+
+
+def _problem(path: Path, surfaces: Surfaces, wanted: Wanted | None) -> list[str]:
+    try:
+        if wanted is None:
+            surfaces.withdraw(path)
+        else:
+            surfaces.show(*wanted)
+    except Unplaceable as error:
+        return [f"{path} was left as it is: {error}"]
+    except OSError as error:
+        return [f"{path} was left as it is: {error.strerror}"]
+    return []
+
+
+def _wanted(run: Run) -> tuple[dict[Path, Wanted], list[str]]:
+    wanted: dict[Path, Wanted] = {}
+    problems: list[str] = []
+    for project in run.store.projects.all():
+        surface = run.settings.of_project(project.project_id, project.paths).brief_surface
+        try:
+            name = file_of(surface)
+        except Unplaceable as error:
+            problems.append(str(error))
+            continue
+        text = run.store.published.brief(project.project_id) if name else ""
+        if name and text:
+            wanted |= {root / name: Wanted(root, name, text) for root in roots_of(project.paths)}
+    return wanted, list(dict.fromkeys(problems))

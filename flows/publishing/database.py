@@ -1,18 +1,25 @@
-"""What `memory.duckdb` is made from: the tables of every scope and the counts of its sessions."""
+"""
+What `memory.duckdb` is made from: tables and counts of every scope, and the snapshots of those that stayed.
+"""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
+from typing import Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from cortex.flows.publishing.snapshots import NOTHING_KNOWN, Snapshots, last_snapshots
 from cortex.flows.run.run import Run
+from cortex.hooks.evidence.statements import outcome_parts
+from cortex.storage.lake.manifest import Output
 from cortex.storage.published.catalogue import projects_document
-from cortex.storage.published.published import SnapshotRows
-from cortex.storage.published.published_views import SNAPSHOTS
+from cortex.storage.published.published import SNAPSHOTS, SnapshotFile, SnapshotRows
 from cortex.storage.store import DATABASE
 from cortex.transforms.errors import FileDamaged
+from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import (
     EDGES,
     EVENTS,
@@ -24,8 +31,188 @@ from cortex.transforms.schemas import (
     Row,
     Table,
 )
-from cortex.transforms.views.catalogue import ProjectFacts, project_rows, session_rows
 from cortex.transforms.views.metrics import session_metrics
+from cortex.transforms.words.sentences import shortened
+
+# -- What the last snapshots hold of scopes that have not changed since: a run makes only what it touched.
+
+# Raise it when the code that makes snapshots makes other rows of the same inputs.
+SNAPSHOTS_VERSION = "1"
+# Snapshots of what the tables hold on a day; the others follow from what was said alone.
+OF_TABLES = (MEMORIES, EDGES, PROJECTS)
+OF_SESSIONS = (METRICS, SESSIONS)
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """
+    The last snapshots, by table; of a scope their rows are what a run would make again, or are not given.
+
+    `fingerprints` has one of what each scope's rows are made from in this run, by table and scope; without it
+    they are not reused.
+    """
+
+    fingerprints: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    files: Mapping[str, SnapshotFile] = field(default_factory=dict)
+
+    def rows_of(self, table: Table, scope: str) -> pa.Table | None:
+        """Return a scope's rows; None if they are to be made."""
+        file, state = self.files.get(table.name), self.fingerprints.get(table.name, {}).get(scope)
+        if file is None or state is None or file.fingerprints.get(scope) != state:
+            return None
+        return file.rows_of(scope)
+
+    def row_of(self, table: Table, scope: str) -> Row | None:
+        """Return the one row of a scope; None if it is to be made."""
+        rows = self.rows_of(table, scope)
+        return rows.to_pylist()[0] if rows is not None and rows.num_rows == 1 else None
+
+
+def last_snapshots(run: Run) -> Snapshots:
+    """Return what can be reused of the published snapshots; a scope that failed keeps nothing of them."""
+    fingerprints = {table.name: _fingerprints_of(run, table) for table in (*OF_TABLES, *OF_SESSIONS)}
+    files = {table.name: run.store.published.snapshot(table) for table in (*OF_TABLES, *OF_SESSIONS)}
+    return Snapshots(fingerprints, files)
+
+
+def _fingerprints_of(run: Run, table: Table) -> dict[str, str]:
+    outputs, states = run.ledger.notes.outputs, {}
+    for scope in run.readings.scopes():
+        noted = [outputs.get(Output(stage, scope), "") for stage in ("embed", "link", "decay")]
+        if scope in run.outcome.failed or not all(noted):
+            continue
+        version = (SNAPSHOTS_VERSION, str(table.version))
+        state = noted if table in OF_TABLES else [run.fingerprints.inputs(scope)]
+        states[scope] = content_id(*version, *state)
+    return states
+
+
+NOTHING_KNOWN = Snapshots()
+
+
+# -- What the store holds, for people who look around: its sessions with their results, its projects.
+
+# How much of a session's first prompt is shown where nothing is known of what came of it.
+FIRST_PROMPT_CHARS = 120
+
+_TYPED = ("prompt", "command")
+_IN_ORDER: list[tuple[str, Literal["ascending", "descending"]]] = [
+    ("said_at", "ascending"),
+    ("line", "ascending"),
+]
+
+
+def session_rows(turns: pa.Table, memories: pa.Table) -> pa.Table:
+    """
+    Return SESSIONS, one row a session, ordered by project and session.
+
+    Takes TURNS of one project, each turn once, and its MEMORIES, whose outcome records
+    say what came of a session. Subagents count to their session but type no prompts.
+    """
+    outcomes, begun = _outcomes(memories), _first_prompts(turns)
+    branches = _last_branches(turns)
+    counts = turns.group_by(["project_id", "session_id"], use_threads=False).aggregate(
+        [("said_at", "min"), ("said_at", "max")]
+    )
+    rows = []
+    for row in counts.sort_by([("project_id", "ascending"), ("session_id", "ascending")]).to_pylist():
+        session_id = row["session_id"]
+        parts, prompts = outcomes.get(session_id, {}), begun.get(session_id, [])
+        rows.append(
+            {
+                "project_id": row["project_id"],
+                "session_id": session_id,
+                "began_at": row["said_at_min"],
+                "ended_at": row["said_at_max"],
+                "git_branch": branches.get(session_id),
+                "prompts": len(prompts),
+                "goal": parts.get("goal"),
+                "outcome": parts.get("outcome"),
+                "still_open": parts.get("open"),
+                "first_prompt": next((words for words in prompts if words), None),
+            }
+        )
+    return SESSIONS.of(rows)
+
+
+def _first_prompts(turns: pa.Table) -> dict[str, list[str]]:
+    """Return the beginnings of what was typed in each session, in its order."""
+    typed = pc.and_(pc.is_in(turns["kind"], pa.array(_TYPED)), pc.is_null(turns["agent_id"]))
+    rows = turns.filter(typed).select(["session_id", "said_at", "line", "text"]).sort_by(_IN_ORDER)
+    begun: dict[str, list[str]] = {}
+    for row in rows.to_pylist():
+        words = " ".join(row["text"][: 4 * FIRST_PROMPT_CHARS].split())
+        begun.setdefault(row["session_id"], []).append(shortened(words, FIRST_PROMPT_CHARS))
+    return begun
+
+
+def _last_branches(turns: pa.Table) -> dict[str, str]:
+    named = turns.filter(pc.is_valid(turns["git_branch"]))
+    ordered = named.select(["session_id", "git_branch", "said_at", "line"]).sort_by(_IN_ORDER)
+    last = ordered.group_by("session_id", use_threads=False)
+    rows = last.aggregate([("git_branch", "last")]).to_pylist()
+    return {row["session_id"]: row["git_branch_last"] for row in rows}
+
+
+def _outcomes(memories: pa.Table) -> dict[str, dict[str, str]]:
+    """Return the parts of the newest outcome record of each session."""
+    columns = ["memory_type", "text", "updated_at", "evidence"]
+    rows = [row for row in memories.select(columns).to_pylist() if row["memory_type"] == "outcome"]
+    rows.sort(key=lambda row: (row["updated_at"], row["text"]))
+    parts = [(row, outcome_parts(row["text"]) or {"outcome": row["text"]}) for row in rows]
+    return {place["session_id"]: known for row, known in parts for place in row["evidence"]}
+
+
+@dataclass(frozen=True)
+class ProjectFacts:
+    """A project as it is noted, and how much its tables hold."""
+
+    project_id: str
+    name: str
+    label: str
+    identity: str
+    folders: Sequence[str]
+    edges: int
+    passages: int
+
+
+def project_rows(
+    projects: Sequence[ProjectFacts], statuses: Mapping[str, Mapping[str, int]], sessions: pa.Table
+) -> pa.Table:
+    """
+    Return PROJECTS, one row a project in the order given.
+
+    Takes how many memories have which status, by scope, and all SESSIONS.
+    """
+    ended: dict[str, list[datetime | None]] = {}
+    for row in sessions.select(["project_id", "ended_at"]).to_pylist():
+        ended.setdefault(row["project_id"], []).append(row["ended_at"])
+    return PROJECTS.of(
+        [
+            _project_row(each, statuses.get(each.project_id, {}), ended.get(each.project_id, []))
+            for each in projects
+        ]
+    )
+
+
+def _project_row(each: ProjectFacts, statuses: Mapping[str, int], ended: Sequence[datetime | None]) -> Row:
+    known, active = sum(statuses.values()), statuses.get("active", 0)
+    return {
+        "project_id": each.project_id,
+        "name": each.name,
+        "label": each.label,
+        "identity": each.identity,
+        "folders": list(each.folders),
+        "sessions": len(ended),
+        "last_worked_at": max((at for at in ended if at is not None), default=None),
+        "active": active,
+        "faded": known - active,
+        "edges": each.edges,
+        "passages": each.passages,
+    }
+
+
+# -- What `memory.duckdb` is made from: the tables of every scope and the counts of its sessions.
 
 
 def publish_database(run: Run, scopes: Sequence[str], inputs: str) -> None:

@@ -6,16 +6,15 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.reading.duplicate_turns import PLACE, in_first_place
+from cortex.flows.reading.transcript_reader import PLACE, in_first_place
 from cortex.flows.run.run import Run
 from cortex.storage.lake.encryption import ENCRYPTED
 from cortex.storage.lake.lake import Change, Lake
-from cortex.storage.lake.manifest import Manifest
-from cortex.storage.lake.notes import Cut, ManifestNotes, Output
+from cortex.storage.lake.manifest import Cut, Manifest, ManifestNotes, Output
 from cortex.transforms.identity import content_id
 from cortex.transforms.memory.merged_projects import in_project
 from cortex.transforms.schemas import GLOBAL_SCOPE, PASSAGES, TURNS, values
-from cortex.transforms.search.index_text import passages_of
+from cortex.transforms.search import passages_of
 
 # Where more of a project's transcripts have changed all are cut again: a filter that names them is long.
 TRANSCRIPTS_MOST = 200

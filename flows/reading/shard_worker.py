@@ -11,7 +11,7 @@ from threading import Condition, Thread
 from typing import IO
 
 from cortex.flows.reading.shards import LENGTH_BYTES, answer_shard
-from cortex.transforms.faults import contained
+from cortex.transforms.errors import contained
 
 # Below this a process that imports and compiles for 2 s of processor time would come too late.
 BYTES_FOR_WORKERS = 12 * 1024 * 1024

@@ -1,22 +1,248 @@
-"""Recall: what the memories and transcripts of some scopes say to a question, best first."""
+"""Recall: what memories and transcripts say to a question, best first, with evidence and what stands near."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from cortex.flows.embedders import Embedder
-from cortex.flows.recalling.described_code import Code, code_behind
-from cortex.flows.recalling.recall_results import Nearby, RecallResult, recall_result_of
-from cortex.flows.recalling.replaced import Replaced, pairs_of_subject, replaced_by
 from cortex.hooks.evidence.index import MEMORIES
 from cortex.hooks.evidence.question import SearchQuestion
-from cortex.hooks.evidence.search import ROWS_A_KEPT_ROW, find
+from cortex.hooks.evidence.search import (
+    ROWS_A_KEPT_ROW,
+    Beside,
+    Place,
+    SearchResult,
+    find,
+)
 from cortex.hooks.evidence.statements import PROPOSED
 from cortex.storage.settings.reference import word_ranks
-from cortex.storage.tables.tables import Searchable, Vector
+from cortex.storage.tables.tables import Dataset, Searchable, Vector
 from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.policy import Policy
-from cortex.transforms.search.limits import NO_LIMITS, SearchLimits
-from cortex.transforms.search.settings import model_answers, search_settings
+from cortex.transforms.schemas import EPOCH
+from cortex.transforms.search import (
+    NO_LIMITS,
+    SearchLimits,
+    model_answers,
+    search_settings,
+)
+from cortex.transforms.words.ages import speaker_of
+
+# -- What a memory replaced or is at odds with, by the edges between memories (spec 10.3, 12).
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """A memory that another one took the place of: its id and its words."""
+
+    memory_id: str
+    text: str
+
+
+def replaced_by(edges: Dataset, memories: Dataset, ids: Collection[str]) -> dict[str, tuple[Replaced, ...]]:
+    """Return, by id, what each memory took the place of, ordered by id; nothing for those that took none."""
+    where = {"edge_type": ["supersedes"], "source_id": ids}
+    pairs = edges.read(["source_id", "target_id"], where).to_pylist()
+    if not pairs:
+        return {}
+    where = {"status": ["superseded"], "memory_id": {pair["target_id"] for pair in pairs}}
+    rows = memories.read(["memory_id", "text"], where).to_pylist()
+    texts = {row["memory_id"]: row["text"] for row in rows}
+    replaced: dict[str, tuple[Replaced, ...]] = {}
+    for pair in sorted(pairs, key=lambda pair: pair["target_id"]):
+        if pair["target_id"] in texts:
+            known = replaced.get(pair["source_id"], ())
+            target = pair["target_id"]
+            replaced[pair["source_id"]] = (*known, Replaced(target, texts[target]))
+    return replaced
+
+
+# Edges of which the newer end took the older one's place, or says more of the same.
+_SUBJECT_EDGES = ("contradicts", "refines", "supersedes")
+
+
+def pairs_of_subject(edges: Dataset, ids: Collection[str]) -> set[frozenset[str]]:
+    """Return the pairs among `ids` that edges name as one subject: at odds, refined or replaced."""
+    where = {"edge_type": _SUBJECT_EDGES, "source_id": ids}
+    pairs = edges.read(["source_id", "target_id"], where).to_pylist()
+    return {frozenset((pair["source_id"], pair["target_id"])) for pair in pairs}
+
+
+# -- The code that a description leads to by its `source_of` edge: its file and how it begins (spec 10.2).
+
+# Five to ten lines: enough to tell whether to open the file.
+EXCERPT_CHARS = 240
+
+
+@dataclass(frozen=True)
+class Code:
+    """Stored code: the id of its memory, its file, and how it begins."""
+
+    memory_id: str
+    file: str
+    excerpt: str
+
+
+def code_behind(edges: Dataset, memories: Dataset, described: Collection[str]) -> dict[str, Code]:
+    """Return by id of a description the code it speaks of; none for code that was taken back."""
+    where = {"edge_type": ["source_of"], "source_id": described}
+    pairs = edges.read(["source_id", "target_id"], where).to_pylist()
+    target_of = {edge["source_id"]: edge["target_id"] for edge in pairs}
+    if not target_of:
+        return {}
+    where = {"status": ["active", "archived"], "memory_id": [*target_of.values()]}
+    code = {
+        row["memory_id"]: Code(row["memory_id"], ", ".join(row["files"]), beginning(row["text"]))
+        for row in memories.read(["memory_id", "text", "files"], where).to_pylist()
+    }
+    return {source: code[target] for source, target in target_of.items() if target in code}
+
+
+def beginning(code: str) -> str:
+    """Return the whole lines that fit into EXCERPT_CHARS; of a first line that does not, what fits."""
+    if len(code) <= EXCERPT_CHARS:
+        return code
+    end = code.rfind("\n", 0, EXCERPT_CHARS + 1)
+    return code[: end if end > 0 else EXCERPT_CHARS].rstrip()
+
+
+# -- What recall returns: results with their evidence, and what was said near them.
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Where something was said: lines of a transcript, counted from 1, best first."""
+
+    session_id: str
+    file: str
+    lines: tuple[int, ...]
+    said_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """
+    A memory or a turn of the same stretch of a session as a result, which bears on the question too.
+
+    `is_earlier` says that it is a memory of the result's subject that was said before it.
+    """
+
+    id: str
+    kind: str
+    memory_type: str | None
+    text: str
+    statement: str
+    evidence: tuple[Evidence, ...]
+    is_earlier: bool = False
+
+
+@dataclass(frozen=True)
+class RecallResult:
+    """
+    One result: a memory, or a turn in the words of the session.
+
+    `score` orders the results of one question and means nothing across questions. `confidence` is 0 to 1,
+    None for a turn. `statement` is what of the text bears on the question: a memory's is its text. `passage`
+    is the best passage in the session's own words that was folded into a memory, `quote` what of it bears on
+    the question; `why` and `rejected` are the reason and what was turned down if the statement does not
+    say them, "" if they are not known. `nearby` is what else of that stretch of the session bears on the
+    question, best first, `code` what a description of code leads to by its `source_of` edge, `replaces` what
+    a person said that a memory took the place of; `speaker` is `trust` with a colleague's name.
+    """
+
+    id: str
+    kind: str
+    memory_type: str | None
+    text: str
+    project_id: str
+    score: float
+    confidence: float | None
+    created_at: datetime | None
+    evidence: tuple[Evidence, ...]
+    trust: str
+    status: str
+    passage: str | None
+    code: Code | None = None
+    replaces: tuple[Replaced, ...] = ()
+    statement: str = ""
+    quote: str = ""
+    why: str = ""
+    rejected: str = ""
+    nearby: tuple[Nearby, ...] = ()
+    speaker: str = ""
+
+    @property
+    def all_evidence(self) -> tuple[Evidence, ...]:
+        """Return where it was said, and where what is nearby was."""
+        return (*self.evidence, *(item for each in self.nearby for item in each.evidence))
+
+    @property
+    def memory_ids(self) -> tuple[str, ...]:
+        """Return the ids of the memories it shows."""
+        shown = ((self.kind, self.id), *((each.kind, each.id) for each in self.nearby))
+        return tuple(name for kind, name in shown if kind == "memory")
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return all texts it shows."""
+        passage = (self.passage,) if self.passage else ()
+        nearby, replaced = (each.text for each in self.nearby), (old.text for old in self.replaces)
+        return (self.text, *passage, *nearby, *replaced)
+
+
+def recall_result_of(match: SearchResult) -> RecallResult:
+    """Return what a search found, as everything else sees it."""
+    row, is_memory = match.row, match.is_memory
+    return RecallResult(
+        id=match.id,
+        kind=_kind(is_memory),
+        memory_type=row["memory_type"] if is_memory else None,
+        text=row["text"],
+        project_id=row["project_id"],
+        score=match.score,
+        confidence=row["confidence"] if is_memory else None,
+        created_at=instant_of(row["created_at"] if is_memory else row["said_at"]),
+        evidence=_evidence(match.evidence),
+        trust=row["trust"],
+        speaker=speaker_of(row) if is_memory else row["trust"],
+        status=row["status"] if is_memory else "active",
+        passage=match.passage,
+        statement=match.statement,
+        quote=match.quote,
+        why=match.why,
+        rejected=match.rejected,
+        nearby=tuple(_nearby(each) for each in match.nearby),
+    )
+
+
+def instant_of(microseconds: int | None) -> datetime | None:
+    """Return an instant (UTC) as the search index holds it."""
+    return None if microseconds is None else EPOCH + timedelta(microseconds=microseconds)
+
+
+def _nearby(each: Beside) -> Nearby:
+    return Nearby(
+        id=each.id,
+        kind=_kind(each.is_memory),
+        memory_type=each.row["memory_type"] if each.is_memory else None,
+        text=each.row["text"],
+        statement=each.statement,
+        evidence=_evidence(each.evidence),
+        is_earlier=each.is_earlier,
+    )
+
+
+def _kind(is_memory: bool) -> str:
+    return "memory" if is_memory else "turn"
+
+
+def _evidence(places: Iterable[Place]) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence(each.session_id, each.file, each.lines, instant_of(each.said_at)) for each in places
+    )
+
+
+# -- Recall: what the memories and transcripts of some scopes say to a question, best first.
 
 _EDGES = "edges"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cortex.flows.recalling.recall_results import RecallResult
+from cortex.flows.recalling.recall_search import RecallResult
 from cortex.hooks.evidence.search import HIDDEN_STATUSES
 from cortex.storage.tables.tables import Searchable
 from cortex.transforms.memory.link import neighbourhood

@@ -1,17 +1,123 @@
-"""
-Adds to results what is next to them in their sessions: the reply to a question, the command that was run.
-"""
+"""What sessions add to results: the reply to a question, the command that was run, and their own records."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+import json
+import re
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from dataclasses import replace
 
-from cortex.flows.recalling.recall_results import Evidence, Nearby, RecallResult
-from cortex.flows.recalling.recall_search import question_of
-from cortex.hooks.evidence.question import SearchQuestion
+from cortex.flows.recalling.recall_search import (
+    Evidence,
+    Nearby,
+    RecallResult,
+    instant_of,
+    question_of,
+)
+from cortex.hooks.evidence.question import Asked, SearchQuestion
+from cortex.hooks.evidence.search import outcome_records
 from cortex.hooks.evidence.statements import asks_anything, statement_in
+from cortex.hooks.evidence.text import PEOPLE_KINDS, prose
+from cortex.hooks.prose.own_prose import SHELL_TOOLS
+from cortex.storage.tables.tables import Searchable
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
-from cortex.transforms.search.session_context import command_for, reply_to
+from cortex.transforms.search import SearchLimits
+from cortex.transforms.words.ages import speaker_of
+from cortex.transforms.words.sentences import PROSE, sentences, words_in
+
+# A reply stands within so many lines of its question: thinking and the client's notes lie between.
+_REPLY_LINES = 12
+# Less than that in addition to what is announced is "Good observation!".
+_FEWEST_WORDS = 6
+# A command longer than this is a script, and not what one types.
+_COMMAND_CHARS = 200
+# Of a question's words so many are in a command that answers it by them alone.
+_COMMAND_SHARE = 0.5
+_PROSE = (*PEOPLE_KINDS, "text")
+_IN_BACKTICKS = re.compile(r"`([\w./-]{2,40})")
+_WORD = re.compile(r"[\w./-]{2,}")
+
+
+def reply_to(line: int, turns: Sequence[Row], announces: re.Pattern[str]) -> Row | None:
+    """
+    Return what the assistant said next to what a person asked in a line; None if that asks nothing.
+
+    Nor is there a reply where it only says what is done next, by how its sentences begin (`announces`).
+    `turns` are those of one transcript, with kind, line and text, in their order.
+    """
+    turns = [turn for turn in turns if turn["kind"] in _PROSE]
+    asked = [turn for turn in turns if turn["line"] == line and turn["kind"] in PEOPLE_KINDS]
+    if not any(asks_anything(turn["text"]) for turn in asked):
+        return None
+    later = next((turn for turn in turns if turn["line"] > line), None)
+    if later is None or later["kind"] != "text" or later["line"] > line + _REPLY_LINES:
+        return None
+    parts = sentences(" ".join(prose(later["text"]).split()), PROSE)
+    says = " ".join(part for part in parts if not announces.search(part))
+    return later if len(words_in(says)) >= _FEWEST_WORDS else None
+
+
+def command_for(
+    lines: Iterable[int], shown: str, turns: Sequence[Row], asked: Asked, within: int
+) -> Row | None:
+    """
+    Return the call that ran the command which a question for the way to do something is after.
+
+    `turns` are those of one transcript, in their order; `lines` those that a result rests on, `shown` its
+    words. Looked at are commands that went well at most `within` lines away: the one right behind a line of
+    the result, of a program that it names in backticks, or with half of the question's words; the best of
+    these by all three, of equals the last.
+    """
+    places, named = frozenset(lines), frozenset(_IN_BACKTICKS.findall(shown))
+    failed = {
+        turn["tool_use_id"] for turn in turns if turn["tool_status"] in ("error", "rejected", "cancelled")
+    }
+    best, most = None, 0.0
+    last_line_of_prose = -1
+    for turn in turns:
+        if turn["kind"] in _PROSE:
+            last_line_of_prose = turn["line"]
+        if not _is_command(turn) or turn["tool_use_id"] in failed:
+            continue
+        if not any(abs(turn["line"] - place) <= within for place in places):
+            continue
+        share = _share_within(f"{turn['text']} {_description(turn)}", asked)
+        fit = (last_line_of_prose in places) + bool(named & set(_WORD.findall(turn["text"]))) + share
+        if fit >= max(most, _COMMAND_SHARE):
+            best, most = turn, fit
+    return best
+
+
+def _is_command(turn: Row) -> bool:
+    return (
+        turn["kind"] == "tool_call"
+        and turn["tool_name"] in SHELL_TOOLS
+        and len(turn["text"]) <= _COMMAND_CHARS
+    )
+
+
+def _share_within(text: str, asked: Asked) -> float:
+    """Return the share of a question's words that a command has, also as parts of its words ("pytest")."""
+    text, total = text.casefold(), sum(asked.weights.values())
+    return sum(weight for word, weight in asked.weights.items() if word in text) / total if total else 0.0
+
+
+def _description(turn: Row) -> str:
+    """Return what the assistant says a call is for, "" where it says nothing."""
+    try:
+        given = json.loads(turn["tool_input"] or "{}")
+    except ValueError:
+        return ""
+    return str(given.get("description") or "") if isinstance(given, dict) else ""
+
+
+# -- Adds to results what is next to them in their sessions: the reply to a question, the command that was
+# run.
 
 # What is read of the turns of a session to see what was replied and run in it.
 RUN_COLUMNS = [
@@ -112,3 +218,43 @@ def _command_of(
 def _nearby(row: Row, statement: str) -> Nearby:
     place = Evidence(row["session_id"], row["file"], (row["line"],), row["said_at"])
     return Nearby(row["turn_id"], "turn", None, row["text"][:_TEXT_CHARS], statement, (place,))
+
+
+# -- The records of sessions as results: for "what did we do last week", "where did we stop", "what is
+# open".
+
+
+def session_records(
+    tables: Searchable, scopes: Sequence[str], limits: SearchLimits, *, limit: int, only_open: bool
+) -> list[RecallResult]:
+    """
+    Return at most `limit` outcome records of sessions within the limits, the newest first.
+
+    With `only_open` those that name something open.
+    """
+    admits = None if limits.is_empty else limits.admits
+    with tables.reading_index(scopes) as connection:
+        rows = outcome_records(connection, scopes, limit=limit, only_open=only_open, admits=admits)
+    return [_result(row) for row in rows]
+
+
+def _result(row: Row) -> RecallResult:
+    return RecallResult(
+        id=row["memory_id"],
+        kind="memory",
+        memory_type=row["memory_type"],
+        text=row["text"],
+        project_id=row["project_id"],
+        score=(row["updated_at"] or 0) / 1e6,
+        confidence=row["confidence"],
+        created_at=instant_of(row["updated_at"]),
+        evidence=tuple(
+            Evidence(item["session_id"], item["file"], tuple(item["lines"]), instant_of(item["said_at"]))
+            for item in row["evidence"] or ()
+        ),
+        trust=row["trust"],
+        speaker=speaker_of(row),
+        status=row["status"],
+        passage=None,
+        statement=row["text"],
+    )

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from cortex.flows.embedders.embedding import INCOMPLETE, Embedding
+from cortex.flows.embedders.embedder_choice import INCOMPLETE, Embedding
 from cortex.flows.run.source import ReadingSource, journal_parts_of, parts_of
-from cortex.storage.lake.notes import Makers
+from cortex.storage.lake.manifest import Makers
 from cortex.storage.store import Store
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy

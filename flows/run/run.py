@@ -1,24 +1,330 @@
-"""One run over a store: the parts that its stages read from and write to."""
+"""
+One run over a store: its stages, what they read of each scope, and which outputs were made from which
+inputs.
+"""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import InitVar, dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
+from typing import Protocol
 
-from cortex.flows.context.outcome import Outcome
-from cortex.flows.context.run_report import RunReport
-from cortex.flows.embedders.embedding import Embedding
+import pyarrow as pa
+
+from cortex.flows.embedders.embedder_choice import Embedding
 from cortex.flows.reading.runner_choice import NO_WORKERS, RunnerChoice
-from cortex.flows.reading.sharding import Carrier
+from cortex.flows.reading.shards import Carrier
 from cortex.flows.run.fingerprints import Fingerprints
-from cortex.flows.run.lake_views import Readings
-from cortex.flows.run.ledger import FreshLedger, Ledger, StoreLedger
-from cortex.flows.run.published_briefs import brief_tokens
-from cortex.flows.run.source import LakeSource, ReadingSource
+from cortex.flows.run.source import (
+    DATED,
+    LakeSource,
+    ReadingSource,
+    parts_of,
+)
+from cortex.flows.run_report import Outcome, RunReport
+from cortex.storage.lake.manifest import ManifestNotes, Output
+from cortex.storage.published.catalogue import brief_tokens
 from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store, start_of_day
+from cortex.storage.tables.tables import INDEX_TEXT, UNAGED
+from cortex.transforms.extract.quotes import ShownLines, Span
+from cortex.transforms.identity import content_id
+from cortex.transforms.journal_entries import Recall, entries_in
+from cortex.transforms.masking import masked
+from cortex.transforms.memory.forgetting import Tombstones, tombstones_of
+from cortex.transforms.memory.lifecycle import (
+    Aged,
+    activity_of,
+    age,
+    ends_of_days,
+    known_weak,
+    sessions_joined,
+    sessions_of,
+)
+from cortex.transforms.memory.merged_projects import fold_joined, joined_names, renamed
 from cortex.transforms.memory.retention import ProjectRetention, Retention, project_retention
 from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import (
+    GLOBAL_SCOPE,
+    MEMORIES,
+    MODEL_COLUMNS,
+    TURNS,
+    VECTORS,
+    values,
+)
+
+# -- Which outputs were made from which inputs: in the store's manifest, or for a rebuild elsewhere.
+
+
+class Ledger(Protocol):
+    """Where a run looks up and notes what stages made; a stage makes nothing twice of the same inputs."""
+
+    @property
+    def notes(self) -> ManifestNotes:
+        """The notes that `note` replaces."""
+
+    def has_made(self, stage: str, scope: str, fingerprint: str) -> bool:
+        """Return whether `stage` made this of these inputs before, or is to leave a failed scope alone."""
+
+    def has_made_any(self, stage: str, scope: str, fingerprints: Iterable[str]) -> bool:
+        """Return whether what `stage` made last of a scope, and what is there of it, is of one of these."""
+
+    def note_output(
+        self, stage: str, scope: str, fingerprint: str, notes: ManifestNotes | None = None
+    ) -> None:
+        """Note that it did now, on top of `notes` (default: the present ones)."""
+
+    def note(self, notes: ManifestNotes) -> None:
+        """Keep notes on what was made."""
+
+    def note_findings(self, entries: pa.Table) -> list[str]:
+        """Journal entries of what ageing found weak, or strong again; return the ids of those that count."""
+
+
+class StoreLedger:
+    """The notes of the store's manifest."""
+
+    def __init__(self, store: Store, outcome: Outcome) -> None:
+        self._store, self._outcome = store, outcome
+
+    @property
+    def notes(self) -> ManifestNotes:
+        """The notes of the last commit."""
+        return self._store.lake.notes
+
+    def has_made(self, stage: str, scope: str, fingerprint: str) -> bool:
+        """Return whether that is noted and the output is there, or the scope failed."""
+        if scope in self._outcome.failed:
+            return True
+        is_noted = self.notes.outputs.get(Output(stage, scope)) == fingerprint
+        return is_noted and self._store.has_output(stage, scope)
+
+    def has_made_any(self, stage: str, scope: str, fingerprints: Iterable[str]) -> bool:
+        """Return whether one of them is noted and the output is there."""
+        noted = self.notes.outputs.get(Output(stage, scope))
+        if noted is None or not self._store.is_output_there(stage, scope):
+            return False
+        return noted in fingerprints
+
+    def note_output(
+        self, stage: str, scope: str, fingerprint: str, notes: ManifestNotes | None = None
+    ) -> None:
+        """Note that it did."""
+        self.note(_noted(self._store, notes or self.notes, Output(stage, scope), fingerprint))
+
+    def note(self, notes: ManifestNotes) -> None:
+        """Note what was made; a stage's notes are committed together, at its end."""
+        self._store.lake.note_later(notes)
+
+    def note_findings(self, entries: pa.Table) -> list[str]:
+        """Commit them to the journal."""
+        if entries.num_rows:
+            self._store.journal.commit(entries)
+        return values(entries, "entry_id")
+
+
+class FreshLedger:
+    """The notes of outputs rebuilt from nothing; they count once these outputs are in place."""
+
+    def __init__(self, store: Store, outcome: Outcome) -> None:
+        self._store, self._outcome = store, outcome
+        self.notes = ManifestNotes()
+
+    def has_made(self, stage: str, scope: str, fingerprint: str) -> bool:
+        """Return whether to leave a scope alone: only if its audit failed."""
+        return scope in self._outcome.failed
+
+    def has_made_any(self, stage: str, scope: str, fingerprints: Iterable[str]) -> bool:
+        """Return that it has not: what is made here follows from the lake alone."""
+        return False
+
+    def note_output(
+        self, stage: str, scope: str, fingerprint: str, notes: ManifestNotes | None = None
+    ) -> None:
+        """Keep a note of it."""
+        self.note(_noted(self._store, notes or self.notes, Output(stage, scope), fingerprint))
+
+    def note(self, notes: ManifestNotes) -> None:
+        """Keep the notes."""
+        self.notes = notes
+
+    def note_findings(self, entries: pa.Table) -> list[str]:
+        """Note nothing: the lake is read here, and a run that follows finds the same."""
+        return []
+
+
+def _noted(store: Store, notes: ManifestNotes, output: Output, fingerprint: str) -> ManifestNotes:
+    """Return `notes` once `output` was made, or nothing of it."""
+    return notes.with_output(output, fingerprint, is_empty=not store.is_output_there(*output))
+
+
+# -- What a run reads of each scope: turns, events, journal, memories, vectors, and what follows from them.
+
+# A store that rested longer is folded again.
+NIGHTS_LOOKED_BACK = 400
+
+
+class Readings:
+    """
+    What `source` says, and what follows from it by transforms alone; kept while their inputs stay the same.
+
+    A damaged file of the lake costs only the scope that it belongs to.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        policy: Policy,
+        source: ReadingSource,
+        fingerprints: Fingerprints,
+        embedding: Embedding,
+        outcome: Outcome,
+        ledger: Ledger,
+        day: datetime,
+    ) -> None:
+        self._store, self._policy, self._source = store, policy, source
+        self._fingerprints, self._embedding, self._outcome = fingerprints, embedding, outcome
+        self._ledger, self._day = ledger, day
+        self._folded: dict[str, tuple[str, pa.Table]] = {}
+        self._vectors: tuple[str, pa.Table] | None = None
+        self._sessions: tuple[str, pa.Table] | None = None
+
+    @property
+    def is_past(self) -> bool:
+        """Whether another day than the present one is read; the repository says nothing of it."""
+        return bool(self._source.stamp)
+
+    def scopes(self) -> list[str]:
+        """Return every scope with something in it, the global one last."""
+        return self._source.scopes()
+
+    def parts(self, scope: str) -> list[str]:
+        """Return the partitions of the lake that hold what was said in a scope: of the global one all."""
+        return parts_of(self._store, scope)
+
+    def turns(self, scope: str) -> pa.Table:
+        """Return the TURNS of a project, each once, also those of what was merged into it."""
+        return self._source.turns(scope)
+
+    def events(self, scope: str) -> pa.Table:
+        """Return the EVENTS that fold into a scope: the project's own, or the global ones of all projects."""
+        return self._source.events(scope)
+
+    def journal(self, scope: str) -> pa.Table:
+        """Return the JOURNAL entries of a scope and of what was merged into it, as they were noted."""
+        return self._source.journal(scope)
+
+    def merged_journal(self, scope: str) -> pa.Table:
+        """Return the entries of `journal` as if all had been about one project: its id, its memories' ids."""
+        journal = self.journal(scope)
+        if scope == GLOBAL_SCOPE or len(self.parts(scope)) == 1:
+            return journal
+        return renamed(journal, joined_names(self.events(scope), journal, self._policy, scope), scope)
+
+    def tombstones(self, retention: Retention) -> Tombstones:
+        """Return what no transcript may bring back: what was forgotten, and what is older than is kept."""
+        return tombstones_of(self._store.journal.read(), retention)
+
+    def sessions(self) -> pa.Table:
+        """Return every session of the store: (project_id, session_id, started_at, ended_at)."""
+        files = self._store.lake.fingerprint(TURNS)
+        if self._sessions is None or self._sessions[0] != files:
+            merged = self._store.projects.merged()
+            spans = [sessions_of(rows, merged) for rows in self._dated_turns()]
+            self._sessions = (files, sessions_joined(spans))
+        return self._sessions[1]
+
+    def activity(self, scope: str) -> pa.Table:
+        """Return when a scope was worked on, as `lifecycle.activity_of` gives it; the global one anywhere."""
+        turns = self._dated_turns(None if scope == GLOBAL_SCOPE else self.parts(scope))
+        return activity_of(pa.concat_tables(map(ends_of_days, turns)), self.journal(scope), scope)
+
+    def _dated_turns(self, parts: list[str] | None = None) -> Iterator[pa.Table]:
+        """Yield who spoke when: (project_id, session_id, said_at) of one partition (of all) at a time."""
+        yield TURNS.empty().select(DATED)
+        for part in self._store.lake.manifest.partitions(TURNS.name) if parts is None else parts:
+            with self._outcome.without_damage(part):
+                yield self._source.dated_turns(part)
+
+    def weak(self, scope: str) -> pa.Table:
+        """Return which memories of a scope are known to be weak, as `fading.known_weak` gives it."""
+        return known_weak(self.merged_journal(scope))
+
+    def memories(self, scope: str) -> pa.Table:
+        """
+        Return the undecayed MEMORIES of a scope, folded once per state of its inputs.
+
+        Where its table was made of the same inputs on an earlier day they are read there: folding a million
+        memories takes minutes.
+        """
+        inputs = self._fingerprints.inputs(scope)
+        known = self._folded.get(scope)
+        if known is not None and known[0] == inputs:
+            return known[1]
+        unaged = self._unaged(scope, [*MEMORIES.arrow.names, *UNAGED.values()])
+        if unaged is not None:
+            return _as_folded(unaged)
+        folded = fold_joined(self.events(scope), self.journal(scope), self._policy, scope)
+        self._folded[scope] = (inputs, masked(folded, MEMORIES))
+        return self._folded[scope][1]
+
+    def is_unchanged(self, scope: str) -> bool:
+        """Return whether a scope's table of memories is of the same inputs, as of this day or one before."""
+        of_day = self._fingerprints.aged_by_day(scope)
+        days = (self._day - timedelta(days=back) for back in range(NIGHTS_LOOKED_BACK))
+        return self._ledger.has_made_any("decay", scope, (of_day(each, ()) for each in days))
+
+    def index_texts(self, scope: str) -> pa.Table | None:
+        """Return (memory_id, index_text) of a scope's table, by id; None if they may be others now."""
+        return self._unaged(scope, ["memory_id", INDEX_TEXT])
+
+    def _unaged(self, scope: str, columns: list[str]) -> pa.Table | None:
+        """Return columns of a scope's table of memories if it is of the same inputs, else None."""
+        if not self.is_unchanged(scope):
+            return None
+        rows = self._store.tables.open(scope, "memories").read(columns)
+        return rows if rows.schema.names == columns else None
+
+    def aged(self, scope: str, day: datetime) -> Aged:
+        """Return a scope's memories as they are on `day`, by the edges of its tables."""
+        edges = self._store.tables.open(scope, "edges").read()
+        activity, weak = self.activity(scope), self.weak(scope)
+        return age(self.memories(scope), edges, self._policy, day, activity=activity, weak=weak)
+
+    def vectors(self) -> pa.Table:
+        """Return the VECTORS of the run's model, read once per state of the lake."""
+        model = self._embedding.model
+        if not model:
+            return VECTORS.empty()
+        files = content_id(model, self._store.lake.fingerprint(VECTORS, model))
+        if self._vectors is None or self._vectors[0] != files:
+            self._vectors = (files, self._source.vectors(model))
+        return self._vectors[1]
+
+    def shown_lines(self, project_id: str) -> ShownLines:
+        """Return what Cortex showed a project: in its briefs, and in what was recalled anywhere."""
+        spans: dict[str, list[Span]] = {}
+        for part in self.parts(self._store.projects.canonical(project_id)):
+            for mark, shown in self._store.shown_lines.spans(part).items():
+                spans.setdefault(mark, []).extend(shown)
+        for row, recall in entries_in(self._store.journal.read(), Recall):
+            for mark in recall.marks or ():
+                spans.setdefault(mark, []).append((row["recorded_at"], row["recorded_at"]))
+        return ShownLines(spans, timedelta(days=self._policy.threshold("told_echo_days")))
+
+
+def _as_folded(rows: pa.Table) -> pa.Table:
+    """Return MEMORIES as the fold made them, from a table that also holds their aged values."""
+    for name, unaged in UNAGED.items():
+        position, field = rows.schema.get_field_index(name), MEMORIES.arrow.field(name)
+        rows = rows.set_column(position, field, rows[unaged].cast(field.type))
+    for name in MODEL_COLUMNS:
+        position, field = rows.schema.get_field_index(name), MEMORIES.arrow.field(name)
+        rows = rows.set_column(position, field, pa.nulls(rows.num_rows, field.type))
+    return rows.select(MEMORIES.arrow.names).cast(MEMORIES.arrow)
+
+
+# -- One run over a store: the parts that its stages read from and write to.
 
 # (stage, done, total): called as a stage goes on, for a progress bar.
 Progress = Callable[[str, int, int], None]
@@ -114,3 +420,31 @@ class Run:
             return False
         held = set(self.store.lake.manifest.partitions("replies"))
         return not held.isdisjoint(self.store.projects.parts_of(project_id))
+
+
+# -- What a stage is: a name, what it reads and writes, and the work.
+
+
+@dataclass(frozen=True)
+class Stage:
+    """
+    One step of a flow, safe to repeat: run twice it does what it does once.
+
+    `reads` and `writes` name tables of the lake and of the scopes; a test compares them with what the stage
+    opens. What is published and what waits in staging is not in them.
+    """
+
+    name: str
+    reads: frozenset[str]
+    writes: frozenset[str]
+    work: Callable[[Run], None]
+
+    def __call__(self, run: Run) -> None:
+        """Do the work; what it notes of its outputs, scope by scope, is committed at once."""
+        with run.store.lake.gathering_notes():
+            self.work(run)
+
+
+def stage(*, reads: str = "", writes: str = "") -> Callable[[Callable[[Run], None]], Stage]:
+    """Return a decorator that makes a function a stage of its name; tables are named with spaces between."""
+    return lambda work: Stage(work.__name__, frozenset(reads.split()), frozenset(writes.split()), work)

@@ -6,16 +6,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.context.run_report import StageReport
 from cortex.flows.publishing.passages import (
     Cutting,
     cut_since,
     passages_in,
     with_cut,
 )
-from cortex.flows.reading.sharding import vectors_of
-from cortex.flows.run.run import Run
-from cortex.flows.stages.stage import stage
+from cortex.flows.reading.shards import vectors_of
+from cortex.flows.run.run import Run, stage
+from cortex.flows.run_report import StageReport
 from cortex.storage.tables.tables import (
     HAS_VECTOR,
     INDEX_TEXT,
@@ -25,7 +24,7 @@ from cortex.storage.tables.tables import (
 from cortex.transforms.audit import passages_violations
 from cortex.transforms.errors import FileDamaged, ModelUnavailable
 from cortex.transforms.schemas import PASSAGES, VECTORS, values
-from cortex.transforms.search.index_text import INDEXED_COLUMNS, embedded_text, index_text
+from cortex.transforms.search import INDEXED_COLUMNS, embedded_text, index_text
 
 # Vectors committed together: at about 140 texts a second, a kill loses at most 15 s of work.
 EMBEDDED_AT_ONCE = 2_048

@@ -1,8 +1,16 @@
-"""Erasing for good: what was asked to be forgotten, and what is past its days (spec 12)."""
+"""
+Erasing for good what is to be forgotten or past its days (spec 12), and files compacted so that none of it
+stays.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import (
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -10,22 +18,20 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.forgetting.erased_calls import erase_calls
-from cortex.flows.forgetting.erased_replies import about_turns, erase_beside_sessions
-from cortex.flows.forgetting.retention import RETENTION_ACTOR, expired_requests
-from cortex.flows.run.run import Run
-from cortex.flows.stages.stage import stage
-from cortex.storage.lake.erasure import drop_quarantined
-from cortex.storage.lake.lake import Change, each_key_once
+from cortex.flows.publishing.passages import kept_cut
+from cortex.flows.run.run import Run, stage
+from cortex.storage.lake.lake import Change, Lake, each_key_once
+from cortex.storage.staging.staging import drop_quarantined
 from cortex.transforms.extract.ground.settled import settled_rows
+from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Forget, Worded, from_row
-from cortex.transforms.memory.erased_events import erased_events
 from cortex.transforms.memory.fold import by_memory, memory_id
 from cortex.transforms.memory.forgetting import (
     TELLING_KINDS,
     Phrases,
     Tombstones,
     done_entries,
+    erased_events,
     erased_journal,
     erased_turns,
     kept_of_sessions,
@@ -33,11 +39,20 @@ from cortex.transforms.memory.forgetting import (
     requested_memories,
     tombstones_of,
 )
-from cortex.transforms.memory.merged_projects import fold_joined, in_project, joined_names
+from cortex.transforms.memory.merged_projects import (
+    fold_joined,
+    in_project,
+    joined_names,
+    own_names,
+)
+from cortex.transforms.memory.retention import Retention
 from cortex.transforms.schemas import (
+    CALLS,
     EVENTS,
     GLOBAL_SCOPE,
     JOURNAL,
+    LINKS_PURPOSE,
+    PROJECT_PURPOSE,
     REPLIES,
     SETTLED,
     TURNS,
@@ -45,11 +60,147 @@ from cortex.transforms.schemas import (
     Row,
     values,
 )
-from cortex.transforms.search.index_text import passages_of
+from cortex.transforms.search import passages_of
 
-# Imported where it is used: it takes .1 s, which a run in which nothing is new can spare.
 if TYPE_CHECKING:
     import polars as pl
+
+
+# -- What erasing leaves of the audit log: no call of a project that was reset, none of before what is kept.
+
+
+def erase_calls(
+    lake: Lake, change: Change, reset_until: Mapping[str, datetime], retention: Retention
+) -> None:
+    """
+    Drop the calls that were noted in a project up to its reset, and all of before what is kept.
+
+    `reset_until` has the instant of the reset by project. A call has no words: forgetting a memory or session
+    leaves nothing of it here.
+    """
+    for project_id in lake.manifest.partitions(CALLS.name):
+        rows = lake.read(CALLS, project_id)
+        kept = rows
+        if project_id in reset_until:
+            kept = kept.filter(pc.field("called_at") > reset_until[project_id])
+        since = retention.of(project_id).since
+        if since is not None:
+            kept = kept.filter(pc.field("called_at") >= since)
+        if kept.num_rows < rows.num_rows:
+            change.replace(CALLS, project_id, kept)
+
+
+# -- What of a language model's replies an erasure leaves: nothing that says what is to be forgotten.
+
+
+def about_turns(replies: pa.Table, turns: pa.Table, changed: Collection[str], texts: Phrases) -> pa.Table:
+    """
+    Return REPLIES without those about sessions that lose words, and those that say what is to be forgotten.
+
+    `turns` are the project's TURNS that are left, `changed` the ids of those that lost words, `texts` what is
+    to be forgotten.
+    """
+    left, sessions = set(values(turns, "turn_id")) - set(changed), set(values(turns, "session_id"))
+    is_kept = [
+        not row["session_id"]
+        or (
+            row["session_id"] in sessions
+            and left.issuperset(row["turn_ids"])
+            and not any(map(texts.is_in, _words_of_reply(row["text"])))
+        )
+        for row in replies.to_pylist()
+    ]
+    return replies.filter(pa.array(is_kept, pa.bool_()))
+
+
+def erase_beside_sessions(lake: Lake, replies: dict[str, pa.Table], gone: Collection[str]) -> dict[str, str]:
+    """
+    Take out of `replies` the answers to questions over memories, and what others say of what is `gone`.
+
+    Any answer may say what is to be forgotten; verdicts on pairs are in no words but ours, and what is kept
+    of an answer about a project in those of the memories that it names. `replies` holds by project the
+    REPLIES that are about to take the place of the lake's, `gone` the ids of memories; projects that lose
+    replies are added. Returns what is to be noted of their verdicts, by project.
+    """
+    noted: dict[str, str] = {}
+    for project_id in lake.manifest.partitions(REPLIES.name):
+        known = replies[project_id] if project_id in replies else lake.read(REPLIES, project_id)
+        is_judged = pc.field("purpose").isin([LINKS_PURPOSE, PROJECT_PURPOSE])
+        left = known.filter((pc.field("session_id") != "") | is_judged)
+        named = {name for row in left.filter(is_judged).to_pylist() for name in row["known"]}
+        if not named.isdisjoint(gone):
+            left = _without_verdicts(left, gone)
+            noted[project_id] = content_id(lake.notes.judged.get(project_id, ""), "erased", *sorted(gone))
+        if not left.equals(known):
+            replies[project_id] = left
+    return noted
+
+
+def _without_verdicts(replies: pa.Table, gone: Collection[str]) -> pa.Table:
+    # Imported here: if no language model has answered none of this is loaded.
+    from cortex.transforms.writer.pairs import without_pairs
+    from cortex.transforms.writer.project import without_memories
+
+    without = {LINKS_PURPOSE: without_pairs, PROJECT_PURPOSE: without_memories}
+    rows = [
+        without[row["purpose"]](row, gone) if row["purpose"] in without else row
+        for row in replies.to_pylist()
+    ]
+    return REPLIES.of([row for row in rows if row is not None])
+
+
+def _words_of_reply(text: str) -> list[str]:
+    """Return a reply as it is and without the escapes of JSON."""
+    return [text, text.replace('\\"', '"').replace("\\n", " ")]
+
+
+# -- What goes by its age and type: the wishes to forget that follow from the rules of retention.
+
+RETENTION_ACTOR = "retention"
+
+
+def expired_requests(run: Run, journal: pa.Table) -> pa.Table:
+    """
+    Return the wishes (JOURNAL) to forget memories whose type is past its days in their project.
+
+    What a person pinned, edited or told Cortex stays, and so does what colleagues hold; a merged memory goes
+    as a whole, by the day on which any part of it was last said.
+    """
+    held = {row["memory_id"] for row in journal.to_pylist() if row["kind"] in ("edit", "remember", "forget")}
+    rows: list[Row] = []
+    for scope in run.readings.scopes():
+        by_type = run.retention.of("" if scope == GLOBAL_SCOPE else scope).by_type
+        if not by_type:
+            continue
+        held_here = held | {
+            row["memory_id"]
+            for row in run.readings.merged_journal(scope).to_pylist()
+            if row["kind"] in ("edit", "remember")
+        }
+        for memory in run.readings.memories(scope).to_pylist():
+            since = by_type.get(memory["memory_type"])
+            if since is not None and memory["memory_id"] not in held_here and _is_expired(memory, since):
+                rows += _requests(run, scope, memory)
+    return JOURNAL.of(rows)
+
+
+def _is_expired(memory: Row, since: datetime) -> bool:
+    is_kept = memory["is_pinned"] or memory["source_type"] in ("explicit", "team")
+    return not is_kept and memory["merged_into"] is None and memory["updated_at"] < since
+
+
+def _requests(run: Run, scope: str, memory: Row) -> Iterator[Row]:
+    """Yield the wish under each name that the memory has, as for one that a person forgets."""
+    entry = Forget(turn_ids=sorted({place["turn_id"] for place in memory["evidence"]}))
+    events, journal = run.readings.events(scope), run.readings.journal(scope)
+    names = own_names(events, journal, run.policy, scope, memory["memory_id"])
+    for project_id, name in (*names, (scope, memory["memory_id"])):
+        yield entry.to_row(project_id, recorded_at=run.now, memory_id=name, actor=RETENTION_ACTOR)
+
+
+# -- Erasing for good: what was asked to be forgotten, and what is past its days (spec 12).
+
+# Imported where it is used: it takes .1 s, which a run in which nothing is new can spare.
 
 
 @stage(
@@ -113,7 +264,7 @@ class _Erasure:
     def commit(self) -> int:
         """Erase; return how many turns were removed or rewritten."""
         # Imported here: with nothing to forget it is not loaded.
-        from cortex.storage.model_calls.received_answers import drop_arrivals
+        from cortex.storage.model_calls import drop_arrivals
 
         run, lake = self._run, self._run.store.lake
         run.store.calls.take_in()  # what waits belongs to what is erased too
@@ -384,3 +535,51 @@ def _is_in(turns: pa.Table, names: frozenset[str] | set[str]) -> pl.Series:
     import polars as pl
 
     return pl.Series(values(turns, "turn_id"), dtype=pl.String).is_in(list(names))
+
+
+# -- The stage compact: partitions of many small files become one file each.
+
+LAKE = "turns events settled replies journal calls vectors"
+
+
+@stage(reads=LAKE, writes=LAKE)
+def compact(run: Run) -> None:
+    """
+    Rewrite each crowded partition as one file, so that a thousand runs leave no thousand files.
+
+    Done after each stage that adds many files and before what is made from them, since that is known by the
+    names of the files. The calls of tools that were noted since the last run come into the lake first.
+    """
+    run.store.calls.take_in()
+    crowded = run.store.lake.crowded()
+    if not crowded:
+        return
+    with run.report.stage("compact") as row:
+        for table, part in crowded:
+            with run.outcome.without_damage(part):
+                if table is TURNS:
+                    run.store.lake.compact(table, part, kept_cut(run, part))
+                else:
+                    run.store.lake.compact(table, part)
+                row.rows_out += 1
+        row.note = "rows out: partitions"
+
+
+# -- The stage wipe: after an erasure no byte of what was erased stays in tables and files.
+
+
+@stage(writes="memories edges passages")
+def wipe(run: Run) -> None:
+    """Remove the bytes that an erasure left in older versions of the tables and in unnamed files."""
+    notes = run.store.lake.notes
+    # Where an audit failed the last good version still stands, words and all, until a run replaces it.
+    ready = [scope for scope in notes.to_wipe if scope not in run.outcome.failed]
+    if not ready:
+        return
+    with run.report.stage("wipe") as row:
+        for scope in ready:
+            run.store.tables.purge(scope)
+            run.store.note_emptied(scope)
+        row.rows_out = run.store.lake.sweep()
+        left = tuple(scope for scope in notes.to_wipe if scope in run.outcome.failed)
+        run.store.lake.note(replace(run.store.lake.notes, to_wipe=left))

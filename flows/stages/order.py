@@ -1,20 +1,63 @@
-"""The lists of stages, in the order in which they run."""
+"""The lists of stages, in the order in which they run; those that ask a language model load it only then."""
 
-from cortex.flows.stages.compact import compact
-from cortex.flows.stages.consolidate import consolidate, consolidate_all
-from cortex.flows.stages.decay import decay
+from cortex.flows.extract_transcripts import extract
+from cortex.flows.run.run import Run, stage
 from cortex.flows.stages.embed import embed, embed_memories
-from cortex.flows.stages.erase import erase
-from cortex.flows.stages.extract import extract
+from cortex.flows.stages.erase import compact, erase, wipe
 from cortex.flows.stages.guard import guard
-from cortex.flows.stages.judge import judge
-from cortex.flows.stages.link import link
-from cortex.flows.stages.publish import database, drop_moved, map_projects, surface, sweep_lake
-from cortex.flows.stages.render import render
-from cortex.flows.stages.retire import retire
+from cortex.flows.stages.memories import (
+    consolidate,
+    consolidate_all,
+    decay,
+    link,
+    retire,
+)
+from cortex.flows.stages.publish import (
+    database,
+    drop_moved,
+    map_projects,
+    render,
+    surface,
+    sweep_lake,
+)
 from cortex.flows.stages.team_facts import team
-from cortex.flows.stages.wipe import wipe
-from cortex.flows.stages.write import write
+
+# -- The stage write: a language model reads the sessions that are over, where a person chose one.
+
+
+@stage(reads="turns events settled replies journal", writes="replies events")
+def write(run: Run) -> None:
+    """Ask about the sessions without an answer, as far as the budget reaches; without a model, do nothing."""
+    if not run.settings.models.is_on or run.settings.models.replays:
+        return
+    # Imported here: with no language model chosen none of this is loaded.
+    from cortex.flows.asking_model.writing import write_sessions
+
+    write_sessions(run)
+
+
+# -- The stage judge: a language model says how pairs of memories stand to each other, where one is chosen.
+
+
+@stage(reads="turns events replies journal vectors memories edges", writes="replies edges memories journal")
+def judge(run: Run) -> None:
+    """
+    Ask about each project that holds something new, then about pairs that no such answer has seen.
+
+    As far as the budget reaches; what is said of a scope it is linked again by.
+    """
+    if not run.settings.models.is_on or run.settings.models.replays:
+        return
+    # Imported here: with no language model chosen none of this is loaded.
+    from cortex.flows.asking_model.judging import judge_pairs, read_projects
+
+    answers = read_projects(run)
+    if judge_pairs(run) + answers:
+        for again in (link, decay):
+            again(run)
+
+
+# -- The lists of stages, in the order in which they run.
 
 TABLES = (embed, link, decay)
 BRIEFS = (render, map_projects, surface, drop_moved)

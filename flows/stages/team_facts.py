@@ -1,20 +1,104 @@
-"""Reads what the teams' repositories hold: what was merged is a colleague's word, what went is withdrawn."""
+"""The stage team: what the repositories of teams hold is a colleague's word; what went is withdrawn."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.run.run import Run
-from cortex.flows.stages.stage import stage
-from cortex.flows.stages.team_reading import read_team
+from cortex.flows.run.run import Run, stage
+from cortex.hooks.prose.plain import on_one_line
 from cortex.storage.ground.git import GitFailed
-from cortex.storage.projects.team_files import branches_state, team_branch_at
+from cortex.storage.projects.team_files import (
+    TeamBranch,
+    TeamFile,
+    agreed_author,
+    branches_state,
+    team_branch_at,
+    team_files,
+)
+from cortex.transforms.documents.team_memory import TeamMemory, Unusable, read_team_memory
 from cortex.transforms.identity import content_id
-from cortex.transforms.memory.team import TEAM_ACTOR, forgotten_in, team_changes, team_facts
-from cortex.transforms.policy import READERS
+from cortex.transforms.journal_entries import TeamFact
+from cortex.transforms.memory.fold import memory_id
+from cortex.transforms.memory.quality import flaw_of
+from cortex.transforms.memory.team import (
+    TEAM_ACTOR,
+    forgotten_in,
+    joined_facts,
+    team_changes,
+    team_facts,
+)
+from cortex.transforms.policy import READERS, Policy
 from cortex.transforms.schemas import JOURNAL, Row, values
+
+# -- What the default branch of a repository says as memories of a project, and what of it is set aside.
+
+NOBODY = "a colleague"
+
+
+@dataclass(frozen=True)
+class RefusedFile:
+    """A file that is no memory, or one read with a remark (`is_read`); the reason, never its words."""
+
+    path: str
+    reason: str
+    is_read: bool = False
+
+
+@dataclass(frozen=True)
+class TeamReading:
+    """The memories that a branch holds, by memory_id, and what was set aside."""
+
+    facts: dict[str, TeamFact]
+    refusals: tuple[RefusedFile, ...]
+
+
+def read_team(branch: TeamBranch, project_id: str, policy: Policy, now: datetime) -> TeamReading:
+    """Return what a branch holds as memories of a project. Raises GitFailed if git does not answer."""
+    facts: list[tuple[str, TeamFact]] = []
+    aside: list[RefusedFile] = []
+    for file in team_files(branch):
+        try:
+            memory = _usable(file, policy)
+        except Unusable as error:
+            aside.append(RefusedFile(file.path, str(error)))
+            continue
+        author, is_agreed = agreed_author(memory.author, file.committers)
+        if author and not is_agreed:
+            aside.append(
+                RefusedFile(file.path, f"it names another author than git, which has {author}", True)
+            )
+        name = memory_id(project_id, memory.memory_type, memory.statement)
+        facts.append((name, _fact(memory, file, author or NOBODY, now)))
+    return TeamReading(joined_facts(facts), tuple(aside))
+
+
+def _usable(file: TeamFile, policy: Policy) -> TeamMemory:
+    if file.problem:
+        raise Unusable(file.problem)
+    memory = read_team_memory(file.content, policy)
+    if on_one_line(memory.statement) == "" or (flaw := flaw_of(memory.statement, policy)):
+        raise Unusable(flaw if memory.statement else "it has no statement")
+    return memory
+
+
+def _fact(memory: TeamMemory, file: TeamFile, author: str, now: datetime) -> TeamFact:
+    is_past = file.changed_at is not None and file.changed_at <= now
+    return TeamFact(
+        memory.statement,
+        memory.memory_type,
+        [file.path],
+        [author],
+        list(memory.files),
+        memory.reason or None,
+        memory.rejected or None,
+        file.changed_at.isoformat() if file.changed_at and is_past else None,
+    )
+
+
+# -- Reads what the teams' repositories hold: what was merged is a colleague's word, what went is withdrawn.
 
 READ_AS = "1"  # another way of reading the files makes every repository be read again
 _KINDS = ("team", "withdraw", "forget")

@@ -1,11 +1,21 @@
-"""The hosted interface: Anthropic's Messages API, or another endpoint that speaks it."""
+"""
+The hosted interface: Anthropic's Messages API, or another endpoint that speaks it; single, streamed or in
+batches.
+"""
 
 import json
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import (
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from importlib.util import find_spec
@@ -13,8 +23,6 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from cortex.flows.writers import Provider
-from cortex.flows.writers.anthropic_stream import message_of_events
-from cortex.flows.writers.usage import used_tokens
 from cortex.transforms.errors import (
     AnswerLost,
     ModelBusy,
@@ -23,12 +31,59 @@ from cortex.transforms.errors import (
     ModelUnavailable,
     install_extra,
 )
-from cortex.transforms.writer.request import ModelRequest, Reply
+from cortex.transforms.writer.request import ModelRequest, Reply, used_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from anthropic import Anthropic, APIStatusError
+
+
+# -- An answer of the Messages API that comes in pieces, as server-sent events, put together to one message.
+
+
+def message_of_events(lines: Iterable[str], next_step: str) -> Mapping[str, Any]:
+    """
+    Return the message that a stream's lines make, as the service answers it in one piece.
+
+    Raises AnswerLost where the stream ends early or tells of an error: what was written until then may cost.
+
+    >>> start = '{"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 3}}}'
+    >>> piece = '{"type": "content_block_delta", "delta": {"type": "text_delta", "text": "Hi"}}'
+    >>> end = '{"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}'
+    >>> message = message_of_events([f"data: {event}" for event in (start, piece, end)], "Ask again.")
+    >>> message["content"], message["stop_reason"], message["usage"]
+    ([{'type': 'text', 'text': 'Hi'}], 'end_turn', {'input_tokens': 3, 'output_tokens': 1})
+    """
+    message: dict[str, Any] = {}
+    usage: dict[str, Any] = {}
+    texts: list[str] = []
+    try:
+        for line in lines:
+            event: dict[str, Any] = json.loads(line[5:]) if line.startswith("data:") else {"type": ""}
+            kind = event["type"]
+            if kind == "message_start":
+                message = dict(event["message"])
+                usage = dict(message["usage"])
+            elif kind == "content_block_delta" and event["delta"].get("type") == "text_delta":
+                texts.append(str(event["delta"]["text"]))
+            elif kind == "message_delta":
+                message["stop_reason"] = event["delta"].get("stop_reason")
+                usage.update(event["usage"])
+            elif kind == "error":
+                raise AnswerLost(f"the service broke off its answer ({_kind_of(event)}).", next_step)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise AnswerLost("the service's answer is not a message.", next_step) from error
+    if not message.get("stop_reason"):
+        raise AnswerLost("the service's answer is cut off.", next_step)
+    return {**message, "usage": usage, "content": [{"type": "text", "text": "".join(texts)}]}
+
+
+def _kind_of(event: Mapping[str, Any]) -> str:
+    """Return the kind of error alone: a message may quote key or text."""
+    error = event.get("error")
+    return str(error.get("type"))[:40] if isinstance(error, Mapping) else "unknown"
+
+
+# -- The hosted interface: Anthropic's Messages API, or another endpoint that speaks it.
 
 OWN_URL = "https://api.anthropic.com"
 # A service that says nothing for so long has failed: it writes as it goes, the first word within 2 s.
@@ -326,3 +381,78 @@ PROVIDER = Provider(
     "a key, or another endpoint",
     lambda settings: api_writer(settings.models.api_key, settings.models.base_url),
 )
+
+
+# -- Message batches of the hosted interface: half the price, answered within a day, most within an hour.
+
+LIST_PAGE = 100
+BATCH_CALL_S = 30.0
+# A thousand answers of 10 KB each.
+RESULTS_S = 300.0
+
+
+@dataclass(frozen=True)
+class BatchState:
+    """One batch of the account, which may be somebody else's: when it was created, whether it has ended."""
+
+    batch_id: str
+    created_at: datetime
+    is_ended: bool
+
+
+class BatchGone(Exception):
+    """The service does not know the batch, or no longer keeps its results."""
+
+
+def submit(api: AnthropicApi, requests: Sequence[ModelRequest]) -> str:
+    """
+    Send requests as one batch, each under its request id, and return the id of the batch.
+
+    Raises what Writer.ask raises; after AnswerLost the batch may exist.
+    """
+    items = [{"custom_id": request.request_id, "params": message_of(request)} for request in requests]
+    with service_failures(BATCH_CALL_S):
+        batch = api.client.messages.batches.create(requests=items, timeout=BATCH_CALL_S)  # type: ignore[arg-type]
+    return batch.id
+
+
+def batch_state(api: AnthropicApi, batch_id: str) -> BatchState:
+    """Return where a batch stands. Raises BatchGone, and what Writer.ask raises."""
+    import anthropic
+
+    with service_failures(BATCH_CALL_S):
+        try:
+            batch = api.client.messages.batches.retrieve(batch_id, timeout=BATCH_CALL_S)
+        except anthropic.NotFoundError:
+            raise BatchGone from None
+    return BatchState(batch.id, batch.created_at, batch.processing_status == "ended")
+
+
+def batch_results(api: AnthropicApi, batch_id: str) -> Iterator[tuple[str, Reply | AnswerLost | None]]:
+    """
+    Yield request id and reply of each request of a batch that has ended; None for one that was not answered.
+
+    What is not answered (errored, expired, cancelled) is not charged; AnswerLost stands for an answer that
+    says it used what cannot be. Raises what Writer.ask raises.
+    """
+    with service_failures(RESULTS_S):  # read whole: between two answers the caller takes its time
+        items = list(api.client.messages.batches.results(batch_id, timeout=BATCH_CALL_S))
+    for item in items:
+        reply: Reply | AnswerLost | None = None
+        if item.result.type == "succeeded":
+            try:
+                reply = reply_of(item.custom_id, item.result.message.model_dump(warnings=False))
+            except AnswerLost as error:
+                reply = error
+        yield item.custom_id, reply
+
+
+def recent_batches(api: AnthropicApi, since: datetime) -> list[BatchState]:
+    """Return the account's batches created since an instant. Raises what Writer.ask raises."""
+    states = []
+    with service_failures(BATCH_CALL_S):
+        for batch in api.client.messages.batches.list(limit=LIST_PAGE, timeout=BATCH_CALL_S):
+            if batch.created_at < since:
+                break
+            states.append(BatchState(batch.id, batch.created_at, batch.processing_status == "ended"))
+    return states

@@ -23,8 +23,7 @@ from threading import Thread
 from typing import IO, Any
 
 from cortex.flows.writers import Provider
-from cortex.flows.writers.usage import used_tokens
-from cortex.storage.machine.scratch import Scratch, scratch
+from cortex.storage.machine.client_program import Scratch, scratch
 from cortex.storage.staging.client_files import client_folder
 from cortex.transforms.errors import (
     AnswerLost,
@@ -34,7 +33,7 @@ from cortex.transforms.errors import (
     ModelRefused,
     StoreBusy,
 )
-from cortex.transforms.writer.request import ModelRequest, Reply
+from cortex.transforms.writer.request import ModelRequest, Reply, used_tokens
 
 # The client starts within 4 s on a slow machine and writes twelve facts in 20 to 30 s.
 CLIENT_ANSWER_S = 90.0

@@ -1,4 +1,5 @@
-"""What of an answer is the assistant's own prose, not code, a quotation or markup that shows another's words.
+"""
+Whose words: the assistant's own prose, its reports by itself, and what a tool brought in.
 
 Markdown is read as CommonMark has it; in doubt a line is not the assistant's own: a fact lost is said again,
 a stranger's sentence taken for the assistant's stays. Hooks and engine both use it, so both find the same
@@ -19,6 +20,52 @@ if TYPE_CHECKING or __package__ != "prose":
 else:
     from evidence.lazy import lazy
     from prose.plain import LONGEST_LINE
+
+
+# -- Whose words a tool brings in: a stranger's, or those of this machine's files and commands (spec 2).
+
+EXTERNAL_TOOLS = ("WebFetch", "WebSearch")
+EXTERNAL_TOOL_PREFIX = "mcp__"
+# Cortex's own answers are recognised as told, not as a stranger's.
+OWN_TOOLS = "mcp__cortex"
+SHELL_TOOLS = frozenset(("Bash", "PowerShell"))
+READ_TOOLS = frozenset(("Read", "NotebookRead"))
+EDIT_TOOLS = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit"))
+# What comes back says what was asked for, in the assistant's or the person's words.
+ECHOING_TOOLS = EDIT_TOOLS | {"TodoWrite", "TaskCreate", "TaskUpdate", "ExitPlanMode", "AskUserQuestion"}
+# Commands that bring in what others wrote.
+_FETCHES = re.compile(
+    r"(?:^|[\s;&|(`/])(?:curl|wget|https?|xh|lynx|w3m|links|aria2c|scp|rsync|ssh|ftp|nc|gh|glab|hub"
+    r"|git (?:clone|fetch|pull|ls-remote)|(?:npm|pnpm|yarn) (?:view|info)|pip (?:show|download)|man)(?=\s|$)"
+)
+# Folders of what was not written here; a shell reads them as well as a tool.
+_FOREIGN_FOLDER = re.compile(
+    r"(?:^|[/\s\"'=])(?:node_modules|site-packages|dist-packages|vendor|third_party|bower_components|\.cargo"
+    r"|\.venv|venv|Downloads|go/pkg/mod|tmp)/"
+)
+
+
+def trust_of_call(tool: str, argument: str) -> str | None:
+    """
+    Return `external` or `tool` for what a call brings in, None if the words are nobody else's.
+
+    `argument` is the call's salient one: a command, a path. External are web pages, answers of MCP servers,
+    what a command fetched, and files of dependencies, downloads and temporary folders.
+
+    >>> trust_of_call("Bash", "curl -s example.org"), trust_of_call("Read", "README.md")
+    ('external', 'tool')
+    """
+    if tool.startswith(OWN_TOOLS) or tool in ECHOING_TOOLS:
+        return None
+    if tool in EXTERNAL_TOOLS or tool.startswith(EXTERNAL_TOOL_PREFIX):
+        return "external"
+    is_fetched = tool in SHELL_TOOLS and _FETCHES.search(argument)
+    is_foreign = tool in SHELL_TOOLS | READ_TOOLS and _FOREIGN_FOLDER.search(argument)
+    return "external" if is_fetched or is_foreign else "tool"
+
+
+# -- What of an answer is the assistant's own prose, not code, a quotation or markup that shows another's
+# words.
 
 _MARKER = r"(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)"
 _FENCE = lazy(r"^([ \t]*)" + _MARKER + r"*(`{3,}(?=[^`]*$)|~{3,})")
@@ -258,3 +305,41 @@ def _paired_quotes(text: str) -> Iterator[tuple[int, int]]:
             if text.find("\n", at, end) >= 0:
                 yield at, end
             at = text.find(opening, end + 1)
+
+
+# -- How the assistant reports by itself: lines `[MEMORY: type] text` and lists of steps.
+
+SIGN = "[memory:"
+
+# A list that the assistant keeps in its prose, or with the client's tools; a single step is not a plan.
+CHECKBOX = lazy(r"^[^\S\n]*[-*]\s+\[([ xX])\]\s+(\S.*)$", re.MULTILINE)
+TASK_NUMBER = lazy(r"#(\d+)")
+STEP_STATUSES = ("pending", "in_progress", "completed")
+FEWEST_STEPS = 2
+
+# A tag opens its line; in a sentence or in backticks it is being talked about, further in it is code.
+TAG = lazy(r"^ {0,3}(?:[-*•] +)?(?:\*\*)?\[MEMORY:\s*([^\]\n]{0,40})\](?:\*\*)?\s*(.*)$", re.IGNORECASE)
+_PLACEHOLDER = lazy(
+    r"^(?:\.{2,}|…|<[^>]*>|\{[^}]*\}|\[[^\]]*\]|text|your text|description|what .*\?)?[.…]*$", re.IGNORECASE
+)
+_TABLE_RULE = lazy(
+    r"^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)+\|?[ \t]*$|^[ \t]*\|[ \t:-]+\|[ \t]*$"
+)
+
+
+def tags_in(text: str) -> Iterator[tuple[str, str]]:
+    """
+    Yield (type, text) of each tag line in the assistant's own prose; placeholders and tables are left out.
+
+    >>> list(tags_in("[MEMORY: decision] Use SQLite.\\n```\\n[MEMORY: plan] no\\n```\\n[MEMORY: type] ..."))
+    [('decision', 'Use SQLite.')]
+    """
+    if SIGN not in text.lower():
+        return
+    lines = own_prose(text).split("\n")
+    is_table = False
+    for line, following in zip(lines, [*lines[1:], ""]):
+        is_table = bool(line.strip()) and (is_table or bool(_TABLE_RULE.match(following)))
+        tag = None if is_table or len(line) > LONGEST_LINE else TAG.match(line)
+        if tag and not _PLACEHOLDER.match(tag[2].strip()):
+            yield tag[1].strip().lower(), tag[2]

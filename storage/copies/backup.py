@@ -1,22 +1,73 @@
-"""Backup: the truth of a store in one file, with the hash of each part of it inside."""
+"""
+Backup and restore: the truth of a store in one file that nobody has to be believed about, and back from it.
+
+It may hold the parts that a backup writes and no other, as regular files, no larger than it says itself and
+no larger than text and Parquet can shrink to its size. Only a store that was checked whole is put in place.
+"""
 
 import hashlib
 import io
 import json
 import os
 import re
+import shutil
+import stat
 import tarfile
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from cortex.storage.ground.files import remove_abandoned_parts, replacing, writing_to
+from cortex.hooks.background import ENGINE
+from cortex.storage.copies.swapping import (
+    Swap,
+    beside,
+    disable_settings,
+    finish_swap,
+    note_swap,
+    put_in_place,
+    swap_of,
+)
+from cortex.storage.elsewhere.store_lease import lease
+from cortex.storage.ground.files import (
+    remove_abandoned_parts,
+    replacing,
+    sync_folder,
+    writing_to,
+)
+from cortex.storage.lake.encryption import ENCRYPTED, Vault
 from cortex.storage.lake.lake import LAKE_TABLES
+from cortex.storage.lake.lake_files import readable
+from cortex.storage.lake.manifest import (
+    LakeFile,
+    Manifest,
+    read_manifest,
+    write_manifest,
+)
+from cortex.storage.lake.migrations import migrate
 from cortex.storage.published.shown_lines import SHOWN_LINES_PATH
+from cortex.storage.published.surface import SURFACES_PATH
+from cortex.storage.settings.config_file import ConfigFile
+from cortex.storage.settings.setting_keys import key_of
+from cortex.storage.settings.settings import load_settings
+from cortex.storage.staging.staging import JOURNAL_FOLDER
 from cortex.storage.store import Store
-from cortex.transforms.errors import UsageError
+from cortex.transforms import schemas
+from cortex.transforms.errors import (
+    CortexError,
+    NotFound,
+    SchemaMismatch,
+    UsageError,
+)
+from cortex.transforms.journal_entries import ProjectMerge, entries_in
+from cortex.transforms.memory.forgetting import requests_in
+from cortex.transforms.schemas import values
+
+# -- Backup: the truth of a store in one file, with the hash of each part of it inside.
 
 BACKUP_VERSION = 1
 CONTENTS = "backup.json"
@@ -115,3 +166,283 @@ def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file, as hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# -- Restore: a backup takes the place of a store. The file may come from anyone, so nothing in it is
+# believed.
+
+# What takes our text out of the user's own files again, and where hooks find the engine: in no backup, since
+# it holds for this machine alone.
+NOTES_OF_THIS_MACHINE = (SURFACES_PATH, ENGINE)
+
+# The samples' store shrinks by a tenth, a manifest of 10,000 files to a sixth, zeros to 1/32,000.
+MOST_TIMES_PACKED = 100
+# A small store is mostly names and padding: this much is taken whatever its packed size.
+ALWAYS_BYTES = 16 * 1024 * 1024
+# The list of files comes first: 170 bytes for each.
+LIST_BYTES = 64 * 1024 * 1024
+# Headers and padding of one part.
+PART_OVERHEAD_BYTES = 8 * 1024
+_CHUNK_BYTES = 1024 * 1024
+
+
+class _Bounded:
+    """A stream that ends with ValueError past `limit` bytes, whoever reads on and whatever for."""
+
+    def __init__(self, stream: pa.NativeFile, limit: int) -> None:
+        self._stream = stream
+        self._read_bytes = 0
+        self.limit = limit
+
+    def read(self, size: int) -> bytes:
+        """Return at most `size` bytes."""
+        content: bytes = self._stream.read(size)
+        self._read_bytes += len(content)
+        if self._read_bytes > self.limit:
+            raise ValueError("it unpacks to more than its size and its list of files allow")
+        return content
+
+
+def restore_backup(
+    file: Path, home: Path, at: datetime, key_file: Path | None = None
+) -> tuple[Backup, Path | None]:
+    """
+    Check `file` and put it in the place of the store at `home`; return what it says and where the old one is.
+
+    Every name, size, hash and row count is checked outside the store before anything is swapped. A link at
+    `home` stays, what it names is replaced. What waits in staging, what holds for this machine, settings and
+    policy come along, those of the backup are put next to them; what the old store was told to forget stays
+    forgotten. An encrypted backup in a place without settings is read with `key_file`, which its new settings
+    then name. Raises NotFound, SchemaMismatch (the file is damaged, no backup of ours, or from a newer
+    version), KeyUnavailable and FileDamaged (its lake files are sealed), StoreBusy, StoreNotWritable.
+    """
+    home = Path(os.path.realpath(home))
+    home.parent.mkdir(parents=True, exist_ok=True)
+    finish_swap(home)
+    fresh = beside(home)
+    with writing_to(home.parent):
+        shutil.rmtree(fresh, ignore_errors=True)
+        try:
+            fresh.mkdir(mode=0o700)  # fails where a link stands there
+            backup = _unpacked(file, fresh)
+            digest, begun = sha256_of(file), swap_of(home)
+            if begun and begun.backup == digest and begun.generation == _generation_of(home):
+                # killed before the run that follows
+                return backup, home.with_name(begun.previous)
+            disable_settings(fresh, home)  # before the check, which looks for a key where they say
+            if key_file and load_settings(fresh).encryption_key_file is None and _is_encrypted(fresh):
+                ConfigFile(fresh).set(key_of("encryption.key_file"), str(key_file))
+            _check_store(fresh, file)
+            migrate(fresh)
+            previous = _swap(fresh, home, at, digest)
+        finally:
+            # Once the old store has moved away this is the only one in its place: finish_swap goes on.
+            begun = swap_of(fresh)
+            if begun is None or not home.with_name(begun.previous).is_dir():
+                shutil.rmtree(fresh, ignore_errors=True)
+    return backup, previous
+
+
+def _is_encrypted(store: Path) -> bool:
+    return next((store / "lake").rglob(f"*{ENCRYPTED}"), None) is not None
+
+
+def _generation_of(home: Path) -> int | None:
+    """Return the generation of the store's manifest, None if it cannot be read."""
+    try:
+        return read_manifest(home / MANIFEST_PATH, any_version=True).generation
+    except (CortexError, OSError):
+        return None
+
+
+def _unpacked(file: Path, into: Path) -> Backup:
+    """Unpack a backup, each part checked against its hash. Raises NotFound and SchemaMismatch."""
+    try:
+        if file.exists() and not file.is_file():
+            raise ValueError("not a regular file")
+        with (
+            file.open("rb") as opened,
+            pa.CompressedInputStream(pa.PythonFile(opened), "zstd") as plain,
+        ):
+            stream = _Bounded(plain, LIST_BYTES)
+            with tarfile.open(fileobj=stream, mode="r|") as tar:  # type: ignore[call-overload]
+                backup, digests = _unpack(tar, into, stream, file.stat().st_size)
+    except FileNotFoundError as error:
+        raise NotFound(f"there is no file {file}.", "Check the path of the backup.") from error
+    except (tarfile.TarError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _damaged(file, str(error)) from error
+    wrong = sorted(name for name, digest in backup.files.items() if digests.get(name) != digest)
+    if wrong or set(digests) != set(backup.files):
+        raise _damaged(file, f"{', '.join(wrong[:3]) or 'its list of files'} differs from what was written")
+    return backup
+
+
+def _unpack(
+    tar: tarfile.TarFile, into: Path, stream: _Bounded, packed_bytes: int
+) -> tuple[Backup, dict[str, str]]:
+    """Return what the backup says of itself, and the hash of each part written below `into`."""
+    head = tar.next()
+    if head is None:
+        raise ValueError("empty")
+    if head.name != CONTENTS:
+        raise ValueError("not a Cortex backup")
+    backup = _contents(_body(tar, head).read())
+    most_bytes = ALWAYS_BYTES + MOST_TIMES_PACKED * packed_bytes
+    if backup.bytes > most_bytes:
+        raise ValueError(f"its {packed_bytes:,} bytes cannot hold the {backup.bytes:,} it speaks of")
+    stream.limit = LIST_BYTES + backup.bytes + PART_OVERHEAD_BYTES * len(backup.files)
+    digests: dict[str, str] = {}
+    left = backup.bytes
+    while (member := tar.next()) is not None:
+        if member.name not in backup.files or member.name in digests:
+            raise ValueError(f"{member.name!r} is not in its list of files, or appears twice")
+        left -= member.size
+        if left < 0:
+            raise ValueError("its parts are larger than it says")
+        digests[member.name] = _write(_body(tar, member), into / member.name)
+    return backup, digests
+
+
+def _contents(raw: bytes) -> Backup:
+    """Return what a backup says of itself. Raises ValueError and TypeError if it is malformed."""
+    backup = Backup(**json.loads(raw))
+    if not isinstance(backup.version, int) or backup.version > BACKUP_VERSION:
+        raise ValueError(f"it was written by a newer Cortex (backup version {backup.version})")
+    has_lists = isinstance(backup.files, dict) and isinstance(backup.rows, dict)
+    counts = [backup.bytes, *backup.rows.values()] if has_lists else [None]
+    if not all(isinstance(count, int) and count >= 0 for count in counts):
+        raise ValueError("its list of files is malformed")
+    strange = sorted(name for name in backup.files if not is_part(name))
+    if strange:
+        raise ValueError(f"{strange[0]!r} is not a part of a backup")
+    return backup
+
+
+def _body(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    # A sparse file says its full size and holds nothing.
+    body = tar.extractfile(member) if member.isreg() and not member.issparse() else None
+    if body is None:
+        raise ValueError(f"{member.name!r} is not a regular file")
+    return body
+
+
+def _write(body: IO[bytes], target: Path) -> str:
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with target.open("xb") as out:
+        shutil.copyfileobj(body, out, _CHUNK_BYTES)
+        out.flush()
+        os.fsync(out.fileno())
+    return sha256_of(target)
+
+
+def _check_store(fresh: Path, file: Path) -> None:
+    """Check the manifest, and that each lake file it names is there with the rows it says."""
+    root, vault = fresh / "lake", Vault(fresh)
+    try:
+        manifest = read_manifest(fresh / MANIFEST_PATH, any_version=True)
+        for lake_file in manifest.files.values():
+            _check_lake_file(lake_file, root, vault)
+        _check_names(fresh, manifest)
+    except SchemaMismatch as error:
+        raise _damaged(file, error.problem.replace(f"{fresh}/", "").rstrip(".")) from error
+    except CortexError:
+        raise
+    except (
+        pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError,
+    ) as error:  # fmt: skip
+        raise _damaged(file, str(error) or "its manifest is none of ours") from error
+
+
+def _check_lake_file(lake_file: LakeFile, root: Path, vault: Vault) -> None:
+    path = root / lake_file.path
+    by_name = re.fullmatch(r"([a-z]+)/[a-z]+=([^/]+)/.*", lake_file.path)
+    is_ours = by_name and by_name.groups() == (lake_file.table, lake_file.partition)
+    if not is_ours or not is_part(f"lake/{lake_file.path}"):
+        raise ValueError(f"{lake_file.path!r} is not a file of the lake")
+    source = readable(root, lake_file.path, lake_file.table, vault) if path.is_file() else None
+    metadata = None if source is None else pq.read_metadata(source)
+    if metadata is None or metadata.num_rows != lake_file.rows:
+        raise ValueError(f"{lake_file.path} does not have the {lake_file.rows} rows of the manifest")
+    # Every row has an id of its own, which takes more than a byte: more rows than bytes were made to fill
+    # the memory of who reads them.
+    if lake_file.rows > path.stat().st_size:
+        raise ValueError(f"{lake_file.path} has more rows than its bytes can hold")
+    plain_bytes = sum(metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups))
+    if plain_bytes > ALWAYS_BYTES + MOST_TIMES_PACKED * path.stat().st_size:
+        raise ValueError(f"{lake_file.path} unpacks to more than its bytes can hold")
+
+
+def _check_names(fresh: Path, manifest: Manifest) -> None:
+    """Check that every name of a project is a folder's name: paths are made of them."""
+    names = {cursor.project_id for cursor in manifest.cursors.values()}
+    names.update(manifest.notes.to_wipe, *manifest.notes.grown.values())
+    lake = Store(fresh).lake
+    for table in (table for table in LAKE_TABLES.values() if "project_id" in table.arrow.names):
+        rows = lake.read(table, columns=["project_id"])
+        names.update(map(str, pc.unique(rows["project_id"]).to_pylist()))
+    journal = lake.read(schemas.JOURNAL, columns=["kind", "payload"])
+    merges = (entry.merged_into for _, entry in entries_in(journal, ProjectMerge))
+    names.update(str(into) for into in merges if into)
+    strange = sorted(name for name in names if not re.fullmatch(NAME, name, re.ASCII))
+    if strange:
+        raise ValueError(f"{strange[0]!r} is not the name of a project")
+
+
+def _swap(fresh: Path, home: Path, at: datetime, digest: str) -> Path | None:
+    """Put the checked store in place under the old one's lease; projections are to be rebuilt."""
+    manifest_path = fresh / MANIFEST_PATH
+    manifest = read_manifest(manifest_path)
+    manifest.notes = manifest.notes.without_projections()
+    write_manifest(manifest_path, manifest)
+    if not home.exists() or not any(home.iterdir()):
+        put_in_place(fresh, home)
+        return None
+    previous = _place_of_old(home, at)
+    with lease(home), lease(fresh):  # the second keeps finish_swap away between the renames
+        old, new = Store(home), Store(fresh)
+        _carry_forget_requests(old, new)
+        new.shown_lines.add(old.shown_lines)
+        _carry_what_waits(old, new)
+        for name in NOTES_OF_THIS_MACHINE:
+            if (home / name).is_file():
+                shutil.copy2(home / name, fresh / name)
+        note_swap(fresh, Swap(previous.name, digest, manifest.generation))
+        home.replace(previous)
+        put_in_place(fresh, home)
+        _carry_what_waits(Store(previous), Store(home))  # what came after the first copy
+    sync_folder(home.parent)
+    return previous
+
+
+def _place_of_old(home: Path, at: datetime) -> Path:
+    """Return a name that is free: two restores may begin within a second."""
+    name = f"{home.name}.before-restore-{at:%Y%m%dT%H%M%S}"
+    count = len(list(home.parent.glob(f"{name}*")))
+    return home.with_name(f"{name}-{count + 1}" if count else name)
+
+
+def _carry_forget_requests(old: Store, new: Store) -> None:
+    """Let the restored store forget what the old one was told to forget since the backup was made."""
+    known = set(values(new.journal.read(), "entry_id"))
+    for row in requests_in(old.journal.read(), known):
+        new.journal.write(row)
+
+
+def _carry_what_waits(old: Store, new: Store) -> None:
+    """Copy the queue; the journal's entries are rewritten, encrypted or not as in the other store."""
+    for row in old.journal.waiting():
+        new.journal.write(row)
+    if old.staging.root.is_dir():
+        shutil.copytree(old.staging.root, new.staging.root, dirs_exist_ok=True, ignore=_not_carried)
+
+
+def _not_carried(folder: str, names: list[str]) -> list[str]:
+    paths = [Path(folder, name) for name in names]
+    kept = (stat.S_IFREG, stat.S_IFDIR)  # copying a pipe would never end
+    return [p.name for p in paths if p.name == JOURNAL_FOLDER or stat.S_IFMT(p.lstat().st_mode) not in kept]
+
+
+def _damaged(file: Path, reason: str) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"{file} is not a whole backup: {reason}.", "Nothing was changed. Try another backup."
+    )

@@ -1,5 +1,5 @@
 """
-The commit log: numbered entries, each written once by whoever was first; all else follows from it.
+The commit log: numbered entries, each written once by whoever was first; the lease of a store stands in it.
 
 Writers agree by nothing but this. An entry takes the lease, keeps it, commits a state of the store, or gives
 the lease back. As each entry stands at the position behind the last one that its writer knew, whoever was
@@ -10,10 +10,16 @@ that the log went on. So a position that is free again is known by the milestone
 """
 
 import json
-from dataclasses import asdict, dataclass
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from typing import Protocol
 
-from cortex.transforms.errors import StoreUnreachable
+from cortex.transforms.errors import LeaseLost, StoreBusy, StoreUnreachable
 
 TAKE, RENEW, COMMIT, RELEASE = "take", "renew", "commit", "release"
 
@@ -130,3 +136,132 @@ def is_passed(log: CommitLog, number: int) -> bool:
 def is_removable(number: int, last: int) -> bool:
     """Return whether an entry may be removed from a log that has the entry `last`."""
     return number > 1 and number % SPAN != 0 and milestone_after(number) + SPAN <= last
+
+
+# -- The lease of a store elsewhere, in its commit log: one machine writes, and one that lost it is refused.
+
+# A holder of whom nothing was seen for this long is taken for dead; each waits by its own clock, from when it
+# first saw the last entry. A holder that only stood still is refused from then on.
+LEASE_SECONDS = 60.0
+
+# A holder shows that it lives when its last entry is this old.
+RENEW_SECONDS = LEASE_SECONDS / 4
+
+# How often one who waits looks.
+LOOK_SECONDS = 0.5
+
+
+@dataclass
+class Timing:
+    """The clock and the pause that a lease goes by; both in seconds, the clock's beginning means nothing."""
+
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], object] = time.sleep
+    at: Callable[[], str] = lambda: datetime.now(UTC).isoformat(timespec="seconds")
+    nonce: Callable[[], str] = lambda: secrets.token_hex(8)
+
+
+@dataclass
+class RemoteLease:
+    """
+    One holder's view of the log. `holder` is the id of this machine's copy: whoever holds the copy's own lock
+    takes over from an earlier process of the copy at once. `number` is the last entry known. `lock` keeps
+    the renewing thread and the writing one apart.
+    """
+
+    log: CommitLog
+    holder: str
+    number: int = 0
+    timing: Timing = field(default_factory=Timing)
+    term: int = 0
+    tree: str = ""
+    is_lost: bool = False
+    was_left_open: bool = False  # the holder before did not give the lease back: it may have left objects
+    lock: AbstractContextManager[object] = field(default_factory=threading.Lock, repr=False)
+    _written_at: float = 0.0
+
+    def take(self) -> None:
+        """
+        Take the lease; waits where its holder may be dead. `tree` is then the state to begin with.
+
+        Raises StoreBusy if another holder lives, StoreUnreachable.
+        """
+        self.term, self.is_lost = 0, False
+        number, entry = last_entry(self.log, self.number)
+        seen_at = self.timing.clock()
+        while True:
+            is_dead = self.timing.clock() - seen_at >= LEASE_SECONDS
+            if entry is None or entry.kind == RELEASE or entry.holder == self.holder or is_dead:
+                if self._took(number, entry):
+                    return
+            else:
+                self.timing.sleep(LOOK_SECONDS)
+            before, (number, entry) = (number, entry), last_entry(self.log, number)
+            if number != before[0]:
+                seen_at = self.timing.clock()
+                if before[1] and entry and entry.kind in (RENEW, COMMIT) and entry.term == before[1].term:
+                    raise busy(entry)
+
+    def _took(self, number: int, before: LogEntry | None) -> bool:
+        entry = self._entry(TAKE, number + 1, before.tree if before else "")
+        if not append(self.log, number + 1, entry):
+            return False
+        self.number = self.term = number + 1
+        self.tree, self._written_at = entry.tree, self.timing.clock()
+        self.was_left_open = before is not None and before.kind != RELEASE
+        return True
+
+    def commit(self, tree: str) -> None:
+        """Make `tree` the state that counts. Raises LeaseLost once overtaken, StoreUnreachable."""
+        self._write(COMMIT, tree)
+
+    def renew(self) -> None:
+        """Show that this holder lives, unless it just wrote. Raises as `commit`."""
+        if self.timing.clock() - self._written_at >= RENEW_SECONDS:
+            self._write(RENEW)
+
+    def release(self) -> None:
+        """Give the lease back. Raises as `commit`."""
+        self._write(RELEASE)
+        self.term = 0
+
+    def _write(self, kind: str, tree: str | None = None) -> None:
+        with self.lock:
+            while True:
+                if self.is_lost or not self.term:
+                    raise lost()
+                number = self.number + 1
+                entry = self._entry(kind, self.term, self.tree if tree is None else tree)
+                if append(self.log, number, entry):
+                    self.number, self.tree, self._written_at = number, entry.tree, self.timing.clock()
+                    return
+                self._pass_own(number)
+
+    def _pass_own(self, number: int) -> None:
+        """Go on behind an own entry that was written without an answer; any other ends the lease."""
+        content = self.log.read(number)
+        entry = LogEntry.of_bytes(content) if content else None
+        is_own = entry is not None and (entry.holder, entry.term) == (self.holder, self.term)
+        if entry is None or not is_own or is_passed(self.log, number):
+            self.is_lost = True
+        else:
+            self.number, self.tree = number, entry.tree
+
+    def _entry(self, kind: str, term: int, tree: str) -> LogEntry:
+        return LogEntry(kind, self.holder, term, tree, self.timing.nonce(), self.timing.at())
+
+
+def busy(entry: LogEntry) -> StoreBusy:
+    """Return the error for a store that another machine writes to."""
+    return StoreBusy(
+        f"another machine is writing to this store (copy {entry.holder}, last entry {entry.at}).",
+        "Wait for it to end, then try again; your changes are kept on this machine until then.",
+    )
+
+
+def lost() -> LeaseLost:
+    """Return the error for a holder that was overtaken."""
+    return LeaseLost(
+        "another machine took over the store while this one was paused. Nothing that it wrote was changed.",
+        "Run the same command again.",
+    )

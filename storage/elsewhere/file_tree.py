@@ -1,16 +1,19 @@
-"""The tree: one state of a store, as the files that machines share and the objects that hold them."""
+"""
+The tree: one state of a store, as files that machines share and objects that hold them, and how a copy had
+them.
+"""
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cortex.storage.ground.files import PART_SUFFIX
+from cortex.storage.ground.files import PART_SUFFIX, write_atomically, writing_to
 from cortex.storage.lake.manifest import is_lake_file
-from cortex.storage.tables.projections import DATABASE_FILE
-from cortex.storage.tables.search_file import BESIDE_SEARCH_FILE, SEARCH_FILE
+from cortex.storage.tables.search_file import BESIDE_SEARCH_FILE, DATABASE_FILE, SEARCH_FILE
 from cortex.transforms.errors import ManifestDamaged
 
 MANIFEST_FILE = "runs/manifest.json"
@@ -124,3 +127,41 @@ def digest_of(path: Path) -> str:
 def digest_of_bytes(content: bytes) -> str:
     """Return the digest of some content."""
     return hashlib.sha256(content).hexdigest()[:DIGEST_CHARS]
+
+
+# -- What the files of a copy of a store elsewhere were when they were last read.
+
+INDEX_FILE = Path("runs") / "remote-index.json"
+
+
+class FileIndex:
+    """The digests of the copy's files, so that only what changed is read again; a hint that may be lost."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        try:
+            known = json.loads((home / INDEX_FILE).read_bytes())
+            self._known = {path: tuple(seen) for path, seen in known.items()}
+        except (OSError, ValueError, AttributeError, TypeError):
+            self._known = {}
+
+    def look(self, path: str) -> tuple[str, int] | None:
+        """Return a file's digest and size, None if there is none."""
+        try:
+            status = (self._home / path).stat()
+            seen = (status.st_size, status.st_mtime_ns, status.st_ino)
+            known = self._known.get(path, ())
+            if tuple(known[1:]) != seen:
+                known = self._known[path] = (digest_of(self._home / path), *seen)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            self._known.pop(path, None)
+            return None
+        return str(known[0]), status.st_size
+
+    def keep(self) -> None:
+        """Write the index for later processes."""
+        path = self._home / INDEX_FILE
+        there = {name: seen for name, seen in self._known.items() if os.path.lexists(self._home / name)}
+        with writing_to(self._home):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, json.dumps(there).encode())

@@ -12,11 +12,10 @@ from cortex.storage.elsewhere.bucket import (
     bucket_at,
     in_parallel,
 )
-from cortex.storage.elsewhere.bucket_lease import RENEW_SECONDS, RemoteLease
-from cortex.storage.elsewhere.commit_log import milestone_after
-from cortex.storage.elsewhere.file_index import FileIndex
+from cortex.storage.elsewhere.commit_log import RENEW_SECONDS, RemoteLease, milestone_after
 from cortex.storage.elsewhere.file_tree import (
     MANIFEST_FILE,
+    FileIndex,
     FileTree,
     Stored,
     digest_of_bytes,

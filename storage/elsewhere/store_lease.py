@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from cortex.storage.ground.lock import own_lock
+from cortex.storage.ground.files import own_lock
 from cortex.storage.ground.place import is_copy
 
 

@@ -1,4 +1,7 @@
-"""Writing files so that a kill leaves the old file or the new one, never half of one."""
+"""
+Writing files so that a kill leaves the old file or the new one, never half of one; and the lock of a
+folder.
+"""
 
 import contextlib
 import errno
@@ -8,7 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from cortex.transforms.errors import StoreNotWritable
+from cortex.transforms.errors import StoreBusy, StoreNotWritable
 
 # Ends the name of every file that is being written; a run removes what a killed run left.
 PART_SUFFIX = ".part"
@@ -204,3 +207,33 @@ def modified_at(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0
+
+
+# -- The folder's own lock: the operating system frees it when its holder dies.
+
+
+@contextlib.contextmanager
+def own_lock(home: Path) -> Iterator[None]:
+    """
+    Hold the folder's own lock while the block runs.
+
+    An OS file lock on `<home>/runs/lease.lock`: a killed holder loses it at once, the file itself stays and
+    means nothing. Raises StoreBusy without waiting when another process holds it.
+    """
+    from filelock import FileLock, Timeout
+
+    runs = home / "runs"
+    with writing_to(home):
+        runs.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(runs / "lease.lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise StoreBusy(
+                "another run is writing to this store.",
+                "Wait for it to end (`cortex status` shows the last one), then try again.",
+            ) from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,9 +1,15 @@
-"""Adoption: a manifest made from the lake files themselves, where theirs is lost or is another's."""
+"""
+Adoption: a manifest made from the lake files themselves; those that cannot be used are moved beside the
+store.
+"""
 
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
+from cortex.storage.ground.files import sync_folder, writing_to
 from cortex.storage.lake.encryption import ENCRYPTED, Vault, key_id_of
 from cortex.storage.lake.lake_files import (
     UNREADABLE,
@@ -11,9 +17,38 @@ from cortex.storage.lake.lake_files import (
     files_below,
     label_of,
 )
-from cortex.storage.lake.manifest import LakeFile, Manifest, read_manifest
-from cortex.storage.lake.notes import ManifestNotes
+from cortex.storage.lake.manifest import (
+    LakeFile,
+    Manifest,
+    ManifestNotes,
+    read_manifest,
+)
 from cortex.transforms.errors import FileDamaged, LakeUnclear, ManifestDamaged
+
+# -- Moves lake files that cannot be used out of the store, without deleting them.
+
+
+def move_beside(home: Path, paths: Iterable[str], at: datetime) -> Path | None:
+    """
+    Move lake files to `<home>.set-aside-<time>/lake/`; return that folder, None without files.
+
+    Not into the store: what a person forgets must be gone from all of it, and what cannot be read cannot be
+    searched. Only under the lease. Raises StoreNotWritable.
+    """
+    listed = sorted(paths)
+    if not listed:
+        return None
+    folder = home.with_name(f"{home.name}.set-aside-{at:%Y%m%dT%H%M%S}")
+    with writing_to(home.parent):
+        for path in listed:
+            target = folder / "lake" / path
+            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            shutil.move(home / "lake" / path, target)
+            sync_folder(target.parent)
+    return folder
+
+
+# -- Adoption: a manifest made from the lake files themselves, where theirs is lost or is another's.
 
 NAMED = 3
 DAMAGED_MANIFEST = "manifest.damaged.json"

@@ -20,14 +20,17 @@ from cortex.storage.lake.encryption import (
     Vault,
     encrypted_bytes,
 )
-from cortex.storage.lake.lake_errors import damaged, mismatch, unclear
 from cortex.storage.lake.lake_files import (
     UNREADABLE,
     Label,
+    Unfinished,
+    damaged,
     files_below,
     label_of,
+    mismatch,
     place_of,
     readable,
+    unclear,
     write_durably,
     write_rows,
 )
@@ -35,12 +38,11 @@ from cortex.storage.lake.manifest import (
     Cursor,
     LakeFile,
     Manifest,
+    ManifestNotes,
     is_lake_file,
     read_manifest,
     write_manifest,
 )
-from cortex.storage.lake.notes import ManifestNotes
-from cortex.storage.lake.unfinished_files import Unfinished
 from cortex.transforms.errors import FileDamaged
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import CALLS, EVENTS, JOURNAL, REPLIES, SETTLED, TURNS, VECTORS, Table

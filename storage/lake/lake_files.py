@@ -1,15 +1,21 @@
-"""One Parquet file of the lake, encrypted or not: written whole, read only as it was written."""
+"""
+One Parquet file of the lake, encrypted or not: written whole, noted until committed, read only as it was
+written.
+"""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
-from cortex.storage.ground.files import PART_SUFFIX, replacing
+from cortex.storage.ground.files import PART_SUFFIX, replacing, sync_folder
 from cortex.storage.lake.encryption import ENCRYPTED, Vault
-from cortex.storage.lake.manifest import is_lake_file
+from cortex.storage.lake.manifest import LakeFile, is_lake_file
+from cortex.transforms.errors import FileDamaged, LakeUnclear, SchemaMismatch
+from cortex.transforms.schemas import VECTORS, Table
 
 # Under this name a file says in its own footer what the manifest says of it.
 LABEL = b"cortex_lake"
@@ -93,3 +99,92 @@ def write_durably(path: Path, write: Callable[[Path], object]) -> None:
 def place_of(path: str, table: str) -> str:
     """Return what a sealed lake file is bound to: anywhere else, or as another table, it is refused."""
     return f"lake/{path} {table}"
+
+
+# -- Which lake files are being written for a commit that has not come yet: `runs/writing`.
+
+
+class Unfinished:
+    """
+    Lines of generation and path, each on disk before its file: what a killed run leaves is known by name.
+
+    Nothing else tells a leftover of ours from a file that somebody put into the lake.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "runs" / "writing"
+
+    def note(self, generation: int, path: str) -> None:
+        """Note that the lake file `path` is about to be written for a commit. Only under the lease."""
+        is_new = not self._path.exists()
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(descriptor, f"{generation} {path}\n".encode())
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if is_new:
+            sync_folder(self._path.parent)
+
+    def paths(self, generation: int) -> frozenset[str]:
+        """
+        Return the files written for the commit `generation`; of any other nothing is known.
+
+        Older ones were settled by their commit. Newer ones come from after this manifest, which somebody put
+        back: they may hold what a later manifest names.
+        """
+        return frozenset(path for noted, path in self._lines() if noted == generation)
+
+    def clear(self) -> None:
+        """Forget the notes: the commit came, or the files are gone. Only under the lease."""
+        self._path.unlink(missing_ok=True)
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        try:
+            text = self._path.read_bytes().decode("utf-8", "replace")
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        # Of the last line without its end nothing was written yet.
+        for line in text.split("\n")[:-1]:
+            number, _, path = line.partition(" ")
+            if number.isdecimal() and path:
+                yield int(number), path
+
+
+# -- What is said of a lake that cannot be read as it is: damaged files, unknown ones, other columns.
+
+# An error message of more names is not read.
+UNKNOWN_NAMED = 3
+
+
+def unclear(unknown: list[str], *, has_manifest: bool) -> LakeUnclear:
+    """Return the error that names lake files that the manifest never named."""
+    shown = ", ".join(unknown[:UNKNOWN_NAMED]) + (", …" if len(unknown) > UNKNOWN_NAMED else "")
+    why = "it may be an older one or that of another store" if has_manifest else "it is missing"
+    return LakeUnclear(
+        f"runs/manifest.json does not name {len(unknown)} files of the lake ({shown}): {why}. "
+        "Nothing was changed.",
+        "Restore the manifest that belongs to them (cortex restore FILE), or rebuild it: "
+        "cortex rebuild --adopt-lake. To continue without them: cortex rebuild --set-aside",
+    )
+
+
+def damaged(file: LakeFile, why: str) -> FileDamaged:
+    """Return the error that names a lake file and what was in it."""
+    what = "vectors" if file.table == VECTORS.name else f"the {file.table} of project {file.partition}"
+    return FileDamaged(
+        f"the lake file {file.path} {why}. It holds {file.rows} rows: {what}.",
+        "Copy the file from another copy of the store, or restore a backup (cortex restore FILE). "
+        "To continue without it: cortex rebuild --set-aside",
+    )
+
+
+def mismatch(table: Table, schema: pa.Schema) -> SchemaMismatch:
+    """Return the error that names the columns of a file that `table` does not have."""
+    missing = sorted(set(table.arrow.names) - set(schema.names))
+    unexpected = sorted(set(schema.names) - set(table.arrow.names))
+    return SchemaMismatch(
+        f"table '{table.name}' has another layout: missing {missing}, unexpected {unexpected}.",
+        "Install the version of Cortex that wrote it, or run `cortex rebuild` when the lake is intact.",
+    )

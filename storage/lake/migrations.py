@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from cortex.storage.ground.files import writing_to
 from cortex.storage.lake.encryption import ENCRYPTED, Vault
-from cortex.storage.lake.lake_files import Label, readable, write_rows
+from cortex.storage.lake.lake_files import Label, Unfinished, readable, write_rows
 from cortex.storage.lake.manifest import (
     MANIFEST_VERSION,
     LakeFile,
@@ -18,7 +18,6 @@ from cortex.storage.lake.manifest import (
     read_manifest,
     write_manifest,
 )
-from cortex.storage.lake.unfinished_files import Unfinished
 from cortex.transforms.errors import SchemaMismatch
 from cortex.transforms.identity import content_id
 

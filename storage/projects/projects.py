@@ -1,6 +1,7 @@
 """Which project a working directory belongs to: its git remote, else root commit, else path (spec 3.1)."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -20,8 +21,95 @@ from cortex.transforms.journal_entries import (
     project_entries,
     project_entry,
 )
-from cortex.transforms.redaction.remote import normalised_remote, without_query
-from cortex.transforms.views.project_labels import labels
+
+# -- A git remote as one spelling that holds no credentials: what a project's identity is made of.
+
+_SCHEME = re.compile(r"^([a-z+]+)://", re.IGNORECASE)
+# `name:key@`, also if the key holds a raw `/`, `?`, `#` or `@`: behind a host's colon come digits alone.
+_USER_AND_KEY = re.compile(r"^[^/@:\[]*:(?!\d*(?:[/?#]|$)).*@", re.DOTALL)
+_USER = re.compile(r"^[^/]*@")
+
+
+def normalised_remote(url: str) -> str:
+    """
+    Return a git remote without scheme, credentials, port and `.git`, lower case, so that all spellings agree.
+
+    Credentials are user and password, the query and the fragment of a URL, and what looks like a token
+    anywhere else in it.
+
+    >>> normalised_remote("git@github.com:Some/Repo.git")
+    'github.com/some/repo'
+    >>> normalised_remote("https://user:key@github.com:443/some/repo.git?private_token=abc")
+    'github.com/some/repo'
+    """
+    # Imported here: a question reads the names of projects, and looks at no remote.
+    from cortex.transforms.redaction.redact import redact
+
+    url = url.strip()
+    bare, _ = redact(_without_credentials(url))
+    bare = re.sub(r"^([^/:]+):(\d+/)?", r"\1/", bare.lower())
+    return re.sub(r"(\.git)?/*$", "", bare)
+
+
+def _without_credentials(url: str) -> str:
+    scheme = _SCHEME.match(url)
+    if scheme is None:
+        # `host:path` has no password; in a path on this machine `?`, `#` and `@` are letters like others.
+        is_path = url.startswith(("/", ".", "~")) or ":" not in url
+        return url if is_path else re.sub(r"^[^/@]*@", "", without_query(url))
+    rest = url[scheme.end() :]
+    if scheme[1].lower() == "file":
+        return rest
+    rest = _USER_AND_KEY.sub("", rest)
+    rest = re.split(r"[?#]", rest, maxsplit=1)[0]
+    return _USER.sub("", rest)
+
+
+def without_query(remote: str) -> str:
+    """
+    Return a remote, or its last part, without a query: earlier versions noted it with the project.
+
+    >>> without_query("gitlab.example/some/repo.git?private_token=abc")
+    'gitlab.example/some/repo'
+    """
+    return re.sub(r"(\.git)?/*\?[^/?]*=.*$", "", remote, flags=re.DOTALL)
+
+
+# -- Names that tell projects of one name apart.
+
+
+def distinct_labels(names: Mapping[str, str], places: Mapping[str, str]) -> dict[str, str]:
+    """
+    Return project id → label: the project's name, where several share it with more of its place before it.
+
+    `names` are by id; `places` too: a remote without its scheme, or a folder. As many parts of the place go
+    before the name as it takes to differ; if the places do not differ, the id is the label.
+
+    >>> labels({"a-1": "cli", "a-2": "cli"}, {"a-1": "github.com/kelp/cli", "a-2": "github.com/reef/cli"})
+    {'a-1': 'kelp/cli', 'a-2': 'reef/cli'}
+    """
+    shared: dict[str, list[str]] = {}
+    for project_id, name in names.items():
+        shared.setdefault(name, []).append(project_id)
+    result: dict[str, str] = {}
+    for name, ids in shared.items():
+        own = [name] if len(ids) == 1 else _distinct(name, [places.get(each, "") for each in ids])
+        result.update(zip(ids, own or ids, strict=True))
+    return {project_id: result[project_id] for project_id in names}
+
+
+def _distinct(name: str, places: Sequence[str]) -> list[str]:
+    """Return a label for each place, all different; nothing if that cannot be."""
+    parts = [[part for part in place.replace("\\", "/").split("/") if part] for place in places]
+    above = [each[:-1] if each and each[-1] == name else each for each in parts]
+    for depth in range(1, max(map(len, above), default=0) + 1):
+        candidates = ["/".join([*each[-depth:], name]) for each in above]
+        if len(set(candidates)) == len(candidates):
+            return candidates
+    return []
+
+
+# -- Which project a working directory belongs to: its git remote, else root commit, else path (spec 3.1).
 
 # A hung network file system must not hold a run: git answers these questions in milliseconds.
 GIT_DEADLINE_SECONDS = 5
@@ -171,7 +259,7 @@ class ProjectBook:
             kind, _, place = project.identity.partition(":")
             folder = project.paths[0] if project.paths else ""
             places[project.project_id] = folder if kind == "root" else place
-        return labels({project.project_id: project.name for project in projects}, places)
+        return distinct_labels({project.project_id: project.name for project in projects}, places)
 
     def offers(self) -> list[Offer]:
         """

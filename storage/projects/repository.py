@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cortex.storage.ground.git import GitFailed, ask, repository_at
 from cortex.storage.ground.git import answer_of as _git
-from cortex.transforms.brief.branch_notes import BranchTips
+from cortex.transforms.brief.explanation import BranchTips
 from cortex.transforms.memory.reality import CommitEdit, Doubt, Questions, Snapshot, Tree, doubts, questions
 from cortex.transforms.policy import Policy
 

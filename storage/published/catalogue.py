@@ -1,11 +1,14 @@
 """
-What is published of the store as tables, read without opening it: for commands that only look around.
+What is published, read without opening the store: its tables, and whether a brief is still the one that
+would be.
 
 The projects are in a JSON file. The snapshots of the other tables are read by DuckDB, which takes half as
 long to import as the library that writes them.
 """
 
 import json
+import os
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -13,17 +16,68 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cortex.hooks import brief
-from cortex.storage.lake.manifest import Manifest, read_manifest
+from cortex.storage.ground.git import state_of
+from cortex.storage.lake.manifest import (
+    Manifest,
+    ManifestNotes,
+    Output,
+    read_manifest,
+)
 from cortex.storage.lake.noted_projects import KnownProject
+from cortex.storage.settings.settings import Settings
 from cortex.storage.staging.staging import Staging
-from cortex.storage.tables.projections import published_brief
+from cortex.storage.tables.search_file import published_brief
 from cortex.transforms.brief import ARCHIVE_NAME, EXPLANATION_NAME
 from cortex.transforms.errors import NotFound, TablesDamaged
+from cortex.transforms.identity import content_id
+from cortex.transforms.policy import Policy
 from cortex.transforms.vocabulary import GLOBAL_SCOPE, Row
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
+
+
+# -- Columns of published snapshots, kept by a process that looks at them again and again.
+
+# A file's inode, when it was written, and its size: a run replaces a snapshot as a whole.
+FileState = tuple[int, int, int]
+
+_reading = threading.Lock()
+_kept: dict[Path, tuple[FileState, dict[str, Any]]] = {}
+
+
+def read_columns(path: Path, columns: Sequence[str] = ()) -> "pa.Table":
+    """
+    Return columns of a Parquet file, all of them by default: what was read before of the same file is kept.
+
+    As soon as the file is another one, nothing that was read of the former is given or kept. Raises OSError
+    and ArrowException if it cannot be read.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with _reading, path.open("rb") as source:
+        state = _state_of(source.fileno())
+        known, held = _kept.get(path, (state, {}))
+        if known != state:
+            held = {}
+        with pq.ParquetFile(source) as file:
+            names = list(columns) or file.schema_arrow.names
+            missing = [name for name in names if name not in held]
+            if missing:
+                rows = file.read(missing)
+                held |= {name: rows[name] for name in missing}
+        _kept[path] = (state, held)
+        return pa.table({name: held[name] for name in names})
+
+
+def _state_of(descriptor: int) -> FileState:
+    state = os.fstat(descriptor)
+    return state.st_ino, state.st_mtime_ns, state.st_size
+
+
+# -- What is published of the store as tables, read without opening it: for commands that only look around.
 
 _MANIFEST = "runs/manifest.json"
 PROJECTS_FILE = "catalogue.json"
@@ -93,8 +147,6 @@ class Catalogue:
         The process keeps the columns for as long as the snapshot is the same file.
         """
         import pyarrow as pa
-
-        from cortex.storage.published.published_columns import read_columns
 
         path = self._path_of(name)
         try:
@@ -285,3 +337,35 @@ def _in_utc(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _in_utc(part) for name, part in value.items()}
     return [_in_utc(part) for part in value] if isinstance(value, list) else value
+
+
+# -- Whether the brief that is published is the one that would be: found out without what makes briefs.
+
+# What the global memories say in every brief, as the stage render notes it.
+SHOWN_EVERYWHERE = Output("shown", GLOBAL_SCOPE)
+# What that was made of: the table of the global memories, and the sessions that count how old they are.
+SHOWN_FROM = Output("shown_from", GLOBAL_SCOPE)
+
+
+def is_noted(notes: ManifestNotes, policy: Policy, settings: Settings, project: KnownProject) -> bool:
+    """Return whether a run would publish for a project what one has noted, its tables being as they are."""
+    return notes.briefs.get(project.project_id) == shown_from(notes, policy, settings, project)
+
+
+def shown_from(notes: ManifestNotes, policy: Policy, settings: Settings, project: KnownProject) -> str:
+    """Return a fingerprint of the tables, settings and repository that a brief shows; needs no model."""
+    tables = [notes.outputs.get(Output(stage, project.project_id), "") for stage in ("link", "decay")]
+    everywhere = notes.outputs.get(SHOWN_EVERYWHERE, "")
+    return content_id(*tables, everywhere, policy.fingerprint, *beside_tables(settings, project))
+
+
+def beside_tables(settings: Settings, project: KnownProject) -> tuple[str, str, str]:
+    """Return what a brief follows from beside the tables: its budget, its project's name, the repository."""
+    return str(brief_tokens(settings, project)), project.name, state_of(project.paths)
+
+
+def brief_tokens(settings: Settings, project: KnownProject) -> int:
+    """Return the budget of a project's brief as a person set it; 0 if nobody did."""
+    if not settings.by_project:
+        return settings.brief_tokens
+    return settings.of_project(project.project_id, project.paths).brief_tokens

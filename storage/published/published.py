@@ -1,14 +1,22 @@
-"""What others read: briefs, the hooks' project map, and a DuckDB file with Parquet snapshots."""
+"""What others read: briefs, the hooks' project map, and a DuckDB file with Parquet snapshots and views."""
 
 import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from cortex.hooks import branches as hook_branches
@@ -17,17 +25,174 @@ from cortex.storage.ground.files import PART_SUFFIX, write_atomically, writing_t
 from cortex.storage.lake.lake import Lake
 from cortex.storage.lake.manifest import LakeFile
 from cortex.storage.published.catalogue import PROJECTS_FILE
-from cortex.storage.published.published_views import (
-    FROM_THE_LAKE,
-    LAKE_VIEWS,
-    SNAPSHOTS,
-    comments,
-)
-from cortex.storage.published.snapshots import SnapshotFile, write_snapshot
-from cortex.storage.tables.projections import published_brief
+from cortex.storage.tables.search_file import published_brief
 from cortex.transforms.brief import ARCHIVE_NAME, EXPLANATION_NAME
-from cortex.transforms.brief.branch_notes import BranchLine, BranchTips
-from cortex.transforms.schemas import TURNS, Table
+from cortex.transforms.brief.explanation import BranchLine, BranchTips
+from cortex.transforms.schemas import (
+    CALLS,
+    EDGES,
+    EVENTS,
+    JOURNAL,
+    MEMORIES,
+    METRICS,
+    PROJECTS,
+    SESSIONS,
+    TURNS,
+    Table,
+)
+
+# -- What `memory.duckdb` and `cortex sql` show besides the lake's own tables: snapshots, views, comments.
+
+# What is read from the lake itself.
+FROM_THE_LAKE = (TURNS, EVENTS, JOURNAL, CALLS)
+
+# What a run makes from it and publishes, as a table and as Parquet.
+SNAPSHOTS = (MEMORIES, EDGES, METRICS, PROJECTS, SESSIONS)
+
+# Turns whose words somebody chose: what a search by meaning looks through.
+_PROSE = ("prompt", "command", "text", "rejection", "choice", "plan", "summary", "recap")
+
+# Views on `turns`, by name.
+LAKE_VIEWS = {
+    "passages": (
+        "select turn_id, project_id, session_id, agent_id, kind, said_at, text, trust, git_branch, file, "
+        f"line from turns where kind in ({', '.join(repr(kind) for kind in _PROSE)})"
+    ),
+    "tool_calls": (
+        "select call.turn_id, call.project_id, call.session_id, call.agent_id, call.said_at, call.tool_name, "
+        "call.text as argument, call.tool_input, result.tool_status as status, result.text as result, "
+        "epoch(result.said_at - call.said_at) as seconds, call.git_branch, call.cwd, call.file, call.line "
+        "from turns as call left join turns as result on result.kind = 'tool_result' "
+        "and result.project_id = call.project_id and result.session_id = call.session_id "
+        "and result.tool_use_id = call.tool_use_id where call.kind = 'tool_call'"
+    ),
+}
+
+VIEW_MEANINGS = {
+    "turns": "What was said and done: prompts, answers, tool calls and their results.",
+    "events": "What was noticed in the turns: decisions, rejections, errors resolved, files changed.",
+    "journal": "Every change that was made on purpose: remember, edit, pin, forget, merge, recall.",
+    "calls": "What programs did through the MCP server, up to the last run; cortex audit has those since.",
+    "memories": "The facts kept, with type, status, confidence and the lines they rest on.",
+    "edges": "Relations between memories.",
+    "metrics": "Figures by session: corrections, decisions made twice, files read again.",
+    "projects": "The projects, with folders, sessions and how much each remembers.",
+    "sessions": "The sessions: when, on which branch, what came of each and what was left open.",
+    "passages": "The turns that are prose: prompts, answers, plans, choices, summaries.",
+    "tool_calls": "One row a tool call, with its result, status and seconds.",
+}
+
+_VIEW_COLUMNS = {
+    "tool_calls": {
+        "argument": "salient argument of the call: a command, a path",
+        "status": "one of TOOL_STATUSES; null where no result came",
+        "result": "what came back, redacted",
+        "seconds": "from the call to its result [seconds]",
+    },
+}
+
+ALL_NAMES = tuple(VIEW_MEANINGS)
+
+
+def comments(*, is_sealed: bool) -> Iterator[str]:
+    """Yield the statements that comment on every table, view and column; of a sealed lake on snapshots."""
+    for table in SNAPSHOTS if is_sealed else (*FROM_THE_LAKE, *SNAPSHOTS):
+        kind = "table" if table in SNAPSHOTS else "view"
+        yield f"comment on {kind} {table.name} is {_quoted(VIEW_MEANINGS[table.name])}"
+        for name in table.arrow.names:
+            yield f"comment on column {table.name}.{name} is {_quoted(table.meaning(name))}"
+    for view in () if is_sealed else LAKE_VIEWS:
+        yield f"comment on view {view} is {_quoted(VIEW_MEANINGS[view])}"
+        own = _VIEW_COLUMNS.get(view, {})
+        listed = LAKE_VIEWS[view].partition(" from ")[0].removeprefix("select ").split(", ")
+        for name in (column.rpartition(" as ")[2].rpartition(".")[2] for column in listed):
+            meaning = own.get(name) or TURNS.meaning(name)
+            yield f"comment on column {view}.{name} is {_quoted(meaning)}"
+
+
+# -- The snapshots of a store's tables as Parquet, written and read piece by piece.
+
+# In the metadata of a snapshot's Parquet file: what the rows of each scope were made of, as JSON.
+FINGERPRINTS = b"cortex.fingerprints"
+# Rows written together: about 30 MB of memories, so that many small projects share a group.
+ROWS_AT_ONCE = 50_000
+_UNREADABLE = (pa.ArrowException, OSError, ValueError, TypeError)
+
+
+class SnapshotFile:
+    """A snapshot as it was when it was opened; nothing if it is missing or cannot be read."""
+
+    def __init__(self, path: Path, table: Table) -> None:
+        """Read what the scopes were made of (`fingerprints`, by scope) and where their rows stand."""
+        import pyarrow.parquet as pq
+
+        self._table = table
+        self.fingerprints: dict[str, str] = {}
+        self._places: dict[str, list[tuple[int, int, int]]] = {}
+        try:
+            self._file = pq.ParquetFile(path)
+            known = json.loads((self._file.schema_arrow.metadata or {}).get(FINGERPRINTS, b"{}"))
+            for group in range(self._file.num_row_groups if known else 0):
+                for scope, begin, count in _runs_in(self._file.read_row_group(group, columns=["project_id"])):
+                    self._places.setdefault(scope, []).append((group, begin, count))
+            self.fingerprints = known
+        except _UNREADABLE:
+            self._places = {}
+        self._group = lru_cache(maxsize=2)(self._read_group)
+
+    def rows_of(self, scope: str) -> pa.Table | None:
+        """Return the rows of a scope; None if they cannot be read."""
+        try:
+            pieces = [self._group(at).slice(begin, count) for at, begin, count in self._places.get(scope, ())]
+        except _UNREADABLE:
+            return None
+        return pa.concat_tables([self._table.empty(), *pieces])
+
+    def _read_group(self, number: int) -> pa.Table:
+        return self._file.read_row_group(number).replace_schema_metadata().cast(self._table.arrow)
+
+
+def _runs_in(rows: pa.Table) -> Iterator[tuple[str, int, int]]:
+    """Yield each run of rows of one project: its id, where it begins, how many rows it has."""
+    codes = rows["project_id"].combine_chunks().dictionary_encode()
+    numbers = codes.indices.to_numpy()
+    starts = [] if not len(numbers) else [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist()]
+    for begin, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
+        yield str(codes.dictionary[int(numbers[begin])]), begin, end - begin
+
+
+def write_snapshot(
+    path: Path, table: Table, pieces: Iterable[pa.Table], fingerprints: Mapping[str, str]
+) -> None:
+    """Write a snapshot of rows of the columns of `table`, in the place of the one that is at `path`."""
+    import pyarrow.parquet as pq
+
+    metadata = {FINGERPRINTS: json.dumps(fingerprints, sort_keys=True)} if fingerprints else {}
+    schema = table.arrow.with_metadata({**(table.arrow.metadata or {}), **metadata})
+    part = path.with_name(f".{path.name}.{os.getpid()}{PART_SUFFIX}")
+    try:
+        with pq.ParquetWriter(part, schema, compression="zstd") as writer:
+            for rows in _grouped(table, pieces):
+                writer.write_table(rows.cast(schema))
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _grouped(table: Table, pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the rows of all pieces in larger ones; one without rows if there are none."""
+    gathered, count, is_any = [table.empty()], 0, False
+    for rows in pieces:
+        gathered.append(rows)
+        count += rows.num_rows
+        if count >= ROWS_AT_ONCE:
+            yield pa.concat_tables(gathered)
+            gathered, count, is_any = [table.empty()], 0, True
+    if count or not is_any:
+        yield pa.concat_tables(gathered)
+
+
+# -- What others read: briefs, the hooks' project map, and a DuckDB file with Parquet snapshots.
 
 # What earlier versions published of each project, for a hook that reads the search index now.
 _FORMER_HOOK_INDEX = "hook-index.sqlite"

@@ -17,8 +17,7 @@ from pyarrow.fs import LocalFileSystem
 from cortex.storage.lake.lake import Lake, each_key_once
 from cortex.storage.lake.lake_files import UNREADABLE
 from cortex.storage.lake.manifest import LakeFile
-from cortex.storage.published.published import Published, view_of
-from cortex.storage.published.published_views import FROM_THE_LAKE, LAKE_VIEWS, SNAPSHOTS
+from cortex.storage.published.published import FROM_THE_LAKE, LAKE_VIEWS, SNAPSHOTS, Published, view_of
 from cortex.transforms.database import ISOLATED, open_isolated
 from cortex.transforms.errors import NotFound, TablesDamaged, UsageError
 from cortex.transforms.schemas import TURNS, Table, values

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cortex.storage.ground.files import write_atomically, writing_to
 
 if TYPE_CHECKING:
-    from cortex.transforms.extract.echoes import Span
+    from cortex.transforms.extract.quotes import Span
 
 # Project id → fingerprint → spans, each [from, until]; the last one may have no end yet.
 Book = dict[str, dict[str, list[list[str | None]]]]

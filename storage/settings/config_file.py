@@ -8,8 +8,7 @@ import tomlkit
 from tomlkit.items import Item
 
 from cortex.storage.ground.files import write_atomically, writing_to
-from cortex.storage.settings.setting_keys import KEYS
-from cortex.storage.settings.setting_kinds import Key
+from cortex.storage.settings.setting_keys import KEYS, Key
 from cortex.storage.settings.settings import PROJECT_SECTION, read_config
 
 # In the home, where hooks look: they run on any Python from 3.9 on, which reads no TOML before 3.11.

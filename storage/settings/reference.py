@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cortex.transforms.errors import NotFound
 from cortex.transforms.policy import Policy, load_policy
-from cortex.transforms.writer.prompt import Prompt
+from cortex.transforms.writer.request import Prompt
 
 # Ordered by frequency in English; the local model's own.
 _VOCABULARY = "reference/bert-base-uncased-vocab.txt"

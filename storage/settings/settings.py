@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cortex.storage.ground.place import store_home
-from cortex.storage.settings.setting_keys import BY_NAME, KEYS, key_of
-from cortex.storage.settings.setting_kinds import Key
+from cortex.storage.settings.setting_keys import BY_NAME, KEYS, Key, key_of
 from cortex.transforms.errors import UsageError
 
 # `[project."<id or folder>".brief]`: the sections that hold for one project.

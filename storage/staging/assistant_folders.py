@@ -1,8 +1,13 @@
-"""Where each assistant keeps its transcripts, and in which folder a chat of Gemini CLI was written."""
+"""Where each assistant keeps its transcripts, and Claude Code the notes for itself."""
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from pathlib import Path
 
 import orjson
@@ -11,6 +16,8 @@ from cortex.hooks import ticket
 from cortex.storage.ground.files import path_text
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, Assistant, Head
+
+# -- Where each assistant keeps its transcripts, and in which folder a chat of Gemini CLI was written.
 
 # The lists that Gemini CLI keeps next to chats; a hundred projects take 10 kB.
 SMALL_FILE_BYTES = 4 * 1024 * 1024
@@ -97,3 +104,41 @@ def _object_in(path: Path) -> Mapping[str, object]:
 def _small_file(path: Path) -> bytes:
     with os.fdopen(ticket.open_regular(os.fspath(path)), "rb") as file:
         return file.read(SMALL_FILE_BYTES)
+
+
+# -- The folders in which Claude Code keeps notes for itself, one next to each project's transcripts.
+
+_FOLDER = "memory"
+# The program's own index is cut at 25 KB; a folder of a year has some dozens of notes.
+MAX_NOTE_BYTES = 64 * 1024
+_MAX_NOTES = 1_000
+
+
+def notes_below(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """
+    Yield (name of the transcripts' folder, text by file name) for the notes at `path`.
+
+    `path` is a folder of notes, the folder of a project's transcripts, or the one with all of these. What is
+    no regular file of this user, or longer than MAX_NOTE_BYTES, is passed over. Raises NotFound if there
+    are none.
+    """
+    folders = [path] if path.name == _FOLDER else [path / _FOLDER]
+    if not folders[0].is_dir():
+        folders = sorted(folder for folder in path.glob(f"*/{_FOLDER}") if folder.is_dir())
+    texts = [(folder.absolute().parent.name, _texts_in(folder)) for folder in folders]
+    if not any(files for _, files in texts):
+        raise NotFound(f"there are no notes in {path}.", "They are in ~/.claude/projects/*/memory/*.md")
+    yield from ((name, files) for name, files in texts if files)
+
+
+def _texts_in(folder: Path) -> dict[str, str]:
+    texts = {}
+    for file in sorted(folder.glob("*.md"))[:_MAX_NOTES]:
+        try:
+            with os.fdopen(ticket.open_regular(os.fspath(file)), "rb") as opened:
+                raw = opened.read(MAX_NOTE_BYTES + 1)
+        except OSError:
+            continue
+        if len(raw) <= MAX_NOTE_BYTES:
+            texts[file.name] = raw.decode("utf-8", "replace")
+    return texts

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cortex.hooks import ticket
 from cortex.storage.ground.files import replacing
-from cortex.transforms.documents.json_text import Json
+from cortex.transforms.documents.client_settings import Json
 from cortex.transforms.errors import ClientSettingsUnusable
 
 # Of what the client enables; the plugin brings the same hooks.

@@ -25,7 +25,7 @@ os.environ.setdefault("LANCEDB_LOG", "error")
 import pyarrow as pa
 
 from cortex.flows.engines import runs
-from cortex.flows.past.comparison import compare
+from cortex.flows.past.rebuilding import compare
 from cortex.flows.stages.guard import pending_loss
 from cortex.flows.stages.order import FORGET
 from cortex.storage.elsewhere.store_lease import lease

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from cortex.flows.writers import claude_login
-from cortex.storage.machine.scratch import PREFIX
-from cortex.storage.model_calls.spending import Spending
+from cortex.storage.machine.client_program import PREFIX
+from cortex.storage.model_calls import Spending
 from cortex.storage.settings.settings import ModelBudget
 from tests.model_server import Answer, ModelServer, always
 from tests.store.flows.test_asking import NOW, a_run, ask, request

@@ -1,38 +1,265 @@
-"""The brief: which memories a new session is told of, why those, and their layout (spec 8.4, 11.2)."""
+"""
+The brief: which memories a new session is told of within its budget, their layout, and what goes to the
+archive.
+"""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.hooks.prose.plain import on_one_line
-from cortex.transforms.brief.brief_budget import (
-    Room,
-    by_turns,
-    framed,
-    heading_lines,
+from cortex.hooks.evidence.text import is_same_subject
+from cortex.hooks.prose.plain import (
+    CLOSING,
+    MORE,
+    PREAMBLE,
+    PREAMBLE_BY_MODEL,
+    on_one_line,
 )
-from cortex.transforms.brief.brief_sections import CONFIRM, NO_ORDER, REPOSITORY, Choice, TellingOrder
+from cortex.hooks.tokens import tokens_in
 from cortex.transforms.brief.candidates import (
+    NO_SESSIONS,
+    LineCandidate,
     about_repository,
+    archived_decisions,
+    believed,
     candidates_of,
+    is_on_purpose,
     printed_order,
     sign_to_archive,
-)
-from cortex.transforms.brief.confirmation import question_about
-from cortex.transforms.brief.eligible import (
-    NO_SESSIONS,
-    believed,
-    is_on_purpose,
     standings,
     with_choices_first,
     with_places,
 )
-from cortex.transforms.brief.wording import day
+from cortex.transforms.brief.explanation import (
+    CONFIRM,
+    NO_ORDER,
+    REPOSITORY,
+    STATE,
+    Choice,
+    TellingOrder,
+)
+from cortex.transforms.brief.wording import day, full_provenance, without_provenance
 from cortex.transforms.policy import Policy
+from cortex.transforms.redaction.redact import kinds_of_secret, redact
 from cortex.transforms.schemas import PROPOSED_BY_MODEL, Row
-from cortex.transforms.words.sentences import first_sentences
+from cortex.transforms.words.sentences import first_sentences, share_of_all, share_of_fewer
+
+# -- What of a brief's budget is left, and who gets a seat in it (spec 11.2).
+
+
+def framed(project_name: str, lines: Iterable[str], *, is_by_model: bool = False) -> str:
+    """Return the brief with these lines between its title and its closing words, which say who wrote it."""
+    title = f"# Notes from earlier sessions: {on_one_line(redact(project_name)[0])}"
+    return "\n".join([title, PREAMBLE_BY_MODEL if is_by_model else PREAMBLE, *lines, "", MORE, CLOSING, ""])
+
+
+def heading_lines(section: str) -> list[str]:
+    """Return the lines that open a section."""
+    return ["", f"## {section}"] if section else []
+
+
+def by_turns(candidates: list[LineCandidate], policy: Policy) -> list[LineCandidate]:
+    """
+    Return the candidates in the order of seating.
+
+    What was said on purpose, where the work stands, the guaranteed ones of each section by turns, then the
+    rest by rank, or the newest first. Where a language model put them in order, that order in the place of
+    turns and rank; what has no place in it is left out.
+    """
+    meant = [candidate for candidate in candidates if candidate.is_on_purpose]
+    on_purpose = sorted(meant, key=lambda candidate: (candidate.is_pinned, candidate.rank), reverse=True)
+    state = [each for each in candidates if each.section == STATE and not each.is_on_purpose]
+    placed = [(each.place, each) for each in candidates if each.place is not None]
+    if any(place >= 0 for place, _ in placed):
+        for candidate in candidates:
+            is_free = candidate.is_on_purpose or candidate.section == STATE or candidate.place is not None
+            if not is_free and candidate.forms:
+                candidate.leave_out("not among what the language model would tell next")
+        ordered = sorted(placed, key=lambda item: (item[0], item[1].choice.memory_id))
+        follow = [
+            each for _, each in ordered if not each.is_on_purpose and not (each.is_plan or each.is_record)
+        ]
+        state = [each for each in state if each.is_plan or each.is_record]
+        return [*on_purpose, *state, *follow]
+    queues: dict[str, list[LineCandidate]] = {}
+    for candidate in candidates:
+        # What is left out whatever the room takes nobody's turn.
+        if not candidate.is_on_purpose and candidate.section != STATE and candidate.forms:
+            queues.setdefault(candidate.section, []).append(candidate)
+    guaranteed_lines = int(policy.threshold("brief_section_lines"))
+    types = policy.types_with("is_guaranteed")
+    guaranteed = [queue for section, queue in queues.items() if section in types]
+    first = [queue[turn] for turn in range(guaranteed_lines) for queue in guaranteed if turn < len(queue)]
+    for candidate in first:
+        candidate.is_guaranteed = True
+    rest = [each for queue in queues.values() for each in queue if not each.is_guaranteed]
+    return [*on_purpose, *state, *first, *sorted(rest, key=lambda candidate: candidate.weight, reverse=True)]
+
+
+class Room:
+    """What is left of the budget, and who has a seat."""
+
+    def __init__(
+        self, project_name: str, budget_tokens: int, policy: Policy, *, kept_tokens: int = 0
+    ) -> None:
+        """Open the room; `kept_tokens` of the budget are kept free until `open_kept`."""
+        frame = framed(project_name, [])
+        budget = min(budget_tokens, int(policy.threshold("brief_max_tokens")))
+        self.policy = policy
+        self.kept_tokens = kept_tokens
+        self.free_tokens = budget - tokens_in(frame) - kept_tokens
+        self.free_chars = int(policy.threshold("brief_max_chars")) - len(frame)
+        self.free_decision_tokens = int(budget * policy.threshold("brief_decision_share"))
+        self.seated: list[LineCandidate] = []
+
+    def seat(self, candidate: LineCandidate) -> None:
+        """Show the candidate in its fullest form that fits, or leave it out and say why."""
+        same_words_from = self.policy.threshold("brief_same_words")
+        for other in self.seated if candidate.forms else ():
+            if self._is_same(candidate, other, same_words_from):
+                candidate.decide(
+                    candidate.choice.text, False, f"says the same as {other.choice.memory_id[:8]}"
+                )
+                return
+            if self._is_one_subject(candidate, other):
+                candidate.decide(
+                    candidate.choice.text, False, f"same subject as {other.choice.memory_id[:8]}, told above"
+                )
+                return
+        for form in candidate.forms:
+            problem = self._problem(candidate, form)
+            if not problem:
+                self._take(candidate, form)
+                return
+            candidate.decide(form, False, problem)
+
+    def open_kept(self) -> None:
+        """Add what was kept free of the budget to what is left of it."""
+        self.free_tokens += self.kept_tokens
+        self.kept_tokens = 0
+
+    def _is_one_subject(self, candidate: LineCandidate, other: LineCandidate) -> bool:
+        """Return whether a line of another section tells of one thing; the one on purpose is always told."""
+        if candidate.place is not None and other.place is not None:
+            return False  # both were seen, and both are told
+        is_free = candidate.section not in (other.section, STATE) and not candidate.is_on_purpose
+        return is_free and is_same_subject(
+            candidate.subject,
+            other.subject,
+            share=self.policy.threshold("brief_same_subject"),
+            least_words=int(self.policy.threshold("brief_subject_words")),
+        )
+
+    @staticmethod
+    def _is_same(candidate: LineCandidate, other: LineCandidate, least: float) -> bool:
+        """Return whether two lines say the same, or where the work stands holds all of the other."""
+        is_in_state = other.section == STATE and len(candidate.words) <= len(other.words)
+        share = share_of_fewer if is_in_state and candidate.section != STATE else share_of_all
+        return share(candidate.words, other.words) >= least
+
+    def _problem(self, candidate: LineCandidate, form: str) -> str:
+        """Return what keeps `form` out of the brief, or nothing."""
+        added = self._added(candidate, form)
+        tokens = tokens_in(added)
+        lines = self._lines(candidate) + _line_count(form)
+        is_ordered = candidate.place is not None and candidate.place >= 0
+        is_counted = candidate.section not in (REPOSITORY, CONFIRM) and not is_ordered
+        if is_counted and lines > self.policy.brief_lines(candidate.section):
+            return f"{candidate.choice.section} has all its lines"
+        if candidate.section == "decision" and not is_ordered and tokens > self.free_decision_tokens:
+            return "decisions have their share of the budget"
+        return "no room left" if tokens > self.free_tokens or len(added) > self.free_chars else ""
+
+    def _take(self, candidate: LineCandidate, form: str) -> None:
+        added = self._added(candidate, form)
+        self.free_tokens -= tokens_in(added)
+        self.free_chars -= len(added)
+        if candidate.section == "decision":
+            self.free_decision_tokens -= tokens_in(added)
+        self.seated.append(candidate)
+        candidate.decide(form, True, candidate.reason_for())
+
+    def _added(self, candidate: LineCandidate, form: str) -> str:
+        """Return all that showing `form` adds: its lines, and the heading where it opens its section."""
+        heading = [] if self._lines(candidate) else heading_lines(candidate.choice.section)
+        return "\n".join([*heading, form, ""])
+
+    def _lines(self, candidate: LineCandidate) -> int:
+        return sum(
+            _line_count(other.choice.text) for other in self.seated if other.section == candidate.section
+        )
+
+
+def _line_count(form: str) -> int:
+    return form.count("\n") + 1
+
+
+# -- When a brief asks whether its oldest claims still hold, and the line that asks (spec 8.4).
+
+CONFIRM_HEADING = "Still true?"
+QUOTED_CHARS = 70  # two quotes of a line's length and the three commands are within `brief_confirm_tokens`
+
+
+def asked_until(
+    sessions: pa.Table, project_id: str, confirmed_at: datetime | None, policy: Policy
+) -> datetime | None:
+    """
+    Return until when a claim must have been last said to be asked about, or None to ask nothing.
+
+    A brief asks when the project's sessions since `confirmed_at`, when a person last confirmed a claim of it,
+    are a multiple of `brief_confirm_sessions` (0: never): of so many briefs one asks, and about no claim
+    that was said in the meantime. `sessions` has (project_id, session_id, started_at, ended_at).
+    """
+    every = int(policy.threshold("brief_confirm_sessions"))
+    if every < 1:
+        return None
+    is_counted = pc.field("project_id") == project_id
+    if confirmed_at is not None:
+        is_counted &= pc.field("started_at") > pa.scalar(confirmed_at)
+    counted = sessions.filter(is_counted).sort_by([("started_at", "descending")])
+    is_due = counted.num_rows > 0 and counted.num_rows % every == 0
+    return counted["ended_at"][every - 1].as_py() if is_due else None
+
+
+def question_about(
+    candidates: Iterable[LineCandidate], until: datetime, policy: Policy, *, disputed: Container[str]
+) -> list[LineCandidate]:
+    """
+    Return one candidate that asks whether the oldest claims in the brief still hold, or none.
+
+    Asked about is what was last said until then: no state of the work, which the next session renews,
+    nothing pinned, and nothing of `disputed`, which `cortex review` asks about.
+    """
+    guaranteed = policy.types_with("is_guaranteed")
+    claims = [
+        each
+        for each in candidates
+        if each.choice.is_shown
+        and (each.section in guaranteed or each.is_on_purpose)
+        and not each.is_pinned
+        and each.choice.memory_id not in disputed
+        and each.updated_at is not None
+        and each.updated_at <= until
+    ]
+    oldest = sorted(claims, key=lambda each: (each.updated_at, each.choice.memory_id))
+    oldest = oldest[: int(policy.threshold("brief_confirm_claims"))]
+    forms = tuple(_question(oldest[:count]) for count in range(len(oldest), 0, -1))
+    return [LineCandidate(CONFIRM, forms, Choice(CONFIRM_HEADING, "", forms[0], False, ""))] if forms else []
+
+
+def _question(claims: Iterable[LineCandidate]) -> str:
+    quoted = "; ".join(f'`{each.choice.memory_id[:6]}` "{_words(each)}"' for each in claims)
+    return f"- Said long ago: {quoted}. If the user says so: `cortex confirm ID`, or `cortex forget ID`."
+
+
+def _words(claim: LineCandidate) -> str:
+    words = first_sentences(without_provenance(claim.choice.text), count=1, chars=QUOTED_CHARS)
+    return words.rstrip(".").replace('"', "'")
+
+
+# -- The brief: which memories a new session is told of, why those, and their layout (spec 8.4, 11.2).
 
 NO_MARKS: Mapping[str, str] = {}
 
@@ -171,3 +398,36 @@ def _ended(rows: pa.Table, memories: pa.Table) -> dict[str, str]:
         )
         reasons[row["memory_id"]] = f"no longer true since {day(row['valid_until'])}, by {by}"
     return reasons
+
+
+# -- decisions-archive.md: the decisions that no brief has room for any more, each in full (spec 8.4).
+
+
+def render_archive(
+    memories: pa.Table, policy: Policy, *, project_name: str, sessions: pa.Table = NO_SESSIONS
+) -> str:
+    """
+    Return the archive as Markdown, newest first; empty if there is nothing in it.
+
+    Takes MEMORIES of one project and the global ones, ranked, in any order, and the sessions that passed
+    them by. The same memories give the same bytes.
+    """
+    rows = archived_decisions(memories, sessions, policy).to_pylist()
+    items = [item for item in map(_item, rows) if not kinds_of_secret(item)]
+    if not items:
+        return ""
+    title = f"# Older decisions: {on_one_line(redact(project_name)[0])}"
+    about = (
+        "Decisions that many sessions went by without touching. They still hold as far as anybody said. In"
+        " brackets: who, day, session, how sure (0 to 1). Recalled, one is back in the brief."
+    )
+    return "\n".join([title, "", about, "", *items, ""])
+
+
+def _item(row: Row) -> str:
+    parts = [on_one_line(row["text"])]
+    for label, more in (("Why", row["reason"]), ("Rejected", row["rejected"])):
+        line = on_one_line(more or "")
+        if line and line.rstrip(".…").casefold() not in parts[0].casefold():
+            parts.append(f"{label}: {line}")
+    return f"- {' '.join(parts)} {full_provenance(row)}"

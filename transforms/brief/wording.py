@@ -9,12 +9,11 @@ import pyarrow as pa
 from cortex.hooks.echo import PROVENANCE
 from cortex.hooks.prose.plain import MONTHS, closed, on_one_line
 from cortex.transforms.extract.ground.candidate import PERSONS_LAYERS
-from cortex.transforms.memory.authors import authors_of, standing_of
+from cortex.transforms.memory.quality import brief_wording
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
-from cortex.transforms.words.overlap import share_of_fewer, words_in
-from cortex.transforms.words.self_contained import brief_wording
-from cortex.transforms.words.sentences import LINE, first_sentences, sentences
+from cortex.transforms.words.ages import authors_of, standing_of
+from cortex.transforms.words.sentences import LINE, first_sentences, sentences, share_of_fewer, words_in
 
 # "Yes." and "Use uv." say too little without the answer they got.
 SHORTEST_FACT_CHARS = 12

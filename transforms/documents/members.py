@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from cortex.transforms.documents.roles import ADMIN, ROLES
 from cortex.transforms.documents.team_memory import Unusable, author_name
+from cortex.transforms.vocabulary import ADMIN, ROLES
 
 MEMBERS_FORMAT = "cortex-members"
 EVERYWHERE = "*"

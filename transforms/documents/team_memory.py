@@ -1,12 +1,16 @@
 """
-One memory as a file of a repository: Markdown with front matter, read in a pull request, of stable bytes.
+Memories as files that a team shares: one in Markdown with front matter, a member's snapshot, a list of
+decisions.
 
 The file's name is for people; what it says decides which memory it is. Everything in it may be hostile.
+
+What people write around the list is theirs and is kept. Of a conflict that git left in the list the lines of
+both sides are kept, and its marks go.
 """
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -16,6 +20,9 @@ from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import kinds_of_secret
 from cortex.transforms.vocabulary import MEMORY_TYPES
+
+# -- One memory as a file of a repository: Markdown with front matter, read in a pull request, of stable
+# bytes.
 
 # Where a repository keeps what its team knows; `/` between the parts, as git names it.
 TEAM_FOLDER = ".cortex/memories"
@@ -196,3 +203,127 @@ def is_path_inside(path: str) -> bool:
     """
     parts = path.replace("\\", "/").split("/")
     return 0 < len(path) <= 300 and ":" not in parts[0] and not {"", "..", "~"} & set(parts)
+
+
+# -- All that one member shares of one project, as one JSON file that this member alone writes.
+
+SNAPSHOT_FORMAT = "cortex-shared"
+LARGEST_SNAPSHOT_BYTES = 32_000_000
+MOST_SHARED = 20_000
+
+
+@dataclass(frozen=True)
+class SharedMemory:
+    """One memory of a snapshot, and when it was last said there, an ISO instant."""
+
+    memory: TeamMemory
+    said_at: str
+
+
+def snapshot_text(memories: Iterable[SharedMemory]) -> str:
+    """Return a snapshot's text: the same memories have the same bytes, whatever their order."""
+    rows = sorted((each.memory.as_text(), each.said_at) for each in memories)
+    entries = [{"memory": text, "said_at": said_at} for text, said_at in rows]
+    document = {"format": SNAPSHOT_FORMAT, "version": 1, "memories": entries}
+    return json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
+def read_snapshot(content: bytes, policy: Policy) -> tuple[list[SharedMemory], list[str]]:
+    """
+    Return the memories of a snapshot, and the reasons for which others are set aside.
+
+    Raises Unusable if the whole is none: what its member shares is then not known.
+    """
+    if len(content) > LARGEST_SNAPSHOT_BYTES:
+        raise Unusable("it is too large")
+    try:
+        document = json.loads(content)
+        if document["format"] != SNAPSHOT_FORMAT or document["version"] != 1:
+            raise Unusable("it is of another version of Cortex")
+        entries = [(str(entry["memory"]), str(entry["said_at"])) for entry in document["memories"]]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise Unusable("it is damaged") from error
+    memories: list[SharedMemory] = []
+    refused: list[str] = []
+    for text, said_at in entries[:MOST_SHARED]:
+        try:
+            memories.append(SharedMemory(read_team_memory(text.encode("utf-8", "replace"), policy), said_at))
+        except Unusable as error:
+            refused.append(str(error))
+    if len(entries) > MOST_SHARED:
+        refused.append(f"more than {MOST_SHARED} memories")
+    return memories, refused
+
+
+# -- A tracked file of decisions: a line for each, which ends in its id, so that it can be written again.
+
+BEGIN = "<!-- cortex decisions: one line each, written by `cortex team decisions` -->"
+END = "<!-- end of cortex decisions -->"
+_TITLE = "# Decisions\n\n"
+_BEGIN = re.compile(r"<!-- cortex decisions: [^\n>]*-->")  # what it says differs by version
+# Both sides of a conflict are kept, and not what stood there before (`merge.conflictStyle diff3`).
+_BEFORE_CONFLICT = re.compile(r"^\|{7}.*?(?=^={7}$)", re.MULTILINE | re.DOTALL)
+_CONFLICT_MARK = re.compile(r"^(?:<{7}|={7}|>{7})(?: .*)?$")
+_ENTRY = re.compile(r"^- (\d{4}-\d\d-\d\d) .{1,6000} <!-- ([0-9a-f]{12}) -->$")
+
+
+@dataclass(frozen=True)
+class DecisionsFile:
+    """A file in its parts: what stands before the list and behind it, and the list's lines by their id."""
+
+    before: str
+    lines: Mapping[str, str]
+    behind: str
+
+    @classmethod
+    def of(cls, text: str) -> "DecisionsFile":
+        """Return the parts of a text; one without a list has all of it before the list."""
+        text = text.replace("\r\n", "\n")
+        begin = _BEGIN.search(text)
+        listed, end, behind = text[begin.end() :].partition(END) if begin else ("", "", "")
+        if not begin or not end:
+            return cls(text, {}, "")
+        before = text[: begin.start()]
+        lines: dict[str, str] = {}
+        for line in _BEFORE_CONFLICT.sub("", listed).split("\n"):
+            entry = _ENTRY.match(line)
+            if entry:
+                lines[entry[2]] = line
+            elif line.strip() and not _CONFLICT_MARK.match(line):  # not ours: kept if nothing rewrites it
+                before += line + "\n"
+        return cls(before, lines, behind.removeprefix("\n"))
+
+    def as_text(self) -> str:
+        """Return the file: its lines by day and id."""
+        listed = sorted(self.lines.values(), key=lambda line: (line[:12], line[-17:]))
+        before = self.before if self.before.strip() else _TITLE
+        return "\n".join([before.rstrip("\n"), "", BEGIN, *listed, END, self.behind])
+
+
+def decision_id(statement: str) -> str:
+    """Return the id of a decision's line: of its words, the same in every store."""
+    return content_id("decision", normalised(statement))[:_ID_DIGITS]
+
+
+def decision_line(statement: str, day: str, author: str, reason: str = "", rejected: str = "") -> str:
+    """
+    Return a decision as its line; `day` is an ISO date.
+
+    >>> decision_line("Use UTC.", "2026-09-14", "Ana", reason="tides cross midnight")
+    '- 2026-09-14 Use UTC. Why: tides cross midnight. (Ana) <!-- 4f86a19d4f5b -->'
+    """
+    parts = [statement, f"Why: {reason}" if reason else "", f"Rejected: {rejected}" if rejected else ""]
+    sentences = (" ".join(part.replace("<!--", "").replace("-->", "").split()) for part in parts if part)
+    text = " ".join(f"{sentence.rstrip('.')}." for sentence in sentences)
+    return f"- {day} {text} ({author}) <!-- {decision_id(statement)} -->"
+
+
+def with_decisions(text: str, lines: Mapping[str, str], gone: Collection[str]) -> str:
+    """
+    Return a file's text with `lines` (by id) in its list, and without those that are `gone`.
+
+    A line that is there already stays as it is, whoever wrote it, so that nothing changes back and forth.
+    """
+    file = DecisionsFile.of(text)
+    kept = {name: line for name, line in file.lines.items() if name not in gone}
+    return DecisionsFile(file.before, {**lines, **kept}, file.behind).as_text()

@@ -1,33 +1,194 @@
 """Layers 1 to 3: what the tool calls, the prose and the assistant's own tags of a session say (spec 5)."""
 
+from __future__ import annotations
+
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cortex.transforms.extract.acceptance import agreed_candidates
-from cortex.transforms.extract.choices import choice_candidates
-from cortex.transforms.extract.failed_calls import error_candidates
-from cortex.transforms.extract.git import git_candidates
-from cortex.transforms.extract.ground.candidate import Candidate, Turn
-from cortex.transforms.extract.ground.extractor import EXTRACTOR_VERSION
-from cortex.transforms.extract.ground.languages import languages_of
+from cortex.transforms.extract.answers import agreed_candidates, choice_candidates
+from cortex.transforms.extract.ground.candidate import (
+    EXTRACTOR_VERSION,
+    Candidate,
+    Turn,
+    text_of,
+)
 from cortex.transforms.extract.ground.lexicon import Lexicon
+from cortex.transforms.extract.ground.phrases import languages_of
 from cortex.transforms.extract.ground.settled import FORGOTTEN, NOTHING_SETTLED, Settled
-from cortex.transforms.extract.leaders import is_led_by_person, with_prompts_of_person
 from cortex.transforms.extract.outcome import outcome_candidates
 from cortex.transforms.extract.plans import plan_candidates
-from cortex.transforms.extract.prose import prose_candidates
-from cortex.transforms.extract.structural import structural_candidates
-from cortex.transforms.extract.tags import tag_candidates
+from cortex.transforms.extract.prose import prose_candidates, tag_candidates
+from cortex.transforms.extract.structural import error_candidates, git_candidates, structural_candidates
 from cortex.transforms.extract.typed import category_of, typed_candidates, without_taken_back
 from cortex.transforms.identity import event_id
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import EVENTS
-from cortex.transforms.transcripts.threads import deduplicated, mark_rewound
+from cortex.transforms.schemas import EVENTS, TURNS, Table
+from cortex.transforms.words.sentences import share_of_all, words_in
 
-__all__ = ["extract_events", "session_candidates", "threads_by_session"]
+if TYPE_CHECKING:
+    import polars as pl
+
+
+# -- What several lines of a transcript say together: duplicates, rewound branches.
+
+# Imported where it is used: it takes .1 s, which a run in which nothing is new can spare.
+
+
+def deduplicated(turns: pa.Table) -> pa.Table:
+    """Take TURNS; return TURNS in file order with one row per turn_id, the first by (file, line, block)."""
+    first = _frame(turns).sort("file", "line", "block", "turn_id").unique("turn_id", keep="first")
+    return _table(first.sort("file", "line", "block", "turn_id"), TURNS)
+
+
+def mark_rewound(turns: pa.Table) -> frozenset[str]:
+    """
+    Take TURNS; return the turn ids that a person went back behind.
+
+    Two prompts of one session and file that follow the same record are a rewind: all from the earlier one
+    up to the later one was withdrawn. Prompts that were queued, and words given in answer to a call,
+    follow whatever record came before and never begin a branch; nor do slash commands, whose records
+    share a parent in early versions. A resumed copy of a prompt is the same prompt.
+    """
+
+    import polars as pl
+
+    rows = _frame(turns).sort("file", "line", "block", "turn_id").unique(["file", "turn_id"], keep="first")
+    is_opening = (
+        pl.col("kind").is_in(["prompt", "plan"])
+        & pl.col("tool_use_id").is_null()
+        & pl.col("agent_id").is_null()
+        & pl.col("parent_uuid").is_not_null()
+    )
+    branches = (
+        rows.filter(is_opening)
+        .group_by("session_id", "file", "parent_uuid")
+        .agg(first_line=pl.col("line").min(), last_line=pl.col("line").max())
+        .filter(pl.col("first_line") < pl.col("last_line"))
+    )
+    withdrawn = rows.join(branches, on=["session_id", "file"]).filter(
+        pl.col("line").ge(pl.col("first_line")) & pl.col("line").lt(pl.col("last_line"))
+    )
+    return frozenset(withdrawn["turn_id"])
+
+
+def _frame(turns: pa.Table) -> pl.DataFrame:
+    import polars as pl
+
+    frame = pl.from_arrow(turns)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def _table(frame: pl.DataFrame, table: Table) -> pa.Table:
+    """Return `frame` with the columns of `table`, in their order and with their types and meanings."""
+    return frame.select(table.arrow.names).to_arrow().cast(table.arrow)
+
+
+# -- Who leads a session: a person, perhaps through a program that drives the client, or a program (spec 5).
+
+# Words that only somebody at the client can give: no program is asked for them.
+AT_THE_CLIENT = frozenset(("command", "rejection", "choice", "plan", "shell"))
+ASSISTANTS = frozenset(("text", "thinking", "tool_call", "tool_result"))
+# A person reads the answer before the next prompt; a program answers within a fraction of a second.
+PERSONS_PAUSE = timedelta(seconds=5)
+PROGRAMS_PAUSE = timedelta(seconds=2)
+# One prompt and its answer are a call; from the second answer to an answer on somebody converses.
+FEWEST_FOLLOW_UPS = 2
+# A program's prompts are one form filled in again and again; "yes" and "go on" are everybody's.
+SAME_FORM_SHARE = 0.6
+FEWEST_FORM_WORDS = 4
+# What the client or another program reports in a prompt's place.
+_REPORT = re.compile(r"<(?:task-notification|teammate-message)")
+# Marks, in the turns of a thread, a person's words that a program sent for them.
+_SENT = "is_sent"
+_OPENING = re.compile(r"<([A-Za-z][\w-]*)>")
+
+
+def is_led_by_person(thread: Sequence[Turn]) -> bool:
+    """
+    Return whether a person leads a main thread, given its turns in order.
+
+    A thread without any prompt, such as one whose beginning is cut off, counts as a person's. Prompts marked
+    as a program's are a person's where they converse: several, each at a reader's pace and in words of its
+    own. Typed ones are a program's where all of several come at once.
+    """
+    if any(turn["kind"] in AT_THE_CLIENT for turn in thread):
+        return True
+    typed = [turn for turn in thread if turn["kind"] == "prompt"]
+    sent = [turn for turn in thread if _is_sent(turn)]
+    if typed:
+        pauses = _pauses(thread, "prompt")
+        return len(pauses) <= FEWEST_FOLLOW_UPS or max(pauses) >= PROGRAMS_PAUSE
+    return not sent or _converses(thread, sent)
+
+
+def with_prompts_of_person(thread: Sequence[Turn]) -> list[Turn]:
+    """Return a person's thread with the words that they sent through a program as prompts of theirs."""
+    return [
+        {**turn, "kind": "prompt", "trust": "user", "text": without_wrapping(text_of(turn)), _SENT: True}
+        if _is_sent(turn)
+        else turn
+        for turn in thread
+    ]
+
+
+def is_sent_by_program(turn: Turn) -> bool:
+    """Return whether a prompt of `with_prompts_of_person` came through a program."""
+    return bool(turn.get(_SENT))
+
+
+def without_wrapping(text: str) -> str:
+    """
+    Return a prompt without the blocks in tags that a program put before the person's words.
+
+    >>> without_wrapping("<system_instruction>Work here.</system_instruction> Add tar support.")
+    'Add tar support.'
+    """
+    while opening := _OPENING.match(text):
+        _, closing, rest = text.partition(f"</{opening[1]}>")
+        if not closing:
+            break
+        text = rest.lstrip()
+    return text
+
+
+def _is_sent(turn: Turn) -> bool:
+    return turn["kind"] == "program" and turn["agent_id"] is None and not _REPORT.match(text_of(turn))
+
+
+def _converses(thread: Sequence[Turn], sent: Sequence[Turn]) -> bool:
+    pauses = _pauses(thread, "program")
+    if len(pauses) < FEWEST_FOLLOW_UPS or sorted(pauses)[len(pauses) // 2] < PERSONS_PAUSE:
+        return False
+    words = [set(words_in(without_wrapping(text_of(turn)))) for turn in sent[1:]]
+    again = sum(
+        any(share_of_all(own, earlier) >= SAME_FORM_SHARE for earlier in words[:at])
+        for at, own in enumerate(words)
+        if len(own) >= FEWEST_FORM_WORDS
+    )
+    return again <= len(words) / 2
+
+
+def _pauses(thread: Sequence[Turn], kind: str) -> list[timedelta]:
+    """Return the time between the assistant's last sign of life and each later prompt; copies have none."""
+    pauses: list[timedelta] = []
+    last = None
+    for turn in thread:
+        if turn["kind"] in ASSISTANTS:
+            last = turn["said_at"]
+        elif turn["kind"] == kind and last is not None and turn["said_at"] is not None:
+            if turn["said_at"] > last:
+                pauses.append(turn["said_at"] - last)
+            last = None
+    return pauses
+
+
+# -- Layers 1 to 3: what the tool calls, the prose and the assistant's own tags of a session say (spec 5).
 
 # Columns the layers read; the others need not be turned into Python values.
 READ_COLUMNS = [

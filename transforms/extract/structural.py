@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from cortex.hooks.prose.sources import EDIT_TOOLS, READ_TOOLS, SHELL_TOOLS
+from cortex.hooks.prose.own_prose import EDIT_TOOLS, READ_TOOLS, SHELL_TOOLS
 from cortex.transforms.extract.ground.candidate import (
     Candidate,
     Turn,
@@ -15,6 +15,12 @@ from cortex.transforms.extract.ground.candidate import (
     text_of,
 )
 from cortex.transforms.extract.ground.phrases import CHECK_COMMANDS
+from cortex.transforms.extract.ground.statements import (
+    LONGEST_CHARS,
+    cut_between,
+    plain,
+    prose_blocks,
+)
 from cortex.transforms.words.sentences import shortened
 
 # Enough to find the places again; a hot file is read a hundred times in one session.
@@ -197,3 +203,145 @@ def _event(
         str(turn["trust"]),
         files=files,
     )
+
+
+# -- Layer 1: commits, pushes and pull requests, read from the commands that made them.
+
+COMMIT = re.compile(r"\bgit (?:-[cC] \S+ )*commit\b")
+HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?\n(.*?)\n\s*\1\b", re.DOTALL)
+MESSAGE = re.compile(r"""(?:-m|--message)[ =]\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')""", re.DOTALL)
+COMMITTED = re.compile(r"^\[([^\]\s]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$", re.MULTILINE)
+PULL_REQUEST = re.compile(r"https://[\w.-]+/[\w./-]+/(?:pull|merge_requests)/(\d+)")
+PUSH = re.compile(r"\bgit (?:-[cC] \S+ )*push\b(?!.*--dry-run)")
+MERGED = re.compile(r"\b(?:gh pr|glab mr) merge\b")
+PR_CREATE = re.compile(r"\b(?:gh pr|glab mr) create\b")
+PR_TITLE = re.compile(r"""--title[ =]\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')""")
+TRAILER = re.compile(
+    r"^(?:co-authored-by|signed-off-by|assisted-by|generated with|🤖|change-id|entire-"
+    r"|confidence:|scope-risk:|tested:|not-tested:)",
+    re.IGNORECASE,
+)
+
+
+def git_candidates(turns: Sequence[Turn]) -> Iterator[Candidate]:
+    """Yield the commits and pull requests of one thread, as git and the forge confirmed them."""
+    for call in calls_that_ran(turns):
+        if call.tool not in SHELL_TOOLS or call.failed:
+            continue
+        done = COMMITTED.search(text_of(call.result)) if COMMIT.search(call.argument) else None
+        if done:
+            branch, commit, subject = done.groups()
+            body = _first_paragraph(commit_message(call.argument))
+            text = f"Committed {commit} on {branch}: {subject.rstrip('.')}{f'. {body}' if body else ''}"
+            yield _progress(call, text, "commit", commit)
+        opened = PULL_REQUEST.search(text_of(call.result)) if PR_CREATE.search(call.argument) else None
+        if opened:
+            title = PR_TITLE.search(call.argument)
+            named = f": {title[1] or title[2]}" if title else ""
+            yield _progress(call, f"Opened PR #{opened[1]}{named} ({opened[0]})", "pull_request", None)
+
+
+def _progress(call: Call, text: str, source: str, commit: str | None) -> Candidate:
+    return Candidate(
+        call.turn, (line_of(call.turn), line_of(call.result)), cut_between(plain(text), LONGEST_CHARS),
+        "TASK_COMPLETED", "progress", "layer1:git", source, "assistant", git_commit=commit,
+    )  # fmt: skip
+
+
+def _first_paragraph(message: str) -> str:
+    """Return what a message says first after its subject, without trailers."""
+    lines = [line for line in message.split("\n")[1:] if not TRAILER.match(line.strip())]
+    return next((block.text for block in prose_blocks("\n".join(lines))), "")
+
+
+def commit_message(command: str) -> str:
+    """
+    Return the message a commit command gives, its parts as paragraphs; empty if it gives none.
+
+    >>> commit_message('git commit -m "Add x" -m "Because y."')
+    'Add x\\n\\nBecause y.'
+    """
+    heredoc = HEREDOC.search(command)
+    if heredoc:
+        return heredoc[2].strip()
+    parts = [double or single for double, single in MESSAGE.findall(command)]
+    return "\n\n".join(part.replace('\\"', '"').strip() for part in parts)
+
+
+# -- Layer 1: a command that failed and later passed: what it printed, and what was changed in between.
+
+# A test run piped through `tail` succeeds although tests fail: its output tells.
+RED = re.compile(
+    r"\b[1-9]\d* (?:failed|failing|errors?)\b|^(?:FAILED|FAIL|--- FAIL|ERROR)\b|\bBUILD FAILED\b",
+    re.MULTILINE,
+)
+TELLING = re.compile(
+    r"^.*(?:\w+(?:Error|Exception)\b.*|\berror\b[:\[].*|\bfatal: .*|\bFAILED\b.*|\bpanic: .*"
+    r"|: error.*|not found.*)$",
+    re.MULTILINE | re.IGNORECASE,
+)
+ERROR_CHARS = 120
+SHOWN_COMMAND_CHARS = 60
+FILES_NAMED = 4
+# A failure that is fixed fifty calls later is fixed by something else.
+CALLS_TO_FIX = 50
+
+
+def error_candidates(turns: Sequence[Turn]) -> Iterator[Candidate]:
+    """Yield one candidate per failure that was fixed by a change: command, error, changed files."""
+    calls = calls_that_ran(turns)
+    open_until = -1
+    for index, call in enumerate(calls):
+        if index <= open_until or not is_red(call):
+            continue
+        fixed = _fixed_at(calls, index)
+        if fixed is not None:
+            open_until = fixed
+            yield _resolved(calls[index : fixed + 1])
+
+
+def is_red(call: Call) -> bool:
+    """Return whether a command failed, or was a check whose output says that it did."""
+    if call.tool not in SHELL_TOOLS:
+        return False
+    return call.failed or bool(CHECK_COMMANDS.search(call.argument) and RED.search(text_of(call.result)))
+
+
+def _fixed_at(calls: Sequence[Call], index: int) -> int | None:
+    """Return the position of the first later run of the same command that passed after an edit."""
+    command = _program(calls[index].argument)
+    has_edit = False
+    for position in range(index + 1, min(len(calls), index + CALLS_TO_FIX)):
+        call = calls[position]
+        has_edit = has_edit or (call.tool in EDIT_TOOLS and not call.failed)
+        if has_edit and call.tool in SHELL_TOOLS and _program(call.argument) == command and not is_red(call):
+            return position
+    return None
+
+
+def _program(command: str) -> str:
+    """Return what makes two commands the same: their check, or every word."""
+    check = CHECK_COMMANDS.search(command)
+    return check[0] if check else shown_command(command)
+
+
+def _resolved(calls: Sequence[Call]) -> Candidate:
+    failed, passed = calls[0], calls[-1]
+    edited = [call.argument for call in calls if call.tool in EDIT_TOOLS and not call.failed]
+    files = tuple(dict.fromkeys(edited))
+    command = shortened(shown_command(failed.argument), SHOWN_COMMAND_CHARS)
+    error = _error(text_of(failed.result))
+    names = ", ".join(path.rsplit("/", 1)[-1] for path in files[:FILES_NAMED])
+    text = f"`{command}` failed{f' ({error})' if error else ''}. Passed after changes to {names}."
+    lines = (line_of(failed.turn), line_of(failed.result), line_of(passed.turn))
+    return Candidate(
+        failed.result, lines, shortened(text, LONGEST_CHARS), "ERROR_RESOLVED", "gotcha", "layer1:Bash",
+        "mended", "tool", subject=command, files=files,
+    )  # fmt: skip
+
+
+def _error(output: str) -> str:
+    """Return the line of an output that says what went wrong, or nothing."""
+    telling = TELLING.search(output)
+    line = plain(telling[0]) if telling else ""
+    return line if len(line) <= ERROR_CHARS else ""  # half an error is none

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from cortex.hooks.prose.memory_types import SETTLING_TYPES
-from cortex.hooks.prose.sources import SHELL_TOOLS
+from cortex.hooks.prose.own_prose import SHELL_TOOLS
 from cortex.transforms.extract.ground.candidate import (
     PERSON,
     PERSONS_LAYERS,
@@ -32,8 +32,14 @@ from cortex.transforms.extract.ground.statements import (
     passages,
 )
 from cortex.transforms.policy import Policy
-from cortex.transforms.words.scripts import latin_length, long_words
-from cortex.transforms.words.sentences import PROSE, is_question, sentences, shortened
+from cortex.transforms.words.sentences import (
+    PROSE,
+    is_question,
+    latin_length,
+    long_words,
+    sentences,
+    shortened,
+)
 
 TYPED = frozenset(("prompt", "command", "rejection"))
 # A prompt longer than this holds a pasted log, file or document; what the person says stands at its start.

@@ -12,12 +12,11 @@ import pyarrow.compute as pc
 from cortex.transforms.errors import NotFound
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import Checkpoint, Dismiss, Merge, Unmerge, entries_in
-from cortex.transforms.memory.neighbours import Pairs, similar_pairs, with_vector
+from cortex.transforms.memory.link import Pairs, similar_pairs, with_vector
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import JOURNAL, TRUSTS, Row
 from cortex.transforms.words.facts import Fact, Vocabulary, has_swapped_word, word_similarity
-from cortex.transforms.words.overlap import nested, share_of_fewer
-from cortex.transforms.words.sentences import MEMORY, sentences
+from cortex.transforms.words.sentences import MEMORY, nested, sentences, share_of_fewer
 
 
 @dataclass(frozen=True)

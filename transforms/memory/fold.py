@@ -1,7 +1,9 @@
 """The fold: events and journal become memories; the same fact seen again reinforces one memory (spec 5.5)."""
 
+import json
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import fields
 from datetime import datetime
 from typing import assert_never
 
@@ -9,8 +11,7 @@ import pyarrow as pa
 
 from cortex.hooks.evidence.text import normalised
 from cortex.transforms.extract.ground.candidate import is_prose_alone
-from cortex.transforms.extract.ground.living_plans import carried_on, plan_text
-from cortex.transforms.extract.ground.technologies import tag_by_term, technology_tags
+from cortex.transforms.extract.plans import carried_on, plan_text
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import (
     Archive,
@@ -43,11 +44,96 @@ from cortex.transforms.journal_entries import (
     from_row,
     in_order,
 )
-from cortex.transforms.memory.imported import joined_with, put_back
 from cortex.transforms.memory.team import put_beside, withdrawn
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import EPOCH, GLOBAL_SCOPE, MEMORIES, MEMORY_TYPES, TRUSTS, Row, checked
-from cortex.transforms.search.index_text import embedded_text
+from cortex.transforms.schemas import (
+    EPOCH,
+    GLOBAL_SCOPE,
+    MEMORIES,
+    MEMORY_TYPES,
+    TRUSTS,
+    Row,
+    checked,
+)
+from cortex.transforms.search import embedded_text
+
+# -- A memory as an import puts it back, alone or together with what was said here of the same fact.
+
+INSTANTS = frozenset(field.name for field in MEMORIES.arrow if pa.types.is_timestamp(field.type))
+_CARRIED = tuple(field.name for field in fields(ImportMemory) if field.name in MEMORIES.arrow.names)
+
+
+def import_of(memory: Row) -> ImportMemory:
+    """Return the journal entry that puts an undecayed memory back as it is."""
+    carried = {**{name: memory[name] for name in _CARRIED}, "pinned": memory["is_pinned"]}
+    plain = json.dumps(carried, ensure_ascii=False, default=lambda instant: instant.isoformat())
+    return ImportMemory(**json.loads(plain))
+
+
+def put_back(row: Row, entry: ImportMemory) -> Row:
+    """Return the undecayed memory that an own export carried, with every date as it was."""
+    memory = {
+        "memory_id": row["memory_id"],
+        "project_id": row["project_id"],
+        "is_pinned": entry.pinned,
+        **{name: getattr(entry, name) for name in _CARRIED},
+    }
+    for name in INSTANTS & memory.keys():
+        memory[name] = _instant(memory[name])
+    memory["evidence"] = [{**place, "said_at": _instant(place["said_at"])} for place in entry.evidence]
+    return memory
+
+
+def joined_with(known: Row, imported: Row) -> Row:
+    """
+    Return one memory of what was said here (`known`) and what was imported, both undecayed.
+
+    The better trusted one words it, and only sources of that trust date it, pin it and make it sure; the
+    evidence is that of both.
+    """
+    best = max(imported, known, key=lambda m: TRUSTS.index(m["trust"]))
+    believed = [m for m in (imported, known) if m["trust"] == best["trust"]]
+    evidence = {place["turn_id"]: place for place in [*known["evidence"], *imported["evidence"]]}.values()
+    return {
+        **known,
+        **imported,
+        **{name: best.get(name) for name in ("text", "reason", "rejected", "trust", "source_type")},
+        "files": sorted({path for m in believed for path in m["files"]}),
+        "is_pinned": any(m["is_pinned"] for m in believed),
+        "initial_confidence": max(m["initial_confidence"] for m in believed),
+        "salience": max(m["salience"] for m in believed),
+        "created_at": min(m["created_at"] or EPOCH for m in believed),
+        "updated_at": max(m["updated_at"] or EPOCH for m in believed),
+        "evidence": sorted(evidence, key=lambda e: (e["said_at"] or EPOCH, e["turn_id"]), reverse=True),
+    }
+
+
+def _instant(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
+# -- The tools, languages and services that a text names, by technologies.csv.
+
+
+def tag_by_term(policy: Policy) -> dict[str, str]:
+    """Return the tag of each term: `pytest` and `ruff` are of `python`."""
+    rows = policy.tables["technologies"].to_pylist() if "technologies" in policy.tables else []
+    return {str(row["term"]): str(row["tag"]) for row in rows}
+
+
+def technology_tags(text: str, tags: Mapping[str, str]) -> set[str]:
+    """
+    Return the tags of the terms that stand in `text` as words of their own, whatever their case.
+
+    >>> sorted(tags_in("Run PyTest, not `jest`.", {"pytest": "python", "jest": "javascript"}))
+    ['javascript', 'python']
+    """
+    words = {word.strip(".,:;!?()`\"'").lower() for word in text.split()}
+    return {tags[word] for word in words if word in tags}
+
+
+# -- The fold: events and journal become memories; the same fact seen again reinforces one memory (spec
+# 5.5).
 
 DEFAULT_PRIORITY = 5  # the middle of 1 to 10
 

@@ -1,16 +1,24 @@
-"""What is worth remembering: what a text lacks to be a fact, and which memory said it on purpose before."""
+"""What is worth remembering: what a text lacks to be a fact, to be a lesson, or to be read on its own."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.transforms.policy import Policy
-from cortex.transforms.search.index_text import unspaced_runs
-from cortex.transforms.words.facts import WORD, Fact, Vocabulary, has_swapped_word, word_similarity
-from cortex.transforms.words.overlap import nested
+from cortex.transforms.redaction.redact import kinds_of_secret
+from cortex.transforms.search import unspaced_runs
+from cortex.transforms.words.facts import (
+    WORD,
+    Fact,
+    Vocabulary,
+    has_swapped_word,
+    word_similarity,
+)
+from cortex.transforms.words.sentences import nested
 
 SECRET_MARK = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -104,3 +112,101 @@ def _is_question(text: str, policy: Policy) -> bool:
 def _patterns(flaw: str, policy: Policy) -> list[re.Pattern[str]]:
     rows = policy.tables["flaws"].to_pylist()
     return [re.compile(row["pattern"], re.IGNORECASE) for row in rows if row["flaw"] == flaw]
+
+
+# -- Whether a line can be read without its session, and the rewording that lets it (spec 11.2).
+
+_MARK_ALONE = re.compile(r"\([^()]*\)\.?$")  # "(since changed)", parted from what was changed
+_QUESTION = re.compile(r"[?？][\"'”’)]*$")
+_MARK = re.compile(r"[`*\"'“”‘’(\s]+")
+# The answer to a question that was put with options; question and choice are read together.
+_ANSWERED = re.compile(r"[?？].* User chose\b|^For [^:]{3,120}: ")
+# Joins what one said to what the other answered; between names of code it is an arrow.
+_GLUE = re.compile(r"[.!?…)] → ")
+
+
+def brief_wording(text: str, policy: Policy) -> str:
+    """Return a statement without words that tie it to the talk it was part of; at least half of it stays."""
+    for pattern, replacement in _self_contained_patterns(policy, "reword"):
+        shorter = pattern.sub(replacement, text, count=1)
+        if shorter != text and 2 * len(shorter) >= len(text):
+            text = shorter[:1].upper() + shorter[1:] if shorter[:1].isascii() else shorter
+    return text
+
+
+def reason_not_alone(text: str, policy: Policy, *, is_persons: bool = False) -> str:
+    """
+    Return why a statement says nothing to one who was not there, or nothing if it stands alone.
+
+    What an assistant was about to do is over; a person (`is_persons`) who says "I prefer" states a wish.
+    """
+    bare = _MARK.sub(" ", text, count=1).strip() if _MARK.match(text) else text
+    if not bare or bare.endswith(":") or _MARK_ALONE.match(text):
+        return "a heading without what it heads"
+    if text.endswith(("…", "...")):
+        return "cut off in the middle of a statement"
+    if _QUESTION.search(bare):
+        return "a question without its answer"
+    if _ANSWERED.search(bare):
+        return ""
+    if _GLUE.search(bare):
+        return "two speakers' words glued together"
+    if any(pattern.match(bare) for pattern, _ in _self_contained_patterns(policy, "leans")):
+        return f"leans on what was said before it: opens with “{_opening(bare)}”"
+    if not is_persons and any(
+        pattern.match(bare) for pattern, _ in _self_contained_patterns(policy, "speaks")
+    ):
+        return f"talk of the session: opens with “{_opening(bare)}”"
+    if not is_persons and any(
+        pattern.search(bare) for pattern, _ in _self_contained_patterns(policy, "talks")
+    ):
+        return "tells what the assistant was about to do"
+    return ""
+
+
+def _opening(text: str) -> str:
+    return " ".join(text.split()[:2])[:24]
+
+
+def _self_contained_patterns(policy: Policy, use: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    rows = policy.rows["brief_wording"].values()
+    used = ((row["pattern"], row["replacement"] or "") for row in rows if row["use"] == use)
+    return _compiled(tuple((str(pattern), str(replacement)) for pattern, replacement in used))
+
+
+@lru_cache(maxsize=16)
+def _compiled(rows: Iterable[tuple[str, str]]) -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(pattern, re.IGNORECASE), replacement) for pattern, replacement in rows)
+
+
+# -- What may be learned without a person who looks at it: the quality gate of `learn`.
+
+
+def flaw_of_lesson(text: str, policy: Policy, word_ranks: Mapping[str, int]) -> str:
+    """
+    Return what keeps a text from being learned, as a clause; empty if nothing does.
+
+    Stricter than `flaw_of`: a lesson is written by a program, and nobody looks again. It holds no secret at
+    all, has `learn_words_min` words and can be read alone. It names something: a name, a number, or a word
+    that is not among the `learn_common_words` most frequent of English (`word_ranks`: places from 1).
+    """
+    if kinds := kinds_of_secret(text):
+        return f"the text holds a secret ({', '.join(sorted(set(kinds)))})"
+    if SECRET_MARK.search(text):
+        return "the text holds a secret"
+    if flaw := flaw_of(text, policy):
+        return flaw
+    words = [word.rstrip("./:'’-").casefold() for word in WORD.findall(text)]
+    if not unspaced_runs(text):
+        if len(words) < policy.threshold("learn_words_min"):
+            return "the text is too short to be a statement"
+        if not _names_something(words, policy, word_ranks):
+            return "the text names nothing that it is about"
+    return reason_not_alone(text, policy, is_persons=True)
+
+
+def _names_something(words: Collection[str], policy: Policy, word_ranks: Mapping[str, int]) -> bool:
+    common = policy.threshold("learn_common_words")
+    dropped = set(policy.tables["query_words"]["word"].to_pylist())
+    topics = (word for word in words if word and word not in dropped)
+    return any(word_ranks.get(word, common + 1) > common for word in topics)

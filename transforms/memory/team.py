@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import TeamFact, Withdraw, from_row, in_order
-from cortex.transforms.memory.authors import COLLEAGUE, HELD_LAYERS
 from cortex.transforms.schemas import GLOBAL_SCOPE, TRUSTS, Row, values
 from cortex.transforms.vocabulary import SHARED_LAYER, TEAM_LAYER, WITHDRAWN_LAYER
+from cortex.transforms.words.ages import COLLEAGUE, HELD_LAYERS
 
 TEAM_ACTOR = "team"
 TEAM_SOURCE = "team"

@@ -1,21 +1,284 @@
-"""Secrets out of text: one linear scan tells which rules may match, only those look closer and set marks."""
+"""
+Secrets out of text as it reads: one linear scan tells which rules may match, and judges have the last word.
+"""
 
 import re
-from bisect import bisect_left
+import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import re2
 
+from cortex.hooks.prose.characters import CONTROLS, ESCAPES, UNSEEN
 from cortex.spared_imports import sparing
-from cortex.transforms.redaction import secret_rules as shapes
-from cortex.transforms.redaction.secret_judges import JUDGES, kind_of_key, looks_random, looks_token
-from cortex.transforms.redaction.secret_places import PLACE_RULES
-from cortex.transforms.redaction.secret_rules import Rule
+from cortex.transforms.redaction import secret_rules
+from cortex.transforms.redaction.secret_rules import PLACE_RULES, Rule
 from cortex.transforms.redaction.secret_tokens import TOKEN_RULES
-from cortex.transforms.words.plain_view import READS_OTHERWISE, PlainView, plain_view
+
+# -- Text as it reads: without unseen characters, full-width and styled letters as plain ones, places kept.
+
+# Letters, digits and signs that ASCII has, in another width or style: full-width, mathematical, in circles,
+# raised, lowered, small.
+_STYLED = (
+    "\u00aa\u00b2\u00b3\u00b9\u00ba\u02b0-\u02b8\u2070-\u209c\u2100-\u214f\u2460-\u24ff\ufe50-\ufe6b"
+    "\uff01-\uff5e\U0001d400-\U0001d7ff\U0001f100-\U0001f169"
+)
+# Strokes and accents set over a letter; composed letters have their own code points and stay.
+_COMBINING = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
+# A carriage return reads as a line end anyway; halves of surrogate pairs are not UTF-8 and are never stored.
+_ODD = f"{UNSEEN}{CONTROLS}{_COMBINING}".replace("\x0b-\x1f", "\x0b\x0c\x0e-\x1f").replace(
+    "\ud800-\udfff", ""
+)
+# In RE2's syntax: whether a text reads otherwise than it stands, and where.
+READS_OTHERWISE = f"[{_ODD}{_STYLED}]"
+_OTHERWISE = re2.compile(f"{ESCAPES.pattern}|[{_ODD}]+|[{_STYLED}]")
+_IS_STYLED = re.compile(f"[{_STYLED}]")
+_LINE_ENDS = ("\u2028", "\u2029")
+
+
+@dataclass(frozen=True)
+class PlainView:
+    """
+    The UTF-8 of a text as it reads, and where its pieces stand in the UTF-8 of the original.
+
+    A piece begins at each of `places`, in the plain text, and of `origins`, in the original. Between them
+    the two are the same, but for a piece of one character that another one stands for.
+    """
+
+    data: bytes
+    places: tuple[int, ...]
+    origins: tuple[int, ...]
+
+    def start_of(self, place: int) -> int:
+        """Return where, in the original, the character at `place` of the plain text begins."""
+        piece = bisect_right(self.places, place) - 1
+        return self.origins[piece] + place - self.places[piece]
+
+    def end_of(self, place: int) -> int:
+        """Return where, in the original, the character that ends before `place` ends."""
+        piece = bisect_left(self.places, place)
+        if piece < len(self.places) and self.places[piece] == place:
+            return self.origins[piece]
+        return self.origins[piece - 1] + place - self.places[piece - 1]
+
+
+def plain_view(data: bytes) -> PlainView | None:
+    """
+    Return UTF-8 text as it reads, or None if it reads as it stands.
+
+    >>> plain_view("p\\u200bass\\uff57ord".encode()).data
+    b'password'
+    """
+    pieces: list[bytes] = []
+    places, origins = [0], [0]
+    place = position = 0
+    for match in _OTHERWISE.finditer(data):
+        start, end = match.span()
+        plain = _plain(match.group())
+        pieces += [data[position:start], plain]
+        place += start - position
+        places += [place, place + len(plain)]
+        origins += [start, end]
+        place, position = place + len(plain), end
+    if not pieces:
+        return None
+    return PlainView(b"".join([*pieces, data[position:]]), tuple(places), tuple(origins))
+
+
+@lru_cache(maxsize=4_096)
+def _plain(otherwise: bytes) -> bytes:
+    """Return what is read for a styled letter; for the unseen nothing, for line ends a line end."""
+    text = otherwise.decode("utf-8")
+    # Of single characters alone: over a long run of combining marks normalising is quadratic.
+    plain = unicodedata.normalize("NFKC", text) if len(text) == 1 else ""
+    if plain and plain.isascii() and plain.isprintable():
+        return plain.encode()
+    if any(end in text for end in _LINE_ENDS):
+        return b"\n"
+    # A styled letter that ASCII lacks stays; anything else here shows nothing.
+    return otherwise if _IS_STYLED.match(text) else b""
+
+
+# -- Who has the last word on a match: whether a value is a secret, or a stand-in, a name, a piece of code.
+
+# So long, and thrown as by chance: no call of a function, though it has brackets.
+_LONG_BYTES = 40
+_LEAST_TURNS = 4  # from letters to digits or back; sha256sum has two, utf8mb4 three
+_PLACEHOLDER_PART = re2.compile(secret_rules.PLACEHOLDER_PART)
+_HARMLESS_KEY_END = re2.compile(secret_rules.HARMLESS_KEY_END)
+_PLACEHOLDER_WORDS = frozenset(secret_rules.PLACEHOLDER_WORDS.split())
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+# Dotted names, dates, numbers and paths with an ending: code, not values.
+_CODE = re2.compile(
+    r"^[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+[.!?]?$|^\d{4}-\d\d-\d\d|^[-+]?\d*\.\d+$|"
+    r"^[\w.@-]+(?:/[\w.@-]+)*/?\.?\w*\.[a-z]{1,5}$|^[A-Za-z_][\w.]*[(\[]"
+)
+# Linear on any text: the shape of a run is judged once it is found.
+_COOKIE_RUN = re.compile(r"[\w%.+/~-]{12,}")
+# lower_case, kebab-case or UPPER_CASE words, a short number at most in the end: names of things.
+_NAME = re2.compile(r"^(?:[a-z]+|[A-Z]+)(?:[-_. /:]+(?:[a-z]+|[A-Z]+))*[-_. ]?\d{0,2}$")
+
+
+def kind_of_key(key: str) -> str:
+    """Return what a mark calls the value of `key`."""
+    for part, kind in (("pass", "password"), ("pwd", "password"), ("token", "token"), ("key", "api-key")):
+        if part in key.lower():
+            return kind
+    return "secret"
+
+
+def _is_placeholder(value: str) -> bool:
+    """Whether `value` says itself that it stands for something: <your-key>, ${TOKEN}, changeme, xxxx."""
+    if _PLACEHOLDER_PART.search(value.encode("utf-8", "replace")):
+        return True
+    words = [word.lower() for word in _WORDS.findall(value) if not word.isdigit() or len(word) > 3]
+    return all(word in _PLACEHOLDER_WORDS for word in words)
+
+
+def _looks_shaped(key: str, value: str) -> bool:
+    """The pattern says it all."""
+    return True
+
+
+def _looks_block(key: str, value: str) -> bool:
+    """A key block holds a line of base64; a mention of its two ends does not."""
+    body = value.split("-----")[2]
+    return re.search(r"(?:\n|\\n)[^\w.]*[A-Za-z0-9+/=]{8}|[A-Za-z0-9+/=]{40}", body) is not None
+
+
+def looks_random(key: str, value: str) -> bool:
+    """A token of known shape: no stand-in such as xxxxx, not lower-case words, not the name of a variable."""
+    if re.search(r"(?i)x{5}|\.\.\.|\*\*\*|redacted", value) or re.fullmatch(r"[A-Z_]+_[A-Z_]+", value):
+        return False
+    return any(letter.isdigit() or letter.isupper() for letter in value[1:])
+
+
+def _looks_given(key: str, value: str) -> bool:
+    """A password in a place made for it (address, connection string): anything but a stand-in."""
+    return len(value) >= 3 and not _is_placeholder(value)
+
+
+def _looks_env(key: str, value: str) -> bool:
+    """NAME=value: a password may be any word there; a token or key has to look like one."""
+    if _is_harmless(key, value):
+        return False
+    return len(value) >= 4 if re.search("PASS|PWD", key) else looks_token(key, value)
+
+
+def _looks_bare(key: str, value: str) -> bool:
+    """name: value without quotes: code and prose stand there more often than secrets."""
+    if _is_harmless(key, value):
+        return False
+    if kind_of_key(key) == "password":
+        return (
+            len(value) >= 6
+            and re.search(r"\d", value) is not None
+            and not re.fullmatch(r"[\d.:]{1,5}", value)
+        )
+    return looks_token(key, value)
+
+
+def _looks_quoted(key: str, value: str) -> bool:
+    """name: "value": labels and types stand there too; a password is one word, or has a digit or a sign."""
+    if _is_harmless(key, value) or re.search(r"\s", value):
+        return False
+    if kind_of_key(key) != "password":
+        return looks_token(key, value)
+    has_sign = re.search(r"[\d!#%^&*?+@~]", value) is not None
+    # Names of labels, events and messages speak of what they name; real words seldom do.
+    is_word = re.fullmatch(r"[a-z]{6,}", value) is not None and not re.search(
+        "pass|secret|token|key|auth|login", value
+    )
+    return len(value) >= 5 and (has_sign or is_word)
+
+
+def looks_token(key: str, value: str) -> bool:
+    """A token has digits and letters and is not the name of something."""
+    return (
+        len(value) >= 8
+        and _has_letter_and_digit(value)
+        and not _NAME.search(value.encode("utf-8", "replace"))
+    )
+
+
+def _looks_unbroken(key: str, value: str) -> bool:
+    """Letters and digits as chance throws them: several digits, and no words of one case between them."""
+    digits = len(re.findall(r"\d", value))
+    turns = len(re.findall(r"[a-z][A-Z0-9]|[A-Z0-9][a-z]|\d[A-Z]|[A-Z]\d", value))
+    return digits >= 2 and turns >= len(value) // 8 and not _looks_like_stand_in(value)
+
+
+def _looks_like_stand_in(value: str) -> bool:
+    return re.search(r"(?i)x{5}|\.\.\.|\*\*\*|redacted|example", value) is not None
+
+
+def _looks_word(key: str, value: str) -> bool:
+    """A password behind a word for it and a colon: a digit and a letter, no code, no stand-in."""
+    has_both = re.search(r"\d", value) is not None and re.search(r"[^\W\d_]", value) is not None
+    return len(value) >= 6 and has_both and not _is_harmless("", value)
+
+
+def _looks_spoken(key: str, value: str) -> bool:
+    """A password in a sentence: a capital or a sign inside, or letters and digits by turns; no method."""
+    value = value.rstrip(".!?:*")
+    has_inside = re.search(r"[a-z0-9][A-Z]|[!#%&*+?@~^$=]", value) is not None
+    turns = len(re.findall(r"[A-Za-z]\d|\d[A-Za-z]", value))
+    is_method = re.search(r"(?i)sha\d|md5|crypt|base64|utf|rsa|oauth|v\d", value) is not None
+    is_name = re.fullmatch(r"[A-Za-z][a-z]{4,}\d[A-Z][a-z]{2,}", value) is not None  # authentication2Flow
+    return (
+        (has_inside or turns >= _LEAST_TURNS)
+        and not is_method
+        and not is_name
+        and len(value) >= 8
+        and _looks_word(key, value)
+    )
+
+
+def _looks_cookie(key: str, value: str) -> bool:
+    """Cookies of which one holds a token: twelve letters and digits or more."""
+    tokens = (part.partition("=")[2] for part in value.split(";"))
+    return any(
+        _has_letter_and_digit(run)
+        for token in tokens
+        if not _is_placeholder(token)
+        for run in _COOKIE_RUN.findall(token)
+    )
+
+
+def _has_letter_and_digit(value: str) -> bool:
+    return re.search(r"\d", value) is not None and re.search(r"[A-Za-z]", value) is not None
+
+
+def _is_harmless(key: str, value: str) -> bool:
+    """Whether `key` names something about a secret, or `value` is a stand-in or code."""
+    if _HARMLESS_KEY_END.search(key.encode("utf-8", "replace")):
+        return True
+    if _is_placeholder(value):
+        return True
+    is_code = _CODE.search(value.encode("utf-8", "replace")) is not None
+    return is_code and not (len(value) >= _LONG_BYTES and _looks_unbroken(key, value))
+
+
+JUDGES: dict[str, Callable[[str, str], bool]] = {
+    "shape": _looks_shaped,
+    "block": _looks_block,
+    "mixed": looks_random,
+    "given": _looks_given,
+    "env": _looks_env,
+    "bare": _looks_bare,
+    "quoted": _looks_quoted,
+    "token": looks_token,
+    "random": _looks_unbroken,
+    "word": _looks_word,
+    "told": _looks_spoken,
+    "cookie": _looks_cookie,
+}
+
+
+# -- Secrets out of text: one linear scan tells which rules may match, only those look closer and set marks.
 
 _MARK = re.compile(rb"\[REDACTED:[a-z0-9-]+\]")
 _LOOK_AROUND = re.compile(r"\(\?:\(\?<=\\W\)\|\(\?<=\^\)\)|\(\?<?[=!][^()]*\)")
@@ -60,7 +323,12 @@ class Redactor:
         options.max_mem = 64 << 20
         self._gate = re2.Set.SearchSet(options)
         self._rules: list[_Compiled] = []
-        rules = TOKEN_RULES + shapes.RULES + PLACE_RULES + (shapes.PERSONAL_RULES if personal_data else ())
+        rules = (
+            TOKEN_RULES
+            + secret_rules.RULES
+            + PLACE_RULES
+            + (secret_rules.PERSONAL_RULES if personal_data else ())
+        )
         for prefilter, rule in [*map(_ours, rules), *_keyword_rules(), *_detector_rules()]:
             self._gate.Add(prefilter)
             self._rules.append(rule)
@@ -196,8 +464,8 @@ def _keyword_rules() -> Iterator[tuple[str, _Compiled]]:
     with sparing(*_SPARED):
         from detect_secrets.plugins.keyword import DENYLIST
 
-    names = "|".join((*shapes.KEY_NAMES, *DENYLIST))
-    for rule in (*shapes.KEYWORD_RULES, *shapes.PAIR_RULES):
+    names = "|".join((*secret_rules.KEY_NAMES, *DENYLIST))
+    for rule in (*secret_rules.KEYWORD_RULES, *secret_rules.PAIR_RULES):
         keys = names.upper().replace("?:", "?:") if rule.judge == "env" else names
         pattern = rule.pattern.replace("%s", keys)
         yield (
@@ -217,11 +485,12 @@ def _detector_rules() -> Iterator[tuple[str, _Compiled]]:
     regex_based: list[Any] = [
         detector
         for detector in detectors
-        if issubclass(detector, RegexBasedDetector) and detector.__name__ not in shapes.REPLACED_DETECTORS
+        if issubclass(detector, RegexBasedDetector)
+        and detector.__name__ not in secret_rules.REPLACED_DETECTORS
     ]
     for detector in sorted(regex_based, key=lambda detector: str(detector.__name__)):
         kind = re.sub(r"[^a-z0-9]+", "-", detector.secret_type.lower()).strip("-")
-        accepts = looks_token if detector.__name__ in shapes.LOOSE_DETECTORS else looks_random
+        accepts = looks_token if detector.__name__ in secret_rules.LOOSE_DETECTORS else looks_random
         for pattern in detector.denylist:
             flags = "(?i)" if pattern.flags & re.IGNORECASE else ""
             plain = flags + _LOOK_AROUND.sub("", pattern.pattern)
@@ -230,5 +499,5 @@ def _detector_rules() -> Iterator[tuple[str, _Compiled]]:
                 compiled = re2.compile(plain)
             else:
                 compiled = re.compile(pattern.pattern.encode(), pattern.flags & ~re.UNICODE)
-            prefilter = shapes.DETECTOR_PREFILTERS.get(detector.__name__, plain)
+            prefilter = secret_rules.DETECTOR_PREFILTERS.get(detector.__name__, plain)
             yield prefilter, _Compiled(kind, compiled, accepts, least_bytes=_DETECTOR_GROUP_BYTES)

@@ -9,14 +9,21 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from cortex.transforms.faults import contained
+from cortex.transforms.errors import contained
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import TURNS
 from cortex.transforms.transcripts.assistants import Head, Turned, turned
 from cortex.transforms.transcripts.assistants import may_speak as may_speak_elsewhere
-from cortex.transforms.transcripts.records import Record, Utterance, is_sidechain
+from cortex.transforms.transcripts.records import (
+    Limits,
+    Record,
+    Utterance,
+    is_sidechain,
+    redacted_ends,
+    redacted_head,
+    redacted_input,
+)
 from cortex.transforms.transcripts.speakers import utterances_in
-from cortex.transforms.transcripts.turn_text import Limits, redacted_ends, redacted_head, redacted_input
 
 # Raise it when the same line gives other rows than before: stored rows are then read again.
 READER_VERSION = 1

@@ -1,13 +1,195 @@
-"""How each session went, from the first day on: the figures by which memory must prove its worth."""
+"""
+How each session went, from the first day on, and what was decided again: by which memory must prove its
+worth.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
-from cortex.hooks.prose.sources import EDIT_TOOLS, READ_TOOLS
+from cortex.hooks.prose.own_prose import EDIT_TOOLS, READ_TOOLS
 from cortex.transforms.database import query
 from cortex.transforms.extract.ground.phrases import Phrasebook
 from cortex.transforms.policy import Policy
-from cortex.transforms.schemas import METRICS
-from cortex.transforms.views.repeated_decisions import repeats_of
+from cortex.transforms.schemas import (
+    METRICS,
+    Row,
+    arrow_of,
+    column,
+)
+from cortex.transforms.words.facts import (
+    CODE_NAME,
+    NUMBER,
+    WORD,
+    Fact,
+    Vocabulary,
+    has_swapped_word,
+    stem,
+)
+from cortex.transforms.words.sentences import share_of_fewer
+
+# -- Decisions made again, and rejected ones proposed again, in a later session of the same project.
+
+REPEATS = arrow_of(
+    [
+        column("event_id", pa.string(), "a decision that an earlier session had settled already"),
+        column("is_re_proposal", pa.bool_(), "whether that session had turned it down"),
+    ]
+)
+# How a choice is worded says nothing of what was chosen: "SQLite holds the levels", "keep levels in SQLite".
+_WORDING = """
+adopt agree build choose chose decide decision final finally go hold keep kept let live make move now pick
+prefer put run save select settle stay stick store switch take went will work write written
+"""
+WORDING = frozenset(stem(word) for word in _WORDING.split())
+_FEWEST_WORDS = 2  # a name alone is a subject and no decision
+# What was said to a person's words, and what they did not choose.
+ANSWER = " → "  # stores of before hold a person's words with the answer they got behind it
+ASIDE = re.compile(r" \((?:asked|said when refusing)[^()]*\)|; not: .*$|\((?:[^()]|\([^()]*\))*\)")
+# What lost, behind these words: "FastAPI over Flask for the API".
+LOST = re.compile(
+    r"\b(?:instead of|rather than|as opposed to|over|not|no|without|never|rejected?|against)"
+    r"\s+([^.;:,()]{2,60}?)"
+    r"(?=[.;:,()]|\s(?:for|to|as|because|since|and|so|which|that|when|in|on|by)\s|$)",
+    re.IGNORECASE,
+)
+# Of a rejection its subject: what stands before the reason.
+_LEAD = re.compile(
+    r"^\W*(?:we )?(?:rejected|ruled out|decided against|no|not|never|skip(?:ped)?|dropped?)\b:?\s*",
+    re.IGNORECASE,
+)
+HEAD_END = re.compile(
+    r"[:;.(,]|\s[–—-]\s|\b(?:because|since|as|due to|was|were|is|are|would|does|did|has)\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One decision as it is compared: what was chosen, what lost, and the names it turns on."""
+
+    event_id: str
+    session_id: str
+    said_at: Any
+    is_rejection: bool
+    chosen: Fact
+    lost: frozenset[str]
+    names: frozenset[str]
+    lost_names: frozenset[str]
+
+
+def repeats_of(events: pa.Table, policy: Policy) -> pa.Table:
+    """
+    Return (event_id, is_re_proposal), one row for each decision that an earlier session had settled already.
+
+    Takes EVENTS. A decision repeats one of an earlier session of its project that chose nearly the same: most
+    of the words of the shorter one, the same names and numbers, none in the place of another. It is a
+    re-proposal where it chooses what an earlier session turned down.
+    """
+    vocabulary, least = Vocabulary.of(policy), policy.threshold("metrics_same_words")
+    technologies = frozenset(map(str, policy.tables["technologies"]["term"].to_pylist()))
+    by_project: dict[str, list[Decision]] = defaultdict(list)
+    floor = policy.threshold("shown_min_confidence")
+    for row in sorted(events.to_pylist(), key=lambda row: (str(row["said_at"]), row["event_id"])):
+        is_shown = row["memory_type"] == "decision" and row["confidence"] >= floor
+        if is_shown and row["said_at"] is not None:
+            by_project[row["project_id"]].append(_decision(row, vocabulary, technologies))
+    most = int(policy.threshold("link_max_memories_per_term"))
+    repeats = [
+        row for decisions in by_project.values() for row in _repeats(decisions, vocabulary, least, most)
+    ]
+    return pa.Table.from_pylist(repeats, schema=REPEATS)
+
+
+def _repeats(
+    decisions: list[Decision], vocabulary: Vocabulary, least: float, most_per_word: int
+) -> Iterator[Row]:
+    """Yield the repeats of one project's decisions, which are in the order they were made in."""
+    chosen_with: dict[str, list[Decision]] = defaultdict(list)
+    lost_with: dict[str, list[Decision]] = defaultdict(list)
+    for decision in decisions:
+        for is_re_proposal, index in ((False, chosen_with), (True, lost_with)):
+            # A word that occurs in every other decision does not distinguish them.
+            near = {
+                earlier.event_id: earlier
+                for word in decision.chosen.word_set
+                if len(index[word]) <= most_per_word
+                for earlier in index[word]
+                if earlier.session_id != decision.session_id
+            }
+            repeats = _proposes if is_re_proposal else _says_again
+            if any(repeats(earlier, decision, vocabulary, least) for earlier in near.values()):
+                yield {"event_id": decision.event_id, "is_re_proposal": is_re_proposal}
+        for word in decision.chosen.word_set:
+            chosen_with[word].append(decision)
+        for word in decision.lost:
+            lost_with[word].append(decision)
+
+
+def _says_again(earlier: Decision, later: Decision, vocabulary: Vocabulary, least: float) -> bool:
+    a, b = earlier.chosen, later.chosen
+    shared = a.word_set & b.word_set
+    return (
+        earlier.is_rejection == later.is_rejection
+        and len(shared) >= _FEWEST_WORDS
+        and share_of_fewer(a.word_set, b.word_set) >= least
+        and (earlier.names <= later.names or later.names <= earlier.names)
+        and not (a.numbers ^ b.numbers and a.numbers and b.numbers)
+        and not vocabulary.has_opposites(a, b)
+        and not has_swapped_word(a, b)
+    )
+
+
+def _proposes(earlier: Decision, later: Decision, vocabulary: Vocabulary, least: float) -> bool:
+    lost = earlier.lost
+    return (
+        not later.is_rejection
+        and lost <= later.chosen.word_set
+        and (len(lost) >= _FEWEST_WORDS or bool(lost & earlier.lost_names))
+    )
+
+
+def _decision(row: Row, vocabulary: Vocabulary, technologies: frozenset[str]) -> Decision:
+    text = ASIDE.sub(" ", str(row["text"]).partition(ANSWER)[0])
+    is_rejection = row["event_type"] == "APPROACH_REJECTED"
+    if is_rejection:
+        head = HEAD_END.split(_LEAD.sub("", text), maxsplit=1)[0]
+        chosen, lost = head, row["rejected"] or head
+    else:
+        chosen = LOST.sub(" ", text)
+        lost = row["rejected"] or " ".join(LOST.findall(text)[:1])
+    lost = HEAD_END.split(str(lost), maxsplit=1)[0]
+    return Decision(
+        row["event_id"],
+        row["session_id"],
+        row["said_at"],
+        is_rejection,
+        _without_wording(vocabulary.fact(chosen)),
+        _without_wording(vocabulary.fact(lost)).word_set,
+        frozenset(_names(chosen, technologies)),
+        frozenset(_names(lost, technologies)),
+    )
+
+
+def _without_wording(fact: Fact) -> Fact:
+    words = tuple(word for word in fact.words if word not in WORDING)
+    return Fact(words, frozenset(words), fact.numbers, fact.names, fact.contrasts, fact.negation_count)
+
+
+def _names(text: str, technologies: frozenset[str]) -> Iterator[str]:
+    """Yield the stems of what a decision turns on: technologies, names of code and others, numbers."""
+    for number, match in enumerate(WORD.finditer(text)):
+        word = match[0].rstrip("./:'’-")
+        is_inside = number > 0 and text[: match.start()].rstrip()[-1:] not in (".", "?", "!", ":")
+        is_name = CODE_NAME.search(word) or NUMBER.fullmatch(word) or (is_inside and word[:1].isupper())
+        if word.casefold() in technologies or is_name:
+            yield stem(word.casefold())
+
+
+# -- How each session went, from the first day on: the figures by which memory must prove its worth.
 
 TURN_COLUMNS = ["project_id", "session_id", "agent_id", "kind", "said_at", "text", "tool_name"]
 EVENT_COLUMNS = [

@@ -1,6 +1,16 @@
-"""Pairs of memories whose relation a language model is asked for: which, and the request that holds many."""
+"""
+Pairs of memories that a language model is asked about: the request, what of the verdicts is believed and
+done.
+"""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import json
+from collections.abc import (
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,14 +20,37 @@ import pyarrow.compute as pc
 from cortex.hooks.prose.memory_types import FACT_TYPES
 from cortex.transforms.extract.ground.candidate import TAG_LAYER
 from cortex.transforms.identity import content_id
+from cortex.transforms.memory.fold import memory_id
+from cortex.transforms.memory.link import Pairs
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
-from cortex.transforms.schemas import BY_A_PERSON, EPOCH, PROPOSED_BY_MODEL, TRUSTS, Row
+from cortex.transforms.schemas import (
+    BY_A_PERSON,
+    EDGES,
+    EPOCH,
+    JUDGED_BY_MODEL,
+    LINKS_PURPOSE,
+    PROPOSED_BY_MODEL,
+    TRUSTS,
+    UNSURE_BY_MODEL,
+    Row,
+)
 from cortex.transforms.words.sentences import shortened
-from cortex.transforms.writer.cited import within_frame
-from cortex.transforms.writer.prompt import Prompt
-from cortex.transforms.writer.request import ModelRequest
-from cortex.transforms.writer.written import LAYER_PREFIX
+from cortex.transforms.writer.answer import (
+    FACT_KINDS,
+    WrittenFact,
+    parsed_answer,
+    within_frame,
+)
+from cortex.transforms.writer.request import ModelRequest, Prompt, Reply
+from cortex.transforms.writer.session import ID_CHARS
+from cortex.transforms.writer.written import (
+    LAYER_PREFIX,
+    OVER,
+    REFUSED_CONFIDENCE,
+    SESSION_PURPOSE,
+    statement_of,
+)
 
 LINKS_PROMPT = "links@1"
 TEXT_CHARS, REASON_CHARS, REJECTED_CHARS = 450, 200, 150
@@ -182,3 +215,289 @@ def _side(row: Mapping[str, object]) -> PairedMemory:
     return PairedMemory(
         str(row["memory_id"]), str(row["memory_type"]), text, reason, rejected, str(row["trust"]), *times
     )
+
+
+# -- Edges from what a language model wrote to what it says is no longer true: proposals, never decisions.
+
+CLOSING_COLUMNS = ["memory_id", "project_id", "memory_type", "text", "trust", "updated_at", "evidence"]
+CLOSER_COLUMNS = ["session_id", "layer", "text", "trust", "confidence"]
+REPLY_COLUMNS = ["session_id", "turn_ids", "known", "purpose", "model", "prompt", "text", "asked_at"]
+
+
+def with_closings(edges: pa.Table, memories: pa.Table, replies: pa.Table, events: pa.Table) -> pa.Table:
+    """
+    Return EDGES of a scope with one `contradicts` from each fact of a model to each memory that it closes.
+
+    Takes MEMORIES, REPLIES and EVENTS of the scope. Such an edge takes the place of the one that the pair
+    had; its source is the newer, its rule `proposed_by_model`. A fact that was over when its session ended
+    has no memory: the record of what came of the session stands for it. Both ends are active, the closed one
+    was named in the request and has not been said again since, and a stranger's words close nothing.
+    """
+    last = _last_replies(replies)
+    closings = list(_closings(memories, last, _checked(events))) if last else []
+    if not closings:
+        return edges
+    pairs = {frozenset((edge["source_id"], edge["target_id"])) for edge in closings}
+    others = [
+        edge for edge in edges.to_pylist() if frozenset((edge["source_id"], edge["target_id"])) not in pairs
+    ]
+    unique = {edge["edge_id"]: edge for edge in [*others, *closings]}
+    return EDGES.of([edge for _, edge in sorted(unique.items())])
+
+
+def _checked(events: pa.Table) -> set[tuple[str, str, str]]:
+    """Return session, layer and text of the facts of models that passed the checks, a stranger's left out."""
+    is_checked = pc.starts_with(events["layer"], LAYER_PREFIX)
+    rows = events.filter(is_checked).select(CLOSER_COLUMNS).to_pylist()
+    return {
+        (row["session_id"], row["layer"], row["text"])
+        for row in rows
+        if row["confidence"] > REFUSED_CONFIDENCE and row["trust"] != TRUSTS[0]
+    }
+
+
+def _closings(
+    memories: pa.Table, replies: Iterable[Row], checked: Collection[tuple[str, str, str]]
+) -> Iterator[Row]:
+    is_active = pc.field("status") == "active"
+    active = {row["memory_id"]: row for row in memories.filter(is_active).select(CLOSING_COLUMNS).to_pylist()}
+    for reply in replies:
+        answer = parsed_answer(reply["text"])
+        for fact in answer.facts if answer else ():
+            if not fact.closes:
+                continue
+            if fact.state not in OVER:
+                newer = _memory_of(fact, reply, active)
+            elif (reply["session_id"], _layer(reply), statement_of(fact)) in checked:
+                newer = _record_of(reply, active)
+            else:
+                newer = None
+            for name in _closed(fact, reply["known"]):
+                older = active.get(name)
+                if newer and older and newer is not older and older["updated_at"] <= newer["updated_at"]:
+                    yield closing_edge(newer, older)
+
+
+def _last_replies(replies: pa.Table) -> list[Row]:
+    """Return of each session and layer the reply that counts, where its request named anything."""
+    last: dict[tuple[str, str], tuple[tuple[int, datetime], Row]] = {}
+    sessions = replies.filter(pc.field("purpose") == SESSION_PURPOSE)
+    for row in sessions.select(REPLY_COLUMNS).to_pylist():
+        name, order = (row["session_id"], _layer(row)), (len(row["turn_ids"]), row["asked_at"])
+        if name not in last or order > last[name][0]:
+            last[name] = (order, row)
+    return [row for _, (_, row) in sorted(last.items(), key=lambda item: item[0]) if row["known"]]
+
+
+def _layer(reply: Row) -> str:
+    return f"{LAYER_PREFIX}{reply['model']}@{reply['prompt']}"
+
+
+def _memory_of(fact: WrittenFact, reply: Row, active: Mapping[str, Row]) -> Row | None:
+    """Return the memory that a fact of a reply makes; none where it was refused or is not shown."""
+    _, memory_type = FACT_KINDS.get(fact.fact_type, FACT_KINDS["context"])
+    statement = statement_of(fact)
+    for scope in sorted({row["project_id"] for row in active.values()}):
+        row = active.get(memory_id(scope, memory_type, statement))
+        if row and row["trust"] != TRUSTS[0] and _is_seen(row, reply):
+            return row
+    return None
+
+
+def _record_of(reply: Row, active: Mapping[str, Row]) -> Row | None:
+    """Return the memory that records what came of the session of a reply; none where nothing did."""
+    for _, row in sorted(active.items()):
+        if row["memory_type"] == "outcome" and _is_seen(row, reply):
+            return row
+    return None
+
+
+def _is_seen(row: Row, reply: Row) -> bool:
+    """Return whether a memory rests on what a reply says."""
+    return any(
+        place["session_id"] == reply["session_id"] and place["layer"] == _layer(reply)
+        for place in row["evidence"]
+    )
+
+
+def _closed(fact: WrittenFact, known: Iterable[str]) -> set[str]:
+    """Return the ids that a fact closes, of those that its request named."""
+    ids = {name[:ID_CHARS] for name in fact.closes if len(name) >= ID_CHARS}
+    return {name for name in known if name[:ID_CHARS] in ids}
+
+
+def closing_edge(newer: Row, older: Row) -> Row:
+    """Return the EDGES row by which a language model says that `older` is no longer true, by `newer`."""
+    source, target = newer["memory_id"], older["memory_id"]
+    return {
+        "edge_id": content_id(source, target, "contradicts"),
+        "project_id": newer["project_id"],
+        "source_id": source,
+        "target_id": target,
+        "edge_type": "contradicts",
+        "strength": 1.0,
+        "rule": PROPOSED_BY_MODEL,
+    }
+
+
+# -- What a language model says of pairs of memories: which of it is believed, kept and done.
+
+SAME, NEWER, BOTH, UNSURE = "same", "newer holds", "both hold", "unsure"
+VERDICTS = frozenset((SAME, NEWER, BOTH, UNSURE))
+# Kept of a pair that was asked about and got no answer, or two: it is not asked about again.
+UNANSWERED = ""
+VERDICT_COLUMNS = ["purpose", "text", "asked_at", "request_id"]
+
+
+def believed_verdicts(answer: str, pairs: Sequence[MemoryPair]) -> dict[str, str]:
+    """
+    Return the verdict on each pair that was asked about, by its name, of the JSON text of an answer.
+
+    Believed is one of VERDICTS on a pair that was given, named once. All else is UNANSWERED: a pair with two
+    answers, one that is missing, an id or a word that was not among those given.
+    """
+    given: dict[str, list[object]] = {}
+    for item in _items(answer):
+        if isinstance(item, dict) and isinstance(item.get("pair"), str):
+            given.setdefault(item["pair"].strip(" []"), []).append(item.get("answer"))
+    verdicts: dict[str, str] = {}
+    for number, pair in enumerate(pairs, start=1):
+        answers = given.get(f"p{number}", [])
+        word = answers[0] if len(answers) == 1 else UNANSWERED
+        verdicts[pair.name] = word if isinstance(word, str) and word in VERDICTS else UNANSWERED
+    return verdicts
+
+
+def _items(answer: str) -> list[object]:
+    try:
+        given = json.loads(answer)
+    except (ValueError, RecursionError):
+        return []
+    items = given.get("pairs") if isinstance(given, dict) else None
+    return items if isinstance(items, list) else []
+
+
+def verdicts_row(asked: PairsRequest, reply: Reply, asked_at: datetime) -> Row:
+    """
+    Return the row of REPLIES for the answer about pairs.
+
+    Its text holds what was believed, by the pairs' names and in words of ours: none of the model's.
+    """
+    request, verdicts = asked.request, believed_verdicts(reply.text, asked.pairs)
+    return {
+        "request_id": request.request_id,
+        "project_id": asked.scope,
+        "session_id": "",
+        "turns_hash": "",
+        "turn_ids": [],
+        "turn_count": 0,
+        "known": [name for pair in asked.pairs for name in (pair.older.memory_id, pair.newer.memory_id)],
+        "purpose": request.purpose,
+        "model": request.model,
+        "provider": reply.provider,
+        "prompt": request.prompt,
+        "text": _text_of([(pair.name, verdicts[pair.name]) for pair in asked.pairs]),
+        "stop_reason": reply.stop_reason,
+        "input_tokens": reply.input_tokens,
+        "output_tokens": reply.output_tokens,
+        "usd": reply.usd,
+        "asked_at": asked_at,
+    }
+
+
+def repeated_row(row: Row, asked: PairsRequest) -> Row:
+    """Return the row of REPLIES for a request that was answered for another scope, which paid for it."""
+    names = [name for pair in asked.pairs for name in (pair.older.memory_id, pair.newer.memory_id)]
+    free = {"input_tokens": 0, "output_tokens": 0, "usd": 0.0}
+    return {**row, **free, "project_id": asked.scope, "known": names}
+
+
+def _text_of(verdicts: Iterable[tuple[str, str]]) -> str:
+    pairs = [{"pair": name, "answer": answer} for name, answer in verdicts]
+    return json.dumps({"pairs": pairs}, separators=(",", ":"))
+
+
+def kept_verdicts(replies: pa.Table) -> dict[str, str]:
+    """Return the verdict on each pair that REPLIES hold one of, the newest, UNANSWERED included, by name."""
+    verdicts: dict[str, str] = {}
+    rows = replies.filter(pc.field("purpose") == LINKS_PURPOSE).select(VERDICT_COLUMNS).to_pylist()
+    for row in sorted(rows, key=lambda row: (row["asked_at"], row["request_id"])):
+        for name, answer in _kept(row):
+            if answer in VERDICTS or name not in verdicts:
+                verdicts[name] = answer
+    return verdicts
+
+
+def _kept(row: Row) -> Iterator[tuple[str, str]]:
+    for item in _items(row["text"]):
+        if isinstance(item, dict) and isinstance(item.get("pair"), str):
+            answer = item.get("answer")
+            yield item["pair"], answer if isinstance(answer, str) and answer in VERDICTS else UNANSWERED
+
+
+def without_pairs(row: Row, gone: Collection[str]) -> Row | None:
+    """Return a row of links without the pairs that name one of the memories `gone`; None: nothing is left."""
+    known, items = row["known"], list(_kept(row))
+    ends = [(known[2 * at], known[2 * at + 1]) for at in range(min(len(items), len(known) // 2))]
+    left = [(pair, item) for pair, item in zip(ends, items, strict=False) if not set(pair) & set(gone)]
+    if not left:
+        return None
+    return {
+        **row,
+        "known": [name for pair, _ in left for name in pair],
+        "text": _text_of(item for _, item in left),
+    }
+
+
+def with_verdicts(edges: pa.Table, memories: pa.Table, verdicts: Mapping[str, str]) -> pa.Table:
+    """
+    Return EDGES of a scope as the verdicts on its pairs say, by name; takes its MEMORIES.
+
+    `newer holds` is a `contradicts` from the newer to the older, proposed to a person. Where both hold, or
+    say the same, the rules' edge stays, but is `relates_to` if they saw a contradiction; `unsure` leaves
+    that to a person. No verdict makes an edge where there is none, nor touches a person's.
+    """
+    if not verdicts or not edges.num_rows:
+        return edges
+    rows = {row["memory_id"]: row for row in memories.select(PAIR_COLUMNS).to_pylist()}
+    changed = [_as_judged(edge, rows, verdicts) for edge in edges.to_pylist()]
+    unique = {edge["edge_id"]: edge for edge in changed}
+    return EDGES.of([edge for _, edge in sorted(unique.items())])
+
+
+def _as_judged(edge: Row, rows: Mapping[str, Row], verdicts: Mapping[str, str]) -> Row:
+    a, b = rows.get(edge["source_id"]), rows.get(edge["target_id"])
+    if a is None or b is None or edge["edge_type"] in ("supersedes", "source_of"):
+        return edge
+    if edge["rule"] == PROPOSED_BY_MODEL:
+        return edge
+    pair = pair_of(a, b)
+    verdict = verdicts.get(pair.name, UNANSWERED)
+    is_at_odds = edge["edge_type"] == "contradicts"
+    if verdict == NEWER:
+        newer, older = rows[pair.newer.memory_id], rows[pair.older.memory_id]
+        return {**closing_edge(newer, older), "project_id": edge["project_id"]}
+    if verdict in (BOTH, SAME) and is_at_odds:
+        return _related(edge, JUDGED_BY_MODEL)
+    if verdict == UNSURE and not is_at_odds:
+        return _related(edge, UNSURE_BY_MODEL)
+    return edge
+
+
+def _related(edge: Row, rule: str) -> Row:
+    ends = sorted((edge["source_id"], edge["target_id"]))
+    related = {"source_id": ends[0], "target_id": ends[1], "edge_type": "relates_to", "rule": rule}
+    return {**edge, **related, "edge_id": content_id(*ends, "relates_to")}
+
+
+def same_pairs(memories: pa.Table, edges: pa.Table, verdicts: Mapping[str, str]) -> Pairs:
+    """Return the pairs of a scope that say the same, by a language model, by their ids; 1 for each."""
+    if SAME not in verdicts.values():
+        return {}
+    rows = {row["memory_id"]: row for row in memories.select(PAIR_COLUMNS).to_pylist()}
+    pairs = [
+        pair_of(rows[edge["source_id"]], rows[edge["target_id"]])
+        for edge in edges.select(["source_id", "target_id"]).to_pylist()
+        if edge["source_id"] in rows and edge["target_id"] in rows
+    ]
+    return {pair.ids: 1.0 for pair in pairs if verdicts.get(pair.name) == SAME}

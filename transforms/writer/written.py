@@ -1,4 +1,7 @@
-"""Events of sessions that a language model read: its checked facts take the place of the rules'."""
+"""
+Events of sessions that a language model read: its checked facts take the place of the rules'; what it may
+name.
+"""
 
 import re
 from collections import defaultdict
@@ -7,34 +10,42 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cortex.hooks.evidence.statements import OUTCOME_PARTS
-from cortex.transforms.extract.ground.candidate import TAG_LAYER, Turn, line_of
-from cortex.transforms.extract.ground.extractor import EXTRACTOR_VERSION
+from cortex.transforms.extract.ground.candidate import (
+    EXTRACTOR_VERSION,
+    TAG_LAYER,
+    Turn,
+    line_of,
+)
 from cortex.transforms.extract.ground.phrases import FILE
 from cortex.transforms.extract.ground.statements import cut_between
-from cortex.transforms.extract.outcome import (
-    UNSAID,
-    is_work,
-    subject_of_session,
-)
+from cortex.transforms.extract.outcome import UNSAID, is_work, subject_of_session
 from cortex.transforms.extract.prose import SUREST
 from cortex.transforms.identity import content_id, event_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.redaction.redact import redact
-from cortex.transforms.schemas import EVENTS, GLOBAL_SCOPE, Row
+from cortex.transforms.schemas import (
+    EPOCH,
+    EVENTS,
+    GLOBAL_SCOPE,
+    TRUSTS,
+    Row,
+)
 from cortex.transforms.words.sentences import shortened
 from cortex.transforms.writer.answer import (
     FACT_KINDS,
+    Checked,
     SessionAnswer,
+    SessionTurns,
     WrittenFact,
     WrittenOutcome,
+    checked_facts,
     parsed_answer,
 )
-from cortex.transforms.writer.check import Checked, SessionTurns, checked_facts
-from cortex.transforms.writer.prompt import version_of
-from cortex.transforms.writer.request import ModelRequest, Reply
-from cortex.transforms.writer.session import SessionRequest, facts_most
+from cortex.transforms.writer.request import ModelRequest, Reply, version_of
+from cortex.transforms.writer.session import KnownMemory, SessionRequest, facts_most
 
 LAYER_PREFIX = "llm:"
 SESSION_PURPOSE = "session"
@@ -388,3 +399,59 @@ def _row(
 def _later(said_at: datetime | None, position: int) -> datetime | None:
     """Return the time of one of several facts of a turn: a microsecond after the one before."""
     return said_at and said_at + timedelta(microseconds=position)
+
+
+# -- The memories that a request about a session may name: what a person or a language model wrote before
+# it.
+
+KNOWN_COLUMNS = [
+    "memory_id",
+    "memory_type",
+    "text",
+    "source_type",
+    "trust",
+    "created_at",
+    "recorded_at",
+    "evidence",
+]
+
+
+def known_memories(
+    memories: pa.Table,
+    session_id: str,
+    ended_at: datetime,
+    read_at: Mapping[str, datetime],
+    as_of: datetime | None = None,
+) -> list[KnownMemory]:
+    """
+    Return which of a project's MEMORIES a request about a session that ended at `ended_at` may name.
+
+    They are active, older than its end, and a person remembered or edited them or a language model wrote them
+    about another session: read again, a session would otherwise find all of its own facts known. Outcome
+    records and what strangers said are not among them. `as_of` leaves out what came later than that moment:
+    entries by when they were noted, a model's facts by `read_at`, the moment of each session's first reply.
+    """
+    is_told = (pc.field("status") == "active") & (pc.field("memory_type") != "outcome")
+    rows = memories.filter(is_told & (pc.field("trust") != TRUSTS[0])).select(KNOWN_COLUMNS).to_pylist()
+    return [
+        KnownMemory(row["memory_id"], row["text"])
+        for row in rows
+        if row["created_at"] <= ended_at and _is_written(row, session_id, read_at, as_of)
+    ]
+
+
+def moments(memories: pa.Table, read_at: Mapping[str, datetime]) -> list[datetime]:
+    """Return when what may be named has changed, the latest first: each is a value of `as_of`."""
+    explicit = memories.filter(pc.field("source_type") == "explicit")["recorded_at"].to_pylist()
+    return sorted({*read_at.values(), *(at for at in explicit if at)}, reverse=True)
+
+
+def _is_written(row: Row, session_id: str, read_at: Mapping[str, datetime], as_of: datetime | None) -> bool:
+    if row["source_type"] == "explicit":
+        return as_of is None or (row["recorded_at"] or EPOCH) < as_of
+    others = {
+        place["session_id"]
+        for place in row["evidence"]
+        if place["layer"].startswith(LAYER_PREFIX) and place["session_id"] != session_id
+    }
+    return any(as_of is None or read_at.get(name, EPOCH) < as_of for name in others)

@@ -1,4 +1,4 @@
-"""The command `explore`: the store as pages in the browser, for as long as a person looks."""
+"""The commands `explore` and `serve`: the store, and the history of its runs, as pages in the browser."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import Answer, command
-from cortex.cli.terminal import hint, size_of
+from cortex.cli.answer import (
+    Answer,
+    command,
+    hint,
+    size_of,
+)
 
 if TYPE_CHECKING:
-    from cortex.flows.context.context import Context
+    from cortex.flows.context import Context
+
+
+# -- The command `explore`: the store as pages in the browser, for as long as a person looks.
 
 IDLE_MINUTES = 30
 
@@ -63,9 +70,30 @@ def explore(
 
 
 def _exported(context: Context, folder: Path) -> Answer:
-    from cortex.explorer.export import export_pages
+    from cortex.explorer.server import export_pages
 
     written = export_pages(context, folder)
     line = f"{written.pages:,} pages, {size_of(written.bytes)}: {folder / 'index.html'}"
     cut = ["There are more pages than an export writes; the explorer itself shows all."]
     return Answer({}, [line], cut if written.is_cut else [])
+
+
+# -- The command `serve`: Prefect's own pages over the history of this store's runs.
+
+
+@command("serve", "Serve the flows with Prefect, and its page of past runs.", place=120, json=False)
+@click.option("--port", default=4200, show_default=True, type=click.IntRange(1, 65_535), help="Port.")
+@click.option("--cron", default="30 3 * * *", show_default=True, help="Start of the nightly run, in UTC.")
+def serve(context: Context, port: int, cron: str) -> Answer:
+    """Serve the flows with Prefect, and its page of past runs, on this machine alone, until Ctrl-C.
+
+    While it runs, all runs go through this server and appear on its page, and the nightly run is started on
+    time. Nothing keeps running after it ends.
+    """
+
+    from cortex.flows.operations.care import serve
+
+    def tell(address: str) -> None:
+        hint(f"Prefect's pages over the runs of {context.home}: {address} (ready in about 10 s; Ctrl-C ends)")
+
+    return Answer({}, exit_code=serve.serve(context, port, tell, cron))

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import Answer, command, listed
-from cortex.cli.terminal import Listing, progress_bar, size_of
+from cortex.cli.answer import Answer, Listing, command, listed, progress_bar, size_of
 
 if TYPE_CHECKING:
-    from cortex.flows.context.context import Context
+    from cortex.flows.context import Context
     from cortex.scores.brief_scores import BriefScores, IdealLine
     from cortex.scores.retrieval_scores import RetrievalScores
 

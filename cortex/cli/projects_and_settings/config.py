@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import Answer, command, current_context, current_home, group
-from cortex.cli.options import PROJECT_OPTION
+from cortex.cli.answer import PROJECT_OPTION, Answer, command, current_context, current_home, group
 
 if TYPE_CHECKING:
     from cortex.flows.operations.care.config import Setting, SettingChange

@@ -1,4 +1,4 @@
-"""The command `projects`: lists, renames, merges and splits projects."""
+"""The commands `projects` and `reset`: projects renamed, merged, split, and all about one erased."""
 
 from __future__ import annotations
 
@@ -6,14 +6,26 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import Answer, command, group
+from cortex.cli.answer import (
+    NOTHING_FORGOTTEN,
+    Answer,
+    can_ask,
+    command,
+    copies_data,
+    copies_lines,
+    group,
+)
+from cortex.transforms.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cortex.flows.context.context import Context
+    from cortex.flows.context import Context
     from cortex.flows.operations.change.projects import Projects
     from cortex.storage.projects.projects import Project
+
+
+# -- The command `projects`: lists, renames, merges and splits projects.
 
 
 @group("projects", "List, rename, merge and split projects.", place=10)
@@ -97,4 +109,43 @@ def split(context: Context, project: str) -> Answer:
         {"split": parted.project_id, "from": parted.into, "applied": parted.applied.is_in_effect},
         [f"{parted.project_id} is a project of its own again."],
         warnings=parted.applied.warnings,
+    )
+
+
+# -- The command `reset`: all about a project is erased, once a person has agreed.
+
+
+@command("reset", "Erase everything about a project.", place=20)
+@click.option("--project", metavar="NAME", required=True, help="Project name, id or path.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+def reset(context: Context, project: str, yes: bool) -> Iterator[Answer]:
+    """Erase everything about a project up to now; later sessions are kept."""
+    from cortex.flows.operations.change import forget
+
+    plan = forget.plan_reset(context, project)
+    names = ", ".join(plan.project_ids)
+    if not yes:
+        loss = f"{plan.memories} memories and {plan.turns} turns of {names} for good"
+        if not can_ask():
+            raise UsageError(f"this forgets {loss}.", "To continue, repeat the command with --yes.")
+        if not click.confirm(f"This forgets {loss}. Go on?"):
+            yield NOTHING_FORGOTTEN
+            return
+    done = forget.reset(context, plan)
+    applied = done.applied
+    data = {
+        "projects": list(plan.project_ids),
+        "memories": plan.memories,
+        "turns": plan.turns,
+        "applied": applied.is_in_effect,
+        **copies_data(done.copies),
+    }
+    yield Answer(
+        data,
+        [
+            f"Forgotten: {plan.memories} memories and {plan.turns} turns of {names}.",
+            *copies_lines(done.copies),
+        ],
+        ["The assistant's own transcripts are stored outside Cortex and are still there; backups too."],
+        applied.warnings,
     )

@@ -6,16 +6,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import Answer, can_ask, command
-from cortex.cli.erased_answer import NOTHING_FORGOTTEN, copies_data, copies_lines
-from cortex.cli.options import PROJECT_OPTION
+from cortex.cli.answer import (
+    NOTHING_FORGOTTEN,
+    PROJECT_OPTION,
+    Answer,
+    can_ask,
+    command,
+    copies_data,
+    copies_lines,
+)
 from cortex.transforms.errors import UsageError
 from cortex.transforms.words.sentences import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cortex.flows.context.context import Context
+    from cortex.flows.context import Context
     from cortex.flows.operations.change.forget import ForgetPlan, Forgotten
 
 TRANSCRIPT_STAYS = "The assistant's own transcript is stored outside Cortex and is still there; backups too."
@@ -64,7 +70,7 @@ def _announcement(plan: ForgetPlan) -> Answer:
 
 
 def _answer(forgotten: Forgotten) -> Answer:
-    from cortex.flows.operations.change import copies
+    from cortex.flows.operations.change import forget as copies
 
     data = {
         "id": forgotten.memory_id,

@@ -1,28 +1,56 @@
-"""The command `setup`: the one way in. It shows what it will do, does it, and ends with a real brief."""
+"""
+The commands `setup`, `demo`, `doctor`, `completion` and `mcp`: the ways in, and whether all is in place.
+"""
 
 from __future__ import annotations
 
 import math
+import os
+import tempfile
 import time
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import (
+    asdict,
+    dataclass,
+    field,
+    replace,
+)
+from datetime import UTC, datetime
+from importlib.resources import as_file, files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import Answer, can_ask, command, prints_json
+from cortex.cli.answer import (
+    ENGINE,
+    Answer,
+    Listing,
+    can_ask,
+    command,
+    current_context,
+    current_home,
+    hint,
+    prints_json,
+    say,
+    size_of,
+)
 from cortex.cli.run_answer import running
-from cortex.cli.terminal import say, size_of
+from cortex.storage.settings.settings import load_settings
 from cortex.storage.settings.writer_index import WRITER_MODULES
 from cortex.transforms.words.ages import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cortex.cli.terminal import ProgressBar
-    from cortex.flows.context.context import Context
-    from cortex.flows.context.run_report import RunReport
+    from cortex.cli.answer import ProgressBar
+    from cortex.flows.context import Context
     from cortex.flows.operations.care.setup import ShownBrief, Surroundings
     from cortex.flows.operations.care.writer_choice import WriterOffer
+    from cortex.flows.run_report import RunReport
+
+
+# -- The command `setup`: the one way in. It shows what it will do, does it, and ends with a real brief.
 
 STOP = "cortex config set models.writer none"
 HOOKS, TOOLS, READ, NIGHTLY = "hooks", "tools", "read", "nightly"
@@ -173,7 +201,7 @@ def _tools_in_place(surroundings: Surroundings) -> Answer:
 
 
 def _schedule(context: Context) -> Answer:
-    from cortex.flows.operations.care import schedule
+    from cortex.flows.operations.care import setup as schedule
     from cortex.transforms.errors import ScheduleUnavailable
 
     try:
@@ -321,3 +349,138 @@ def _as_dict(surroundings: Surroundings, steps: dict[str, str]) -> dict[str, obj
         "steps": steps,
         "next": _next_steps(surroundings, steps),
     }
+
+
+# -- The command `demo`: a backfill, a brief and a recall on sample sessions, in a scratch store.
+
+# The day after the last sample session: plans fade within weeks, and the demo shows a living one.
+DEMO_DAY = datetime(2026, 10, 27, 9, tzinfo=UTC)
+DEMO_PROJECT = "tidepool"
+DEMO_QUESTION = "why SQLite and not Postgres?"
+
+
+@command("demo", "Try Cortex on sample sessions; no real data is touched.", place=20, json=False)
+@ENGINE
+def demo(context: Context, engine: str | None) -> None:
+    """Run a backfill on sample sessions and show its report, a brief and a recall. Touches no real data."""
+    main = click.get_current_context().find_root().command
+    with (
+        tempfile.TemporaryDirectory(prefix="cortex-demo-") as scratch,
+        as_file(files("cortex.data") / "samples") as samples,
+    ):
+        there = replace(context, settings=load_settings(Path(scratch)), clock=lambda: DEMO_DAY)
+        say(f"Six sample sessions of an invented project, as of {DEMO_DAY:%-d %B %Y}, in a scratch store.\n")
+        say("$ cortex backfill samples/")
+        main.main(["backfill", str(samples), *(["--engine", engine] if engine else [])], obj=there)
+        say(f"\n$ cortex brief --project {DEMO_PROJECT}\n")
+        main.main(["brief", "--project", DEMO_PROJECT], obj=there)
+        say(f'\n$ cortex recall --project {DEMO_PROJECT} "{DEMO_QUESTION}"\n')
+        main.main(["recall", "--project", DEMO_PROJECT, "--limit", "3", DEMO_QUESTION], obj=there)
+    say("\nThe scratch store is deleted. To read your own sessions: cortex backfill")
+
+
+# -- The command `doctor`: how much of Cortex is at work here, and whether all that it needs is in place.
+
+
+@command("doctor", "Check that everything needed is in place.", place=80, takes_context=False)
+def doctor() -> Answer:
+    """Show which parts of Cortex work here, check everything it needs, and say what to do next."""
+    from cortex.flows.operations.care import doctor
+
+    examination = doctor.examine(current_home(), current_context)
+    tier, checks = examination.tier, examination.checks
+    rows = [[check.mark, check.check, check.finding] for check in checks]
+    table = Listing("Checks", ["", "check", "finding"], rows)
+    return Answer(
+        {"tier": asdict(tier), "checks": [asdict(check) for check in checks]},
+        [f"Tier: {tier.name}. {tier.why}", f"Next: {tier.next}\n", table],
+        exit_code=0 if examination.is_sound else 1,
+    )
+
+
+# -- The command `completion`: the script by which a shell completes commands, options and projects.
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@command(
+    "completion",
+    "Print the completion script for bash, zsh or fish.",
+    place=90,
+    json=False,
+    takes_context=False,
+)
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> Answer:
+    """Print the completion script for a SHELL: bash, zsh or fish.
+
+    \b
+    bash  cortex completion bash > ~/.local/share/bash-completion/completions/cortex
+    zsh   cortex completion zsh > "${fpath[1]}/_cortex"
+    fish  cortex completion fish > ~/.config/fish/completions/cortex.fish
+
+    It takes effect in the next shell.
+    """
+    from click.shell_completion import get_completion_class
+
+    root = click.get_current_context().find_root().command
+    kind = get_completion_class(shell)
+    assert kind is not None  # click knows all of SHELLS
+    script = kind(root, {}, "cortex", "_CORTEX_COMPLETE")
+    return Answer({}, [script.source_template % script.source_vars()])
+
+
+# -- The command `mcp`: the memory for programs that speak the Model Context Protocol.
+
+# Set by Claude Code for what it starts.
+PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
+
+
+@command("mcp", "Serve the memory to programs that speak MCP.", place=50, json=False)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Project folder. Default: the folder in which the client starts this.",
+)
+@click.option("--http", "over_http", is_flag=True, help="Serve a team over HTTP, with OAuth 2, until Ctrl-C.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="With --http: address to listen on.")
+@click.option(
+    "--port",
+    default=8377,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    help="With --http: port to listen on.",
+)
+def mcp(context: Context, folder: Path | None, over_http: bool, host: str, port: int) -> None:
+    """Serve the memory of this folder's project over the Model Context Protocol (standard input and output).
+
+    An assistant's client starts and stops it. The client sees the project of the folder it starts this in,
+    and global memories; the setting mcp.projects adds more. With --http it serves callers with a token from
+    the identity provider mcp.issuer; the setting mcp.http_projects says what they see.
+    """
+    if over_http:
+        _serve_team(context, host, port)
+        return
+    from cortex.mcp.protocol.idle_release import quick_imports
+
+    with quick_imports():
+        from cortex.mcp.protocol.client import Client
+        from cortex.mcp.server import serve_stdio
+
+    named = os.environ.get(PROJECT_VARIABLE)
+    place = folder or (Path(named) if named and Path(named).is_dir() else context.folder)
+    serve_stdio(Client(replace(context, folder=place.absolute())))
+
+
+def _serve_team(context: Context, host: str, port: int) -> None:
+    from cortex.mcp.http_server import open_team_server, serve_http
+
+    context.open_store()  # an error is better said here than to callers
+    listening = open_team_server(context, host, port)
+
+    def is_up() -> None:
+        hint(f"The memory's tools: {listening.address}, for tokens of {context.settings.mcp.issuer}.")
+        hint("Ctrl-C ends it.")
+
+    with suppress(KeyboardInterrupt):
+        serve_http(listening, is_up)

@@ -1,17 +1,30 @@
-"""The commands `run` and `nightly`."""
+"""The commands `run`, `nightly`, `backfill`, `import` and `index-code`: what is taken in, and from where."""
 
 from __future__ import annotations
 
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from cortex.cli.answer import Answer, command
-from cortex.cli.options import ACCEPT_LOSS, ENGINE
+from cortex.cli.answer import (
+    ACCEPT_LOSS,
+    ENGINE,
+    PROJECT_OPTION,
+    Answer,
+    command,
+    size_of,
+)
 from cortex.cli.run_answer import report_answer, running
+from cortex.transforms.errors import UsageError
+from cortex.transforms.words.ages import counted
 
 if TYPE_CHECKING:
-    from cortex.flows.context.context import Context
+    from cortex.flows.context import Context
+    from cortex.flows.operations.care.intake import BackfillPlan
+    from cortex.flows.operations.share.exchange import ImportResult
 
 
 @command("run", "Read the sessions that the hooks have staged.", place=20)
@@ -34,12 +47,172 @@ def run(context: Context, engine: str | None, accept_loss: bool) -> Answer:
 @ACCEPT_LOSS
 def nightly(context: Context, at: str | None, engine: str | None, accept_loss: bool) -> Answer:
     """Read staged sessions, age all memories, merge those that say the same, publish."""
-    from cortex.flows.operations.care import intake, schedule
+    from cortex.flows.operations.care import intake, setup
 
-    if at and not schedule.is_due(context, at):
+    if at and not setup.is_due(context, at):
         return Answer({"due": False})
     with running(context, engine) as (choice, progress):
         report = intake.run_flow(
             context, "nightly", engine=choice, progress=progress, accepts_loss=accept_loss
         )
     return report_answer(report)
+
+
+# -- The command `backfill`: reads old transcripts.
+
+
+@command("backfill", "Read old transcripts.", place=10)
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--dry-run", is_flag=True, help="Show what would be read, without reading it.")
+@ENGINE
+@ACCEPT_LOSS
+def backfill(
+    context: Context, paths: tuple[Path, ...], dry_run: bool, engine: str | None, accept_loss: bool
+) -> Answer:
+    """
+    Read old transcripts in PATHS and their subfolders.
+
+    Default: the folders in which Claude Code, Codex CLI, Gemini CLI and Copilot CLI keep theirs.
+    """
+    from cortex.flows.operations.care import intake
+
+    if dry_run:
+        return _planned(intake.plan_backfill(context, paths))
+    with running(context, engine) as (choice, progress):
+        result = intake.backfill(context, paths, engine=choice, progress=progress, accepts_loss=accept_loss)
+    return replace(report_answer(result.report), error=result.problem)
+
+
+def _planned(plan: BackfillPlan) -> Answer:
+    from cortex.transforms.transcripts.assistants import KNOWN_ASSISTANTS, USUAL
+
+    backfill = plan.backfill
+    data = {
+        "transcripts": len(backfill.transcripts),
+        "bytes": backfill.waiting_bytes,
+        "by_assistant": {
+            name: {"transcripts": count, "bytes": size}
+            for name, (count, size) in backfill.by_assistant.items()
+        },
+        "read_before": backfill.read_before,
+        "expected_seconds": plan.seconds,
+        "model_tokens": plan.model_tokens,
+        "cost_usd": plan.cost_usd,
+        "asking": [asdict(stage) for stage in plan.asking],
+    }
+    cost = (
+        f"Voyage AI would be sent about {plan.model_tokens:,} tokens, ${plan.cost_usd}."
+        if plan.model_tokens
+        else "No text is embedded by a hosted model."
+        if plan.asking
+        else "No hosted model is used: no tokens, no cost."
+    )
+    lines = [
+        f"Would read {len(backfill.transcripts)} transcripts, {size_of(backfill.waiting_bytes)}, in about "
+        f"{plan.seconds} s; {backfill.read_before} were read before. {cost}"
+    ]
+    if plan.asking:
+        write, *more = plan.asking
+        requests, usd = sum(each.requests for each in more), sum(each.usd for each in more)
+        lines.append(
+            f"The language model would be asked about {counted(write.sessions, 'session')}: "
+            f"{write.input_tokens:,} tokens, ${write.usd:.4f}, or ${write.batch_usd:.4f} in batches; then, "
+            f"in {counted(requests, 'request')}, how near their memories stand to each other: ${usd:.4f}. "
+            f"One by one that takes about {sum(each.minutes for each in plan.asking)} min."
+        )
+    if set(backfill.by_assistant) - {KNOWN_ASSISTANTS[USUAL].label}:
+        lines += [
+            f"  {name}: {count} transcripts, {size_of(size)}"
+            for name, (count, size) in sorted(backfill.by_assistant.items())
+        ]
+    return Answer({"would_read": data}, lines)
+
+
+# -- The command `import`: memories of a file into the store.
+
+
+@command("import", "Read memories from a file.", place=50)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--own", is_flag=True, help="Trust the file: it is your own export from another machine.")
+@PROJECT_OPTION
+def import_(context: Context, file: Path, own: bool, project: str | None) -> Answer:
+    """
+    Read memories from FILE: an export of Cortex, a Markdown list, or JSON of claude-mem, mem0 and others.
+
+    Your own export, recognized by its signature, is restored as it was, each memory in its project. Anything
+    else counts as external: recall finds it, but no brief shows it. If FILE is a folder, Cortex reads the
+    notes that Claude Code keeps there (~/.claude/projects/*/memory) into the project of their transcripts.
+    """
+    from cortex.flows.operations.share import exchange
+
+    result = exchange.import_memories(context, file, project=project, is_own=own)
+    data = {
+        "format": result.form,
+        "own_export": result.is_own,
+        "imported": result.imported,
+        "known": result.known,
+        "forgotten_before": result.forgotten,
+        "unknown_project": result.homeless,
+        "unusable": result.unusable,
+        "applied": result.applied.is_in_effect,
+    }
+    counts = [
+        f"{result.imported} imported",
+        f"{result.known} known already",
+        f"{result.unusable} unusable",
+    ]
+    if result.forgotten:
+        counts.append(f"{result.forgotten} forgotten or pruned here before, not brought back")
+    hints = _hints(result, file) + result.applied.warnings
+    return Answer(data, [f"{result.form}: {', '.join(counts)}."], hints)
+
+
+def _hints(result: ImportResult, file: Path) -> list[str]:
+    hints = []
+    if result.homeless:
+        hints.append(
+            f"{result.homeless} memories belong to projects that this store does not know and were left out."
+            f" To import them: cortex import {file} --project NAME"
+        )
+    if result.imported and not result.is_own:
+        hints.append("What the file says counts as external: recall finds it, no brief shows it.")
+        if result.form == "cortex":
+            hints.append("It is not signed with this user's key. If it is your own export: repeat with --own")
+    return hints
+
+
+# -- The command `index-code`: keeps a description of a source file.
+
+
+@command("index-code", "Store a searchable description of a source file.", place=40)
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--describe", metavar="TEXT", help="What the file does and why. Default: standard input.")
+@PROJECT_OPTION
+def index_code(context: Context, path: Path, describe: str | None, project: str | None) -> Answer:
+    """Store a searchable description of the source file PATH, with its code.
+
+    The code is stored, but never embedded or shown in a brief. Indexing a file again replaces its old entry.
+    """
+    from cortex.flows.operations.change import remember
+
+    code = remember.index_code(context, path, _described(describe), project=project)
+    return Answer(
+        {
+            "file": code.file,
+            "code": code.code_id,
+            "code_description": code.description_id,
+            "searchable": code.applied.is_in_effect,
+        },
+        [f"Indexed {code.file}: description {code.description_id[:12]}, code {code.code_id[:12]}."],
+        warnings=code.applied.warnings,
+    )
+
+
+def _described(description: str | None) -> str:
+    if description is not None:
+        return description
+    if sys.stdin.isatty():
+        raise UsageError(
+            "the description is missing.", "Give --describe TEXT, or the text on standard input."
+        )
+    return sys.stdin.read()

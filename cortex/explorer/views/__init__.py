@@ -3,20 +3,7 @@
 from collections.abc import Mapping
 
 from cortex.explorer.page import Page, View
-from cortex.explorer.views import (
-    brief,
-    costs,
-    graph,
-    health,
-    memory,
-    review,
-    runs,
-    search,
-    session,
-    settings,
-    sql,
-    timeline,
-)
+from cortex.explorer.views import brief, health, memories
 
 _NAME = r"[A-Za-z0-9._-]+"
 _MEMORY = r"/memory/(?P<memory>[0-9a-f]{4,64})"
@@ -24,22 +11,22 @@ _MEMORY = r"/memory/(?P<memory>[0-9a-f]{4,64})"
 VIEWS: Mapping[str, View] = {
     r"/": brief.show_brief,
     rf"/brief/(?P<project>{_NAME})": brief.show_brief,
-    r"/search": search.show_search,
-    _MEMORY: memory.show_memory,
-    rf"{_MEMORY}/edit": memory.ask_edit,
-    rf"{_MEMORY}/forget": memory.ask_forget,
-    rf"{_MEMORY}/supersede": memory.ask_supersede,
-    rf"/session/(?P<session>{_NAME})": session.show_session,
-    r"/timeline": timeline.show_timeline,
-    r"/graph": graph.show_graph,
-    r"/review": review.show_review,
-    r"/runs": runs.show_runs,
-    rf"/runs/(?P<run>{_NAME})": runs.show_run,
-    r"/costs": costs.show_costs,
+    r"/search": memories.show_search,
+    _MEMORY: memories.show_memory,
+    rf"{_MEMORY}/edit": memories.ask_edit,
+    rf"{_MEMORY}/forget": memories.ask_forget,
+    rf"{_MEMORY}/supersede": memories.ask_supersede,
+    rf"/session/(?P<session>{_NAME})": memories.show_session,
+    r"/timeline": memories.show_timeline,
+    r"/graph": memories.show_graph,
+    r"/review": brief.show_review,
+    r"/runs": health.show_runs,
+    rf"/runs/(?P<run>{_NAME})": health.show_run,
+    r"/costs": health.show_costs,
     r"/health": health.show_health,
-    r"/sql": sql.show_sql,
-    r"/sql/rows\.(?P<format>csv|parquet)": sql.download,
-    r"/settings": settings.show_settings,
+    r"/sql": health.show_sql,
+    r"/sql/rows\.(?P<format>csv|parquet)": health.download,
+    r"/settings": health.show_settings,
 }
 
 # What the bar lists: address and name; a view below an address belongs to it.

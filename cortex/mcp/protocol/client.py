@@ -1,6 +1,7 @@
 """A client: what it may see, how often it may call, and the note of each call."""
 
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -8,33 +9,72 @@ from itertools import count
 from os import getpid
 from pathlib import Path
 from threading import Lock
-from time import perf_counter, time_ns
+from time import monotonic, perf_counter, time_ns
 from typing import Any, TypeVar
 
 from anyio import CapacityLimiter
 
-from cortex.flows.context.context import Context
-from cortex.mcp.protocol.idle_release import SharedModel
-from cortex.mcp.protocol.limiter import WINDOW_SECONDS, SlidingWindow
-from cortex.mcp.protocol.questions import ChoiceNeeded
-from cortex.mcp.protocol.roles import (
-    LEAST_ROLE,
-    CallerRoles,
-    folders_of_roles,
-    roles_of,
-)
-from cortex.mcp.protocol.scopes import (
+from cortex.flows.context import Context
+from cortex.mcp.protocol.access import (
     ADMIN,
     DELETE,
+    LEAST_ROLE,
     READ,
     WRITE,
+    CallerRoles,
     allows,
+    folders_of_roles,
     may_delete,
     needed_scope,
+    roles_of,
 )
+from cortex.mcp.protocol.call import ChoiceNeeded
+from cortex.mcp.protocol.idle_release import SharedModel
 from cortex.storage.settings.settings import Settings, load_settings
-from cortex.transforms.errors import CortexError, InternalError, RateLimited, RoleMissing, ScopeMissing
+from cortex.transforms.errors import (
+    CortexError,
+    InternalError,
+    RateLimited,
+    RoleMissing,
+    ScopeMissing,
+)
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
+
+# -- The rate limit: at most so many calls within any minute, counted exactly though they come at once.
+
+WINDOW_SECONDS = 60.0
+
+
+@dataclass
+class SlidingWindow:
+    """The instants of the calls that were admitted within the last WINDOW_SECONDS; `clock` is in seconds."""
+
+    clock: Callable[[], float] = monotonic
+    _admitted_at: deque[float] = field(default_factory=deque)
+    _lock: Lock = field(default_factory=Lock)
+
+    def admit(self, limit: int) -> None:
+        """Count a call. Raises RateLimited, and does not count it, if `limit` were admitted already."""
+        with self._lock:
+            now = self.clock()
+            while self._admitted_at and now - self._admitted_at[0] >= WINDOW_SECONDS:
+                self._admitted_at.popleft()
+            if len(self._admitted_at) >= limit:
+                wait_s = WINDOW_SECONDS - (now - self._admitted_at[-limit])
+                raise RateLimited(
+                    f"{limit} calls within a minute are allowed, and all are used.",
+                    f"Wait {wait_s:.0f} seconds, or raise mcp.calls_per_minute.",
+                )
+            self._admitted_at.append(now)
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether no call was admitted within the last WINDOW_SECONDS."""
+        with self._lock:
+            return not self._admitted_at or self.clock() - self._admitted_at[-1] >= WINDOW_SECONDS
+
+
+# -- A client: what it may see, how often it may call, and the note of each call.
 
 Performed = TypeVar("Performed")
 _log = logging.getLogger(__name__)
@@ -84,7 +124,7 @@ class Client:
     def context(self) -> Context:
         """Return the context of a call. Raises UsageError for settings that cannot be read."""
         # Imported here, as below: it brings the tables, which nothing needs before the first call.
-        from cortex.flows.operations.lookup.targets import scopes_in_reach
+        from cortex.flows.operations.lookup import scopes_in_reach
 
         settings = load_settings(self.base.home)
         folder = self.base.folder

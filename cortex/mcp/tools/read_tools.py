@@ -5,21 +5,19 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from cortex.flows.operations.ask import expand, recall, sql
-from cortex.flows.operations.ask.expand import Expanded
+from cortex.flows.operations.ask import memory_details, recall, sql
+from cortex.flows.operations.ask.memory_details import Expanded
 from cortex.flows.operations.ask.recall import Recalled
 from cortex.flows.operations.ask.sql import QueryLimits
-from cortex.flows.recalling.recall_results import Evidence, Nearby, RecallResult
-from cortex.mcp.protocol.call import ToolCall
-from cortex.mcp.protocol.questions import (
+from cortex.flows.recalling.recall_search import Evidence, Nearby, RecallResult
+from cortex.mcp.protocol.call import (
     ALL,
     DECLINED,
-    ChoiceQuestion,
-    Option,
-)
-from cortex.mcp.protocol.replies import (
     NOTICE,
+    ChoiceQuestion,
     ListItem,
+    Option,
+    ToolCall,
     ToolReply,
     note,
     page_of,
@@ -27,11 +25,10 @@ from cortex.mcp.protocol.replies import (
     quoted,
     rows_that_fit,
 )
-from cortex.mcp.tools import schemas
+from cortex.mcp.tools import tool as schemas
 from cortex.mcp.tools.tool import tool
-from cortex.transforms.memory.authors import speaker_of
 from cortex.transforms.schemas import Row
-from cortex.transforms.words.ages import age_of
+from cortex.transforms.words.ages import age_of, speaker_of
 
 RESULTS_SHOWN = 10
 # Results looked for on every page: pages are cut out of one order.
@@ -74,7 +71,7 @@ LINES_OF_EVIDENCE = 5
 def answer_recall(call: ToolCall) -> ToolReply:
     """Search the memory, or show the entry whose id is the question."""
     question = call.arguments["question"]
-    whole = expand.expand(call.context, question, project=call.get("project"))
+    whole = memory_details.expand(call.context, question, project=call.get("project"))
     if whole is not None:
         return _expanded(call, whole)
     subject = f"{question} {call.get('project')} {call.get('as_of')}"

@@ -3,31 +3,26 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cortex.flows.operations.ask import infer, reflect
-from cortex.flows.operations.ask.infer import Inference
-from cortex.flows.operations.ask.reflect import CitedAnswer
-from cortex.flows.operations.lookup.targets import is_memory_id
-from cortex.mcp.protocol.call import ToolCall
-from cortex.mcp.protocol.questions import (
+from cortex.flows.operations.ask import reasoning
+from cortex.flows.operations.ask.reasoning import CitedAnswer, Inference, Point, Step, looks_like_path
+from cortex.flows.operations.lookup import is_memory_id
+from cortex.mcp.protocol.call import (
     ALL,
     DECLINED,
-    ChoiceQuestion,
-    Option,
-)
-from cortex.mcp.protocol.replies import (
     NOTICE,
+    ChoiceQuestion,
     ListItem,
+    Option,
+    ToolCall,
     ToolReply,
     note,
     page_of,
     position_of,
     quoted,
 )
-from cortex.mcp.tools import schemas
+from cortex.mcp.tools import tool as schemas
 from cortex.mcp.tools.read_tools import OPTION_CHARS
 from cortex.mcp.tools.tool import tool
-from cortex.transforms.views.inference import Step, looks_like_path
-from cortex.transforms.views.reflection import Point
 from cortex.transforms.vocabulary import STATUSES
 
 POINTS_SHOWN = 20
@@ -65,7 +60,7 @@ def answer_reflect(call: ToolCall) -> ToolReply:
     question = call.get("question", "")
     subject = f"reflect {question} {call.get('project')}"
     skip = position_of(call.get("cursor"), subject)
-    reflection = reflect.reflect(call.context, question, project=call.get("project"))
+    reflection = reasoning.reflect(call.context, question, project=call.get("project"))
     points = reflection.points[skip:]
     answer = None if skip else reflection.answer
     items = [_point(call, point, reflection.project_names) for point in points]
@@ -168,7 +163,7 @@ def _is_exact(target: str) -> bool:
 
 def _infer(call: ToolCall, target: str, *, narrated: bool) -> Inference:
     limit = call.get("limit", POINTS_SHOWN)
-    return infer.infer(call.context, target, project=call.get("project"), limit=limit, narrated=narrated)
+    return reasoning.infer(call.context, target, project=call.get("project"), limit=limit, narrated=narrated)
 
 
 def _options(call: ToolCall, chain: Sequence[Step]) -> list[Option]:

@@ -2,22 +2,24 @@
 
 from typing import Any
 
-from cortex.flows.operations.change import learn
-from cortex.flows.operations.change import merges as merges_operation
+from cortex.flows.operations.change import remember
+from cortex.flows.operations.change import review as merges_operation
 from cortex.flows.operations.change.apply import Applied
-from cortex.flows.operations.change.merges import MemoryMerge
+from cortex.flows.operations.change.review import MemoryMerge
 from cortex.hooks.prose.memory_types import FACT_TYPES
-from cortex.mcp.protocol.call import ToolCall
-from cortex.mcp.protocol.questions import DECLINED, ChoiceQuestion, Option
-from cortex.mcp.protocol.replies import (
+from cortex.mcp.protocol.access import DELETE, WRITE
+from cortex.mcp.protocol.call import (
+    DECLINED,
     NOTICE,
+    ChoiceQuestion,
     ListItem,
+    Option,
+    ToolCall,
     ToolReply,
     page_of,
     quoted,
 )
-from cortex.mcp.protocol.scopes import DELETE, WRITE
-from cortex.mcp.tools import schemas
+from cortex.mcp.tools import tool as schemas
 from cortex.mcp.tools.tool import tool
 from cortex.transforms.errors import DecisionContradicted, UsageError
 
@@ -83,8 +85,8 @@ def answer_learn(call: ToolCall) -> ToolReply:
     return ToolReply(data, "\n".join([*lines, queued] if queued else lines))
 
 
-def _learn(call: ToolCall, *, anyway: bool) -> learn.Learned:
-    return learn.learn(
+def _learn(call: ToolCall, *, anyway: bool) -> remember.Learned:
+    return remember.learn(
         call.context,
         call.arguments["text"],
         memory_type=call.get("type", "context"),

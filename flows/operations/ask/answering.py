@@ -3,16 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cortex.flows.asking_model.asking import ask_all
-from cortex.flows.asking_model.received_replies import kept_replies
-from cortex.flows.asking_model.request_round import is_usable
-from cortex.flows.context.context import Context
+from cortex.flows.asking_model.asking import ask_all, is_usable, kept_replies
+from cortex.flows.context import Context
 from cortex.flows.engines.runs import opened
 from cortex.storage.settings.reference import read_prompt
 from cortex.storage.store import Store
 from cortex.transforms.errors import CortexError, StoreBusy
 from cortex.transforms.schemas import REPLIES
-from cortex.transforms.writer.cited import GivenMemory, cited_request, cited_sentences
+from cortex.transforms.writer.answer import GivenMemory, cited_request, cited_sentences
 from cortex.transforms.writer.request import ModelRequest, Reply
 from cortex.transforms.writer.written import answer_row
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.storage.lake.noted_projects import KnownProject
 from cortex.storage.published.catalogue import Catalogue
 
 if TYPE_CHECKING:
     from cortex.storage.projects.projects import Project, ProjectBook
     from cortex.storage.store import Store
-    from cortex.transforms.brief.brief_sections import Choice
+    from cortex.transforms.brief.explanation import Choice
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def read_briefs(
     ids = _projects_meant(context, store.projects, project)
     if as_of is None:
         return [Brief(project_id, _text_now(context, store, project_id, archive)) for project_id in ids]
-    from cortex.flows.operations.lookup.past import store_as_of
+    from cortex.flows.operations.ask.sql import store_as_of
     from cortex.flows.publishing.briefs import archive_of, brief_of
 
     past, read = store_as_of(context, as_of, ids), archive_of if archive else brief_of
@@ -80,7 +80,7 @@ def read_briefs(
 
 def _published(context: Context, name: str | None, archive: bool) -> list[Brief]:
     """Return what is published where it is what a run would publish; none if only the store can say."""
-    from cortex.flows.run.published_briefs import is_noted
+    from cortex.storage.published.catalogue import is_noted
 
     catalogue = context.open_catalogue()
     if not catalogue.is_filled or catalogue.has_waiting_entries:
@@ -104,7 +104,7 @@ def _projects_meant(context: Context, book: ProjectBook, name: str | None) -> li
 
 def _text_now(context: Context, store: Store, project_id: str, archive: bool) -> str:
     """Return what is published of a project if nothing has changed since, else what would be."""
-    from cortex.flows.run.published_briefs import is_noted
+    from cortex.storage.published.catalogue import is_noted
 
     known = store.projects.known_project(project_id)
     has_brief = store.has_output("render", project_id)
@@ -122,8 +122,8 @@ def explain_briefs(
 ) -> list[Explanation]:
     """Return why each candidate is in the brief or not, by project. Raises as `projects_of`."""
     from cortex.flows.engines.runs import looking
-    from cortex.flows.operations.lookup.past import store_as_of
-    from cortex.flows.operations.lookup.targets import projects_of
+    from cortex.flows.operations.ask.sql import store_as_of
+    from cortex.flows.operations.lookup import projects_of
     from cortex.flows.publishing.briefs import brief_choices, material_of
 
     projects = projects_of(context, context.open_store(), project)
@@ -147,7 +147,7 @@ def explain_briefs(
 
 def published_explanation(context: Context, project_id: str) -> Explanation | None:
     """Return what is published of why a project's brief is as it is; None if a run would say otherwise."""
-    from cortex.flows.run.published_briefs import is_noted
+    from cortex.storage.published.catalogue import is_noted
     from cortex.transforms.brief.explanation import choices_in
 
     catalogue = context.open_catalogue()

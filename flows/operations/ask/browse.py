@@ -1,30 +1,172 @@
-"""Memories as a person looks through them: by a question or without one, with facets and pages."""
+"""Memories as a person looks through them: by a question, with facets and pages, or over time."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import (
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
+from functools import reduce
+from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.operations.ask.recall import search_only
-from cortex.flows.recalling.facets import (
-    PLAIN,
-    Columns,
-    Facet,
-    both,
-    branches_of,
-    facets_of,
-    first_places,
-    items_of,
-    places_of,
-    rows_with,
-)
-from cortex.flows.recalling.recall_results import RecallResult
+from cortex.flows.recalling.recall_search import RecallResult
 from cortex.storage.published.catalogue import GLOBAL_LABEL
 from cortex.transforms.errors import UsageError
-from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, MEMORY_TYPES, STATUSES, TRUSTS, UTC_US, Row
+from cortex.transforms.schemas import (
+    GLOBAL_SCOPE,
+    MEMORIES,
+    MEMORY_TYPES,
+    STATUSES,
+    TRUSTS,
+    UTC_US,
+)
+from cortex.transforms.vocabulary import Row
+
+# -- Which values the memories of a search have, and how many of them: what a person narrows a search by.
+
+# A column, whole or in chunks; pyarrow's stubs know neither lists nor records.
+Columns: TypeAlias = Any
+
+# Values that one facet lists: the most frequent ones, of months the newest.
+FACET_VALUES = 12
+
+# Facet → the column it counts; those of the others are put together from a column.
+PLAIN = {"project": "project_id", "type": "memory_type", "status": "status", "trust": "trust"}
+
+
+@dataclass(frozen=True)
+class FacetValue:
+    """One value of a facet: how it is written in a filter, how people read it, how many have it."""
+
+    value: str
+    label: str
+    count: int
+    is_chosen: bool
+
+
+@dataclass(frozen=True)
+class Facet:
+    """The most frequent values of one property, counted under all other filters."""
+
+    name: str
+    values: Sequence[FacetValue]
+
+
+def facets_of(
+    rows: pa.Table, masks: Mapping[str, Columns], chosen: Mapping[str, str], labels: Mapping[str, str]
+) -> Iterable[Facet]:
+    """
+    Yield the facets of MEMORIES that have values: project, type, status, trust, month, file and branch.
+
+    `masks` says by filter which rows pass it, `chosen` the value of each filter that is set, `labels` how
+    projects are called. A facet's own filter does not count in it, so that its other values can be chosen.
+    """
+    for name in (*PLAIN, "month", "file", "branch"):
+        passing = both([mask for other, mask in masks.items() if other != name], rows.num_rows)
+        counts = _COUNTED[name](rows, passing) if name in _COUNTED else _plain_counts(rows, name, passing)
+        values = _values(counts, chosen.get(name, ""), labels if name == "project" else {}, name == "month")
+        if values:
+            yield Facet(name, values)
+
+
+def both(masks: Collection[Columns], count: int) -> Columns:
+    """Return which of `count` rows pass all masks."""
+    return reduce(pc.and_, masks) if masks else pa.array(np.ones(count, np.bool_))
+
+
+def places_of(mask: Columns) -> Columns:
+    """Return the numbers of the rows that a mask lets pass."""
+    return pa.array(np.flatnonzero(np.asarray(mask)), pa.int64())
+
+
+def first_places(rows: pa.Table, places: Columns, count: int, **order: str) -> Columns:
+    """Return the first `count` of some rows in an order: column → ascending or descending."""
+    select: Any = pc.select_k_unstable
+    keys = pa.table({name: rows[name].take(places) for name in order})
+    return places.take(select(keys, min(count, keys.num_rows), list(order.items())))
+
+
+def branches_of(rows: pa.Table) -> tuple[Columns, Columns]:
+    """Return the branches in all evidence of some rows, and the number of the row that each belongs to."""
+    evidence = _joined(rows["evidence"])
+    places = evidence.flatten()
+    branches = places.field("git_branch") if len(places) else pa.array([], pa.string())
+    return branches, pc.list_parent_indices(evidence)
+
+
+def items_of(rows: pa.Table, column: str) -> tuple[Columns, Columns]:
+    """Return the items in a column of lists, and the number of the row that each belongs to."""
+    lists = _joined(rows[column])
+    return lists.flatten(), pc.list_parent_indices(lists)
+
+
+def rows_with(items: tuple[Columns, Columns], is_meant: Columns, count: int) -> Columns:
+    """Return which of `count` rows have one of the items that are meant."""
+    mask = np.zeros(count, np.bool_)
+    parents: Columns = items[1].filter(pc.fill_null(is_meant, False))
+    mask[parents.to_numpy()] = True
+    return pa.array(mask)
+
+
+def _joined(column: Columns) -> Columns:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _plain_counts(rows: pa.Table, name: str, passing: Columns) -> list[Row]:
+    return _counts(rows[PLAIN[name]].filter(passing))
+
+
+def _month_counts(rows: pa.Table, passing: Columns) -> list[Row]:
+    instants: Columns = pc.drop_null(rows["updated_at"].filter(passing))
+    counts = _counts(pc.floor_temporal(instants, unit="month"))
+    return [{**row, "values": f"{row['values']:%Y-%m}"} for row in counts]
+
+
+def _file_counts(rows: pa.Table, passing: Columns) -> list[Row]:
+    return _item_counts(items_of(rows, "files"), passing)
+
+
+def _branch_counts(rows: pa.Table, passing: Columns) -> list[Row]:
+    return _item_counts(branches_of(rows), passing)
+
+
+def _item_counts(items: tuple[Columns, Columns], passing: Columns) -> list[Row]:
+    """Count rows and not items: a memory said on one branch three times is one memory of it."""
+    values, parents = items
+    pairs = pa.table({"values": values, "row": parents}).filter(_joined(passing).take(parents))
+    counted = pairs.group_by("values").aggregate([("row", "count_distinct")])
+    return [{"values": r["values"], "counts": r["row_count_distinct"]} for r in counted.to_pylist()]
+
+
+_COUNTED = {"month": _month_counts, "file": _file_counts, "branch": _branch_counts}
+
+
+def _counts(column: Columns) -> list[Row]:
+    counted: Columns = pc.value_counts(column)
+    return list(counted.to_pylist())
+
+
+def _values(
+    counts: Sequence[Row], chosen: str, labels: Mapping[str, str], newest_first: bool
+) -> list[FacetValue]:
+    pairs = sorted((row["values"], row["counts"]) for row in counts if row["values"])
+    pairs.sort(key=lambda pair: pair[0] if newest_first else pair[1], reverse=True)
+    shown = pairs[:FACET_VALUES]
+    shown += [pair for pair in pairs[FACET_VALUES:] if pair[0] == chosen]
+    return [FacetValue(value, labels.get(value, value), n, value == chosen) for value, n in shown]
+
+
+# -- Memories as a person looks through them: by a question or without one, with facets and pages.
 
 # What a question may bring in: facets count over all of it.
 MOST_MATCHES = 100
@@ -263,3 +405,113 @@ def _month(text: str) -> tuple[datetime, datetime]:
         return first, (first + timedelta(days=31)).replace(day=1)
     except (ValueError, OverflowError) as error:
         raise UsageError(f"Not a month: '{text}'.", "Use YYYY-MM: 2026-09") from error
+
+
+# -- Sessions and decisions over time: a strip of months or days, and the sessions of the stretch looked at.
+
+_PERIOD = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
+# Length of an instant as text: year, month, day.
+_LENGTHS = {0: 7, 4: 7, 7: 10, 10: 10}
+
+
+@dataclass(frozen=True)
+class TimelineStretch:
+    """One month (`2026-09`) or day (`2026-09-14`) of a strip: sessions that ended, decisions made."""
+
+    period: str
+    sessions: int
+    decisions: int
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """
+    A strip of stretches in time order, and a page of the sessions in it, the newest first.
+
+    `total` counts the sessions of all pages, `labels` are names of projects by id.
+    """
+
+    strip: Sequence[TimelineStretch]
+    sessions: Sequence[Row]
+    total: int
+    labels: Mapping[str, str]
+
+
+def read_timeline(
+    context: Context, *, project: str = "", period: str = "", offset: int = 0, limit: int = 25
+) -> Timeline:
+    """
+    Return what happened in a year (`2026`), a month or a day, "" for all time, of one project or of all.
+
+    A strip of all time or of a year is in months, that of a month in days. Raises UsageError for another
+    period, NotFound for an empty store.
+    """
+    if period and not _is_period(period):
+        raise UsageError(f"Not a year, month or day: '{period}'.", "Use 2026, 2026-09 or 2026-09-14.")
+    catalogue = context.open_catalogue()
+    projects = catalogue.projects()
+    labels = {GLOBAL_SCOPE: GLOBAL_LABEL, **{row["project_id"]: row["label"] for row in projects}}
+    sessions = _within(catalogue.read_table("sessions"), "ended_at", project, period)
+    columns = ["project_id", "memory_type", "created_at", "status"]
+    memories = _within(catalogue.read_table("memories", columns), "created_at", project, period)
+    decisions = memories.filter((pc.field("memory_type") == "decision") & (pc.field("status") == "active"))
+    counts = [_by_stretch(sessions["ended_at"], period), _by_stretch(decisions["created_at"], period)]
+    names = sorted({*counts[0], *counts[1]})
+    strip = [TimelineStretch(name, counts[0].get(name, 0), counts[1].get(name, 0)) for name in _filled(names)]
+    newest = sessions.sort_by([("ended_at", "descending"), ("session_id", "ascending")])
+    return Timeline(strip, newest.slice(offset, limit).to_pylist(), sessions.num_rows, labels)
+
+
+def _is_period(text: str) -> bool:
+    if not _PERIOD.fullmatch(text):
+        return False
+    try:
+        datetime.strptime(f"{text}-01-01"[:10], "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        return False
+    return True
+
+
+def _within(rows: pa.Table, instant: str, project: str, period: str) -> pa.Table:
+    rows = rows.filter(pc.is_valid(rows[instant]))
+    if project:
+        rows = rows.filter(pc.equal(rows["project_id"], pa.scalar(project)))
+    if not period:
+        return rows
+    is_within: Any = pc.starts_with(_texts(rows[instant], 10), period)
+    return rows.filter(is_within)
+
+
+def _by_stretch(instants: Any, period: str) -> dict[str, int]:
+    texts = _texts(instants, _LENGTHS[len(period)]).to_pylist()
+    return {name: texts.count(name) for name in set(texts) if name}
+
+
+def _texts(instants: Any, length: int) -> Any:
+    """Return instants as text up to the day, or to the month for 7 characters."""
+    form = "%Y-%m-%d" if length == 10 else "%Y-%m"
+    return pc.strftime(instants, format=form)
+
+
+def _filled(names: Sequence[str]) -> list[str]:
+    """Return stretches with the months or days between them, so that a strip shows pauses as such."""
+    if not names:
+        return []
+    filled = [names[0]]
+    while filled[-1] < names[-1]:
+        filled.append(_next(filled[-1]))
+    return filled
+
+
+def _next(name: str) -> str:
+    year, month, *day = (int(part) for part in name.split("-"))
+    if day and (following := _day_after(year, month, day[0])):
+        return following
+    return f"{year + month // 12:04}-{month % 12 + 1:02}" + ("-01" if day else "")
+
+
+def _day_after(year: int, month: int, day: int) -> str:
+    try:
+        return f"{datetime(year, month, day + 1, tzinfo=UTC):%Y-%m-%d}"
+    except ValueError:  # the month is over
+        return ""

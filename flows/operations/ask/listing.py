@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from cortex.flows.context.context import Context
-from cortex.flows.operations.lookup.ids import LEAST_ID_CHARS, several, typed_id
+from cortex.flows.context import Context
+from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
 from cortex.storage.published.catalogue import GLOBAL_LABEL, Catalogue
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.vocabulary import GLOBAL_SCOPE, MEMORY_TYPES, STATUSES, Row, checked

@@ -6,11 +6,10 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cortex.flows.context.context import Context
-from cortex.flows.operations.lookup.targets import scopes_of
-from cortex.flows.recalling.recall_results import RecallResult
+from cortex.flows.context import Context
+from cortex.flows.operations.lookup import scopes_of
+from cortex.flows.recalling.recall_search import RecallResult, with_replaced
 from cortex.flows.recalling.recall_search import search_store as search
-from cortex.flows.recalling.recall_search import with_replaced
 from cortex.flows.recalling.session_context import RUN_COLUMNS, with_session_context
 from cortex.hooks.echo import fingerprints_of
 from cortex.hooks.evidence.question import asks_for_records
@@ -22,9 +21,14 @@ from cortex.transforms.errors import EmptyQuestion, NotFound, StoreNotWritable
 from cortex.transforms.journal_entries import Recall
 from cortex.transforms.memory.reality import Doubt
 from cortex.transforms.schemas import GLOBAL_SCOPE, TURNS, Row
-from cortex.transforms.search.index_text import query_terms
-from cortex.transforms.search.limits import NO_LIMITS, SearchLimits, limits_in, start_of
-from cortex.transforms.search.settings import search_settings
+from cortex.transforms.search import (
+    NO_LIMITS,
+    SearchLimits,
+    limits_in,
+    query_terms,
+    search_settings,
+    start_of,
+)
 from cortex.transforms.views.review import doubts_left
 
 if TYPE_CHECKING:
@@ -85,7 +89,7 @@ def recall(
     depth = max(depth, skip + limit)
     if as_of is not None:
         # Imported here: what makes the tables of an earlier day takes half a second to import.
-        from cortex.flows.operations.lookup.past import store_as_of
+        from cortex.flows.operations.ask.sql import store_as_of
 
         past = store_as_of(context, as_of, scopes, searchable=True)
         search_in = _Search(context, store, past.store.tables, scopes, depth, past.now, by_stretch)
@@ -189,7 +193,7 @@ class _Search:
         """Return what is found within the limits, best first; records of sessions, the newest first."""
         if kind := asks_for_records(question, search_settings(self.context.policy)):
             # Imported here: most questions have a subject, and need none of it.
-            from cortex.flows.recalling.session_records import session_records
+            from cortex.flows.recalling.session_context import session_records
 
             records = session_records(
                 self.tables, self.scopes, limits, limit=self.limit, only_open=kind == "open"

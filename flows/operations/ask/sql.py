@@ -1,23 +1,51 @@
-"""Runs a read-only query on the store's tables."""
+"""Runs a read-only query on the store's tables; opens the store as it was on an earlier day."""
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.context.context import Context
-from cortex.flows.operations.lookup.past import store_as_of
-from cortex.flows.past.as_of import end_of
+from cortex.flows.context import Context
+from cortex.flows.engines.runs import looking
+from cortex.flows.past.as_of import as_of, end_of, journal_until
 from cortex.flows.publishing.database import derived_tables
 from cortex.flows.run.run import Run
-from cortex.storage.published.published_views import ALL_NAMES, FROM_THE_LAKE
+from cortex.storage.published.published import ALL_NAMES, FROM_THE_LAKE
 from cortex.storage.published.sandboxed_sql import check_reads, database_of, database_of_store
 from cortex.transforms.errors import QueryTooLong, UsageError
-from cortex.transforms.memory.as_of import journal_until
-from cortex.transforms.schemas import CALLS, EVENTS, GLOBAL_SCOPE, JOURNAL, TURNS
+from cortex.transforms.schemas import (
+    CALLS,
+    EVENTS,
+    GLOBAL_SCOPE,
+    JOURNAL,
+    TURNS,
+)
+
+
+def store_as_of(
+    context: Context, date: str, scopes: Sequence[str] | None = None, *, searchable: bool = False
+) -> Run:
+    """
+    Return the store as it was at the end of a UTC day, `date` as `2026-09-14`; default: every scope.
+
+    Raises UsageError for what is not such a date, and for days to come.
+    """
+    try:
+        day = datetime.strptime(date, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise UsageError(f"Not a date: '{date}'.", "Use YYYY-MM-DD: --as-of 2026-09-14") from error
+    run = looking(context)
+    if day > run.day:
+        raise UsageError(f"{date} is in the future.", "Give today or an earlier day.")
+    return as_of(run, day, run.readings.scopes() if scopes is None else scopes, searchable=searchable)
+
+
+# -- Runs a read-only query on the store's tables.
 
 TABLES_HINT = f"The tables: {', '.join(ALL_NAMES)}."
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.storage.ground.files import write_atomically, writing_to
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.identity import content_id

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from cortex.flows.context.context import Context, utc_now
-from cortex.storage.model_calls.spending import (
+from cortex.flows.context import Context, utc_now
+from cortex.storage.model_calls import (
     LOST,
     OPEN,
     Attempt,
@@ -13,7 +13,12 @@ from cortex.storage.model_calls.spending import (
 )
 from cortex.storage.settings.settings import Settings
 from cortex.transforms.schemas import EVENTS, REPLIES
-from cortex.transforms.writer.prices import NANO, Price, price_of, usd
+from cortex.transforms.writer.request import (
+    NANO,
+    Price,
+    price_of,
+    usd,
+)
 from cortex.transforms.writer.written import LAYER_PREFIX
 
 UNKNOWN_PROJECT = "not kept"  # an answer that never arrived, or whose session was forgotten

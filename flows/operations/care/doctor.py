@@ -11,21 +11,21 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
-from cortex.flows.context.context import utc_now
+from cortex.flows.context import utc_now
 from cortex.flows.operations.care.config import OpenContext
-from cortex.flows.operations.care.install import installed
+from cortex.flows.operations.care.setup import installed
 from cortex.flows.stages.guard import pending_loss
 from cortex.hooks import background, health
 from cortex.storage.ground.place import is_copy
-from cortex.storage.machine.background_run import background_state
-from cortex.storage.machine.hook_traces import (
+from cortex.storage.machine.background_run import (
+    background_state,
     hooks_log,
     hooks_python,
     last_capture,
     late_prompts,
     noted_engine,
 )
-from cortex.storage.model_calls.model_failure import WRITER, hosted_failure, read_failure
+from cortex.storage.model_failure import WRITER, hosted_failure, read_failure
 from cortex.storage.staging.client_files import client_folder
 from cortex.transforms.errors import ClientSettingsUnusable, CortexError, ModelUnavailable, StoreNotWritable
 from cortex.transforms.words.ages import age_of, ago, counted

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cortex.flows.context.context import Context
-from cortex.flows.context.run_report import RunReport
+from cortex.flows.context import Context
 from cortex.flows.engines.runs import (
     Backfill,
     execute,
@@ -15,9 +14,10 @@ from cortex.flows.engines.runs import (
     look_for,
     stage_all,
 )
-from cortex.flows.extracting.transcript_batches import agent_of
 from cortex.flows.operations.care.config import publish_settings
 from cortex.flows.run.run import Progress, no_progress
+from cortex.flows.run_report import RunReport
+from cortex.flows.transcript_batches import agent_of
 from cortex.storage.ground.files import modified_at
 from cortex.storage.machine.background_run import note_engine
 from cortex.storage.staging.assistant_folders import find_transcripts, folders

@@ -9,31 +9,29 @@ from pathlib import Path
 import pyarrow as pa
 
 from cortex.flows.asking_model.judging import pairs_due
-from cortex.flows.asking_model.reread_sessions import read_otherwise
 from cortex.flows.asking_model.writing import (
     answered_requests,
+    read_otherwise,
     requests_about,
     requests_sent,
     unread_sessions,
 )
-from cortex.flows.context.context import Context, utc_now
+from cortex.flows.context import Context, utc_now
 from cortex.flows.engines.runs import looking
-from cortex.flows.extracting.transcript_batches import agent_of
 from cortex.flows.operations.care.cost import BudgetState, budget_state, model_price
 from cortex.flows.reading.transcript_reader import read_turns
 from cortex.flows.run.run import Run
+from cortex.flows.transcript_batches import agent_of
 from cortex.storage.ground.files import modified_at
-from cortex.storage.model_calls.spending import SETTLED, Spending
+from cortex.storage.model_calls import SETTLED, Spending
 from cortex.storage.settings.reference import read_prompt
 from cortex.storage.staging.transcripts import START, open_transcript
-from cortex.transforms.faults import contained
+from cortex.transforms.errors import contained
 from cortex.transforms.schemas import LINKS_PURPOSE, TURNS
 from cortex.transforms.transcripts.transcript import Source
-from cortex.transforms.writer.fitting import estimated_tokens
 from cortex.transforms.writer.pairs import LINKS_PROMPT
-from cortex.transforms.writer.prices import Price, usd
-from cortex.transforms.writer.prompt import SESSION_PROMPT
-from cortex.transforms.writer.request import ModelRequest
+from cortex.transforms.writer.rendering import estimated_tokens
+from cortex.transforms.writer.request import SESSION_PROMPT, ModelRequest, Price, usd
 from cortex.transforms.writer.session import SessionRequest, session_requests
 from cortex.transforms.writer.written import SESSION_PURPOSE
 

@@ -4,15 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from cortex.flows.context.context import Context
-from cortex.flows.context.run_report import RunReport
+from cortex.flows.context import Context
 from cortex.flows.engines.runs import opened, row_counts
-from cortex.flows.past import rebuilt_tables as tables
+from cortex.flows.past import rebuilding as tables
 from cortex.flows.past import rederive as derivation
-from cortex.flows.past.comparison import Comparison, compare
-from cortex.flows.past.lake_repair import LakeRepair, Repair
+from cortex.flows.past.rebuilding import Comparison, LakeRepair, Repair, compare
 from cortex.flows.past.rederive import Rederivation
 from cortex.flows.run.run import Progress, Run, no_progress
+from cortex.flows.run_report import RunReport
 from cortex.storage.published.reports import keep_report
 from cortex.transforms.errors import UsageError
 
@@ -115,7 +114,7 @@ def _check_model(context: Context, prompt: str | None, *, asks: bool) -> None:
     if (asks and not models.is_on) or (prompt and not models.uses_replies):
         raise UsageError("No language model is chosen.", "Choose one: cortex config set models.writer")
     if prompt:
-        from cortex.flows.run.session_prompts import check_prompt
+        from cortex.flows.run.model_replies import check_prompt
 
         check_prompt(prompt)
 
@@ -125,7 +124,7 @@ def _prompts(run: Run, projects: Sequence[str] | None, prompt: str | None) -> di
     if not run.settings.models.uses_replies:
         return {}
     # Imported here, as below: with no language model chosen none of this is loaded.
-    from cortex.flows.run.session_prompts import prompts_to_show
+    from cortex.flows.run.model_replies import prompts_to_show
 
     prompts = prompts_to_show(run, prompt)
     if projects is None:
@@ -135,7 +134,7 @@ def _prompts(run: Run, projects: Sequence[str] | None, prompt: str | None) -> di
 
 
 def _read_again(run: Run, prompts: dict[str, str]) -> None:
-    from cortex.flows.asking_model.reread_sessions import read_again
+    from cortex.flows.asking_model.writing import read_again
 
     read_again(run, prompts)
 

@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
-from cortex.flows.context.context import Context
-from cortex.flows.engines.engine_choice import answers
-from cortex.flows.engines.engines import configure_prefect
+from cortex.flows.context import Context
+from cortex.flows.engines.runs import answers, configure_prefect
 from cortex.storage.machine.prefect_server import forget_serving, note_serving
 from cortex.transforms.errors import UsageError
 

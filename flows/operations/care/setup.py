@@ -1,13 +1,17 @@
-"""Looks at what Cortex would work with here, and puts hooks, schedule and first brief in place."""
+"""
+Puts Cortex in place here: hooks and status line in the client's settings, the schedule, the first brief.
+"""
 
+import difflib
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.engines.runs import Backfill, look_for, looking
-from cortex.flows.operations.care.install import install, installed, uninstall_hooks
 from cortex.flows.operations.care.intake import EXPECTED_BYTES_PER_SECOND, transcript_folders
 from cortex.flows.operations.care.writer_choice import choose_writer
 from cortex.hooks import background
@@ -18,10 +22,285 @@ from cortex.storage.machine.client_program import (
     has_tools,
     install_plugin,
 )
-from cortex.storage.machine.schedule import SCHEDULERS
+from cortex.storage.machine.schedule import (
+    SCHEDULERS,
+    Nightly,
+    Scheduler,
+    time_of_day,
+)
+from cortex.storage.published.reports import last_report
 from cortex.storage.settings.settings import load_settings
-from cortex.storage.staging.client_files import client_folder
-from cortex.transforms.errors import ClientSettingsUnusable, NotFound, NothingUsable
+from cortex.storage.staging.client_files import (
+    PLUGIN,
+    SettingsFile,
+    client_folder,
+    is_plugin_enabled,
+    launcher,
+    plugin_hooks,
+)
+from cortex.transforms.documents.client_settings import (
+    EMPTY,
+    Json,
+    comes_back,
+    dumped,
+    has_hooks,
+    has_ours,
+    has_status_line,
+    hook_groups,
+    is_same,
+    parsed,
+    text_without,
+    with_hooks,
+    with_status_line,
+    without_hooks,
+    without_status_line,
+)
+from cortex.transforms.errors import (
+    ClientSettingsUnusable,
+    NotFound,
+    NothingUsable,
+    ScheduleUnavailable,
+    UsageError,
+)
+from cortex.transforms.redaction.redact import redact
+
+# Lines around a change: enough to find the place.
+DIFF_CONTEXT_LINES = 1
+
+
+@dataclass(frozen=True)
+class SettingsChange:
+    """
+    A change of the client's settings: `file`, whether it differs, and how, as a unified diff without secrets.
+
+    With `is_dry_run` nothing was written. `knows_engine` is false if the hooks cannot be given the path of
+    the `cortex` command.
+    """
+
+    file: str
+    is_different: bool
+    diff: str
+    is_dry_run: bool
+    knows_engine: bool = True
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What the client's user settings have of Cortex."""
+
+    hooks: bool
+    status_line: bool
+    plugin: bool
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """The client's settings file, its text (None if there is no file) and the settings in it."""
+
+    file: SettingsFile
+    text: str | None
+    settings: Json
+
+
+def install(context: Context, *, dry_run: bool) -> SettingsChange:
+    """Add the plugin's hooks to the user's settings. Raises UsageError if the plugin is enabled."""
+    opened = _open()
+    settings = opened.settings
+    if is_plugin_enabled(settings):
+        raise UsageError(
+            "the plugin is enabled and brings the same hooks: every event would count twice.",
+            f"Nothing needs to be done, or run `claude plugin disable {PLUGIN}` first.",
+        )
+    groups = hook_groups(plugin_hooks(), str(launcher()))
+    if opened.text is None or not has_hooks(settings, groups):
+        settings = with_hooks(without_hooks(settings), groups)
+    change = _add(opened, settings, dry_run)
+    return change if dry_run else replace(change, knows_engine=note_engine(context.home) is not None)
+
+
+def uninstall(*, dry_run: bool) -> SettingsChange:
+    """Remove hooks and status line from the user's settings; everything else stays."""
+    opened = _open()
+    return _remove(opened, without_status_line(without_hooks(opened.settings)), dry_run)
+
+
+def uninstall_hooks() -> SettingsChange:
+    """Remove the hooks from the user's settings; the status line stays."""
+    opened = _open()
+    return _remove(opened, without_hooks(opened.settings), dry_run=False)
+
+
+def install_status_line(*, dry_run: bool) -> SettingsChange:
+    """Add the status line to the user's settings; an existing one is shown above it."""
+    opened = _open()
+    settings = with_status_line(without_status_line(opened.settings), str(launcher()))
+    return _add(opened, settings, dry_run)
+
+
+def uninstall_status_line(*, dry_run: bool) -> SettingsChange:
+    """Remove the status line; the one it was added to is restored."""
+    opened = _open()
+    return _remove(opened, without_status_line(opened.settings), dry_run)
+
+
+def installed() -> Installed:
+    """Return what the user's settings have of Cortex. Raises ClientSettingsUnusable."""
+    settings = _open().settings
+    return Installed(has_hooks(settings), has_status_line(settings), is_plugin_enabled(settings))
+
+
+def _open() -> _Opened:
+    file = SettingsFile(client_folder())
+    text = file.read()
+    return _Opened(file, text, parsed(EMPTY if text is None else text))
+
+
+def _add(opened: _Opened, settings: Json, dry_run: bool) -> SettingsChange:
+    """Write settings that have something of ours; what was there before the first of it is kept."""
+    before, file = opened.text, opened.file
+    text = EMPTY if before is None else before
+    after = text if is_same(settings, opened.settings) else dumped(settings, like=text)
+    if not dry_run and after != before:
+        if not has_ours(opened.settings):
+            file.keep_backup(None if before is None or comes_back(before, after) else before)
+        file.write(after, was=before)
+    return _change(opened, after, dry_run)
+
+
+def _remove(opened: _Opened, settings: Json, dry_run: bool) -> SettingsChange:
+    """Write settings from which something of ours was taken; a file that Cortex made goes with the last."""
+    before, file = opened.text, opened.file
+    after = before
+    if before is not None and not is_same(settings, opened.settings):
+        backup = file.backup()
+        after = text_without(settings, before, backup) if settings or backup is not None else None
+    if not dry_run:
+        if after != before:
+            file.write(after, was=before)
+        if not has_ours(settings):
+            file.keep_backup(None)
+    return _change(opened, after, dry_run)
+
+
+def _change(opened: _Opened, after: str | None, dry_run: bool) -> SettingsChange:
+    name = str(opened.file.path)
+    return SettingsChange(name, opened.text != after, _diff(name, opened.text, after), dry_run)
+
+
+def _diff(name: str, before: str | None, after: str | None) -> str:
+    lines = difflib.unified_diff(
+        (before or "").splitlines(keepends=True),
+        (after or "").splitlines(keepends=True),
+        "/dev/null" if before is None else name,
+        "/dev/null" if after is None else name,
+        n=DIFF_CONTEXT_LINES,
+    )
+    text = "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
+    # A file on one line is shown whole, with the keys that its `env` may hold.
+    return redact(text)[0]
+
+
+# -- Lets the nightly run start by itself, with what this machine has: systemd, launchd or cron.
+
+DEFAULT_TIME = "03:30"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """
+    How the nightly run starts.
+
+    `installed` names the schedulers that start it (one, or none), `available` those that could;
+    `last_nightly` is when the last one began, `next_start` what the scheduler says of the next.
+    """
+
+    installed: tuple[str, ...]
+    available: tuple[str, ...]
+    last_nightly: datetime | None
+    next_start: str | None
+
+
+def schedule_status(context: Context) -> Schedule:
+    """Return how the nightly run starts here, and when it last did."""
+    installed = [each for each in SCHEDULERS if each.is_installed()]
+    return Schedule(
+        installed=tuple(each.name for each in installed),
+        available=tuple(each.name for each in SCHEDULERS if each.is_available()),
+        last_nightly=last_nightly(context),
+        next_start=installed[0].next_start() if installed else None,
+    )
+
+
+def install_schedule(
+    context: Context, *, at: str = DEFAULT_TIME, only: str | None = None, dry_run: bool = False
+) -> tuple[str, dict[str, str]]:
+    """
+    Let the first scheduler that works here, or `only` that one, start the nightly run each night at `at`.
+
+    Returns its name and what it wrote, by place; with `dry_run` nothing is written. One installed before
+    gives way. Raises UsageError for a time that is none, ScheduleUnavailable if nothing works.
+    """
+    scheduler = _scheduler(only, looks_only=dry_run)
+    nightly = _nightly(context, at)
+    files = scheduler.files(nightly)
+    if not dry_run:
+        for other in SCHEDULERS:
+            if other is not scheduler and other.is_installed():
+                other.uninstall()
+        scheduler.install(nightly)
+    return scheduler.name, files
+
+
+def uninstall_schedule() -> list[str]:
+    """Take the nightly run out of every scheduler that starts it; return their names."""
+    installed = [each for each in SCHEDULERS if each.is_installed()]
+    for each in installed:
+        each.uninstall()
+    return [each.name for each in installed]
+
+
+def last_nightly(context: Context) -> datetime | None:
+    """Return when the last nightly run of the store began; None without one."""
+    report = last_report(context.open_store().runs, "nightly")
+    started_at = report["started_at"] if report else None
+    return datetime.fromisoformat(started_at) if isinstance(started_at, str) else None
+
+
+def is_due(context: Context, at: str) -> bool:
+    """Return whether no nightly run began since it was last `at`, by the local clock. Raises UsageError."""
+    hour, minute = time_of_day(at)
+    now = context.now.astimezone()
+    moment = now.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    last = last_nightly(context)
+    return last is None or last < (moment if moment <= now else moment - timedelta(days=1))
+
+
+def _scheduler(only: str | None, *, looks_only: bool) -> Scheduler:
+    usable: Sequence[Scheduler] = [each for each in SCHEDULERS if only in (None, each.name)]
+    for each in usable:
+        if each.is_available() or (looks_only and only):
+            return each
+    tried = ", ".join(each.name for each in usable)
+    raise ScheduleUnavailable(
+        f"none of these works here: {tried}.",
+        "Let anything else that runs commands start `cortex nightly --if-due 03:30` once an hour.",
+    )
+
+
+def _nightly(context: Context, at: str) -> Nightly:
+    hour, minute = time_of_day(at)
+    engine = note_engine(context.home)
+    if engine is None:
+        raise ScheduleUnavailable(
+            "it is unknown where the `cortex` command is.", "Call `cortex schedule install` by its own name."
+        )
+    environment = {} if context.home == Path.home() / ".cortex" else {"CORTEX_HOME": str(context.home)}
+    return Nightly((str(engine), "nightly", "--if-due", f"{hour:02}:{minute:02}"), hour, minute, environment)
+
+
+# -- Looks at what Cortex would work with here, and puts hooks, schedule and first brief in place.
 
 NOTHING = Backfill((), 0, 0)
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from cortex.flows.context.context import Context
-from cortex.flows.extracting.outdated import outdated
+from cortex.flows.context import Context
 from cortex.storage.ground.files import folder_bytes
+from cortex.storage.lake.manifest import outdated
 from cortex.storage.machine.background_run import Background, background_state
-from cortex.storage.model_calls.model_failure import (
+from cortex.storage.model_failure import (
     WRITER,
     ModelFailure,
     hosted_failure,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.operations.care.config import OpenContext, SettingChange, set_setting
 from cortex.flows.operations.care.intake import FIRST_SESSIONS
 from cortex.flows.operations.care.plan import plan_transcripts, read_plan

@@ -1,13 +1,19 @@
-"""Puts what was journaled into effect now, unless another run is writing or a loss waits for a person."""
+"""
+Puts what was journaled into effect now, and finishes what a killed operation had begun, journaling nothing
+twice.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cortex.flows.context.context import Context
-from cortex.flows.engines.engines import run_plain
-from cortex.flows.engines.runs import opened
-from cortex.flows.stages.stage import Stage
+from cortex.flows.context import Context
+from cortex.flows.engines.runs import opened, run_plain
+from cortex.flows.run.run import Stage
+from cortex.storage.store import Store
 from cortex.transforms.errors import LossRefused, StoreBusy
+from cortex.transforms.journal_entries import Entry, Recall, from_row
+
+# -- Puts what was journaled into effect now, unless another run is writing or a loss waits for a person.
 
 
 @dataclass(frozen=True)
@@ -39,3 +45,27 @@ def apply_now(context: Context, stages: Sequence[Stage]) -> Applied:
             return Applied(True, f"In effect, but not in every brief yet: {error}")
         return Applied(False, f"Kept; takes effect once the loss is decided: {error}")
     return Applied(True)
+
+
+# -- Operations that are repeated after a kill finish what was begun and journal nothing twice.
+
+
+def write_once(
+    context: Context, store: Store, entry: Entry, scope: str, memory_id: str | None = None
+) -> None:
+    """Journal an entry, unless the last word on the memory (or on that key of a project) is the same one."""
+    if last_word(store, entry, scope, memory_id) != entry:
+        store.journal.write(entry.to_row(scope, recorded_at=context.now, memory_id=memory_id))
+
+
+def last_word(store: Store, entry: Entry, scope: str, memory_id: str | None) -> Entry | None:
+    """Return the journal's last entry on the same thing as `entry`, recalls apart; None without."""
+    for row in reversed(store.journal.read().to_pylist()):
+        if memory_id is not None:
+            if row["memory_id"] == memory_id and row["kind"] != Recall.kind:
+                return from_row(row)
+        elif (row["kind"], row["project_id"]) == (entry.kind, scope):
+            last = from_row(row)
+            if last.content.keys() == entry.content.keys():
+                return last
+    return None

@@ -1,25 +1,162 @@
 """Forgets: a memory by its id or its words, a session, or all of a project; what would go is shown first."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
 
 import pyarrow.compute as pc
 
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.engines.runs import looking
 from cortex.flows.operations.change.apply import Applied, apply_now
-from cortex.flows.operations.change.copies import Copies, copies_beside
-from cortex.flows.operations.lookup.ids import LEAST_ID_CHARS, several, typed_id
-from cortex.flows.operations.lookup.targets import is_memory_id, memory_by_id, scopes_of
+from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
+from cortex.flows.operations.lookup import is_memory_id, memory_by_id, scopes_of
 from cortex.flows.stages.order import FORGET
+from cortex.hooks.evidence.text import search_text
+from cortex.storage.copies.copy_register import OutsideCopy, outside_copies
+from cortex.storage.ground.place import remote_note
 from cortex.storage.store import Store
 from cortex.transforms.errors import NotFound, UsageError
 from cortex.transforms.journal_entries import Forget, entries_in
-from cortex.transforms.memory.forgetting import Phrases, pending, requested_memories, tombstones_of
+from cortex.transforms.memory.forgetting import (
+    Phrases,
+    pending,
+    requested_memories,
+    tombstones_of,
+)
 from cortex.transforms.memory.merged_projects import own_names
-from cortex.transforms.schemas import JOURNAL, TURNS, Row, values
-from cortex.transforms.search.naming import Naming, named_by
+from cortex.transforms.memory.team import TEAM_SOURCE
+from cortex.transforms.policy import Policy
+from cortex.transforms.schemas import (
+    JOURNAL,
+    TURNS,
+    Row,
+    values,
+)
+from cortex.transforms.words.ages import copies_of
 from cortex.transforms.words.sentences import excerpt
+
+# -- Which memory a person's words name: all of them stand in it, and in no other nearly as many.
+
+# A single word may be in a memory by chance.
+_FEWEST_WORDS = 2
+# Another memory that holds more than this share of the words could be meant as well.
+NEAR_SHARE = 0.5
+NEAREST_LISTED = 5
+
+
+@dataclass(frozen=True)
+class Naming:
+    """
+    What words name among memories: `exact` hold all of them, `nearest` (best first) at least one.
+
+    `is_clear` says that the words cannot be mistaken: two or more of them, all in one memory, and at most
+    half of them in any other.
+    """
+
+    exact: tuple[Row, ...]
+    nearest: tuple[Row, ...]
+    is_clear: bool
+
+
+def named_by(question: str, memories: Sequence[Row], policy: Policy) -> Naming:
+    """Return which of MEMORIES rows the words of `question` name."""
+    words = naming_words(question, policy)
+    shares = [(_share(words, row["text"]), row["memory_id"], row) for row in memories]
+    ordered = sorted(shares, key=lambda item: (-item[0], item[1]))
+    exact = tuple(row for share, _, row in ordered if words and share == 1.0)
+    rivals = [share for share, _, _ in ordered[1:2]]
+    is_clear = len(exact) == 1 and len(words) >= _FEWEST_WORDS and all(s <= NEAR_SHARE for s in rivals)
+    nearest = tuple(row for share, _, row in ordered if share > 0)[:NEAREST_LISTED]
+    return Naming(exact, nearest, is_clear)
+
+
+def naming_words(question: str, policy: Policy) -> set[str]:
+    """Return the words of a question that carry its topic, in the singular; none if all are small words."""
+    dropped = set(policy.tables["query_words"]["word"].to_pylist())
+    return {_singular(word) for word in _words(question) if word not in dropped}
+
+
+def _share(words: Collection[str], text: str) -> float:
+    held = {_singular(word) for word in _words(text)}
+    return sum(word in held for word in words) / max(1, len(words))
+
+
+def _words(text: str) -> list[str]:
+    return [
+        word for word in re.findall(r"\w+", search_text(text).lower()) if len(word) > 1 or not word.isascii()
+    ]
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+# -- Where what is forgotten here still is: copies that an erasure reaches, and those that it does not.
+
+_WORDS = {
+    "backup": "the backup {place} of {day}: delete it",
+    "export": "the export {place} of {day}: delete it",
+    "delta": "the Delta tables {place} of {day}: delete them",  # an earlier version wrote such
+}
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Copies in words: those that the erasure `reached`, and those `left`, each with how it goes."""
+
+    reached: Sequence[str] = ()
+    left: Sequence[str] = ()
+
+
+def copies_beside(context: Context, memory: Row | None = None) -> Copies:
+    """
+    Return the copies of what was forgotten: a memory, else a session or a project.
+
+    Of copies that this store wrote, those are left out that are no longer there, or older than the memory.
+    """
+    note = remote_note(context.home)
+    reached = [f"the store {context.home}: lake, tables, search index, briefs, what waits in staging"]
+    left = copies_of(memory) if memory else []
+    if note:
+        reached.append(f"the store at {note.uri}, once the run there is done")
+        left.append(
+            f"versions that the bucket of {note.uri} keeps, and other machines' copies until they run"
+        )
+    place = context.settings.share.place
+    if place and not (memory and memory["source_type"] == TEAM_SOURCE):
+        left.append(f"{place}, if it was pushed: withdraw it with cortex push{_versions(context)}")
+    since = memory["created_at"] if memory else None
+    left += [_in_words(copy) for copy in outside_copies(context.home) if _may_hold(copy, since)]
+    return Copies(reached, left)
+
+
+def _versions(context: Context) -> str:
+    if context.settings.share.key_file:
+        return (
+            "; versions that the bucket keeps open no more once every copy of the key is destroyed "
+            "(first another one: cortex team key FILE)"
+        )
+    return "; versions that the bucket keeps, by its own rules"
+
+
+def _may_hold(copy: OutsideCopy, since: datetime | None) -> bool:
+    is_local = "://" not in copy.place
+    if is_local and not Path(copy.place).exists():
+        return False
+    try:
+        return since is None or datetime.fromisoformat(copy.written_at) >= since
+    except (ValueError, TypeError):
+        return True
+
+
+def _in_words(copy: OutsideCopy) -> str:
+    return _WORDS.get(copy.kind, "{place}").format(place=copy.place, day=copy.written_at[:10])
+
+
+# -- Forgets: a memory by its id or its words, a session, or all of a project; what would go is shown first.
 
 _COLUMNS = ["memory_id", "project_id", "memory_type", "text", "status", "merged_into"]
 

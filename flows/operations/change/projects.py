@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cortex.flows.context.context import Context
-from cortex.flows.operations.change.apply import Applied, apply_now
-from cortex.flows.operations.change.repetition import write_once
-from cortex.flows.operations.lookup.targets import project_of
+from cortex.flows.context import Context
+from cortex.flows.operations.change.apply import Applied, apply_now, write_once
+from cortex.flows.operations.lookup import project_of
 from cortex.flows.stages.order import APPLY
 from cortex.storage.projects.projects import Offer, Project
 from cortex.storage.store import Store

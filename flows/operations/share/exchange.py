@@ -1,39 +1,49 @@
-"""Export and import of a store's memories: what leaves, what enters, and into which project."""
+"""What leaves a store and what comes in: memories exported and imported, the whole store as one file."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cortex.flows.context.context import Context
-from cortex.flows.engines.engines import run_plain
-from cortex.flows.engines.runs import looking, opened
+from cortex.flows.context import Context
+from cortex.flows.engines.runs import looking, opened, run_plain
+from cortex.flows.operations.ask.sql import store_as_of
 from cortex.flows.operations.change.apply import WAITING, Applied
-from cortex.flows.operations.lookup.past import store_as_of
-from cortex.flows.operations.lookup.targets import project_of, scopes_of
+from cortex.flows.operations.lookup import project_of, scopes_of
 from cortex.flows.run.run import Run
-from cortex.flows.stages.order import APPLY
+from cortex.flows.stages.order import APPLY, FORGET
 from cortex.hooks.prose.characters import escaped, visible
 from cortex.hooks.prose.plain import without_private
+from cortex.storage.copies.backup import Backup, restore_backup, write_backup
 from cortex.storage.copies.copy_register import note_copy
+from cortex.storage.copies.swapping import disabled_settings
 from cortex.storage.ground.files import write_where_named, writing_to
+from cortex.storage.ground.place import is_copy
 from cortex.storage.machine.export_key import own_export_key, read_export_key
-from cortex.storage.staging.assistant_notes import notes_below
+from cortex.storage.settings.settings import load_settings
+from cortex.storage.staging.assistant_folders import notes_below
 from cortex.storage.store import Store
-from cortex.transforms.documents.assistant_notes import facts_in
-from cortex.transforms.documents.interchange import Imported, as_markdown, read_export
-from cortex.transforms.documents.own_export import (
+from cortex.transforms.documents.interchange import (
     Export,
+    Imported,
     as_json_text,
+    as_markdown,
     document_in,
     export_in,
+    facts_in,
     is_signed_with,
     moved,
+    read_export,
 )
-from cortex.transforms.errors import NotFound, StoreBusy, UnknownProject, UsageError
+from cortex.transforms.errors import (
+    NotFound,
+    StoreBusy,
+    UnknownProject,
+    UsageError,
+)
 from cortex.transforms.journal_entries import (
     Dismiss,
     Fade,
@@ -44,10 +54,16 @@ from cortex.transforms.journal_entries import (
     entry_of,
     project_entries,
 )
-from cortex.transforms.memory.fold import memory_id
-from cortex.transforms.memory.imported import import_of
+from cortex.transforms.memory.fold import import_of, memory_id
 from cortex.transforms.redaction.redact import redact
-from cortex.transforms.schemas import GLOBAL_SCOPE, JOURNAL, Row, values
+from cortex.transforms.schemas import (
+    GLOBAL_SCOPE,
+    JOURNAL,
+    Row,
+    values,
+)
+
+# -- Export and import of a store's memories: what leaves, what enters, and into which project.
 
 OWN = "cortex export"
 NOTES_FORM = "Claude Code's notes"
@@ -398,3 +414,49 @@ def _settled(run: Run, scopes: Sequence[str]) -> list[Row]:
         for scope in scopes
         for row, entry in entries_in(run.readings.merged_journal(scope), Dismiss)
     ]
+
+
+# -- Writes the store to one file, and puts such a file in the place of the store.
+
+
+@dataclass(frozen=True)
+class Restored:
+    """
+    A backup that was put in the place of the store.
+
+    `previous` is where the store lies that was there; `quarantined` are settings and policy of the backup,
+    which are not put in force.
+    """
+
+    backup: Backup
+    previous: Path | None
+    quarantined: Sequence[Path]
+
+
+def backup(context: Context, file: Path) -> Backup:
+    """Write all of the store that cannot be made from the rest to one file, consistent under the lease."""
+    with opened("backup", context) as run:
+        run.store.journal.take_in()
+        written = write_backup(run.store, file, run.now)
+    note_copy(context.home, "backup", str(file.expanduser().absolute()), context.now)
+    return written
+
+
+def restore(context: Context, file: Path, *, into: Path | None = None) -> Restored:
+    """
+    Check a backup and put it in the place of the store, or of the folder `into`; what was there stays beside.
+
+    What was forgotten here since the backup is forgotten in it too. Raises UsageError for the copy of a store
+    elsewhere.
+    """
+    home = into.expanduser().absolute() if into else context.home
+    if is_copy(home):
+        raise UsageError(
+            f"{home} is a copy of a store elsewhere, which other machines may have gone on with.",
+            "Restore into a folder of its own: --into FOLDER. How that becomes a store elsewhere: "
+            "docs/store-elsewhere.md",
+        )
+    written, previous = restore_backup(file, home, context.now, context.settings.encryption_key_file)
+    with opened("restore", replace(context, settings=load_settings(home))) as run:
+        run_plain(FORGET, run)
+    return Restored(written, previous, disabled_settings(home))

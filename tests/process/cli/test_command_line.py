@@ -12,12 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cortex import cli
-from cortex.cli.answer import Answer, command, group
+from cortex.cli.answer import Answer, Listing, command, group
 from cortex.cli.command_index import SECTIONS
-from cortex.cli.command_line import CommandLine
-from cortex.cli.main import main
-from cortex.cli.terminal import Listing
-from cortex.flows.context.context import Context
+from cortex.cli.main import CommandLine, main
+from cortex.flows.context import Context
 from cortex.storage.settings.settings import Settings
 from cortex.transforms.errors import AuditFailed
 from tests.process.cli.test_commands import HEAVY

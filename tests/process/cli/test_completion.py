@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from cortex.cli.main import main
-from cortex.cli.start.completion import SHELLS
+from cortex.cli.start.setup import SHELLS
 
 
 @pytest.mark.parametrize("shell", SHELLS)

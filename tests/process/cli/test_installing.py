@@ -169,7 +169,7 @@ def test_a_moved_installation_is_mended_by_installing_again(cortex, claude, monk
     settings = claude / "settings.json"
     settings.write_bytes(MINE)
     monkeypatch.setattr(
-        "cortex.flows.operations.care.install.launcher", lambda: Path("/old/cortex/hooks/run.sh")
+        "cortex.flows.operations.care.setup.launcher", lambda: Path("/old/cortex/hooks/run.sh")
     )
     cortex("install")
     cortex("statusline", "install")

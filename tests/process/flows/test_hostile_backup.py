@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cortex.storage.copies.backup import is_part
-from cortex.storage.copies.restore import ALWAYS_BYTES, restore_backup
+from cortex.storage.copies.backup import ALWAYS_BYTES, is_part, restore_backup
 from cortex.storage.copies.swapping import finish_swap
 from cortex.storage.lake.lake import LAKE_TABLES, each_key_once
 from cortex.storage.settings.settings import load_settings

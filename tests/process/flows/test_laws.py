@@ -31,7 +31,7 @@ def test_a_transcript_of_an_excluded_project_is_not_kept(bench):
 def test_at_most_a_hundred_reports_are_kept(bench):
     from datetime import timedelta
 
-    from cortex.flows.context.run_report import RunReport
+    from cortex.flows.run_report import RunReport
     from cortex.storage.published.reports import keep_report, last_report
 
     for minutes in range(130):

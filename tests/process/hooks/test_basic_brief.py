@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from cortex.hooks import basic_brief, transcript_end
 from cortex.hooks.echo import PROVENANCE
-from cortex.hooks.prose import plain, self_report
+from cortex.hooks.prose import own_prose, plain
 from cortex.hooks.prose.memory_types import BASIC_SECTIONS, MEMORY_TAGS
 from cortex.hooks.prose.plain import without_private
-from cortex.transforms.extract import tags
+from cortex.transforms.extract import prose as tags
 from cortex.transforms.extract.ground import statements
 from cortex.transforms.redaction.redact import redact
 from tests.rows import turn
@@ -522,7 +522,7 @@ TAGGED = st.lists(
 def test_both_find_the_same_tags(lines):
     text = "\n".join(lines)
     found = [(kind, plain.brief_line(told, 400)) for kind, told in transcript_end.shown_tags(text)]
-    engines = self_report.tags_in(without_private(text))
+    engines = own_prose.tags_in(without_private(text))
     assert found == [(kind, plain.on_one_line(statements.plain(words))) for kind, words in engines]
     turns = [turn(1, without_private(text), kind="text", agent_id=None)]
     made = [row for row in tags.tag_candidates(turns) if row.source == "tag" and row.step_status is None]

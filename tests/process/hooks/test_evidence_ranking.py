@@ -26,7 +26,7 @@ from cortex.hooks.evidence.ranking import (
 )
 from cortex.hooks.evidence.text import share_of_all, word_set
 from cortex.storage.settings.reference import read_policy
-from cortex.transforms.search.settings import search_settings
+from cortex.transforms.search import search_settings
 
 LATER = 1_788_220_800_000_000
 SETTINGS: SearchSettings = search_settings(read_policy(None))

@@ -22,8 +22,7 @@ from cortex.storage.settings.reference import read_policy, word_ranks
 from cortex.storage.tables.lance_tables import LanceTables
 from cortex.storage.tables.search_file import write_index
 from cortex.storage.tables.search_index import SearchIndex
-from cortex.transforms.search.index_text import index_text, passages_of
-from cortex.transforms.search.settings import settings_document
+from cortex.transforms.search import index_text, passages_of, settings_document
 from tests.rows import memories, memory, turn, turns
 
 POLICY = read_policy(None)

@@ -8,7 +8,7 @@ from cortex.flows.recalling.recall_search import question_of
 from cortex.hooks.evidence.question import SearchQuestion, asks_for_records
 from cortex.hooks.evidence.statements import is_known, is_lead_in, reason_in, statement_in
 from cortex.storage.settings.reference import read_policy
-from cortex.transforms.search.settings import search_settings
+from cortex.transforms.search import search_settings
 
 POLICY = read_policy(None)
 SETTINGS = search_settings(POLICY)

@@ -16,14 +16,13 @@ import pyarrow as pa
 import pytest
 
 from benchmarks import injections
-from cortex.hooks import echo, notes, prompt, shown
+from cortex.hooks import echo, prompt, shown
 from cortex.hooks.evidence.index import SEARCH_VERSION
 from cortex.hooks.tokens import tokens_in
 from cortex.storage.settings.reference import read_policy, word_ranks
 from cortex.storage.tables.lance_tables import LanceTables
 from cortex.transforms.journal_entries import Recall, from_row
-from cortex.transforms.search.index_text import index_text, passages_of
-from cortex.transforms.search.settings import settings_document
+from cortex.transforms.search import index_text, passages_of, settings_document
 from tests.hook_client import Client
 from tests.rows import START, memories, memory, turn, turns
 
@@ -99,13 +98,13 @@ def context_of(ran):
         return ""
     output = json.loads(ran.stdout)["hookSpecificOutput"]
     assert output["hookEventName"] == "UserPromptSubmit"
-    assert output["additionalContext"].startswith(notes.FRAME + "\n")
+    assert output["additionalContext"].startswith(prompt.FRAME + "\n")
     return output["additionalContext"]
 
 
 def told(ran):
     """Return the lines of what is told."""
-    return context_of(ran).removeprefix(notes.FRAME).split("\n")[1:]
+    return context_of(ran).removeprefix(prompt.FRAME).split("\n")[1:]
 
 
 def start(client, source, session="session-1"):
@@ -453,7 +452,7 @@ def test_nothing_breaks_out_of_its_line(client, kind, breaker):
     keep(client, *([fact(text)] if kind == "a fact" else []),
          talk=[] if kind == "a fact" else [said(40, text, kind)])  # fmt: skip
     found = context_of(ask(client, ASKED))
-    assert "celadon" in found and len(found.splitlines()) == len(notes.FRAME.splitlines()) + 1
+    assert "celadon" in found and len(found.splitlines()) == len(prompt.FRAME.splitlines()) + 1
     assert "<system" not in found and "</" not in found and "<!--" not in found and "<a" not in found
     assert all(sign.isprintable() for sign in found.replace("\n", ""))
 
@@ -630,7 +629,7 @@ def test_it_runs_from_a_bare_copy_of_the_hooks_by_the_standard_library_alone(kil
 
 
 def test_every_module_of_the_hooks_is_python_3_9():
-    root = Path(notes.__file__).resolve().parent
+    root = Path(prompt.__file__).resolve().parent
     for path in [*root.glob("*.py"), *root.glob("evidence/*.py")]:
         ast.parse(path.read_text(), feature_version=(3, 9))
 
@@ -640,7 +639,7 @@ def test_every_module_of_the_hooks_is_python_3_9():
 
 def test_after_half_a_second_the_prompt_goes_on_without_and_is_counted(kiln):
     """The hook as it ships, given no end of its input."""
-    hooks = Path(notes.__file__).resolve().parent
+    hooks = Path(prompt.__file__).resolve().parent
     command = [sys.executable, "-I", "-S", str(hooks / "hook.py"), "user-prompt-submit"]
     for count in (1, 2):
         begun = time.monotonic()
@@ -657,7 +656,7 @@ def test_after_half_a_second_the_prompt_goes_on_without_and_is_counted(kiln):
 
 def test_where_a_late_prompt_cannot_be_counted_the_hook_ends_all_the_same(kiln):
     (kiln.home / "runs").touch()  # a file where the folder should be
-    hooks = Path(notes.__file__).resolve().parent
+    hooks = Path(prompt.__file__).resolve().parent
     command = [sys.executable, "-I", "-S", str(hooks / "hook.py"), "user-prompt-submit"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env={"CORTEX_HOME": str(kiln.home)}) as hook:  # fmt: skip

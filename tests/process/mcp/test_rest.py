@@ -9,8 +9,7 @@ import pytest
 
 from cortex.mcp.protocol import idle_release
 from cortex.mcp.protocol.client import Client
-from cortex.mcp.protocol.idle_release import Rest, SharedModel, release_model
-from cortex.mcp.protocol.loading import quick_imports
+from cortex.mcp.protocol.idle_release import Rest, SharedModel, quick_imports, release_model
 from cortex.storage.settings.settings import Settings
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import duckdb
 
-from cortex.storage.published.published_views import ALL_NAMES, FROM_THE_LAKE, LAKE_VIEWS
+from cortex.storage.published.published import ALL_NAMES, FROM_THE_LAKE, LAKE_VIEWS
 
 PAGE = Path(__file__).parents[3] / "docs" / "analysis.md"
 QUESTIONS = re.findall(

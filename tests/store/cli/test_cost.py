@@ -8,12 +8,12 @@ import pytest
 from click.testing import CliRunner
 
 from cortex.cli.main import main
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.operations.care.cost import budget_state
 from cortex.flows.operations.care.writer_choice import choose_writer, usable_writers
 from cortex.flows.writers import provider_of
-from cortex.storage.model_calls import spending
-from cortex.storage.model_calls.spending import (
+from cortex.storage import model_calls
+from cortex.storage.model_calls import (
     DailyLimits,
     Reserved,
     Spending,
@@ -120,7 +120,7 @@ def test_the_day_is_utc_and_what_is_not_settled_counts(home):
 def test_nobody_else_asks_what_was_just_answered(home, monkeypatch):
     spend(home, "a", MIDDAY)
     claim = SpendingClaim("a", "session", "api", "claude-haiku-5-5", 1)
-    monkeypatch.setattr(spending, "_holder", lambda: "1@another-machine")
+    monkeypatch.setattr(model_calls, "_holder", lambda: "1@another-machine")
     assert Spending(home).reserve(claim, LIMITS, MIDDAY) == Withheld("under way", 0)
     assert isinstance(Spending(home).reserve(claim, LIMITS, MIDDAY + timedelta(hours=2)), Reserved)
 

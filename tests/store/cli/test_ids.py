@@ -1,7 +1,7 @@
 """An id is typed by its beginning, 4 characters or more, wherever one is asked for; several are listed."""
 
+from cortex.flows.operations import ids, lookup
 from cortex.flows.operations.ask import listing
-from cortex.flows.operations.lookup import ids, targets
 from cortex.transforms.errors import UsageError
 
 
@@ -21,4 +21,4 @@ def test_of_a_hundred_only_some_are_listed():
 
 
 def test_one_rule_holds_for_all():
-    assert targets.LEAST_ID_CHARS is listing.LEAST_ID_CHARS is ids.LEAST_ID_CHARS
+    assert lookup.LEAST_ID_CHARS is listing.LEAST_ID_CHARS is ids.LEAST_ID_CHARS

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex.transforms.views.report import (
+from cortex.flows.operations.care.report import (
     MonthReport,
     ReportLine,
     report_html,

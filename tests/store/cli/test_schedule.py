@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows.context.context import Context
-from cortex.flows.operations.care import schedule
+from cortex.flows.context import Context
+from cortex.flows.operations.care import setup
 from cortex.storage.settings.settings import Settings
 from tests.bench import words_for_a_model
 
@@ -128,10 +128,10 @@ def test_a_night_is_due_once_its_time_has_passed_without_a_run(home, monkeypatch
         (folder / f"{began:%Y%m%dT%H%M%S%f}Z-nightly.json").write_text(json.dumps(report))
         (folder / f"{now:%Y%m%dT%H%M%S%f}Z-ingest.json").write_text(json.dumps({**report, "flow": "ingest"}))
     context = Context(Settings(home=home), words_for_a_model, lambda: now)
-    assert schedule.is_due(context, "03:30") is due
+    assert setup.is_due(context, "03:30") is due
 
 
 def test_nightly_does_nothing_where_it_is_not_due(cortex, home, monkeypatch):
-    monkeypatch.setattr(schedule, "is_due", lambda context, at: False)
+    monkeypatch.setattr(setup, "is_due", lambda context, at: False)
     assert cortex("nightly", "--if-due", "03:30", "--json").json == {"due": False}
     assert not (home / "lake").exists()

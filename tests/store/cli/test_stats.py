@@ -1,6 +1,6 @@
 """`cortex stats`: its table can be read, and says which project is which."""
 
-from cortex.cli.terminal import Listing, records, sparkline
+from cortex.cli.answer import Listing, records, sparkline
 from cortex.transforms.words.ages import counted
 
 

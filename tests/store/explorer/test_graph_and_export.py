@@ -2,7 +2,7 @@
 
 import pytest
 
-from cortex.explorer.export import export_pages, page_file_of
+from cortex.explorer.server import export_pages, page_file_of
 from cortex.transforms.errors import UsageError
 
 

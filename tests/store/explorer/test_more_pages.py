@@ -99,7 +99,7 @@ def test_what_does_more_than_read_is_refused_on_the_page(reader, query):
 
 
 def test_a_query_without_end_is_stopped(reader, monkeypatch):
-    monkeypatch.setattr("cortex.explorer.views.sql.SECONDS", 0.2)
+    monkeypatch.setattr("cortex.explorer.views.health.SECONDS", 0.2)
     data = reader.json("/sql?q=select count(*) from range(100000000000) as a, range(100000) as b")
     assert "stopped after 0.2 seconds" in data["problem"]
 

@@ -4,11 +4,10 @@ import json
 
 import pytest
 
-from cortex.explorer.answer_cache import ANSWERS_KEPT, KeptAnswers
+from cortex.explorer.page import ANSWERS_KEPT, KeptAnswers
 from cortex.flows.operations.ask import brief
-from cortex.storage.published.published_columns import read_columns
-from cortex.transforms.brief.brief_sections import Choice
-from cortex.transforms.brief.explanation import brief_choices_of, choices_in, explanation_document
+from cortex.storage.published.catalogue import read_columns
+from cortex.transforms.brief.explanation import Choice, brief_choices_of, choices_in, explanation_document
 
 
 def test_the_brief_shown_is_the_one_that_would_be_explained_now(browser):
@@ -33,9 +32,9 @@ def test_a_damaged_explanation_is_made_again_and_not_shown(browser, home, conten
 def test_a_commit_in_the_repository_counts_at_once(browser, monkeypatch):
     project = browser.json("/")["project_id"]
     states = iter(["first", "second"])
-    monkeypatch.setattr("cortex.flows.run.published_briefs.state_of", lambda paths: "moved")
+    monkeypatch.setattr("cortex.storage.published.catalogue.state_of", lambda paths: "moved")
     assert brief.published_explanation(browser.explorer.open_context(), project) is None
-    monkeypatch.setattr("cortex.flows.operations.lookup.state.state_of", lambda paths: next(states))
+    monkeypatch.setattr("cortex.flows.operations.lookup.state_of", lambda paths: next(states))
     asked: list[str] = []
     explain = brief.explain_briefs
 

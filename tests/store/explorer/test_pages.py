@@ -2,7 +2,12 @@
 
 import pytest
 
-from cortex.explorer.charts import ChartBar, ChartPoint, bar_chart, line_chart
+from cortex.explorer.drawing import (
+    ChartBar,
+    ChartPoint,
+    bar_chart,
+    line_chart,
+)
 from cortex.explorer.views import NAVIGATION
 from cortex.flows.operations.ask import recall
 from tests.bench import NOW

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from cortex.explorer.safety import ANSWER_HEADERS, AccessGate
+from cortex.explorer.application import ANSWER_HEADERS, AccessGate
 from cortex.explorer.views import NAVIGATION
 from tests.browsing import HOST, Browser, explorer_of
 

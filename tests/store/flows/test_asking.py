@@ -9,18 +9,16 @@ from typing import Any
 import pytest
 
 from cortex.flows.asking_model import asking
-from cortex.flows.asking_model.asking import ask_all
-from cortex.flows.asking_model.request_round import AskingResult
-from cortex.flows.context.run_report import RunReport
+from cortex.flows.asking_model.asking import AskingResult, ask_all
 from cortex.flows.run.run import Run
+from cortex.flows.run_report import RunReport
 from cortex.flows.writers import anthropic_api
-from cortex.storage.model_calls.model_failure import WRITER, read_failure
-from cortex.storage.model_calls.spending import Spending
+from cortex.storage.model_calls import Spending
+from cortex.storage.model_failure import WRITER, read_failure
 from cortex.storage.settings.reference import read_policy
 from cortex.storage.settings.settings import ModelBudget, ModelSettings, Settings
 from cortex.storage.store import Store
-from cortex.transforms.writer.prices import price_of
-from cortex.transforms.writer.request import ModelRequest, Reply
+from cortex.transforms.writer.request import ModelRequest, Reply, price_of
 from tests.model_server import HOSTILE, Answer, ModelServer, always, in_turn
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cortex.transforms.documents.assistant_notes import LONGEST_NOTE_CHARS, facts_in, note_in
+from cortex.transforms.documents.interchange import LONGEST_NOTE_CHARS, facts_in, note_in
 
 NOTE = """---
 name: nets-are-blue

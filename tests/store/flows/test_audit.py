@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.cli.main import main
-from cortex.flows.reading import extraction
+from cortex.flows.reading import shards
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.audit import (
     brief_violations,
@@ -16,7 +16,7 @@ from cortex.transforms.audit import (
     memories_violations,
     turns_violations,
 )
-from cortex.transforms.brief.brief_sections import Choice
+from cortex.transforms.brief.explanation import Choice
 from cortex.transforms.brief.render import lay_out
 from cortex.transforms.masking import without_secrets
 from cortex.transforms.redaction.redact import kinds_of_secret
@@ -102,8 +102,8 @@ def _spoilt(made):
 def test_the_command_leaves_with_12_and_quotes_no_text(bench, monkeypatch):
     decisions("s1").write(bench.projects)
     bench.stage()
-    real = extraction.extract_events
-    monkeypatch.setattr(extraction, "extract_events", lambda *given: _spoilt(real(*given)))
+    real = shards.extract_events
+    monkeypatch.setattr(shards, "extract_events", lambda *given: _spoilt(real(*given)))
     done = CliRunner().invoke(main, ["run", "--engine", "plain", "--json"], obj=present)
     assert done.exit_code == 12
     assert json.loads(done.stdout)["error"]["code"] == "CORTEX_E_AUDIT"

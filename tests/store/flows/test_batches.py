@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from cortex.flows.asking_model.asking import ask_all
-from cortex.flows.asking_model.request_round import AskingResult
+from cortex.flows.asking_model.asking import AskingResult, ask_all
 from cortex.flows.run.run import Run
-from cortex.storage.model_calls import spending
-from cortex.storage.model_calls.spending import Spending
+from cortex.storage import model_calls
+from cortex.storage.model_calls import Spending
 from cortex.storage.settings.settings import ModelBudget
 from cortex.transforms.writer.request import ModelRequest, Reply
 from tests.model_server import Answer, ModelServer, always
@@ -88,7 +87,7 @@ def test_a_kill_between_create_and_the_id_pays_nothing_twice(home, monkeypatch):
         assert len(server.batches) == 1 and nights.states() == {"batched": 6}
         server.drops_batches = False
         # The process that sent it is gone.
-        monkeypatch.setattr(spending, "_is_alive", lambda holder, since, now: False)
+        monkeypatch.setattr(model_calls, "_is_alive", lambda holder, since, now: False)
         result = nights.run(asked)
         assert (result.in_batch, len(server.batches)) == (6, 1)  # one that goes on may be it
         server.end_batches()
@@ -101,7 +100,7 @@ def test_a_kill_before_create_leaves_nothing_reserved(home, monkeypatch):
     with ModelServer(always(FACTS)) as server:
         nights = Nights(home, server)
         claims_sent = monkeypatch.setattr
-        claims_sent("cortex.flows.asking_model.request_batches.submit", killed)
+        claims_sent("cortex.flows.asking_model.asking.submit", killed)
         with pytest.raises(KeyboardInterrupt):
             nights.run(asked)
         assert nights.states() == {"batched": 6} and not server.batches

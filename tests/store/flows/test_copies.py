@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows.context.context import Context
-from cortex.flows.operations.change.copies import copies_beside
+from cortex.flows.context import Context
+from cortex.flows.operations.change.forget import copies_beside
 from cortex.storage.copies.copy_register import note_copy, outside_copies
 from cortex.storage.ground.place import begin_copy
 from cortex.storage.settings.settings import Settings, ShareSettings

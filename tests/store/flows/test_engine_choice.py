@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows.engines import engines
-from cortex.flows.engines.engine_choice import PLAIN, PREFECT, engine_for
+from cortex.flows.engines import runs
+from cortex.flows.engines.runs import PLAIN, PREFECT, engine_for
 from cortex.storage.machine.prefect_server import forget_serving, note_serving
 from cortex.transforms.errors import StoreNotWritable, UnknownValue
 from tests.transcripts import decisions
@@ -101,10 +101,10 @@ def test_what_a_stage_raises_is_no_fault_of_prefect(bench, monkeypatch):
     def fails(run):
         raise StoreNotWritable("the disk is full.", "Make room.")
 
-    monkeypatch.setattr(engines, "_run_flow", flow)
-    monkeypatch.setattr(engines, "configure_prefect", lambda home: None)
-    monkeypatch.setattr(engines.atexit, "register", lambda function: None)
-    monkeypatch.setattr(engines, "healing", lambda stage: fails)
+    monkeypatch.setattr(runs, "_run_flow", flow)
+    monkeypatch.setattr(runs, "configure_prefect", lambda home: None)
+    monkeypatch.setattr(runs.atexit, "register", lambda function: None)
+    monkeypatch.setattr(runs, "healing", lambda stage: fails)
     bench.stage()
     with pytest.raises(StoreNotWritable):
         bench.run(engine="prefect")

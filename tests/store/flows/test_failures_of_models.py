@@ -11,11 +11,15 @@ from typing import Any
 
 import pytest
 
-from cortex.flows.asking_model.asking import ask_all
-from cortex.flows.asking_model.request_round import AskingResult
+from cortex.flows.asking_model.asking import AskingResult, ask_all
 from cortex.flows.writers import anthropic_api, claude_login
-from cortex.storage.model_calls.model_failure import WRITER, read_failure
-from cortex.storage.model_calls.spending import DailyLimits, Reserved, Spending, SpendingClaim
+from cortex.storage.model_calls import (
+    DailyLimits,
+    Reserved,
+    Spending,
+    SpendingClaim,
+)
+from cortex.storage.model_failure import WRITER, read_failure
 from cortex.storage.settings.settings import ModelBudget, ModelSettings
 from tests.store.flows.test_asking import NOW, a_run, ask, request, requests
 

@@ -5,7 +5,7 @@ from itertools import islice
 import pyarrow.compute as pc
 import pytest
 
-from cortex.flows.reading import extraction
+from cortex.flows.reading import shards
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.audit import events_violations, turns_violations
 from cortex.transforms.extract.events import extract_events
@@ -85,7 +85,7 @@ def test_a_mistake_of_our_own_is_not_contained(bench, monkeypatch):
     def fails(*arguments):
         raise NameError("misspelt")
 
-    monkeypatch.setattr(extraction, "extract_events", fails)
+    monkeypatch.setattr(shards, "extract_events", fails)
     decisions().write(bench.projects)
     with pytest.raises(NameError):
         bench.backfill()

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from cortex.flows.writers import anthropic_api
-from cortex.storage.model_calls.spending import DailyLimits, Reserved, Spending, SpendingClaim, Withheld
+from cortex.storage.model_calls import (
+    DailyLimits,
+    Reserved,
+    Spending,
+    SpendingClaim,
+    Withheld,
+)
 from tests.model_server import Answer, ModelServer, always, in_turn
 from tests.store.flows.test_asking import FACTS, NOW, a_run, ask, request, requests
 from tests.store.flows.test_failures_of_models import a_client, result_of_client

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cortex.storage.elsewhere.envelope import decrypted_object, encrypted_object, rewrapped_object
+from cortex.storage.elsewhere.share_place import decrypted_object, encrypted_object, rewrapped_object
 from cortex.storage.lake.encryption import new_key
 from cortex.transforms.documents.members import Members, read_members
 from cortex.transforms.documents.team_memory import Unusable

@@ -4,8 +4,8 @@ from contextlib import nullcontext
 
 import pytest
 
-from cortex.flows.engines import prefect_runners
-from cortex.flows.engines.prefect_runners import START_ATTEMPTS, PrefectCarrier
+from cortex.flows.engines import prefect_stages
+from cortex.flows.engines.prefect_stages import START_ATTEMPTS, PrefectCarrier
 from cortex.flows.reading.runner_choice import RunnerChoice
 
 REQUESTS = [b"a", b"b", b"c"]
@@ -49,10 +49,10 @@ def carried(monkeypatch):
 
     def answers(cluster: Cluster, patience: float = 3) -> tuple[list[bytes | None], list[str]]:
         seconds = iter(range(1_000))
-        monkeypatch.setattr(prefect_runners, "_known_server", nullcontext)
-        monkeypatch.setattr(prefect_runners, "_runner_of", lambda choice: cluster)
-        monkeypatch.setattr(prefect_runners, "_has_workers", lambda *_: cluster.has_workers.pop(0))
-        monkeypatch.setattr(prefect_runners, "monotonic", lambda: next(seconds))
+        monkeypatch.setattr(prefect_stages, "_known_server", nullcontext)
+        monkeypatch.setattr(prefect_stages, "_runner_of", lambda choice: cluster)
+        monkeypatch.setattr(prefect_stages, "_has_workers", lambda *_: cluster.has_workers.pop(0))
+        monkeypatch.setattr(prefect_stages, "monotonic", lambda: next(seconds))
         carrier = PrefectCarrier(RunnerChoice("threads", 1), patience)
         given = list(carrier.map(REQUESTS))
         carrier.close()

@@ -9,15 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cortex.flows.recalling.recall_results import RecallResult
-from cortex.flows.recalling.recall_search import search_store, with_replaced
+from cortex.flows.recalling.recall_search import RecallResult, search_store, with_replaced
 from cortex.storage.settings.reference import read_policy
 from cortex.storage.tables.lance_tables import LanceTables
 from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import EDGES
-from cortex.transforms.search.index_text import embedded_text, index_text, passages_of
+from cortex.transforms.search import embedded_text, index_text, passages_of
 from tests.rows import memories, memory, turn, turns
 
 NOW = datetime(2026, 10, 1, tzinfo=UTC)

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from cortex.flows import transcript_batches
 from cortex.flows.engines import runs
-from cortex.flows.engines.engines import run_plain
-from cortex.flows.extracting import shard_batches
+from cortex.flows.engines.runs import run_plain
+from cortex.flows.extract_transcripts import extract
 from cortex.flows.reading import shards
 from cortex.flows.reading.runner_choice import RUNNERS, runner_for
-from cortex.flows.reading.sharding import Carrier, ShardAnswers
 from cortex.flows.reading.shards import (
+    Carrier,
+    ShardAnswers,
     TextShard,
     TranscriptAnswer,
     TranscriptShard,
@@ -21,7 +23,6 @@ from cortex.flows.reading.shards import (
     packed,
     unpacked,
 )
-from cortex.flows.stages.extract import extract
 from cortex.storage.settings.settings import WorkerSettings
 from cortex.transforms.errors import RunnerMissing, UnknownValue
 from cortex.transforms.schemas import EVENTS
@@ -64,7 +65,7 @@ def session(bench: Bench, name: str, cwd: str = KELP) -> Path:
 @pytest.fixture
 def talked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """Return a bench with sessions of two projects: with a subagent, forked, and with a broken line."""
-    monkeypatch.setattr(shard_batches, "MEGABYTE", 0)  # each session is a shard
+    monkeypatch.setattr(transcript_batches, "MEGABYTE", 0)  # each session is a shard
     talk = decisions("s1")
     path = talk.write(bench.projects)
     assert path == session(bench, "s1")
@@ -103,8 +104,8 @@ def test_a_run_takes_readings_and_events_from_the_answers(talked, monkeypatch):
     class Distant(Workers):
         def map(self, requests: Iterable[bytes]) -> Iterator[bytes | None]:
             answers = list(super().map(requests))
-            monkeypatch.setattr("cortex.flows.extracting.transcript_batches.read_turns", fails)
-            monkeypatch.setattr("cortex.flows.reading.sharding.extract_or_fault", fails)
+            monkeypatch.setattr("cortex.flows.transcript_batches.read_turns", fails)
+            monkeypatch.setattr("cortex.flows.reading.shards.extract_or_fault", fails)
             yield from answers
 
     session(talked, "f4").unlink()  # which of its turns are the origin's, only a run with both can say

@@ -6,14 +6,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.operations.share import share
 from cortex.flows.operations.share.share import shared_facts
 from cortex.storage.elsewhere.share_place import SharePlace
 from cortex.storage.settings.reference import read_policy
 from cortex.storage.settings.settings import Settings
-from cortex.transforms.documents.shared_snapshot import SharedMemory, snapshot_text
-from cortex.transforms.documents.team_memory import TeamMemory
+from cortex.transforms.documents.team_memory import SharedMemory, TeamMemory, snapshot_text
 from cortex.transforms.errors import UsageError
 from cortex.transforms.journal_entries import Forget, Remember
 from cortex.transforms.memory.fold import fold, memory_id

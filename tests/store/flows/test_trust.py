@@ -13,12 +13,10 @@ from cortex.hooks.prose.plain import without_private
 from cortex.storage.published.shown_lines import ShownLinesBook
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.brief.render import choose, lay_out
-from cortex.transforms.extract.echoes import ShownLines, without_echoes
-from cortex.transforms.extract.quotes import with_quotes_lowered
+from cortex.transforms.extract.quotes import ShownLines, with_quotes_lowered, without_echoes
 from cortex.transforms.masking import masked
-from cortex.transforms.memory.fading import WEAK
 from cortex.transforms.memory.fold import fold
-from cortex.transforms.memory.lifecycle import ACTIVITY, age
+from cortex.transforms.memory.lifecycle import ACTIVITY, WEAK, age
 from cortex.transforms.schemas import EDGES, EVENTS, JOURNAL, TRUSTS, TURNS
 from tests.bench import NOW
 from tests.examples import examples

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.mcp.listings import PROMPTS, prompt_filled
+from cortex.mcp.server import declared_tool
 from cortex.mcp.tool_index import MODULES_OF_TOOLS
-from cortex.mcp.tools.arguments import checked_arguments
-from cortex.mcp.tools.calls import declared_tool
+from cortex.mcp.tools.tool import checked_arguments
 from cortex.transforms.errors import ToolCallInvalid
 from tests.examples import examples
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from cortex.mcp.http.http_server import MOST_CALLERS, Callers, open_team_server
+from cortex.mcp.http_server import MOST_CALLERS, Callers, open_team_server
 from cortex.transforms.errors import UsageError
 from tests.identity_provider import provider_on_loopback
 from tests.protocol import Assistant

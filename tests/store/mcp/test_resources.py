@@ -4,7 +4,7 @@ import pytest
 from mcp import MCPError
 
 from cortex.mcp.listings import PROMPTS, RESOURCES, TEMPLATES
-from cortex.mcp.protocol.replies import NOTICE
+from cortex.mcp.protocol.call import NOTICE
 from tests.protocol import BOTH
 
 

@@ -10,7 +10,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 
-from cortex.mcp.http.tokens import (
+from cortex.mcp.protocol.access import allows, needed_scope
+from cortex.mcp.protocol.client import folders_seen_by
+from cortex.mcp.tokens import (
     COOLDOWN_SECONDS,
     LEEWAY_SECONDS,
     ProviderAway,
@@ -19,8 +21,6 @@ from cortex.mcp.http.tokens import (
     is_trustworthy,
     token_scopes,
 )
-from cortex.mcp.protocol.client import folders_seen_by
-from cortex.mcp.protocol.scopes import allows, needed_scope
 from cortex.transforms.errors import UsageError
 from tests.identity_provider import RESOURCE, Provider, provider_on_loopback
 

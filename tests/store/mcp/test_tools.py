@@ -8,11 +8,10 @@ import pytest
 from cortex.flows.operations.ask import recall as recall_operation
 from cortex.flows.operations.ask.recall import recall
 from cortex.hooks.tokens import tokens_in
-from cortex.mcp.protocol.replies import NOTICE
+from cortex.mcp.protocol.call import NOTICE
+from cortex.mcp.server import declared_tool
 from cortex.mcp.tool_index import TOOLS
-from cortex.mcp.tools.arguments import checked_arguments
-from cortex.mcp.tools.calls import declared_tool
-from cortex.mcp.tools.tool import tool
+from cortex.mcp.tools.tool import checked_arguments, tool
 from tests.protocol import BOTH, text_of
 
 # Of names, descriptions and argument schemas: what a client puts before its model with every session.

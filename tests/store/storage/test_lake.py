@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from cortex.storage.lake.lake import Lake
-from cortex.storage.lake.manifest import Cursor, LakeFile, Manifest
-from cortex.storage.lake.notes import Output
+from cortex.storage.lake.manifest import Cursor, LakeFile, Manifest, Output
 from cortex.transforms.errors import SchemaMismatch, StoreNotWritable
 from cortex.transforms.schemas import EVENTS, TURNS
 from tests.rows import event, events, turn, turns

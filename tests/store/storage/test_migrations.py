@@ -9,9 +9,8 @@ import pytest
 
 from cortex.storage.lake import migrations
 from cortex.storage.lake.lake import Lake
-from cortex.storage.lake.manifest import read_manifest
+from cortex.storage.lake.manifest import Output, read_manifest
 from cortex.storage.lake.migrations import Migration, migrate
-from cortex.storage.lake.notes import Output
 from cortex.storage.store import Store
 from cortex.transforms.errors import SchemaMismatch
 from cortex.transforms.schemas import TURNS

@@ -5,14 +5,15 @@ import json
 import pytest
 
 from cortex.storage.lake.lake import Lake
-from cortex.storage.lake.manifest import read_manifest, write_manifest
-from cortex.storage.lake.notes import (
+from cortex.storage.lake.manifest import (
     Cut,
     Makers,
     ManifestNotes,
     Output,
     PromptChoice,
     RefusedLoss,
+    read_manifest,
+    write_manifest,
 )
 from cortex.transforms.errors import ManifestDamaged
 from cortex.transforms.memory.loss import Loss

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.storage.elsewhere import bucket_lease as remote_lease
+from cortex.storage.elsewhere import commit_log as remote_lease
 from cortex.storage.elsewhere import commit_log as remote_log
 from cortex.storage.elsewhere.bucket import BucketLog, FolderBucket, bucket_at
 from cortex.storage.elsewhere.file_tree import (

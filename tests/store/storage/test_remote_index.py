@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 
 from cortex.storage.elsewhere import store_copy
-from cortex.storage.elsewhere.indexing import UNINDEXED_FILE
-from cortex.storage.elsewhere.store_copy import refresh
+from cortex.storage.elsewhere.store_copy import UNINDEXED_FILE, refresh
 from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.ground.place import begin_copy
 from cortex.storage.lake.lake import Lake

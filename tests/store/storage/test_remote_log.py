@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from cortex.storage.elsewhere import commit_log as remote_log
-from cortex.storage.elsewhere.bucket_lease import LEASE_SECONDS, RemoteLease, Timing
 from cortex.storage.elsewhere.commit_log import (
     COMMIT,
+    LEASE_SECONDS,
     RELEASE,
     TAKE,
     LogEntry,
+    RemoteLease,
+    Timing,
     append,
     is_removable,
     last_entry,

@@ -15,8 +15,7 @@ from cortex.storage.tables.search_file import (
     has_part,
     parts_in,
 )
-from cortex.storage.tables.search_index import SearchIndex
-from cortex.storage.tables.search_rows import IndexedRows
+from cortex.storage.tables.search_index import IndexedRows, SearchIndex
 from cortex.storage.tables.tables import INDEX_TEXT, VECTOR
 from cortex.transforms.errors import TablesDamaged
 from tests.rows import memories, memory

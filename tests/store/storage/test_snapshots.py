@@ -2,8 +2,8 @@
 
 import pytest
 
-from cortex.storage.published import snapshots
-from cortex.storage.published.snapshots import SnapshotFile, write_snapshot
+from cortex.storage.published import published
+from cortex.storage.published.published import SnapshotFile, write_snapshot
 from cortex.transforms.schemas import MEMORIES
 from tests.rows import memories, memory
 
@@ -12,7 +12,7 @@ MADE_OF = {"kelp": "1", "reef": "2", "bare": "3"}
 
 @pytest.mark.parametrize("together", [1, 2, 50])
 def test_each_scope_has_its_rows_in_their_order(tmp_path, monkeypatch, together):
-    monkeypatch.setattr(snapshots, "ROWS_AT_ONCE", together)
+    monkeypatch.setattr(published, "ROWS_AT_ONCE", together)
     kelp = memories(*(memory(f"k{at}", project_id="kelp", files=["a.py"]) for at in range(3)))
     reef = memories(memory("r1", project_id="reef"), memory("r2", project_id="reef"))
     path = tmp_path / "memories.parquet"

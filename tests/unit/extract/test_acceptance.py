@@ -3,7 +3,7 @@
 import pytest
 
 from cortex.storage.settings.reference import read_policy
-from cortex.transforms.extract.acceptance import accepted
+from cortex.transforms.extract.answers import accepted
 from cortex.transforms.extract.ground.phrases import Phrasebook
 from tests.sessions import prompt, text
 from tests.shown import Shown

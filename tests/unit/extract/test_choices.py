@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cortex.transforms.extract.choices import _topic
+from cortex.transforms.extract.answers import _topic
 from tests.sessions import Said, call, said
 from tests.shown import Shown
 

@@ -7,9 +7,9 @@ import pytest
 
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.extract.events import extract_events
-from cortex.transforms.extract.ground.languages import spoken_in
 from cortex.transforms.extract.ground.lexicon import WORD_TABLES, Lexicon
-from cortex.transforms.words.scripts import latin_length
+from cortex.transforms.extract.ground.phrases import spoken_in
+from cortex.transforms.words.sentences import latin_length
 from tests.languages import KINDS, LANGUAGES, NOTHING
 from tests.sessions import prompt, session, text
 

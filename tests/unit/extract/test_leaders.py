@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from cortex.transforms.extract.leaders import without_wrapping
+from cortex.transforms.extract.events import without_wrapping
 from tests.rows import START
 from tests.sessions import Said, call, said, text
 from tests.shown import Shown

@@ -8,8 +8,7 @@ from cortex.transforms.extract.ground.statements import (
     plain,
     prose_blocks,
 )
-from cortex.transforms.words.scripts import latin_length
-from cortex.transforms.words.sentences import PROSE, sentences
+from cortex.transforms.words.sentences import PROSE, latin_length, sentences
 
 PHRASES = Phrasebook.of(read_policy(None))
 

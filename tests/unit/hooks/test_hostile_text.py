@@ -10,17 +10,11 @@ import pytest
 from cortex.hooks import (
     basic_brief,
     branches,
-    read_before,
     sweep,
     ticket,
     transcript_end,
 )
-from cortex.hooks.prose import (
-    own_prose,
-    repeats,
-    self_report,
-    sources,
-)
+from cortex.hooks.prose import own_prose, repeats
 from tests.process.hooks.test_basic_brief import call, prose, result
 
 LATE = 60.0
@@ -40,7 +34,7 @@ def tail(*records):
 
 
 def results(*records, seconds=LATE):
-    return read_before.Results(tail(*records), time.monotonic() + seconds)
+    return transcript_end.Results(tail(*records), time.monotonic() + seconds)
 
 
 def said_at_end(*texts):
@@ -171,7 +165,7 @@ def test_the_time_ends_while_places_are_looked_for(monkeypatch):
         return 0.0 if len(calls) < 5 else float("inf")
 
     monkeypatch.setattr(looked, "_texts", lambda line, _: read.append(line) or [])
-    monkeypatch.setattr(read_before.time, "monotonic", clock)
+    monkeypatch.setattr(transcript_end.time, "monotonic", clock)
     assert looked.repeated(said_at_end(FACT), ("tool",)) == {0}
     assert read == []
 
@@ -211,7 +205,7 @@ TAG = "[MEMORY: decision] Use it now"
 
 @pytest.mark.parametrize("text", [f"<T> generic\n{TAG}", f"<T> is one, <K> another\n{TAG}"])
 def test_a_type_in_angle_brackets_opens_no_markup(text):
-    assert list(self_report.tags_in(text)) == [("decision", "Use it now")]
+    assert list(own_prose.tags_in(text)) == [("decision", "Use it now")]
 
 
 LONG = "x" * 2_000
@@ -230,20 +224,20 @@ LONG = "x" * 2_000
     ],
 )
 def test_in_doubt_a_tag_below_markup_is_not_the_assistants(text):
-    assert list(self_report.tags_in(text)) == []
+    assert list(own_prose.tags_in(text)) == []
 
 
 def test_after_a_long_line_with_markup_an_empty_line_begins_own_prose_again():
-    assert list(self_report.tags_in(f"{LONG} <a\n\n{TAG}")) == [("decision", "Use it now")]
+    assert list(own_prose.tags_in(f"{LONG} <a\n\n{TAG}")) == [("decision", "Use it now")]
 
 
 @pytest.mark.parametrize(
     "command", ["/usr/bin/curl https://x", "x=$(/bin/wget -q y)", "cat list | xargs curl"]
 )
 def test_a_fetch_by_its_path_or_without_arguments_is_a_fetch(command):
-    assert sources.trust_of_call("Bash", command) == "external"
+    assert own_prose.trust_of_call("Bash", command) == "external"
 
 
 @pytest.mark.parametrize("command", ["cat curl.md", "ls src/curling", "make man-pages"])
 def test_a_name_that_only_begins_so_is_no_fetch(command):
-    assert sources.trust_of_call("Bash", command) == "tool"
+    assert own_prose.trust_of_call("Bash", command) == "tool"

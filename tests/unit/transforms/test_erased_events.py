@@ -2,8 +2,7 @@
 
 import pyarrow as pa
 
-from cortex.transforms.memory.erased_events import erased_events
-from cortex.transforms.memory.forgetting import Phrases
+from cortex.transforms.memory.forgetting import Phrases, erased_events
 from cortex.transforms.schemas import EVENTS
 from tests.rows import event
 

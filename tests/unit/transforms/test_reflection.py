@@ -2,11 +2,10 @@
 
 import pytest
 
+from cortex.flows.operations.ask.reasoning import chain_of, fading_points, memories_about, open_points
 from cortex.storage.settings.reference import read_policy, word_ranks
-from cortex.transforms.memory.lessons import flaw_of_lesson
+from cortex.transforms.memory.quality import flaw_of_lesson
 from cortex.transforms.schemas import EDGES, MEMORIES
-from cortex.transforms.views.inference import chain_of, memories_about
-from cortex.transforms.views.reflection import fading_points, open_points
 from tests.rows import at, memory
 
 POLICY = read_policy(None)

@@ -2,8 +2,16 @@
 
 import pytest
 
-from cortex.transforms.words.scripts import latin_length, long_words
-from cortex.transforms.words.sentences import LINE, MEMORY, PROSE, is_question, sentences, shortened
+from cortex.transforms.words.sentences import (
+    LINE,
+    MEMORY,
+    PROSE,
+    is_question,
+    latin_length,
+    long_words,
+    sentences,
+    shortened,
+)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,15 @@ import pytest
 from cortex.flows.operations.share.share import shareable
 from cortex.hooks.prose.memory_types import MEMORY_TAGS, WRITTEN_TAGS
 from cortex.storage.settings.reference import prompt_folder, read_policy
-from cortex.transforms.brief.brief_budget import by_turns
-from cortex.transforms.brief.brief_sections import Choice
-from cortex.transforms.brief.candidates import LineCandidate
-from cortex.transforms.brief.eligible import NO_SESSIONS, believed, standings, with_choices_first
-from cortex.transforms.brief.render import choose
+from cortex.transforms.brief.candidates import (
+    NO_SESSIONS,
+    LineCandidate,
+    believed,
+    standings,
+    with_choices_first,
+)
+from cortex.transforms.brief.explanation import Choice
+from cortex.transforms.brief.render import by_turns, choose
 from cortex.transforms.errors import SchemaMismatch
 from cortex.transforms.memory.fold import fold
 from cortex.transforms.memory.link import edges_between

@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from cortex.storage.published.published_views import ALL_NAMES
+from cortex.storage.published.published import ALL_NAMES
 from tests.store.cli.test_analysis import QUESTIONS
 
 # The samples hold nothing of these: no contradiction, no failing Bash command said twice.

@@ -1,6 +1,6 @@
 """`cortex cost`, the doctor's line and the choice of a language model: what it costs, before and after."""
 
-from cortex.flows.context.context import utc_now
+from cortex.flows.context import utc_now
 from cortex.storage.settings.config_file import ConfigFile
 from cortex.storage.settings.setting_keys import key_of
 from tests.store.cli.test_cost import run, spend

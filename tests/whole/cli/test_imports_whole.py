@@ -50,7 +50,7 @@ def test_the_redactor_has_the_rules_of_detect_secrets_with_and_without_what_it_s
 @pytest.mark.parametrize("package", ["lance_namespace", "lance_namespace_urllib3_client", "overrides"])
 def test_what_is_spared_can_be_imported_afterwards(package):
     program = (
-        "from cortex.storage.tables.lance_library import lancedb\n"
+        "from cortex.storage.tables.lance_tables import lancedb\n"
         f"lancedb()\nimport {package}\nprint({package}.__file__)\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -3,7 +3,7 @@
 import json
 
 from cortex.flows.operations.care import plan
-from cortex.storage.model_calls.spending import Spending
+from cortex.storage.model_calls import Spending
 from cortex.storage.settings.config_file import ConfigFile
 from cortex.storage.settings.setting_keys import key_of
 from tests.shell import Cortex

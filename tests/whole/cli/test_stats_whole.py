@@ -2,7 +2,7 @@
 
 import re
 
-from cortex.cli.ask.stats import HEADINGS, SUMMED
+from cortex.cli.ask.figures import HEADINGS, SUMMED
 from tests.bench import SAMPLES
 from tests.transcripts import decisions
 

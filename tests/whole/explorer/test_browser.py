@@ -12,7 +12,7 @@ import pytest
 
 from cortex.explorer.server import listen, serve_pages
 from cortex.explorer.views import NAVIGATION
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.operations.change import remember
 from cortex.storage.settings.settings import load_settings
 from tests.bench import words_for_a_model

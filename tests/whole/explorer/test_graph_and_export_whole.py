@@ -3,8 +3,8 @@
 import re
 from html import unescape
 
-from cortex.explorer.export import export_pages
-from cortex.flows.operations.change import index_code
+from cortex.explorer.server import export_pages
+from cortex.flows.operations.change import remember
 from tests.browsing import PROJECT, words_of
 
 
@@ -12,7 +12,7 @@ def test_a_file_has_the_memories_that_name_it(browser, tmp_path):
     path = tmp_path / "gauges.py"
     path.write_text("LEVELS = 3\n", encoding="utf-8")
     context = browser.explorer.open_context()
-    indexed = index_code.index_code(context, path, "Reads the gauges.", project=PROJECT)
+    indexed = remember.index_code(context, path, "Reads the gauges.", project=PROJECT)
     nodes = browser.json("/graph?file=gauges.py")["nodes"]
     assert indexed.description_id in {node["memory_id"] for node in nodes}
     assert "Nothing is related" in words_of(browser.page("/graph?file=no-such-file"))

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from cortex.flows.operations.ask import brief as brief_operation
-from cortex.flows.operations.change import index_code
+from cortex.flows.operations.change import remember
 from tests.browsing import PROJECT
 from tests.store.explorer.test_pages import PAGES
 
@@ -39,7 +39,7 @@ def test_a_part_of_a_path_finds_what_names_the_file(browser, tmp_path):
     path.write_text("LEVELS = 3\n", encoding="utf-8")
     context = browser.explorer.open_context()
     description = "Reads the gauges of each berth."
-    indexed = index_code.index_code(context, path, description, project=PROJECT)
+    indexed = remember.index_code(context, path, description, project=PROJECT)
     rows = browser.json("/search?file=GAUGES.py&type=code_description")["memories"]
     assert [row["memory_id"] for row in rows] == [indexed.description_id]
     assert browser.json("/search?file=no-such-file")["total"] == 0

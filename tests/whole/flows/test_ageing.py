@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from cortex.flows.engines import runs
-from cortex.flows.past.comparison import compare
+from cortex.flows.past.rebuilding import compare
 from tests.bench import NOW, contents, difference, fixed_state
 from tests.rows import entry
 from tests.transcripts import START, Talk, decisions

@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from cortex.flows.asking_model import writing
-from cortex.flows.asking_model.request_round import AskingRound
+from cortex.flows.asking_model.asking import AskingRound
 from cortex.flows.memory import Memory
-from cortex.flows.operations.care.encrypt import encrypt
+from cortex.flows.operations.care.config import encrypt
 from cortex.storage.lake.encryption import is_sealed
-from cortex.storage.model_calls.received_answers import Arrival, Arrivals
-from cortex.storage.model_calls.spending import (
+from cortex.storage.model_calls import (
     ARRIVALS_PATH,
     LOST,
     SETTLED,
+    Arrival,
+    Arrivals,
     DailyLimits,
     Spending,
     SpendingClaim,
@@ -164,7 +165,7 @@ def test_a_request_that_was_under_way_at_a_kill_is_counted_in_full_and_the_repor
             patch.setattr("cortex.flows.writers.anthropic_api.AnthropicApi.ask", dies)
             with pytest.raises(Killed):
                 ask(a_run(home, server.url), [request()])
-        monkeypatch.setattr("cortex.storage.model_calls.spending._is_alive", lambda holder, since, now: False)
+        monkeypatch.setattr("cortex.storage.model_calls._is_alive", lambda holder, since, now: False)
         run = a_run(home, server.url)
         result, _ = ask(run, [request()])
     assert (result.lost, result.answered) == (1, 1)

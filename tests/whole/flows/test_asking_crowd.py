@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows.context.context import utc_now
-from cortex.storage.model_calls.spending import SETTLED, Spending
+from cortex.flows.context import utc_now
+from cortex.storage.model_calls import SETTLED, Spending
 from cortex.storage.settings.reference import read_policy
 from cortex.storage.settings.settings import ModelBudget
-from cortex.transforms.writer.prices import NANO, price_of
+from cortex.transforms.writer.request import NANO, price_of
 from tests.asking_process import ask_once, crowd_requests
 from tests.model_server import Answer, ModelServer, always
 

@@ -4,15 +4,15 @@ import random
 import time
 from collections import Counter
 
-from cortex.flows.context.context import utc_now
-from cortex.storage.model_calls.spending import (
+from cortex.flows.context import utc_now
+from cortex.storage.model_calls import (
     LOST,
     OPEN,
     SETTLED,
     Spending,
 )
 from cortex.storage.settings.settings import ModelBudget
-from cortex.transforms.writer.prices import NANO
+from cortex.transforms.writer.request import NANO
 from tests.asking_process import ask_once, crowd_requests
 from tests.model_server import ModelServer, always
 from tests.whole.flows.test_asking_crowd import (

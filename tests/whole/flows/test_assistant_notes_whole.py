@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cortex.flows.memory import Memory
-from cortex.storage.staging.assistant_notes import MAX_NOTE_BYTES
+from cortex.storage.staging.assistant_folders import MAX_NOTE_BYTES
 from cortex.transforms.errors import NotFound
 from tests.bench import NOW
 from tests.store.flows.test_assistant_notes import INDEX, NOTE

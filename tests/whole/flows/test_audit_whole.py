@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from cortex.flows.publishing import briefs
-from cortex.flows.reading import extraction
+from cortex.flows.reading import shards
 from cortex.flows.run import fingerprints
-from cortex.flows.stages import decay, embed, link
+from cortex.flows.stages import embed, memories
 from cortex.storage.published.reports import last_report
 from cortex.transforms.errors import AuditFailed
 from cortex.transforms.redaction.redact import Redactor
@@ -77,9 +77,9 @@ def test_a_failed_audit_keeps_the_last_good_version_and_the_next_run_goes_on(ben
     before = contents(bench.home)
     decisions("s2").write(bench.projects)
     decisions("s3", cwd="/home/dev/reef").write(bench.projects)
-    real = extraction.extract_events
+    real = shards.extract_events
     with monkeypatch.context() as patch:
-        patch.setattr(extraction, "extract_events", lambda *given: _spoilt(real(*given)))
+        patch.setattr(shards, "extract_events", lambda *given: _spoilt(real(*given)))
         with pytest.raises(AuditFailed, match=r"kelp.*unknown trust") as failed:
             bench.backfill()
     assert failed.value.exit_code == 12
@@ -97,8 +97,8 @@ def test_a_failed_audit_keeps_the_last_good_version_and_the_next_run_goes_on(ben
 @pytest.mark.parametrize(
     ("module", "stage", "table"),
     [
-        (decay, "memories_violations", "memories"),
-        (link, "edges_violations", "edges"),
+        (memories, "memories_violations", "memories"),
+        (memories, "edges_violations", "edges"),
         (embed, "passages_violations", "passages"),
     ],
 )

@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from cortex.flows.operations.share import backup
-from cortex.storage.copies.restore import restore_backup
+from cortex.flows.operations.share import exchange
+from cortex.storage.copies.backup import restore_backup
 from cortex.transforms.errors import NotFound, SchemaMismatch, UsageError
 from tests.bench import NOW, contents, difference, here, leftovers
 from tests.present import clock_at
@@ -119,7 +119,7 @@ def test_restored_again_before_its_first_run_the_store_is_swapped_once(bench, fi
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(backup, "run_plain", dies)
+        patch.setattr(exchange, "run_plain", dies)
         with pytest.raises(Killed):
             here().restore(file)
     here().restore(file)

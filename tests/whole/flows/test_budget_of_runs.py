@@ -9,7 +9,7 @@ import pytest
 
 from cortex.flows.operations.care.cost import read_cost
 from cortex.flows.operations.care.plan import read_plan
-from cortex.storage.model_calls.spending import Spending
+from cortex.storage.model_calls import Spending
 from cortex.storage.settings.settings import ModelBudget
 from cortex.transforms.schemas import REPLIES
 from tests.bench import words_for_a_model

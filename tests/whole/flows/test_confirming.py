@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from cortex.flows.memory import Memory
-from cortex.transforms.brief.confirmation import CONFIRM_HEADING
+from cortex.transforms.brief.render import CONFIRM_HEADING
 from tests.bench import NOW
 from tests.transcripts import START, Talk, decisions
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from cortex.flows.engines import runs
-from cortex.flows.past.comparison import compare
+from cortex.flows.past.rebuilding import compare
 from cortex.storage.published.published import Published
 from tests.bench import NOW, fixed_state, here
 from tests.present import clock_at

@@ -11,11 +11,11 @@ import pytest
 
 from cortex.flows.engines import runs
 from cortex.flows.operations.ask.sql import query_tables
-from cortex.flows.operations.care import encrypt as encrypting
-from cortex.flows.operations.care.encrypt import decrypt, encrypt
+from cortex.flows.operations.care import config as encrypting
+from cortex.flows.operations.care.config import decrypt, encrypt
 from cortex.flows.operations.care.rebuild import rebuild_tables
-from cortex.flows.past.comparison import compare
-from cortex.storage.copies.restore import restore_backup
+from cortex.flows.past.rebuilding import compare
+from cortex.storage.copies.backup import restore_backup
 from cortex.storage.lake import lake
 from cortex.storage.published.shown_lines import ShownLinesBook
 from cortex.storage.store import Store

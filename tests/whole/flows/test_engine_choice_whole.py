@@ -2,8 +2,8 @@
 
 import pytest
 
-from cortex.flows.engines import engines
-from cortex.flows.engines.engine_choice import PLAIN
+from cortex.flows.engines import runs
+from cortex.flows.engines.runs import PLAIN
 from tests.bench import contents, difference
 from tests.store.flows.test_engine_choice import (
     NOWHERE,
@@ -31,9 +31,9 @@ def test_a_prefect_that_starts_late_is_done_without(bench, other, monkeypatch):
             "Timed out while attempting to connect to ephemeral Prefect API server.\n stdout: …"
         )
 
-    monkeypatch.setattr(engines, "_run_flow", late)
-    monkeypatch.setattr(engines, "configure_prefect", lambda home: None)
-    monkeypatch.setattr(engines.atexit, "register", lambda function: None)
+    monkeypatch.setattr(runs, "_run_flow", late)
+    monkeypatch.setattr(runs, "configure_prefect", lambda home: None)
+    monkeypatch.setattr(runs.atexit, "register", lambda function: None)
     bench.stage()
     report = bench.run(engine="prefect")
     assert report.engine == PLAIN

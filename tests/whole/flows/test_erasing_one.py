@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from cortex.flows.engines import runs
-from cortex.flows.engines.engines import run_plain
-from cortex.flows.past.comparison import compare
+from cortex.flows.engines.runs import run_plain
+from cortex.flows.past.rebuilding import compare
 from cortex.flows.past.rederive import propose_rederivation
 from cortex.flows.stages.order import FORGET
 from cortex.transforms.memory.forgetting import SHORTEST_PHRASE

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from cortex.flows.engines import runs
-from cortex.flows.past.comparison import compare
-from cortex.flows.past.rebuilt_tables import rebuild
+from cortex.flows.past.rebuilding import compare, rebuild
 from cortex.hooks import prompt
 from cortex.storage.elsewhere.store_lease import lease
 from cortex.storage.lake import lake

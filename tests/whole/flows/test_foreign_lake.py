@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from cortex.flows.engines.runs import opened
-from cortex.flows.past.lake_repair import LakeRepair
-from cortex.flows.past.rebuilt_tables import rebuild
+from cortex.flows.past.rebuilding import LakeRepair, rebuild
 from cortex.storage.lake.lake import LAKE_TABLES, Lake
 from cortex.storage.lake.lake_files import files_below
 from cortex.transforms.errors import LakeUnclear

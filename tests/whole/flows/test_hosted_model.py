@@ -18,8 +18,8 @@ from cortex.flows.embedders import embedder_choice, local
 from cortex.flows.embedders import voyage as provider
 from cortex.flows.embedders.embedder_choice import embedder_in_force
 from cortex.flows.operations.ask.recall import search_only
-from cortex.flows.recalling.recall_results import RecallResult
-from cortex.storage.model_calls.model_failure import hosted_failure, note_failure, read_failure
+from cortex.flows.recalling.recall_search import RecallResult
+from cortex.storage.model_failure import hosted_failure, note_failure, read_failure
 from cortex.storage.settings.settings import Settings
 from cortex.transforms.errors import ModelUnavailable
 from cortex.transforms.schemas import VECTORS

@@ -7,7 +7,7 @@ import sys
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cortex.storage.copies.restore import restore_backup
+from cortex.storage.copies.backup import restore_backup
 from cortex.storage.settings.settings import load_settings
 from tests.bench import NOW, here
 from tests.present import clock_at
@@ -37,7 +37,7 @@ def test_three_gigabytes_of_zeros_take_neither_disk_nor_memory(bench, tmp_path):
             packed.write(bytes(2**20))
     code = (
         "import resource, sys; from datetime import datetime; from pathlib import Path\n"
-        "from cortex.storage.copies.restore import restore_backup\n"
+        "from cortex.storage.copies.backup import restore_backup\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "try: restore_backup(Path(sys.argv[1]), Path(sys.argv[2]), datetime(2026, 1, 1))\n"
         "except Exception as error: print(type(error).__name__)\n"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from cortex.flows.extracting import extract_transcripts as extracting
-from cortex.flows.reading import extraction
+from cortex.flows import extract_transcripts as extracting
+from cortex.flows.reading import shards
 from cortex.transforms.schemas import TURNS, values
 from cortex.transforms.transcripts.transcript import read_transcript
 from tests.bench import leftovers
@@ -52,7 +52,7 @@ def test_hostile_transcripts_leave_the_good_one_beside_them_as_it_is(bench, othe
 
 def _raises_on(monkeypatch: pytest.MonkeyPatch, name: str, word: str) -> None:
     """Let a function of the extract stage fail wherever a turn of its table holds `word`."""
-    owner = extracting if hasattr(extracting, name) else extraction
+    owner = extracting if hasattr(extracting, name) else shards
     real = getattr(owner, name)
 
     def fails(*arguments, **options):

@@ -13,12 +13,10 @@ import pytest
 from cortex.flows.engines.runs import opened
 from cortex.flows.operations.care.cost import read_cost
 from cortex.flows.operations.care.plan import read_plan
-from cortex.flows.operations.change.merges import undo_merges
-from cortex.flows.operations.change.review import review, settle_items
-from cortex.flows.past.comparison import compare
-from cortex.flows.past.rebuilt_tables import rebuild
+from cortex.flows.operations.change.review import review, settle_items, undo_merges
+from cortex.flows.past.rebuilding import compare, rebuild
 from cortex.flows.stages import order
-from cortex.storage.model_calls.spending import Spending
+from cortex.storage.model_calls import Spending
 from cortex.storage.settings.settings import ModelBudget
 from cortex.transforms.journal_entries import Forget
 from cortex.transforms.schemas import LINKS_PURPOSE, REPLIES

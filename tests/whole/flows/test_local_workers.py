@@ -7,21 +7,30 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from cortex.flows.extracting import extract_transcripts
+from cortex.flows import extract_transcripts
 from cortex.flows.reading import shard_worker
-from cortex.flows.reading.duplicate_turns import in_first_place
-from cortex.flows.reading.extraction import Extraction, by_session, extract_from
 from cortex.flows.reading.shard_worker import LocalWorkers
-from cortex.flows.reading.shards import TextShard, TranscriptAnswer, TranscriptShard, Unread, packed, unpacked
+from cortex.flows.reading.shards import (
+    Extraction,
+    TextShard,
+    TranscriptAnswer,
+    TranscriptShard,
+    Unread,
+    by_session,
+    extract_from,
+    packed,
+    unpacked,
+)
+from cortex.flows.reading.transcript_reader import in_first_place
 from cortex.storage.lake.lake import each_key_once
 from cortex.storage.settings.reference import read_policy
 from cortex.storage.staging.transcripts import START
 from cortex.storage.store import Store
-from cortex.transforms.extract.echoes import ShownLines
 from cortex.transforms.extract.ground.settled import NOTHING_SETTLED
+from cortex.transforms.extract.quotes import ShownLines
 from cortex.transforms.schemas import EVENTS, TURNS
+from cortex.transforms.transcripts.records import Limits
 from cortex.transforms.transcripts.transcript import Source
-from cortex.transforms.transcripts.turn_text import Limits
 from tests.bench import Bench, contents, difference
 from tests.transcripts import decisions, forked
 

@@ -11,12 +11,12 @@ from click.testing import CliRunner
 
 from cortex.cli.main import main
 from cortex.flows.engines import runs
-from cortex.flows.past.rebuilt_tables import rebuild
+from cortex.flows.past.rebuilding import rebuild
 from cortex.flows.past.rederive import promote, propose_rederivation
-from cortex.flows.reading import extraction
+from cortex.flows.reading import shards
 from cortex.flows.run import fingerprints
 from cortex.flows.stages import guard
-from cortex.flows.stages import render as rendering
+from cortex.flows.stages import publish as rendering
 from cortex.hooks import background
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.extract.ground import candidate
@@ -148,7 +148,7 @@ def test_an_extractor_that_finds_less_is_refused_before_its_events_are_taken(kno
     known.run(now=LATER)
     before = contents(known.home)
     with monkeypatch.context() as patch:
-        patch.setattr(extraction, "extract_events", lambda *given: EVENTS.empty())
+        patch.setattr(shards, "extract_events", lambda *given: EVENTS.empty())
         with runs.opened("rederive", known.at(LATER)) as run:
             found = propose_rederivation(run)
             with pytest.raises(LossRefused):

@@ -3,9 +3,8 @@
 import pytest
 
 from cortex.flows.engines import runs
-from cortex.flows.run.run import Run
+from cortex.flows.run.run import Run, Stage, stage
 from cortex.flows.stages.order import INGEST
-from cortex.flows.stages.stage import Stage, stage
 from cortex.flows.stages.team_facts import team
 from cortex.transforms.memory.fold import memory_id
 from tests.bench import NOW, Bench

@@ -4,15 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.operations.change.remember import remember
-from cortex.flows.operations.share.members import (
+from cortex.flows.operations.share.share import (
     grant,
     list_members,
+    plan_push,
+    pull,
+    push,
     remove_shared,
     use_key,
 )
-from cortex.flows.operations.share.share import plan_push, pull, push
 from cortex.storage.settings.settings import Settings, ShareSettings, load_settings
 from cortex.storage.store import Store
 from cortex.transforms.errors import KeyUnavailable, RoleMissing, UsageError

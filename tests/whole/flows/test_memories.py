@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cortex.flows.operations.change.remember import Remembered
-from cortex.flows.recalling.recall_results import RecallResult
+from cortex.flows.recalling.recall_search import RecallResult
 from cortex.storage.elsewhere.store_lease import lease
 from cortex.transforms.errors import ModelUnavailable, NotFound, StoreBusy
 from cortex.transforms.schemas import VECTORS

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from cortex.flows.engines import runs
-from cortex.flows.past.comparison import compare
+from cortex.flows.past.rebuilding import compare
 from cortex.storage.elsewhere.store_lease import lease
 from cortex.transforms.errors import UsageError
 from tests.bench import NOW, Bench, contents, difference, here, leftovers

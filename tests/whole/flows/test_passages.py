@@ -9,10 +9,10 @@ from datetime import timedelta
 import pytest
 
 from cortex.flows.engines import runs
-from cortex.flows.past.comparison import compare
+from cortex.flows.past.rebuilding import compare
 from cortex.flows.publishing import passages
 from cortex.storage.lake import lake
-from cortex.storage.tables.lance_library import lancedb
+from cortex.storage.tables.lance_tables import lancedb
 from cortex.storage.tables.search_file import complete_index
 from cortex.storage.tables.tables import HAS_VECTOR, INDEX_TEXT
 from cortex.transforms.schemas import PASSAGES

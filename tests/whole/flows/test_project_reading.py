@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from cortex.flows.engines.runs import opened
-from cortex.flows.operations.change.merges import merge_duplicates
-from cortex.flows.past.rebuilt_tables import rebuild
+from cortex.flows.operations.change.review import merge_duplicates
+from cortex.flows.past.rebuilding import rebuild
 from cortex.flows.stages import order
-from cortex.storage.model_calls.spending import Spending
+from cortex.storage.model_calls import Spending
 from cortex.storage.settings.settings import ModelBudget
 from cortex.transforms.journal_entries import Forget
 from cortex.transforms.schemas import PROJECT_PURPOSE, REPLIES

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from cortex.flows.operations.care.rebuild import rederive
-from cortex.flows.run import session_prompts
-from cortex.storage.model_calls.spending import Spending
+from cortex.flows.run import model_replies
+from cortex.storage.model_calls import Spending
 from cortex.storage.settings import reference
 from cortex.storage.settings.settings import ModelBudget, ModelSettings, Settings
 from cortex.transforms.errors import UsageError
@@ -54,7 +54,7 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Non
         (folder / "session-2.md").write_text(f"{text}\n{MARK}\n", encoding="utf-8")
         shutil.copy2(folder / "session-1.schema.json", folder / "session-2.schema.json")
         monkeypatch.setattr(reference, "prompt_folder", lambda: folder)
-        monkeypatch.setattr(session_prompts, "SESSION_PROMPT", "session@2")
+        monkeypatch.setattr(model_replies, "SESSION_PROMPT", "session@2")
 
     return released
 

@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 
 from cortex.flows.engines import runs
-from cortex.flows.past.comparison import compare
-from cortex.flows.past.rebuilt_tables import rebuild
+from cortex.flows.past.rebuilding import compare, rebuild
 from cortex.transforms.schemas import EVENTS, TURNS
 from tests.bench import NOW, Bench, here
 from tests.present import clock_at

@@ -8,9 +8,8 @@ import pytest
 
 from cortex.flows.engines import runs
 from cortex.flows.operations.care.rebuild import compare_tables, rebuild_tables
-from cortex.flows.past import rebuilt_tables as rebuilding
-from cortex.flows.past.comparison import compare
-from cortex.flows.past.rebuilt_tables import rebuild
+from cortex.flows.past import rebuilding
+from cortex.flows.past.rebuilding import compare, rebuild
 from cortex.storage.store import Store
 from cortex.storage.tables.lance_tables import RebuiltTables
 from tests.bench import NOW, SAMPLES, WordEmbedder, contents, difference, here, leftovers

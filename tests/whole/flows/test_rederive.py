@@ -8,16 +8,16 @@ from click.testing import CliRunner
 
 from cortex.cli.main import main
 from cortex.flows.engines import runs
-from cortex.flows.extracting.outdated import outdated
 from cortex.flows.memory import Memory
 from cortex.flows.past import rederive as rederiving
-from cortex.flows.past.comparison import compare
+from cortex.flows.past.rebuilding import compare
 from cortex.flows.past.rederive import decline, promote, propose_rederivation
-from cortex.flows.reading import extraction
+from cortex.flows.reading import shards
 from cortex.storage.lake import lake
+from cortex.storage.lake.manifest import outdated
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.extract.events import extract_events
-from cortex.transforms.extract.ground import extractor
+from cortex.transforms.extract.ground import candidate
 from tests.bench import NOW, SAMPLES, contents, difference, here
 from tests.present import present
 from tests.transcripts import decisions
@@ -53,8 +53,8 @@ def replace_extractor(monkeypatch, change):
         rows = [change(row) if row["memory_type"] == "gotcha" else row for row in events.to_pylist()]
         return events.from_pylist([row for row in rows if row], schema=events.schema)
 
-    monkeypatch.setattr(extraction, "extract_events", read)
-    monkeypatch.setattr(extractor, "EXTRACTOR_VERSION", 99)
+    monkeypatch.setattr(shards, "extract_events", read)
+    monkeypatch.setattr(candidate, "EXTRACTOR_VERSION", 99)
 
 
 class Killed(BaseException):

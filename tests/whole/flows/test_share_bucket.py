@@ -4,7 +4,8 @@ import pytest
 
 from benchmarks.two_writers import URI, served_bucket
 from cortex.flows.operations.ask import brief as brief_operation
-from cortex.flows.operations.ask import reflect
+from cortex.flows.operations.ask import reasoning
+from cortex.flows.operations.ask.reasoning import CONTRADICTORY
 from cortex.flows.operations.care import intake, rebuild
 from cortex.flows.operations.change import forget as forget_operation
 from cortex.flows.operations.change import remember as remember_operation
@@ -13,7 +14,6 @@ from cortex.flows.operations.share import team as team_operation
 from cortex.storage.elsewhere import bucket as remote_bucket
 from cortex.storage.lake.journal import Journal
 from cortex.transforms.errors import StoreUnreachable
-from cortex.transforms.views.reflection import CONTRADICTORY
 from tests.whole.flows.test_share_whole import Laptop
 from tests.whole.flows.test_team import PNPM, UTC_RULE, git
 
@@ -107,7 +107,7 @@ def test_what_contradicts_ones_own_is_pulled_beside_it_and_shown(team):
     [brief] = brief_operation.read_briefs(bo.chosen())
     lines = brief.text.splitlines()
     assert [line for line in lines if NPM in line and f'[contradicted by "{PNPM[:-1]}' in line]
-    [point] = reflect.reflect(bo.chosen()).of_kind(CONTRADICTORY)
+    [point] = reasoning.reflect(bo.chosen()).of_kind(CONTRADICTORY)
     assert set(point.texts) == {NPM, PNPM}
     forget(ana, PNPM)
     push(ana)

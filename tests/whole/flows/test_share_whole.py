@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.operations.ask import brief as brief_operation
 from cortex.flows.operations.change import forget, remember
 from cortex.flows.operations.change import projects as projects_operation

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cortex.flows.operations.ask import recall
-from cortex.flows.operations.care.encrypt import encrypt
+from cortex.flows.operations.care.config import encrypt
 from cortex.flows.operations.change import forget
 from cortex.storage.ground.place import begin_copy
 from cortex.transforms.errors import KeyUnavailable

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from cortex.flows.engines.runs import opened
+from cortex.flows.run.run import Stage
 from cortex.flows.stages import order
-from cortex.flows.stages.stage import Stage
 from cortex.storage.lake import lake
 from cortex.storage.lake.journal import Journal
 from cortex.storage.lake.lake import Lake

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.engines import runs
 from cortex.storage.settings.settings import Settings
 from tests.bench import NOW, words_for_a_model

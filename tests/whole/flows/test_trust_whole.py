@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from cortex.flows.engines import runs
-from cortex.flows.past.comparison import compare
+from cortex.flows.past.rebuilding import compare
 from cortex.hooks import prompt
 from tests.bench import contents, here
 from tests.present import clock_at

@@ -6,11 +6,11 @@ import pytest
 
 from cortex.flows.engines import runs
 from cortex.flows.memory import Memory
-from cortex.flows.past.comparison import compare
+from cortex.flows.past.rebuilding import compare
 from cortex.flows.publishing import database
-from cortex.flows.publishing.snapshots import last_snapshots
-from cortex.flows.run import lake_views
-from cortex.flows.stages import embed, render
+from cortex.flows.publishing.database import last_snapshots
+from cortex.flows.run import run as lake_views
+from cortex.flows.stages import embed, publish
 from cortex.storage.lake.lake import Lake
 from cortex.transforms.schemas import GLOBAL_SCOPE, MEMORIES, METRICS
 from tests.bench import NOW, Bench
@@ -32,13 +32,13 @@ def two(bench) -> Bench:
 def drafted(monkeypatch) -> list[str]:
     """Return the projects whose briefs are made, in order."""
     projects: list[str] = []
-    real = render.draft_of
+    real = publish.draft_of
 
     def noting(run, project_id):
         projects.append(project_id)
         return real(run, project_id)
 
-    monkeypatch.setattr(render, "draft_of", noting)
+    monkeypatch.setattr(publish, "draft_of", noting)
     return projects
 
 

@@ -20,11 +20,11 @@ finally:
     rooms = (
         "anthropic", "httpx", "httpx2", "keyring", "cortex.flows.asking_model.asking", "cortex.flows.writ",
         "cortex.flows.operations.ask.answering", "cortex.flows.asking_model.judging",
-        "cortex.storage.model_calls.spending",
-        "cortex.storage.model_calls.received_answers", "cortex.storage.machine.scratch",
+        "cortex.storage.model_calls",
+        "cortex.storage.model_calls", "cortex.storage.machine.client_program",
         "cortex.transforms.writer.",
     )
-    few = {"cortex.transforms.writer.prompt"}  # a name and a dataclass
+    few = {"cortex.transforms.writer.request"}  # a name and a dataclass
     print("LOADED", sorted(n for n in sys.modules if n.startswith(rooms) and n not in few), file=sys.stderr)
 """
 

@@ -26,8 +26,8 @@ PROGRAM = """
 import sys
 import time
 from pathlib import Path
-from cortex.flows.engines import runs; from cortex.flows.extracting import shard_batches
-from cortex.flows.context.context import Context
+from cortex.flows.engines import runs; from cortex.flows import transcript_batches
+from cortex.flows.context import Context
 from cortex.storage.settings.settings import Settings, WorkerSettings
 from tests.bench import NOW, words_for_a_model
 

@@ -13,10 +13,10 @@ from cortex.flows.asking_model import writing
 from cortex.flows.engines.runs import execute, looking, opened
 from cortex.flows.operations.care.plan import read_plan
 from cortex.flows.operations.change.review import review, settle_items
-from cortex.flows.past.rebuilt_tables import rebuild
+from cortex.flows.past.rebuilding import rebuild
 from cortex.flows.past.rederive import promote, propose_rederivation
 from cortex.flows.stages import order
-from cortex.storage.model_calls.spending import Spending
+from cortex.storage.model_calls import Spending
 from cortex.storage.settings.settings import ModelBudget, ModelSettings, Settings
 from cortex.transforms.errors import LossRefused
 from cortex.transforms.journal_entries import Forget

@@ -15,13 +15,12 @@ from cortex.flows.operations.ask.answering import answer_over
 from cortex.flows.operations.ask.sql import query_tables
 from cortex.flows.operations.care.audit import read_calls
 from cortex.flows.operations.change import forget
-from cortex.mcp.protocol.client import Caller, Client
-from cortex.mcp.protocol.limiter import SlidingWindow
+from cortex.mcp.protocol.client import Caller, Client, SlidingWindow
 from cortex.storage.settings.settings import ModelSettings, load_settings
 from cortex.storage.store import Store
 from cortex.transforms.errors import RateLimited
 from cortex.transforms.schemas import REPLIES
-from cortex.transforms.writer.cited import GivenMemory
+from cortex.transforms.writer.answer import GivenMemory
 from tests.bench import NOW, Bench
 from tests.model_server import Answer, ModelServer, always
 from tests.protocol import text_of

@@ -5,11 +5,10 @@ import json
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cortex.mcp.protocol.call import Person, ToolReply
 from cortex.mcp.protocol.client import Caller, Client
-from cortex.mcp.protocol.questions import Person
-from cortex.mcp.protocol.replies import ToolReply
 from cortex.mcp.resources import complete, read_resource
-from cortex.mcp.tools.calls import call_tool
+from cortex.mcp.server import call_tool
 from cortex.transforms.errors import CortexError, InternalError
 from tests.store.mcp.test_bad_input import CODE, TEXTS, TOOLS, VALUES
 

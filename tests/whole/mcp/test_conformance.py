@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cortex.mcp.http.http_server import open_team_server
+from cortex.mcp.http_server import open_team_server
 from tests.identity_provider import provider_on_loopback
 from tests.node import node_programs, run_node
 from tests.protocol import SAMPLES_FOLDER

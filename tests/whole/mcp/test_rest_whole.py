@@ -16,7 +16,7 @@ def test_what_answers_a_client_before_its_first_call_brings_no_tables():
 
 def test_a_search_brings_nothing_of_what_writes():
     program = (
-        "import sys; from cortex.mcp.tools.calls import declared_tool; declared_tool('recall'); "
+        "import sys; from cortex.mcp.server import declared_tool; declared_tool('recall'); "
         "print([name for name in ('prefect', 'cortex.mcp.tools.write_tools') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

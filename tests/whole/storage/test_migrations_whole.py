@@ -4,7 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
-from cortex.flows.context.context import Context
+from cortex.flows.context import Context
 from cortex.flows.engines import runs
 from cortex.storage.settings.settings import Settings
 from cortex.storage.store import Store

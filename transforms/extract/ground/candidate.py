@@ -1,10 +1,29 @@
-"""A candidate: what one layer saw in a thread, on its way to a row of EVENTS."""
+"""A candidate: what one layer saw in a thread, on its way to EVENTS; and which extractor saw it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from cortex.hooks.prose.memory_types import SETTLING_TYPES
+from cortex.transforms.identity import content_id
+from cortex.transforms.policy import Policy
+
+# -- What extraction depends on: its version and the policy rows it reads, as one fingerprint.
+
+# Raise it when the same turns give other events than before: stored events are then extracted again.
+EXTRACTOR_VERSION = 7
+
+
+def extractor_fingerprint(policy: Policy) -> str:
+    """Return a value that changes whenever the same turns may give other events."""
+    return content_id(str(EXTRACTOR_VERSION), policy.derived(_rows_read))
+
+
+def _rows_read(policy: Policy) -> str:
+    return repr(policy.rows_read_by("extract"))
+
+
+# -- A candidate: what one layer saw in a thread, on its way to a row of EVENTS.
 
 Turn = Mapping[str, Any]
 

@@ -5,12 +5,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from cortex.transforms.extract.ground.languages import small_words
-from cortex.transforms.extract.ground.phrases import ENGLISH, Phrase, Phrasebook
+from cortex.transforms.extract.ground.phrases import ENGLISH, PatternSet, Phrase, Phrasebook, small_words
 from cortex.transforms.policy import Policy
-from cortex.transforms.words.facts import Vocabulary
-from cortex.transforms.words.pattern_set import PatternSet
-from cortex.transforms.words.reversal import Reversals
+from cortex.transforms.words.facts import Reversals, Vocabulary
 from cortex.transforms.words.sentences import PROSE, is_question, sentences
 
 Rows = tuple[tuple[tuple[str, object], ...], ...]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from cortex.hooks.evidence.text import PROSE, SentenceRule, sentences, shortened
 from cortex.hooks.prose.plain import EMPHASIS, LINK
 from cortex.transforms.extract.ground.phrases import Phrasebook
-from cortex.transforms.words.scripts import latin_length
+from cortex.transforms.words.sentences import latin_length
 
 # A fact of a session is a sentence or two; a longer passage is cut between sentences.
 STATEMENT_CHARS = 350

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from cortex.flows.embedders import embedder_for, local
-from cortex.flows.embedders.local import LocalEmbedder
-from cortex.flows.embedders.network_rewriting import with_rows_taken_first
+from cortex.flows.embedders.local import LocalEmbedder, with_rows_taken_first
 from cortex.transforms.errors import ModelUnavailable
 
 

@@ -10,20 +10,18 @@ from hypothesis import strategies as st
 
 from cortex.transforms.documents.client_settings import (
     EMPTY,
+    Json,
+    dumped,
     has_hooks,
     has_status_line,
     hook_groups,
+    is_same,
+    parsed,
     text_without,
     with_hooks,
     with_status_line,
     without_hooks,
     without_status_line,
-)
-from cortex.transforms.documents.json_text import (
-    Json,
-    dumped,
-    is_same,
-    parsed,
 )
 from cortex.transforms.errors import ClientSettingsUnusable
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex.transforms.documents.schedule_units import (
+from cortex.storage.machine.schedule import (
     Nightly,
     cron_line,
     crontab_with,

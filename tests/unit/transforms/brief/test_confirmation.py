@@ -6,9 +6,8 @@ import pyarrow as pa
 import pytest
 
 from cortex.hooks.tokens import tokens_in
-from cortex.transforms.brief.brief_sections import Choice
-from cortex.transforms.brief.confirmation import CONFIRM_HEADING, asked_until
-from cortex.transforms.brief.render import choose, lay_out
+from cortex.transforms.brief.explanation import Choice
+from cortex.transforms.brief.render import CONFIRM_HEADING, asked_until, choose, lay_out
 from cortex.transforms.schemas import EDGES, MEMORIES, UTC_US
 from tests.unit.transforms.brief.test_render import FIRST_DAY, POLICY, contradiction, memory
 

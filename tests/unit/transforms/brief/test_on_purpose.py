@@ -8,11 +8,10 @@ import pyarrow as pa
 import pytest
 
 from cortex.hooks.tokens import tokens_in
-from cortex.transforms.brief.brief_sections import Choice
+from cortex.transforms.brief.explanation import Choice
 from cortex.transforms.brief.render import choose, lay_out
-from cortex.transforms.memory.fading import WEAK
 from cortex.transforms.memory.fold import fold, memory_id
-from cortex.transforms.memory.lifecycle import ACTIVITY, age
+from cortex.transforms.memory.lifecycle import ACTIVITY, WEAK, age
 from cortex.transforms.schemas import EDGES, JOURNAL
 from tests.rows import START, entry, event, events
 from tests.unit.transforms.brief.test_render import POLICY

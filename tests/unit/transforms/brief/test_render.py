@@ -18,10 +18,9 @@ from cortex.hooks.prose.plain import (
     on_one_line,
 )
 from cortex.hooks.tokens import tokens_in
-from cortex.transforms.brief.brief_sections import Choice
-from cortex.transforms.brief.decisions_archive import render_archive
-from cortex.transforms.brief.eligible import NO_SESSIONS
-from cortex.transforms.brief.render import choose, lay_out
+from cortex.transforms.brief.candidates import NO_SESSIONS
+from cortex.transforms.brief.explanation import Choice
+from cortex.transforms.brief.render import choose, lay_out, render_archive
 from cortex.transforms.policy import Policy, load_policy
 from cortex.transforms.schemas import EDGES, MEMORIES, UTC_US
 from cortex.transforms.words.sentences import first_sentences

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cortex.transforms.documents.decisions_file import (
+from cortex.transforms.documents.team_memory import (
     BEGIN,
     END,
     DecisionsFile,

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex.transforms.documents.interchange import Imported, as_markdown, read_export
-from cortex.transforms.documents.own_export import as_json_text
+from cortex.transforms.documents.interchange import Imported, as_json_text, as_markdown, read_export
 from cortex.transforms.errors import NothingUsable
 from cortex.transforms.schemas import MEMORY_TYPES
 from tests.rows import START, memory

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cortex.storage.settings.reference import read_policy
-from cortex.transforms.documents.own_export import (
+from cortex.transforms.documents.interchange import (
     CARRIED,
     as_json_text,
     document_in,
@@ -17,8 +17,7 @@ from cortex.transforms.documents.own_export import (
     moved,
     row_of,
 )
-from cortex.transforms.memory.fold import fold, memory_id
-from cortex.transforms.memory.imported import import_of
+from cortex.transforms.memory.fold import fold, import_of, memory_id
 from cortex.transforms.schemas import EVENTS, JOURNAL, MEMORY_TYPES, SOURCE_TYPES, TRUSTS
 from tests.rows import memory
 

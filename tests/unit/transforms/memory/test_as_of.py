@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from cortex.flows.past.as_of import journal_until, rows_until
 from cortex.storage.settings.reference import read_policy
-from cortex.transforms.memory.as_of import journal_until, rows_until
 from cortex.transforms.memory.fold import fold, memory_id
 from cortex.transforms.schemas import JOURNAL
 from tests.rows import START, entry, event, events, turn, turns

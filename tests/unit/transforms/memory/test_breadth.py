@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from cortex.transforms.views.breadth import linked_to
+from cortex.flows.operations.ask.memory_details import linked_to
 
 COLUMNS = ("source_id", "target_id", "edge_type", "strength")
 

@@ -5,10 +5,10 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
+from cortex.flows.past.rederive import Folds, carry_over, without_changes
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.memory.fold import by_memory, fold
 from cortex.transforms.memory.forgetting import requested_memories
-from cortex.transforms.memory.reattached_edits import Folds, carry_over, without_changes
 from cortex.transforms.schemas import JOURNAL
 from tests import rows as make
 

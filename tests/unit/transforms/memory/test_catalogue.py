@@ -1,7 +1,7 @@
 """Claims about the catalogue: sessions with what came of them, projects with how much they hold."""
 
+from cortex.flows.publishing.database import ProjectFacts, project_rows, session_rows
 from cortex.transforms.schemas import SESSIONS
-from cortex.transforms.views.catalogue import ProjectFacts, project_rows, session_rows
 from tests.rows import at, memories, memory, turn, turns
 
 RECORD = "Goal: Add tides. Outcome: Tides are read; tests pass. Open: Not pushed."

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.storage.settings.reference import read_policy
-from cortex.transforms.memory.fading import WEAK
-from cortex.transforms.memory.lifecycle import ACTIVITY, age, immortal_tiers, sessions_of
+from cortex.transforms.memory.lifecycle import ACTIVITY, WEAK, age, immortal_tiers, sessions_of
 from cortex.transforms.schemas import EDGE_TYPES, EDGES, MEMORIES, MEMORY_TYPES, UTC_US
 from tests.examples import examples
 from tests.rows import at, memories, memory, turn, turns

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.errors import UnknownValue
 from cortex.transforms.identity import content_id
-from cortex.transforms.memory.link import edges_between, neighbourhood
-from cortex.transforms.memory.neighbours import near_rows
+from cortex.transforms.memory.link import edges_between, near_rows, neighbourhood
 from cortex.transforms.schemas import EDGES, MEMORIES, VECTORS
 from tests.examples import examples
 from tests.rows import memories, memory

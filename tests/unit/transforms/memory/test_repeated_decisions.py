@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 
 from cortex.storage.settings.reference import read_policy
-from cortex.transforms.views.metrics import session_metrics
-from cortex.transforms.views.repeated_decisions import repeats_of
+from cortex.transforms.views.metrics import repeats_of, session_metrics
 from tests.rows import START, event, events, turn, turns
 
 POLICY = read_policy(None)

@@ -18,8 +18,7 @@ from cortex.transforms.views.review import (
     stale_claims,
     unsettled,
 )
-from cortex.transforms.words.facts import Vocabulary
-from cortex.transforms.words.reversal import Reversals
+from cortex.transforms.words.facts import Reversals, Vocabulary
 from tests.rows import START, memories, memory
 
 POLICY = read_policy(None)

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from cortex.storage.settings.reference import read_policy
-from cortex.transforms.search.commands import commands_run
-from cortex.transforms.search.index_text import embedded_text, passages_of
+from cortex.transforms.search import commands_run, embedded_text, passages_of
 from tests.rows import turn, turns
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.identity import content_id
 from cortex.transforms.policy import Policy
-from cortex.transforms.search.index_text import (
+from cortex.transforms.search import (
     embedded_text,
     identifier_parts,
     index_text,

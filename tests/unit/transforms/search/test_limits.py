@@ -7,8 +7,7 @@ import pytest
 
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.errors import UsageError
-from cortex.transforms.search.index_text import passages_of
-from cortex.transforms.search.limits import SearchLimits, limits_in, start_of
+from cortex.transforms.search import SearchLimits, limits_in, passages_of, start_of
 from tests.rows import memories, memory, turn, turns
 
 POLICY = read_policy(None)

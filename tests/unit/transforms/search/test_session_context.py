@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cortex.flows.recalling.recall_search import question_of
+from cortex.flows.recalling.session_context import command_for, reply_to
 from cortex.storage.settings.reference import read_policy
-from cortex.transforms.search.session_context import command_for, reply_to
 
 ANNOUNCES = re.compile(r"^(?:let me|i'll)\b", re.IGNORECASE)
 

@@ -12,10 +12,9 @@ import pytest
 
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.database import query, sql_text
-from cortex.transforms.memory.fading import WEAK
-from cortex.transforms.memory.lifecycle import ACTIVITY
+from cortex.transforms.memory.lifecycle import ACTIVITY, WEAK
 from cortex.transforms.schemas import EDGES, EVENTS, MEMORIES, PASSAGES, TURNS, UTC_US
-from cortex.transforms.views.repeated_decisions import REPEATS
+from cortex.transforms.views.metrics import REPEATS
 
 HERE = Path(__file__).parents[3] / "sql"
 POLICY = read_policy(None)

@@ -6,8 +6,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cortex.transforms.extract.events import deduplicated, mark_rewound
 from cortex.transforms.schemas import TURNS
-from cortex.transforms.transcripts.threads import deduplicated, mark_rewound
 
 
 def turn(turn_id: str, line: int, kind: str = "prompt", **columns: Any) -> dict[str, Any]:

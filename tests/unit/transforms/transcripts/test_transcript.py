@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex.transforms.schemas import TURNS
+from cortex.transforms.transcripts.records import Limits
 from cortex.transforms.transcripts.transcript import REASONS, Source, UnreadLine, read_transcript
-from cortex.transforms.transcripts.turn_text import Limits
 from tests.examples import examples
 
 SOURCE = Source(file="projects/app/s1.jsonl", project_id="p1")

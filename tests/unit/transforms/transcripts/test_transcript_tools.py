@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from cortex.transforms.transcripts.records import MARGIN_CHARS
 from cortex.transforms.transcripts.transcript import Source, read_transcript
-from cortex.transforms.transcripts.turn_text import MARGIN_CHARS
 
 SOURCE = Source(file="s1.jsonl", project_id="p1", session_id="s1")
 REFUSED = (

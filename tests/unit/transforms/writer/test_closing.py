@@ -10,7 +10,7 @@ from cortex.transforms.brief.render import choose
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import EDGES, JOURNAL, PROPOSED_BY_MODEL, REPLIES
 from cortex.transforms.views.review import dismissal, disputes, settled_edges
-from cortex.transforms.writer.closing_edges import with_closings
+from cortex.transforms.writer.pairs import with_closings
 from cortex.transforms.writer.session import ID_CHARS
 from cortex.transforms.writer.validity import with_valid_time
 from tests.rows import START, event, events, memories, memory

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from cortex.transforms.writer.known import known_memories, moments
+from cortex.transforms.writer.written import known_memories, moments
 from tests.rows import START, memories, memory
 
 LLM = "llm:claude-haiku-5-5@session@1"

@@ -3,11 +3,9 @@
 import json
 
 from cortex.storage.settings.reference import read_policy, read_prompt
-from cortex.transforms.writer.fitting import tokens_of_lines
-from cortex.transforms.writer.pieces import PIECE_PURPOSE, pieces_of
-from cortex.transforms.writer.prompt import SESSION_PROMPT
-from cortex.transforms.writer.rendering import session_lines
-from cortex.transforms.writer.session import KnownMemory, session_requests
+from cortex.transforms.writer.rendering import session_lines, tokens_of_lines
+from cortex.transforms.writer.request import SESSION_PROMPT
+from cortex.transforms.writer.session import PIECE_PURPOSE, KnownMemory, pieces_of, session_requests
 from tests.rows import turn, turns
 
 POLICY, PROMPT = read_policy(None), read_prompt(SESSION_PROMPT)

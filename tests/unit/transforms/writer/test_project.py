@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from cortex.storage.settings.reference import read_policy, read_prompt
-from cortex.transforms.brief.brief_sections import TellingOrder
-from cortex.transforms.brief.eligible import NO_SESSIONS
+from cortex.transforms.brief.candidates import NO_SESSIONS
+from cortex.transforms.brief.explanation import TellingOrder
 from cortex.transforms.brief.render import choose
 from cortex.transforms.memory.consolidate import SameStatements, propose
 from cortex.transforms.schemas import EDGES, REPLIES, UNSURE_BY_MODEL, VECTORS

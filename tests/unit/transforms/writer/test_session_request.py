@@ -5,9 +5,8 @@ from datetime import timedelta
 
 from cortex.storage.settings.reference import read_policy, read_prompt
 from cortex.transforms.schemas import TURNS
-from cortex.transforms.writer.fitting import estimated_tokens, fitted
-from cortex.transforms.writer.prompt import SESSION_PROMPT
-from cortex.transforms.writer.rendering import session_lines
+from cortex.transforms.writer.rendering import estimated_tokens, fitted, session_lines
+from cortex.transforms.writer.request import SESSION_PROMPT
 from cortex.transforms.writer.session import KnownMemory, facts_most, session_requests
 from tests.rows import START, turn, turns
 

@@ -8,7 +8,7 @@ from cortex.storage.settings.reference import read_policy
 from cortex.transforms.brief.wording import fact_forms
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import REPLIES
-from cortex.transforms.writer.short_forms import with_short_forms
+from cortex.transforms.writer.project import with_short_forms
 from tests.rows import START, memories, memory
 
 POLICY = read_policy(None)

@@ -15,22 +15,25 @@ from cortex.transforms.schemas import (
     UNSURE_BY_MODEL,
 )
 from cortex.transforms.views.review import dismissal, disputes, settled_edges
-from cortex.transforms.writer.pairs import LINKS_PROMPT, pair_of, pairs_requests, pairs_to_ask
-from cortex.transforms.writer.request import Reply
-from cortex.transforms.writer.verdicts import (
+from cortex.transforms.writer.pairs import (
     BOTH,
+    LINKS_PROMPT,
     NEWER,
     SAME,
     UNANSWERED,
     UNSURE,
     believed_verdicts,
     kept_verdicts,
+    pair_of,
+    pairs_requests,
+    pairs_to_ask,
     repeated_row,
     same_pairs,
     verdicts_row,
     with_verdicts,
     without_pairs,
 )
+from cortex.transforms.writer.request import Reply
 from tests.rows import START, memories, memory
 
 POLICY, PROMPT = read_policy(None), read_prompt(LINKS_PROMPT)

@@ -9,7 +9,7 @@ from cortex.storage.settings.reference import read_policy, read_prompt
 from cortex.transforms.extract.events import extract_events
 from cortex.transforms.schemas import EVENTS, REPLIES
 from cortex.transforms.writer.answer import parsed_answer
-from cortex.transforms.writer.prompt import SESSION_PROMPT
+from cortex.transforms.writer.request import SESSION_PROMPT
 from cortex.transforms.writer.session import session_requests
 from cortex.transforms.writer.written import reply_row, with_written
 from tests.rows import turn, turns

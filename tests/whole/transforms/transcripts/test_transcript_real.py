@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from cortex.transforms.extract.events import deduplicated, mark_rewound
 from cortex.transforms.transcripts.speakers import utterances_in
-from cortex.transforms.transcripts.threads import deduplicated, mark_rewound
 from cortex.transforms.transcripts.transcript import (
     REASONS,
     Reading,

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.writer_quality import scored
 from cortex.scores.extraction_scores import DenseEvaluation
-from cortex.transforms.writer.prompt import SESSION_PROMPT
+from cortex.transforms.writer.request import SESSION_PROMPT
 
 pytestmark = pytest.mark.real
 

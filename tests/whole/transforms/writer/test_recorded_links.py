@@ -7,9 +7,15 @@ from pathlib import Path
 import pytest
 
 from benchmarks.links_requests import links_requests
-from cortex.transforms.writer.pairs import PairsRequest
-from cortex.transforms.writer.prompt import SESSION_PROMPT
-from cortex.transforms.writer.verdicts import BOTH, NEWER, SAME, UNANSWERED, believed_verdicts
+from cortex.transforms.writer.pairs import (
+    BOTH,
+    NEWER,
+    SAME,
+    UNANSWERED,
+    PairsRequest,
+    believed_verdicts,
+)
+from cortex.transforms.writer.request import SESSION_PROMPT
 
 pytestmark = pytest.mark.real
 

@@ -1,1 +1,0 @@
-"""Over HTTP: the server, and who may ask it for what."""

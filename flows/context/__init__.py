@@ -1,1 +1,0 @@
-"""What every operation is given, and how a run's course is noted."""

@@ -1,0 +1,277 @@
+"""The stage extract: waiting transcripts become turns and events, committed together with their cursors."""
+
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cortex.flows.reading.shard_worker import LOCAL_SHARD_BYTES, local_workers
+from cortex.flows.reading.shards import (
+    Extracted,
+    Extraction,
+    ShardAnswers,
+    by_session,
+    extract_from,
+    extract_or_fault,
+)
+from cortex.flows.reading.transcript_reader import (
+    PLACE,
+    in_first_place,
+    touched_sessions,
+    unknown_turns,
+)
+from cortex.flows.run.run import Run, stage
+from cortex.flows.run_report import QuarantinedLine, StageReport
+from cortex.flows.transcript_batches import (
+    Batch,
+    BytesShown,
+    batches_of,
+    bytes_of_a_task,
+    extraction_of,
+    quarantine,
+    read_or_quarantine,
+    sharded_batches,
+)
+from cortex.storage.ground.files import stored_name
+from cortex.storage.lake.lake import Change, each_key_once
+from cortex.storage.lake.manifest import outdated
+from cortex.storage.staging.staging import Claim
+from cortex.transforms.audit import events_violations, turns_violations
+from cortex.transforms.errors import contained
+from cortex.transforms.extract.ground.candidate import extractor_fingerprint
+from cortex.transforms.extract.ground.settled import Settled
+from cortex.transforms.masking import masked
+from cortex.transforms.schemas import (
+    EVENTS,
+    REPLIES,
+    TURNS,
+    values,
+)
+
+
+def extract_staged(run: Run) -> None:
+    """Take in every waiting transcript; events of sessions that do not grow stay as they are."""
+    with run.report.stage("extract") as row:
+        for path in run.store.journal.quarantine_damaged():
+            run.report.quarantined.append(QuarantinedLine(stored_name(path), None, "not a journal entry"))
+        run.store.journal.take_in()
+        # A private session's own transcript first: its subagents' are left alone then.
+        claims = sorted(run.store.staging.claim(), key=lambda claim: "subagents" in claim.transcript.parts)
+        shown = BytesShown(run, claims)
+        for number, (batch, beside) in enumerate(_batches(run, claims, shown), start=1):
+            _take_in(run, batch, row, beside)
+            shown.take_in()
+            row.note = f"{number} batch{'es' if number > 1 else ''}"
+        run.store.journal.take_in()  # projects met on the way
+        old = outdated(run.store.lake.manifest, run.policy)
+        if old:
+            row.note += f"; {len(old)} projects are of another extractor or policy: cortex rederive"
+
+
+def _batches(run: Run, claims: list[Claim], shown: BytesShown) -> Iterator[tuple[Batch, ShardAnswers | None]]:
+    """Yield what waits in batches, and what workers answered to each, if any are at work."""
+    if run.carrier is not None and claims:
+        yield from sharded_batches(run, run.carrier, claims, shown, bytes_of_a_task(run))
+        return
+    # A language model's replies are read where they are put in the place of what the rules say.
+    with local_workers(0 if run.settings.models.uses_replies else _waiting_bytes(claims)) as workers:
+        if workers is not None:
+            yield from sharded_batches(run, workers, claims, shown, LOCAL_SHARD_BYTES)
+            return
+        for batch in batches_of(run, claims, shown):
+            yield batch, None
+
+
+def _waiting_bytes(claims: Iterable[Claim]) -> int:
+    """Return how large the transcripts are that wait; most of a grown one may have been read before."""
+    size = 0
+    for path in filter(None, (claim.readable() for claim in claims)):
+        with suppress(OSError):
+            size += path.stat().st_size
+    return size
+
+
+def _take_in(run: Run, batch: Batch, row: StageReport, beside: ShardAnswers | None) -> None:
+    """Commit a batch and drop its tickets; if that fails, one transcript after another."""
+    faults: list[str] = []
+    with contained(faults.append):
+        _commit(run, batch, row, beside)
+    if not faults:
+        run.report.quarantined += batch.quarantined
+        run.report.transcripts += batch.transcripts
+        run.report.transcript_bytes += batch.size
+        run.store.staging.release(batch.done)
+    elif len(batch.done) == 1:
+        quarantine(run, batch.done[0], faults[0])
+    else:
+        for claim in batch.done:
+            single = Batch()
+            read_or_quarantine(run, claim, single)
+            _take_in(run, single, row, None)
+
+
+def _commit(run: Run, batch: Batch, row: StageReport, beside: ShardAnswers | None) -> None:
+    """Commit a batch: its new turns, the events of every session they touch, the cursors."""
+    if not batch.cursors:
+        return
+    read = pa.concat_tables([TURNS.empty(), *batch.turns])
+    turns = each_key_once(TURNS, run.readings.tombstones(run.retention).admitted(read))
+    row.rows_in += turns.num_rows
+    # A language model's replies are read where they are put in the place of what the rules say.
+    beside = None if run.settings.models.uses_replies else beside
+    additions = list(_additions(run, turns, is_apart=beside is not None))
+    with run.store.lake.change() as change:
+        apart = _events_beside(run, additions, beside) if beside else {}
+        for addition in additions:
+            project_id = addition.project_id
+            with run.outcome.without_damage(project_id):
+                events = apart[project_id] if beside else events_of(run, project_id, addition.whole)
+                row.rows_out += _add(run, change, addition, events)
+        batch.keep_back(run.outcome.failed)
+        for name, cursor in batch.cursors.items():
+            change.move_cursor(name, cursor)
+
+
+@dataclass(frozen=True)
+class _Addition:
+    """What a batch adds to a project: its new turns, and all turns of the sessions that they touch."""
+
+    project_id: str
+    fresh: pa.Table
+    whole: pa.Table
+    sessions: frozenset[str]
+    known_sessions: frozenset[str]
+    apart: tuple[Extraction, ...]  # session by session, where they are extracted in several processes
+
+
+def _additions(run: Run, turns: pa.Table, *, is_apart: bool) -> Iterator[_Addition]:
+    """Yield what new TURNS add to each project, nothing if all of them are known."""
+    lake = run.store.lake
+    for project_id in sorted(set(values(turns, "project_id")) - run.outcome.failed):
+        with run.outcome.without_damage(project_id):
+            known = lake.read(TURNS, project_id, columns=["turn_id", "session_id", *PLACE])
+            # Cut after redaction, a turn may hold what looks like a secret: one row must not stop a project.
+            mine = turns.filter(pc.equal(turns["project_id"], project_id))
+            fresh = masked(unknown_turns(mine, known), TURNS)
+            if not fresh.num_rows:
+                continue
+            sessions = touched_sessions(fresh, known)
+            earlier = lake.read(TURNS, project_id, sessions=sessions)
+            whole = in_first_place(pa.concat_tables([earlier, fresh]), known)
+            apart = by_session(extraction_of(run, project_id, whole)) if is_apart else ()
+            known_sessions = frozenset(values(known, "session_id"))
+            yield _Addition(project_id, fresh, whole, frozenset(sessions), known_sessions, tuple(apart))
+
+
+def _add(run: Run, change: Change, addition: _Addition, events: pa.Table) -> int:
+    """Add a project's new turns and the events of their sessions to the change; return rows added."""
+    project_id, fresh, sessions = addition.project_id, addition.fresh, addition.sessions
+    rows = fresh.num_rows + events.num_rows
+    if not run.outcome.passes(
+        project_id, rows, lambda: turns_violations(fresh) + events_violations(events, addition.whole)
+    ):
+        return 0
+    if (
+        not addition.known_sessions
+    ):  # sessions of before stay as an older extractor made them, and so does the note
+        made_by = {**change.notes.extractors, project_id: extractor_fingerprint(run.policy)}
+        change.notes = replace(change.notes, extractors=made_by)
+    note_grown(change, project_id, sessions & addition.known_sessions)
+    change.append(TURNS, project_id, fresh)
+    change.append(EVENTS, project_id, events, tuple(sorted(sessions)))
+    for name, count in (("turns", fresh.num_rows), ("events", events.num_rows)):
+        run.report.new_rows[name] = run.report.new_rows.get(name, 0) + count
+    return int(rows)
+
+
+def note_grown(change: Change, project_id: str, sessions: Iterable[str]) -> None:
+    """Note which sessions have gone on that were there before: they may take back words."""
+    grown = {*change.notes.grown.get(project_id, ()), *sessions}
+    if grown:
+        change.notes = replace(change.notes, grown={**change.notes.grown, project_id: tuple(sorted(grown))})
+
+
+def events_of(
+    run: Run,
+    project_id: str,
+    turns: pa.Table,
+    replies: pa.Table | None = None,
+    prompt: str | None = None,
+) -> pa.Table:
+    """
+    Return the EVENTS of a project's whole sessions; what Cortex itself wrote is not evidence.
+
+    Sessions that lost words keep what was chosen from them before. With a language model chosen, its replies
+    count; `replies` are REPLIES not in the lake yet, `prompt` the version that counts (default: in force).
+    """
+    whole = extraction_of(run, project_id, turns)
+    written = _written_of(run, project_id, turns, whole.settled, replies, prompt)
+    faults: list[str] = []
+    with contained(faults.append):
+        return extract_from(whole, run.policy, written)
+    sessions = by_session(whole)
+    return _joined(run, sessions, [extract_or_fault(each, run.policy, written) for each in sessions])
+
+
+def _events_beside(run: Run, additions: Sequence[_Addition], beside: ShardAnswers) -> dict[str, pa.Table]:
+    """Return by project what `events_of` does of each addition, extracted in several processes."""
+    results = iter(beside.extract([each for addition in additions for each in addition.apart], run.policy))
+    return {
+        each.project_id: _joined(run, each.apart, [next(results) for _ in each.apart]) for each in additions
+    }
+
+
+def _joined(run: Run, sessions: Sequence[Extraction], results: Sequence[Extracted]) -> pa.Table:
+    """Return the events of a project's sessions, by event_id; name those that failed."""
+    for session, result in zip(sessions, results, strict=True):
+        if result.events is None:  # its turns are kept: a later extractor reads them again
+            file, reason = values(session.turns, "file")[0], f"nothing extracted from session: {result.fault}"
+            run.report.quarantined.append(QuarantinedLine(file, None, reason))
+    events = [result.events for result in results if result.events is not None]
+    return each_key_once(EVENTS, pa.concat_tables([EVENTS.empty(), *events]))
+
+
+def _written_of(
+    run: Run,
+    project_id: str,
+    turns: pa.Table,
+    settled: Settled,
+    replies: pa.Table | None,
+    prompt: str | None,
+) -> Callable[[pa.Table, pa.Table], pa.Table]:
+    """Return what puts the facts of a language model in the place of the rules' in EVENTS of TURNS."""
+    known = REPLIES.empty() if replies is None else replies
+    if run.settings.models.uses_replies:
+        sessions = set(values(turns, "session_id"))
+        known = pa.concat_tables([run.store.lake.read(REPLIES, project_id, sessions=sessions), known])
+    if not known.num_rows:
+        return lambda events, _: events
+    # Imported here: with no language model chosen none of this is loaded.
+    from cortex.flows.run.model_replies import prompt_in_force
+    from cortex.transforms.writer.written import with_written
+
+    counts = prompt_in_force(run, project_id) if prompt is None else prompt
+
+    def written(events: pa.Table, of_turns: pa.Table) -> pa.Table:
+        faults: list[str] = []
+        with contained(faults.append):  # an answer of whatever shape costs no fact of the rules
+            return with_written(events, of_turns, known, run.policy, counts, settled.turns)
+        return events
+
+    return written
+
+
+# -- The stage extract: waiting transcripts and journal entries come into the lake.
+
+
+@stage(reads="turns events settled replies journal", writes="turns events journal")
+def extract(run: Run) -> None:
+    """Take in every waiting transcript; events of sessions that do not grow stay as they are."""
+    extract_staged(run)

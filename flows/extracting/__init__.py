@@ -1,1 +1,0 @@
-"""Waiting transcripts into turns and events."""

@@ -1,1 +1,0 @@
-"""What requests to models leave behind: spending, answers, failures."""
