@@ -130,13 +130,16 @@ def show(context: Context, id: str) -> Answer:
 
     ID:LINE shows what was said at a line of a session, and around it.
     """
-    from cortex.flows.operations.ask import listing, memory_details
+    from cortex.flows.operations.ask import listing
 
     name, colon, line = id.strip().strip("[]`()").partition(":")
     shown = listing.show(context, name, with_others=not colon)
     if colon:
         if shown.kind != "session" or not line.isdigit():
             raise UsageError(f"'{id}' is no place in a session.", "Write SESSION:LINE, as in abc123:40.")
+        # Imported here: it reads the lake by Arrow, which no other look needs.
+        from cortex.flows.operations.ask import memory_details
+
         place = memory_details.words_at_line(context, shown.row, int(line))
         return Answer(
             {"session": shown.row, "turns": [asdict(turn) for turn in place.turns]}, _turn_lines(place)

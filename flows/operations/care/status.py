@@ -18,7 +18,6 @@ from cortex.storage.published.catalogue import GLOBAL_LABEL, Catalogue
 from cortex.storage.published.reports import kept_reports, last_report
 from cortex.storage.settings.settings import Settings
 from cortex.transforms.memory.retention import days_of_type
-from cortex.transforms.schemas import TURNS
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
 
 
@@ -114,6 +113,7 @@ def read_writing(context: Context) -> WritingProgress:
     # Imported here: with no language model chosen none of this is loaded.
     from cortex.flows.asking_model.writing import quiet_sessions, unread_sessions
     from cortex.flows.engines.runs import looking
+    from cortex.transforms.schemas import TURNS
 
     run = looking(context, with_model=False)
     projects = run.store.lake.manifest.partitions(TURNS.name)
