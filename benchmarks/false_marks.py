@@ -10,7 +10,7 @@ SIDE_BYTES = 60
 
 
 def main() -> None:
-    """Print each stretch that would be replaced once, with its kind and what stands around it."""
+    """Print each span that would be replaced once, with its kind and what stands around it."""
     texts = {text for folder in sys.argv[1:] for text in texts_of(Path(folder))}
     seen: dict[tuple[str, bytes], str] = {}
     for text in texts:

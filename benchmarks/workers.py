@@ -197,11 +197,11 @@ def measure(folder: Path, options: argparse.Namespace) -> Iterator[dict[str, Any
         expected = fingerprints(folder / "alone")
         yield {"MB": round(size / 1e6, 1), "one process": alone, "tables and briefs": len(expected)}
         shard_mb = size / 1e6 / (3 * options.workers)
-        beside = outcome_of(
+        by_workers = outcome_of(
             start(folder / "beside", transcripts, options.runner, options.workers, api, shard_mb)
         )
         different = compared(expected, fingerprints(folder / "beside"))
-        yield {f"{options.workers} workers": beside, "different from one process": different}
+        yield {f"{options.workers} workers": by_workers, "different from one process": different}
         chance, killed, number = random.Random(1), 0, 0
         while killed < options.kills:
             number += 1

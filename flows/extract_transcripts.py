@@ -65,8 +65,8 @@ def extract_staged(run: Run) -> None:
         # A private session's own transcript first: its subagents' are left alone then.
         claims = sorted(run.store.staging.claim(), key=lambda claim: "subagents" in claim.transcript.parts)
         shown = BytesShown(run, claims)
-        for number, (batch, beside) in enumerate(_batches(run, claims, shown), start=1):
-            _take_in(run, batch, row, beside)
+        for number, (batch, extractor) in enumerate(_batches(run, claims, shown), start=1):
+            _take_in(run, batch, row, extractor)
             shown.take_in()
             row.note = f"{number} batch{'es' if number > 1 else ''}"
         run.store.journal.take_in()  # projects met on the way
@@ -98,11 +98,11 @@ def _waiting_bytes(claims: Iterable[Claim]) -> int:
     return size
 
 
-def _take_in(run: Run, batch: Batch, row: StageReport, beside: ShardAnswers | None) -> None:
+def _take_in(run: Run, batch: Batch, row: StageReport, extractor: ShardAnswers | None) -> None:
     """Commit a batch and drop its tickets; if that fails, one transcript after another."""
     faults: list[str] = []
     with contained(faults.append):
-        _commit(run, batch, row, beside)
+        _commit(run, batch, row, extractor)
     if not faults:
         run.report.quarantined += batch.quarantined
         run.report.transcripts += batch.transcripts
@@ -117,7 +117,7 @@ def _take_in(run: Run, batch: Batch, row: StageReport, beside: ShardAnswers | No
             _take_in(run, single, row, None)
 
 
-def _commit(run: Run, batch: Batch, row: StageReport, beside: ShardAnswers | None) -> None:
+def _commit(run: Run, batch: Batch, row: StageReport, extractor: ShardAnswers | None) -> None:
     """Commit a batch: its new turns, the events of every session they touch, the cursors."""
     if not batch.cursors:
         return
@@ -125,14 +125,14 @@ def _commit(run: Run, batch: Batch, row: StageReport, beside: ShardAnswers | Non
     turns = each_key_once(TURNS, run.readings.tombstones(run.retention).admitted(read))
     row.rows_in += turns.num_rows
     # A language model's replies are read where they are put in the place of what the rules say.
-    beside = None if run.settings.models.uses_replies else beside
-    additions = list(_additions(run, turns, is_apart=beside is not None))
+    extractor = None if run.settings.models.uses_replies else extractor
+    additions = list(_additions(run, turns, is_by_session=extractor is not None))
     with run.store.lake.change() as change:
-        apart = _events_beside(run, additions, beside) if beside else {}
+        extractions = _events_from(run, additions, extractor) if extractor else {}
         for addition in additions:
             project_id = addition.project_id
             with run.outcome.without_damage(project_id):
-                events = apart[project_id] if beside else events_of(run, project_id, addition.whole)
+                events = extractions[project_id] if extractor else events_of(run, project_id, addition.whole)
                 row.rows_out += _add(run, change, addition, events)
         batch.keep_back(run.outcome.failed)
         for name, cursor in batch.cursors.items():
@@ -148,10 +148,10 @@ class _Addition:
     whole: pa.Table
     sessions: frozenset[str]
     known_sessions: frozenset[str]
-    apart: tuple[Extraction, ...]  # session by session, where they are extracted in several processes
+    extractions: tuple[Extraction, ...]  # session by session, where they are extracted in several processes
 
 
-def _additions(run: Run, turns: pa.Table, *, is_apart: bool) -> Iterator[_Addition]:
+def _additions(run: Run, turns: pa.Table, *, is_by_session: bool) -> Iterator[_Addition]:
     """Yield what new TURNS add to each project, nothing if all of them are known."""
     lake = run.store.lake
     for project_id in sorted(set(values(turns, "project_id")) - run.outcome.failed):
@@ -165,9 +165,9 @@ def _additions(run: Run, turns: pa.Table, *, is_apart: bool) -> Iterator[_Additi
             sessions = touched_sessions(fresh, known)
             earlier = lake.read(TURNS, project_id, sessions=sessions)
             whole = in_first_place(pa.concat_tables([earlier, fresh]), known)
-            apart = by_session(extraction_of(run, project_id, whole)) if is_apart else ()
+            extractions = by_session(extraction_of(run, project_id, whole)) if is_by_session else ()
             known_sessions = frozenset(values(known, "session_id"))
-            yield _Addition(project_id, fresh, whole, frozenset(sessions), known_sessions, tuple(apart))
+            yield _Addition(project_id, fresh, whole, frozenset(sessions), known_sessions, tuple(extractions))
 
 
 def _add(run: Run, change: Change, addition: _Addition, events: pa.Table) -> int:
@@ -220,11 +220,14 @@ def events_of(
     return _joined(run, sessions, [extract_or_fault(each, run.policy, written) for each in sessions])
 
 
-def _events_beside(run: Run, additions: Sequence[_Addition], beside: ShardAnswers) -> dict[str, pa.Table]:
+def _events_from(run: Run, additions: Sequence[_Addition], extractor: ShardAnswers) -> dict[str, pa.Table]:
     """Return by project what `events_of` does of each addition, extracted in several processes."""
-    results = iter(beside.extract([each for addition in additions for each in addition.apart], run.policy))
+    results = iter(
+        extractor.extract([each for addition in additions for each in addition.extractions], run.policy)
+    )
     return {
-        each.project_id: _joined(run, each.apart, [next(results) for _ in each.apart]) for each in additions
+        each.project_id: _joined(run, each.extractions, [next(results) for _ in each.extractions])
+        for each in additions
     }
 
 

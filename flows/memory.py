@@ -111,7 +111,7 @@ class Memory:
     undo_supersede = _method(edit.undo_supersede)
     edit = _method(edit.edit)
     index_code = _method(index_code.index_code)
-    settle_items = _method(review.settle_items)
+    resolve_items = _method(review.resolve_items)
     review = _method(review.review)
     checkpoint = _method(merges.checkpoint)
     propose_merges = _method(merges.propose_merges)

@@ -135,7 +135,7 @@ class Outcome:
             self.damages.append(error)
 
     @contextmanager
-    def apart(self, scope: str, stage: str) -> Iterator[None]:
+    def isolated(self, scope: str, stage: str) -> Iterator[None]:
         """Let what nobody foresaw, or a damaged file, cost `scope` alone its next version."""
         faults: list[str] = []
         with self.without_damage(scope), contained(faults.append):

@@ -129,9 +129,9 @@ def recent_transcripts(home: str, transcript: str, root: str, since_ns: int = 0)
     else the kept link.
     """
     by_file: dict[tuple[int, int], tuple[int, str]] = {}
-    beside = os.path.dirname(transcript)
+    transcript_folder = os.path.dirname(transcript)
     staging = os.path.join(home, "staging")
-    for path in [*_beside(beside), *_ticketed(staging, beside, root)]:
+    for path in [*_transcripts_in(transcript_folder), *_ticketed(staging, transcript_folder, root)]:
         if private.is_private(staging, path):
             continue
         try:
@@ -173,7 +173,7 @@ def excluded_folders(home: str) -> tuple[str, ...]:
     return tuple(double or single for double, single in _QUOTED.findall(setting[1])) if setting else ()
 
 
-def _beside(folder: str) -> list[str]:
+def _transcripts_in(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             names = [e.name for e in entries if e.name.endswith(".jsonl") and not e.name.startswith("agent-")]
@@ -182,8 +182,9 @@ def _beside(folder: str) -> list[str]:
     return [os.path.join(folder, name) for name in names]
 
 
-def _ticketed(staging: str, beside: str, root: str) -> list[str]:
-    """Return what waiting tickets name, newest ticket first: transcripts of folder `beside` or of `root`."""
+def _ticketed(staging: str, transcript_folder: str, root: str) -> list[str]:
+    """Return what waiting tickets name, newest ticket first: transcripts of folder `transcript_folder` or of
+    `root`."""
     folder = os.path.join(staging, ticket.NEW)
     try:
         names = sorted((name for name in os.listdir(folder) if name.endswith(".json")), reverse=True)
@@ -197,7 +198,9 @@ def _ticketed(staging: str, beside: str, root: str) -> list[str]:
         except (OSError, ValueError):
             continue
         path, cwd = str(fields["transcript_path"]), fields.get("cwd")
-        is_ours = os.path.dirname(path) == beside or (isinstance(cwd, str) and repository_root(cwd) == root)
+        is_ours = os.path.dirname(path) == transcript_folder or (
+            isinstance(cwd, str) and repository_root(cwd) == root
+        )
         if is_ours and not fields.get("agent_id"):
             kept = ticket.link_path(staging, ticket.key_in_name(name))
             paths.append(path if os.path.exists(path) else kept)

@@ -151,7 +151,7 @@ _PART_CHARS = 400
 # Shorter ones are headings and labels.
 _HEADING_CHARS = 35
 # What of a sentence's worth its neighbours have: the one that answers often stands beside the one that asks.
-_BESIDE = 0.3
+_NEIGHBOUR_SHARE = 0.3
 _AFTER_QUESTION = "*_`) "
 # What is looked at, by what there is room for.
 _LOOKED_AT = 2
@@ -376,7 +376,7 @@ def _sentences_of(
     shares = [0.0, *map(asked.share_in, parts), 0.0]
     return [
         _Item(
-            weight * (1 + shares[at] + _BESIDE * max(shares[at - 1], shares[at + 1])),
+            weight * (1 + shares[at] + _NEIGHBOUR_SHARE * max(shares[at - 1], shares[at + 1])),
             part,
             quotation=quotation,
             at=(row["seq"], at),
@@ -555,7 +555,7 @@ def _notes_in(
     if not has_topic(prompt, settings):
         return []
     question = SearchQuestion(prompt, settings, lambda words: ranks_in(connection, words))
-    results = find(connection, scopes, question, limit=MOST_RESULTS, by_stretch=False, by_part=True)
+    results = find(connection, scopes, question, limit=MOST_RESULTS, with_nearby=False, by_part=True)
     known = set(seen.ids)
     return note_lines(
         [result for result in results if result.id not in known],

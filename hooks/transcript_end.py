@@ -84,7 +84,7 @@ class Results:
             # No brief shows a longer one.
             wanted.append(repeats.statements(text[: plain.LONGEST_LINE]))
             near.append({place for words in wanted[-1] for place in self._near(words, places)})
-        heard = repeats.Heard(words for statements in wanted for words in statements)
+        earlier_text = repeats.EarlierText(words for statements in wanted for words in statements)
         holding: set[tuple[int, int]] = set()  # long results, whose words are not read
         for place in sorted({place for held in near for place in held}):
             self._check_time()
@@ -92,12 +92,12 @@ class Results:
                 if place[1] - place[0] > MAX_LINE_BYTES:
                     holding.add(place)
                 else:
-                    heard.hear(text, place[1])
+                    earlier_text.add(text, place[1])
         repeated = set()
         for at, (_, said_at) in enumerate(texts):
             self._check_time()
             marks = [end for _, end in holding & near[at]]
-            marks += [mark for words in wanted[at] for mark in heard.marks_of(words)]
+            marks += [mark for words in wanted[at] for mark in earlier_text.marks_of(words)]
             if any(mark < said_at for mark in marks):
                 repeated.add(at)
         return repeated

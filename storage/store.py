@@ -12,9 +12,9 @@ from cortex.storage.ground.files import remove_parts, writing_to
 from cortex.storage.lake.journal import CallLog, Journal
 from cortex.storage.lake.lake import Lake
 from cortex.storage.lake.manifest import Output
-from cortex.storage.projects.projects import ProjectBook
+from cortex.storage.projects.projects import ProjectRegister
 from cortex.storage.published.published import Published
-from cortex.storage.published.shown_lines import ShownLinesBook
+from cortex.storage.published.shown_lines import ShownLinesRegister
 from cortex.storage.staging.staging import Staging
 from cortex.storage.tables import search_file
 from cortex.storage.tables.lance_tables import LanceTables, LanceTablesInMemory, RebuiltTables
@@ -40,12 +40,12 @@ class Store:
         self.staging = Staging(home)
         self.tables: StoredTables = LanceTables(home)
         self.published = Published(home)
-        self.shown_lines = ShownLinesBook(home)
+        self.shown_lines = ShownLinesRegister(home)
 
     @cached_property
-    def projects(self) -> ProjectBook:
+    def projects(self) -> ProjectRegister:
         """The projects the store has seen."""
-        return ProjectBook(self.journal)
+        return ProjectRegister(self.journal)
 
     def rebuilt_tables(self) -> RebuiltTables:
         """Return the place next to the live tables in which their replacements are made."""
@@ -90,7 +90,7 @@ class Store:
 
 
 @contextmanager
-def tables_apart() -> Iterator[GrowingTables]:
+def temporary_tables() -> Iterator[GrowingTables]:
     """Yield empty tables outside any store, on disk and gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="cortex-tables-") as folder:
         yield LanceTables(Path(folder))

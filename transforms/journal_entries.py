@@ -185,13 +185,13 @@ class Unpin(JournalEntry):
 
 @dataclass(frozen=True, slots=True)
 class Forget(JournalEntry):
-    """A wish to forget a memory, a session or a whole project; with `of`, the note that it was erased."""
+    """A request to forget a memory, a session or a whole project; with `of`, the note that it was erased."""
 
     kind: ClassVar[str] = "forget"
     turn_ids: Annotated[Names | None, "turns that the memory rests on"] = None
     session_ids: Annotated[Names | None, "sessions to forget as a whole"] = None
     everything: Annotated[bool | None, "all that was said in the project up to now"] = None
-    of: Annotated[str | None, "the wish that was carried out, by its entry_id"] = None
+    of: Annotated[str | None, "the request that was carried out, by its entry_id"] = None
     pruned: Annotated[Mapping[str, str] | None, "what `prune` holds, as Cortex 1.0 wrote it"] = None
 
     @property
@@ -296,7 +296,7 @@ class Prune(JournalEntry):
 
 
 @dataclass(frozen=True, slots=True)
-class Worked(JournalEntry):
+class ActiveDays(JournalEntry):
     """When a project was worked on in the store that an import came from."""
 
     kind: ClassVar[str] = "worked"
@@ -390,7 +390,7 @@ Entry: TypeAlias = (
     | Fade
     | Recover
     | Prune
-    | Worked
+    | ActiveDays
     | Withdraw
     | Checkpoint
     | UnknownEntry

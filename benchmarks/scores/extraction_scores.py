@@ -24,7 +24,7 @@ from cortex.transforms.transcripts.transcript import Source, read_transcript
 # A fact that shares a line with a label, or stands one line apart, meets it from the first similarity on, any
 # other fact of the session from the second; a second reading of the labels agreed with matches so made.
 NEAR_SIMILARITY, FAR_SIMILARITY = 0.45, 0.70
-LINES_APART = 1
+LINE_DISTANCE = 1
 # A shorter quote shares its words with too many facts.
 QUOTE_WORDS_MIN = 4
 WORTH_GRADE, VITAL_GRADE = 2, 3
@@ -192,7 +192,7 @@ def evaluate_dense(
 
 
 def _is_near(fact: ShownFact, label: DenseLabel) -> bool:
-    return any(abs(own - line) <= LINES_APART for own in fact.lines for line in label["lines"])
+    return any(abs(own - line) <= LINE_DISTANCE for own in fact.lines for line in label["lines"])
 
 
 def _worth(label: DenseLabel) -> float:

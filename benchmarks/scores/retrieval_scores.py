@@ -17,7 +17,7 @@ from cortex.flows.run.run import Progress, no_progress
 from cortex.hooks.evidence.ranking import standardised
 from cortex.scores.labels import lines_of, rows_of
 from cortex.scores.retrieval_set import Query, RetrievalCorpus, RowPlace, corpus_query, corpus_row, scope_of
-from cortex.storage.store import tables_apart
+from cortex.storage.store import temporary_tables
 from cortex.storage.tables.tables import GrowingTables, Searchable, Vector
 from cortex.transforms.errors import UsageError
 from cortex.transforms.schemas import PASSAGES
@@ -267,7 +267,7 @@ def score_retrieval(
     """
     asked = _queries_of(queries)
     embedder = context.embedder() if with_model else None
-    with tables_apart() as tables:
+    with temporary_tables() as tables:
         begun = time.perf_counter()
         wanted = frozenset(name for each in asked for name in each.evidence)
         held = RetrievalCorpus(tables, context.policy, embedder, wanted)
@@ -325,7 +325,7 @@ class _Measured:
     def _recalled(self, question: str, scopes: Sequence[str]) -> list[RowPlace]:
         results = search_store(
             self._tables, question, scopes=scopes, policy=self._policy, embedder=self._embedder,
-            limit=DEPTH, by_stretch=False,
+            limit=DEPTH, with_nearby=False,
         )  # fmt: skip
         places = [
             (result.project_id, evidence.session_id, line)

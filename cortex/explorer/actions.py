@@ -20,13 +20,13 @@ from cortex.transforms.errors import UsageError
 
 # -- What was done last, to be said on the page that follows, and how to take it back.
 
-# A notice is read on the page that follows a deed; a few more, for the way back.
+# A notice is read on the page that follows an action; a few more, for the way back.
 NOTICES_KEPT = 20
 
 
 @dataclass(frozen=True)
 class UndoForm:
-    """A form that takes a deed back: its address, its fields and what stands on its button."""
+    """A form that takes an action back: its address, its fields and what stands on its button."""
 
     address: str
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class UndoForm:
 
 
 @dataclass(frozen=True)
-class DeedNotice:
+class ActionNotice:
     """What was done; `warning` is what a person should know of it, "" for nothing."""
 
     text: str
@@ -46,9 +46,9 @@ class Notices:
     """The last notices, by a name that cannot be guessed; kept in memory only."""
 
     def __init__(self) -> None:
-        self._notices: dict[str, DeedNotice] = {}
+        self._notices: dict[str, ActionNotice] = {}
 
-    def add(self, notice: DeedNotice) -> str:
+    def add(self, notice: ActionNotice) -> str:
         """Keep a notice and return its name."""
         name = secrets.token_urlsafe(9)
         self._notices[name] = notice
@@ -56,7 +56,7 @@ class Notices:
             del self._notices[next(iter(self._notices))]
         return name
 
-    def get(self, name: str) -> DeedNotice | None:
+    def get(self, name: str) -> ActionNotice | None:
         """Return the notice of a name, None if there is none any more."""
         return self._notices.get(name)
 
@@ -65,21 +65,21 @@ class Notices:
         self._notices.clear()
 
 
-# -- What forms of the explorer do: each deed calls an operation, says where to go on and how to undo it.
+# -- What forms of the explorer do: each action calls an operation, says where to go on and how to undo it.
 
 FORGET_AGREED = "yes"
 
 
 @dataclass(frozen=True)
 class Done:
-    """Where a deed leads, and what is said there; `erases` where words were to disappear for good."""
+    """Where an action leads, and what is said there; `erases` where words were to disappear for good."""
 
     address: str
-    notice: DeedNotice
+    notice: ActionNotice
     erases: bool = False
 
 
-Deed: TypeAlias = Callable[[Context, Mapping[str, str], Mapping[str, str]], Done]
+Action: TypeAlias = Callable[[Context, Mapping[str, str], Mapping[str, str]], Done]
 
 
 def _pin(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
@@ -120,7 +120,7 @@ def _restore(context: Context, parts: Mapping[str, str], form: Mapping[str, str]
 def _split(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
     merge = review.undo_merge(context, parts["memory"])
     text = f"Split again: the {len(merge.merges[0].members)} memories stand for themselves."
-    return Done(f"/memory/{merge.merges[0].members[0]}", DeedNotice(text, merge.applied.warning))
+    return Done(f"/memory/{merge.merges[0].members[0]}", ActionNotice(text, merge.applied.warning))
 
 
 def _forget(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
@@ -135,25 +135,25 @@ def _forget(context: Context, parts: Mapping[str, str], form: Mapping[str, str])
     text = "Forgotten: its words are erased from every file of the store."
     if others:
         text += f" {others} other{'s' if others > 1 else ''} went with it."
-    return Done("/search", DeedNotice(text, forgotten.applied.warning), erases=True)
+    return Done("/search", ActionNotice(text, forgotten.applied.warning), erases=True)
 
 
 def _accept(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
     project = form.get("project", "")
-    settlement = review.settle_items(context, accept=[parts["item"]], project=project)
-    [item] = settlement.accepted
+    resolution = review.resolve_items(context, accept=[parts["item"]], project=project)
+    [item] = resolution.accepted
     merged = item.entry["memory_id"] if item.entry else ""
     undo = UndoForm(f"/memory/{merged}/split" if merged else f"/memory/{item.memory_ids[0]}/restore")
-    notice = DeedNotice(f"Accepted: {item.offer}.", settlement.applied.warning, undo)
+    notice = ActionNotice(f"Accepted: {item.offer}.", resolution.applied.warning, undo)
     return Done(_review_of(project), notice)
 
 
 def _keep(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) -> Done:
     project = form.get("project", "")
-    settlement = review.settle_items(context, keep=[parts["item"]], project=project)
+    resolution = review.resolve_items(context, keep=[parts["item"]], project=project)
     return Done(
         _review_of(project),
-        DeedNotice("Kept as it is: it does not come up again.", settlement.applied.warning),
+        ActionNotice("Kept as it is: it does not come up again.", resolution.applied.warning),
     )
 
 
@@ -170,7 +170,7 @@ def _set(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) ->
     if change.override:
         text += f" {change.override} is set and overrides it."
     return Done(
-        _settings_of(project), DeedNotice(text, " ".join(change.warnings), _undo_set(before, project))
+        _settings_of(project), ActionNotice(text, " ".join(change.warnings), _undo_set(before, project))
     )
 
 
@@ -181,7 +181,7 @@ def _unset(context: Context, parts: Mapping[str, str], form: Mapping[str, str]) 
     where = "as for all projects" if project else "at its default"
     text = f"{name} is {where} again, {change.acts}." if change.is_changed else f"{name} was not set."
     return Done(
-        _settings_of(project), DeedNotice(text, " ".join(change.warnings), _undo_set(before, project))
+        _settings_of(project), ActionNotice(text, " ".join(change.warnings), _undo_set(before, project))
     )
 
 
@@ -227,14 +227,14 @@ def going(plan: forget.ForgetPlan) -> str:
 
 
 def _at_memory(memory_id: str, text: str, applied: Applied, undo: UndoForm | None) -> Done:
-    return Done(f"/memory/{memory_id}", DeedNotice(text, applied.warning, undo))
+    return Done(f"/memory/{memory_id}", ActionNotice(text, applied.warning, undo))
 
 
 _MEMORY = r"/memory/(?P<memory>[0-9a-f]{6,64})"
 _ITEM = r"/review/(?P<item>[0-9a-f]{6,64})"
 _KEY = r"/settings/(?P<key>[a-z_.]+)"
 
-DEEDS: Mapping[str, Deed] = {
+ACTIONS: Mapping[str, Action] = {
     rf"{_MEMORY}/pin": _pin,
     rf"{_MEMORY}/unpin": _unpin,
     rf"{_MEMORY}/edit": _edit,

@@ -24,13 +24,13 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from cortex.explorer.actions import (
-    DEEDS,
-    Deed,
+    ACTIONS,
+    Action,
     Done,
     Notices,
 )
 from cortex.explorer.page import (
-    KeptAnswers,
+    AnswerCache,
     Page,
     ViewRequest,
     html_of,
@@ -163,7 +163,7 @@ class Explorer:
     gate: AccessGate
     is_read_only: bool = False
     notices: Notices = field(default_factory=Notices)
-    answers: KeptAnswers = field(default_factory=KeptAnswers)
+    answers: AnswerCache = field(default_factory=AnswerCache)
     asked_at: float = field(default_factory=time.monotonic)
     writing: threading.Lock = field(default_factory=threading.Lock)
 
@@ -260,15 +260,15 @@ class Explorer:
         form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=200))
         if not self.gate.is_form(form.pop("token", "")):
             return Response("The form is not one of these pages'.\n", 403, media_type="text/plain")
-        for pattern, deed in DEEDS.items():
+        for pattern, action in ACTIONS.items():
             if match := re.fullmatch(pattern, request.url.path):
-                return await run_in_threadpool(self._carried_out, deed, match.groupdict(), form)
+                return await run_in_threadpool(self._carried_out, action, match.groupdict(), form)
         return Response("There is nothing to do here.\n", 404, media_type="text/plain")
 
-    def _carried_out(self, deed: Deed, parts: Mapping[str, str], form: Mapping[str, str]) -> Response:
+    def _carried_out(self, action: Action, parts: Mapping[str, str], form: Mapping[str, str]) -> Response:
         try:
             with self.writing:
-                done: Done = deed(self.open_context(), parts, form)
+                done: Done = action(self.open_context(), parts, form)
         except CortexError as error:
             page = error_page(error)
             return Response(self.html(page, "", {}), page.status, media_type="text/html")

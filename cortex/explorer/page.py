@@ -30,39 +30,39 @@ from cortex.transforms.words.ages import (
 )
 from cortex.transforms.words.sentences import excerpt
 
-# -- KeptAnswers that take long, kept for as long as everything they follow from is as it was.
+# -- Caches slow answers until the store changes.
 
-Kept = TypeVar("Kept")
+CachedValue = TypeVar("CachedValue")
 
 # A person looks at a few projects at a time; an answer holds some hundred rows.
-ANSWERS_KEPT = 20
+ANSWERS_CACHED = 20
 
 
 @dataclass
-class KeptAnswers:
+class AnswerCache:
     """The last answers by question, each with the state of the store that it holds for."""
 
-    _kept: dict[Hashable, tuple[object, object]] = field(default_factory=dict)
+    _cached: dict[Hashable, tuple[object, object]] = field(default_factory=dict)
     _changing: threading.Lock = field(default_factory=threading.Lock)
 
-    def get(self, question: Hashable, state: object, find: Callable[[], Kept]) -> Kept:
+    def get(self, question: Hashable, state: object, find: Callable[[], CachedValue]) -> CachedValue:
         """Return what `find` answered in this state; the answer of a former state is dropped."""
         with self._changing:
-            known = self._kept.pop(question, None)
+            known = self._cached.pop(question, None)
             if known is not None and known[0] == state:
-                self._kept[question] = known  # the last one asked for is the last to go
+                self._cached[question] = known  # the last one asked for is the last to go
                 return known[1]  # type: ignore[return-value]
         answer = find()
         with self._changing:
-            self._kept[question] = (state, answer)
-            while len(self._kept) > ANSWERS_KEPT:
-                del self._kept[next(iter(self._kept))]
+            self._cached[question] = (state, answer)
+            while len(self._cached) > ANSWERS_CACHED:
+                del self._cached[next(iter(self._cached))]
         return answer
 
     def clear(self) -> None:
         """Drop all answers."""
         with self._changing:
-            self._kept.clear()
+            self._cached.clear()
 
 
 # -- What a view gives: a page with a template and the values that both its HTML and its JSON are made from.
@@ -84,9 +84,9 @@ class ViewRequest:
     parts: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     writes: bool = True
-    answers: KeptAnswers = field(default_factory=KeptAnswers)
+    answers: AnswerCache = field(default_factory=AnswerCache)
 
-    def kept(self, question: Hashable, project_id: str, find: Callable[[], Kept]) -> Kept:
+    def kept(self, question: Hashable, project_id: str, find: Callable[[], CachedValue]) -> CachedValue:
         """Return an answer about a project: `find`'s, or what it was as long as nothing has changed since."""
         state = lookup.state_of_project(self.context, project_id)
         return self.answers.get(question, state, find)

@@ -26,7 +26,7 @@ from cortex.transforms.errors import UsageError
 LOOPBACK = "127.0.0.1"
 # A check of how long ago somebody looked costs nothing; half a minute more or less does not matter.
 IDLE_CHECK_SECONDS = 5.0
-# What is under way when it ends may finish: a deed is safe to be killed, but need not be.
+# What is under way when it ends may finish: an action is safe to be killed, but need not be.
 LAST_ANSWERS_SECONDS = 5
 
 

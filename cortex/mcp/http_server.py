@@ -24,7 +24,7 @@ from starlette.types import ASGIApp
 from cortex.flows.context import Context
 from cortex.mcp.protocol.access import SCOPES
 from cortex.mcp.protocol.client import Caller, Client, with_shared_model
-from cortex.mcp.protocol.idle_release import Rest, release_model
+from cortex.mcp.protocol.idle_release import IdleTimer, release_model
 from cortex.mcp.server import ClientRequest, MemoryServer, program_of
 from cortex.mcp.tokens import (
     LOOPBACK_HOSTS,
@@ -152,7 +152,7 @@ def application(context: Context, limits: ClientLimits, address: str) -> ASGIApp
     )
     resource = AnyHttpUrl(address)
     protocol = (
-        MemoryServer(callers.of_request, Rest(partial(release_model, callers.base)))
+        MemoryServer(callers.of_request, IdleTimer(partial(release_model, callers.base)))
         .build()
         .streamable_http_app(
             streamable_http_path=parts.path or "/",

@@ -52,7 +52,7 @@ from cortex.mcp.protocol.call import (
     ToolReply,
 )
 from cortex.mcp.protocol.client import Caller
-from cortex.mcp.protocol.idle_release import Rest, release_model
+from cortex.mcp.protocol.idle_release import IdleTimer, release_model
 from cortex.mcp.tool_index import MODULES_OF_TOOLS, TOOLS
 from cortex.mcp.tools.tool import DECLARED, Tool, checked_arguments
 from cortex.transforms.errors import CortexError, InternalError, UnknownTool
@@ -124,7 +124,7 @@ class MemoryServer:
     """The requests of clients, each answered in a thread of its own, AT_ONCE at a time."""
 
     client_of: ClientOf
-    rest: Rest
+    idle_timer: IdleTimer
     threads: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(AT_ONCE))
 
     def build(self) -> Server[Any]:
@@ -148,7 +148,7 @@ class MemoryServer:
 
     @asynccontextmanager
     async def _lifespan(self, server: Server[Any]) -> AsyncIterator[dict[str, Any]]:
-        async with self.rest.watching():
+        async with self.idle_timer.watching():
             yield {}
 
     async def _list_tools(self, request: ClientRequest, params: Paging) -> types.ListToolsResult:
@@ -257,13 +257,13 @@ class MemoryServer:
             async with client.turns:
                 return await anyio.to_thread.run_sync(perform, limiter=self.threads)
         finally:
-            self.rest.note_call()
+            self.idle_timer.note_call()
 
 
 def server_of(client: Client) -> MemoryServer:
     """Return a server for the only client there is, called as it calls itself."""
-    rest = Rest(partial(release_model, client.base))
-    return MemoryServer(lambda request: (client, Caller(program_of(request))), rest)
+    idle_timer = IdleTimer(partial(release_model, client.base))
+    return MemoryServer(lambda request: (client, Caller(program_of(request))), idle_timer)
 
 
 def serve_stdio(client: Client) -> None:

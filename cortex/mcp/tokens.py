@@ -229,7 +229,7 @@ class _StaysThere(urllib.request.HTTPRedirectHandler):
         return None
 
 
-# -- The door of a server over HTTP: who has a token may enter, and ask for what the token allows.
+# -- Bearer authentication of the HTTP server: a valid token is required, and limits what may be asked.
 
 # What clients without a token are advised to ask for; the other scopes are for who needs them.
 USUAL_SCOPES = f"{READ} {WRITE}"

@@ -51,7 +51,7 @@ class PairsDue:
 
     requests: Sequence[PairsRequest]
     pairs_left: int
-    settled: Sequence[str]  # scopes without a pair that no request asks about
+    judged: Sequence[str]  # scopes without a pair that no request asks about
 
 
 def judge_pairs(run: Run) -> int:
@@ -64,29 +64,31 @@ def judge_pairs(run: Run) -> int:
     with run.report.stage("judge") as row:
         due = pairs_due(run)
         row.rows_in = sum(len(each.pairs) for each in due.requests)
-        keeper = _Keeper(run, {each.request.request_id: each for each in due.requests})
-        keeper.repeat_known()
+        reply_writer = _ReplyWriter(run, {each.request.request_id: each for each in due.requests})
+        reply_writer.repeat_known()
         # The pairs of a request are those known when it is made: they would change while a batch waits.
-        asked = [each.request for each in due.requests if each.request.request_id not in keeper.answered]
-        ask_all(run, asked, keeper.keep, in_batches=False)
-        row.rows_out = keeper.pairs_kept
-        waiting = due.pairs_left + row.rows_in - keeper.pairs_kept
+        asked = [
+            each.request for each in due.requests if each.request.request_id not in reply_writer.answered
+        ]
+        ask_all(run, asked, reply_writer.keep, in_batches=False)
+        row.rows_out = reply_writer.pairs_kept
+        waiting = due.pairs_left + row.rows_in - reply_writer.pairs_kept
         if waiting:
             row.note = f"{counted(waiting, 'pair')} of memories wait for a later run"
         else:
-            for scope in due.settled:
+            for scope in due.judged:
                 inputs = run.fingerprints.linked(scope)
                 run.store.lake.note(run.store.lake.notes.with_output(Output("judge", scope), inputs))
-    return len(keeper.answered)
+    return len(reply_writer.answered)
 
 
 def pairs_due(run: Run) -> PairsDue:
     """Return what there is to ask about the pairs of every scope, by its tables as they are."""
     by_scope: dict[str, list[MemoryPair]] = {}
     for scope in run.readings.scopes():
-        if scope in run.outcome.failed or is_settled(run, scope):
+        if scope in run.outcome.failed or is_judged(run, scope):
             continue
-        with run.outcome.apart(scope, "judge"):
+        with run.outcome.isolated(scope, "judge"):
             tables = run.store.tables
             memories, edges = tables.open(scope, "memories").read(), tables.open(scope, "edges").read()
             asked = verdicts_of(run, scope) if edges.num_rows else {}
@@ -106,13 +108,13 @@ def pairs_due(run: Run) -> PairsDue:
     return PairsDue(requests[:most], left, list(by_scope))
 
 
-def is_settled(run: Run, scope: str) -> bool:
+def is_judged(run: Run, scope: str) -> bool:
     """Return whether no pair of a scope was left to ask about, and nothing has changed since."""
     return run.store.lake.notes.outputs.get(Output("judge", scope)) == run.fingerprints.linked(scope)
 
 
 @dataclass
-class _Keeper:
+class _ReplyWriter:
     """Commits answers; `asked` is by request id."""
 
     run: Run
@@ -156,11 +158,11 @@ def read_projects(run: Run) -> int:
     """
     with run.report.stage("project") as row:
         requests = projects_due(run)
-        keeper = _ProjectReadingKeeper(run, {each.request.request_id: each for each in requests})
+        reply_writer = _ProjectReplyWriter(run, {each.request.request_id: each for each in requests})
         # What a project holds changes while a batch waits.
-        ask_all(run, [each.request for each in requests], keeper.keep, in_batches=False)
-        row.rows_in, row.rows_out = len(requests), len(keeper.kept)
-    return len(keeper.kept)
+        ask_all(run, [each.request for each in requests], reply_writer.keep, in_batches=False)
+        row.rows_in, row.rows_out = len(requests), len(reply_writer.kept)
+    return len(reply_writer.kept)
 
 
 def projects_due(run: Run) -> list[ProjectRequest]:
@@ -170,7 +172,7 @@ def projects_due(run: Run) -> list[ProjectRequest]:
     for scope in run.readings.scopes():
         if scope == GLOBAL_SCOPE or scope in run.outcome.failed:
             continue
-        with run.outcome.apart(scope, "project"):
+        with run.outcome.isolated(scope, "project"):
             tables = [run.readings.memories(each) for each in (scope, GLOBAL_SCOPE)]
             lines = project_lines(pa.concat_tables(tables))
             if is_project_due(lines, project_replies(run, scope)):
@@ -200,7 +202,7 @@ def _commits(run: Run, scope: str, lines: list[Row]) -> list[Commit]:
 
 
 @dataclass
-class _ProjectReadingKeeper:
+class _ProjectReplyWriter:
     """Commits answers; `asked` is by request id."""
 
     run: Run
@@ -216,9 +218,11 @@ class _ProjectReadingKeeper:
             notes = change.notes
             judged = content_id(notes.judged.get(asked.scope, ""), row["request_id"], row["text"])
             # Its order takes the place of what was told: that is no loss to ask about.
-            given_way = {
-                **notes.given_way,
-                asked.scope: notes.given_way.get(asked.scope, 0) + len(asked.known),
+            replaced_by_model = {
+                **notes.replaced_by_model,
+                asked.scope: notes.replaced_by_model.get(asked.scope, 0) + len(asked.known),
             }
-            change.notes = replace(notes, judged={**notes.judged, asked.scope: judged}, given_way=given_way)
+            change.notes = replace(
+                notes, judged={**notes.judged, asked.scope: judged}, replaced_by_model=replaced_by_model
+            )
         self.kept.append(asked.scope)

@@ -21,7 +21,7 @@ from cortex.flows.asking_model.asking import (
 from cortex.flows.context import utc_now
 from cortex.flows.extract_transcripts import events_of, note_grown
 from cortex.flows.reading.transcript_reader import PLACE, in_first_place
-from cortex.flows.run.model_replies import note_given_way, prompt_to_ask, shipped_prompts
+from cortex.flows.run.model_replies import note_replaced_by_model, prompt_to_ask, shipped_prompts
 from cortex.flows.run.run import Run
 from cortex.flows.run_report import StageReport
 from cortex.storage.model_calls import Arrivals, Spending
@@ -102,16 +102,16 @@ def read_sessions(
     With `again`, the version to read with by project, they are read although another version has read them;
     the answers are kept beside the others and what is shown stays as it is.
     """
-    keeper = _Keeper(run, [], _turn_counts(sessions), is_shown=again is None)
-    reading = _Reading(run, keeper, reading_order(run, sessions, again), again)
+    reply_writer = _ReplyWriter(run, [], _turn_counts(sessions), is_shown=again is None)
+    reading = _Reading(run, reply_writer, reading_order(run, sessions, again), again)
     ask_all(
         run,
         reading.next_requests(),
-        keeper.keep,
+        reply_writer.keep,
         sends_batch=reading.is_one_wave,
         then=reading.next_requests,
     )
-    row.rows_in, row.rows_out = len(reading.asked), keeper.kept
+    row.rows_in, row.rows_out = len(reading.asked), reply_writer.kept
     waiting = len({*reading.waiting(), *(reading.asked - reading.answered())})
     if waiting:
         row.note = f"{counted(waiting, 'session')} wait for a later run"
@@ -172,11 +172,11 @@ class _Reading:
     def __init__(
         self,
         run: Run,
-        keeper: "_Keeper",
+        reply_writer: "_ReplyWriter",
         queues: Sequence[list[UnreadSession]],
         again: Mapping[str, str] | None,
     ) -> None:
-        self.run, self.keeper, self.again = run, keeper, again
+        self.run, self.reply_writer, self.again = run, reply_writer, again
         self.queues = [list(queue) for queue in queues]
         # What comes next is asked once this is answered: in a batch that would take a night a session.
         self.is_one_wave = all(len(queue) == 1 for queue in queues)
@@ -196,9 +196,9 @@ class _Reading:
             self._drop_read(fronts, new_requests)
             self.asked |= {(each.project_id, each.session_id) for each in new_requests}
             self._sent |= {each.request.request_id for each in new_requests}
-            self.keeper.asked = [*self.keeper.asked, *new_requests]
-            self.keeper.repeat_known()
-            if unanswered := self.keeper.unanswered(new_requests):
+            self.reply_writer.asked = [*self.reply_writer.asked, *new_requests]
+            self.reply_writer.repeat_known()
+            if unanswered := self.reply_writer.unanswered(new_requests):
                 return unanswered
         return []
 
@@ -210,8 +210,8 @@ class _Reading:
         """Return the sessions whose last request has its answer."""
         return {
             (each.project_id, each.session_id)
-            for each in self.keeper.asked
-            if not each.is_piece and each.request.request_id in self.keeper.answered
+            for each in self.reply_writer.asked
+            if not each.is_piece and each.request.request_id in self.reply_writer.answered
         }
 
     def _fronts(self) -> list[UnreadSession]:
@@ -301,7 +301,7 @@ def answered_requests(run: Run, requests: Sequence[SessionRequest]) -> set[str]:
 
 
 @dataclass
-class _Keeper:
+class _ReplyWriter:
     """
     Commits answers; `turn_counts` is by project and session. Their facts are taken over if `is_shown`.
 
@@ -359,9 +359,10 @@ class _Keeper:
         events = events_of(run, asked.project_id, turns, replies)
         violations = events_violations(events, turns)
         with run.store.lake.change() as change:
-            # The rules' facts of this session give way to its answer: that is no loss to ask about.
+            # The answer replaces the facts that the rules took from this session: the guard need not ask
+            # about them.
             note_grown(change, asked.project_id, [asked.session_id])
-            note_given_way(run, change, asked.project_id, before, events)
+            note_replaced_by_model(run, change, asked.project_id, before, events)
             change.append(REPLIES, asked.project_id, replies)
             if not violations:
                 change.append(EVENTS, asked.project_id, events, (asked.session_id,))

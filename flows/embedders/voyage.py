@@ -87,9 +87,9 @@ def connect(key: str) -> VoyageEmbedder:
             "a Voyage key is set, but the library 'voyageai' is not installed.",
             f"{install_extra('voyage')}, or remove the key to use the local model.",
         ) from missing
-    patient = voyageai.Client(api_key=key, max_retries=RETRIES, timeout=TIMEOUT_S)
+    retrying = voyageai.Client(api_key=key, max_retries=RETRIES, timeout=TIMEOUT_S)
     quick = voyageai.Client(api_key=key, max_retries=QUESTION_RETRIES, timeout=QUESTION_TIMEOUT_S)
-    return VoyageEmbedder(patient.embed, quick.embed)
+    return VoyageEmbedder(retrying.embed, quick.embed)
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:

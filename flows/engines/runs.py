@@ -228,7 +228,7 @@ def _end_quietly() -> None:
 # -- The flows by name: ingest, nightly and backfill; each is a list of stages run under the lease.
 
 # Between looking for files and the run's own beginning lies the staging of what was found.
-LOOKING_SECONDS = 60
+DISCOVERY_SECONDS = 60
 
 FLOWS = {"ingest": INGEST, "nightly": NIGHTLY, "backfill": INGEST}
 
@@ -313,7 +313,7 @@ def opened(
         forget_swap(settings.home)
 
 
-def looking(context: Context, *, with_model: bool = True) -> Run:
+def read_only_run(context: Context, *, with_model: bool = True) -> Run:
     """Return a run that only reads the store and so needs no lease; a model takes a third of a second."""
     now = context.now
     return Run(
@@ -378,7 +378,7 @@ def grown(settings: Settings) -> list[Path]:
     transcript) is looked at again once it changes.
     """
     store = Store(settings.home)
-    cursors, since = store.lake.manifest.cursors, _looked_at(store) - LOOKING_SECONDS
+    cursors, since = store.lake.manifest.cursors, _looked_at(store) - DISCOVERY_SECONDS
     transcripts: list[Path] = []
     for name, places in folders().items():
         for place in places if KNOWN_ASSISTANTS[name].adapter else ():

@@ -50,9 +50,9 @@ def memory_by_id(context: Context, store: Store, target: str) -> Row | None:
     rows = _begin_with(word, (tables.open(scope, "memories").read() for scope in scopes))
     if not rows:
         # Imported here: only what the tables do not show yet is looked for in the lake, with the stages.
-        from cortex.flows.engines.runs import looking
+        from cortex.flows.engines.runs import read_only_run
 
-        run = looking(context)
+        run = read_only_run(context)
         scopes = filter(context.sees, run.readings.scopes())
         rows = _begin_with(word, (run.readings.memories(scope) for scope in scopes))
     if not rows and (word.isalpha() or len(word) < SURELY_AN_ID_CHARS):  # "facade" is a word too
@@ -122,9 +122,9 @@ def scopes_in_reach(context: Context) -> frozenset[str] | None:
     folders = context.settings.mcp.projects
     if EVERY_PROJECT in folders:
         return None
-    book = context.open_store().projects
+    register = context.open_store().projects
     places = [context.folder, *(Path(folder).expanduser() for folder in folders)]
-    known = (book.known(str(place)) for place in places)
+    known = (register.known(str(place)) for place in places)
     return frozenset({GLOBAL_SCOPE, *(project_id for project_id in known if project_id)})
 
 
@@ -150,7 +150,7 @@ def state_of_project(context: Context, project_id: str) -> object:
     Return what changes with the store, its settings and policy, the project's repository, and the day.
 
     The store's part is the manifest's file and the names of the journal's entries that wait: every run and
-    every deed changes one of them.
+    every action changes one of them.
     """
     catalogue = context.open_catalogue()
     folders = [path for project in catalogue.project_called(project_id) for path in project.paths]

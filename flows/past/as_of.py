@@ -50,7 +50,7 @@ def rows_until(rows: pa.Table, until: datetime) -> pa.Table:
 
 def journal_until(journal: pa.Table, until: datetime) -> pa.Table:
     """
-    Return the JOURNAL entries that count at `until`: those recorded before it, and every wish to forget.
+    Return the JOURNAL entries that count at `until`: those recorded before it, and every request to forget.
 
     Forgetting reaches back, else looking at last week would show what was erased since. What was imported
     later counts from the day that its own tool noted it.
@@ -183,7 +183,7 @@ def _missing_vectors(run: Run) -> pa.Table:
     """Return VECTORS of the memories that the lake has none for; none if the model gives no answer."""
     texts: dict[str, str] = {}
     for scope in run.readings.scopes():
-        with run.outcome.apart(scope, "embed"):
+        with run.outcome.isolated(scope, "embed"):
             rows = run.readings.memories(scope).to_pylist()
             texts |= {row["content_hash"]: embedded_text(row) for row in rows}
     if run.embedding.embedder is None:

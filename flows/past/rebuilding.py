@@ -29,8 +29,8 @@ from cortex.flows.stages.order import PUBLISH, TABLES
 from cortex.storage.lake.adopted_manifest import (
     adopted,
     lake_files_in,
-    move_beside,
     move_damaged_manifest,
+    quarantine_files,
 )
 from cortex.storage.lake.journal import Journal
 from cortex.storage.lake.lake import Change
@@ -353,7 +353,7 @@ class LakeRepair:
         manifest = None if self._adopts else Store(self._home).lake
         if manifest is not None:
             doubtful |= set(manifest.unknown())
-        self.done.folder = move_beside(self._home, doubtful, self._now)
+        self.done.folder = quarantine_files(self._home, doubtful, self._now)
         self.done.left_out = tuple(sorted(doubtful))
         if manifest is not None:
             left = manifest.manifest.copy()

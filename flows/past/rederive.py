@@ -62,7 +62,7 @@ from cortex.transforms.schemas import (
 from cortex.transforms.search import embedded_text
 from cortex.transforms.words.sentences import long_words, share_of_all, share_of_fewer
 
-# -- What a person did to a memory, carried over to the one that another extractor makes of the same words.
+# -- Reattaches a person's edits to the memory that another extractor makes of the same words.
 
 # Entries by which a person changes a memory or says something of it; the others bring it in, or are a run's.
 CHANGES = (Edit, Pin, Unpin, Confirm, Supersede, Archive, Restore, Dismiss)
@@ -77,7 +77,7 @@ class Folds(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CarryOver:
+class ReattachedEdits:
     """
     What happens to a person's entries about memories that another extractor no longer makes.
 
@@ -92,7 +92,7 @@ class CarryOver:
     lapsed: tuple[Row, ...]
 
 
-def carry_over(folds: Folds, journal: pa.Table, policy: Policy) -> CarryOver:
+def reattach_edits(folds: Folds, journal: pa.Table, policy: Policy) -> ReattachedEdits:
     """
     Return how the entries of a scope's `journal` go on; with nothing gone, or done before, there is nothing.
 
@@ -107,18 +107,18 @@ def carry_over(folds: Folds, journal: pa.Table, policy: Policy) -> CarryOver:
     entries = [(row, from_row(row)) for row in in_order(journal).to_pylist()]
     entries = [(row, entry) for row, entry in entries if isinstance(entry, CHANGES)]
     entries = [(row, entry) for row, entry in entries if _about(row, entry) & gone.keys()]
-    standing = [(row, entry) for row, entry in entries if _stands(row, entry, live)]
+    in_force = [(row, entry) for row, entry in entries if _stands(row, entry, live)]
     lost = gone.keys() - names.keys()
-    held = sorted(_held(standing, lost, live) & unchanged.keys())
-    lapsed = [row for row, entry in standing if _about(row, entry) & lost.difference(held)]
+    held = sorted(_held(in_force, lost, live) & unchanged.keys())
+    lapsed = [row for row, entry in in_force if _about(row, entry) & lost.difference(held)]
     without = {row["entry_id"] for row in lapsed}
-    renamed = [_carried(row, entry, names) for row, entry in standing if row["entry_id"] not in without]
+    renamed = [_reattached(row, entry, names) for row, entry in in_force if row["entry_id"] not in without]
     carried = [row for row in renamed if row is not None]
     known = set(values(journal, "entry_id"))
     rows = [
         row for row in [*carried, *(_kept(unchanged[name]) for name in held)] if row["entry_id"] not in known
     ]
-    return CarryOver(JOURNAL.of(rows), names, len(carried), tuple(held), tuple(lapsed))
+    return ReattachedEdits(JOURNAL.of(rows), names, len(carried), tuple(held), tuple(lapsed))
 
 
 def without_changes(journal: pa.Table) -> pa.Table:
@@ -189,11 +189,11 @@ def _stands(row: Row, entry: Entry, live: dict[str, Row]) -> bool:
     return live.get(row["memory_id"], {}).get("superseded_by") == entry.by
 
 
-def _held(standing: Sequence[tuple[Row, Entry]], lost: AbstractSet[str], live: dict[str, Row]) -> set[str]:
+def _held(in_force: Sequence[tuple[Row, Entry]], lost: AbstractSet[str], live: dict[str, Row]) -> set[str]:
     """Return which of the `lost` memories a person pinned, edited, or put in the place of one that stays."""
     held = {name for name in lost if live[name]["is_pinned"]}
-    held |= {row["memory_id"] for row, entry in standing if isinstance(entry, Edit)} & lost
-    placed = ((row["memory_id"], entry.by) for row, entry in standing if isinstance(entry, Supersede))
+    held |= {row["memory_id"] for row, entry in in_force if isinstance(entry, Edit)} & lost
+    placed = ((row["memory_id"], entry.by) for row, entry in in_force if isinstance(entry, Supersede))
     return held | ({by for name, by in placed if name not in lost or name in held} & lost)
 
 
@@ -203,7 +203,7 @@ def _kept(memory: Row) -> Row:
     return import_of(memory).to_row(memory["project_id"], recorded_at=at, memory_id=name, actor=CARRIER)
 
 
-def _carried(row: Row, entry: Entry, names: dict[str, str]) -> Row | None:
+def _reattached(row: Row, entry: Entry, names: dict[str, str]) -> Row | None:
     """Return the entry about the successors of what it names; None if none has one."""
     name, carried = names.get(row["memory_id"], row["memory_id"]), with_names(entry, names)
     if (name, carried) == (row["memory_id"], entry):
@@ -291,7 +291,7 @@ def promote(run: Run, rederivation: Rederivation, everywhere: str | None = None)
     """
     Put the re-derived events in place of the live ones, in one commit, and make the tables from them.
 
-    What a person did to a memory that vanishes is carried over to its successor in the same commit. Killed
+    What a person did to a memory that vanishes is reattached to its successor in the same commit. Killed
     before it nothing has changed; after it, the next run makes the tables. A project whose audit fails keeps
     its events. The versions of the instruction are in force from then on, `everywhere` in projects to come
     too. Raises LossRefused, before the commit, if much of what is shown would be
@@ -391,11 +391,11 @@ def _rows(memories: pa.Table) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _Fold:
-    """The MEMORIES that a scope would have, unaged, and what is carried over to them."""
+    """The MEMORIES that a scope would have, unaged, and the edits reattached to them."""
 
     scope: str
     memories: pa.Table
-    carried: CarryOver
+    carried: ReattachedEdits
 
 
 def _folded(run: Run, scope: str, events: dict[str, pa.Table]) -> _Fold:
@@ -410,7 +410,7 @@ def _folded(run: Run, scope: str, events: dict[str, pa.Table]) -> _Fold:
         ),
         _fold(run, scope, rederived, journal),
     )
-    carried = carry_over(folds, run.readings.merged_journal(scope), run.policy)
+    carried = reattach_edits(folds, run.readings.merged_journal(scope), run.policy)
     if not carried.rows.num_rows:
         return _Fold(scope, folds.rederived, carried)
     whole = in_order(pa.concat_tables([journal, carried.rows]))

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from cortex.flows.run.model_replies import answer_about
 from cortex.flows.run.run import Run
 from cortex.storage.projects.repository import branches_at, commits_since, doubts_of
-from cortex.storage.published.catalogue import beside_tables
+from cortex.storage.published.catalogue import other_inputs
 from cortex.storage.published.surface import Surfaces, roots_of
-from cortex.transforms.brief.candidates import standings
+from cortex.transforms.brief.candidates import eligibility_by_id
 from cortex.transforms.brief.explanation import (
     NO_ORDER,
     Choice,
@@ -72,7 +72,7 @@ def repository_line(run: Run, project_id: str) -> str:
 
 
 @dataclass(frozen=True)
-class Material:
+class BriefInputs:
     """What a project's brief is made from; `doubts` are the repository's, by memory_id."""
 
     project_name: str
@@ -88,12 +88,12 @@ class Material:
     order: TellingOrder
 
 
-def material_of(run: Run, project_id: str) -> Material:
+def brief_inputs(run: Run, project_id: str) -> BriefInputs:
     """Return what a project's tables and its repository say now."""
     rows = _memories_for(run, project_id)
     doubts = doubts_about(run, project_id, rows[0])
     answer = answer_about(run, project_id)
-    return Material(
+    return BriefInputs(
         run.store.projects.name_of(project_id),
         pa.concat_tables(rows),
         run.store.tables.open(project_id, "edges").read(),
@@ -122,54 +122,54 @@ def _memories_for(run: Run, project_id: str) -> list[pa.Table]:
     return [run.store.tables.open(scope, "memories").read() for scope in (project_id, GLOBAL_SCOPE)]
 
 
-def brief_choices(run: Run, material: Material) -> list[Choice]:
+def brief_choices(run: Run, inputs: BriefInputs) -> list[Choice]:
     """Return every candidate for the brief, shown or not, with its reason."""
     choices = choose(
-        material.memories,
-        material.edges,
+        inputs.memories,
+        inputs.edges,
         run.policy,
-        project_name=material.project_name,
-        budget_tokens=material.budget_tokens,
-        marks=material.marks,
-        sessions=material.sessions,
-        repository=material.repository,
-        confirms_until=material.confirms_until,
-        is_read_by_model=material.is_read_by_model,
-        order=material.order,
+        project_name=inputs.project_name,
+        budget_tokens=inputs.budget_tokens,
+        marks=inputs.marks,
+        sessions=inputs.sessions,
+        repository=inputs.repository,
+        confirms_until=inputs.confirms_until,
+        is_read_by_model=inputs.is_read_by_model,
+        order=inputs.order,
     )
-    return without_secrets(choices, project_name=material.project_name)
+    return without_secrets(choices, project_name=inputs.project_name)
 
 
 @dataclass(frozen=True)
 class Draft:
     """A project's brief with what it was chosen from, so the repository is searched once for all."""
 
-    material: Material
+    inputs: BriefInputs
     choices: list[Choice]
     brief: str
 
 
 def draft_of(run: Run, project_id: str) -> Draft:
     """Return the brief of a project as its tables say it now, and what it was chosen from."""
-    material = material_of(run, project_id)
-    choices = brief_choices(run, material)
+    inputs = brief_inputs(run, project_id)
+    choices = brief_choices(run, inputs)
     run.report.leave_out(project_id, [c for c in choices if c.reason.startswith(SECRET)])
-    text = lay_out(choices, project_name=material.project_name, is_by_model=material.is_read_by_model)
-    return Draft(material, choices, text)
+    text = lay_out(choices, project_name=inputs.project_name, is_by_model=inputs.is_read_by_model)
+    return Draft(inputs, choices, text)
 
 
 def without_rows(draft: Draft) -> Draft:
     """Return a draft without the memories and edges that it was made from, which fill the memory."""
-    bare = replace(draft.material, memories=MEMORIES.empty(), edges=EDGES.empty())
-    return replace(draft, material=bare)
+    bare = replace(draft.inputs, memories=MEMORIES.empty(), edges=EDGES.empty())
+    return replace(draft, inputs=bare)
 
 
 def with_rows(run: Run, project_id: str, draft: Draft) -> Draft:
     """Return a draft with the memories that it was made from, read again if it lacks them."""
-    if draft.material.memories.num_rows:
+    if draft.inputs.memories.num_rows:
         return draft
     memories = pa.concat_tables(_memories_for(run, project_id))
-    return replace(draft, material=replace(draft.material, memories=memories))
+    return replace(draft, inputs=replace(draft.inputs, memories=memories))
 
 
 def brief_of(run: Run, project_id: str) -> str:
@@ -179,13 +179,13 @@ def brief_of(run: Run, project_id: str) -> str:
 
 def shown_everywhere(run: Run) -> str:
     """
-    Return a fingerprint of what the global memories say in every brief: their rows, and their standing.
+    Return a fingerprint of what the global memories say in every brief: their rows, and their eligibility.
 
     Not of what they are made from: that changes with each session of any project, and no brief with it.
     """
     rows = run.store.tables.open(GLOBAL_SCOPE, "memories").read()
-    of_each = standings(rows, run.readings.sessions(), run.policy)
-    since = sorted((name, standing.sessions_since) for name, standing in of_each.items())
+    of_each = eligibility_by_id(rows, run.readings.sessions(), run.policy)
+    since = sorted((name, eligibility.sessions_since) for name, eligibility in of_each.items())
     return content_id(*map(repr, rows.to_pylist()), repr(since))
 
 
@@ -196,7 +196,7 @@ def rendered_from(run: Run, project_id: str, everywhere: str) -> str:
     `everywhere` is `shown_everywhere` of the run.
     """
     state, known = run.fingerprints.aged(project_id, run.day), run.store.projects.known_project(project_id)
-    return content_id(state, everywhere, *beside_tables(run.settings, known))
+    return content_id(state, everywhere, *other_inputs(run.settings, known))
 
 
 def archive_of(run: Run, project_id: str) -> str:
@@ -239,12 +239,12 @@ def drop_merged(run: Run) -> None:
 
 def publish_branches(run: Run, project_id: str, draft: Draft) -> bool:
     """Publish on which branches the lines of a brief hold; return whether that differs from the last one."""
-    material = draft.material
+    inputs = draft.inputs
     choices = [choice for choice in draft.choices if choice.is_shown]
     shown = {choice.memory_id for choice in choices}
-    is_shown = pc.is_in(material.memories["memory_id"], pa.array(sorted(filter(None, shown)), pa.string()))
-    is_mine = pc.equal(material.memories["project_id"], pa.scalar(project_id))
-    mine = material.memories.select(["memory_id", "project_id", "evidence"])
+    is_shown = pc.is_in(inputs.memories["memory_id"], pa.array(sorted(filter(None, shown)), pa.string()))
+    is_mine = pc.equal(inputs.memories["project_id"], pa.scalar(project_id))
+    mine = inputs.memories.select(["memory_id", "project_id", "evidence"])
     rows = mine.filter(pc.and_(is_shown, is_mine)).to_pylist()
     named = {name for row in rows for name in branches_behind(row)}
     tips = branches_at(run.store.projects.paths_of(project_id), named)
@@ -254,7 +254,7 @@ def publish_branches(run: Run, project_id: str, draft: Draft) -> bool:
         [doubt_of(name, own) for name, own in branches.items()], run.readings.merged_journal(project_id)
     )
     kept = {doubt.memory_id: branches[doubt.memory_id] for doubt in left}
-    lines = branch_lines(draft.brief, choices, kept, material.marks)
+    lines = branch_lines(draft.brief, choices, kept, inputs.marks)
     return run.store.published.publish_branches(project_id, lines, tips)
 
 

@@ -308,7 +308,7 @@ def _of_sessions(run: Run, known: Snapshots) -> tuple[pa.Table, pa.Table]:
     """Return METRICS and SESSIONS of every session."""
     rows, sessions = [METRICS.empty()], [SESSIONS.empty()]
     for scope in run.readings.scopes():
-        with run.outcome.apart(scope, "metrics"):
+        with run.outcome.isolated(scope, "metrics"):
             if scope == GLOBAL_SCOPE or scope in run.outcome.failed:
                 continue
             counted, listed = known.rows_of(METRICS, scope), known.rows_of(SESSIONS, scope)

@@ -9,7 +9,7 @@ from cortex.hooks.evidence.index import MEMORIES
 from cortex.hooks.evidence.question import SearchQuestion
 from cortex.hooks.evidence.search import (
     ROWS_A_KEPT_ROW,
-    Beside,
+    NearbyRow,
     Place,
     SearchResult,
     find,
@@ -122,7 +122,7 @@ class Evidence:
 @dataclass(frozen=True)
 class Nearby:
     """
-    A memory or a turn of the same stretch of a session as a result, which bears on the question too.
+    A memory or a turn near a result in its session that bears on the question too.
 
     `is_earlier` says that it is a memory of the result's subject that was said before it.
     """
@@ -145,7 +145,7 @@ class RecallResult:
     None for a turn. `statement` is what of the text bears on the question: a memory's is its text. `passage`
     is the best passage in the session's own words that was folded into a memory, `quote` what of it bears on
     the question; `why` and `rejected` are the reason and what was turned down if the statement does not
-    say them, "" if they are not known. `nearby` is what else of that stretch of the session bears on the
+    say them, "" if they are not known. `nearby` is what else near it in the session bears on the
     question, best first, `code` what a description of code leads to by its `source_of` edge, `replaces` what
     a person said that a memory took the place of; `speaker` is `trust` with a colleague's name.
     """
@@ -220,7 +220,7 @@ def instant_of(microseconds: int | None) -> datetime | None:
     return None if microseconds is None else EPOCH + timedelta(microseconds=microseconds)
 
 
-def _nearby(each: Beside) -> Nearby:
+def _nearby(each: NearbyRow) -> Nearby:
     return Nearby(
         id=each.id,
         kind=_kind(each.is_memory),
@@ -255,7 +255,7 @@ def search_store(
     policy: Policy,
     embedder: Embedder | None,
     limit: int,
-    by_stretch: bool = True,
+    with_nearby: bool = True,
     limits: SearchLimits = NO_LIMITS,
 ) -> list[RecallResult]:
     """
@@ -264,7 +264,7 @@ def search_store(
     Works by words alone when `embedder` is None or cannot answer now. Nothing is returned if no result is
     near enough to the question (`is_answered`). Superseded, pruned and merged memories
     are left out, archived ones found. A memory of external trust is found only with evidence of its source.
-    With `by_stretch`, what bears on the question in one stretch of a session is one result. Only what meets
+    With `with_nearby`, what bears on the question close together in a session is one result. Only what meets
     `limits` is returned; of each list more rows are read for that.
     """
     asking = question_of(question, policy)
@@ -277,7 +277,7 @@ def search_store(
             scopes,
             asking,
             limit=limit,
-            by_stretch=by_stretch,
+            with_nearby=with_nearby,
             admits=None if limits.is_empty else limits.admits,
             similar=similar,
             whole=model_answers(policy, model),

@@ -146,32 +146,35 @@ def _parts(run: Run, scope: str) -> list[str]:
     return sorted(parts & set(run.store.lake.manifest.partitions(REPLIES.name)))
 
 
-# -- How many facts of the rules gave way to an answer of a language model: no loss of a brief to ask about.
+# -- Counts facts that a language model's answer replaced, so that the guard does not report them as lost.
 
 
-def note_given_way(run: Run, change: Change, project_id: str, before: pa.Table, after: pa.Table) -> None:
+def note_replaced_by_model(
+    run: Run, change: Change, project_id: str, before: pa.Table, after: pa.Table
+) -> None:
     """Note, by scope, how many facts of a session its EVENTS `before` show and those `after` do not."""
     makes_memory = pc.invert(pc.is_null(pc.field("memory_type")))
     is_shown = makes_memory & (pc.field("confidence") >= run.policy.threshold("shown_min_confidence"))
     left = set(after.filter(is_shown)["event_id"].to_pylist())
     scope = run.store.projects.canonical(project_id)
-    counts = Counter(change.notes.given_way)
+    counts = Counter(change.notes.replaced_by_model)
     for row in before.filter(is_shown).select(["event_id", "category"]).to_pylist():
         if row["event_id"] not in left:
             counts[GLOBAL_SCOPE if row["category"] == GLOBAL_SCOPE else scope] += 1
-    change.notes = replace(change.notes, given_way=dict(counts))
+    change.notes = replace(change.notes, replaced_by_model=dict(counts))
 
 
-def lines_given_way(notes: Mapping[str, int], scope: str) -> int:
-    """Return how many lines a project's brief may lose by what gave way in it and everywhere."""
+def lines_replaced_by_model(notes: Mapping[str, int], scope: str) -> int:
+    """Return how many lines a project's brief may lose because a model's answer replaced facts in it or in
+    every project."""
     return notes.get(scope, 0) + notes.get(GLOBAL_SCOPE, 0)
 
 
-def forget_given_way(run: Run, held: Collection[str]) -> None:
-    """Forget what gave way in the projects whose briefs are published; those `held` back keep it."""
+def forget_replaced_by_model(run: Run, held: Collection[str]) -> None:
+    """Clear the counts of projects with a published brief; those `held` back keep theirs."""
     notes = run.store.lake.notes
     kept = {*held, *run.outcome.failed, *([GLOBAL_SCOPE] if held else [])}
-    left = {scope: count for scope, count in notes.given_way.items() if scope in kept}
+    left = {scope: count for scope, count in notes.replaced_by_model.items() if scope in kept}
     untold = {scope: count for scope, count in notes.untold.items() if scope in kept}
-    if left != notes.given_way or untold != notes.untold:
-        run.store.lake.note(replace(notes, given_way=left, untold=untold))
+    if left != notes.replaced_by_model or untold != notes.untold:
+        run.store.lake.note(replace(notes, replaced_by_model=left, untold=untold))

@@ -46,7 +46,7 @@ def embed_memories(run: Run) -> None:
     with run.report.stage("embed") as row:
         _give_up_damaged(run)
         for scope in run.readings.scopes():
-            with run.outcome.apart(scope, "embed"):
+            with run.outcome.isolated(scope, "embed"):
                 if not run.ledger.has_made("link", scope, run.fingerprints.linked(scope)):
                     _fill(run, scope, _texts_of(run, scope), row)
 
@@ -63,7 +63,7 @@ def embed(run: Run) -> None:
         _give_up_damaged(run)
         forgotten = run.store.journal.forgotten_turns()
         for scope in run.readings.scopes():
-            with run.outcome.apart(scope, "embed"):
+            with run.outcome.isolated(scope, "embed"):
                 row.rows_out += _embed(run, scope, forgotten, row)
         model = run.embedding.model or "no model: keyword search only"
         row.note = (

@@ -113,7 +113,7 @@ def about_turns(replies: pa.Table, turns: pa.Table, changed: Collection[str], te
     return replies.filter(pa.array(is_kept, pa.bool_()))
 
 
-def erase_beside_sessions(lake: Lake, replies: dict[str, pa.Table], gone: Collection[str]) -> dict[str, str]:
+def erase_other_replies(lake: Lake, replies: dict[str, pa.Table], gone: Collection[str]) -> dict[str, str]:
     """
     Take out of `replies` the answers to questions over memories, and what others say of what is `gone`.
 
@@ -154,14 +154,14 @@ def _words_of_reply(text: str) -> list[str]:
     return [text, text.replace('\\"', '"').replace("\\n", " ")]
 
 
-# -- What goes by its age and type: the wishes to forget that follow from the rules of retention.
+# -- What goes by its age and type: the forget requests that follow from the rules of retention.
 
 RETENTION_ACTOR = "retention"
 
 
 def expired_requests(run: Run, journal: pa.Table) -> pa.Table:
     """
-    Return the wishes (JOURNAL) to forget memories whose type is past its days in their project.
+    Return the requests (JOURNAL) to forget memories whose type is past its days in their project.
 
     What a person pinned, edited or told Cortex stays, and so does what colleagues hold; a merged memory goes
     as a whole, by the day on which any part of it was last said.
@@ -190,7 +190,7 @@ def _is_expired(memory: Row, since: datetime) -> bool:
 
 
 def _requests(run: Run, scope: str, memory: Row) -> Iterator[Row]:
-    """Yield the wish under each name that the memory has, as for one that a person forgets."""
+    """Yield the request under each name that the memory has, as for one that a person forgets."""
     entry = Forget(turn_ids=sorted({place["turn_id"] for place in memory["evidence"]}))
     events, journal = run.readings.events(scope), run.readings.journal(scope)
     names = own_names(events, journal, run.policy, scope, memory["memory_id"])
@@ -211,7 +211,7 @@ def erase(run: Run) -> None:
     """
     Take what is to be forgotten out of the lake and out of staging, in one commit.
 
-    Killed before the commit, the wishes still wait in the journal; after it, `wipe` is still noted as due.
+    Killed before the commit, the requests still wait in the journal; after it, `wipe` is still noted as due.
     """
     with run.report.stage("erase") as row:
         run.store.journal.take_in()
@@ -232,7 +232,7 @@ def erase(run: Run) -> None:
 
 @dataclass
 class _Evidence:
-    """Where the doomed memories were said and in which words."""
+    """Where the memories to erase were said and in which words."""
 
     turn_ids: set[str] = field(default_factory=set)
     places: set[tuple[str, int]] = field(default_factory=set)
@@ -279,7 +279,7 @@ class _Erasure:
         changed = {*self._events, *(row["project_id"] for row in self._requests)}
         scopes = self._scopes_of({*changed, GLOBAL_SCOPE})
         journal = self._journal_after(scopes)
-        unjudged = erase_beside_sessions(lake, self._replies, self._gone)
+        unjudged = erase_other_replies(lake, self._replies, self._gone)
         with lake.change() as change:
             for project_id, turns in self._turns.items():
                 change.replace(TURNS, project_id, turns)
@@ -304,7 +304,7 @@ class _Erasure:
         return bool(projects) and self._run.store.projects.known(cwd) in projects
 
     def _under_all_names(self, deleted: dict[str, Row]) -> dict[str, Row]:
-        """Return `doomed` with the other ids that its memories go by, where projects were merged."""
+        """Return the ids to erase with the other ids that its memories go by, where projects were merged."""
         ids = dict(deleted)
         for scope in self._run.readings.scopes():
             names = joined_names(
@@ -344,7 +344,7 @@ class _Erasure:
         return len(changed)
 
     def _named_in(self, turns: pa.Table) -> set[str]:
-        """Return the turns that doomed memories rest on: those named, and all on the same lines."""
+        """Return the turns that memories to erase rest on: those named, and all on the same lines."""
         rows = zip(values(turns, "turn_id"), values(turns, "file"), values(turns, "line"), strict=True)
         evidence = self._evidence
         ids = {
@@ -419,7 +419,7 @@ class _Erasure:
         return evidence
 
     def _before_requests(self) -> pa.Table:
-        """Return the journal without the wishes, and without the tombstones of what they are about."""
+        """Return the journal without the requests, and without the tombstones of what they are about."""
         gone = {row["entry_id"] for row in self._requests}
         pruned = self._journal.filter(pc.field("kind") == "prune")
         ids = zip(values(pruned, "entry_id"), values(pruned, "memory_id"), strict=True)
@@ -441,7 +441,7 @@ class _Erasure:
                 texts |= _texts_of(event)
 
     def _texts_in(self, evidence: _Evidence, name: str) -> set[str]:
-        """Return where the texts of a memory go: age takes it there alone, a wish wherever it is."""
+        """Return where the texts of a memory go: age takes it there alone, a request wherever it is."""
         is_expired = self._deleted[name]["actor"] == RETENTION_ACTOR
         return evidence.own_texts if is_expired else evidence.texts
 
@@ -517,7 +517,7 @@ class _Erasure:
                 change.replace(VECTORS, model, kept)
 
 
-# Stands for a wish behind everything: what vanished has no entry of its own.
+# Stands for a request after all others: what vanished has no entry of its own.
 _END: Row = {"recorded_at": datetime.max.replace(tzinfo=UTC)}
 
 

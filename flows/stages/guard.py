@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from cortex.flows.publishing.briefs import show_briefs
 from cortex.flows.publishing.database import publish_database
 from cortex.flows.publishing.passages import passages_in
-from cortex.flows.run.model_replies import lines_given_way
+from cortex.flows.run.model_replies import lines_replaced_by_model
 from cortex.flows.run.run import Run, stage
 from cortex.flows.stages.embed import searchable
 from cortex.flows.stages.erase import wipe
@@ -179,7 +179,7 @@ def _losses(run: Run, asking: "Asking") -> list[Loss]:
         or not run.ledger.has_made("decay", scope, run.fingerprints.aged(scope, run.day))
     }
     for scope in _scopes(run) if due else ():
-        with run.outcome.apart(scope, "guard"):
+        with run.outcome.isolated(scope, "guard"):
             memories = (
                 None
                 if scope not in due or run.readings.is_unchanged(scope)
@@ -233,17 +233,22 @@ def guard_briefs(run: Run, briefs: Mapping[str, str], wiped: Iterable[str]) -> s
     The run goes on with the others and ends with LossRefused, unless the loss is accepted.
 
     What a new line displaces is no loss, nor is one that goes with an erasure (`wiped` names these scopes)
-    or with a smaller budget, nor are as many lines as facts of the rules gave way to a language model's, or
+    or with a smaller budget, nor are as many lines as facts of the rules were replaced by a language
+    model's, or
     were prose of the assistant alone. A
     brief that would tell nothing any more is held back all the same.
     """
-    losses, given_way, untold = [], run.store.lake.notes.given_way, run.store.lake.notes.untold
+    losses, replaced_by_model, untold = (
+        [],
+        run.store.lake.notes.replaced_by_model,
+        run.store.lake.notes.untold,
+    )
     for project_id, brief in briefs.items():
         published = run.store.published.brief(project_id)
         before, after = shown_lines_of(published), shown_lines_of(brief)
         is_asked_for = project_id in wiped or tokens_in(published) > run.brief_tokens(project_id)
-        expected = lines_given_way(given_way, project_id) if after else 0
-        expected += lines_given_way(untold, project_id)
+        expected = lines_replaced_by_model(replaced_by_model, project_id) if after else 0
+        expected += lines_replaced_by_model(untold, project_id)
         lost = 0 if is_asked_for else max(0, before - after - expected)
         losses.append(Loss(project_id, lost, before))
     held = too_many_lines(losses, run.policy)
@@ -261,7 +266,7 @@ def pending_loss(manifest: Manifest) -> dict[str, Any] | None:
     return loss.as_dict() if loss else None
 
 
-def settle(run: Run) -> None:
+def clear_guard_notes(run: Run) -> None:
     """Forget what was noted for the guard, once the tables of every scope are what the lake says."""
     if not run.outcome.failed:
         run.store.lake.note(replace(run.store.lake.notes, grown={}))

@@ -17,7 +17,7 @@ from cortex.flows.run.model_replies import (
 from cortex.flows.run.run import Run, stage
 from cortex.flows.run_report import StageReport
 from cortex.flows.stages.embed import embed_memories, searchable
-from cortex.flows.stages.guard import settle
+from cortex.flows.stages.guard import clear_guard_notes
 from cortex.storage.lake.manifest import Output
 from cortex.storage.tables.tables import UNAGED
 from cortex.transforms.audit import Violation, edges_violations, memories_violations
@@ -33,7 +33,7 @@ from cortex.transforms.schemas import (
     Row,
     values,
 )
-from cortex.transforms.views.review import settled_edges
+from cortex.transforms.views.review import resolved_edges
 from cortex.transforms.writer.validity import with_valid_time
 
 # -- The stage link: the memories of each scope are compared with their neighbours.
@@ -44,7 +44,7 @@ def link(run: Run) -> None:
     """Compare the memories of each scope with their neighbours and keep the edges."""
     with run.report.stage("link") as row:
         for scope in run.readings.scopes():
-            with run.outcome.apart(scope, "link"):
+            with run.outcome.isolated(scope, "link"):
                 inputs = run.fingerprints.linked(scope)
                 if not run.ledger.has_made("link", scope, inputs):
                     _link(run, scope, inputs, row)
@@ -55,7 +55,7 @@ def _link(run: Run, scope: str, inputs: str, row: StageReport) -> None:
     edges = links_between(memories, run.readings.vectors(), run.policy, run.embedding.model)
     edges = _with_answer(run, scope, _with_closings(run, scope, edges, memories), memories)
     edges = _with_verdicts(run, scope, edges, memories)
-    edges = settled_edges(edges, run.readings.merged_journal(scope))
+    edges = resolved_edges(edges, run.readings.merged_journal(scope))
     if run.outcome.passes(scope, edges.num_rows, partial(edges_violations, edges, memories)):
         row.rows_in += memories.num_rows
         row.rows_out += run.store.tables.replace(scope, "edges", edges)
@@ -103,9 +103,9 @@ def decay(run: Run) -> None:
     """Age the memories of each scope to today, rank them, and keep them."""
     with run.report.stage("decay") as row:
         for scope in run.readings.scopes():
-            with run.outcome.apart(scope, "decay"):
+            with run.outcome.isolated(scope, "decay"):
                 _decay(run, scope, row)
-        settle(run)
+        clear_guard_notes(run)
 
 
 def _decay(run: Run, scope: str, row: StageReport) -> None:
@@ -174,7 +174,7 @@ def _consolidate(run: Run, is_due: Callable[[str], bool]) -> None:
     merged = 0
     with run.report.stage("consolidate") as row:
         for scope in run.readings.scopes():
-            with run.outcome.apart(scope, "consolidate"):
+            with run.outcome.isolated(scope, "consolidate"):
                 if run.ledger.has_made("consolidate", scope, run.fingerprints.linked(scope)):
                     continue
                 if is_due(scope):
@@ -231,7 +231,7 @@ def retire(run: Run) -> None:
         run.store.journal.take_in()
         rows: list[Row] = []
         for scope in run.readings.scopes():
-            with run.outcome.apart(scope, "retire"):
+            with run.outcome.isolated(scope, "retire"):
                 rows += _due(run, scope)
         row.rows_out = len(rows)
         if rows:

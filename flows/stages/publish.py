@@ -19,7 +19,7 @@ from cortex.flows.publishing.briefs import (
     without_rows,
 )
 from cortex.flows.publishing.database import publish_database
-from cortex.flows.run.model_replies import forget_given_way
+from cortex.flows.run.model_replies import forget_replaced_by_model
 from cortex.flows.run.run import Run, stage
 from cortex.flows.run_report import StageReport
 from cortex.flows.stages.guard import guard_briefs
@@ -48,7 +48,7 @@ def render(run: Run) -> None:
         drafts: dict[str, Draft] = {}
         for scope in projects:
             if not run.ledger.has_made("render", scope, inputs[scope]):
-                with run.outcome.apart(scope, "render"):
+                with run.outcome.isolated(scope, "render"):
                     draft = draft_of(run, scope)
                     drafts[scope] = draft if len(drafts) < ROWS_KEPT else without_rows(draft)
         briefs = {scope: draft.brief for scope, draft in drafts.items()}
@@ -58,9 +58,9 @@ def render(run: Run) -> None:
         shown = {s: fingerprints_of(drafts[s].brief) | fingerprints_of(text) for s, text in archives.items()}
         run.store.shown_lines.show_all(shown, run.now)
         for scope, archive in archives.items():
-            with run.outcome.apart(scope, "render"):
+            with run.outcome.isolated(scope, "render"):
                 _publish(run, scope, with_rows(run, scope, drafts[scope]), archive, inputs[scope], row)
-        forget_given_way(run, held)
+        forget_replaced_by_model(run, held)
         if drafts:
             run.progress("brief", len(drafts), len(drafts))
 
@@ -86,7 +86,7 @@ def _archives(run: Run, drafts: Mapping[str, Draft]) -> dict[str, str]:
     """Return the archive of each project whose brief and archive pass the audit."""
     archives = {}
     for scope, draft in drafts.items():
-        with run.outcome.apart(scope, "render"):
+        with run.outcome.isolated(scope, "render"):
             archive = archive_of(run, scope)
             audit = partial(brief_violations, draft.brief, scope, run.policy, run.brief_tokens(scope))
             secrets = partial(archive_violations, archive, scope)
@@ -99,10 +99,10 @@ def _publish(run: Run, scope: str, draft: Draft, archive: str, inputs: str, row:
     published, brief = run.store.published, draft.brief
     row.rows_out += published.publish_brief(scope, brief)
     row.rows_out += published.publish_archive(scope, archive)
-    choices = brief_choices_of(draft.choices, draft.material.doubts)
+    choices = brief_choices_of(draft.choices, draft.inputs.doubts)
     published.publish_explanation(scope, explanation_document(choices))
     row.rows_out += publish_branches(run, scope, draft)
-    row.rows_out += run.store.tables.mark_search(scope, draft.material.marks)
+    row.rows_out += run.store.tables.mark_search(scope, draft.inputs.marks)
     notes = run.ledger.notes
     known = run.store.projects.known_project(scope)
     briefs = {**notes.briefs, scope: shown_from(notes, run.policy, run.settings, known)}

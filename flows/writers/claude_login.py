@@ -246,7 +246,7 @@ def _prompt(request: ModelRequest) -> str:
     return f"The text:\n{request.content}" if is_command else request.content
 
 
-class _Heard(Thread):
+class _ProgramOutput(Thread):
     """Reads a pipe to its end and keeps the first bytes; more than `most` of an answer is not listened to."""
 
     def __init__(self, pipe: IO[bytes], most: int, *, ends: bool) -> None:
@@ -268,8 +268,8 @@ class _Heard(Thread):
 def _spoken(process: "subprocess.Popen[bytes]", words: bytes, seconds: float) -> tuple[bytes, bytes]:
     """Return what a process answers to `words` and what it complains of, and end it. Raises AnswerLost."""
     assert process.stdin and process.stdout and process.stderr
-    answer = _Heard(process.stdout, MAX_OUTPUT_BYTES, ends=True)
-    complaints = _Heard(process.stderr, MAX_ERROR_BYTES, ends=False)
+    answer = _ProgramOutput(process.stdout, MAX_OUTPUT_BYTES, ends=True)
+    complaints = _ProgramOutput(process.stderr, MAX_ERROR_BYTES, ends=False)
     telling = Thread(target=_tell, args=(process.stdin, words), daemon=True)
     try:
         for thread in (answer, complaints, telling):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Numbers = Mapping[str, float]
     RankOf = Callable[[Sequence[str]], Mapping[str, int]]
 
-from .text import UNSPACED, WordCutter, index_words, query_words, search_text, word_set, words_in
+from .text import UNSPACED, Tokenizer, index_words, query_words, search_text, word_set, words_in
 
 _ENGLISH, _UNSPACED_LANGUAGES = "en", ("ja", "ko", "zh")
 # "no" alone is said in four languages.
@@ -102,11 +102,11 @@ class Asked:
     """The words of a question by their stems, each with its weight: how rare the word is in its language."""
 
     def __init__(
-        self, weights: Mapping[str, float], rare: float = math.inf, cutter: WordCutter | None = None
+        self, weights: Mapping[str, float], rare: float = math.inf, tokenizer: Tokenizer | None = None
     ) -> None:
         """Take what each word weighs, and what one does that is not among the common ones: a name, mostly."""
         self.weights, self.rare = weights, rare
-        self._cutter = cutter or WordCutter()
+        self._tokenizer = tokenizer or Tokenizer()
         self._total = sum(weights.values())
         # Cutting an ending leaves the first two letters; other words need no cutting.
         self._beginnings = {word[:2] for word in weights}
@@ -115,7 +115,7 @@ class Asked:
         self.names = frozenset(word for word, weight in weights.items() if weight >= rare)
 
     @classmethod
-    def of(cls, words: Sequence[str], rank_of: RankOf, numbers: Numbers, cutter: WordCutter) -> Asked:
+    def of(cls, words: Sequence[str], rank_of: RankOf, numbers: Numbers, tokenizer: Tokenizer) -> Asked:
         """
         Return `words`, as `query_words` gives them, cut as the index is.
 
@@ -126,11 +126,11 @@ class Asked:
         cut = index_words(" ".join(words))
         known = rank_of(cut)
         ranks = {}
-        for word, stem in zip(cut, cutter.stems(cut)):
+        for word, stem in zip(cut, tokenizer.stems(cut)):
             rank = known.get(word, rarest)
             ranks[stem] = rank if rank <= last else rarest
         weights = {word: math.log(rank / common + 1) for word, rank in ranks.items()}
-        return cls(weights, math.log(rarest / common + 1), cutter)
+        return cls(weights, math.log(rarest / common + 1), tokenizer)
 
     def learn(self, texts: Iterable[str]) -> None:
         """Cut all words of some texts at once that may be the question's: one by one takes much longer."""
@@ -138,7 +138,7 @@ class Asked:
         begins = self._beginnings
         likely = sorted(word for word in unknown if word[:2] in begins or not word[:2].isascii())
         self._stem_of.update(dict.fromkeys(unknown))
-        for word, stem in zip(likely, self._cutter.stems(likely)):
+        for word, stem in zip(likely, self._tokenizer.stems(likely)):
             self._stem_of[word] = stem if stem in self.weights else None
 
     def words_of(self, text: str) -> frozenset[str]:
@@ -183,9 +183,9 @@ class SearchQuestion:
         self.text = text = _both_ends(text)
         self.settings = settings
         words = query_words(text, settings.dropped)
-        cutter = WordCutter()
-        self.terms = [word for word, _, _ in cutter.count([search_text(" ".join(words))])]
-        self.asked = Asked.of(words, rank_of, settings.numbers, cutter)
+        tokenizer = Tokenizer()
+        self.terms = [word for word, _, _ in tokenizer.count([search_text(" ".join(words))])]
+        self.asked = Asked.of(words, rank_of, settings.numbers, tokenizer)
         self._languages: frozenset[str] = frozenset()
 
     def answered_in(self, texts: Iterable[str]) -> None:

@@ -197,7 +197,7 @@ class Group:
     """
     Rows that make one result: the first of `rows` speaks for those that say the same.
 
-    `nearby` are others of that stretch of a session, or of that subject, best first; `earlier` those of them
+    `nearby` are others near it in the session, or on its subject, best first; `earlier` those of them
     whose place the first row took: memories of its subject that are older, or only put forward.
     """
 
@@ -222,7 +222,7 @@ def folded(
     settings: SearchSettings,
     limit: int,
     *,
-    by_stretch: bool = False,
+    with_nearby: bool = False,
     by_part: bool = False,
 ) -> list[Group]:
     """
@@ -233,10 +233,10 @@ def folded(
     for its group, because it stands by itself. Two memories are folded only if their texts agree: one line
     can hold two facts. With `by_part`, the parts of a turn stay apart, and from a memory that sums them up.
 
-    With `by_stretch`, up to `stretch_rows` further rows stand nearby: those within `stretch_lines` of the
+    With `with_nearby`, up to `stretch_rows` further rows stand nearby: those within `stretch_lines` of the
     lines of the group's best row that score `stretch_score` of it, and memories of its subject. Of memories
     of one subject the newest speaks, and a decision before what was only put forward; before a turn in which
-    the assistant asks, the best one of its stretch that was said after it.
+    the assistant asks, the best one near it that was said after it.
     """
     groups: list[_Folding] = []
     in_texts: dict[str, int] = {}
@@ -253,16 +253,16 @@ def folded(
             for key in groups[home].add(candidate, words, in_texts):
                 sharing.setdefault(key, set()).add(home)
             continue
-        beside = (group for group in groups if by_stretch and group.has_beside(candidate))
-        group = next(beside, None)
+        hosts = (group for group in groups if with_nearby and group.fits_nearby(candidate))
+        group = next(hosts, None)
         if group is not None:
             group.nearby.append(candidate)
         elif len(groups) < limit:
             groups.append(_Folding(candidate, settings, by_part=by_part))
             for key in groups[-1].add(candidate, words, in_texts):
                 sharing.setdefault(key, set()).add(len(groups) - 1)
-    ordered = _in_force_first(groups, settings.numbers["outcome_score"]) if by_stretch else groups
-    return [group.settled() for group in ordered]
+    ordered = _in_force_first(groups, settings.numbers["outcome_score"]) if with_nearby else groups
+    return [group.as_group() for group in ordered]
 
 
 class _Folding:
@@ -303,7 +303,7 @@ class _Folding:
         telling = int((1 - self._numbers["duplicate_overlap"]) * len(words)) + 1
         return [*sorted(words, key=lambda word: in_texts[word])[:telling], *candidate.lines]
 
-    def has_beside(self, candidate: SearchCandidate) -> bool:
+    def fits_nearby(self, candidate: SearchCandidate) -> bool:
         """Return whether a row belongs below the group's own, and there is room for it."""
         head = self._rows[0]
         is_of_subject = self.is_of_subject(head, candidate)
@@ -359,7 +359,7 @@ class _Folding:
             for own_file, own_line in self._rows[0].lines
         )
 
-    def settled(self) -> Group:
+    def as_group(self) -> Group:
         """Return the group with the memory that holds now in the first place."""
         head, lead = self._rows[0], self.lead
         earlier = [each for each in (head, *self._same) if _precedence(each) < _precedence(lead)]

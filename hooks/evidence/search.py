@@ -71,9 +71,9 @@ class Place:
         self.session_id, self.file, self.lines, self.said_at = session_id, file, tuple(lines), said_at
 
 
-class Beside:
+class NearbyRow:
     """
-    A row of the same stretch of a session as a result, or of its subject, which bears on the question too.
+    A row near a result in its session, or on its subject, that bears on the question too.
 
     `is_earlier` says that it is a memory of the result's subject that was said before it.
     """
@@ -131,11 +131,12 @@ class SearchResult:
         return "" if is_known(rejected, self.statement) else rejected
 
     @cached_property
-    def nearby(self) -> list[Beside]:
+    def nearby(self) -> list[NearbyRow]:
         """What else bears on the question, best first."""
         earlier = self._group.earlier
         return [
-            Beside(other, _statement(other, self._question), other in earlier) for other in self._group.nearby
+            NearbyRow(other, _statement(other, self._question), other in earlier)
+            for other in self._group.nearby
         ]
 
     @cached_property
@@ -150,7 +151,7 @@ def find(
     question: SearchQuestion,
     *,
     limit: int,
-    by_stretch: bool = True,
+    with_nearby: bool = True,
     by_part: bool = False,
     admits: Admits | None = None,
     similar: Similar | None = None,
@@ -161,7 +162,7 @@ def find(
 
     Nothing is returned where no result is near enough to the question (`is_answered`, which `whole` is for).
     Superseded, pruned and merged memories are left out, archived ones found; a memory of external trust only
-    with evidence of its source. With `by_stretch`, what bears on the question in one stretch of a session is
+    with evidence of its source. With `with_nearby`, what bears on the question close together in a session is
     one result; with `by_part` each part of a long turn is one. Of each list more rows are read where only
     some are admitted.
     """
@@ -173,7 +174,7 @@ def find(
     looked_at = ranked(candidates, numbers)[: limit * ROWS_A_RESULT]
     for each in looked_at:
         each.is_asking = not each.is_memory and _asks(each)
-    groups = folded(looked_at, question.settings, limit, by_stretch=by_stretch, by_part=by_part)
+    groups = folded(looked_at, question.settings, limit, with_nearby=with_nearby, by_part=by_part)
     asked, rows = question.asked, [each for group in groups for each in group.all]
     texts = [each.text for each in rows]
     asked.learn(texts)
@@ -182,7 +183,7 @@ def find(
     if not is_answered(asked, nearness, numbers, whole):
         return []
     results = [SearchResult(group, question) for group in groups]
-    return shown_once(results) if by_stretch else results
+    return shown_once(results) if with_nearby else results
 
 
 def _candidates(
@@ -396,10 +397,10 @@ def shown_once(results: list[SearchResult]) -> list[SearchResult]:
     return results
 
 
-def _news_of(beside: Beside, shown: Sequence[str]) -> str:
+def _news_of(nearby_row: NearbyRow, shown: Sequence[str]) -> str:
     # Two facts may differ in a word: a memory goes only where its very words were shown.
-    if beside.is_memory:
-        own, words = word_set(beside.statement), f" {' '.join(words_in(beside.statement))} "
+    if nearby_row.is_memory:
+        own, words = word_set(nearby_row.statement), f" {' '.join(words_in(nearby_row.statement))} "
         is_there = any(own <= word_set(text) and words in f" {' '.join(words_in(text))} " for text in shown)
-        return "" if is_there else beside.statement
-    return news_in(beside.statement, shown)
+        return "" if is_there else nearby_row.statement
+    return news_in(nearby_row.statement, shown)

@@ -1,4 +1,4 @@
-"""Cuts text: into words as the search index counts them, into sentences, into the names of a subject."""
+"""Splits text into words as the search index counts them, sentences, and the names of a subject."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ HANGUL = "\uac00-\ud7a3"
 SIGN_LETTERS = 2
 HAN_EXTRA_LETTERS = 0.75
 
-# SQLite's own cutter: lower case, without accents, without English endings; in memory, and it keeps no text.
+# SQLite's own tokenizer: lower case, without accents, without English endings; in memory, and it keeps no
+# text.
 _TEXTS = (
     "create virtual table cut using fts5(words, content='', tokenize='porter unicode61 remove_diacritics 2')"
 )
@@ -56,8 +57,8 @@ _MONTHS = (
 )
 
 
-class WordCutter:
-    """Cuts texts as the index does; who cuts several times keeps one: making it takes a millisecond."""
+class Tokenizer:
+    """Tokenizes texts as the index does. Reuse one: creating it takes a millisecond."""
 
     def __init__(self) -> None:
         self._database = sqlite3.connect(":memory:", isolation_level=None)
@@ -76,7 +77,7 @@ class WordCutter:
         """
         Return each word as the index counts it; one that it counts as none or as several as it is.
 
-        >>> WordCutter().stems(["tables", "kept", "端口"])
+        >>> Tokenizer().stems(["tables", "kept", "端口"])
         ['tabl', 'kept', '端口']
         """
         stems: dict[int, list[str]] = {}
@@ -90,7 +91,7 @@ class WordCutter:
 
 def count_words(texts: Sequence[str]) -> list[WordCount]:
     """Return how often each word stands in each text, by word, then by the text's number from 0."""
-    return WordCutter().count(texts) if texts else []
+    return Tokenizer().count(texts) if texts else []
 
 
 def search_text(text: str) -> str:
@@ -150,7 +151,7 @@ def query_words(question: str, dropped: AbstractSet[str]) -> list[str]:
 
 def index_words(text: str) -> list[str]:
     """
-    Return the words of `text` as the index cuts it, in lower case; scripts without spaces in pairs.
+    Return the words of `text` as the index tokenizes it, in lower case; scripts without spaces in pairs.
 
     >>> index_words("py.typed는 端口")
     ['py', 'typed', '는', '端口']

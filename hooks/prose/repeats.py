@@ -1,6 +1,6 @@
 """Who says nearly the same: a statement found again in what was read before it, in spite of a changed word.
 
-Compared are content words within a stretch of the source: case, punctuation, markup, line breaks, bullets, an
+Compared are content words within a window of the source: case, punctuation, markup, line breaks, bullets, an
 inflection or a word in four changed make no difference; in longer statements the order makes none either.
 Used by the hooks and by the engine.
 """
@@ -172,7 +172,7 @@ def _pieces(sentence: str) -> Iterator[str]:
         yield item.partition(": ")[2]
 
 
-class Heard:
+class EarlierText:
     """
     What was said by others, one text after the other, and where in it a statement is found again.
 
@@ -184,7 +184,7 @@ class Heard:
         self._places: dict[str, dict[int, list[int]]] = {word: {} for words in statements for word in words}
         self._tags: list[tuple[int, frozenset[str]]] = []
 
-    def hear(self, text: str, mark: int) -> None:
+    def add(self, text: str, mark: int) -> None:
         """Take in one text; `mark`, another one for each, is what `marks_of` returns for it."""
         places = self._places
         at = 0
@@ -211,7 +211,7 @@ class Heard:
         # So many words are wanted that not all of the rarest can be missing.
         rarest = sorted(by_mark, key=len)[: len(wanted) - least + 1]
         marks = {mark for places in rarest for mark in places}
-        return {mark for mark in marks if _has_stretch(by_mark, mark, least)}
+        return {mark for mark in marks if _has_window(by_mark, mark, least)}
 
 
 def _is_tag(wanted: Sequence[str], tag: frozenset[str]) -> bool:
@@ -219,19 +219,19 @@ def _is_tag(wanted: Sequence[str], tag: frozenset[str]) -> bool:
     return sum(word in tag for word in wanted) >= least
 
 
-def _has_stretch(by_mark: Sequence[Mapping[int, list[int]]], mark: int, least: int) -> bool:
-    """Return whether some stretch of the text `mark` holds at least `least` of the words."""
+def _has_window(by_mark: Sequence[Mapping[int, list[int]]], mark: int, least: int) -> bool:
+    """Return whether some window of the text `mark` holds at least `least` of the words."""
     wanted = len(by_mark)
     if sum(mark in places for places in by_mark) < least:
         return False
-    stretch = wanted + int(SLACK_SHARE * wanted) + SLACK_WORDS
+    window = wanted + int(SLACK_SHARE * wanted) + SLACK_WORDS
     near = sorted((at, number) for number, places in enumerate(by_mark) for at in places.get(mark, ()))
     counts = [0] * wanted
     held_count = start = 0
     for end, (at, number) in enumerate(near):
         held_count += not counts[number]
         counts[number] += 1
-        while near[start][0] <= at - stretch:
+        while near[start][0] <= at - window:
             gone = near[start][1]
             counts[gone] -= 1
             held_count -= not counts[gone]

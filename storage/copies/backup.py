@@ -25,11 +25,11 @@ import pyarrow.parquet as pq
 from cortex.hooks.background import ENGINE
 from cortex.storage.copies.swapping import (
     Swap,
-    beside,
     disable_settings,
     finish_swap,
     note_swap,
     put_in_place,
+    staging_copy,
     swap_of,
 )
 from cortex.storage.elsewhere.store_lease import lease
@@ -219,7 +219,7 @@ def restore_backup(
     home = Path(os.path.realpath(home))
     home.parent.mkdir(parents=True, exist_ok=True)
     finish_swap(home)
-    fresh = beside(home)
+    fresh = staging_copy(home)
     with writing_to(home.parent):
         shutil.rmtree(fresh, ignore_errors=True)
         try:

@@ -32,7 +32,7 @@ class Swap:
     generation: int = -1
 
 
-def beside(home: Path) -> Path:
+def staging_copy(home: Path) -> Path:
     """Return where a backup is unpacked and checked before it takes the place of the store."""
     return home.with_name(f".{home.name}.restoring{PART_SUFFIX}")
 
@@ -100,7 +100,7 @@ def finish_swap(home: Path) -> None:
     StoreNotWritable.
     """
     home = Path(os.path.realpath(home))  # a link stays, what it names is replaced
-    fresh = beside(home)
+    fresh = staging_copy(home)
     swap = swap_of(fresh)
     if swap is None or not home.with_name(swap.previous).is_dir():
         return

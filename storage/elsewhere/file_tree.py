@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cortex.storage.ground.files import PART_SUFFIX, write_atomically, writing_to
 from cortex.storage.lake.manifest import is_lake_file
-from cortex.storage.tables.search_file import BESIDE_SEARCH_FILE, DATABASE_FILE, SEARCH_FILE
+from cortex.storage.tables.search_file import DATABASE_FILE, SEARCH_FILE, SEARCH_FILE_SIDECARS
 from cortex.transforms.errors import ManifestDamaged
 
 MANIFEST_FILE = "runs/manifest.json"
@@ -25,7 +25,7 @@ SHARED = ("tables", "published")
 NOT_SHARED = (
     DATABASE_FILE,
     f"{DATABASE_FILE}.wal",
-    *(f"tables/{SEARCH_FILE}{ending}" for ending in ("", *BESIDE_SEARCH_FILE)),
+    *(f"tables/{SEARCH_FILE}{ending}" for ending in ("", *SEARCH_FILE_SIDECARS)),
 )
 
 DIGEST_CHARS = 32

@@ -43,7 +43,7 @@ from cortex.storage.lake.encryption import Vault
 from cortex.storage.lake.journal import Journal
 from cortex.storage.lake.lake import Lake
 from cortex.storage.lake.manifest import read_manifest
-from cortex.storage.projects.projects import ProjectBook
+from cortex.storage.projects.projects import ProjectRegister
 from cortex.storage.published.published import Published
 from cortex.storage.tables.lance_tables import ROW_HASH, LanceTables, hashes_in
 from cortex.storage.tables.search_file import (
@@ -276,7 +276,7 @@ def _write_database(home: Path) -> None:
     """Write the DuckDB file of this machine from what was brought in."""
     lake = Lake(home)
     if DATABASE in lake.notes.outputs:
-        merged = ProjectBook(Journal(home, lake, counts_waiting=False)).merged()
+        merged = ProjectRegister(Journal(home, lake, counts_waiting=False)).merged()
         Published(home).publish_views(lake, merged)
 
 

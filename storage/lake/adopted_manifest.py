@@ -28,7 +28,7 @@ from cortex.transforms.errors import FileDamaged, LakeUnclear, ManifestDamaged
 # -- Moves lake files that cannot be used out of the store, without deleting them.
 
 
-def move_beside(home: Path, paths: Iterable[str], at: datetime) -> Path | None:
+def quarantine_files(home: Path, paths: Iterable[str], at: datetime) -> Path | None:
     """
     Move lake files to `<home>.set-aside-<time>/lake/`; return that folder, None without files.
 

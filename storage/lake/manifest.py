@@ -102,7 +102,7 @@ class ManifestNotes:
 
     `outputs` and `empty` are by output (`empty`: of these inputs nothing came, so no file is to be expected),
     `briefs`, `extractors`, `declined`, `grown` and `prompts` by project ("all": every project without its
-    own), `makers`, `cuts`, `consolidated_sessions`, `given_way` and `untold` by scope.
+    own), `makers`, `cuts`, `consolidated_sessions`, `replaced_by_model` and `untold` by scope.
     """
 
     outputs: Mapping[Output, str] = field(default_factory=dict)
@@ -113,7 +113,9 @@ class ManifestNotes:
     extractors: Mapping[str, str] = field(default_factory=dict)  # that made the project's events
     declined: Mapping[str, str] = field(default_factory=dict)  # extractors that a person does not want yet
     grown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # sessions that may take back words
-    given_way: Mapping[str, int] = field(default_factory=dict)  # facts, to a model's, since the last brief
+    replaced_by_model: Mapping[str, int] = field(
+        default_factory=dict
+    )  # facts, to a model's, since the last brief
     untold: Mapping[str, int] = field(default_factory=dict)  # facts of prose alone, since the last brief
     consolidated_sessions: Mapping[str, int] = field(default_factory=dict)  # there at the last merging
     judged: Mapping[str, str] = field(default_factory=dict)  # of the verdicts of a language model, by scope
@@ -185,7 +187,7 @@ class ManifestNotes:
         texts |= {
             f"consolidated_sessions:{name}": str(count) for name, count in self.consolidated_sessions.items()
         }
-        texts |= {f"given_way:{name}": str(count) for name, count in self.given_way.items()}
+        texts |= {f"given_way:{name}": str(count) for name, count in self.replaced_by_model.items()}
         texts |= {f"untold:{name}": str(count) for name, count in self.untold.items()}
         texts |= {f"judged:{name}": text for name, text in self.judged.items()}
         texts |= {f"prompt:{name}": ":".join(choice) for name, choice in self.prompts.items()}
@@ -224,7 +226,7 @@ class ManifestNotes:
             declined=by_name.get("declined", {}),
             grown=_each(by_name, "grown", _names),
             consolidated_sessions=_each(by_name, "consolidated_sessions", int),
-            given_way=_each(by_name, "given_way", int),
+            replaced_by_model=_each(by_name, "given_way", int),
             untold=_each(by_name, "untold", int),
             judged=by_name.get("judged", {}),
             prompts=_each(by_name, "prompt", _prompt_choice),

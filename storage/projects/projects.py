@@ -141,7 +141,7 @@ class Offer:
     reason: str
 
 
-class ProjectBook:
+class ProjectRegister:
     """The projects seen so far. What a directory once resolved to stays, also after it is deleted."""
 
     def __init__(self, journal: Journal) -> None:

@@ -356,10 +356,10 @@ def shown_from(notes: ManifestNotes, policy: Policy, settings: Settings, project
     """Return a fingerprint of the tables, settings and repository that a brief shows; needs no model."""
     tables = [notes.outputs.get(Output(stage, project.project_id), "") for stage in ("link", "decay")]
     everywhere = notes.outputs.get(SHOWN_EVERYWHERE, "")
-    return content_id(*tables, everywhere, policy.fingerprint, *beside_tables(settings, project))
+    return content_id(*tables, everywhere, policy.fingerprint, *other_inputs(settings, project))
 
 
-def beside_tables(settings: Settings, project: KnownProject) -> tuple[str, str, str]:
+def other_inputs(settings: Settings, project: KnownProject) -> tuple[str, str, str]:
     """Return what a brief follows from beside the tables: its budget, its project's name, the repository."""
     return str(brief_tokens(settings, project)), project.name, state_of(project.paths)
 

@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from cortex.transforms.extract.quotes import Span
 
 # Project id → fingerprint → spans, each [from, until]; the last one may have no end yet.
-Book = dict[str, dict[str, list[list[str | None]]]]
+ShownLinesByProject = dict[str, dict[str, list[list[str | None]]]]
 
 # Below the home.
 SHOWN_LINES_PATH = "runs/told.json"
 
 
-class ShownLinesBook:
+class ShownLinesRegister:
     """The file `runs/told.json`: hashes of lines, no text; without it briefs are known by their shape."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
         self._path = home / SHOWN_LINES_PATH
-        self._known: tuple[tuple[int, int, int], Book] | None = None
+        self._known: tuple[tuple[int, int, int], ShownLinesByProject] | None = None
 
     def spans(self, project_id: str) -> dict[str, list["Span"]]:
         """Return fingerprint → when the line was shown to a project."""
@@ -43,9 +43,9 @@ class ShownLinesBook:
         """Note, as `show` does, what each project is shown: the file is read and written once for all."""
         if not shown:
             return
-        book, is_changed = self._read(), False
+        register, is_changed = self._read(), False
         for project_id, fingerprints in shown.items():
-            spans_by_line, wanted = book.setdefault(project_id, {}), set(fingerprints)
+            spans_by_line, wanted = register.setdefault(project_id, {}), set(fingerprints)
             is_open = {mark for mark, spans in spans_by_line.items() if spans[-1][1] is None}
             for mark in sorted(is_open - wanted):
                 spans_by_line[mark][-1][1] = at.isoformat()
@@ -53,31 +53,32 @@ class ShownLinesBook:
                 spans_by_line.setdefault(mark, []).append([at.isoformat(), None])
             is_changed = is_changed or is_open != wanted
         if is_changed:
-            self._write(book)
+            self._write(register)
 
     def forget(self, project_id: str) -> None:
         """Drop what a project was shown. Only under the lease. Raises StoreNotWritable."""
-        book = self._read()
-        if book.pop(project_id, None) is not None:
-            self._write(book)
+        register = self._read()
+        if register.pop(project_id, None) is not None:
+            self._write(register)
 
-    def add(self, other: "ShownLinesBook") -> None:
+    def add(self, other: "ShownLinesRegister") -> None:
         """
-        Add what another store's book says was shown; what it knows the end of has ended.
+        Add what another store's register says was shown; what it knows the end of has ended.
 
         A restored store reads the sessions since its backup again: what the briefs in between said, that
         only the replaced store knows, must not be learned from them.
         """
-        book = self._read()
+        register = self._read()
         for project_id, spans_by_line in other._read().items():
-            mine = book.setdefault(project_id, {})
+            mine = register.setdefault(project_id, {})
             for mark, spans in spans_by_line.items():
                 until = {first: end for first, end in [*mine.get(mark, []), *spans]}
                 mine[mark] = [[first, until[first]] for first in sorted(until, key=str)]
-        self._write(book)
+        self._write(register)
 
-    def _read_once(self) -> Book:
-        """Return the book, not to be changed; read again where the file is another: a run asks by project."""
+    def _read_once(self) -> ShownLinesByProject:
+        """Return the register, which callers must not change; it is read again when the file changes: a run
+        asks by project."""
         try:
             status = self._path.stat()
         except OSError:
@@ -87,10 +88,10 @@ class ShownLinesBook:
             self._known = state, self._read()
         return self._known[1]
 
-    def _read(self) -> Book:
+    def _read(self) -> ShownLinesByProject:
         try:
-            book: Book = json.loads(self._path.read_bytes())
-            for marks in book.values():
+            register: ShownLinesByProject = json.loads(self._path.read_bytes())
+            for marks in register.values():
                 for spans in marks.values():
                     _check(spans)
         except (FileNotFoundError, NotADirectoryError):
@@ -98,12 +99,12 @@ class ShownLinesBook:
         # Damaged from outside: as without it, and written again with the next brief.
         except (AttributeError, TypeError, ValueError, RecursionError, IsADirectoryError):
             return {}
-        return book
+        return register
 
-    def _write(self, book: Book) -> None:
+    def _write(self, register: ShownLinesByProject) -> None:
         with writing_to(self._home):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._path, json.dumps(book, sort_keys=True, indent=0).encode())
+            write_atomically(self._path, json.dumps(register, sort_keys=True, indent=0).encode())
 
 
 def _check(spans: list[list[str | None]]) -> None:

@@ -76,21 +76,21 @@ def folder_of_chat(path: Path, head: Head, projects: Callable[[], Iterable[str]]
     chats = next((folder for folder in path.parents if folder.name == "chats"), None)
     if chats is None:
         return None
-    beside = chats.parent
+    chat_root = chats.parent
     try:
-        return _small_file(beside / ".project_root").decode("utf-8").strip() or None
+        return _small_file(chat_root / ".project_root").decode("utf-8").strip() or None
     except (OSError, UnicodeDecodeError):
         pass
-    root = beside.parent.parent
+    root = chat_root.parent.parent
     listed = _object_in(root / "projects.json").get("projects")
     by_path = listed if isinstance(listed, Mapping) else {}
     for folder, name in by_path.items():
-        if name == beside.name:
+        if name == chat_root.name:
             return str(folder)
-    hashes = {head.project_hash, beside.name}
+    hashes = {head.project_hash, chat_root.name}
     candidates = [*by_path, *_object_in(root / "trustedFolders.json"), *projects()]
     known = (name for name in candidates if hashlib.sha256(os.fsencode(name)).hexdigest() in hashes)
-    return next(known, path_text(beside))
+    return next(known, path_text(chat_root))
 
 
 def _object_in(path: Path) -> Mapping[str, object]:

@@ -359,7 +359,7 @@ class LanceTables:
     def settle_search(self, settings: str, ranks: Sequence[tuple[str, int]]) -> bool:
         """Make these what the prompt hook searches by; return whether they were not already."""
         with writing_to(self.home):
-            return self.index is not None and self.index.settle(settings, ranks)
+            return self.index is not None and self.index.set_reader_settings(settings, ranks)
 
     def mark_search(self, scope: str, marks: Mapping[str, str]) -> bool:
         """Make `marks` what the prompt hook says behind memories; return whether they were not already."""

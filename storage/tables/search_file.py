@@ -13,7 +13,7 @@ from cortex.storage.lake.manifest import REPLACED_BY, ManifestNotes, Output
 from cortex.transforms.errors import TablesDamaged
 
 SEARCH_FILE = "search.sqlite"
-BESIDE_SEARCH_FILE = ("-wal", "-shm", "-journal")
+SEARCH_FILE_SIDECARS = ("-wal", "-shm", "-journal")
 
 # A part is a table of a scope. `bodies` hold what a row says: JSON, in the order of the part's columns.
 _LAYOUT = (
@@ -135,12 +135,12 @@ def complete_index(path: Path) -> None:
 def remove_index(path: Path) -> None:
     """Remove the index with what SQLite keeps next to it."""
     path.unlink(missing_ok=True)
-    remove_beside_index(path)
+    remove_index_sidecars(path)
 
 
-def remove_beside_index(path: Path) -> None:
+def remove_index_sidecars(path: Path) -> None:
     """Remove what SQLite keeps next to the file; it would be written into another that takes its place."""
-    for suffix in BESIDE_SEARCH_FILE:
+    for suffix in SEARCH_FILE_SIDECARS:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 

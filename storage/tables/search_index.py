@@ -50,7 +50,7 @@ from cortex.transforms.schemas import PASSAGES, Row, Table
 # -- Reads the search index: rows by key, by words, by vector, of one scope or of many at once.
 
 # Rows beyond the wanted ones whose exact vectors are compared: bytes round some to another place.
-_SPARE_ROWS = 50
+_EXTRA_ROWS = 50
 _VARIABLES = 500
 
 ReadIndex = Callable[[], AbstractContextManager[sqlite3.Connection | None]]
@@ -99,7 +99,7 @@ class IndexedRows:
             if connection is None or not parts:
                 return {}
             rows, near = _compared(connection, parts, vector)
-            chosen = set(rows[_best(near, nearest + _SPARE_ROWS)].tolist())
+            chosen = set(rows[_best(near, nearest + _EXTRA_ROWS)].tolist())
             listed = [
                 row
                 for part in parts
@@ -119,7 +119,7 @@ class IndexedRows:
         with self._reading() as connection:
             parts = [part for part in self._parts(connection) if part.dimensions == len(vector)]
             rows, near = _compared(connection, parts, vector)
-            chosen = rows[_best(near, limit + _SPARE_ROWS)]
+            chosen = rows[_best(near, limit + _EXTRA_ROWS)]
             halves = _by_number(connection, "select row, vector from vectors where row in", chosen.tolist())
             exact = np.array(
                 [np.frombuffer(halves[row], "<f2") @ vector for row in chosen.tolist()], np.float32
@@ -302,7 +302,7 @@ class SearchIndex:
             for part, its_rows, its_hashes in _parts(name, rows, hashes):
                 PartWriter(connection, scope, part).append(its_rows, its_hashes)
 
-    def settle(self, settings: str, ranks: Sequence[tuple[str, int]]) -> bool:
+    def set_reader_settings(self, settings: str, ranks: Sequence[tuple[str, int]]) -> bool:
         """
         Make these what a reader without a policy goes by; return whether they were not already.
 

@@ -18,21 +18,60 @@ EMPTY_WORDS = {"told", "one", "found", "made", "said"}
 # Words of our own, each with the field's word for the same thing.
 OWN_WORDS = {
     "afresh": "rebuilt",
+    "apart": "isolated, separate",
+    "beside": "nearby, alongside, or the thing's name",
+    "book": "register",
     "breach": "violation", "breaches": "violations",
+    "cutter": "tokenizer",
+    "deed": "action",
+    "deeds": "actions",
     "doomed": "deleted",
     "entomb": "delete", "entombed": "deleted",
+    "given_way": "replaced",
+    "heard": "text",
+    "keeper": "writer",
+    "left_out": "omitted",
     "likeness": "similarity",
+    "looking": "read-only",
+    "material": "inputs",
     "mend": "repair", "mended": "repaired", "mending": "repair",
+    "patient": "target",
     "seal": "encrypt", "sealed": "encrypted", "unseal": "decrypt", "unsealed": "decrypted",
+    "seat": "take",
+    "seated": "taken",
     "set_aside": "quarantine",
+    "shelf": "listing",
     "sought": "query",
+    "spare": "fallback",
+    "standing": "eligibility, state",
+    "standings": "eligibility",
+    "stretch": "exchange, period, window",
+    "stretches": "exchanges",
+    "turned": "parsed",
+    "unsettled": "unresolved",
     "wish": "preference", "wishes": "preferences",
 }  # fmt: skip
 # The one name of a column, a file or a policy row is its name in code as well.
 COLUMNS = {name for table in ALL_TABLES for name in table.arrow.names}
 # Phrases in which the word is no stand-in for a noun.
+# `left_out` is a key of JSON answers.
+# `own_deed` is a row of phrases.csv.
+# `standing_in` is about the kind `standing` of kinds.csv: what holds for good.
+# `standing_parts` is as well.
+# `STANDING_TYPES` is as well.
 # `one_of` is a column's closed set; `made_at` and `made_by` are keys in the files of backups and manifests.
-PHRASES = {"on_one_line", "NotFound", "one_of", "made_at", "made_by"}
+PHRASES = {
+    "on_one_line",
+    "NotFound",
+    "one_of",
+    "made_at",
+    "made_by",
+    "left_out",
+    "own_deed",
+    "standing_in",
+    "standing_parts",
+    "STANDING_TYPES",
+}
 ALLOWED = COLUMNS | PHRASES
 
 # Files with such names. The list only shrinks: take a file off it as soon as it is clean.

@@ -47,7 +47,7 @@ from cortex.transforms.schemas import (
 from cortex.transforms.vocabulary import TEAM_LAYER
 from cortex.transforms.words.sentences import words_in
 
-# -- What of the memories a reader may be told at all, and how much room each gets (spec 5.2, 8.4).
+# -- Which memories a brief may show, and in what length (spec 5.2, 8.4).
 
 # A memory's place in the order of a language model, from 0; what it has not seen counts down from -1.
 ORDER_PLACE = "place"
@@ -63,8 +63,9 @@ NO_SESSIONS = sessions_of(TURNS.empty(), {})
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How many sessions have passed a memory by, and the room a decision has: full, short or archive."""
+class Eligibility:
+    """How many sessions have passed since a memory was used, and the length of a decision: full, short or
+    archive."""
 
     sessions_since: int = 0
     tier: str | None = None
@@ -173,18 +174,18 @@ def is_plan() -> pc.Expression:
     return (pc.field("memory_type") == "progress") & pc.match_substring_regex(pc.field("text"), LIVING_PLAN)
 
 
-def standings(rows: pa.Table, sessions: pa.Table, policy: Policy) -> dict[str, Standing]:
-    """Return the standing of each believed decision and plan, by memory_id; no other row has one."""
+def eligibility_by_id(rows: pa.Table, sessions: pa.Table, policy: Policy) -> dict[str, Eligibility]:
+    """Return the eligibility of each believed decision and plan, by memory_id; no other row has one."""
     types = pa.array(sorted(policy.types_with("is_passed_by")), pa.string())
     passed_by = rows.filter(pc.field("memory_type").isin(types))
     tiers = immortal_tiers(passed_by.select(TIER_COLUMNS), sessions, policy)
     columns = (values(tiers, name) for name in ("memory_id", "sessions_since", "tier"))
-    return {name: Standing(since, tier) for name, since, tier in zip(*columns, strict=True)}
+    return {name: Eligibility(since, tier) for name, since, tier in zip(*columns, strict=True)}
 
 
 def archived_decisions(memories: pa.Table, sessions: pa.Table, policy: Policy) -> pa.Table:
     """
-    Return the MEMORIES that no brief has room for any more, newest first: decisions untouched for long.
+    Return the MEMORIES that no longer fit into a brief, newest first: decisions untouched for long.
 
     Takes MEMORIES of one project and the global ones, ranked, and their sessions.
     """
@@ -192,8 +193,8 @@ def archived_decisions(memories: pa.Table, sessions: pa.Table, policy: Policy) -
     place_of = dict(zip(values(rows, "memory_id"), values(rows, "position"), strict=True))
     archived = [
         place_of[name]
-        for name, standing in standings(rows, sessions, policy).items()
-        if standing.tier == ARCHIVE
+        for name, eligibility in eligibility_by_id(rows, sessions, policy).items()
+        if eligibility.tier == ARCHIVE
     ]
     oldest_last = memories.take(pa.array(sorted(archived), pa.int64()))
     return oldest_last.sort_by([("updated_at", "descending"), ("memory_id", "ascending")])
@@ -295,7 +296,7 @@ class LineCandidate:
     updated_at: datetime | None = None
     is_pinned: bool = False
     rank: float = 0.0
-    weight: float = 0.0  # by which the rest is seated: its rank, or when it was said last
+    weight: float = 0.0  # by which the rest is taken: its rank, or when it was said last
     is_guaranteed: bool = False
     is_persons: bool = False
     is_on_purpose: bool = False
@@ -344,14 +345,14 @@ class LineCandidate:
 def candidates_of(
     memories: pa.Table,
     rows: pa.Table,
-    standing: Mapping[str, Standing],
+    eligibility: Mapping[str, Eligibility],
     disputes: Mapping[str, str],
     policy: Policy,
     *,
     is_read_by_model: bool = True,
 ) -> list[LineCandidate]:
     """
-    Return the candidates for a brief in the order of seating, section by section.
+    Return the candidates for a brief in the order in which they are taken, section by section.
 
     Takes MEMORIES with `is_on_purpose`, those of them that are believed (`eligible.believed`), and the mark
     printed behind each that something disagrees with, by memory_id. What rules made is told newest first.
@@ -361,10 +362,10 @@ def candidates_of(
     candidates: list[LineCandidate] = []
     for section in policy.brief_sections():
         best = [
-            memories.take(_best(rows, kind, standing, policy, is_ranked=is_read_by_model)).to_pylist()
+            memories.take(_best(rows, kind, eligibility, policy, is_ranked=is_read_by_model)).to_pylist()
             for kind in _kinds(section)
         ]
-        known = (standing.get(row["memory_id"], Standing()) for part in best for row in part)
+        known = (eligibility.get(row["memory_id"], Eligibility()) for part in best for row in part)
         of_section = [
             _candidate(
                 section, row, disputes.get(row["memory_id"], ""), place, in_play, policy, is_read_by_model
@@ -387,7 +388,7 @@ def printed_order(candidates: Iterable[LineCandidate]) -> list[LineCandidate]:
     Return the candidates of each section in the order in which they are read.
 
     Pinned and said on purpose first; outcomes and decisions by day, newest first, those told in short last;
-    the others as they were seated.
+    the others as they were taken.
     """
     return sorted(candidates, key=_place_in_section)
 
@@ -408,9 +409,9 @@ def about_repository(line: str) -> list[LineCandidate]:
     return [LineCandidate(REPOSITORY, (text,), Choice(REPOSITORY, "", text, False, ""))] if text else []
 
 
-def sign_to_archive(standing: Mapping[str, Standing], policy: Policy) -> list[LineCandidate]:
+def sign_to_archive(eligibility: Mapping[str, Eligibility], policy: Policy) -> list[LineCandidate]:
     """Return one candidate that says how many decisions are in the archive only, or none."""
-    count = sum(place.tier == ARCHIVE for place in standing.values())
+    count = sum(place.tier == ARCHIVE for place in eligibility.values())
     line = f"- {count} older: {ARCHIVE_NAME}, `cortex brief --archive`"
     heading = policy.brief_section("decision")
     return [LineCandidate("decision", (line,), Choice(heading, "", line, False, ""))] if count else []
@@ -424,7 +425,7 @@ def _kinds(section: str) -> tuple[str, ...]:
 
 
 def _best(
-    rows: pa.Table, kind: str, standing: Mapping[str, Standing], policy: Policy, *, is_ranked: bool
+    rows: pa.Table, kind: str, eligibility: Mapping[str, Eligibility], policy: Policy, *, is_ranked: bool
 ) -> "pa.ChunkedArray[Any]":
     """
     Return the positions of the best rows of a kind, in an order that does not depend on theirs.
@@ -441,7 +442,7 @@ def _best(
     has_place = pc.is_valid(rows_of_type[ORDER_PLACE])
     placed = rows_of_type.filter(has_place).sort_by([(ORDER_PLACE, "ascending"), ("memory_id", "ascending")])
     rows_of_type = rows_of_type.filter(pc.invert(has_place))
-    archived = [name for name, known in standing.items() if known.tier == ARCHIVE]
+    archived = [name for name, known in eligibility.items() if known.tier == ARCHIVE]
     is_archived = pc.is_in(rows_of_type["memory_id"], pa.array(archived, pa.string()))
     rows_of_type = rows_of_type.append_column("is_archived", is_archived)
     order: Order = [
@@ -475,7 +476,7 @@ def _candidate(
     section: str,
     row: Row,
     dispute: str,
-    standing: Standing,
+    eligibility: Eligibility,
     in_play: frozenset[str],
     policy: Policy,
     is_read_by_model: bool,
@@ -485,7 +486,7 @@ def _candidate(
     forms = _forms(section, row, policy, is_read_by_model)
     text = forms[0] if forms else f"- {on_one_line(row['text'])}"
     full_lines = policy.threshold("project_told_in_full")
-    is_short = standing.tier == "short" if row[ORDER_PLACE] is None else row[ORDER_PLACE] >= full_lines
+    is_short = eligibility.tier == "short" if row[ORDER_PLACE] is None else row[ORDER_PLACE] >= full_lines
     candidate = LineCandidate(
         section,
         tuple(form + dispute for form in (forms[-1:] if is_short else forms)),
@@ -504,7 +505,7 @@ def _candidate(
         is_short=is_short,
         place=row[ORDER_PLACE],
     )
-    reason = _reason_against(candidate, row, standing, policy)
+    reason = _reason_against(candidate, row, eligibility, policy)
     if reason:
         candidate.leave_out(reason)
     return candidate
@@ -532,12 +533,12 @@ def _is_living(section: str, row: Row) -> bool:
 _REQUEST = re.compile(r"- The user wants\b")
 
 
-def _reason_against(candidate: LineCandidate, row: Row, standing: Standing, policy: Policy) -> str:
+def _reason_against(candidate: LineCandidate, row: Row, eligibility: Eligibility, policy: Policy) -> str:
     """Return why a memory is left out whatever the room, or nothing; on purpose, only age speaks against."""
-    since = standing.sessions_since
+    since = eligibility.sessions_since
     if candidate.place is not None:
         return "" if candidate.forms else "nothing of it stands alone"
-    if standing.tier == ARCHIVE:
+    if eligibility.tier == ARCHIVE:
         return f"untouched for {since} sessions: {ARCHIVE_NAME}"
     if candidate.is_on_purpose:
         return ""

@@ -63,7 +63,7 @@ NO_ORDER = TellingOrder()
 # -- Why each candidate is in a brief or not, as published with the brief, and read from there.
 
 EXPLANATION_VERSION = 1
-LEFT_OUT_SHOWN = 40
+OMITTED_SHOWN = 40
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class BriefChoices:
     """
     The candidates that are shown and the best that are not, of `candidates` in all; doubts by memory id.
 
-    `left_out` holds at most LEFT_OUT_SHOWN, by rank.
+    `left_out` holds at most OMITTED_SHOWN, by rank.
     """
 
     shown: Sequence[Choice]
@@ -83,7 +83,7 @@ class BriefChoices:
 def brief_choices_of(choices: Sequence[Choice], doubts: Mapping[str, str]) -> BriefChoices:
     """Return what is said of a brief's candidates: all that are shown, and the best of those left out."""
     left_out = [choice for choice in choices if not choice.is_shown]
-    best = sorted(left_out, key=lambda choice: (-choice.rank, choice.memory_id))[:LEFT_OUT_SHOWN]
+    best = sorted(left_out, key=lambda choice: (-choice.rank, choice.memory_id))[:OMITTED_SHOWN]
     shown = [choice for choice in choices if choice.is_shown]
     named = {choice.memory_id for choice in (*shown, *best)}
     kept = {name: doubt for name, doubt in doubts.items() if name in named}

@@ -25,10 +25,10 @@ from cortex.transforms.brief.candidates import (
     archived_decisions,
     believed,
     candidates_of,
+    eligibility_by_id,
     is_on_purpose,
     printed_order,
     sign_to_archive,
-    standings,
     with_choices_first,
     with_places,
 )
@@ -46,7 +46,7 @@ from cortex.transforms.redaction.redact import kinds_of_secret, redact
 from cortex.transforms.schemas import PROPOSED_BY_MODEL, Row
 from cortex.transforms.words.sentences import first_sentences, share_of_all, share_of_fewer
 
-# -- What of a brief's budget is left, and who gets a seat in it (spec 11.2).
+# -- Spends a brief's budget on lines, the most important first (spec 11.2).
 
 
 def framed(project_name: str, lines: Iterable[str], *, is_by_model: bool = False) -> str:
@@ -62,7 +62,7 @@ def heading_lines(section: str) -> list[str]:
 
 def by_turns(candidates: list[LineCandidate], policy: Policy) -> list[LineCandidate]:
     """
-    Return the candidates in the order of seating.
+    Return the candidates in the order in which they are taken.
 
     What was said on purpose, where the work stands, the guaranteed ones of each section by turns, then the
     rest by rank, or the newest first. Where a language model put them in order, that order in the place of
@@ -85,7 +85,7 @@ def by_turns(candidates: list[LineCandidate], policy: Policy) -> list[LineCandid
         return [*on_purpose, *state, *follow]
     queues: dict[str, list[LineCandidate]] = {}
     for candidate in candidates:
-        # What is left out whatever the room takes nobody's turn.
+        # What is left out whatever the budget takes nobody's turn.
         if not candidate.is_on_purpose and candidate.section != STATE and candidate.forms:
             queues.setdefault(candidate.section, []).append(candidate)
     guaranteed_lines = int(policy.threshold("brief_section_lines"))
@@ -98,13 +98,13 @@ def by_turns(candidates: list[LineCandidate], policy: Policy) -> list[LineCandid
     return [*on_purpose, *state, *first, *sorted(rest, key=lambda candidate: candidate.weight, reverse=True)]
 
 
-class Room:
-    """What is left of the budget, and who has a seat."""
+class BriefBudget:
+    """What is left of a brief's budget, and the lines taken so far."""
 
     def __init__(
         self, project_name: str, budget_tokens: int, policy: Policy, *, kept_tokens: int = 0
     ) -> None:
-        """Open the room; `kept_tokens` of the budget are kept free until `open_kept`."""
+        """Start with the whole budget; `kept_tokens` of the budget are kept free until `open_kept`."""
         frame = framed(project_name, [])
         budget = min(budget_tokens, int(policy.threshold("brief_max_tokens")))
         self.policy = policy
@@ -112,12 +112,12 @@ class Room:
         self.free_tokens = budget - tokens_in(frame) - kept_tokens
         self.free_chars = int(policy.threshold("brief_max_chars")) - len(frame)
         self.free_decision_tokens = int(budget * policy.threshold("brief_decision_share"))
-        self.seated: list[LineCandidate] = []
+        self.lines: list[LineCandidate] = []
 
-    def seat(self, candidate: LineCandidate) -> None:
+    def take(self, candidate: LineCandidate) -> None:
         """Show the candidate in its fullest form that fits, or leave it out and say why."""
         same_words_from = self.policy.threshold("brief_same_words")
-        for other in self.seated if candidate.forms else ():
+        for other in self.lines if candidate.forms else ():
             if self._is_same(candidate, other, same_words_from):
                 candidate.decide(
                     candidate.choice.text, False, f"says the same as {other.choice.memory_id[:8]}"
@@ -131,7 +131,7 @@ class Room:
         for form in candidate.forms:
             problem = self._problem(candidate, form)
             if not problem:
-                self._take(candidate, form)
+                self._add(candidate, form)
                 return
             candidate.decide(form, False, problem)
 
@@ -172,13 +172,13 @@ class Room:
             return "decisions have their share of the budget"
         return "no room left" if tokens > self.free_tokens or len(added) > self.free_chars else ""
 
-    def _take(self, candidate: LineCandidate, form: str) -> None:
+    def _add(self, candidate: LineCandidate, form: str) -> None:
         added = self._added(candidate, form)
         self.free_tokens -= tokens_in(added)
         self.free_chars -= len(added)
         if candidate.section == "decision":
             self.free_decision_tokens -= tokens_in(added)
-        self.seated.append(candidate)
+        self.lines.append(candidate)
         candidate.decide(form, True, candidate.reason_for())
 
     def _added(self, candidate: LineCandidate, form: str) -> str:
@@ -188,7 +188,7 @@ class Room:
 
     def _lines(self, candidate: LineCandidate) -> int:
         return sum(
-            _line_count(other.choice.text) for other in self.seated if other.section == candidate.section
+            _line_count(other.choice.text) for other in self.lines if other.section == candidate.section
         )
 
 
@@ -297,7 +297,7 @@ def choose(
     Return every candidate for the brief in the order of printing, each shown or left out with its reason.
 
     Candidates are active, believed, sure enough, and among the best-ranked of their type; of one subject the
-    newest. What a person said on purpose (remembered, edited, pinned) is seated first, then where the work
+    newest. What a person said on purpose (remembered, edited, pinned) is taken first, then where the work
     stands; then each section gets its guaranteed lines, by turns; then rank alone decides until the budget
     is spent. Decisions stay within their share of it. Where `confirms_until` is given, a last line asks
     whether the oldest claims that were last said until then still hold. If no language model has read
@@ -310,23 +310,25 @@ def choose(
     memories = memories.append_column("is_on_purpose", is_on_purpose(memories))
     memories = with_places(memories, order, sessions, policy)
     rows = believed(memories, policy)
-    standing = standings(rows, sessions, policy)
+    eligibility = eligibility_by_id(rows, sessions, policy)
     disputes, ended = _disputes(edges, rows) | _kept_though_closed(edges, rows), _ended(rows, memories)
     for memory_id, mark in marks.items():
         disputes[memory_id] = f" {on_one_line(mark)}{disputes.get(memory_id, '')}"
-    candidates = candidates_of(memories, rows, standing, disputes, policy, is_read_by_model=is_read_by_model)
+    candidates = candidates_of(
+        memories, rows, eligibility, disputes, policy, is_read_by_model=is_read_by_model
+    )
     for candidate in candidates:
         if candidate.choice.memory_id in ended:
             candidate.leave_out(ended[candidate.choice.memory_id])
-    signs = [*about_repository(repository), *sign_to_archive(standing, policy)]
+    signs = [*about_repository(repository), *sign_to_archive(eligibility, policy)]
     kept_tokens = int(policy.threshold("brief_confirm_tokens")) if confirms_until else 0
-    room = Room(project_name, budget_tokens, policy, kept_tokens=kept_tokens)
+    budget = BriefBudget(project_name, budget_tokens, policy, kept_tokens=kept_tokens)
     for candidate in [*signs, *by_turns(candidates, policy)]:
-        room.seat(candidate)
+        budget.take(candidate)
     if confirms_until:
-        room.open_kept()
+        budget.open_kept()
         for question in question_about(candidates, confirms_until, policy, disputed=disputes):
-            room.seat(question)
+            budget.take(question)
             signs.append(question)
     sections = (REPOSITORY, *policy.brief_sections(), CONFIRM)
     printed = sorted(printed_order([*candidates, *signs]), key=lambda each: sections.index(each.section))
@@ -366,7 +368,7 @@ def _kept_though_closed(edges: pa.Table, rows: pa.Table) -> dict[str, str]:
     """
     Return, by memory id, the mark of what holds though a language model says that it is no longer true.
 
-    Until a person settles it, what they said on purpose, or what is trusted more than the newer, is told.
+    Until a person resolves it, what they said on purpose, or what is trusted more than the newer, is told.
     """
     closings = edges.filter(pc.field("rule") == PROPOSED_BY_MODEL).to_pylist()
     ends = {edge[end] for edge in closings for end in ("source_id", "target_id")}

@@ -12,7 +12,7 @@ from cortex.transforms.extract.ground.candidate import PERSONS_LAYERS
 from cortex.transforms.memory.quality import brief_wording
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import Row
-from cortex.transforms.words.ages import authors_of, standing_of
+from cortex.transforms.words.ages import authors_of, endorsement_of
 from cortex.transforms.words.sentences import LINE, first_sentences, sentences, share_of_fewer, words_in
 
 # "Yes." and "Use uv." say too little without the answer they got.
@@ -305,8 +305,8 @@ def without_provenance(form: str) -> str:
 
 def _who_and_when(row: Row) -> list[str]:
     who = ["user"] if is_persons(row) else []
-    if standing := standing_of(row):
-        who += [standing] if who else [_colleagues(authors_of(row)), standing]
+    if endorsement := endorsement_of(row):
+        who += [endorsement] if who else [_colleagues(authors_of(row)), endorsement]
     who += ["all projects"] if row["category"] == "global" else []
     # A person may have edited or confirmed it since a session said it last.
     return [*who, day(max(_last_seen(row)[0], row["updated_at"]))]

@@ -258,7 +258,7 @@ _WIDE_STOP = re.compile(r"(?<=[。！？])(?=\S)")
 _PRONOUN = re.compile(r"(?:it|they|this|that|these|those|yes|no|ok(?:ay)?|thanks?)\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.?!] |[。？！]")
 _SHORTEST_GOAL_CHARS, _FEWEST_GOAL_WORDS = 14, 3
-GOAL_STRETCHES = 4
+GOAL_EXCHANGES = 4
 FAULT_CHARS, _SHORTEST_FAULT_CHARS = 90, 12
 _FILES_NAMED = 3
 _SHORTEST_OFFER_CHARS = 12
@@ -278,8 +278,8 @@ def is_work(call: Turn) -> bool:
 
 
 @dataclass
-class Stretch:
-    """One turn of a person and all that follows until their next one."""
+class Exchange:
+    """A person's prompt and all that follows up to the next one."""
 
     asked: Turn | None
     turns: list[Turn] = field(default_factory=list)
@@ -312,12 +312,13 @@ class Stretch:
         return text_of(self.asked) if self.asked is not None else ""
 
 
-def stretches(turns: Sequence[Turn]) -> list[Stretch]:
-    """Return the stretches of one thread in order; what comes before the first words belongs to nobody."""
-    parts = [Stretch(None)]
+def exchanges_in(turns: Sequence[Turn]) -> list[Exchange]:
+    """Return the exchanges of one thread in order; turns before the first prompt form one without a
+    prompt."""
+    parts = [Exchange(None)]
     for turn in turns:
         if turn["kind"] in PERSON:
-            parts.append(Stretch(turn))
+            parts.append(Exchange(turn))
         else:
             parts[-1].turns.append(turn)
     return parts if parts[0].turns else parts[1:]
@@ -366,7 +367,7 @@ def subject_of_session(turn: Turn) -> str:
 
 
 def _findings(turns: Sequence[Turn], phrases: Phrasebook) -> _Findings | None:
-    parts = stretches(turns)
+    parts = exchanges_in(turns)
     if not any(part.asked is not None for part in parts):
         return None
     calls = [*calls_that_ran(turns), *typed_commands(turns)]
@@ -399,20 +400,20 @@ def _last_recap(turns: Sequence[Turn], phrases: Phrasebook) -> tuple[Turn | None
     return (recaps[-1], recap) if recap.done else (None, Recap())
 
 
-def _goal(parts: Sequence[Stretch], phrases: Phrasebook) -> str:
+def _goal(parts: Sequence[Exchange], phrases: Phrasebook) -> str:
     """
     Return what was asked for last that was worked on, a plan's heading or a request in its sentence.
 
     What was asked longer ago is a step that is done; then the request that opened the session counts.
     """
     worked = next((at for at in range(len(parts) - 1, -1, -1) if parts[at].has_worked), -1)
-    latest = [part for part in parts[: worked + 1] if part.asked is not None][-GOAL_STRETCHES:]
+    latest = [part for part in parts[: worked + 1] if part.asked is not None][-GOAL_EXCHANGES:]
     goals = (_asked_for(part, phrases) for part in [*reversed(latest), *parts[:1]])
     quoted = (_quoted(part) for part in [*reversed(latest), *parts[:1]])
     return next((goal for goal in [*goals, *quoted] if goal), "")
 
 
-def _quoted(part: Stretch) -> str:
+def _quoted(part: Exchange) -> str:
     """Return the first whole sentence that a person typed, as a quotation; nothing if it points back."""
     if part.asked is None or part.asked["kind"] not in ("prompt", "command"):
         return ""
@@ -425,7 +426,7 @@ def _quoted(part: Stretch) -> str:
     return ""
 
 
-def _asked_for(part: Stretch, phrases: Phrasebook) -> str:
+def _asked_for(part: Exchange, phrases: Phrasebook) -> str:
     if part.asked is not None and part.asked["kind"] == "plan":
         return _bare(plan_title(part.words), GOAL_CHARS)
     if part.asked is None or part.asked["kind"] not in ("prompt", "command"):
@@ -492,12 +493,12 @@ def recap_parts(text: str, phrases: Phrasebook) -> Recap:
         elif aim := phrases.goal_named.match(sentence):
             goal = goal or part_of(aim)
         else:
-            done.append(as_deed(sentence, phrases))
+            done.append(as_action(sentence, phrases))
     return Recap(_opened(goal), tuple(done), _opened(next_step))
 
 
-def as_deed(sentence: str, phrases: Phrasebook) -> str:
-    """Return what the assistant says it did with the deed first, without filler."""
+def as_action(sentence: str, phrases: Phrasebook) -> str:
+    """Return what the assistant says it did with the action first, without filler."""
     text = phrases.own_deed.cut_from(phrases.without_filler(sentence).strip())
     first = text.split(" ", 1)[0].rstrip(",.:")
     return text[:1].upper() + text[1:] if first.isalpha() else text  # no file name and no version
@@ -516,7 +517,7 @@ def _opened(text: str) -> str:
 
 
 def _open_points(
-    parts: Sequence[Stretch], recap: Recap, left: Sequence[str], phrases: Phrasebook
+    parts: Sequence[Exchange], recap: Recap, left: Sequence[str], phrases: Phrasebook
 ) -> list[str]:
     """Return what a session leaves open: requests not seen done, faults reported last, unfinished work."""
     unfinished = _unfinished_request(parts, phrases)
@@ -535,7 +536,7 @@ def _open_points(
     return [point for point in points if point]
 
 
-def _reported_fault(parts: Sequence[Stretch], phrases: Phrasebook) -> str:
+def _reported_fault(parts: Sequence[Exchange], phrases: Phrasebook) -> str:
     """Return the fault that a person's last words report: answered, and by nobody said to be mended."""
     last = parts[-1] if parts else None
     if last is None or last.asked is None or last.asked["kind"] not in ("prompt", "command"):
@@ -545,7 +546,7 @@ def _reported_fault(parts: Sequence[Stretch], phrases: Phrasebook) -> str:
     return shortened(fault, FAULT_CHARS).rstrip(".") if len(fault) >= _SHORTEST_FAULT_CHARS else ""
 
 
-def _unfinished_request(parts: Sequence[Stretch], phrases: Phrasebook) -> str:
+def _unfinished_request(parts: Sequence[Exchange], phrases: Phrasebook) -> str:
     """Return what a person asked for last if no answer followed: their request, or the offer they took."""
     last = parts[-1] if parts else None
     if last is None or last.asked is None or last.is_answered:
@@ -560,7 +561,7 @@ def _unfinished_request(parts: Sequence[Stretch], phrases: Phrasebook) -> str:
     return f'"{words}"' if is_order else ""
 
 
-def _unreported_edits(parts: Sequence[Stretch]) -> str:
+def _unreported_edits(parts: Sequence[Exchange]) -> str:
     """Return what was changed after a person's last words if no answer followed."""
     last = parts[-1] if parts else None
     if last is None or last.asked is None or last.is_answered or not last.edited:
@@ -569,7 +570,7 @@ def _unreported_edits(parts: Sequence[Stretch]) -> str:
     return f"edits of {names} came last, without a report"
 
 
-def _unanswered(parts: Sequence[Stretch], phrases: Phrasebook) -> tuple[str, str]:
+def _unanswered(parts: Sequence[Exchange], phrases: Phrasebook) -> tuple[str, str]:
     """Return what the assistant offered and what it asked in the last words of a thread."""
     last = parts[-1] if parts else None
     if last is None or last.answer is None:
@@ -578,7 +579,7 @@ def _unanswered(parts: Sequence[Stretch], phrases: Phrasebook) -> tuple[str, str
     return offered, "" if offered else _question(last)
 
 
-def _offer(part: Stretch, phrases: Phrasebook) -> str:
+def _offer(part: Exchange, phrases: Phrasebook) -> str:
     for sentence in reversed(_last_sentences(part)):
         offered = phrases.offer.match(sentence)
         if offered:
@@ -587,13 +588,13 @@ def _offer(part: Stretch, phrases: Phrasebook) -> str:
     return ""
 
 
-def _question(part: Stretch) -> str:
+def _question(part: Exchange) -> str:
     asked = [sentence for sentence in _last_sentences(part)[-1:] if sentence.endswith(("?", "？"))]
     is_whole = asked and (not asked[0].isascii() or len(asked[0].split()) >= _FEWEST_QUESTION_WORDS)
     fits = is_whole and _SHORTEST_QUESTION_CHARS <= len(asked[0]) <= _LONGEST_QUESTION_CHARS
     return asked[0] if fits else ""
 
 
-def _last_sentences(part: Stretch) -> list[str]:
+def _last_sentences(part: Exchange) -> list[str]:
     blocks = prose_blocks(without_tags(text_of(part.answer))) if part.answer is not None else []
     return prose_sentences(blocks[-1].text) if blocks else []

@@ -19,7 +19,7 @@ from cortex.hooks.echo import (
     marks_of,
 )
 from cortex.hooks.prose.own_prose import trust_of_call
-from cortex.hooks.prose.repeats import Heard, least_words, statements
+from cortex.hooks.prose.repeats import EarlierText, least_words, statements
 from cortex.transforms.extract.structural import input_of
 from cortex.transforms.schemas import (
     EPOCH,
@@ -206,7 +206,7 @@ class _Session:
         self._statements = {id(event): _statements(event) for event in events}
         self._trusts: dict[int, str] = {}
         self._marks: dict[tuple[str, ...], list[int]] = {}
-        self._heard = self._read()
+        self._earlier_text = self._read()
         self._own: list[tuple[int, str, str]] | None = None
 
     def trust_of(self, event: Row) -> str:
@@ -215,8 +215,8 @@ class _Session:
         lowest = [self._lowest(words, said_at, event["layer"]) for words in self._statements[id(event)]]
         return min([str(event["trust"]), *lowest], key=TRUSTS.index)
 
-    def _read(self) -> Heard:
-        heard = Heard(words for of_event in self._statements.values() for words in of_event)
+    def _read(self) -> EarlierText:
+        earlier_text = EarlierText(words for of_event in self._statements.values() for words in of_event)
         calls = {turn["tool_use_id"]: turn for turn in self._turns if turn["kind"] == "tool_call"}
         for place, turn in enumerate(self._turns):
             if turn["kind"] != "tool_result":
@@ -224,13 +224,13 @@ class _Session:
             trust = trust_of_result(calls.get(turn["tool_use_id"]), turn)
             if trust:
                 self._trusts[place] = trust
-                heard.hear(turn["text"], place)
-        return heard
+                earlier_text.add(turn["text"], place)
+        return earlier_text
 
     def _lowest(self, words: Sequence[str], said_at: int, layer: str) -> str:
         key = tuple(words)
         if key not in self._marks:
-            self._marks[key] = self._heard.marks_of(words)
+            self._marks[key] = self._earlier_text.marks_of(words)
         places = [place for place in self._marks[key] if place < said_at]
         if layer.startswith(ACTS) and layer != CHECKLIST:
             places = [place for place in places if self._trusts[place] == "external"]
@@ -244,12 +244,12 @@ class _Session:
             self._own = [(place, text, text.casefold()) for place, text in own_words(self._turns)]
         distinct = set(words)
         least = least_words(len(distinct))
-        heard = Heard([words])
+        earlier_text = EarlierText([words])
         for place, text, folded in self._own:
             # Few texts hold enough of the words at all, and only those are worth reading word by word.
             if place < before and sum(word in folded for word in distinct) >= least:
-                heard.hear(text, place)
-        return bool(heard.marks_of(words))
+                earlier_text.add(text, place)
+        return bool(earlier_text.marks_of(words))
 
 
 def _turns_by_session(turns: pa.Table, wanted: Mapping[str, object]) -> dict[str, list[Row]]:

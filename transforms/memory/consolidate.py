@@ -110,11 +110,11 @@ def propose(
     judged = {pair: 1.0 for pair in same.pairs if _is_one_of_type(pair, rows)}
     groups |= _worded(groups, same.texts, rows, vocabulary)
     merged = _merged(groups, pairs | judged, _Judged(frozenset(judged), is_reviewed), vocabulary, policy)
-    apart = _taken_back(undone) if undone is not None else []
+    taken_back = _taken_back(undone) if undone is not None else []
     entries = [
         _entry(group, rows[group.members[0]], now, actor)
         for group in merged
-        if not any(known <= set(group.members) for known in apart)
+        if not any(known <= set(group.members) for known in taken_back)
     ]
     return JOURNAL.of(sorted(entries, key=lambda entry: str(entry["entry_id"])))
 
@@ -144,9 +144,9 @@ def to_undo(journal: pa.Table, checkpoint: str | None) -> list[dict[str, Any]]:
 
 def _taken_back(journal: pa.Table) -> list[set[str]]:
     undone = {row["memory_id"] for row, _ in entries_in(journal, Unmerge)}
-    kept_apart = [set(entry.memory_ids) for _, entry in entries_in(journal, Dismiss) if entry.item == "merge"]
+    dismissed = [set(entry.memory_ids) for _, entry in entries_in(journal, Dismiss) if entry.item == "merge"]
     merges = [entry for row, entry in entries_in(journal, Merge) if row["memory_id"] in undone]
-    return kept_apart + [set(entry.members) for entry in merges]
+    return dismissed + [set(entry.members) for entry in merges]
 
 
 def _worded(
@@ -274,11 +274,11 @@ def _joined_or_none(
     if _says_the_same(a, b, vocabulary, policy):
         return _joined(a, b, vocabulary)
     if all((min(x, y), max(x, y)) in judged.pairs for x in a.members for y in b.members):
-        return _standing_for(a, b) or (_joined(a, b, vocabulary) if judged.is_reviewed else None)
+        return _absorbed(a, b) or (_joined(a, b, vocabulary) if judged.is_reviewed else None)
     return None
 
 
-def _standing_for(a: _Group, b: _Group) -> _Group | None:
+def _absorbed(a: _Group, b: _Group) -> _Group | None:
     """Return both under the words of the one that leaves out nothing of the other; None if each does."""
     for kept, other in sorted(((a, b), (b, a)), key=lambda pair: (-len(pair[0].text), pair[0].members)):
         lacks = other.fact.numbers - kept.fact.numbers or other.fact.names - kept.fact.names

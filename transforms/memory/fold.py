@@ -14,6 +14,7 @@ from cortex.transforms.extract.ground.candidate import is_prose_alone
 from cortex.transforms.extract.plans import carried_on, plan_text
 from cortex.transforms.identity import content_id
 from cortex.transforms.journal_entries import (
+    ActiveDays,
     Archive,
     Checkpoint,
     Confirm,
@@ -40,11 +41,10 @@ from cortex.transforms.journal_entries import (
     Unmerge,
     Unpin,
     Withdraw,
-    Worked,
     from_row,
     in_order,
 )
-from cortex.transforms.memory.team import put_beside, withdrawn
+from cortex.transforms.memory.team import with_team_evidence, withdrawn
 from cortex.transforms.policy import Policy
 from cortex.transforms.schemas import (
     EPOCH,
@@ -325,7 +325,7 @@ def _apply(row: Row, memories: dict[str, Row], untold: AbstractSet[str]) -> None
         case ImportFact() | ImportMemory():
             memories[name] = _imported(row, entry, memory)
         case TeamFact():
-            memories[name] = put_beside(row, entry, memory)
+            memories[name] = with_team_evidence(row, entry, memory)
         case Withdraw():
             if memory is not None:
                 withdrawn(memory, entry, at)
@@ -343,7 +343,7 @@ def _apply(row: Row, memories: dict[str, Row], untold: AbstractSet[str]) -> None
         case Edit() | Pin() | Unpin() | Confirm() | Supersede() | Archive() | Restore():
             if memory is not None:
                 _change(memory, entry, at)
-        case Dismiss() | Fade() | Recover() | Worked() | Checkpoint() | UnknownEntry():
+        case Dismiss() | Fade() | Recover() | ActiveDays() | Checkpoint() | UnknownEntry():
             pass
         case ProjectFolder() | ProjectName() | ProjectMerge():
             pass

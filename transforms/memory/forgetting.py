@@ -125,10 +125,10 @@ def pending(journal: pa.Table) -> list[Row]:
 
 def requests_in(journal: pa.Table, known: Collection[str]) -> list[Row]:
     """
-    Return the wishes to forget in JOURNAL rows that another store needs; `known` are entry ids that it has.
+    Return the requests to forget in JOURNAL rows that another store needs; `known` are entry ids that it has.
 
     A memory that was forgotten along with the one named (a member, or under its name before projects were
-    merged) gets a wish of its own: an older store knows it by that name alone.
+    merged) gets its own request: an older store knows it by that name alone.
     """
     entries = [(row, entry) for row, entry in entries_in(journal, Forget) if entry.pruned is None]
     named = {row["memory_id"] for row, entry in entries if entry.is_wish}
@@ -182,7 +182,7 @@ def kept_of_sessions(journal: pa.Table, requests: Iterable[Row]) -> dict[str, Ro
 
 def _shared_names(journal: pa.Table) -> list[list[str]]:
     """
-    Return the names that one memory went by, as far as entries with words of it were carried over.
+    Return the names that one memory went by, as far as entries with words of it were reattached.
 
     Such entries say the same at one instant. Where several memories got the same words at once, who was who
     is open, and they are left out.
@@ -336,7 +336,8 @@ def erased_journal(
     """
     Return JOURNAL rows without the text of `requested` memories, of reset `projects` and of `phrases`.
 
-    What was told after the wish to forget stays. A merge goes with any of its members, whose rest comes back.
+    What was told after the request to forget stays. A merge goes with any of its members, whose rest comes
+    back.
     """
     until = max((row["recorded_at"] for row in requested.values()), default=None)
     kept = [
@@ -361,7 +362,7 @@ def done_entries(
     entries: Iterable[Row], requested: Mapping[str, Row], turn_ids: Mapping[str, set[str]]
 ) -> list[Row]:
     """
-    Return the JOURNAL rows that say what was erased for each wish: ids, no text.
+    Return the JOURNAL rows that say what was erased for each request: ids, no text.
 
     `turn_ids` gives the turns by entry id. A merged memory's members get a tombstone of their own.
     """
@@ -392,7 +393,7 @@ def _is_erased(row: Row, requested: Mapping[str, Row], projects: Mapping[str, da
 
 
 def _without_reason(row: Row, requested: Mapping[str, Row]) -> Row:
-    """Return an entry that archived a doomed memory without its reason, which may quote the memory."""
+    """Return an entry that archived a memory to erase without its reason, which may quote the memory."""
     if row["kind"] != "archive" or row["memory_id"] not in requested or row["payload"] == "{}":
         return row
     return _in_place_of(row, Archive())

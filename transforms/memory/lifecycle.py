@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from cortex.transforms.database import query
 from cortex.transforms.journal_entries import (
+    ActiveDays,
     Fade,
     Recover,
-    Worked,
     entries_in,
 )
 from cortex.transforms.memory.team import is_team_held
@@ -209,7 +209,9 @@ def _ends_of_days(instants: pl.Series) -> pl.Series:
 
 
 def _worked_elsewhere(journal: pa.Table) -> list[datetime]:
-    return [datetime.fromisoformat(at) for _, entry in entries_in(journal, Worked) for at in entry.active_at]
+    return [
+        datetime.fromisoformat(at) for _, entry in entries_in(journal, ActiveDays) for at in entry.active_at
+    ]
 
 
 def immortal_tiers(memories: pa.Table, sessions: pa.Table, policy: Policy) -> pa.Table:

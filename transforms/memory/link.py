@@ -199,7 +199,7 @@ class _Side:
     left: tuple[frozenset[str], ...]
     negated: frozenset[str]
     chosen: frozenset[str]  # words outside of the named alternative: of "pnpm, not npm" pnpm
-    beside: frozenset[str]
+    rejected_alternatives: frozenset[str]
     files: frozenset[str]
     turns: frozenset[str]
 
@@ -336,7 +336,7 @@ def _side(row: dict[str, Any], vocabulary: Vocabulary, reversals: Reversals) -> 
         row["memory_id"],
         row["memory_type"],
         vocabulary.fact(row["text"]),
-        vocabulary.fact(_turned_down(row["rejected"])).word_set,
+        vocabulary.fact(_rejected_text(row["rejected"])).word_set,
         reversals.left_in(row["text"], vocabulary),
         vocabulary.negated_in(_CONTRAST.sub("", row["text"])),
         vocabulary.fact(_CONTRAST.sub("", row["text"])).word_set,
@@ -346,7 +346,7 @@ def _side(row: dict[str, Any], vocabulary: Vocabulary, reversals: Reversals) -> 
     )
 
 
-def _turned_down(rejected: str | None) -> str:
+def _rejected_text(rejected: str | None) -> str:
     # Who turns down "only X" settles on X and on more.
     return "" if rejected is None or _ONLY.match(rejected) else rejected
 
@@ -381,8 +381,8 @@ def _contrary(a: _Side, b: _Side, vocabulary: Vocabulary, policy: Policy) -> str
         return "left_there_chosen_here"
     if _swaps(a, b):
         return "each_names_the_other_beside"
-    turned = vocabulary.opposites_in(a.fact, b.fact)
-    if turned and _is_about_the_same(a.fact, b.fact, policy, without=turned):
+    opposites = vocabulary.opposites_in(a.fact, b.fact)
+    if opposites and _is_about_the_same(a.fact, b.fact, policy, without=opposites):
         return "opposite"
     if not _is_about_the_same(a.fact, b.fact, policy):
         return ""
@@ -406,7 +406,11 @@ def _rejects(a: _Side, b: _Side) -> bool:
 
 def _swaps(a: _Side, b: _Side) -> bool:
     """Return whether each chooses what the other rejects: "pnpm, not npm" and "npm, not pnpm"."""
-    return bool(a.beside and b.beside) and a.beside <= b.chosen and b.beside <= a.chosen
+    return (
+        bool(a.rejected_alternatives and b.rejected_alternatives)
+        and a.rejected_alternatives <= b.chosen
+        and b.rejected_alternatives <= a.chosen
+    )
 
 
 def _denies(a: _Side, b: _Side) -> bool:

@@ -72,14 +72,14 @@ class Choices:
 
         `rejected` is what its memory is known to turn down, wherever that was said.
         """
-        turned_down = self.names_in(rejected)
-        chosen = self.names_in(sentence) if turned_down else frozenset[str]()
+        named_against = self.names_in(rejected)
+        chosen = self.names_in(sentence) if named_against else frozenset[str]()
         for pattern in self.patterns:
             for match in pattern.finditer(sentence):
                 against = self.names_in(_END.split(f"{match['rejected']} ", maxsplit=1)[0])
-                turned_down |= against
+                named_against |= against
                 chosen |= self.names_in(match["chosen"]) if against else frozenset()
-        return Sides(chosen - turned_down, turned_down)
+        return Sides(chosen - named_against, named_against)
 
     def are_rivals(self, chosen: str, rejected: str) -> bool:
         """Return whether one would be declared in the place of the other: two frameworks, two linters."""

@@ -30,7 +30,7 @@ def is_team_held(memories: pa.Table) -> "pa.Array[Any]":
     return pc.is_in(pa.array(range(memories.num_rows), pa.int64()), pa.array(rows.to_pylist(), pa.int64()))
 
 
-def put_beside(row: Row, entry: TeamFact, known: Row | None) -> Row:
+def with_team_evidence(row: Row, entry: TeamFact, known: Row | None) -> Row:
     """
     Return a memory that the repository holds, undecayed; what was said here of the same fact stays its own.
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from cortex.transforms.errors import contained
 from cortex.transforms.identity import content_id
 from cortex.transforms.schemas import TURNS
-from cortex.transforms.transcripts.assistants import Head, Turned, turned
+from cortex.transforms.transcripts.assistants import Head, ParsedTurn, parsed_turns
 from cortex.transforms.transcripts.assistants import may_speak as may_speak_elsewhere
 from cortex.transforms.transcripts.records import (
     Limits,
@@ -203,12 +203,12 @@ def _rows_of_line(
     return rows, reason
 
 
-def _turns_in(record: Record, source: Source) -> list[Turned] | None:
+def _turns_in(record: Record, source: Source) -> list[ParsedTurn] | None:
     """Return the turns in one record, each with what surrounds it; None for a shape that is not known."""
     if source.head is not None:
-        return turned(record, source.head)
+        return parsed_turns(record, source.head)
     turns = utterances_in(record, in_agent_file=source.agent_id is not None)
-    return None if turns is None else [Turned(record, turn, None) for turn in turns]
+    return None if turns is None else [ParsedTurn(record, turn, None) for turn in turns]
 
 
 def line_may_speak(line: bytes) -> bool:
@@ -285,7 +285,7 @@ class _Context:
         """Return an id, a path or a name that the record carries, without secrets; None if it has none."""
         return self.limits.name(self.record.get(field))
 
-    def row(self, turn: Turned, block: int) -> TurnCells:
+    def row(self, turn: ParsedTurn, block: int) -> TurnCells:
         """Return one row of TURNS, in the order of its columns."""
         utterance = turn.utterance
         text, tool_input, redactions = self._worded(utterance)
@@ -328,7 +328,7 @@ class _Context:
             text, redactions = redacted_head(utterance.text, self.limits)
         return text, None, redactions
 
-    def _turn_id(self, turn: Turned, text: str, block: int) -> str:
+    def _turn_id(self, turn: ParsedTurn, text: str, block: int) -> str:
         """
         Return an id that a resumed or forked copy of the record has too, in spite of its new uuids.
 
@@ -344,7 +344,7 @@ class _Context:
         place = () if when else (self.session_id, str(self.line_number), str(block))
         return content_id(project_id, kind, when or "", text, *place)
 
-    def _foreign_turn_id(self, turn: Turned, text: str, block: int) -> str:
+    def _foreign_turn_id(self, turn: ParsedTurn, text: str, block: int) -> str:
         """Return an id from the redacted text and the record's identity, or its place where it has none."""
         assert self.source.head is not None
         origin = (self.source.project_id, turn.utterance.kind, self.source.head.assistant)

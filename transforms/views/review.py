@@ -1,4 +1,5 @@
-"""What a person may settle: memories in dispute, stale claims, merges proposed; and what they settled."""
+"""Items that a person may resolve (disputed memories, stale claims, proposed merges), and those they
+resolved."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ CONTRADICTION, STALE, MERGE = "contradiction", "stale", "merge"
 @dataclass(frozen=True)
 class Item:
     """
-    One thing to settle.
+    One item to resolve.
 
     `memory_ids` are in dispute (the older first), a claim, or to be merged; `texts` are theirs. `offer` says
     what accepting does, `detail` is the repository's reason, the merged text, or the rule of a contradiction.
@@ -34,7 +35,8 @@ class Item:
 
     @property
     def item_id(self) -> str:
-        """Return the id by which a person settles it; the same as long as the memories and the reason are."""
+        """Return the id by which a person resolves it; the same as long as the memories and the reason
+        are."""
         return _id_of(self.kind, self.memory_ids, self.detail if self.kind == STALE else "")
 
 
@@ -119,7 +121,7 @@ def dismissed(journal: pa.Table) -> frozenset[str]:
     return frozenset(_id_of(entry.item or "", entry.memory_ids, entry.reason or "") for entry in entries)
 
 
-def unsettled(items: Iterable[Item], journal: pa.Table) -> list[Item]:
+def unresolved(items: Iterable[Item], journal: pa.Table) -> list[Item]:
     """Return the items that nobody dismissed."""
     known = dismissed(journal)
     return [item for item in items if item.item_id not in known]
@@ -131,7 +133,7 @@ def doubts_left(doubts: Iterable[Doubt], journal: pa.Table) -> list[Doubt]:
     return [doubt for doubt in doubts if _id_of(STALE, [doubt.memory_id], doubt.reason) not in known]
 
 
-def settled_edges(edges: pa.Table, journal: pa.Table) -> pa.Table:
+def resolved_edges(edges: pa.Table, journal: pa.Table) -> pa.Table:
     """Return EDGES where pairs that a person let stand side by side are related and not at odds."""
     known = dismissed(journal)
     if not known:

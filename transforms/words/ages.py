@@ -67,7 +67,7 @@ def authors_of(memory: Row) -> list[str]:
     return sorted({layer.partition(":")[2] for layer in layers if layer.startswith(HELD_LAYERS)})
 
 
-def standing_of(memory: Row) -> str:
+def endorsement_of(memory: Row) -> str:
     """Return how colleagues hold a row of MEMORIES: reviewed, or only shared; empty if they do not."""
     layers = [place["layer"] for place in memory["evidence"]]
     held = (words for start, words in _WORDS[:2] if any(layer.startswith(start) for layer in layers))
@@ -81,10 +81,10 @@ def speaker_of(memory: Row) -> str:
     >>> speaker_of({"trust": "colleague", "evidence": [{"layer": "team:Ana Lopez"}]})
     'Ana Lopez (reviewed)'
     """
-    standing = standing_of(memory)
-    if memory["trust"] == COLLEAGUE and standing:
-        return f"{' and '.join(authors_of(memory))[:LONGEST_AUTHORS]} ({standing})"
-    return f"{memory['trust']} ({standing})" if standing else str(memory["trust"])
+    endorsement = endorsement_of(memory)
+    if memory["trust"] == COLLEAGUE and endorsement:
+        return f"{' and '.join(authors_of(memory))[:LONGEST_AUTHORS]} ({endorsement})"
+    return f"{memory['trust']} ({endorsement})" if endorsement else str(memory["trust"])
 
 
 def author_of_layer(layer: str) -> str:

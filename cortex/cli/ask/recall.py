@@ -231,12 +231,12 @@ def brief(context: Context, explain: bool, archive: bool, project: str | None, a
 def _nothing(context: Context, project: str | None, archive: bool, *, is_known: bool) -> str:
     from cortex.flows.operations.ask import listing
 
-    book, what = context.open_store().projects, "older decisions" if archive else "brief"
+    register, what = context.open_store().projects, "older decisions" if archive else "brief"
     if is_known:
-        ids = book.named(project) if project else [book.known(str(context.folder)) or ""]
+        ids = register.named(project) if project else [register.known(str(context.folder)) or ""]
         why = "" if archive else f": {listing.why_nothing(context, ids[0])}"
         return f"No {what} for {project or 'this folder'}{why}."
-    known = ", ".join(sorted(book.labels().values()))
+    known = ", ".join(sorted(register.labels().values()))
     rest = f"Known projects: {known}." if known else "Read your sessions with: cortex backfill"
     return f"No {what} for {project or 'this folder'}: no session of it has been read yet. {rest}"
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cortex.flows.context import Context
-    from cortex.flows.operations.change.review import MemoryMerge, ProjectReview, Settlement
+    from cortex.flows.operations.change.review import MemoryMerge, ProjectReview, Resolution
     from cortex.transforms.views.review import Item
 
 
@@ -56,7 +56,7 @@ def review(
             "--ask cannot be combined with other options.", "Give --ask, or ids with --accept and --keep."
         )
     if accept or keep:
-        yield _settled(review.settle_items(context, accept=accept, keep=keep, project=project))
+        yield _resolved(review.resolve_items(context, accept=accept, keep=keep, project=project))
         return
     reviews = review.review(context, project=project)
     if not ask:
@@ -73,18 +73,18 @@ def review(
             break
         if choice != "skip":
             (accepted if choice == "accept" else kept).append(item)
-    yield _settled(review.settle_items(context, accept=accepted, keep=kept))
+    yield _resolved(review.resolve_items(context, accept=accepted, keep=kept))
 
 
-def _settled(settlement: Settlement) -> Answer:
+def _resolved(resolution: Resolution) -> Answer:
     data = {
-        "accepted": [item.item_id for item in settlement.accepted],
-        "kept": [item.item_id for item in settlement.kept],
-        "applied": settlement.applied.is_in_effect,
+        "accepted": [item.item_id for item in resolution.accepted],
+        "kept": [item.item_id for item in resolution.kept],
+        "applied": resolution.applied.is_in_effect,
     }
-    lines = [f"Accepted {item.item_id[:ID_DIGITS]}: {item.offer}." for item in settlement.accepted]
-    lines += [f"Kept {item.item_id[:ID_DIGITS]} as it is." for item in settlement.kept]
-    return Answer(data, lines or ["Nothing settled."], warnings=settlement.applied.warnings)
+    lines = [f"Accepted {item.item_id[:ID_DIGITS]}: {item.offer}." for item in resolution.accepted]
+    lines += [f"Kept {item.item_id[:ID_DIGITS]} as it is." for item in resolution.kept]
+    return Answer(data, lines or ["Nothing resolved."], warnings=resolution.applied.warnings)
 
 
 def _listed(reviews: Sequence[ProjectReview]) -> Answer:

@@ -97,7 +97,7 @@ def setup(context: Context, yes: bool, writer: str | None) -> Iterator[Answer]:
     if done.by_model:
         setup.read_on(context)
     data = {**_as_dict(after, left), "first_brief": done.first_brief}
-    steps_left = [*_next_steps(after, left), *_turned_on_by(context)]
+    steps_left = [*_next_steps(after, left), *_writer_steps(context)]
     yield Answer(data, [f"Next: {step}" for step in steps_left])
 
 
@@ -211,7 +211,7 @@ def _schedule(context: Context) -> Answer:
     return Answer({}, [f"Nightly run: {name}, 03:30; a missed night is caught up."])
 
 
-def _turned_on_by(context: Context) -> list[str]:
+def _writer_steps(context: Context) -> list[str]:
     """Return the one command that lets a language model write, where one could and none does."""
     from cortex.flows.operations.care import writer_choice
 

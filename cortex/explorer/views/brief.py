@@ -99,7 +99,7 @@ def _why_nothing(request: ViewRequest, project_id: str, explanation: Explanation
     return "" if explanation.shown else listing.why_nothing(request.context, project_id)
 
 
-# -- The review: contradictions, stale claims, proposed merges and weak memories, each settled by a key.
+# -- The review: contradictions, stale claims, proposed merges and weak memories, each resolved by a key.
 
 KIND_HEADINGS = {
     "contradiction": "Contradictions",
@@ -110,7 +110,7 @@ WEAK_SHOWN = 10
 
 
 def show_review(request: ViewRequest) -> Page:
-    """Show what a person may settle of the project in the query, else of the one that the brief is of."""
+    """Show the items to resolve in the project of the query, else of the one that the brief is of."""
     context = request.context
     projects = listing.list_known_projects(context)
     project_id = request.word("project") or project_meant(request, projects)

@@ -21,7 +21,7 @@ from cortex.flows.operations.ask.browse import (
     MOST_MATCHES,
     Facet,
     Filters,
-    TimelineStretch,
+    TimelinePeriod,
 )
 from cortex.flows.operations.ask.listing import Details
 from cortex.flows.operations.ask.memory_details import MOST_GRAPH_STEPS, GraphAround
@@ -50,7 +50,7 @@ def show_memory(request: ViewRequest) -> Page:
         "related": memory_details.relations_of(request.context, shown.row["memory_id"]),
         "replaced": history.replaced,
         "replaced_by": history.replaced_by,
-        "deeds": history.deeds,
+        "deeds": history.changes,
         "recalled_at": history.recalled_at,
         "confidence": [{"at": at, "confidence": round(value, 4)} for at, value in history.curve],
     }
@@ -225,7 +225,7 @@ def _relations(around: GraphAround) -> dict[str, str]:
 
 
 def show_timeline(request: ViewRequest) -> Page:
-    """Show the stretch of time and the project in the query, all of both by default."""
+    """Show the period and the project in the query, by default all time and all projects."""
     period, project = request.word("in"), request.word("project")
     offset = (request.number("page", 1) - 1) * PAGE_ROWS
     timeline = browse.read_timeline(
@@ -255,17 +255,17 @@ def show_timeline(request: ViewRequest) -> Page:
     return Page("timeline.html", "Timeline", data, extra)
 
 
-def _bar(request: ViewRequest, stretch: TimelineStretch, value: int) -> ChartBar:
-    short = stretch.period[-2:] if len(stretch.period) == 10 else stretch.period
-    return ChartBar(stretch.period, value, _zoom(request, stretch), short)
+def _bar(request: ViewRequest, bar: TimelinePeriod, value: int) -> ChartBar:
+    short = bar.period[-2:] if len(bar.period) == 10 else bar.period
+    return ChartBar(bar.period, value, _zoom(request, bar), short)
 
 
-def _zoom(request: ViewRequest, stretch: TimelineStretch) -> str:
-    return request.link(**{"in": stretch.period, "page": ""})
+def _zoom(request: ViewRequest, bar: TimelinePeriod) -> str:
+    return request.link(**{"in": bar.period, "page": ""})
 
 
 def _trail(request: ViewRequest, period: str) -> Sequence[tuple[str, str]]:
-    """Return the stretches around the one that is looked at, from all time on: name and address."""
+    """Return the periods that contain the one shown, starting with all time: name and address."""
     parts = [period[:length] for length in (4, 7, 10) if len(period) >= length]
     links = [("All time", request.link(**{"in": "", "page": ""}))]
     return [*links, *((part, request.link(**{"in": part, "page": ""})) for part in parts)]

@@ -86,7 +86,7 @@ def release_model(context: Context) -> None:
 
 
 @dataclass
-class Rest:
+class IdleTimer:
     """Waits for pauses between calls: `release` is called once nobody has called for IDLE_SECONDS."""
 
     release: Callable[[], None]

@@ -56,7 +56,7 @@ POINTS_SHOWN = 20
     place=30,
 )
 def answer_reflect(call: ToolCall) -> ToolReply:
-    """List what is not settled; answer a question from memories."""
+    """List unresolved points; answer a question from memories."""
     question = call.get("question", "")
     subject = f"reflect {question} {call.get('project')}"
     skip = position_of(call.get("cursor"), subject)

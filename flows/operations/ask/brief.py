@@ -11,7 +11,7 @@ from cortex.storage.lake.noted_projects import KnownProject
 from cortex.storage.published.catalogue import Catalogue
 
 if TYPE_CHECKING:
-    from cortex.storage.projects.projects import Project, ProjectBook
+    from cortex.storage.projects.projects import Project, ProjectRegister
     from cortex.storage.store import Store
     from cortex.transforms.brief.explanation import Choice
 
@@ -93,12 +93,12 @@ def _published(context: Context, name: str | None, archive: bool) -> list[Brief]
     return [Brief(each.project_id, catalogue.text_of(each.project_id, archive=archive)) for each in projects]
 
 
-def _projects_meant(context: Context, book: ProjectBook, name: str | None) -> list[str]:
+def _projects_meant(context: Context, register: ProjectRegister, name: str | None) -> list[str]:
     if name:
-        return book.named(name)
+        return register.named(name)
     # The published map first: asking git takes time, and so does looking for secrets in a path.
     here = Catalogue(context.home).project_at(context.folder)
-    here = book.canonical(here) if here else book.known(str(context.folder))
+    here = register.canonical(here) if here else register.known(str(context.folder))
     return [here] if here else []
 
 
@@ -111,35 +111,35 @@ def _text_now(context: Context, store: Store, project_id: str, archive: bool) ->
     if has_brief and is_noted(store.lake.notes, context.policy, context.settings, known):
         return store.published.archive(project_id) if archive else store.published.brief(project_id)
     # Imported only now: what makes briefs takes a second to import.
-    from cortex.flows.engines.runs import looking
+    from cortex.flows.engines.runs import read_only_run
     from cortex.flows.publishing.briefs import archive_of, brief_of
 
-    return (archive_of if archive else brief_of)(looking(context, with_model=False), project_id)
+    return (archive_of if archive else brief_of)(read_only_run(context, with_model=False), project_id)
 
 
 def explain_briefs(
     context: Context, project: str | None = None, *, as_of: str | None = None
 ) -> list[Explanation]:
     """Return why each candidate is in the brief or not, by project. Raises as `projects_of`."""
-    from cortex.flows.engines.runs import looking
+    from cortex.flows.engines.runs import read_only_run
     from cortex.flows.operations.ask.sql import store_as_of
     from cortex.flows.operations.lookup import projects_of
-    from cortex.flows.publishing.briefs import brief_choices, material_of
+    from cortex.flows.publishing.briefs import brief_choices, brief_inputs
 
     projects = projects_of(context, context.open_store(), project)
     ids = [project.project_id for project in projects]
-    run = looking(context, with_model=False) if as_of is None else store_as_of(context, as_of, ids)
+    run = read_only_run(context, with_model=False) if as_of is None else store_as_of(context, as_of, ids)
     explanations = []
     for project_meant in projects:
-        material = material_of(run, project_meant.project_id)
-        choices = brief_choices(run, material)
+        inputs = brief_inputs(run, project_meant.project_id)
+        choices = brief_choices(run, inputs)
         explanations.append(
             Explanation(
                 project_meant,
                 choices,
-                dict(material.doubts),
+                dict(inputs.doubts),
                 len(choices),
-                is_by_model=material.is_read_by_model,
+                is_by_model=inputs.is_read_by_model,
             )
         )
     return explanations

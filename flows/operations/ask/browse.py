@@ -89,7 +89,7 @@ def places_of(mask: Columns) -> Columns:
     return pa.array(np.flatnonzero(np.asarray(mask)), pa.int64())
 
 
-def first_places(rows: pa.Table, places: Columns, count: int, **order: str) -> Columns:
+def top_positions(rows: pa.Table, places: Columns, count: int, **order: str) -> Columns:
     """Return the first `count` of some rows in an order: column → ascending or descending."""
     select: Any = pc.select_k_unstable
     keys = pa.table({name: rows[name].take(places) for name in order})
@@ -256,7 +256,7 @@ def browse(context: Context, filters: Filters, *, offset: int = 0, limit: int = 
         places = _folded(rows, places)
         total = len(places)
     else:
-        places = first_places(rows, places, offset + limit, updated_at="descending", memory_id="ascending")
+        places = top_positions(rows, places, offset + limit, updated_at="descending", memory_id="ascending")
     shown = rows.take(places[offset : offset + limit]).to_pylist()
     more = {match.id: _more_of(match) for match in answers}
     listed = [{"kind": "memory", **row, **more.get(row["memory_id"], {})} for row in shown]
@@ -272,7 +272,7 @@ def weakest(context: Context, project_id: str, *, limit: int) -> list[Row]:
         pc.invert(rows["is_pinned"]),
     ]
     fading = places_of(both(masks, rows.num_rows))
-    least = first_places(rows, fading, limit, confidence="ascending", memory_id="ascending")
+    least = top_positions(rows, fading, limit, confidence="ascending", memory_id="ascending")
     return [{"kind": "memory", **row} for row in rows.take(least).to_pylist()]
 
 
@@ -407,7 +407,7 @@ def _month(text: str) -> tuple[datetime, datetime]:
         raise UsageError(f"Not a month: '{text}'.", "Use YYYY-MM: 2026-09") from error
 
 
-# -- Sessions and decisions over time: a strip of months or days, and the sessions of the stretch looked at.
+# -- Sessions and decisions over time: a strip of months or days, and the sessions of the chosen period.
 
 _PERIOD = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
 # Length of an instant as text: year, month, day.
@@ -415,7 +415,7 @@ _LENGTHS = {0: 7, 4: 7, 7: 10, 10: 10}
 
 
 @dataclass(frozen=True)
-class TimelineStretch:
+class TimelinePeriod:
     """One month (`2026-09`) or day (`2026-09-14`) of a strip: sessions that ended, decisions made."""
 
     period: str
@@ -426,12 +426,12 @@ class TimelineStretch:
 @dataclass(frozen=True)
 class Timeline:
     """
-    A strip of stretches in time order, and a page of the sessions in it, the newest first.
+    A strip of periods in time order, and a page of the sessions in it, the newest first.
 
     `total` counts the sessions of all pages, `labels` are names of projects by id.
     """
 
-    strip: Sequence[TimelineStretch]
+    strip: Sequence[TimelinePeriod]
     sessions: Sequence[Row]
     total: int
     labels: Mapping[str, str]
@@ -455,9 +455,12 @@ def read_timeline(
     columns = ["project_id", "memory_type", "created_at", "status"]
     memories = _within(catalogue.read_table("memories", columns), "created_at", project, period)
     decisions = memories.filter((pc.field("memory_type") == "decision") & (pc.field("status") == "active"))
-    counts = [_by_stretch(sessions["ended_at"], period), _by_stretch(decisions["created_at"], period)]
+    counts = [
+        _counts_by_period(sessions["ended_at"], period),
+        _counts_by_period(decisions["created_at"], period),
+    ]
     names = sorted({*counts[0], *counts[1]})
-    strip = [TimelineStretch(name, counts[0].get(name, 0), counts[1].get(name, 0)) for name in _filled(names)]
+    strip = [TimelinePeriod(name, counts[0].get(name, 0), counts[1].get(name, 0)) for name in _filled(names)]
     newest = sessions.sort_by([("ended_at", "descending"), ("session_id", "ascending")])
     return Timeline(strip, newest.slice(offset, limit).to_pylist(), sessions.num_rows, labels)
 
@@ -482,7 +485,7 @@ def _within(rows: pa.Table, instant: str, project: str, period: str) -> pa.Table
     return rows.filter(is_within)
 
 
-def _by_stretch(instants: Any, period: str) -> dict[str, int]:
+def _counts_by_period(instants: Any, period: str) -> dict[str, int]:
     texts = _texts(instants, _LENGTHS[len(period)]).to_pylist()
     return {name: texts.count(name) for name in set(texts) if name}
 
@@ -494,7 +497,7 @@ def _texts(instants: Any, length: int) -> Any:
 
 
 def _filled(names: Sequence[str]) -> list[str]:
-    """Return stretches with the months or days between them, so that a strip shows pauses as such."""
+    """Return the periods with the months or days between them, so that gaps show in the strip."""
     if not names:
         return []
     filled = [names[0]]

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
-from cortex.flows.engines.runs import looking
+from cortex.flows.engines.runs import read_only_run
 from cortex.flows.operations.ask.browse import (
     Columns,
     both,
-    first_places,
     items_of,
     places_of,
     rows_with,
+    top_positions,
 )
 from cortex.flows.operations.ask.listing import related
 from cortex.flows.operations.ids import several, typed_id
@@ -304,13 +304,13 @@ class Relative:
 @dataclass(frozen=True)
 class History:
     """
-    Behind a memory: places of its evidence (at most PLACES_SHOWN), deeds, recalls and what replaced what.
+    Behind a memory: places of its evidence (at most PLACES_SHOWN), changes, recalls and what replaced what.
 
     `curve` is how sure it was, 0 to 1, by instant.
     """
 
     places: Sequence[EvidencePlace]
-    deeds: Sequence[JournaledChange]
+    changes: Sequence[JournaledChange]
     recalled_at: Sequence[datetime]
     replaced: Sequence[Relative]
     replaced_by: Sequence[Relative]
@@ -319,14 +319,14 @@ class History:
 
 def history_of(context: Context, memory: Row) -> History:
     """Return what lies behind a row of MEMORIES. Raises FileDamaged, KeyUnavailable."""
-    run = looking(context, with_model=False)
+    run = read_only_run(context, with_model=False)
     scope, store = memory["project_id"], run.store
     journal = pa.concat_tables([store.journal.read(part) for part in journal_parts_of(store, scope)])
     replaced, by = _relatives(context, memory)
     clock = clock_of(run.readings.activity(scope), run.policy, run.now)
     return History(
         _places(store, scope, memory["evidence"][:PLACES_SHOWN]),
-        _deeds(journal, memory["memory_id"]),
+        _changes_to(journal, memory["memory_id"]),
         _recalls(journal, memory["memory_id"]),
         replaced,
         by,
@@ -340,7 +340,7 @@ def words_at_line(context: Context, session: Row, line: int) -> EvidencePlace:
 
     Raises NotFound for a line that the session has not, FileDamaged, KeyUnavailable.
     """
-    store, name = looking(context, with_model=False).store, session["session_id"]
+    store, name = read_only_run(context, with_model=False).store, session["session_id"]
     turns = _spoken_turns(store, session["project_id"], {name}).get(name, [])
     before = [row for row in turns if row["line"] <= line]
     if not before or line > max(row["line"] for row in turns):
@@ -394,7 +394,7 @@ def _is_cited(turn: Row, place: Row) -> bool:
     return is_named or (turn["file"] == place["file"] and turn["line"] in place["lines"])
 
 
-def _deeds(journal: pa.Table, memory_id: str) -> list[JournaledChange]:
+def _changes_to(journal: pa.Table, memory_id: str) -> list[JournaledChange]:
     own = journal.filter(pc.equal(journal["memory_id"], pa.scalar(memory_id)))
     rows = own.sort_by([("recorded_at", "descending"), ("entry_id", "ascending")]).to_pylist()
     return [JournaledChange(row["recorded_at"], row["kind"], row["actor"], "") for row in rows]
@@ -493,7 +493,7 @@ def around_word(context: Context, *, file: str = "", tag: str = "") -> GraphArou
         pc.equal(rows["status"], pa.scalar("active")),
     ]
     named = places_of(both(masks, rows.num_rows))
-    best = first_places(rows, named, MOST_NODES, rank="descending", memory_id="ascending")
+    best = top_positions(rows, named, MOST_NODES, rank="descending", memory_id="ascending")
     ids = values(rows.take(best), "memory_id")
     known = _rows_of(catalogue, ids)
     nodes = [_node(known[name], 1, file or tag) for name in ids if name in known]

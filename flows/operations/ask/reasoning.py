@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
-from cortex.flows.engines.runs import looking
+from cortex.flows.engines.runs import read_only_run
 from cortex.flows.operations.ask.recall import Recalled, recall
 from cortex.flows.operations.lookup import (
     is_memory_id,
@@ -46,7 +46,7 @@ from cortex.transforms.views.review import (
     Item,
     disputes,
     stale_claims,
-    unsettled,
+    unresolved,
 )
 from cortex.transforms.words.facts import Vocabulary
 from cortex.transforms.words.sentences import excerpt
@@ -121,7 +121,7 @@ def memories_about(target: str, memories: pa.Table, policy: Policy) -> list[str]
     if looks_like_path(target):
         return [row["memory_id"] for row in rows if any(_is_of(path, target) for path in _paths_of(row))]
     vocabulary = Vocabulary.of(policy)
-    wanted = vocabulary.fact(_apart(target))
+    wanted = vocabulary.fact(_unhyphenated(target))
     words = wanted.word_set | wanted.numbers
     if not words:
         return []
@@ -129,13 +129,13 @@ def memories_about(target: str, memories: pa.Table, policy: Policy) -> list[str]
     named = []
     for row in rows:
         text = " ".join((row["text"], *row["files"], *row["tags"]))
-        fact = vocabulary.fact(f"{text} {_apart(text)}")
+        fact = vocabulary.fact(f"{text} {_unhyphenated(text)}")
         if (joined and joined in _joined(text)) or (not joined and words <= fact.word_set | fact.numbers):
             named.append(row["memory_id"])
     return named
 
 
-def _apart(text: str) -> str:
+def _unhyphenated(text: str) -> str:
     """Return a text with the words apart that a hyphen joins: "env-var binding" is about an env var."""
     return text.replace("-", " ")
 
@@ -217,7 +217,7 @@ def _is_of(path: str, target: str) -> bool:
     return f"/{named}/".find(f"/{wanted}/") >= 0 or f"/{wanted}".endswith(f"/{named}")
 
 
-# -- What of a memory is not settled: what sessions left open, what is at odds, what may no longer hold.
+# -- Unresolved points: what sessions left open, contradictions, and what may no longer hold.
 
 OPEN, CONTRADICTORY, STALE_POINT = "open", "contradictory", "stale"
 POINT_KINDS = (OPEN, CONTRADICTORY, STALE_POINT)
@@ -233,7 +233,7 @@ _REFLECTION_COLUMNS = [
 @dataclass(frozen=True)
 class Point:
     """
-    One thing that is not settled.
+    One unresolved point.
 
     `kind` is one of POINT_KINDS; `memory_ids` are the memories it rests on (of a contradiction the older
     first), `texts` what they say of it, `reason` why it is a point; `since` when it was last said.
@@ -348,7 +348,8 @@ class CitedAnswer:
 @dataclass(frozen=True)
 class Reflection:
     """
-    What is not settled, by kind (open, contradictory, stale), newest first within a kind; with a question its
+    The unresolved points, by kind (open, contradictory, stale), newest first within a kind; with a question
+    its
     answer, and then only the points that the recalled memories have a part in.
 
     `project_names` are by id; `warning` is that of the recall.
@@ -379,7 +380,7 @@ def reflect(
     memories are reinforced as by `recall`. Raises UnknownProject, NotFound for an empty store.
     """
     store = context.open_store()
-    run = looking(context, with_model=False)
+    run = read_only_run(context, with_model=False)
     if all_projects:
         meant = [each for each in store.projects.all() if context.sees(each.project_id)]
         if project:
@@ -393,7 +394,7 @@ def reflect(
         return Reflection(points, names)
     # One by one: each statement of the answer cites a memory with its own day, status and author.
     recalled = recall(
-        context, question, project=project, all_projects=all_projects, limit=limit, by_stretch=False
+        context, question, project=project, all_projects=all_projects, limit=limit, with_nearby=False
     )
     ids = {match.id for match in recalled.matches}
     mine = [point for point in points if ids.intersection(point.memory_ids)]
@@ -402,12 +403,12 @@ def reflect(
 
 
 def points_about(run: Run, project_id: str) -> list[Point]:
-    """Return what is not settled in a project; what a person has let stand is not among it."""
+    """Return the unresolved points of a project; what a person has let stand is not among it."""
     tables = run.store.tables
     memories, edges = tables.open(project_id, "memories").read(), tables.open(project_id, "edges").read()
     journal = run.readings.merged_journal(project_id)
-    at_odds = unsettled(disputes(memories, edges, run.policy), journal)
-    doubted = unsettled(stale_claims(memories, doubts_about(run, project_id, memories)), journal)
+    at_odds = unresolved(disputes(memories, edges, run.policy), journal)
+    doubted = unresolved(stale_claims(memories, doubts_about(run, project_id, memories)), journal)
     stale = points_of_review(doubted, STALE_POINT)
     known = {name for point in stale for name in point.memory_ids}
     fading = [p for p in fading_points(memories, run.policy) if known.isdisjoint(p.memory_ids)]
@@ -526,7 +527,7 @@ def _near_in_meaning(context: Context, store: Store, target: str, scopes: Sequen
         policy=context.policy,
         embedder=context.embedder(),
         limit=5,
-        by_stretch=False,  # what stands near a decision in its session is not about the target
+        with_nearby=False,  # what stands near a decision in its session is not about the target
     )
     return [match.id for match in matches if match.kind == "memory"]
 

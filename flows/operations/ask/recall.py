@@ -65,7 +65,7 @@ def recall(
     as_of: str | None = None,
     skip: int = 0,
     depth: int = 0,
-    by_stretch: bool = True,
+    with_nearby: bool = True,
     limits: SearchLimits = NO_LIMITS,
 ) -> Recalled:
     """
@@ -74,7 +74,8 @@ def recall(
     The best `skip` matches are left out: they were shown before; at least `depth` are looked for, so that
     pages up to there are cut out of one order. Memories within `related` edges of the matches follow them,
     and are not reinforced. A look at an earlier day, `as_of` as `2026-09-14`, reinforces nothing, and the
-    repository of today has no say in it. With `by_stretch`, what one stretch of a session says to the
+    repository of today has no say in it. With `with_nearby`, what is close together in a session and bears
+    on the
     question is one result. Only what meets `limits` is found, and what the question itself is
     limited to ("last week", "in session 0211"; as far as anything meets that). Raises EmptyQuestion, NotFound
     for an empty store, UnknownProject.
@@ -92,13 +93,13 @@ def recall(
         from cortex.flows.operations.ask.sql import store_as_of
 
         past = store_as_of(context, as_of, scopes, searchable=True)
-        search_in = _Search(context, store, past.store.tables, scopes, depth, past.now, by_stretch)
+        search_in = _Search(context, store, past.store.tables, scopes, depth, past.now, with_nearby)
         matches, met, note = search_in.within(question, limits)
         return Recalled(matches[skip : skip + limit], {}, (), names, limits=met, note=note)
-    search_in = _Search(context, store, store.tables, scopes, depth, context.now, by_stretch)
+    search_in = _Search(context, store, store.tables, scopes, depth, context.now, with_nearby)
     matches, met, note = search_in.within(question, limits)
     matches = with_replaced(store.tables, matches[skip : skip + limit])
-    if by_stretch:
+    if with_nearby:
         turns_of = partial(_turns_run, store)
         matches = with_session_context(matches, question, context.policy, turns_of)
     warning = _reinforce(context, store, matches)
@@ -160,7 +161,7 @@ def search_only(
     if store.is_empty or not query_terms(question, context.policy):
         return []
     scopes = scopes_of(context, store, project, all_projects=all_projects)
-    search_in = _Search(context, store, store.tables, scopes, limit, context.now, by_stretch=True)
+    search_in = _Search(context, store, store.tables, scopes, limit, context.now, with_nearby=True)
     matches, _, _ = search_in.within(question, NO_LIMITS)
     return with_replaced(store.tables, matches)
 
@@ -175,7 +176,7 @@ class _Search:
     scopes: Sequence[str]
     limit: int
     now: datetime
-    by_stretch: bool
+    with_nearby: bool
 
     def within(self, question: str, limits: SearchLimits) -> tuple[list[RecallResult], SearchLimits, str]:
         """Return results within the limits, also those that the question names, the limits, and a note."""
@@ -202,7 +203,7 @@ class _Search:
                 return records
         return search(
             self.tables, question, scopes=self.scopes, policy=self.context.policy,
-            embedder=self.context.embedder(), limit=self.limit, by_stretch=self.by_stretch, limits=limits,
+            embedder=self.context.embedder(), limit=self.limit, with_nearby=self.with_nearby, limits=limits,
         )  # fmt: skip
 
 

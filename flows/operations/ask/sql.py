@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
-from cortex.flows.engines.runs import looking
+from cortex.flows.engines.runs import read_only_run
 from cortex.flows.past.as_of import as_of, end_of, journal_until
 from cortex.flows.publishing.database import derived_tables
 from cortex.flows.run.run import Run
@@ -39,7 +39,7 @@ def store_as_of(
         day = datetime.strptime(date, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError as error:
         raise UsageError(f"Not a date: '{date}'.", "Use YYYY-MM-DD: --as-of 2026-09-14") from error
-    run = looking(context)
+    run = read_only_run(context)
     if day > run.day:
         raise UsageError(f"{date} is in the future.", "Give today or an earlier day.")
     return as_of(run, day, run.readings.scopes() if scopes is None else scopes, searchable=searchable)

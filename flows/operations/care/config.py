@@ -135,13 +135,17 @@ def _take_effect(key: Key, home: Path, context: OpenContext) -> tuple[str, list[
 
 def _names(project: str | None, context: Context) -> list[str]:
     """Return the id and the folders of the named project, else of this folder's."""
-    book = context.open_store().projects
+    register = context.open_store().projects
     if project is None:
-        here = book.known(str(context.folder))
-        return [here, *book.paths_of(here)] if here else [str(context.folder)]
-    if Path(project).is_absolute() and not book.known(project):
+        here = register.known(str(context.folder))
+        return [here, *register.paths_of(here)] if here else [str(context.folder)]
+    if Path(project).is_absolute() and not register.known(project):
         return [project]
-    return [name for project_id in book.named(project) for name in (project_id, *book.paths_of(project_id))]
+    return [
+        name
+        for project_id in register.named(project)
+        for name in (project_id, *register.paths_of(project_id))
+    ]
 
 
 def _section_of(key: Key, project: str | None, context: OpenContext) -> str | None:

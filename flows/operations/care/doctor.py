@@ -73,8 +73,8 @@ class Examination:
 
 
 @dataclass(frozen=True)
-class Patient:
-    """What is examined: the store's folder, and its context, which a broken setting keeps from opening."""
+class DoctorTarget:
+    """What is checked: the store's folder, and its context, which cannot be opened if a setting is broken."""
 
     home: Path
     open_context: OpenContext
@@ -95,12 +95,12 @@ def examine(home: Path, open_context: OpenContext, *, asks_models: bool = True) 
 
     Unless `asks_models` nothing is sent: whether a hosted model answers is not looked at.
     """
-    patient = Patient(home, open_context, asks_models)
-    return Examination(_tier(patient), [_checked(name, check, patient) for name, check in CHECKS])
+    target = DoctorTarget(home, open_context, asks_models)
+    return Examination(_tier(target), [_checked(name, check, target) for name, check in CHECKS])
 
 
-def _tier(patient: Patient) -> Tier:
-    home = patient.home
+def _tier(target: DoctorTarget) -> Tier:
+    home = target.home
     if not _has_hooks(home):
         why = "No hook is installed and none has reported: nothing is captured automatically."
         return Tier("engine without hooks", why, "`cortex install`, or the plugin.")
@@ -110,8 +110,8 @@ def _tier(patient: Patient) -> Tier:
         step = "`cortex run` tells them where this command is."
         return Tier("hooks alone", f"{why} They capture, and give a basic brief.", step)
     try:
-        has_key = bool(patient.open_context().settings.voyage_api_key)
-        _model(patient)
+        has_key = bool(target.open_context().settings.voyage_api_key)
+        _model(target)
     except ModelUnavailable as error:
         return Tier("engine, words only", error.problem, error.next_step)
     except CortexError as error:
@@ -131,9 +131,9 @@ def _has_hooks(home: Path) -> bool:
     return there.plugin or there.hooks or last_capture(home) is not None
 
 
-def _checked(name: str, check: Callable[[Patient], str], patient: Patient) -> Check:
+def _checked(name: str, check: Callable[[DoctorTarget], str], target: DoctorTarget) -> Check:
     try:
-        return Check(name, True, "ok", check(patient))
+        return Check(name, True, "ok", check(target))
     except Notice as notice:
         return Check(name, True, "!", str(notice))
     except CortexError as error:
@@ -145,25 +145,25 @@ def _checked(name: str, check: Callable[[Patient], str], patient: Patient) -> Ch
 # The hooks and their run
 
 
-def _hooks(patient: Patient) -> str:
-    captured = last_capture(patient.home)
-    heard = f"last heard of {ago(captured, patient.now)}" if captured else "not heard of yet"
+def _hooks(target: DoctorTarget) -> str:
+    captured = last_capture(target.home)
+    report = f"last heard of {ago(captured, target.now)}" if captured else "not heard of yet"
     try:
         there = installed()
     except ClientSettingsUnusable as error:
-        raise Notice(f"{heard}. {error}") from error
+        raise Notice(f"{report}. {error}") from error
     if there.plugin and there.hooks:
         raise ClientSettingsUnusable(
             "in the plugin and in the settings: each event counts twice.",
             "Remove those in the settings: cortex setup",
         )
     if there.plugin or there.hooks:
-        return f"{'plugin' if there.plugin else 'settings'}; {heard}"
-    raise Notice(f"not in {client_folder()}; {heard}. Add them: cortex install, or install the plugin.")
+        return f"{'plugin' if there.plugin else 'settings'}; {report}"
+    raise Notice(f"not in {client_folder()}; {report}. Add them: cortex install, or install the plugin.")
 
 
-def _hooks_python(patient: Patient) -> str:
-    if noted := hooks_python(patient.home):
+def _hooks_python(target: DoctorTarget) -> str:
+    if noted := hooks_python(target.home):
         return noted
     command = shutil.which("python3") or shutil.which("python")
     if command is None:
@@ -171,31 +171,31 @@ def _hooks_python(patient: Patient) -> str:
     return f"{command}, to be tried at the next event"
 
 
-def _engine(patient: Patient) -> str:
-    engine = background.engine_at(str(patient.home))
+def _engine(target: DoctorTarget) -> str:
+    engine = background.engine_at(str(target.home))
     if engine:
         return engine
-    if noted := noted_engine(patient.home):
+    if noted := noted_engine(target.home):
         raise StoreNotWritable(f"{noted} names a command that is gone.", "Note this one: cortex run")
     raise Notice("not noted for the hooks yet: cortex run")
 
 
-def _background(patient: Patient) -> str:
-    state = background_state(patient.home)
+def _background(target: DoctorTarget) -> str:
+    state = background_state(target.home)
     if state.started_at is None:
         return "none yet"
-    outcome = f"{state.outcome}, {ago(state.ended_at or state.started_at, patient.now)}"
+    outcome = f"{state.outcome}, {ago(state.ended_at or state.started_at, target.now)}"
     if not state.failures or state.is_running:
         return outcome
-    since = f"; {state.failures} in a row since {ago(state.failing_since, patient.now)}"
+    since = f"; {state.failures} in a row since {ago(state.failing_since, target.now)}"
     raise Notice(f"{outcome}{since if state.failures > 1 else ''}. Its output: {state.log}")
 
 
-def _waiting(patient: Patient) -> str:
-    home, now = patient.home, patient.now
+def _waiting(target: DoctorTarget) -> str:
+    home, now = target.home, target.now
     if not home.is_dir():
         return "nothing is waiting"
-    staging = patient.open_context().open_store().staging
+    staging = target.open_context().open_store().staging
     waiting, quarantined = len(staging.list_waiting()), staging.count_quarantined()
     since = health.stuck_since(str(home))
     oldest = health.oldest_ticket(str(home))
@@ -209,8 +209,8 @@ def _waiting(patient: Patient) -> str:
     return finding
 
 
-def _log(patient: Patient) -> str:
-    log, now = hooks_log(patient.home), patient.now
+def _log(target: DoctorTarget) -> str:
+    log, now = hooks_log(target.home), target.now
     if log is None:
         return "no hook has complained"
     finding = f"{log.path}, {decimal(log.size_bytes)}, last line {ago(log.written_at, now)}"
@@ -219,15 +219,15 @@ def _log(patient: Patient) -> str:
     return finding
 
 
-def _late(patient: Patient) -> str:
-    late = late_prompts(patient.home)
+def _late(target: DoctorTarget) -> str:
+    late = late_prompts(target.home)
     if late is None:
         return "no message went without evidence because looking took too long"
     count, last = late
-    last_age = ago(last, patient.now)
+    last_age = ago(last, target.now)
     messages = counted(count, "message")
     finding = f"{messages} went without evidence because looking took too long; the last {last_age}"
-    if (patient.now - last).days < LOG_LOOK_DAYS:
+    if (target.now - last).days < LOG_LOOK_DAYS:
         raise Notice(f"{finding}. If the machine was not busy, try: cortex config set recall.at_prompt off")
     return finding
 
@@ -248,17 +248,17 @@ def _instant(stamp: str) -> datetime | None:
 # What the engine rests on
 
 
-def _python(patient: Patient) -> str:
+def _python(target: DoctorTarget) -> str:
     return f"{sys.version.split()[0]} at {sys.executable}"
 
 
-def _libraries(patient: Patient) -> str:
+def _libraries(target: DoctorTarget) -> str:
     names = ("duckdb", "pyarrow", "polars", "lancedb")
     return ", ".join(f"{name} {importlib.import_module(name).__version__}" for name in names)
 
 
-def _home(patient: Patient) -> str:
-    home = patient.open_context().home
+def _home(target: DoctorTarget) -> str:
+    home = target.open_context().home
     place = next(path for path in (home, *home.parents) if path.exists())
     if not place.is_dir():
         raise StoreNotWritable(f"{place} is a file.", "Set CORTEX_HOME to a folder.")
@@ -272,12 +272,12 @@ def _home(patient: Patient) -> str:
     return free
 
 
-def _model(patient: Patient) -> str:
+def _model(target: DoctorTarget) -> str:
     from cortex.flows.embedders import embedder_for
 
-    settings = patient.open_context().settings
+    settings = target.open_context().settings
     model = embedder_for(settings.voyage_api_key)
-    if settings.voyage_api_key and not patient.asks_models:
+    if settings.voyage_api_key and not target.asks_models:
         finding = f"{model.model}, not asked; whether it answers: cortex doctor"
         if failure := hosted_failure(settings):
             raise Notice(f"{finding} (at the last run: {failure.reason})")
@@ -293,8 +293,8 @@ def _model(patient: Patient) -> str:
     return f"{model.model}, {model.dimensions} dimensions"
 
 
-def _writer(patient: Patient) -> str:
-    context = patient.open_context()
+def _writer(target: DoctorTarget) -> str:
+    context = target.open_context()
     models = context.settings.models
     if not models.is_on:
         return "none: rules alone write. See: cortex config set models.writer"
@@ -304,10 +304,10 @@ def _writer(patient: Patient) -> str:
     from cortex.flows.writers import writer_for
 
     writer = writer_for(context.settings)
-    if patient.asks_models:
+    if target.asks_models:
         writer.ready()
-    if failure := read_failure(patient.home, WRITER):
-        since = ago(failure.failed_at, patient.now)
+    if failure := read_failure(target.home, WRITER):
+        since = ago(failure.failed_at, target.now)
         raise Notice(f"{models.writer} has answered nothing since {since}: {failure.reason}")
     price, state = model_price(context), budget_state(context.settings, utc_now())
     tier = price.tiers[0]
@@ -325,14 +325,14 @@ def _writer(patient: Patient) -> str:
     return finding
 
 
-def _store(patient: Patient) -> str:
-    manifest = patient.open_context().open_store().lake.manifest
+def _store(target: DoctorTarget) -> str:
+    manifest = target.open_context().open_store().lake.manifest
     files, transcripts = len(manifest.files), len(manifest.cursors)
     return f"{manifest.generation} commits, {files} lake files, {transcripts} transcripts read"
 
 
-def _loss(patient: Patient) -> str:
-    loss = pending_loss(patient.open_context().open_store().lake.manifest)
+def _loss(target: DoctorTarget) -> str:
+    loss = pending_loss(target.open_context().open_store().lake.manifest)
     if loss is None:
         return "nothing shown is about to be hidden"
     raise Notice(
@@ -341,17 +341,17 @@ def _loss(patient: Patient) -> str:
     )
 
 
-def _encryption(patient: Patient) -> str:
-    lake = patient.open_context().open_store().lake
+def _encryption(target: DoctorTarget) -> str:
+    lake = target.open_context().open_store().lake
     lake.check_key()
     return f"on, with the key {lake.key_id}, which is available" if lake.key_id else "off"
 
 
-def _git(patient: Patient) -> str:
+def _git(target: DoctorTarget) -> str:
     return shutil.which("git") or "not found: projects are told apart by their paths"
 
 
-CHECKS: list[tuple[str, Callable[[Patient], str]]] = [
+CHECKS: list[tuple[str, Callable[[DoctorTarget], str]]] = [
     ("hooks", _hooks),
     ("hooks' python", _hooks_python),
     ("engine", _engine),

@@ -17,7 +17,7 @@ from cortex.flows.asking_model.writing import (
     unread_sessions,
 )
 from cortex.flows.context import Context, utc_now
-from cortex.flows.engines.runs import looking
+from cortex.flows.engines.runs import read_only_run
 from cortex.flows.operations.care.cost import BudgetState, budget_state, model_price
 from cortex.flows.reading.transcript_reader import read_turns
 from cortex.flows.run.run import Run
@@ -83,7 +83,7 @@ def read_plan(context: Context) -> WritingPlan:
 
     With none chosen it says what the one that is named would cost.
     """
-    run = looking(context, with_model=False)
+    run = read_only_run(context, with_model=False)
     write = _reading_stage(context, run, requests_about(run, unread_sessions(run)))
     pairs = _tokens_of([each.request for each in pairs_due(run).requests])
     stages = [

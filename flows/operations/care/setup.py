@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from cortex.flows.context import Context
-from cortex.flows.engines.runs import Backfill, look_for, looking
+from cortex.flows.engines.runs import Backfill, look_for, read_only_run
 from cortex.flows.operations.care.intake import EXPECTED_BYTES_PER_SECOND, transcript_folders
 from cortex.flows.operations.care.writer_choice import choose_writer
 from cortex.hooks import background
@@ -459,7 +459,7 @@ def brief_to_show(context: Context) -> ShownBrief | None:
     here = store.projects.known(str(context.folder))
     for project_id, count in sorted(counts.items(), key=lambda pair: (pair[0] != here, -pair[1], pair[0])):
         if text := store.published.brief(project_id):
-            is_read = looking(context, with_model=False).is_read_by_model(project_id)
+            is_read = read_only_run(context, with_model=False).is_read_by_model(project_id)
             written_by = context.settings.models.writer_model if is_read else "rules"
             return ShownBrief(store.projects.name_of(project_id), count, text, written_by)
     return None

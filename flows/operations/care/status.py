@@ -112,10 +112,10 @@ def read_writing(context: Context) -> WritingProgress:
         return WritingProgress("rules", "", 0, 0)
     # Imported here: with no language model chosen none of this is loaded.
     from cortex.flows.asking_model.writing import quiet_sessions, unread_sessions
-    from cortex.flows.engines.runs import looking
+    from cortex.flows.engines.runs import read_only_run
     from cortex.transforms.schemas import TURNS
 
-    run = looking(context, with_model=False)
+    run = read_only_run(context, with_model=False)
     projects = run.store.lake.manifest.partitions(TURNS.name)
     sessions = sum(len(quiet_sessions(run, project_id)) for project_id in projects)
     return WritingProgress(models.writer, models.writer_model, sessions - len(unread_sessions(run)), sessions)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
-from cortex.flows.engines.runs import looking
+from cortex.flows.engines.runs import read_only_run
 from cortex.flows.operations.change.apply import Applied, apply_now
 from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
 from cortex.flows.operations.lookup import is_memory_id, memory_by_id, scopes_of
@@ -111,7 +111,7 @@ class Copies:
     left: Sequence[str] = ()
 
 
-def copies_beside(context: Context, memory: Row | None = None) -> Copies:
+def other_copies(context: Context, memory: Row | None = None) -> Copies:
     """
     Return the copies of what was forgotten: a memory, else a session or a project.
 
@@ -270,7 +270,7 @@ def forget(context: Context, target: str | ForgetPlan, *, project: str | None = 
     before = _memory_ids(store)
     applied = apply_now(context, FORGET)
     gone = before - _memory_ids(context.open_store())
-    others, copies = sorted(gone - {plan.memory_id}), copies_beside(context, plan.memory)
+    others, copies = sorted(gone - {plan.memory_id}), other_copies(context, plan.memory)
     return Forgotten(plan.memory_id, plan.memory["text"], others, applied, copies.left, copies.reached)
 
 
@@ -321,8 +321,9 @@ def _listed(label: str, rows: Sequence[Row]) -> str:
 
 
 def _journal(context: Context, store: Store, memory: Row) -> None:
-    """Journal the wish under each name that the memory has: projects that were merged may be split again."""
-    run, scope, name = looking(context), memory["project_id"], memory["memory_id"]
+    """Journal the request under each name that the memory has: projects that were merged may be split
+    again."""
+    run, scope, name = read_only_run(context), memory["project_id"], memory["memory_id"]
     entry = Forget(turn_ids=_turns_behind(store, memory))
     names = own_names(run.readings.events(scope), run.readings.journal(scope), run.policy, scope, name)
     # The name that was given last comes last: it says that all are noted.
@@ -377,7 +378,7 @@ def forget_session(context: Context, session: str) -> ForgottenSession:
     for scope in sorted(scopes - _scopes_pending(store, session_id)):
         entry = Forget(session_ids=[session_id])
         store.journal.write(entry.to_row(scope, recorded_at=context.now))
-    return ForgottenSession(session_id, apply_now(context, FORGET), copies_beside(context))
+    return ForgottenSession(session_id, apply_now(context, FORGET), other_copies(context))
 
 
 def _session(store: Store, session: str) -> tuple[str, set[str]]:
@@ -419,7 +420,7 @@ def reset(context: Context, project: str | ResetPlan) -> Reset:
     for scope in plan.project_ids:
         if not _is_reset(store, scope):
             store.journal.write(Forget(everything=True).to_row(scope, recorded_at=context.now))
-    return Reset(plan, apply_now(context, FORGET), copies_beside(context))
+    return Reset(plan, apply_now(context, FORGET), other_copies(context))
 
 
 def _is_reset(store: Store, scope: str) -> bool:

@@ -42,8 +42,8 @@ class Membership:
 
 def list_projects(context: Context) -> Projects:
     """Return the projects with what identifies each and its folders, and which two look like one."""
-    book = context.open_store().projects
-    return Projects(book.all(), book.offers(), book.labels())
+    register = context.open_store().projects
+    return Projects(register.all(), register.offers(), register.labels())
 
 
 def rename_project(context: Context, project: str, name: str) -> Renamed:

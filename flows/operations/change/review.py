@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from cortex.flows.context import Context
-from cortex.flows.engines.runs import looking
+from cortex.flows.engines.runs import read_only_run
 from cortex.flows.operations.change.apply import Applied, apply_now
 from cortex.flows.operations.ids import LEAST_ID_CHARS, several, typed_id
 from cortex.flows.operations.lookup import projects_of
@@ -35,7 +35,7 @@ from cortex.transforms.views.review import (
     disputes,
     merges,
     stale_claims,
-    unsettled,
+    unresolved,
 )
 
 # -- Merges memories that say the same, proposes that, undoes it; names a moment to return to.
@@ -94,7 +94,7 @@ def merge_duplicates(context: Context) -> Consolidation:
 
 def propose_merges(context: Context) -> list[MemoryMerge]:
     """Return what a consolidation would merge."""
-    run = looking(context)
+    run = read_only_run(context)
     proposals: list[MemoryMerge] = []
     for scope in filter(context.sees, run.store.tables.scopes()):
         memories = run.store.tables.open(scope, "memories").read()
@@ -185,14 +185,14 @@ def _merge_of(row: Row, texts: dict[str, str] | None = None) -> MemoryMerge:
 
 @dataclass(frozen=True)
 class ProjectReview:
-    """What a person may settle of one project."""
+    """The items of one project that a person may resolve."""
 
     project: Project
     items: Sequence[Item]
 
 
 @dataclass(frozen=True)
-class Settlement:
+class Resolution:
     """The items that were accepted and those that were left for good."""
 
     accepted: Sequence[Item]
@@ -201,19 +201,20 @@ class Settlement:
 
 
 def review(context: Context, *, project: str | None = None) -> list[ProjectReview]:
-    """Return what a person may settle, by project: those called `project`, else the folder's, else all."""
-    run = looking(context)
+    """Return the items that a person may resolve, by project: those called `project`, else the folder's,
+    else all."""
+    run = read_only_run(context)
     projects = projects_of(context, context.open_store(), project)
     return [ProjectReview(each, _items(run, each.project_id)) for each in projects]
 
 
-def settle_items(
+def resolve_items(
     context: Context,
     *,
     accept: Sequence[Item | str] = (),
     keep: Sequence[Item | str] = (),
     project: str | None = None,
-) -> Settlement:
+) -> Resolution:
     """
     Do what the items of `accept` offer, and leave those of `keep` as they are for good.
 
@@ -230,7 +231,7 @@ def settle_items(
     for item in kept:
         journal.write(dismissal(item).to_row(item.project_id, recorded_at=at))
     applied = apply_now(context, APPLY) if accepted or kept else Applied(True)
-    return Settlement(accepted, kept, applied)
+    return Resolution(accepted, kept, applied)
 
 
 def _items(run: Run, scope: str) -> list[Item]:
@@ -254,7 +255,7 @@ def _items(run: Run, scope: str) -> list[Item]:
         *stale_claims(memories, doubts_about(run, scope, memories)),
         *merges(memories, proposed, same.pairs),
     ]
-    return unsettled(items, journal)
+    return unresolved(items, journal)
 
 
 def _item_of(name: str, items: Sequence[Item]) -> Item:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
-from cortex.flows.engines.runs import looking, opened, run_plain
+from cortex.flows.engines.runs import opened, read_only_run, run_plain
 from cortex.flows.operations.ask.sql import store_as_of
 from cortex.flows.operations.change.apply import WAITING, Applied
 from cortex.flows.operations.lookup import project_of, scopes_of
@@ -45,11 +45,11 @@ from cortex.transforms.errors import (
     UsageError,
 )
 from cortex.transforms.journal_entries import (
+    ActiveDays,
     Dismiss,
     Fade,
     ImportFact,
     ProjectFolder,
-    Worked,
     entries_in,
     entry_of,
     project_entries,
@@ -133,7 +133,7 @@ def export(
         raise UsageError(f"{file} is a folder.", "Name a file in it.")
     store = context.open_store()
     scopes = scopes_of(context, store, project) if project else store.tables.scopes()
-    run = looking(context) if as_of is None else store_as_of(context, as_of, scopes)
+    run = read_only_run(context) if as_of is None else store_as_of(context, as_of, scopes)
     text, count = _text_of(run, scopes, form)
     text = escaped(text) if form == "json" else visible(text, keeps_lines=True)
     if file is not None:
@@ -185,7 +185,7 @@ def import_memories(
     raw = source if isinstance(source, bytes) else b"" if source.is_dir() else _bytes_of(source)
     store = context.open_store()
     named = project_of(context, store, project) if project is not None else None
-    run = looking(context)
+    run = read_only_run(context)
     document = document_in(raw)
     if isinstance(source, Path) and source.is_dir():
         intake = _take_in_notes(run, source, named, run.now)
@@ -249,7 +249,7 @@ def _as_old_as_there(export: Export, fresh: dict[str, list[Row]], now: datetime)
         there = {row["before"]["project_id"] for row in rows}
         instants = sorted({at for name in there for at in export.worked.get(name, ())})
         if instants:
-            worked = Worked([at.isoformat() for at in instants])
+            worked = ActiveDays([at.isoformat() for at in instants])
             entries.append(worked.to_row(scope, recorded_at=now, actor="import"))
         since: dict[datetime, list[str]] = {}
         for row in rows:

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cortex.flows.context import Context
-from cortex.flows.engines.runs import looking
+from cortex.flows.engines.runs import read_only_run
 from cortex.flows.operations.change.apply import Applied, apply_now
 from cortex.flows.operations.lookup import project_of
 from cortex.flows.operations.share.team import as_team_memory, conflicts_in
@@ -78,7 +78,7 @@ class ProjectPull:
     """
     What a pull read for one project: memories colleagues share, those new here, those withdrawn here.
 
-    `conflicts` counts those at odds with one's own that nobody has settled, where the pull changed anything.
+    `conflicts` counts those at odds with one's own that nobody has resolved, where the pull changed anything.
     """
 
     project_id: str
@@ -162,7 +162,7 @@ def pull(context: Context) -> tuple[list[ProjectPull], Applied]:
     if not rows:
         return pulls, Applied(True)
     applied = apply_now(context, APPLY)
-    run = looking(context, with_model=False)
+    run = read_only_run(context, with_model=False)
     return [replace(each, conflicts=len(conflicts_in(run, each.project_id))) for each in pulls], applied
 
 

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 import pyarrow.compute as pc
 
 from cortex.flows.context import Context
-from cortex.flows.engines.runs import looking
+from cortex.flows.engines.runs import read_only_run
 from cortex.flows.operations.lookup import memory_of, project_of
 from cortex.flows.run.run import Run
 from cortex.flows.stages.team_facts import RefusedFile, TeamReading, read_team
@@ -52,7 +52,7 @@ from cortex.transforms.schemas import (
     Row,
     checked,
 )
-from cortex.transforms.views.review import CONTRADICTION, disputes, unsettled
+from cortex.transforms.views.review import CONTRADICTION, disputes, unresolved
 from cortex.transforms.words.ages import authors_of, speaker_of
 
 
@@ -189,7 +189,7 @@ def team_status(context: Context, *, project: str | None = None) -> TeamStatus:
     """Return what is proposed, merged, set aside and in conflict in a project's repository."""
     store = context.open_store()
     scope = project_of(context, store, project)
-    run = looking(context, with_model=False)
+    run = read_only_run(context, with_model=False)
     conflicts = conflicts_in(run, scope)
     try:
         base, reading = _base(context, store, scope)
@@ -363,10 +363,10 @@ def _message(proposal: TeamProposal) -> str:
 
 
 def conflicts_in(run: Run, scope: str) -> list[Conflict]:
-    """Return what colleagues' memories of a project contradict of one's own, and nobody has settled."""
+    """Return what colleagues' memories of a project contradict of one's own, and nobody has resolved."""
     memories = run.store.tables.open(scope, "memories").read()
     edges = run.store.tables.open(scope, "edges").read()
-    items = unsettled(disputes(memories, edges, run.policy), run.readings.merged_journal(scope))
+    items = unresolved(disputes(memories, edges, run.policy), run.readings.merged_journal(scope))
     rows = {row["memory_id"]: row for row in memories.to_pylist()}
     conflicts = []
     for item in items:

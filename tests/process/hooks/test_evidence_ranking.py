@@ -206,7 +206,7 @@ def test_what_stands_near_the_best_row_of_a_session_is_shown_below_it() -> None:
         changed(passage(2, "paint the boat", 12), score=0.5),
         changed(passage(3, "coral at night", 90), score=0.4),
     ]
-    groups = folded(given_rows, SETTINGS, 10, by_stretch=True)
+    groups = folded(given_rows, SETTINGS, 10, with_nearby=True)
     assert all_of(groups) == [[0, 1], [2], [3]]
     assert all_of(folded(given_rows, SETTINGS, 10)) == [[0], [1], [2], [3]]
 
@@ -214,7 +214,7 @@ def test_what_stands_near_the_best_row_of_a_session_is_shown_below_it() -> None:
 def test_no_more_stands_below_a_result_than_can_be_read_at_a_glance() -> None:
     words = ("tide", "reef", "gauge", "coral", "boat", "pier")
     given_rows = [changed(passage(row, word, row + 1), score=5.0) for row, word in enumerate(words)]
-    assert [len(group.nearby) for group in folded(given_rows, SETTINGS, 10, by_stretch=True)] == [3, 1]
+    assert [len(group.nearby) for group in folded(given_rows, SETTINGS, 10, with_nearby=True)] == [3, 1]
 
 
 def test_what_followed_a_question_of_the_assistant_speaks_for_it() -> None:
@@ -222,36 +222,36 @@ def test_what_followed_a_question_of_the_assistant_speaks_for_it() -> None:
     before = changed(passage(1, "the gauges agree", 4), score=4.0)
     answer = changed(passage(2, "the reef branch is protected", 20), score=3.0)
     also = changed(passage(3, "shall the pier wait?", 22), score=3.5, is_asking=True)
-    [group] = folded([asking, before, also, answer], SETTINGS, 5, by_stretch=True)
+    [group] = folded([asking, before, also, answer], SETTINGS, 5, with_nearby=True)
     assert all_of([group]) == [[2, 0, 1, 3]]
     persons = changed(asking, is_persons=True)
-    [group] = folded([persons, before, also, answer], SETTINGS, 5, by_stretch=True)
+    [group] = folded([persons, before, also, answer], SETTINGS, 5, with_nearby=True)
     assert all_of([group]) == [[0, 1, 3, 2]]
 
 
 def test_of_one_subject_the_newest_speaks_and_a_decision_before_a_proposal() -> None:
     old = changed(fact(0, "Tide tables are kept in Postgres", 4), score=3.0)
     new = changed(fact(1, "Tide tables are kept in SQLite now", 400), score=2.0, updated_at=LATER)
-    assert all_of(folded([old, new], SETTINGS, 5, by_stretch=True)) == [[1, 0]]
+    assert all_of(folded([old, new], SETTINGS, 5, with_nearby=True)) == [[1, 0]]
     settled = changed(old, validity=DECIDED)
-    assert all_of(folded([new, settled], SETTINGS, 5, by_stretch=True)) == [[0, 1]]
+    assert all_of(folded([new, settled], SETTINGS, 5, with_nearby=True)) == [[0, 1]]
 
 
 def test_the_older_ones_of_a_subject_are_marked_as_earlier() -> None:
     old = changed(fact(0, "Tide tables are kept in Postgres", 4), score=3.0)
     new = changed(fact(1, "Tide tables are kept in SQLite now", 400), score=2.0, updated_at=LATER)
-    [group] = folded([old, new], SETTINGS, 5, by_stretch=True)
+    [group] = folded([old, new], SETTINGS, 5, with_nearby=True)
     assert group.earlier == [old]
 
 
 def test_what_the_session_went_past_stands_below_what_came_of_it() -> None:
     past = changed(fact(0, "The pump stalls (since changed)", 4), score=3.0, validity=OVERTAKEN)
     came = changed(fact(1, "Bubbles no longer stop anything", 400), score=2.0)
-    assert rows_of(folded([past, came], SETTINGS, 5, by_stretch=True)) == [[1], [0]]
+    assert rows_of(folded([past, came], SETTINGS, 5, with_nearby=True)) == [[1], [0]]
     elsewhere = changed(came, lines=frozenset({("s2", 400)}))
-    assert rows_of(folded([past, elsewhere], SETTINGS, 5, by_stretch=True)) == [[0], [1]]
+    assert rows_of(folded([past, elsewhere], SETTINGS, 5, with_nearby=True)) == [[0], [1]]
     weak = changed(came, score=1.0)
-    assert rows_of(folded([past, weak], SETTINGS, 5, by_stretch=True)) == [[0], [1]]
+    assert rows_of(folded([past, weak], SETTINGS, 5, with_nearby=True)) == [[0], [1]]
 
 
 @st.composite
@@ -274,7 +274,7 @@ def subjects(draw: st.DrawFn) -> list[SearchCandidate]:
 
 @given(subjects())
 def test_a_result_is_led_by_the_memory_of_its_subject_that_holds(hits: list[SearchCandidate]) -> None:
-    groups = folded(hits, SETTINGS, 10, by_stretch=True)
+    groups = folded(hits, SETTINGS, 10, with_nearby=True)
     for group in groups:
         lead = group.rows[0]
         for row in group.earlier:
@@ -286,7 +286,7 @@ def test_a_result_is_led_by_the_memory_of_its_subject_that_holds(hits: list[Sear
 
 @given(subjects())
 def test_no_proposal_stands_above_a_decision_on_its_subject(hits: list[SearchCandidate]) -> None:
-    leads = [group.rows[0] for group in folded(hits, SETTINGS, 10, by_stretch=True)]
+    leads = [group.rows[0] for group in folded(hits, SETTINGS, 10, with_nearby=True)]
     for at, row in enumerate(leads):
         if row.validity == PROPOSED:
             words = set(row.text.split()[:-1])

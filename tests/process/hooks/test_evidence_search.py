@@ -69,18 +69,18 @@ def made(home: Path, facts: list[tuple[str, int, str]], said: list[tuple[str, st
     return tables
 
 
-def by_hook(home: Path, text: str, limit: int, *, by_stretch: bool = True) -> list[object]:
+def by_hook(home: Path, text: str, limit: int, *, with_nearby: bool = True) -> list[object]:
     connection = open_index(str(home / "tables" / "search.sqlite"))
     question = SearchQuestion(text, read_settings(connection), lambda words: ranks_in(connection, words))
-    found = find(connection, ["reef-1", "global"], question, limit=limit, by_stretch=by_stretch)
+    found = find(connection, ["reef-1", "global"], question, limit=limit, with_nearby=with_nearby)
     connection.close()
     return [shown(each) for each in found]
 
 
-def by_recall(tables: LanceTables, text: str, limit: int, *, by_stretch: bool = True) -> list[object]:
+def by_recall(tables: LanceTables, text: str, limit: int, *, with_nearby: bool = True) -> list[object]:
     scopes = ["reef-1", "global"]
     results = search_store(
-        tables, text, scopes=scopes, policy=POLICY, embedder=None, limit=limit, by_stretch=by_stretch
+        tables, text, scopes=scopes, policy=POLICY, embedder=None, limit=limit, with_nearby=with_nearby
     )
     return [shown(each) for each in results]
 
@@ -101,9 +101,9 @@ def test_hook_and_recall_give_the_same_results_in_the_same_order(
     home = tmp_path_factory.mktemp("store")
     tables = made(home, *store)
     for question in questions:
-        for by_stretch in (True, False):  # as recall shows them, and as the hook does
-            found = by_hook(home, question, limit, by_stretch=by_stretch)
-            assert found == by_recall(tables, question, limit, by_stretch=by_stretch)
+        for with_nearby in (True, False):  # as recall shows them, and as the hook does
+            found = by_hook(home, question, limit, with_nearby=with_nearby)
+            assert found == by_recall(tables, question, limit, with_nearby=with_nearby)
 
 
 def exact_scores(index: SearchIndex, words: list[str]) -> dict[int, float]:

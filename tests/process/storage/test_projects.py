@@ -9,7 +9,7 @@ import pytest
 from cortex.storage.lake.journal import Journal
 from cortex.storage.lake.lake import Lake
 from cortex.storage.projects import projects
-from cortex.storage.projects.projects import ProjectBook, identify, normalised_remote
+from cortex.storage.projects.projects import ProjectRegister, identify, normalised_remote
 from cortex.transforms.errors import UnknownProject
 from tests.rows import START, entry
 
@@ -28,8 +28,8 @@ def repository(tmp_path: Path) -> Path:
     return place
 
 
-def book(home: Path) -> ProjectBook:
-    return ProjectBook(Journal(home, Lake(home)))
+def register(home: Path) -> ProjectRegister:
+    return ProjectRegister(Journal(home, Lake(home)))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_what_was_noted_with_a_query_is_shown_without(home: Path):
     query = "?private_token=abc"
     noted = {"cwd": "/gone/reef", "name": f"reef.git{query}", "identity": f"git:x/reef.git{query}"}
     journal.write(entry("project", "reef-1", {**noted}, recorded_at=START))
-    [project] = ProjectBook(journal).all()
+    [project] = ProjectRegister(journal).all()
     assert (project.name, project.identity) == ("reef", "git:x/reef")
 
 
@@ -108,7 +108,7 @@ def test_what_was_noted_with_a_query_is_shown_without(home: Path):
 def test_a_remote_without_a_name_names_no_project(home: Path, repository: Path, url: str):
     git(repository, "config", "remote.origin.url", url)
     assert identify(str(repository))[0].startswith("root:")
-    assert book(home).project_of(str(repository), START).startswith("reef-")
+    assert register(home).project_of(str(repository), START).startswith("reef-")
 
 
 def test_a_remote_names_the_project(repository: Path):
@@ -131,26 +131,26 @@ def test_a_folder_outside_git_goes_by_its_path(tmp_path: Path):
 
 
 def test_a_project_stays_the_same_after_its_folder_is_gone(home: Path, repository: Path):
-    before = book(home).project_of(str(repository), START)
+    before = register(home).project_of(str(repository), START)
     repository.rename(repository.with_name("moved"))
-    assert book(home).project_of(str(repository), START) == before
+    assert register(home).project_of(str(repository), START) == before
 
 
 def test_a_clients_own_worktree_belongs_to_its_project(home: Path):
-    projects = book(home)
+    projects = register(home)
     main = projects.project_of("/gone/reef", START)
     assert projects.project_of("/gone/reef/.claude/worktrees/agent-1/src", START) == main
 
 
 def test_a_project_is_named_by_name_id_path_or_transcript_folder(home: Path):
-    projects = book(home)
+    projects = register(home)
     found = projects.project_of("/gone/my_reef", START)
     for name in ("my_reef", found, "/gone/my_reef", "-gone-my-reef", "/gone/my_reef/src"):
         assert projects.named(name) == [found]
 
 
 def test_an_unknown_project_is_an_error_that_names_the_known_ones(home: Path):
-    projects = book(home)
+    projects = register(home)
     projects.project_of("/gone/reef", START)
     with pytest.raises(UnknownProject, match="Known projects: reef"):
         projects.named("riff")
@@ -164,7 +164,7 @@ def test_clones_without_a_remote_are_one_project_whatever_their_folders_are_call
 ):
     git(tmp_path, "clone", str(repository), "elsewhere")
     git(tmp_path / "elsewhere", "remote", "remove", "origin")
-    projects = book(home)
+    projects = register(home)
     first = projects.project_of(str(repository), START)
     assert projects.project_of(str(tmp_path / "elsewhere"), START) == first
 
@@ -173,11 +173,11 @@ def test_clones_without_a_remote_are_one_project_whatever_their_folders_are_call
 def test_a_clone_of_a_known_folder_on_this_machine_is_its_project(
     home: Path, repository: Path, tmp_path: Path, prefix: str
 ):
-    projects = book(home)
+    projects = register(home)
     first = projects.project_of(str(repository), START)
     git(tmp_path, "clone", f"{prefix}{repository}", "clone")
     assert projects.known(str(tmp_path / "clone")) == first
-    assert book(home).project_of(str(tmp_path / "clone"), START) == first
+    assert register(home).project_of(str(tmp_path / "clone"), START) == first
 
 
 def test_a_clone_of_a_folder_that_was_never_seen_is_a_project_of_its_own(
@@ -185,13 +185,13 @@ def test_a_clone_of_a_folder_that_was_never_seen_is_a_project_of_its_own(
 ):
     git(tmp_path, "clone", str(repository), "clone")
     git(tmp_path, "clone", str(tmp_path / "clone"), "other")
-    projects = book(home)
+    projects = register(home)
     own = projects.project_of(str(tmp_path / "other"), START)
     assert projects.known(str(repository)) is None and own
 
 
 def test_a_repository_that_moves_stays_the_same_project(home: Path, repository: Path, tmp_path: Path):
-    projects = book(home)
+    projects = register(home)
     first = projects.project_of(str(repository), START)
     repository.rename(tmp_path / "moved")
     assert projects.project_of(str(tmp_path / "moved"), START) == first
@@ -200,65 +200,65 @@ def test_a_repository_that_moves_stays_the_same_project(home: Path, repository: 
 def test_a_repository_that_gets_its_remote_later_is_one_project_with_its_new_clones(
     home: Path, repository: Path, tmp_path: Path
 ):
-    projects = book(home)
+    projects = register(home)
     first = projects.project_of(str(repository), START)
     git(repository, "remote", "add", "origin", "git@github.com:some/tide.git")
     git(tmp_path, "clone", str(repository), "clone")
     git(tmp_path / "clone", "remote", "set-url", "origin", "https://github.com/some/tide")
     assert projects.project_of(str(tmp_path / "clone"), START) == first
-    assert book(home).project_of(str(tmp_path / "clone"), START) == first
-    assert [p.project_id for p in book(home).all()] == [first]
+    assert register(home).project_of(str(tmp_path / "clone"), START) == first
+    assert [p.project_id for p in register(home).all()] == [first]
 
 
 def test_a_folder_that_becomes_a_repository_later_is_one_project_with_its_clones(home: Path, tmp_path: Path):
     place = tmp_path / "shoal"
     place.mkdir()
-    first = book(home).project_of(str(place), START)
+    first = register(home).project_of(str(place), START)
     git(place, "init")
     git(place, "commit", "--allow-empty", "-m", "first")
     git(tmp_path, "clone", str(place), "clone")
     git(tmp_path / "clone", "remote", "remove", "origin")
-    assert book(home).project_of(str(tmp_path / "clone"), START) == first
+    assert register(home).project_of(str(tmp_path / "clone"), START) == first
 
 
 def test_a_renamed_remote_is_the_same_project_where_a_known_folder_says_so(
     home: Path, repository: Path, tmp_path: Path
 ):
     git(repository, "remote", "add", "origin", "git@github.com:some/tide.git")
-    first = book(home).project_of(str(repository), START)
+    first = register(home).project_of(str(repository), START)
     git(repository, "remote", "set-url", "origin", "git@github.com:some/tidepool.git")
     git(tmp_path, "clone", str(repository), "clone")
     git(tmp_path / "clone", "remote", "set-url", "origin", "git@github.com:some/tidepool.git")
-    assert book(home).project_of(str(tmp_path / "clone"), START) == first
+    assert register(home).project_of(str(tmp_path / "clone"), START) == first
 
 
 def test_forks_are_two_projects_and_merging_them_is_offered(home: Path, repository: Path, tmp_path: Path):
     git(repository, "remote", "add", "origin", "git@github.com:some/tide.git")
     git(tmp_path, "clone", str(repository), "fork")
     git(tmp_path / "fork", "remote", "set-url", "origin", "git@github.com:other/tide.git")
-    projects = book(home)
+    projects = register(home)
     one, other = (projects.project_of(str(place), START) for place in (repository, tmp_path / "fork"))
     assert one != other
-    [offer] = book(home).offers()
+    [offer] = register(home).offers()
     assert {offer.project_id, offer.into} == {one, other}
     assert offer.reason.startswith("both begin with commit ")
 
 
 def test_a_folder_that_is_gone_is_offered_to_the_repository_of_its_name(home: Path, repository: Path):
-    projects = book(home)
+    projects = register(home)
     gone = projects.project_of("/gone/reef", START)
     kept = projects.project_of(str(repository), START)
-    [offer] = book(home).offers()
+    [offer] = register(home).offers()
     assert (offer.project_id, offer.into) == (gone, kept)
 
 
 def test_a_merged_project_is_found_by_its_old_name_and_offered_no_more(home: Path, repository: Path):
     journal = Journal(home, Lake(home))
-    projects = ProjectBook(journal)
+    projects = ProjectRegister(journal)
     gone = projects.project_of("/gone/reef", START)
     kept = projects.project_of(str(repository), START)
     journal.write(entry("project", gone, {"merged_into": kept}, recorded_at=START))
-    projects = ProjectBook(journal)
+    projects = ProjectRegister(journal)
     assert projects.project_of("/gone/reef", START) == kept
     assert projects.origin_of("/gone/reef", START) == gone  # the lake keeps what was said where it was
     assert projects.named(gone) == [kept]
@@ -269,12 +269,12 @@ def test_a_merged_project_is_found_by_its_old_name_and_offered_no_more(home: Pat
 
 def test_merges_hold_over_several_steps(home: Path):
     journal = Journal(home, Lake(home))
-    a, b, c = (ProjectBook(journal).project_of(f"/gone/{name}", START) for name in "abc")
+    a, b, c = (ProjectRegister(journal).project_of(f"/gone/{name}", START) for name in "abc")
     for minute, (gone, kept) in enumerate(((a, b), (b, c))):
         at = START.replace(minute=minute)
         journal.write(entry("project", gone, {"merged_into": kept}, recorded_at=at))
-    assert ProjectBook(journal).parts_of(c) == [c, *sorted((a, b))]
-    assert ProjectBook(journal).merged() == {a: c, b: c}
+    assert ProjectRegister(journal).parts_of(c) == [c, *sorted((a, b))]
+    assert ProjectRegister(journal).merged() == {a: c, b: c}
 
 
 def test_many_new_repositories_ask_git_about_each_folder_twice_at_most(home: Path, monkeypatch):
@@ -285,7 +285,7 @@ def test_many_new_repositories_ask_git_about_each_folder_twice_at_most(home: Pat
         return f"git:example.com{place}", Path(place).name
 
     monkeypatch.setattr(projects, "identify", identified)
-    known = book(home)
+    known = register(home)
     for number in range(20):
         known.origin_of(f"/repositories/{number}", START)
     assert len(asked) <= 40

@@ -1,10 +1,11 @@
-"""Answers are kept for speed, and never longer than they hold: a deed, a run or a commit counts at once."""
+"""Answers are kept for speed, and never longer than they hold: an action, a run or a commit counts at
+once."""
 
 import json
 
 import pytest
 
-from cortex.explorer.page import ANSWERS_KEPT, KeptAnswers
+from cortex.explorer.page import ANSWERS_CACHED, AnswerCache
 from cortex.flows.operations.ask import brief
 from cortex.storage.published.catalogue import read_columns
 from cortex.transforms.brief.explanation import Choice, brief_choices_of, choices_in, explanation_document
@@ -49,7 +50,7 @@ def test_a_commit_in_the_repository_counts_at_once(browser, monkeypatch):
 
 
 def test_an_answer_is_found_once_for_a_state_and_the_oldest_goes():
-    answers, asked = KeptAnswers(), []
+    answers, asked = AnswerCache(), []
 
     def find() -> str:
         asked.append(1)
@@ -60,9 +61,9 @@ def test_an_answer_is_found_once_for_a_state_and_the_oldest_goes():
         "answer 1",
         "answer 2",
     ]
-    for number in range(ANSWERS_KEPT):
+    for number in range(ANSWERS_CACHED):
         answers.get(number, 1, find)
-    assert answers.get("a", 2, find) != "answer 2" and len(answers._kept) == ANSWERS_KEPT
+    assert answers.get("a", 2, find) != "answer 2" and len(answers._cached) == ANSWERS_CACHED
 
 
 def test_columns_are_those_of_the_file_that_is_there(tmp_path):

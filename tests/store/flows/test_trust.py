@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cortex.hooks.echo import fingerprints_of
 from cortex.hooks.prose.plain import without_private
-from cortex.storage.published.shown_lines import ShownLinesBook
+from cortex.storage.published.shown_lines import ShownLinesRegister
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.brief.render import choose, lay_out
 from cortex.transforms.extract.quotes import ShownLines, with_quotes_lowered, without_echoes
@@ -229,11 +229,11 @@ def test_a_tag_that_stands_in_a_page_is_the_pages_however_short(fact):
 
 
 def test_a_telling_has_a_beginning_and_an_end(home):
-    book = ShownLinesBook(home)
-    book.show("p", ["a", "b"], NOW)
-    book.show("p", ["b"], LATER)
-    book.show("p", ["a", "b"], LATER + timedelta(days=9))
-    told = ShownLines(book.spans("p"), timedelta(days=2))
+    register = ShownLinesRegister(home)
+    register.show("p", ["a", "b"], NOW)
+    register.show("p", ["b"], LATER)
+    register.show("p", ["a", "b"], LATER + timedelta(days=9))
+    told = ShownLines(register.spans("p"), timedelta(days=2))
     times = [NOW - timedelta(hours=1), NOW, LATER + timedelta(days=2), LATER + timedelta(days=3)]
     assert [told.covers("a", at) for at in times] == [False, True, True, False]
     assert told.covers("a", LATER + timedelta(days=10)) and told.covers("b", LATER + timedelta(days=90))

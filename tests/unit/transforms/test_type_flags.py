@@ -12,7 +12,7 @@ from cortex.transforms.brief.candidates import (
     NO_SESSIONS,
     LineCandidate,
     believed,
-    standings,
+    eligibility_by_id,
     with_choices_first,
 )
 from cortex.transforms.brief.explanation import Choice
@@ -132,8 +132,8 @@ def test_a_persons_choice_of_a_binding_type_is_raised(flipped):
 
 def test_sessions_pass_by_the_types_that_say_so(flipped):
     rows = believed(memories(memory("a", "Use SQLite.")), POLICY)
-    assert standings(rows, NO_SESSIONS, POLICY).keys() == {"a"}
-    assert standings(rows, NO_SESSIONS, flipped("decision", "is_passed_by")) == {}
+    assert eligibility_by_id(rows, NO_SESSIONS, POLICY).keys() == {"a"}
+    assert eligibility_by_id(rows, NO_SESSIONS, flipped("decision", "is_passed_by")) == {}
 
 
 def test_disputed_types_are_reviewed(flipped):

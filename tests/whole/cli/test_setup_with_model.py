@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cortex.hooks import background
-from cortex.storage.model_calls.spending import Spending
+from cortex.storage.model_calls import Spending
 from cortex.storage.settings.settings import load_settings
 from tests.bench import NOW
 from tests.model_server import Answer, ModelServer

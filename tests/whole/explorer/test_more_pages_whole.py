@@ -10,7 +10,7 @@ from cortex.flows.stages.order import APPLY
 from cortex.transforms.journal_entries import Archive, Merge
 from cortex.transforms.views.review import MERGE, Item
 from tests.browsing import PROJECT, ticking, words_of
-from tests.whole.explorer.test_deeds import undo
+from tests.whole.explorer.test_actions import undo
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""Answers are kept for speed, and never longer than they hold: a deed, a run or a commit counts at once."""
+"""Answers are kept for speed, and never longer than they hold: an action, a run or a commit counts at
+once."""
 
 import re
 

@@ -50,12 +50,12 @@ def seen(tables, bench: Bench, run, now) -> dict[str, object]:
 
 
 def live(bench: Bench, now) -> dict[str, object]:
-    run = runs.looking(bench.at(now))
+    run = runs.read_only_run(bench.at(now))
     return seen(bench.store.tables, bench, run, now)
 
 
 def looked_at(bench: Bench, day, now=NOW) -> dict[str, object]:
-    run = runs.looking(bench.at(now))
+    run = runs.read_only_run(bench.at(now))
     made = as_of(run, day, run.readings.scopes(), searchable=True)
     return seen(made.store.tables, bench, made, made.now)
 

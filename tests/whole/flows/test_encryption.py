@@ -17,7 +17,7 @@ from cortex.flows.operations.care.rebuild import rebuild_tables
 from cortex.flows.past.rebuilding import compare
 from cortex.storage.copies.backup import restore_backup
 from cortex.storage.lake import lake
-from cortex.storage.published.shown_lines import ShownLinesBook
+from cortex.storage.published.shown_lines import ShownLinesRegister
 from cortex.storage.store import Store
 from cortex.transforms.errors import FileDamaged, KeyUnavailable, UsageError
 from tests.bench import NOW, Bench, contents, difference, here, leftovers
@@ -136,9 +136,9 @@ def test_restoring_carries_what_was_told_since_and_publishes_again(sealed, tmp_p
 
 def test_resetting_a_project_drops_what_it_was_told(sealed):
     [scope] = {m["project_id"] for m in sealed.memories()}
-    before = ShownLinesBook(sealed.home).spans(scope)
+    before = ShownLinesRegister(sealed.home).spans(scope)
     here().reset("kelp")
-    assert before.keys() and not before.keys() & ShownLinesBook(sealed.home).spans(scope).keys()
+    assert before.keys() and not before.keys() & ShownLinesRegister(sealed.home).spans(scope).keys()
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

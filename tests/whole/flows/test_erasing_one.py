@@ -26,7 +26,7 @@ LINES_KEPT_BACK = 40
 
 def rows(bench: Bench) -> dict[str, dict[str, Any]]:
     """Return every memory of the store by id, before its neighbours and the day make anything of it."""
-    run = runs.looking(bench.context)
+    run = runs.read_only_run(bench.context)
     return {
         row["memory_id"]: row
         for scope in run.readings.scopes()

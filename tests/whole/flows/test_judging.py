@@ -13,7 +13,7 @@ import pytest
 from cortex.flows.engines.runs import opened
 from cortex.flows.operations.care.cost import read_cost
 from cortex.flows.operations.care.plan import read_plan
-from cortex.flows.operations.change.review import review, settle_items, undo_merges
+from cortex.flows.operations.change.review import resolve_items, review, undo_merges
 from cortex.flows.past.rebuilding import compare, rebuild
 from cortex.flows.stages import order
 from cortex.storage.model_calls import Spending
@@ -118,7 +118,7 @@ def test_a_newer_fact_that_holds_is_proposed_and_a_second_run_asks_nothing(unask
         with opened("rebuild", bench.context) as run:
             rebuild(run)
         assert edges_of(bench) == edges
-        settle_items(bench.context, accept=[item])
+        resolve_items(bench.context, accept=[item])
         assert NEWER in shown(bench) and STATEMENT not in shown(bench)
         assert len(server.asked) == 4
 
@@ -130,7 +130,7 @@ def test_kept_side_by_side_the_two_are_not_asked_about_again(unasked):
         bench.backfill()
         (item,) = next(each.items for each in review(bench.context) if each.items)
         assert item.is_by_model
-        settle_items(bench.context, keep=[item])
+        resolve_items(bench.context, keep=[item])
         assert [each.items for each in review(bench.context) if each.items] == []
         bench.run("nightly")
         assert {NEWER, STATEMENT} <= set(shown(bench)) and asked_about_pairs(server) == 1

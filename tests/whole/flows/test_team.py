@@ -248,7 +248,7 @@ def test_a_contradiction_with_ones_own_is_shown_and_settled_by_a_person(team, an
     assert (conflict.own_id, conflict.team_text, conflict.speaker) == (own, PNPM, "Ana Lopez (reviewed)")
     items = [item for each in review.review(bo.context) for item in each.items]
     assert [set(item.memory_ids) for item in items] == [{own, rows[PNPM]["memory_id"]}]
-    review.settle_items(bo.context, keep=items)
+    review.resolve_items(bo.context, keep=items)
     assert bo.status().conflicts == []
 
 

@@ -61,7 +61,7 @@ def test_what_holds_everywhere_is_in_every_brief_at_once(two, drafted):
 
 def test_snapshots_of_untouched_projects_are_reused_and_are_what_would_be_made(two):
     say_more(two, cwd=REEF)
-    run = runs.looking(two.context)
+    run = runs.read_only_run(two.context)
     known = last_snapshots(run)
     projects = [scope for scope in run.readings.scopes() if scope != "global"]
     assert all(known.rows_of(table, scope) is not None for table in (MEMORIES, METRICS) for scope in projects)
@@ -70,10 +70,10 @@ def test_snapshots_of_untouched_projects_are_reused_and_are_what_would_be_made(t
 
 
 def test_a_snapshot_of_other_inputs_is_not_reused(two):
-    known = last_snapshots(runs.looking(two.context))
+    known = last_snapshots(runs.read_only_run(two.context))
     [reef] = [scope for scope in known.fingerprints["memories"] if scope.startswith("reef")]
     say_more(two, cwd=REEF)
-    now = last_snapshots(runs.looking(two.context))
+    now = last_snapshots(runs.read_only_run(two.context))
     assert known.fingerprints["memories"][reef] != now.fingerprints["memories"][reef]
     assert known.fingerprints["metrics"][reef] != now.fingerprints["metrics"][reef]
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from cortex.flows.asking_model import writing
-from cortex.flows.engines.runs import execute, looking, opened
+from cortex.flows.engines.runs import execute, opened, read_only_run
 from cortex.flows.operations.care.plan import read_plan
-from cortex.flows.operations.change.review import review, settle_items
+from cortex.flows.operations.change.review import resolve_items, review
 from cortex.flows.past.rebuilding import rebuild
 from cortex.flows.past.rederive import promote, propose_rederivation
 from cortex.flows.stages import order
@@ -279,7 +279,7 @@ def test_switched_on_over_facts_of_the_rules_the_briefs_are_published(writing_be
             assert len(server.asked) == count
         after = brief_lines(bench)
         assert 0 < len(after) < len(before) / 2
-        assert bench.store.lake.notes.given_way == {}
+        assert bench.store.lake.notes.replaced_by_model == {}
 
 
 def test_answers_that_leave_a_brief_without_a_line_hold_it_back(writing_bench):
@@ -405,7 +405,7 @@ def test_a_request_that_waits_in_a_batch_is_made_as_it_was_sent(writing_bench, m
         offline.backfill()
 
         def asked() -> set[str]:
-            run = looking(bench.context, with_model=False)
+            run = read_only_run(bench.context, with_model=False)
             requests = writing.requests_about(run, writing.unread_sessions(run))
             return {each.request.request_id for each in requests}
 
@@ -462,7 +462,7 @@ def test_what_a_later_session_closes_is_proposed_to_the_person(writing_bench):
         assert edges_of(bench) == edges
         rederived(bench, is_promoted=True)
         assert edges_of(bench) == edges
-        settle_items(bench.context, accept=[item])
+        resolve_items(bench.context, accept=[item])
         assert newer in shown(bench) and STATEMENT not in shown(bench)
         assert len(asked_about_sessions(server)) == 2
 
@@ -495,7 +495,7 @@ def test_what_a_later_session_did_closes_the_open_point_by_its_record(writing_be
         lines = [line for path in bench.home.rglob("*.md") for line in path.read_text().split("\n")]
         (line,) = [line for line in lines if "no backup yet" in line]
         assert line.endswith('[contradicted by "A backup is on kelp-2."]')
-        settle_items(bench.context, accept=[item])
+        resolve_items(bench.context, accept=[item])
         assert todo not in shown(bench)
 
 

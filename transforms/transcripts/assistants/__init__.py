@@ -4,7 +4,12 @@ import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping
 
-from cortex.transforms.transcripts.assistants.turned import Adapter, Assistant, Head, Turned
+from cortex.transforms.transcripts.assistants.parsed_turn import (
+    Adapter,
+    Assistant,
+    Head,
+    ParsedTurn,
+)
 from cortex.transforms.transcripts.records import Record
 
 __all__ = [
@@ -13,7 +18,7 @@ __all__ = [
     "USUAL",
     "Assistant",
     "Head",
-    "Turned",
+    "ParsedTurn",
     "assistant_of",
     "by_name",
     "head_of",
@@ -74,9 +79,9 @@ def head_of(start: bytes, file: str) -> Head | None:
     return adapter.head_of(start, file) if adapter else None
 
 
-def turned(record: Record, head: Head) -> list[Turned] | None:
+def parsed_turns(record: Record, head: Head) -> list[ParsedTurn] | None:
     """Return the turns in one record; none for bookkeeping, None for a shape that is not known."""
-    return _ADAPTERS[head.assistant].turned(record, head)
+    return _ADAPTERS[head.assistant].parsed_turns(record, head)
 
 
 def may_speak(line: bytes) -> bool:

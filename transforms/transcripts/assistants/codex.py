@@ -10,11 +10,11 @@ from collections.abc import Mapping
 import orjson
 
 from cortex.hooks.prose.plain import without_private
-from cortex.transforms.transcripts.assistants.turned import (
+from cortex.transforms.transcripts.assistants.parsed_turn import (
     Adapter,
     Assistant,
     Head,
-    Turned,
+    ParsedTurn,
     asked,
     call,
     object_in,
@@ -253,7 +253,7 @@ def _parent_of(meta: Record) -> str | None:
     return string(value) or None
 
 
-def turned(record: Record, head: Head) -> list[Turned] | None:
+def parsed_turns(record: Record, head: Head) -> list[ParsedTurn] | None:
     """Return the turns of one line; None for a response item in a shape that this reader does not know."""
     kind = string(record.get("type"))
     if kind in _SILENT_TYPES or "record_type" in record:
@@ -271,13 +271,13 @@ def turned(record: Record, head: Head) -> list[Turned] | None:
     return None if utterances is None else _with_envelope(utterances, record, item, head)
 
 
-def _with_envelope(utterances: list[Utterance], record: Record, item: Record, head: Head) -> list[Turned]:
+def _with_envelope(utterances: list[Utterance], record: Record, item: Record, head: Head) -> list[ParsedTurn]:
     said_at = record.get("timestamp")
     is_answer = item.get("role") == "assistant" or item.get("type") == "reasoning"
     message_id = string(item.get("id")) or None if is_answer else None
     envelope = head.envelope(said_at, message_id)
     return [
-        Turned(envelope, utterance, _identity(utterance, message_id, said_at)) for utterance in utterances
+        ParsedTurn(envelope, utterance, _identity(utterance, message_id, said_at)) for utterance in utterances
     ]
 
 
@@ -360,6 +360,6 @@ ASSISTANT = Assistant(
     "CODEX_HOME",
     ".codex",
     ("sessions", "archived_sessions"),
-    Adapter(is_own, head_of, turned, SILENT),
+    Adapter(is_own, head_of, parsed_turns, SILENT),
     re.compile(r".*/rollout-.*\.jsonl\.zst", re.DOTALL),
 )

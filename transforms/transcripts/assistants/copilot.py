@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 from cortex.hooks.prose.plain import without_private
 from cortex.transforms.transcripts.assistants.codex import patched
-from cortex.transforms.transcripts.assistants.turned import (
+from cortex.transforms.transcripts.assistants.parsed_turn import (
     Adapter,
     Assistant,
     Head,
-    Turned,
+    ParsedTurn,
     asked,
     call,
     object_in,
@@ -133,7 +133,7 @@ def head_of(start: bytes, file: str) -> Head:
     )
 
 
-def turned(record: Record, head: Head) -> list[Turned] | None:
+def parsed_turns(record: Record, head: Head) -> list[ParsedTurn] | None:
     """Return the turns of one event; None for a message in a shape that this reader does not know."""
     kind = string(record.get("type"))
     if kind not in _READERS or record.get("ephemeral") is True:
@@ -148,7 +148,7 @@ def turned(record: Record, head: Head) -> list[Turned] | None:
     event_id = string(record.get("id")) or None
     is_answer = kind in ("assistant.message", "tool.execution_start")
     envelope = head.envelope(record.get("timestamp"), event_id if is_answer else None)
-    return [Turned({**envelope, "agentId": agent_id}, utterance, event_id) for utterance in utterances]
+    return [ParsedTurn({**envelope, "agentId": agent_id}, utterance, event_id) for utterance in utterances]
 
 
 def _from_user(data: Record, head: Head, is_agent: bool) -> list[Utterance] | None:
@@ -205,5 +205,5 @@ ASSISTANT = Assistant(
     "COPILOT_HOME",
     ".copilot",
     ("session-state",),
-    Adapter(is_own, head_of, turned, SILENT),
+    Adapter(is_own, head_of, parsed_turns, SILENT),
 )

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 import orjson
 
 from cortex.hooks.prose.plain import without_private
-from cortex.transforms.transcripts.assistants.turned import (
+from cortex.transforms.transcripts.assistants.parsed_turn import (
     Adapter,
     Assistant,
     Head,
-    Turned,
+    ParsedTurn,
     asked,
     call,
     object_in,
@@ -220,7 +220,7 @@ def _parsed(document: bytes) -> object:
         return None
 
 
-def turned(record: Record, head: Head) -> list[Turned] | None:
+def parsed_turns(record: Record, head: Head) -> list[ParsedTurn] | None:
     """Return the turns of one message; None for a message in a shape that this reader does not know."""
     kind = record.get("type")
     if kind not in ("user", "gemini"):
@@ -232,7 +232,7 @@ def turned(record: Record, head: Head) -> list[Turned] | None:
     is_agent = record.get("sessionKind") == "subagent"
     if kind == "user":
         return [
-            Turned(
+            ParsedTurn(
                 head.envelope(said_at),
                 utterance._replace(kind="program") if is_agent else utterance,
                 message_id,
@@ -241,8 +241,8 @@ def turned(record: Record, head: Head) -> list[Turned] | None:
         ]
     envelope = head.envelope(said_at, message_id)
     words = [*_thoughts(record.get("thoughts")), *spoken("text", parts_text(record.get("content")))]
-    return [Turned(envelope, utterance, message_id) for utterance in words] + [
-        Turned(head.envelope(at or said_at, message_id), utterance, message_id)
+    return [ParsedTurn(envelope, utterance, message_id) for utterance in words] + [
+        ParsedTurn(head.envelope(at or said_at, message_id), utterance, message_id)
         for at, utterance in _calls(record.get("toolCalls"), message_id)
     ]
 
@@ -319,6 +319,6 @@ ASSISTANT = Assistant(
     "GEMINI_CLI_HOME",
     "",
     (".gemini/tmp",),
-    Adapter(is_own, head_of, turned, SILENT, lines_of=lines_of),
+    Adapter(is_own, head_of, parsed_turns, SILENT, lines_of=lines_of),
     re.compile(r"chats/session-.*\.json", re.DOTALL),
 )

@@ -14,9 +14,9 @@ from cortex.transforms.views.review import (
     disputes,
     doubts_left,
     merges,
-    settled_edges,
+    resolved_edges,
     stale_claims,
-    unsettled,
+    unresolved,
 )
 from cortex.transforms.words.facts import Reversals, Vocabulary
 from tests.rows import START, memories, memory
@@ -111,10 +111,10 @@ def test_a_dismissed_dispute_does_not_come_back_and_its_edge_is_a_relation():
     rows, edges = at_odds()
     [item] = disputes(rows, edges, POLICY)
     told = journal(item)
-    assert unsettled([item], told) == []
-    [edge] = settled_edges(edges, told).to_pylist()
+    assert unresolved([item], told) == []
+    [edge] = resolved_edges(edges, told).to_pylist()
     assert (edge["edge_type"], edge["rule"]) == ("relates_to", "person")
-    assert settled_edges(edges, JOURNAL.empty()).equals(edges)
+    assert resolved_edges(edges, JOURNAL.empty()).equals(edges)
 
 
 def test_a_dismissed_doubt_does_not_come_back_for_the_same_reason():

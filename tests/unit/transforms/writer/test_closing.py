@@ -9,7 +9,7 @@ from cortex.storage.settings.reference import read_policy
 from cortex.transforms.brief.render import choose
 from cortex.transforms.memory.fold import memory_id
 from cortex.transforms.schemas import EDGES, JOURNAL, PROPOSED_BY_MODEL, REPLIES
-from cortex.transforms.views.review import dismissal, disputes, settled_edges
+from cortex.transforms.views.review import dismissal, disputes, resolved_edges
 from cortex.transforms.writer.pairs import with_closings
 from cortex.transforms.writer.session import ID_CHARS
 from cortex.transforms.writer.validity import with_valid_time
@@ -98,7 +98,7 @@ def test_the_review_offers_the_newer_and_a_dismissal_lets_both_stand(memory_type
     (item,) = disputes(rows, CLOSED, POLICY)
     assert (item.memory_ids, item.texts, item.detail) == ((OLD_ID, NEW_ID), (OLD, NEW), PROPOSED_BY_MODEL)
     journal = JOURNAL.of([dismissal(item).to_row(SCOPE, recorded_at=START)])
-    settled = settled_edges(CLOSED, journal)
+    settled = resolved_edges(CLOSED, journal)
     assert settled["edge_type"].to_pylist() == ["relates_to"]
     assert disputes(rows, settled, POLICY) == []
 

@@ -14,7 +14,7 @@ from cortex.transforms.schemas import (
     REPLIES,
     UNSURE_BY_MODEL,
 )
-from cortex.transforms.views.review import dismissal, disputes, settled_edges
+from cortex.transforms.views.review import dismissal, disputes, resolved_edges
 from cortex.transforms.writer.pairs import (
     BOTH,
     LINKS_PROMPT,
@@ -216,7 +216,7 @@ def test_kept_side_by_side_a_proposal_is_a_relation():
     made = EDGES.of(judged(NEWER, edge()))
     (item,) = disputes(memories(OLDER, NEWER_ROW), made, POLICY)
     entry = dismissal(item).to_row(SCOPE, recorded_at=START)
-    (settled,) = settled_edges(made, JOURNAL.of([entry])).to_pylist()
+    (settled,) = resolved_edges(made, JOURNAL.of([entry])).to_pylist()
     assert settled["edge_type"] == "relates_to"
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
-from cortex.flows.past.rederive import Folds, carry_over, without_changes
+from cortex.flows.past.rederive import Folds, reattach_edits, without_changes
 from cortex.storage.settings.reference import read_policy
 from cortex.transforms.memory.fold import by_memory, fold
 from cortex.transforms.memory.forgetting import requested_memories
@@ -38,7 +38,7 @@ def promoted(before, after, *entries):
     folds = Folds(
         fold(old, journal, POLICY), fold(old, without_changes(journal), POLICY), fold(new, journal, POLICY)
     )
-    over = carry_over(folds, journal, POLICY)
+    over = reattach_edits(folds, journal, POLICY)
     memories = fold(new, pa.concat_tables([journal, over.rows]), POLICY).to_pylist()
     return over, {row["memory_id"]: row for row in memories}
 

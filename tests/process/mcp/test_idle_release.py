@@ -9,7 +9,7 @@ import pytest
 
 from cortex.mcp.protocol import idle_release
 from cortex.mcp.protocol.client import Client
-from cortex.mcp.protocol.idle_release import Rest, SharedModel, quick_imports, release_model
+from cortex.mcp.protocol.idle_release import IdleTimer, SharedModel, quick_imports, release_model
 from cortex.storage.settings.settings import Settings
 
 
@@ -32,7 +32,7 @@ def test_quick_imports_leave_pydantic_and_the_collector_as_they_were():
 def test_memory_is_given_back_after_a_call_and_the_model_after_a_while(monkeypatch):
     done = Counter()
     monkeypatch.setattr(idle_release, "give_back_memory", lambda: done.update(["memory"]))
-    watched = Rest(lambda: done.update(["model"]), quiet_s=0.02, idle_s=0.1)
+    watched = IdleTimer(lambda: done.update(["model"]), quiet_s=0.02, idle_s=0.1)
 
     async def run():
         async with watched.watching():

@@ -1,4 +1,4 @@
-"""Each deed does what the command does, says so on the next page, and is taken back where it can be."""
+"""Each action does what the command does, says so on the next page, and is taken back where it can be."""
 
 import re
 from html import unescape

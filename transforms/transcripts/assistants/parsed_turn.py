@@ -39,7 +39,7 @@ class Head:
         }
 
 
-class Turned(NamedTuple):
+class ParsedTurn(NamedTuple):
     """
     One turn of another assistant.
 
@@ -58,14 +58,15 @@ class Adapter:
     How the transcripts of an assistant are read that writes another format than Claude Code.
 
     `is_own` says of a file's first bytes whether they are its own, `head_of` what they say of all of it (with
-    the file's path), `turned` gives the turns of a record: none for bookkeeping, None for a shape that is not
+    the file's path), `parsed_turns` gives the turns of a record: none for bookkeeping, None for a shape that
+    is not
     known. A line that begins as in `silent` holds none. `lines_of` gives the lines of a file that is one JSON
     document.
     """
 
     is_own: Callable[[bytes], bool]
     head_of: Callable[[bytes, str], Head]
-    turned: Callable[[Record, Head], list[Turned] | None]
+    parsed_turns: Callable[[Record, Head], list[ParsedTurn] | None]
     silent: tuple[bytes, ...] = ()
     lines_of: Callable[[bytes], bytes | None] | None = None
 
