@@ -383,7 +383,9 @@ def print_report(report: Report) -> None:
 def main() -> None:
     """Make the report; leave with 1 if a canary was found."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--kinds", type=int, default=len(KINDS), help="plant only every n-th kind, so many")
+    parser.add_argument(
+        "--kinds", type=int, default=len(KINDS), help="plant only every n-th kind, this number"
+    )
     parser.add_argument("--engine", choices=("plain", "prefect"), default="plain")
     parser.add_argument("--control", action="store_true", help="without redaction: they must be found")
     chosen = parser.parse_args()

@@ -1,12 +1,11 @@
 """
 One process against workers, and workers that are killed: `python -m benchmarks.workers`.
 
-Options: `--workers 4 --kills 200 --runner dask --copies 8 --chars 20000 --transcripts FOLDER`.
-Made transcripts (or those of FOLDER) are taken into a new store by one process, and into another by workers
-under Prefect. Then into new ones again while workers that are up are killed (SIGKILL) at random moments,
-until there were so many kills. Compared is all that a store holds: a hash of the rows of each table of the
-lake, its vectors among them, of each table of each scope, of each brief; so nothing is lost, doubled or
-otherwise.
+Options: `--workers 4 --kills 200 --runner dask --copies 8 --chars 20000 --transcripts FOLDER`. Made
+transcripts (or those of FOLDER) are taken into a new store by one process, and into another by workers under
+Prefect. Then into new ones again while workers that are up are killed (SIGKILL) at random moments, until that
+number of kills is reached. Compared is all that a store holds: a hash of the rows of each table of the lake,
+its vectors among them, of each table of each scope, of each brief; so nothing is lost, doubled or otherwise.
 
 Printed as JSON: seconds by the wall and of processors, those of the workers too.
 """
@@ -86,7 +85,7 @@ def work(home: Path, transcripts: Path, runner: str, workers: int) -> None:
 def start(
     home: Path, transcripts: Path, runner: str, workers: int, api: str, shard_mb: float
 ) -> "subprocess.Popen[str]":
-    """Start `work` as a process of its own, with shards of so many megabytes."""
+    """Start `work` as a process of its own, with shards of that many megabytes."""
     policy = home / "policy"
     policy.mkdir(parents=True)
     (policy / "thresholds.csv").write_text(

@@ -81,7 +81,7 @@ class Context:
         """
         Return what is published, for a look around that opens neither lake nor tables.
 
-        Raises as `open_store`, and KeyUnavailable if the lake is sealed and its key is not to be had.
+        Raises as `open_store`, and KeyUnavailable if the lake is sealed and its key is unavailable.
         """
         from cortex.storage.copies.swapping import finish_swap
         from cortex.storage.published.catalogue import Catalogue

@@ -167,7 +167,7 @@ class Outcome:
         """
         Raise AuditFailed, naming the first violations by id and reason, if an audit of this run failed.
 
-        Raises FileDamaged if a damaged file kept scopes from their next version, LossRefused where briefs
+        Raises FileDamaged if a damaged file kept scopes from their next version, LossRefused if briefs
         were held back.
         """
         violations = sorted(self.report.violations)

@@ -1,5 +1,5 @@
 """
-Batches of waiting transcripts, read from their cursors on, here or by workers, with what becomes of each.
+Batches of waiting transcripts, read from their cursors on, here or by workers, and the outcome of each.
 """
 
 from collections import deque

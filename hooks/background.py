@@ -1,7 +1,7 @@
 """The background run: one detached `cortex run` at a time, at low priority, when a session ends or begins.
 
 Whoever holds the lock on `runs/background.lock` runs; the engine inherits it, so that even when its keeper
-is killed no second one starts beside it. A hook writes its ticket first and tries the lock second, the keeper
+is killed, no second one starts. A hook writes its ticket first and tries the lock second, the keeper
 lets the lock go first and looks for tickets second: no ticket is left behind between the two.
 """
 

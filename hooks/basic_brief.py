@@ -125,7 +125,7 @@ def recent_transcripts(home: str, transcript: str, root: str, since_ns: int = 0)
     """
     Return the newest transcripts of sessions in `root` that grew after `since_ns`, at most MAX_SESSIONS.
 
-    Those beside `transcript`, and those that tickets name with a folder of the same root: their original,
+    Those next to `transcript`, and those that tickets name with a folder of the same root: their original,
     else the kept link.
     """
     by_file: dict[tuple[int, int], tuple[int, str]] = {}

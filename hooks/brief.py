@@ -33,7 +33,7 @@ def session_start_output(
     Return the JSON that hands over what a session should know, or None if that is nothing.
 
     The published brief of the first of `folders` that lies in a known project; for a folder that no engine
-    has read, what the transcripts beside `transcript`, the session's own, tag and plan. After a compaction
+    has read, what the transcripts next to `transcript`, the session's own, tag and plan. After a compaction
     also what the session itself said until then; if the engine is gone, what came after its last commit.
     In the end a line on what is held, or on what is wrong.
     """

@@ -150,7 +150,7 @@ FRAME_TOKENS = tokens_in(FRAME) + 1
 _PART_CHARS = 400
 # Shorter ones are headings and labels.
 _HEADING_CHARS = 35
-# What of a sentence's worth its neighbours have: the one that answers often stands beside the one that asks.
+# What of a sentence's worth its neighbours have: the one that answers often comes next to the one that asks.
 _NEIGHBOUR_SHARE = 0.3
 _AFTER_QUESTION = "*_`) "
 # What is looked at, by what there is room for.

@@ -63,5 +63,5 @@ def clear_failure(home: Path, path: str = EMBEDDER) -> None:
 
 
 def hosted_failure(settings: Settings) -> ModelFailure | None:
-    """Return the failure of the hosted embedding model; None where it answered last, or without a key."""
+    """Return the failure of the hosted embedding model; None if it answered last, or without a key."""
     return read_failure(settings.home) if settings.voyage_api_key else None

@@ -80,7 +80,7 @@ BUILT_IN = {
         "basic_lines": "lines of that section at most",
     },
     "event_types": {
-        "tag": "the tag, beside the names of memory types, that reports it",
+        "tag": "the tag that reports it, besides the names of memory types",
         "is_written": "a language model that reads a session may note a fact by that tag",
     },
 }

@@ -431,7 +431,7 @@ MEMORIES = Table(
     ),
 )
 
-# Found beside the fold, by what a language model answered; tags are too, but added to those of the fold.
+# Found outside the fold, from a language model's answer; tags are too, but added to those of the fold.
 MODEL_COLUMNS = ("subject", "summary", "valid_until", "closed_by")
 
 EDGES = Table(

@@ -464,7 +464,7 @@ def _is_word(text: str, at: int, length: int) -> bool:
 
 
 def _period(name: str, back: int, now: datetime) -> tuple[datetime, datetime]:
-    """Return the first instant of a day, week, month or year so many back, and of the one after it."""
+    """Return the first instant of an earlier day, week, month or year, and of the one after it."""
     day = _day(now)
     if name == "day":
         since = day - timedelta(days=back)

@@ -243,7 +243,7 @@ def shown_facts(events: pa.Table, sessions: Sequence[str], least_shown: float) -
 
 def shown_text(text: str, reason: str | None, rejected: str | None) -> str:
     """
-    Return all that is shown of a fact: its text, and its reason and what lost where the text lacks them.
+    Return all that is shown of a fact: its text, and its reason and what lost if the text lacks them.
 
     >>> shown_text("Tides are kept in SQLite", "one file", "Postgres")
     'Tides are kept in SQLite Why: one file Not: Postgres'
@@ -253,7 +253,7 @@ def shown_text(text: str, reason: str | None, rejected: str | None) -> str:
 
 
 def similarities(facts: Sequence[ShownFact], labels: Sequence[DenseLabel]) -> Similarities:
-    """Return how similar each fact is to each label by the local model; none where it is not installed."""
+    """Return how similar each fact is to each label by the local model; none if it is not installed."""
     embedder = local_or_none()
     if embedder is None or not facts:
         return Similarities.none(len(facts), len(labels))

@@ -1,4 +1,4 @@
-"""Scores recall on a data set of one's own, beside plain rankings of the same tables."""
+"""Scores recall on your own data set, compared with plain rankings of the same tables."""
 
 import math
 import time
@@ -223,7 +223,7 @@ class RetrievalScores:
     """
     What was measured: `figures` by name of the ranking, Cortex first.
 
-    `model` is the embedding model, None where words alone were searched; `bytes` is what the tables take on
+    `model` is the embedding model, None if words alone were searched; `bytes` is what the tables take on
     disk; `ingest_seconds` is from the first row read to the last index written.
     """
 

@@ -1,5 +1,5 @@
 """
-The command line: commands by purpose, each imported once it is called, and what becomes of their errors.
+The command line: commands by purpose, each imported when it is called, and how their errors are reported.
 """
 
 import importlib

@@ -130,7 +130,7 @@ def _svg(parts: Sequence[str], label: str, width: int, *, has_links: bool = Fals
 SIDE, HEIGHT_OF_PICTURE = 900, 520
 # How far the outermost ring is from the middle, across and down.
 REACH_ACROSS, REACH_DOWN = 330, 235
-# Beyond so many on the first ring, their words would cover each other.
+# With more than this on the first ring, their words would overlap.
 MOST_LABELS = 14
 NODE_LABEL_CHARS = 30
 

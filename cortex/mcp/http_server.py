@@ -37,7 +37,7 @@ from cortex.transforms.errors import UsageError
 
 LOOPBACK, PORT, PATH = "127.0.0.1", 8377, "/mcp"
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
-# A session of the old era is forgotten after so long without a request, and there are no more than so many.
+# A session of the old protocol is dropped after this long without a request; this is the most there may be.
 SESSION_SECONDS, MOST_SESSIONS = 600.0, 200
 # Callers who are remembered for their rate; beyond these, who has not called for a minute is forgotten.
 MOST_CALLERS = 1_000

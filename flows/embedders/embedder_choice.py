@@ -43,7 +43,7 @@ class Embedding:
 
     @property
     def asked(self) -> Embedder | None:
-        """The model to ask for vectors; None where nothing is embedded."""
+        """The model to ask for vectors; None if nothing is embedded."""
         return self.embedder if self.is_asked else None
 
     def basis(self, scope: str) -> str:
@@ -65,7 +65,7 @@ class HostedEmbedder:
         self._embedder, self._home = embedder, home
 
     def embed(self, texts: Sequence[str], *, as_query: bool = False) -> "Vectors":
-        """Return what the model gives. Raises ModelUnavailable, at once where it failed a short while ago."""
+        """Return what the model gives. Raises ModelUnavailable, at once if it failed a short while ago."""
         failure, now = read_failure(self._home), datetime.now(UTC)
         if failure and timedelta() <= now - failure.failed_at < RETRIED_AFTER:
             raise ModelUnavailable(failure.reason, "It is asked again after ten minutes.")

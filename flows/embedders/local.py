@@ -240,7 +240,7 @@ def load(threads: int = 0) -> LocalEmbedder:
     """
     Return the local embedder; that its file has the expected bytes is seen when it is asked.
 
-    It runs on so many cores, on all where `threads` is 0, to the same vectors.
+    It runs on `threads` cores, 0 for all, with the same vectors.
 
     Raises ModelUnavailable if the package, onnxruntime or the tokenizer is missing, or if a file is
     not as large as expected.

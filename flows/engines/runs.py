@@ -286,7 +286,7 @@ def opened(
     Yield a run that holds the lease, after removing what a killed run left half written.
 
     `prepare` is called under the lease before the store is opened. Raises LakeUnclear if manifest and lake
-    do not belong together, KeyUnavailable where the lake is sealed and its key is not to be had, AuditFailed
+    do not belong together, KeyUnavailable if the lake is sealed and its key is unavailable, AuditFailed
     at the end of the block when an audit failed within it.
     """
     settings, now = context.settings, context.now

@@ -1,4 +1,4 @@
-"""The rule for ids that a person types: the beginning is enough; where it means several, they are listed."""
+"""The rule for ids that a person types: the beginning is enough; if it means several, they are listed."""
 
 from collections.abc import Mapping, Sequence
 

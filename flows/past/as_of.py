@@ -1,4 +1,4 @@
-"""The store as it was on an earlier day: made from the lake beside it, and nothing kept (spec 8.5)."""
+"""The store as it was on an earlier day: made from the lake in memory, and not kept (spec 8.5)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,5 +1,5 @@
 """
-Rebuild and comparison: tables from the lake alone, beside or in place of the live ones; repair of the lake
+Rebuild and comparison: tables from the lake alone, next to or in place of the live ones; repair of the lake
 itself.
 """
 

@@ -92,7 +92,7 @@ NOTHING_KNOWN = Snapshots()
 
 # -- What the store holds, for people who look around: its sessions with their results, its projects.
 
-# How much of a session's first prompt is shown where nothing is known of what came of it.
+# How much of a session's first prompt is shown if its result is unknown.
 FIRST_PROMPT_CHARS = 120
 
 _TYPED = ("prompt", "command")
@@ -107,7 +107,7 @@ def session_rows(turns: pa.Table, memories: pa.Table) -> pa.Table:
     Return SESSIONS, one row a session, ordered by project and session.
 
     Takes TURNS of one project, each turn once, and its MEMORIES, whose outcome records
-    say what came of a session. Subagents count to their session but type no prompts.
+    give the result of a session. Subagents count to their session but type no prompts.
     """
     outcomes, begun = _outcomes(memories), _first_prompts(turns)
     branches = _last_branches(turns)

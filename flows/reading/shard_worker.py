@@ -24,7 +24,7 @@ _READY = b"+"
 
 @dataclass(eq=False)
 class _Asked:
-    """A shard that was asked for; `answer` is None where nobody could give one."""
+    """A shard that was asked for; `answer` is None if nobody could give one."""
 
     request: bytes
     is_answered: bool = False
@@ -47,7 +47,7 @@ class LocalWorkers:
             Thread(target=self._serve, args=(worker,), daemon=True).start()
 
     def map(self, requests: Iterable[bytes]) -> Iterator[bytes | None]:
-        """Yield the answer to each request, in their order; None where nobody has begun it yet."""
+        """Yield the answer to each request, in their order; None if nobody has begun it yet."""
         asked: deque[_Asked] = deque()
         for request in requests:
             asked.append(_Asked(request))
@@ -146,7 +146,7 @@ def _write(pipe: IO[bytes], data: bytes) -> None:
 
 
 def _read(pipe: IO[bytes]) -> bytes | None:
-    """Return what was written to the other end; None where that has ended."""
+    """Return what was written to the other end; None if that has ended."""
     length = pipe.read(LENGTH_BYTES)
     data = pipe.read(int.from_bytes(length, "big"))
     return data if len(length) == LENGTH_BYTES and len(data) == int.from_bytes(length, "big") else None

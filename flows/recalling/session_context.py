@@ -30,13 +30,13 @@ from cortex.transforms.search import SearchLimits
 from cortex.transforms.words.ages import speaker_of
 from cortex.transforms.words.sentences import PROSE, sentences, words_in
 
-# A reply stands within so many lines of its question: thinking and the client's notes lie between.
+# A reply comes within this many lines of its question: thinking and the client's notes lie between.
 _REPLY_LINES = 12
 # Less than that in addition to what is announced is "Good observation!".
 _FEWEST_WORDS = 6
 # A command longer than this is a script, and not what one types.
 _COMMAND_CHARS = 200
-# Of a question's words so many are in a command that answers it by them alone.
+# A command that answers a question by its words alone has this many of them.
 _COMMAND_SHARE = 0.5
 _PROSE = (*PEOPLE_KINDS, "text")
 _IN_BACKTICKS = re.compile(r"`([\w./-]{2,40})")

@@ -85,7 +85,7 @@ def _choice(notes: ManifestNotes, project_id: str) -> PromptChoice | None:
 
 # -- What a language model says of a scope's memories, of pairs and of all, as the lake's replies hold it.
 
-# What is about replies is imported where it is used: where no language model has answered none is loaded.
+# What is about replies is imported where it is used: if no language model has answered none is loaded.
 
 PROJECT_COLUMNS = ["request_id", "purpose", "known", "text", "asked_at"]
 
@@ -110,7 +110,7 @@ def project_replies(run: Run, scope: str) -> pa.Table:
 
 
 def answer_about(run: Run, scope: str) -> ProjectAnswer | None:
-    """Return the answer about all that a project holds which counts; None where there is none."""
+    """Return the answer about all that a project holds which counts; None if there is none."""
     if scope == GLOBAL_SCOPE or not run.settings.models.uses_replies or not _parts(run, scope):
         return None
     from cortex.transforms.writer.project import project_answer

@@ -56,7 +56,7 @@ def embed(run: Run) -> None:
     """
     Give every memory and every passage of prose a vector, once per text; index the passages.
 
-    Where many vectors are missing, the passages can be found by words first. Where the model gives no answer,
+    Where many vectors are missing, the passages can be found by words first. If the model gives no answer,
     what has no vector is found by words alone, and the next run asks again.
     """
     with run.report.stage("embed") as row:

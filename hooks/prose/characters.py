@@ -32,7 +32,7 @@ UNSEEN = f"{_FILLERS}{_FORMAT}{_HIGH_FORMAT}{_UNUSED}"
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029"
 _ODD = lazy(f"[{UNSEEN}{CONTROLS}]+")
 _ODD_IN_LINE = lazy(f"[{UNSEEN}{CONTROLS}\t\n]+")
-# A blank stands for a blank: removed, it would join the words beside it.
+# A blank stands for a blank: removed, it would join the words around it.
 _BLANKS = frozenset("\u2800\u3164\uffa0\U0001d159\u2028\u2029\t\n")
 
 # Scripts whose letters a joiner shapes: Arabic, Syriac, N'Ko, those of India, Tibet, Burma, Khmer, Mongolian.

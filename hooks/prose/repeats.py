@@ -55,12 +55,13 @@ _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e01ef]"
 )
-# To normalise a run of combining marks takes the square of its length; no script sets so many on one letter.
+# To normalise a run of combining marks takes the square of its length; no script puts this many on one
+# letter.
 MOST_MARKS = 8
 _KATAKANA_MARKS = "\uff9e\uff9f"  # letters by their category, but marks once they are normalised
 _MARK_RUN = re.compile(rf"(?:[^\w\s\x00-\x7f]|[{_KATAKANA_MARKS}]){{{MOST_MARKS + 1},}}")
 _ENDING = re.compile(r"(?:ings?|edly|ed|ly|ies|es|s|e)$")
-_STEM_LETTERS = 3  # at least so many stay
+_STEM_LETTERS = 3  # at least this many stay
 
 # Words that occur in any sentence, and those of markup, which separate what belongs together.
 _COMMON_WORDS = """

@@ -60,7 +60,7 @@ def disable_settings(fresh: Path, home: Path) -> None:
     Take settings and policy that came with a backup out of force; those of the store at `home` stay in force.
 
     They decide where files of the user's are written, where text is sent and what is deleted, and the backup
-    may be anyone's. They lie beside, for the user to read, unless they are the same.
+    may be anyone's. They are put next to the store, for the user to read, unless they are the same.
     """
     for name in (CONFIG, POLICY):
         if (fresh / name).exists():

@@ -202,7 +202,7 @@ def is_process(pid: int) -> bool:
 
 
 def modified_at(path: Path) -> float:
-    """Return when a file was last changed, in seconds since 1970; 0 where it is gone."""
+    """Return when a file was last changed, in seconds since 1970; 0 if it is gone."""
     try:
         return path.stat().st_mtime
     except OSError:

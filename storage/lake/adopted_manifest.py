@@ -1,5 +1,5 @@
 """
-Adoption: a manifest made from the lake files themselves; those that cannot be used are moved beside the
+Adoption: a manifest made from the lake files themselves; those that cannot be used are moved out of the
 store.
 """
 
@@ -92,7 +92,7 @@ def adopted(home: Path) -> Manifest:
     Return a manifest of the lake files as they lie there: what newer files replaced is named as replaced.
 
     It has no cursors and no notes of stages: transcripts are read again, which brings in nothing twice, and
-    tables are rebuilt. Raises LakeUnclear if a file is damaged, or where which of several counts cannot
+    tables are rebuilt. Raises LakeUnclear if a file is damaged, or if which of several counts cannot
     be known; SchemaMismatch for a manifest of a newer Cortex, which is left alone.
     """
     foreign = lake_files_in(home)

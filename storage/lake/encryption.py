@@ -68,7 +68,7 @@ def decrypted_bytes(key: EncryptionKey, encrypted: bytes, place: str) -> bytes:
     """
     Return what was sealed for `place`, whole and as it was.
 
-    Raises FileDamaged if a bit differs or the file was made for another place, KeyUnavailable where it
+    Raises FileDamaged if a bit differs or the file was made for another place, KeyUnavailable if it
     was sealed with another key.
     """
     written_with = key_id_of(encrypted, place)

@@ -142,7 +142,7 @@ class Lake:
         return Vault(self.home)
 
     def check_key(self) -> None:
-        """Raise KeyUnavailable where the lake is sealed and its key is not to be had."""
+        """Raise KeyUnavailable where the lake is sealed and its key is unavailable."""
         if self.key_id:
             self.vault.key(self.key_id)
 

@@ -360,7 +360,7 @@ def shown_from(notes: ManifestNotes, policy: Policy, settings: Settings, project
 
 
 def other_inputs(settings: Settings, project: KnownProject) -> tuple[str, str, str]:
-    """Return what a brief follows from beside the tables: its budget, its project's name, the repository."""
+    """Return what a brief depends on besides the tables: its budget, its project's name, the repository."""
     return str(brief_tokens(settings, project)), project.name, state_of(project.paths)
 
 

@@ -222,7 +222,7 @@ KEYS = (
         "models.writer",
         "none",
         "provider",
-        f"the language model that writes what a session leaves: {WRITER_WORDS}; with any but none, redacted "
+        f"the language model that writes memories: {WRITER_WORDS}; with any but none, redacted "
         "transcripts leave this machine",
         words=("none", *WRITER_MODULES),
         acts=NEXT_RUN,

@@ -123,7 +123,7 @@ def with_places(memories: pa.Table, order: TellingOrder, sessions: pa.Table, pol
 
 
 def _taken_up(name: str, into: Mapping[str, str]) -> str:
-    """Return the memory that one became over all consolidations; itself where none took it up."""
+    """Return the memory that one became over all consolidations; itself if none took it up."""
     passed = {name}
     while (after := into.get(name)) and after not in passed:
         passed.add(after)

@@ -1,5 +1,5 @@
 """
-What is published beside a brief: why each candidate is in it or not, and which lines belong to which
+What is published with a brief: why each candidate is in it or not, and which lines belong to which
 branch.
 """
 

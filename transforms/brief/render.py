@@ -65,7 +65,7 @@ def by_turns(candidates: list[LineCandidate], policy: Policy) -> list[LineCandid
     Return the candidates in the order in which they are taken.
 
     What was said on purpose, where the work stands, the guaranteed ones of each section by turns, then the
-    rest by rank, or the newest first. Where a language model put them in order, that order in the place of
+    rest by rank, or the newest first. If a language model put them in order, that order in the place of
     turns and rank; what has no place in it is left out.
     """
     meant = [candidate for candidate in candidates if candidate.is_on_purpose]
@@ -302,7 +302,7 @@ def choose(
     is spent. Decisions stay within their share of it. Where `confirms_until` is given, a last line asks
     whether the oldest claims that were last said until then still hold. If no language model has read
     the project's sessions, newest comes first in the place of rank, and the last sessions are told
-    with what was asked. Where one that read all of the project put it in `order`, that decides in the place
+    with what was asked. If one that read all of the project put it in `order`, that decides in the place
     of turns and rank, and what has no place in it is left out, but for what a person said on purpose, what
     was tagged of late, and what is newer than the order.
     """
@@ -358,7 +358,7 @@ def _mark(text: str) -> str:
 
 
 def _came_of(row: Row) -> str:
-    """Return the first words of a memory; of the record of a session what came of it, without its goal."""
+    """Return the first words of a memory; of a session's record the result, without its goal."""
     text = on_one_line(row["text"])
     text = text.partition("Outcome: ")[2] or text if row["memory_type"] == "outcome" else text
     return first_sentences(text, count=1, chars=60)

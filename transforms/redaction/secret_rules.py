@@ -182,7 +182,7 @@ KEYWORD_RULES = (
     ),
 )
 
-# A name and its value as two fields: a Kubernetes variable, an XML attribute, a cell beside another.
+# A name and its value as two fields: a Kubernetes variable, an XML attribute, a cell next to another.
 PAIR_RULES = (
     Rule(
         "pair",
@@ -254,7 +254,8 @@ PERSONAL_RULES = (
 )
 
 # Detectors left out: rules above take in the whole block or signature where these stop at the head (private
-# keys, JWT), keep the name beside the value (Azure) or weigh the value (URLs); an IP address is not a secret.
+# keys, JWT), keep the name next to the value (Azure) or weigh the value (URLs); an IP address is not a
+# secret.
 REPLACED_DETECTORS = (
     "AzureStorageKeyDetector",
     "BasicAuthDetector",

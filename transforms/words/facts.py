@@ -14,7 +14,7 @@ from cortex.transforms.words.sentences import share_of_all
 WORD = re.compile(r"[^\W_][\w./:#@+'’-]*")
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _QUOTED = re.compile(r"`([^`\n]{1,80})`")
-# Names of code: snake_case, camelCase, dotted or slashed, capitals, a letter beside a digit.
+# Names of code: snake_case, camelCase, dotted or slashed, capitals, a letter next to a digit.
 CODE_NAME = re.compile(r"\w[_./:#@]\w|[a-z][A-Z]|^[A-Z]{2,}|[A-Za-z]\d|\d[A-Za-z]")
 
 

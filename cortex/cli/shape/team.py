@@ -234,7 +234,7 @@ def propose(
 def decisions(context: Context, file: Path | None, project: str | None) -> Answer:
     """Print the project's decisions as a list, or update the list in FILE (decisions.md).
 
-    Text that others wrote in FILE stays. Where two branches changed it, run this again: the list then has the
+    Text that others wrote in FILE stays. If two branches changed it, run this again: the list then has the
     decisions of both.
     """
     from cortex.flows.operations.share import team as team_decisions

@@ -175,7 +175,9 @@ def _hints(result: ImportResult, file: Path) -> list[str]:
             f" To import them: cortex import {file} --project NAME"
         )
     if result.imported and not result.is_own:
-        hints.append("What the file says counts as external: recall finds it, no brief shows it.")
+        hints.append(
+            "The contents of the file count as external: recall finds them, but no brief shows them."
+        )
         if result.form == "cortex":
             hints.append("It is not signed with this user's key. If it is your own export: repeat with --own")
     return hints

@@ -40,7 +40,7 @@ from cortex.transforms.errors import (
 )
 from cortex.transforms.vocabulary import GLOBAL_SCOPE
 
-# -- The rate limit: at most so many calls within any minute, counted exactly though they come at once.
+# -- The rate limit: a maximum number of calls within any minute, counted exactly even if they arrive at once.
 
 WINDOW_SECONDS = 60.0
 
@@ -110,7 +110,7 @@ class Client:
     transport: str = "stdio"
     window: SlidingWindow = field(default_factory=SlidingWindow)
     principal: str = ""
-    # Of its calls so many stand in line at a time, so that others come between those of one that storms.
+    # This many of its calls wait at a time, so that one busy client does not keep others waiting.
     turns: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(MOST_IN_LINE))
     _server: str = field(default_factory=lambda: f"{getpid()}-{time_ns()}")
     _numbers: "count[int]" = field(default_factory=count)

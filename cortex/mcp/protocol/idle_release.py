@@ -65,7 +65,7 @@ class SharedModel:
     _lock: Lock = field(default_factory=Lock)
 
     def __call__(self, settings: Settings) -> "Embedder | None":
-        """Return the model in force for the settings, None where there is none."""
+        """Return the model in force for the settings, None if there is none."""
         if settings.voyage_api_key:  # a hosted model holds no memory, and its key may change
             return self.embedder_of(settings)
         with self._lock:

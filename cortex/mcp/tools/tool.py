@@ -46,7 +46,7 @@ def text(meaning: str = "", longest: int = LONGEST_NAME) -> Schema:
 
 
 def takes(required: str, **properties: Schema) -> Schema:
-    """Return the schema of arguments, of which one is required, or none where that is empty."""
+    """Return the schema of arguments, of which one is required, or none if that is empty."""
     schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return schema | ({"required": [required]} if required else {})
 

@@ -26,7 +26,7 @@ UNKNOWN_PROJECT = "not kept"  # an answer that never arrived, or whose session w
 
 @dataclass(frozen=True)
 class BudgetState:
-    """What the UTC day has cost so far, reservations included, beside its caps."""
+    """What the UTC day has cost so far, including reservations, and its caps."""
 
     spent_usd: float
     daily_usd: float

@@ -35,7 +35,7 @@ from cortex.transforms.writer.request import SESSION_PROMPT, ModelRequest, Price
 from cortex.transforms.writer.session import SessionRequest, session_requests
 from cortex.transforms.writer.written import SESSION_PURPOSE
 
-# From so many answers on, their mean length says more than a number that was measured elsewhere.
+# From this many answers on, their mean length says more than a number measured elsewhere.
 FEWEST_ANSWERS = 10
 # Of 73 real transcripts 4 MB a second are read and made into requests; each has 4,000 to 27,000 tokens.
 MOST_MEASURED = 40
@@ -137,7 +137,7 @@ def _spread(transcripts: Sequence[Path]) -> list[Path]:
 
 
 def _tokens_of_transcript(context: Context, path: Path) -> list[int]:
-    """Return the tokens of each request about a transcript; none where there is nothing to ask or to read."""
+    """Return the tokens of each request about a transcript; none if there is nothing to ask or to read."""
     faults: list[str] = []
     with suppress(OSError), contained(faults.append), open_transcript(path) as transcript:
         if transcript.size > LONGEST_MEASURED or agent_of(path.name):

@@ -27,7 +27,7 @@ class Rederived:
     A re-derivation, its result, and how many projects declined it.
 
     `again` is what it would cost to read again, with a language model, the sessions that other versions of
-    its instruction have read; None if none has. `notes` say what became of requests that were sent.
+    its instruction have read; None if none has. `notes` give the outcome of requests that were sent.
     """
 
     rederivation: Rederivation

@@ -439,7 +439,7 @@ def read_on(context: Context) -> bool:
 
 
 def transcripts_to_read(context: Context) -> tuple[Path, ...]:
-    """Return the transcripts that have something new, none where there are none."""
+    """Return the transcripts that have something new, none if there are none."""
     try:
         return look_for(context.settings, transcript_folders()).transcripts
     except (NotFound, NothingUsable):
@@ -450,7 +450,7 @@ def brief_to_show(context: Context) -> ShownBrief | None:
     """
     Return the published brief of the project one stands in, else of that with most sessions read.
 
-    None where nothing is published.
+    None if nothing is published.
     """
     store = context.open_store()
     cursors = store.lake.manifest.cursors.values()

@@ -41,7 +41,7 @@ class WriterOffer:
 
     @property
     def plan_share(self) -> float | None:
-        """About what share of one five-hour window the sessions of a day take; None where it is not known."""
+        """About what share of one five-hour window the sessions of a day take; None if it is not known."""
         messages = PLAN_MESSAGES.get(self.plan)
         return min(self.sessions, self.a_day) / messages if messages else None
 
@@ -73,7 +73,7 @@ def usable_writers(settings: Settings) -> list[str]:
 
 
 def _plan_of(settings: Settings, name: str) -> str | None:
-    """Return the plan of a provider that can be used, "" where it has or names none; None where it cannot."""
+    """Return the plan of a provider that can be used, "" where it has or names none; None if it cannot."""
     if _missing(settings, name):
         return None
     if name == "api":

@@ -444,7 +444,8 @@ def backup(context: Context, file: Path) -> Backup:
 
 def restore(context: Context, file: Path, *, into: Path | None = None) -> Restored:
     """
-    Check a backup and put it in the place of the store, or of the folder `into`; what was there stays beside.
+    Check a backup and put it in the place of the store, or of the folder `into`; what was there is kept next
+    to it.
 
     What was forgotten here since the backup is forgotten in it too. Raises UsageError for the copy of a store
     elsewhere.

@@ -141,7 +141,7 @@ def plan_proposal(
 
     `targets` are ids; without any, `memory_type` and `pinned` choose among the project's. `removes` takes the
     files of memories out instead. Raises NotFound if the project has no repository with a branch to start
-    from, UsageError where git does not know who proposes or memories are of several projects.
+    from, UsageError if git does not know who proposes or memories are of several projects.
     """
     store = context.open_store()
     named = [memory_of(context, store, target) for target in targets]

@@ -52,13 +52,13 @@ _ADAPTERS: Mapping[str, Adapter] = {
     name: each.adapter for name, each in KNOWN_ASSISTANTS.items() if each.adapter
 }
 _SILENT = tuple(start for adapter in _ADAPTERS.values() for start in adapter.silent)
-# The one without an adapter: a transcript is its own where nothing tells whose it is.
+# The one without an adapter: a transcript is its own if nothing tells whose it is.
 [USUAL] = KNOWN_ASSISTANTS.keys() - _ADAPTERS.keys()
 
 
 def assistant_of(start: bytes) -> str:
     """
-    Return whose transcript begins with these bytes, its name; Claude Code's where nothing tells.
+    Return whose transcript begins with these bytes, its name; Claude Code's if nothing tells.
 
     >>> assistant_of(b'{"timestamp":"2026-09-01T09:00:00Z","type":"session_meta","payload":{"id":"4f"')
     'codex'
@@ -91,6 +91,6 @@ def may_speak(line: bytes) -> bool:
 
 
 def lines_of_document(document: bytes, head: Head) -> bytes | None:
-    """Return the messages of a transcript that is one JSON object, one a line; None where it is none yet."""
+    """Return the messages of a transcript that is one JSON object, one a line; None if it is none yet."""
     lines_of = _ADAPTERS[head.assistant].lines_of
     return lines_of(document) if lines_of else None

@@ -217,7 +217,7 @@ def is_own(start: bytes) -> bool:
 
 
 def head_of(start: bytes, file: str) -> Head:
-    """Return what the first line says of the session; nothing where it was cut."""
+    """Return what the first line says of the session; nothing if it was cut."""
     first_line = start.partition(b"\n")[0]
     record = object_in(first_line.decode("utf-8", "replace")) or {}
     payload = record.get("payload")

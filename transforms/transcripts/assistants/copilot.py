@@ -120,7 +120,7 @@ def is_own(start: bytes) -> bool:
 
 
 def head_of(start: bytes, file: str) -> Head:
-    """Return what the first event says of the session; nothing where it was cut."""
+    """Return what the first event says of the session; nothing if it was cut."""
     record = object_in(start.partition(b"\n")[0].decode("utf-8", "replace")) or {}
     meta = _object(record.get("data"))
     place = _object(meta.get("context"))
