@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from cortex.flows.operations.care.cost import read_cost
-from cortex.flows.operations.care.plan import read_plan
+from cortex.flows.operations.care.cost import read_cost, read_plan
 from cortex.storage.model_calls import Spending
 from cortex.storage.settings.settings import ModelBudget
 from cortex.transforms.schemas import REPLIES
